@@ -1,0 +1,42 @@
+"""Tidings: content-based publish/subscribe. Filters over what an event says; who must hear of it, exactly.
+
+Names load on first use, so `import tidings` stays light.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tidings.algebra import covers, evaluate, normal_form, overlaps, simplify
+    from tidings.concepts import Ontology, Regions
+    from tidings.errors import BadEvent, FilterError, NotExpressible, TidingsError, UnknownSubscription
+    from tidings.lang import parse, render
+    from tidings.matcher import Matcher, matchers
+    from tidings.model import Event, EventBatch, Matches, Range, Schema
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "algebra": "covers evaluate normal_form overlaps simplify",
+    "concepts": "Ontology Regions",
+    "errors": "BadEvent FilterError NotExpressible TidingsError UnknownSubscription",
+    "lang": "parse render",
+    "matcher": "Matcher matchers",
+    "model": "Event EventBatch Matches Range Schema",
+}
+_HOME = {name: f"tidings.{home}" for home, names in _HOMES.items() for name in names.split()}
+__all__ = sorted(_HOME)  # noqa: PLE0605 - one list of names, above
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name from its home on first use."""
+    if name not in _HOME:
+        msg = f"module 'tidings' has no attribute {name!r}"
+        raise AttributeError(msg)
+    value = globals()[name] = getattr(import_module(_HOME[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the public names, loaded or not."""
+    return sorted([*globals(), *__all__])

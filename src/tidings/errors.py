@@ -1,0 +1,121 @@
+"""One root for everything Tidings refuses; each class's docstring is its default message.
+
+An error carries its data as attributes (`attribute`, `mistakes`, `limit`, ...) so that the command
+line, a service or a dead letter can render it in its own way. The message alone is a positional
+argument, so every error survives pickling on its way back from a Spark worker.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from typing import Any
+
+
+class TidingsError(Exception):
+    """Tidings refused what was asked."""
+
+    def __init__(self, message: str | None = None, **data: Any) -> None:
+        """Keep the message as the only argument and the data as attributes."""
+        super().__init__(message if message is not None else inspect.getdoc(type(self)))
+        self.__dict__.update(data)
+
+    def __str__(self) -> str:
+        """Return the message; a `KeyError` among the bases would quote it."""
+        return str(self.args[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """One thing wrong with a filter, and where: an offset span in text, or a path in JSON."""
+
+    message: str
+    start: int | None = None
+    end: int | None = None
+    path: str | None = None
+
+
+class FilterError(TidingsError, ValueError):
+    """The filter is not well formed."""
+
+    mistakes: tuple[Mistake, ...]
+    text: str | None
+
+
+class NotExpressible(TidingsError, ValueError):
+    """This notation cannot say that."""
+
+    notation: str
+    part: str
+
+
+class TooLarge(TidingsError, ValueError):
+    """The filter's normal form has too many conjunctions."""
+
+    limit: int
+
+
+class SchemaError(TidingsError, ValueError):
+    """The schema is not well formed."""
+
+
+class KindConflict(SchemaError):
+    """Two sides use one attribute as different kinds."""
+
+    attribute: str
+
+
+class BadEvent(TidingsError, ValueError):
+    """The event does not fit the attributes' kinds."""
+
+    attribute: str | None
+
+
+class OntologyError(TidingsError, ValueError):
+    """The ontology is not well formed."""
+
+
+class UnknownConcept(OntologyError, LookupError):
+    """No concept tree has this name."""
+
+
+class AmbiguousConcept(OntologyError, LookupError):
+    """Several concepts have this name."""
+
+
+class UnknownUnit(OntologyError, LookupError):
+    """No such unit is known."""
+
+
+class UnknownRegion(TidingsError, LookupError):
+    """No region has this name."""
+
+
+class BadRegion(TidingsError, ValueError):
+    """The polygon is not valid."""
+
+
+class UnknownSubscription(TidingsError, KeyError):
+    """No subscription has this id."""
+
+
+class BadSubscriptions(TidingsError, ValueError):
+    """Some subscriptions were refused, so none was added."""
+
+    errors: tuple[tuple[str | int, TidingsError], ...]
+
+
+class UnknownMatcher(TidingsError, LookupError):
+    """No matcher has this name."""
+
+
+class SnapshotError(TidingsError, ValueError):
+    """The snapshot cannot be read."""
+
+
+class FileError(TidingsError, ValueError):
+    """The file cannot be read as what it should be."""
+
+
+class MissingExtra(TidingsError, ImportError):
+    """An optional part is not installed."""

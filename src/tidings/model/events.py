@@ -1,0 +1,83 @@
+"""Events: an id, a time, values, and bytes that travel along.
+
+A plain mapping is an event too; `Event` is for when the id, the time or the payload matter.
+`EventBatch` is many events in one hand, from rows or from Arrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from tidings.errors import BadEvent
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What happened: `values` is what filters see, the payload stays opaque."""
+
+    id: str | int | None = None
+    time: datetime | None = None
+    values: Mapping[str, Any] = field(default_factory=dict)
+    payload: bytes = b""
+
+
+EventLike: TypeAlias = Event | Mapping[str, Any]
+
+
+class EventBatch:
+    """Many events, in order; built from rows or from an Arrow table.
+
+    >>> len(EventBatch([{"a": 1}, {"a": 2}]))
+    2
+    """
+
+    __slots__ = ("_rows", "schema")
+
+    def __init__(self, rows: Iterable[EventLike], *, schema: pa.Schema | None = None) -> None:
+        """Hold the rows; `schema` is Arrow's, where they came from Arrow."""
+        self._rows: Sequence[EventLike] = rows if isinstance(rows, list | tuple) else list(rows)
+        self.schema = schema
+
+    @classmethod
+    def of(cls, events: Any) -> EventBatch:
+        """Take a batch, an Arrow table or record batch, or any iterable of events."""
+        if isinstance(events, EventBatch):
+            return events
+        if type(events).__module__.split(".")[0] == "pyarrow":
+            return cls.from_arrow(events)
+        if isinstance(events, Mapping | str | bytes) or not isinstance(events, Iterable):
+            msg = "match_many takes a list of events, an Arrow table or an EventBatch; match takes one event"
+            raise BadEvent(msg)
+        return cls(events)
+
+    @classmethod
+    def from_arrow(cls, table: pa.Table | pa.RecordBatch) -> EventBatch:
+        """Take the rows of an Arrow table or record batch."""
+        from tidings.model.arrow import rows_of
+
+        return cls(rows_of(table), schema=table.schema)
+
+    def __len__(self) -> int:
+        """Count the events."""
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[EventLike]:
+        """Yield the events in order."""
+        return iter(self._rows)
+
+
+def values_of(event: EventLike) -> Mapping[str, Any]:
+    """Return what filters see of an event."""
+    if isinstance(event, Event):
+        event = event.values
+    if not isinstance(event, Mapping):
+        msg = f"an event is a mapping or a td.Event, not {type(event).__name__}"
+        raise BadEvent(msg)
+    return event

@@ -1,0 +1,330 @@
+"""The filter tree: tests of one attribute under `and`, `or` and `not`.
+
+A test reads: of the attribute's values, any (or all, or none) satisfies the condition. Everything here
+is frozen and compares by content; what it means is `algebra.evaluate`'s to say. `And(())` is true and
+`Or(())` is false; `And` and `Or` of one part are that part, so `all_of` and `any_of` build them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, TypeAlias
+
+from tidings.model.places import Area
+from tidings.model.values import Kind, Network, Point, Range, Scalar, checked, checked_text, kind_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+
+def _check_name(name: str) -> None:
+    if not name or not all(name.split(".")):
+        msg = f"`{name}` is not an attribute's name"
+        raise ValueError(msg)
+    checked_text(name)
+
+
+def _check_ends(ends: Range) -> None:
+    if ends.low is None and ends.high is None:
+        msg = "a range needs at least one end; `exists` accepts any value"
+        raise ValueError(msg)
+
+
+def _check_parts(parts: tuple[Filter, ...]) -> None:
+    if len(parts) == 1:
+        msg = "`and` and `or` of a single part; use all_of() or any_of()"
+        raise ValueError(msg)
+
+
+class Quantifier(StrEnum):
+    """How many of an attribute's values must satisfy a condition."""
+
+    ANY = "any"
+    ALL = "all"
+    NONE = "none"
+
+
+class TextOp(StrEnum):
+    """The tests of text beyond comparison."""
+
+    STARTS_WITH = "starts with"
+    ENDS_WITH = "ends with"
+    CONTAINS = "contains"
+    LIKE = "like"
+    MATCHES = "matches"
+
+
+class Comparison(StrEnum):
+    """How two attributes compare; `!=` is `none` of `=`."""
+
+    EQ = "="
+    LT = "<"
+    LE = "<="
+    GT = ">"
+    GE = ">="
+
+
+@dataclass(frozen=True, slots=True)
+class Is:
+    """Equal to one value. The kind takes part in equality: Python's `True == 1` must not."""
+
+    value: Scalar
+    kind: Kind = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Check the value and remember its kind."""
+        object.__setattr__(self, "value", checked(self.value))
+        object.__setattr__(self, "kind", kind_of(self.value))
+
+
+@dataclass(frozen=True, slots=True)
+class In:
+    """Equal to one of two or more values of one kind (`one_of` also takes a single one)."""
+
+    values: tuple[Scalar, ...]
+    kind: Kind = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Drop repetitions, keep the order, refuse mixed kinds."""
+        values = tuple(dict.fromkeys(checked(value) for value in self.values))
+        kinds = {kind_of(value) for value in self.values}
+        if len(kinds) > 1:
+            msg = f"a set holds values of one kind, not {' and '.join(sorted(kinds))}"
+            raise ValueError(msg)
+        if len(values) < 2:
+            msg = "a set of fewer than two values; use one_of()"
+            raise ValueError(msg)
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "kind", kinds.pop())
+
+
+@dataclass(frozen=True, slots=True)
+class TextTest:
+    """Text that starts with, ends with, contains, is like or matches something."""
+
+    op: TextOp
+    pattern: str
+    ignoring_case: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse text that cannot be encoded."""
+        checked_text(self.pattern)
+
+
+@dataclass(frozen=True, slots=True)
+class IsA:
+    """The concept itself or anything below it in its tree."""
+
+    concept: str
+
+    def __post_init__(self) -> None:
+        """Refuse text that cannot be encoded."""
+        checked_text(self.concept)
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """Inside an area, or on its boundary."""
+
+    area: Area
+
+
+@dataclass(frozen=True, slots=True)
+class WithinRegion:
+    """Inside a region that `td.Regions` knows by name."""
+
+    region: str
+
+    def __post_init__(self) -> None:
+        """Refuse text that cannot be encoded."""
+        checked_text(self.region)
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """At most so many metres from a place, along the great circle."""
+
+    center: Point
+    metres: int | float
+
+    def __post_init__(self) -> None:
+        """Refuse a distance below zero."""
+        checked(self.metres)
+        if self.metres < 0:
+            msg = "a distance is not negative"
+            raise ValueError(msg)
+
+
+@dataclass(frozen=True, slots=True)
+class InNetworks:
+    """An address in one of the blocks; a single address is a block of one."""
+
+    networks: tuple[Network, ...]
+
+    def __post_init__(self) -> None:
+        """Drop repetitions, keep the order."""
+        object.__setattr__(self, "networks", tuple(dict.fromkeys(self.networks)))
+        if not self.networks:
+            msg = "a set of no address blocks"
+            raise ValueError(msg)
+
+
+@dataclass(frozen=True, slots=True)
+class Age:
+    """So many seconds old, reckoned against `now`."""
+
+    seconds: Range
+
+    def __post_init__(self) -> None:
+        """Refuse what is not a range of plain numbers."""
+        _check_ends(self.seconds)
+        if self.seconds.kind is not Kind.NUMBER:
+            msg = "an age is a range of seconds"
+            raise ValueError(msg)
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """Compared with another attribute of the same event."""
+
+    op: Comparison
+    other: str
+
+    def __post_init__(self) -> None:
+        """Refuse a name that cannot be one."""
+        _check_name(self.other)
+
+
+@dataclass(frozen=True, slots=True)
+class Has:
+    """One element of an array of records satisfies the whole filter."""
+
+    filter: Filter
+
+
+@dataclass(frozen=True, slots=True)
+class Exists:
+    """At least one value."""
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    """An explicit null."""
+
+
+Condition: TypeAlias = (
+    Is | In | Range | TextTest | IsA | Within | WithinRegion | Near | InNetworks | Age | Compare | Has | Exists | IsNull
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """Of the values of `attribute`, any (or all, or none) satisfies `condition`."""
+
+    attribute: str
+    condition: Condition
+    quantifier: Quantifier = Quantifier.ANY
+
+    def __post_init__(self) -> None:
+        """Refuse a name that cannot be one, a range without ends, and quantified existence."""
+        _check_name(self.attribute)
+        if isinstance(self.condition, Range):
+            _check_ends(self.condition)
+        if isinstance(self.condition, Exists | IsNull) and self.quantifier is not Quantifier.ANY:
+            msg = "`exists` and `is null` take no quantifier"
+            raise ValueError(msg)
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """All parts hold; `And(())` is true."""
+
+    parts: tuple[Filter, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse a single part."""
+        _check_parts(self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """Some part holds; `Or(())` is false."""
+
+    parts: tuple[Filter, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse a single part."""
+        _check_parts(self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The part does not hold; of an absent attribute, that is true."""
+
+    part: Filter
+
+
+Filter: TypeAlias = Test | And | Or | Not
+
+TRUE = And(())
+"""The filter that accepts every event."""
+
+FALSE = Or(())
+"""The filter that accepts none."""
+
+
+def all_of(parts: Iterable[Filter]) -> Filter:
+    """Return the conjunction; of one part, the part itself."""
+    parts = tuple(parts)
+    return parts[0] if len(parts) == 1 else And(parts)
+
+
+def any_of(parts: Iterable[Filter]) -> Filter:
+    """Return the disjunction; of one part, the part itself."""
+    parts = tuple(parts)
+    return parts[0] if len(parts) == 1 else Or(parts)
+
+
+def one_of(values: Iterable[Scalar]) -> Is | In:
+    """Return membership in a set; of one distinct value, equality."""
+    values = tuple(values)
+    distinct = set(map(checked, values))
+    return Is(values[0]) if len(distinct) == 1 and len({type(v) is bool for v in values}) == 1 else In(values)
+
+
+def tests(tree: Filter, prefix: str = "") -> Iterator[tuple[str, Test]]:
+    """Yield every test with its full attribute name; inside `has` the array's name goes before."""
+    match tree:
+        case And(parts) | Or(parts):
+            for part in parts:
+                yield from tests(part, prefix)
+        case Not(part):
+            yield from tests(part, prefix)
+        case Test(attribute, condition):
+            name = prefix + attribute
+            yield name, tree
+            if isinstance(condition, Has):
+                yield from tests(condition.filter, f"{name}.")
+
+
+def condition_kind(condition: Condition) -> Kind | None:
+    """Return the kind a condition asks of its attribute; `exists` and `is null` ask nothing."""
+    match condition:
+        case Is(kind=kind) | In(kind=kind):
+            return kind
+        case Range():
+            return condition.kind
+        case TextTest():
+            return Kind.TEXT
+        case IsA():
+            return Kind.CONCEPT
+        case Within() | WithinRegion() | Near():
+            return Kind.PLACE
+        case InNetworks():
+            return Kind.IP
+        case Age():
+            return Kind.TIME
+        case Has():
+            return Kind.RECORD
+    return None

@@ -1,0 +1,147 @@
+"""Areas: polygons with holes, several of them, across the antimeridian.
+
+Edges are straight in longitude and latitude, and the boundary belongs to the area. An edge that spans
+more than 180 degrees goes the short way, over the antimeridian; a ring may also simply go on beyond
+180. Rings are kept unrolled (continuous longitudes), so a point is asked at its longitude and one turn
+to either side.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from tidings.errors import BadRegion
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from shapely.geometry.base import BaseGeometry
+
+    from tidings.model.values import Point
+
+Ring: TypeAlias = tuple[tuple[float, float], ...]
+Rings: TypeAlias = tuple[Ring, ...]
+
+TURN = 360.0
+"""Degrees of longitude after which a place repeats."""
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """One or more polygons; of each, the first ring is the outline and the rest are holes."""
+
+    polygons: tuple[Rings, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse rings that do not enclose an area, and say which and why."""
+        if not self.polygons or not all(self.polygons):
+            msg = "an area needs at least one polygon with an outline"
+            raise BadRegion(msg)
+        for rings in self.polygons:
+            for ring in rings:
+                _check_ring(ring)
+        shape(self)
+
+    def holds(self, point: Point) -> bool:
+        """Tell whether the point lies inside or on the boundary."""
+        return holds_lon_lat(self, point.lon, point.lat)
+
+
+def holds_lon_lat(area: Area, lon: float, lat: float) -> bool:
+    """Tell whether the place lies inside, at this longitude or a turn away."""
+    import shapely
+
+    outline = shape(area)
+    west, south, east, north = bounds(area)
+    if not south <= lat <= north:
+        return False
+    turns = (lon, lon - TURN, lon + TURN)
+    return any(west <= x <= east and shapely.intersects_xy(outline, x, lat) for x in turns)
+
+
+@lru_cache(maxsize=65536)
+def shape(area: Area) -> BaseGeometry:
+    """Return the unrolled, prepared shapely geometry; refuse crossing rings."""
+    import shapely
+
+    polygons = [_polygon(rings) for rings in area.polygons]
+    whole: BaseGeometry = shapely.MultiPolygon(polygons) if len(polygons) > 1 else polygons[0]
+    if not shapely.is_valid(whole):
+        msg = f"the polygon is not valid: {shapely.is_valid_reason(whole)}"
+        raise BadRegion(msg)
+    shapely.prepare(whole)
+    return whole
+
+
+@lru_cache(maxsize=65536)
+def bounds(area: Area) -> tuple[float, float, float, float]:
+    """Return west, south, east, north of the unrolled area."""
+    west, south, east, north = shape(area).bounds
+    return west, south, east, north
+
+
+def _polygon(rings: Rings) -> Any:
+    import shapely
+
+    outline = _unrolled(rings[0])
+    holes = [_nearest_turn(_unrolled(hole), outline) for hole in rings[1:]]
+    return shapely.Polygon(outline, holes)
+
+
+def _unrolled(ring: Ring) -> list[tuple[float, float]]:
+    """Follow the ring with continuous longitudes: a jump of over half a turn crosses the antimeridian."""
+    lons = [ring[0][0]]
+    for (before, _), (after, _) in pairwise(ring):
+        lons.append(lons[-1] + _short_way(after - before))
+    if abs(lons[-1] - lons[0]) > TURN / 2:
+        msg = "the ring goes around a pole; cut it along a meridian"
+        raise BadRegion(msg)
+    return [(lon, lat) for lon, (_, lat) in zip(lons, ring, strict=True)]
+
+
+def _short_way(step: float) -> float:
+    # A step of a whole turn stays as it is: -180 to 180 is the edge of a world map, not a point.
+    if TURN / 2 < abs(step) < TURN:
+        return step - TURN if step > 0 else step + TURN
+    return step
+
+
+def _nearest_turn(hole: list[tuple[float, float]], outline: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    west, east = min(x for x, _ in outline), max(x for x, _ in outline)
+    for turn in (0.0, TURN, -TURN):
+        if all(west <= lon + turn <= east for lon, _ in hole):
+            return [(lon + turn, lat) for lon, lat in hole]
+    return hole
+
+
+def _check_ring(ring: Ring) -> None:
+    if len(ring) < 4:
+        msg = f"a ring needs at least four places, the last equal to the first; this one has {len(ring)}"
+        raise BadRegion(msg)
+    if ring[0] != ring[-1]:
+        msg = f"the ring is not closed: it starts at {_place(ring[0])} and ends at {_place(ring[-1])}"
+        raise BadRegion(msg)
+    for lon, lat in ring:
+        if not (abs(lon) <= 1.5 * TURN and abs(lat) <= 90):
+            msg = f"{_place((lon, lat))} is not a longitude and a latitude"
+            raise BadRegion(msg)
+
+
+def _place(place: tuple[float, float]) -> str:
+    return f"{place[0]:g} {place[1]:g}"
+
+
+def area_of(polygons: Iterable[Iterable[Iterable[Iterable[float]]]]) -> Area:
+    """Build an area from nested coordinate lists, as GeoJSON's MultiPolygon has them."""
+    return Area(tuple(tuple(tuple(_pair(place) for place in ring) for ring in rings) for rings in polygons))
+
+
+def _pair(place: Iterable[float]) -> tuple[float, float]:
+    numbers = tuple(place)
+    if len(numbers) != 2 or not all(type(n) in (int, float) for n in numbers):
+        msg = f"a place of a polygon is two numbers, longitude and latitude, not {numbers!r}"
+        raise BadRegion(msg)
+    return numbers

@@ -1,0 +1,155 @@
+"""Schemas: which kind an attribute has, and whether it carries one value or several.
+
+A schema is declared (a mapping, TOML or JSON), taken from an Arrow schema, or inferred from filters.
+An entry `tags.*` speaks for every name below `tags.`; an attribute of no kind (`any`) is known to be
+there and takes whatever kind the filters give it.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tidings.errors import SchemaError
+from tidings.model.values import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+DECLARABLE = tuple(kind for kind in Kind if kind is not Kind.OPAQUE)
+"""The kinds a schema may name, beside `any`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """One attribute's kind, how many values it may carry, and the concept tree it draws from."""
+
+    kind: Kind | None = None
+    several: bool = False
+    tree: str | None = None
+
+    def __str__(self) -> str:
+        """Return the words a schema file uses."""
+        words = ["several"] if self.several else []
+        words.append(self.kind.value if self.kind else "any")
+        return " ".join([*words, self.tree] if self.tree else words)
+
+
+class Schema:
+    """The attributes of events: `td.Schema({"price": "number", "tags": "several text"})`.
+
+    >>> Schema({"price": "number", "kind": "concept product"})["kind"].tree
+    'product'
+    """
+
+    def __init__(self, attributes: Mapping[str, str | Attribute] | None = None) -> None:
+        """Read the words of each attribute; all mistakes are reported together."""
+        mistakes: list[str] = []
+        self._attributes: dict[str, Attribute] = {}
+        for name, words in (attributes or {}).items():
+            try:
+                self._attributes[name] = words if isinstance(words, Attribute) else _attribute(name, words)
+            except SchemaError as mistake:
+                mistakes.append(str(mistake))
+        if mistakes:
+            raise SchemaError("\n".join(mistakes))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Schema:
+        """Read a TOML or JSON file: a table `attributes`, or the attributes at the top."""
+        path = Path(path)
+        try:
+            text = path.read_text(encoding="utf-8")
+            table = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+        except (OSError, ValueError) as problem:
+            msg = f"cannot read the schema `{path}`: {problem}"
+            raise SchemaError(msg) from problem
+        if not isinstance(table, dict):
+            msg = f"the schema `{path}` is not a table of attributes"
+            raise SchemaError(msg)
+        return cls(_flat(table.get("attributes", table)))
+
+    @classmethod
+    def from_arrow(cls, schema: Any) -> Schema:
+        """Take kinds and cardinality from an Arrow schema; text columns take the kind filters give them."""
+        from tidings.model.arrow import attributes_of
+
+        return cls(attributes_of(schema))
+
+    def get(self, name: str) -> Attribute | None:
+        """Return what is declared of the name, by itself or by an entry `prefix.*`."""
+        found = self._attributes.get(name)
+        prefix = name
+        while found is None and "." in prefix:
+            prefix = prefix.rpartition(".")[0]
+            found = self._attributes.get(f"{prefix}.*")
+        return found
+
+    def __getitem__(self, name: str) -> Attribute:
+        """Return what is declared of the name."""
+        found = self.get(name)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        """Tell whether the name is declared."""
+        return isinstance(name, str) and self.get(name) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the declared names."""
+        return iter(self._attributes)
+
+    def __len__(self) -> int:
+        """Count the declared names."""
+        return len(self._attributes)
+
+    def __eq__(self, other: object) -> bool:
+        """Compare by content."""
+        return isinstance(other, Schema) and self._attributes == other._attributes
+
+    def __hash__(self) -> int:
+        """Hash by content."""
+        return hash(frozenset(self._attributes.items()))
+
+    def __repr__(self) -> str:
+        """Show the words of each attribute."""
+        return f"Schema({self.to_dict()!r})"
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the words of each attribute, as a schema file has them."""
+        return {name: str(attribute) for name, attribute in self._attributes.items()}
+
+    def merged(self, over: Schema) -> Schema:
+        """Return both together; where they differ, `over` wins."""
+        return Schema({**self._attributes, **over._attributes})
+
+
+def _attribute(name: str, words: object) -> Attribute:
+    if not isinstance(words, str):
+        msg = f'`{name}`: a kind is text such as "number" or "several text", not {words!r}'
+        raise SchemaError(msg)
+    parts = words.split()
+    several = bool(parts) and parts[0] == "several"
+    kind, *rest = parts[several:] or [""]
+    if kind == "opaque" and not rest:
+        return Attribute(Kind.OPAQUE, several=several)
+    if kind not in (*DECLARABLE, "any") or (rest and (kind != "concept" or len(rest) > 1)):
+        known = ", ".join((*DECLARABLE, "any"))
+        msg = f"`{name}`: unknown kind `{words}`; the kinds are {known}, each may follow `several`, and `concept` may name its tree"
+        raise SchemaError(msg)
+    return Attribute(None if kind == "any" else Kind(kind), several=several, tree=rest[0] if rest else None)
+
+
+def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Undo what TOML makes of dotted keys: `car.make = "text"` is a table `car`."""
+    flat: dict[str, Any] = {}
+    for name, value in table.items():
+        if isinstance(value, dict):
+            flat.update(_flat(value, f"{prefix}{name}."))
+        else:
+            flat[prefix + name] = value
+    return flat

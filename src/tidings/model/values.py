@@ -1,0 +1,184 @@
+"""What an attribute can hold and what a filter can name: numbers, text, truth, times, places, ranges.
+
+Values are plain Python (`int`, `float`, `str`, `bool`, `datetime`) wherever Python has the notion, and
+small frozen classes where it has not. Invariants are checked here, once, so that nothing further down
+meets a NaN, an integer beyond 64 bits, a naive time or text that cannot be encoded.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
+from typing import TypeAlias
+
+INT_MIN, INT_MAX = -(2**63), 2**63 - 1
+"""Integers are exact within 64 bits; beyond them they are refused, never rounded."""
+
+
+class Kind(StrEnum):
+    """What an attribute's values are."""
+
+    NUMBER = "number"
+    TEXT = "text"
+    BOOL = "bool"
+    TIME = "time"
+    PLACE = "place"
+    CONCEPT = "concept"
+    IP = "ip"
+    RECORD = "record"
+    OPAQUE = "opaque"
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A place, in degrees."""
+
+    lon: float
+    lat: float
+
+    def __post_init__(self) -> None:
+        """Refuse what is not on the globe."""
+        if not (-180 <= self.lon <= 180 and -90 <= self.lat <= 90):
+            msg = f"({self.lon}, {self.lat}) is not (longitude, latitude) within -180..180 and -90..90"
+            raise ValueError(msg)
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number with a unit, as written; what it amounts to is the ontology's to say."""
+
+    amount: int | float
+    unit: str
+
+
+Address: TypeAlias = IPv4Address | IPv6Address
+Network: TypeAlias = IPv4Network | IPv6Network
+Scalar: TypeAlias = int | float | str | bool | datetime | Point | Quantity
+Ordered: TypeAlias = int | float | str | datetime | Quantity
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Everything between two ends, each open or closed; `None` is no end.
+
+    In a filter it is a condition; in an event it is a value that is itself a range.
+
+    >>> Range(2000, 5000, high_open=True)
+    Range(low=2000, high=5000, low_open=False, high_open=True)
+    """
+
+    low: Ordered | None = None
+    high: Ordered | None = None
+    low_open: bool = False
+    high_open: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the ends; an end that is not there is never open."""
+        for end in ("low", "high"):
+            value = getattr(self, end)
+            if value is None:
+                object.__setattr__(self, f"{end}_open", False)
+            else:
+                object.__setattr__(self, end, checked(value))
+        kinds = {kind_of(end) for end in (self.low, self.high) if end is not None}
+        if len(kinds) > 1 or kinds - {Kind.NUMBER, Kind.TEXT, Kind.TIME}:
+            msg = f"the ends of a range are two numbers, two texts or two times, not {' and '.join(sorted(kinds))}"
+            raise ValueError(msg)
+        if self.low is None or self.high is None:
+            return
+        if not isinstance(self.low, Quantity) and not isinstance(self.high, Quantity):
+            self._refuse_swapped()
+
+    def _refuse_swapped(self) -> None:
+        if self.low > self.high:  # type: ignore[operator]
+            msg = "the low end of the range is above its high end"
+            raise ValueError(msg)
+
+    @property
+    def kind(self) -> Kind | None:
+        """The kind of the ends, or nothing when there is no end."""
+        end = self.low if self.low is not None else self.high
+        return None if end is None else kind_of(end)
+
+
+_KINDS: dict[type, Kind] = {
+    bool: Kind.BOOL,
+    int: Kind.NUMBER,
+    float: Kind.NUMBER,
+    str: Kind.TEXT,
+    datetime: Kind.TIME,
+    Point: Kind.PLACE,
+    Quantity: Kind.NUMBER,
+}
+
+
+def kind_of(value: Scalar) -> Kind:
+    """Return the kind a literal has by itself."""
+    kind = _KINDS.get(type(value))
+    if kind is None:
+        msg = f"a {type(value).__name__} is not a value of a filter"
+        raise ValueError(msg)
+    return kind
+
+
+def checked(value: Scalar) -> Scalar:
+    """Return the value, in its one form, or raise `ValueError` with what is wrong with it."""
+    match value:
+        case bool() | Point():
+            return value
+        case int():
+            return checked_int(value)
+        case float():
+            return checked_float(value)
+        case str():
+            return checked_text(value)
+        case datetime():
+            return utc(value)
+        case Quantity(amount=amount):
+            checked(amount)
+            return value
+    kind_of(value)
+    return value
+
+
+def checked_int(value: int) -> int:
+    """Refuse an integer beyond 64 bits."""
+    if not INT_MIN <= value <= INT_MAX:
+        msg = f"{value} is beyond 64-bit integers"
+        raise ValueError(msg)
+    return value
+
+
+def checked_float(value: float) -> float:
+    """Refuse NaN and the infinities."""
+    if not math.isfinite(value):
+        msg = f"{value} is not a finite number"
+        raise ValueError(msg)
+    return value
+
+
+def checked_text(value: str) -> str:
+    """Refuse lone surrogates: they cannot be stored, sent or matched by RE2."""
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            msg = "the text holds half of a surrogate pair"
+            raise ValueError(msg) from None
+    return value
+
+
+def utc(value: datetime) -> datetime:
+    """Return the time in UTC; without a zone it is UTC already."""
+    if type(value) is not datetime:  # a pandas Timestamp, say: keep what Python's own class can hold
+        value = datetime.fromisoformat(value.isoformat(timespec="microseconds"))
+    if value.tzinfo is None:
+        return value.replace(tzinfo=UTC)
+    try:
+        return value.astimezone(UTC)
+    except (OverflowError, ValueError):
+        msg = f"{value} is outside the years 1 to 9999"
+        raise ValueError(msg) from None
