@@ -1,0 +1,73 @@
+# `make` lists the targets. Each one sets up what it needs, once: the virtual environment, the packages
+# (at the versions of constraints.txt) and, for Spark, Java. Stamps inside the environment remember what
+# was done; a change of pyproject.toml or constraints.txt does it again.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+VENV := .venv
+BIN := $(VENV)/bin
+NEEDS := pyproject.toml constraints.txt $(VENV)/.made
+
+# Handed on to the demo, pytest or the benchmark: make test ARGS="tests/unit -k parse"
+ARGS ?=
+
+.PHONY: help demo test check bench format constraints clean distclean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.spark ## match a stream of car ads against saved searches, on Spark
+	@export JAVA_HOME="$$(tools/java-home)"; test -n "$$JAVA_HOME"; \
+	echo "==> demo: Spark on the Java in $$JAVA_HOME"; \
+	$(BIN)/python -m tidings.spark.demo $(ARGS)
+
+test: $(VENV)/.dev ## run all tests
+	@export JAVA_HOME="$$(tools/java-home)"; test -n "$$JAVA_HOME"; \
+	echo "==> tests: pytest, Spark on the Java in $$JAVA_HOME"; \
+	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-ci} $(BIN)/python -m pytest $(ARGS)
+
+check: $(VENV)/.dev ## format, lint, types and layers; changes nothing
+	@echo "==> ruff format"; $(BIN)/ruff format --check .
+	@echo "==> ruff check"; $(BIN)/ruff check .
+	@echo "==> mypy --strict"; $(BIN)/mypy --strict src
+	@echo "==> import-linter"; $(BIN)/lint-imports
+
+bench: $(VENV)/.bench ## run the benchmarks
+	@echo "==> benchmark: parse"; $(BIN)/python -m benchmarks.parse $(ARGS)
+
+format: $(VENV)/.dev ## format the code and mend what ruff can mend
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+constraints: pyproject.toml ## take the newest versions into constraints.txt
+	tools/make-constraints
+
+clean: ## remove caches and output
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist out spark-warehouse
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+distclean: clean ## remove the virtual environment too
+	rm -rf $(VENV)
+
+# --- set-up ---------------------------------------------------------------------------------------
+
+# The build tools come first, at pinned versions, so that no build fetches others.
+define install
+	@echo "==> installing tidings[$(EXTRAS)] into $(VENV) (the first time takes a few minutes; PySpark is large)"
+	@$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt hatchling editables
+	@$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt --no-build-isolation -e '.[$(EXTRAS)]'
+	@touch $@
+endef
+
+$(VENV)/.made: tools/make-venv
+	@tools/make-venv $(VENV)
+	@touch $@
+
+$(VENV)/.spark: EXTRAS := spark,rdf
+$(VENV)/.dev: EXTRAS := spark,rdf,dev
+$(VENV)/.bench: EXTRAS := bench
+$(VENV)/.spark $(VENV)/.dev $(VENV)/.bench: $(NEEDS)
+	$(install)
