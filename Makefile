@@ -14,18 +14,18 @@ NEEDS := pyproject.toml constraints.txt $(VENV)/.made
 # Handed on to the demo, pytest or the benchmark: make test ARGS="tests/unit -k parse"
 ARGS ?=
 
-.PHONY: help demo test check bench format constraints clean distclean
+.PHONY: help demo test check bench format constraints clean distclean java
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.spark ## match a stream of car ads against saved searches, on Spark
-	@export JAVA_HOME="$$(tools/java-home)"; test -n "$$JAVA_HOME"; \
+demo: java $(VENV)/.spark ## match a stream of car ads against saved searches, on Spark
+	@export JAVA_HOME="$$(tools/java-home)"; \
 	echo "==> demo: Spark on the Java in $$JAVA_HOME"; \
 	$(BIN)/python -m tidings.spark.demo $(ARGS)
 
-test: $(VENV)/.dev ## run all tests
-	@export JAVA_HOME="$$(tools/java-home)"; test -n "$$JAVA_HOME"; \
+test: java $(VENV)/.dev ## run all tests
+	@export JAVA_HOME="$$(tools/java-home)"; \
 	echo "==> tests: pytest, Spark on the Java in $$JAVA_HOME"; \
 	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-ci} $(BIN)/python -m pytest $(ARGS)
 
@@ -61,6 +61,10 @@ define install
 	@$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt --no-build-isolation -e '.[$(EXTRAS)]'
 	@touch $@
 endef
+
+# Before the packages, so that who must install Java by hand hears of it at once.
+java:
+	@tools/java-home >/dev/null
 
 $(VENV)/.made: tools/make-venv
 	@tools/make-venv $(VENV)
