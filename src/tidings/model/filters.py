@@ -108,15 +108,20 @@ class TextTest:
     ignoring_case: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse text that cannot be encoded."""
+        """Refuse text that cannot be encoded, and expressions that RE2 refuses."""
         checked_text(self.pattern)
+        if self.op is TextOp.MATCHES:
+            from tidings.model.text import text_test
+
+            text_test(self)
 
 
 @dataclass(frozen=True, slots=True)
 class IsA:
-    """The concept itself or anything below it in its tree."""
+    """The concept itself or anything below it in its tree (binding a filter fills the tree in)."""
 
     concept: str
+    tree: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse text that cannot be encoded."""

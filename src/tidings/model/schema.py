@@ -45,8 +45,9 @@ class Schema:
     'product'
     """
 
-    def __init__(self, attributes: Mapping[str, str | Attribute] | None = None) -> None:
-        """Read the words of each attribute; all mistakes are reported together."""
+    def __init__(self, attributes: Mapping[str, str | Attribute] | None = None, *, closed: bool = True) -> None:
+        """Read the words of each attribute; an open schema lets filters name other attributes too."""
+        self.closed = closed
         mistakes: list[str] = []
         self._attributes: dict[str, Attribute] = {}
         for name, words in (attributes or {}).items():
@@ -109,7 +110,7 @@ class Schema:
 
     def __eq__(self, other: object) -> bool:
         """Compare by content."""
-        return isinstance(other, Schema) and self._attributes == other._attributes
+        return isinstance(other, Schema) and (self._attributes, self.closed) == (other._attributes, other.closed)
 
     def __hash__(self) -> int:
         """Hash by content."""
@@ -125,7 +126,11 @@ class Schema:
 
     def merged(self, over: Schema) -> Schema:
         """Return both together; where they differ, `over` wins."""
-        return Schema({**self._attributes, **over._attributes})
+        return Schema({**self._attributes, **over._attributes}, closed=self.closed or over.closed)
+
+    def opened(self) -> Schema:
+        """Return the same attributes, with filters free to name others."""
+        return Schema(self._attributes, closed=False)
 
 
 def _attribute(name: str, words: object) -> Attribute:

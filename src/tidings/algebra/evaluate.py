@@ -1,0 +1,243 @@
+"""The law: whether an event satisfies a filter. Written for reading; every matcher is held to it.
+
+`docs/language.md` says the same in words. A value that is itself a range satisfies a condition when
+some point of it does; an attribute that is absent satisfies no test, so `not` of a test accepts it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv6Address
+from typing import TYPE_CHECKING, Any
+
+from tidings.algebra.bind import bind, fold_names
+from tidings.algebra.needs import needs_of
+from tidings.algebra.reading import Reader, Reading
+from tidings.concepts import Ontology
+from tidings.errors import BadEvent
+from tidings.model import (
+    Age,
+    And,
+    Compare,
+    Comparison,
+    Exists,
+    Has,
+    In,
+    InNetworks,
+    Is,
+    IsA,
+    IsNull,
+    Near,
+    Not,
+    Or,
+    Point,
+    Quantifier,
+    Range,
+    Test,
+    TextTest,
+    Within,
+)
+from tidings.model.text import text_test
+from tidings.model.values import Kind, kind_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tidings.concepts import Regions
+    from tidings.model import Condition, EventLike, Filter, Schema
+
+EARTH_RADIUS_M = 6_371_008.8
+"""The mean radius of the Earth; `near` is the great circle on this sphere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a filter's meaning depends on beside the event: the concepts, and what time it is."""
+
+    ontology: Ontology
+    now: datetime
+
+
+def evaluate(
+    tree: Filter,
+    event: EventLike,
+    *,
+    schema: Schema | None = None,
+    ontology: Ontology | None = None,
+    regions: Regions | None = None,
+    now: datetime | None = None,
+) -> bool:
+    """Tell whether the event satisfies the filter.
+
+    >>> from tidings import parse
+    >>> evaluate(parse("make = 'ford' and price < 9000"), {"make": "ford", "price": 8500})
+    True
+
+    Kinds come from `schema` or, without one, from the filter; an event that does not fit raises
+    `BadEvent`. For many filters or events use `td.Matcher`, which prepares them once.
+    """
+    bound, reader, used = prepared(tree, schema, ontology, regions)
+    setting = Setting(used, now or datetime.now(UTC))
+    return holds(bound, reader.read(event, setting.now), setting)
+
+
+@lru_cache(maxsize=4096)
+def prepared(
+    tree: Filter, schema: Schema | None, ontology: Ontology | None, regions: Regions | None
+) -> tuple[Filter, Reader, Ontology]:
+    """Bind a filter and build its reader, once for each filter and surroundings."""
+    used = ontology or Ontology()
+    bound = bind(tree, schema=schema, ontology=used, regions=regions)
+    needs = needs_of([fold_names(tree, used)], schema=schema, ontology=used)
+    return bound, Reader(needs, used), used
+
+
+def holds(tree: Filter, reading: Reading, setting: Setting) -> bool:
+    """Tell whether a bound filter accepts a reading."""
+    match tree:
+        case And(parts):
+            return all(holds(part, reading, setting) for part in parts)
+        case Or(parts):
+            return any(holds(part, reading, setting) for part in parts)
+        case Not(part):
+            return not holds(part, reading, setting)
+        case Test(attribute, condition, quantifier):
+            return _test(attribute, condition, quantifier, reading, setting)
+
+
+def _test(name: str, condition: Condition, quantifier: Quantifier, reading: Reading, setting: Setting) -> bool:
+    values = reading.values.get(name, ())
+    match condition:
+        case Exists():
+            return bool(values) or bool(reading.elements.get(name))
+        case IsNull():
+            return name in reading.nulls
+        case Has(inner):
+            return _quantified(quantifier, reading.elements.get(name, ()), lambda part: holds(inner, part, setting))
+        case Compare(op, other):
+            others = reading.values.get(other, ())
+            return bool(others) and _quantified(
+                quantifier, values, lambda value: any(compares(op, value, right, (name, other)) for right in others)
+            )
+    return _quantified(quantifier, values, lambda value: satisfies(value, condition, setting))
+
+
+def _quantified(quantifier: Quantifier, values: tuple[Any, ...], accepts: Callable[[Any], bool]) -> bool:
+    """Any, all or none of the values; where there is no value, each of them is false."""
+    if not values:
+        return False
+    match quantifier:
+        case Quantifier.ANY:
+            return any(map(accepts, values))
+        case Quantifier.ALL:
+            return all(map(accepts, values))
+        case Quantifier.NONE:
+            return not any(map(accepts, values))
+
+
+def satisfies(value: Any, condition: Condition, setting: Setting) -> bool:
+    """Tell whether one value satisfies a condition."""
+    match condition:
+        case Is(wanted):
+            return _equals(value, wanted)
+        case In(wanted):
+            return any(_equals(value, one) for one in wanted)
+        case Range():
+            return meets(value, condition)
+        case TextTest():
+            return text_test(condition)(value)
+        case IsA(concept, tree):
+            return setting.ontology.is_a(value, concept, tree=tree)
+        case Within(area):
+            return area.holds(value)
+        case Near(center, metres):
+            return distance_m(center, value) <= metres
+        case InNetworks(networks):
+            return any(value in network for network in networks)
+        case Age(seconds):
+            return meets(_age(value, setting.now), seconds)
+    msg = f"{condition!r} is not a condition on one value"
+    raise TypeError(msg)
+
+
+def _equals(value: Any, wanted: Any) -> bool:
+    return meets(wanted, value) if isinstance(value, Range) else bool(value == wanted)
+
+
+def meets(value: Any, span: Range) -> bool:
+    """Tell whether a value, or some point of a value that is a range, lies in the span."""
+    low, high, low_open, high_open = _ends(value)
+    return _reaches(low, span.high, low_open or span.high_open) and _reaches(span.low, high, span.low_open or high_open)
+
+
+def _ends(value: Any) -> tuple[Any, Any, bool, bool]:
+    if isinstance(value, Range):
+        return value.low, value.high, value.low_open, value.high_open
+    return value, value, False, False
+
+
+def _reaches(low: Any, high: Any, strictly: bool) -> bool:
+    if low is None or high is None:
+        return True
+    return bool(low < high if strictly else low <= high)
+
+
+def _age(value: Any, now: datetime) -> float | Range:
+    if isinstance(value, Range):
+        youngest, oldest = (None if end is None else _seconds(now, end) for end in (value.high, value.low))
+        return Range(youngest, oldest, value.high_open, value.low_open)
+    return _seconds(now, value)
+
+
+def _seconds(now: datetime, then: Any) -> float:
+    return float((now - then).total_seconds())
+
+
+def compares(op: Comparison, left: Any, right: Any, names: tuple[str, str]) -> bool:
+    """Compare two values, or some points of two ranges."""
+    _refuse_unlike(op, left, right, names)
+    low, high, low_open, high_open = _ends(left)
+    low2, high2, low2_open, high2_open = _ends(right)
+    match op:
+        case Comparison.EQ:
+            return meets(left, right) if isinstance(right, Range) else _equals(left, right)
+        case Comparison.LT:
+            return _reaches(low, high2, strictly=True)
+        case Comparison.LE:
+            return _reaches(low, high2, low_open or high2_open)
+        case Comparison.GT:
+            return _reaches(low2, high, strictly=True)
+        case Comparison.GE:
+            return _reaches(low2, high, low2_open or high_open)
+
+
+def _refuse_unlike(op: Comparison, left: Any, right: Any, names: tuple[str, str]) -> None:
+    one, two = _sort(left), _sort(right)
+    ordered = one in (Kind.NUMBER, Kind.TEXT, Kind.TIME) or one is None
+    if one is two or one is None or two is None:
+        if op is Comparison.EQ or ordered:
+            return
+    msg = f"`{names[0]}` {op} `{names[1]}` cannot be decided: here they are {left!r} and {right!r}"
+    raise BadEvent(msg, attribute=names[0])
+
+
+def _sort(value: Any) -> Kind | None:
+    if isinstance(value, Range):
+        return value.kind
+    if isinstance(value, IPv4Address | IPv6Address):
+        return Kind.IP
+    try:
+        return kind_of(value)
+    except ValueError:
+        return Kind.OPAQUE
+
+
+def distance_m(one: Point, two: Point) -> float:
+    """Return the great-circle distance in metres."""
+    lat1, lat2 = math.radians(one.lat), math.radians(two.lat)
+    dlat, dlon = lat2 - lat1, math.radians(two.lon - one.lon)
+    chord = math.sin(dlat / 2) ** 2 + math.cos(lat1) * math.cos(lat2) * math.sin(dlon / 2) ** 2
+    return 2 * EARTH_RADIUS_M * math.asin(min(1.0, math.sqrt(chord)))

@@ -1,0 +1,242 @@
+"""What a set of filters needs to know of each attribute: its kind, how many values, its unit.
+
+Kinds come from a declared schema or ontology; where those are silent, from the filters, never from
+events. Filters that contradict each other are refused, and the error names both. Demands are counted,
+so that removing the last filter that asked for a kind sets the attribute free again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from tidings.errors import FilterError, KindConflict, Mistake
+from tidings.model import Attribute, Compare, In, Is, Kind, Quantity, Range, Test, condition_kind, tests
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from tidings.concepts import Ontology
+    from tidings.model import Condition, Filter, Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """How to read one attribute. `folded` names fold to their concept; without `bare`, a number must bring its unit."""
+
+    kind: Kind | None = None
+    several: bool = True
+    tree: str | None = None
+    folded: bool = False
+    unit: str | None = None
+    unit_from: str | None = None
+    bare: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What one test asks of its attribute; the unit is the base unit of what it wrote."""
+
+    kind: Kind | None
+    unit: str | None = None
+
+    def __str__(self) -> str:
+        """Say it as an error does."""
+        words = self.kind.value if self.kind else "any"
+        return f"{words} in {self.unit}" if self.unit else words
+
+
+class Needs:
+    """The demands of many filters, held against a schema and an ontology."""
+
+    def __init__(self, schema: Schema | None, ontology: Ontology) -> None:
+        """Start without filters; a declared attribute is needed from the start."""
+        self._schema = schema
+        self._ontology = ontology
+        self._demands: dict[str, dict[Demand, list[int | str]]] = {}
+        self._compared: dict[tuple[str, str], int] = {}
+        if schema is not None and schema.closed:
+            self._demands = {name: {} for name in schema if not name.endswith(".*")}
+
+    def add(self, tree: Filter, witness: str) -> None:
+        """Count the filter's demands; nothing is counted when one of them contradicts."""
+        self._refuse_unknown(tree)
+        asked = list(self._asked(tree))
+        for name, demand in asked:
+            self._check(name, demand, witness)
+        _check_within(asked)
+        for name, demand in asked:
+            entry = self._demands.setdefault(name, {}).setdefault(demand, [0, witness])
+            entry[0] = int(entry[0]) + 1
+        for pair in _compared(tree):
+            self._compared[pair] = self._compared.get(pair, 0) + 1
+        self._check_compared(tree, witness)
+
+    def discard(self, tree: Filter) -> None:
+        """Take the filter's demands back."""
+        for name, demand in self._asked(tree):
+            demands = self._demands[name]
+            demands[demand][0] = int(demands[demand][0]) - 1
+            if not demands[demand][0]:
+                del demands[demand]
+            if not demands and (self._schema is None or name not in self._schema):
+                del self._demands[name]
+        for pair in _compared(tree):
+            self._compared[pair] -= 1
+            if not self._compared[pair]:
+                del self._compared[pair]
+
+    def resolved(self) -> dict[str, Need]:
+        """Return the need of every attribute that a filter mentions or a closed schema declares."""
+        found = {name: self._need(name) for name in self._demands}
+        for left, right in self._compared:
+            one, two = found[left], found[right]
+            kind = one.kind or two.kind
+            found[left], found[right] = replace(one, kind=kind), replace(two, kind=kind)
+        return found
+
+    def need(self, name: str) -> Need:
+        """Return the need of one attribute, mentioned or not."""
+        return self._need(name)
+
+    def _need(self, name: str) -> Need:
+        declared, unit = self._declared(name), self._ontology.unit(name)
+        demands = [demand for demand in self._demands.get(name, ()) if demand.kind]
+        kind = declared.kind if declared and declared.kind else _joined(demands)
+        asked_unit = next((demand.unit for demand in demands if demand.unit), None)
+        return Need(
+            kind=kind,
+            several=declared is None or declared.several or len(self._ontology.sources(name)) > 1,
+            tree=declared.tree if declared else None,
+            folded=declared is not None and declared.kind is Kind.CONCEPT,
+            unit=unit.unit if unit else asked_unit,
+            unit_from=unit.unit_from if unit else None,
+            bare=unit is not None or asked_unit is None,
+        )
+
+    def _declared(self, name: str) -> Attribute | None:
+        declared = self._schema.get(name) if self._schema is not None else None
+        if declared is not None and declared.kind is not None and declared.tree is not None:
+            return declared
+        kind, tree = self._ontology.kind(name), self._ontology.tree_of(name)
+        if declared is None:
+            return Attribute(kind, several=True, tree=tree) if kind else None
+        return Attribute(declared.kind or kind, several=declared.several, tree=tree)
+
+    def _asked(self, tree: Filter) -> Iterator[tuple[str, Demand]]:
+        for name, test in tests(tree):
+            yield name, Demand(condition_kind(test.condition), self._asked_unit(name, test.condition))
+            if isinstance(test.condition, Compare):
+                yield _beside(name, test), Demand(None)
+
+    def _asked_unit(self, name: str, condition: Condition) -> str | None:
+        units = {value.unit for value in _literals(condition) if isinstance(value, Quantity)}
+        if not units or self._ontology.unit(name) is not None:
+            return None
+        return self._ontology.base_unit(units.pop())
+
+    def _check(self, name: str, demand: Demand, witness: str) -> None:
+        if demand.kind is None:
+            return
+        declared = self._declared(name)
+        if declared is not None and declared.kind is not None:
+            if not _compatible(declared.kind, demand.kind):
+                msg = f"`{name}` is {declared.kind} by the schema, but {witness} uses it as {demand}"
+                raise KindConflict(msg, attribute=name)
+            return
+        for other, (_, first) in self._demands.get(name, {}).items():
+            if other.kind is not None and not _agree(other, demand):
+                msg = f"`{name}` is used as {other} by {first} and as {demand} by {witness}"
+                raise KindConflict(msg, attribute=name)
+
+    def _check_compared(self, tree: Filter, witness: str) -> None:
+        for left, right in _compared(tree):
+            one, two = self._need(left).kind, self._need(right).kind
+            if one and two and not _compatible(one, two) and not _compatible(two, one):
+                self.discard(tree)
+                msg = f"{witness} compares `{left}`, {one}, with `{right}`, {two}"
+                raise KindConflict(msg, attribute=left)
+
+    def _refuse_unknown(self, tree: Filter) -> None:
+        if self._schema is None or not self._schema.closed:
+            return
+        names = dict.fromkeys(name for name, _ in tests(tree) if not self.knows(name))
+        if names:
+            mistakes = tuple(Mistake(unknown_attribute(name, self._schema)) for name in names)
+            raise FilterError("\n".join(m.message for m in mistakes), mistakes=mistakes, text=None)
+
+    def knows(self, name: str) -> bool:
+        """Tell whether the schema or the ontology has the attribute."""
+        ontology = self._ontology
+        return (
+            (self._schema is not None and name in self._schema)
+            or name in ontology.derived
+            or ontology.kind(name) is not None
+            or len(ontology.sources(name)) > 1
+        )
+
+
+def unknown_attribute(name: str, known: Iterable[str]) -> str:
+    """Say that an attribute is not known, and which one may be meant."""
+    near = get_close_matches(name, list(known), n=1, cutoff=0.6)
+    hint = f"; did you mean `{near[0]}`?" if near else "; the schema has " + ", ".join(f"`{n}`" for n in list(known)[:8])
+    return f"unknown attribute `{name}`{hint}"
+
+
+def needs_of(trees: Iterable[Filter], *, schema: Schema | None, ontology: Ontology) -> dict[str, Need]:
+    """Return what these filters need, or refuse their contradictions."""
+    needs = Needs(schema, ontology)
+    for tree in trees:
+        needs.add(tree, "the filter")
+    return needs.resolved()
+
+
+def _literals(condition: Condition) -> tuple[object, ...]:
+    match condition:
+        case Is(value):
+            return (value,)
+        case In(values):
+            return values
+        case Range(low, high):
+            return tuple(end for end in (low, high) if end is not None)
+    return ()
+
+
+def _compared(tree: Filter) -> Iterator[tuple[str, str]]:
+    for name, test in tests(tree):
+        if isinstance(test.condition, Compare):
+            yield name, _beside(name, test)
+
+
+def _beside(name: str, test: Test) -> str:
+    """Return the full name of the attribute compared with: inside `has` it is the same element's."""
+    assert isinstance(test.condition, Compare)
+    return name[: len(name) - len(test.attribute)] + test.condition.other
+
+
+def _check_within(asked: list[tuple[str, Demand]]) -> None:
+    seen: dict[str, Demand] = {}
+    for name, demand in asked:
+        if demand.kind is None:
+            continue
+        other = seen.setdefault(name, demand)
+        if not _agree(other, demand):
+            msg = f"the filter uses `{name}` as {other} and as {demand}"
+            raise KindConflict(msg, attribute=name)
+
+
+def _joined(demands: list[Demand]) -> Kind | None:
+    kinds = {demand.kind for demand in demands}
+    return Kind.CONCEPT if Kind.CONCEPT in kinds else next(iter(kinds), None)
+
+
+def _agree(one: Demand, two: Demand) -> bool:
+    if one.kind is Kind.NUMBER and two.kind is Kind.NUMBER:
+        return one.unit == two.unit
+    return one.kind is two.kind or {one.kind, two.kind} == {Kind.TEXT, Kind.CONCEPT}
+
+
+def _compatible(declared: Kind, asked: Kind) -> bool:
+    return declared is asked or (declared is Kind.CONCEPT and asked is Kind.TEXT)
+

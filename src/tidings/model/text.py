@@ -1,0 +1,71 @@
+"""Tests of text, compiled once each: prefixes, suffixes, substrings, wildcards and RE2 expressions.
+
+Wildcards and expressions both run on RE2, so no filter can cost more than linear time. `ignoring case`
+compares case-folded text; for `matches` it is RE2's own folding.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from tidings.model.filters import TextOp, TextTest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@lru_cache(maxsize=65536)
+def text_test(test: TextTest) -> Callable[[str], bool]:
+    """Return the test as a function of text; a `ValueError` when RE2 refuses the expression."""
+    pattern = test.pattern.casefold() if test.ignoring_case else test.pattern
+    match test.op:
+        case TextOp.STARTS_WITH:
+            accepts: Callable[[str], bool] = lambda value: value.startswith(pattern)  # noqa: E731
+        case TextOp.ENDS_WITH:
+            accepts = lambda value: value.endswith(pattern)  # noqa: E731
+        case TextOp.CONTAINS:
+            accepts = lambda value: pattern in value  # noqa: E731
+        case TextOp.LIKE:
+            wildcard = _compiled(like_expression(pattern), ignoring_case=False)
+            accepts = lambda value: wildcard.fullmatch(value) is not None  # noqa: E731
+        case TextOp.MATCHES:
+            expression = _compiled(test.pattern, ignoring_case=test.ignoring_case)
+            return lambda value: expression.search(value) is not None
+    if test.ignoring_case:
+        return lambda value: accepts(value.casefold())
+    return accepts
+
+
+def like_expression(pattern: str) -> str:
+    """Return a wildcard pattern as an RE2 expression; a backslash makes the next character plain."""
+    import re2
+
+    parts: list[str] = []
+    plain = False
+    for char in pattern:
+        if plain or char not in "*?\\":
+            parts.append(re2.escape(char))
+            plain = False
+        elif char == "\\":
+            plain = True
+        else:
+            parts.append(".*" if char == "*" else ".")
+    if plain:
+        parts.append(re2.escape("\\"))
+    return "".join(parts)
+
+
+def _compiled(expression: str, *, ignoring_case: bool) -> Any:
+    import re2
+
+    options = re2.Options()
+    options.dot_nl = True
+    options.log_errors = False
+    options.case_sensitive = not ignoring_case
+    try:
+        return re2.compile(expression, options=options)
+    except re2.error as problem:
+        reason = problem.args[0]
+        msg = f"RE2 refuses /{expression}/: {reason.decode() if isinstance(reason, bytes) else reason}"
+        raise ValueError(msg) from None
