@@ -111,8 +111,9 @@ class TextTest:
         """Refuse text that cannot be encoded, and expressions that RE2 refuses."""
         checked_text(self.pattern)
         if self.op is TextOp.MATCHES:
-            from tidings.model.text import text_test
+            from tidings.model.text import canonical_expression, text_test
 
+            object.__setattr__(self, "pattern", canonical_expression(self.pattern))
             text_test(self)
 
 

@@ -6,6 +6,7 @@ compares case-folded text; for `matches` it is RE2's own folding.
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,11 @@ def text_test(test: TextTest) -> Callable[[str], bool]:
     if test.ignoring_case:
         return lambda value: accepts(value.casefold())
     return accepts
+
+
+def canonical_expression(expression: str) -> str:
+    """Return the expression with slashes unescaped: RE2 needs no `\\/`, only the text notation does."""
+    return re.sub(r"\\(.)", lambda found: "/" if found[1] == "/" else found[0], expression, flags=re.DOTALL)
 
 
 def like_expression(pattern: str) -> str:

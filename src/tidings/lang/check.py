@@ -1,0 +1,186 @@
+"""A parsed filter against a schema, an ontology and regions: are its names known, do its values fit?
+
+Literals that the notation could only write as text take the attribute's kind here (a time, an address),
+so the same filter in two notations is the same tree. All mistakes are collected, each at its place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from tidings.errors import TidingsError
+from tidings.lang import literals
+from tidings.lang.diagnostics import did_you_mean
+from tidings.model import (
+    And,
+    Compare,
+    Has,
+    In,
+    InNetworks,
+    Is,
+    IsA,
+    Kind,
+    Not,
+    Or,
+    Quantity,
+    Range,
+    Test,
+    WithinRegion,
+    condition_kind,
+    one_of,
+)
+
+if TYPE_CHECKING:
+    from tidings.concepts import Ontology, Regions
+    from tidings.errors import Mistake
+    from tidings.lang.spots import Spots
+    from tidings.model import Condition, Filter, Schema
+
+
+class Checker:
+    """One walk over one filter; `mistakes` holds what it found."""
+
+    def __init__(self, schema: Schema | None, ontology: Ontology | None, regions: Regions | None) -> None:
+        """Check against what is given; what is not given is not checked."""
+        self._schema, self._ontology, self._regions = schema, ontology, regions
+        self.mistakes: list[Mistake] = []
+        self._spots: Spots | None = None
+
+    def check(self, tree: Filter, spots: Spots) -> Filter:
+        """Return the filter with its literals in the attributes' kinds."""
+        self._spots = spots
+        return self._filter(tree, "")
+
+    def _filter(self, tree: Filter, prefix: str) -> Filter:
+        match tree:
+            case And(parts):
+                return And(tuple(self._filter(part, prefix) for part in parts))
+            case Or(parts):
+                return Or(tuple(self._filter(part, prefix) for part in parts))
+            case Not(part):
+                return Not(self._filter(part, prefix))
+            case Test():
+                return self._test(tree, prefix)
+
+    def _test(self, test: Test, prefix: str) -> Filter:
+        name = prefix + test.attribute
+        self._attribute(test, name)
+        if isinstance(test.condition, Compare):
+            self._compare(test, prefix, test.condition)
+        if isinstance(test.condition, Has):
+            return replace(test, condition=Has(self._filter(test.condition.filter, f"{name}.")))
+        kind = self._kind(name)
+        try:
+            condition = _as_kind(test.condition, kind)
+            self._fits(name, kind, condition)
+            self._names(name, condition)
+        except (ValueError, TidingsError) as problem:
+            self._mistake(test, str(problem), "value")
+            return test
+        return replace(test, condition=condition)
+
+    def _attribute(self, test: Test, name: str) -> None:
+        if not self._knows(name):
+            near = did_you_mean(name, self._known())
+            self._mistake(test, f"unknown attribute `{name}`{near}", "attribute")
+
+    def _compare(self, test: Test, prefix: str, condition: Compare) -> None:
+        other = prefix + condition.other
+        if not self._knows(other):
+            near = did_you_mean(other, self._known()) or f"; text goes in quotes: '{condition.other}'"
+            self._mistake(test, f"unknown attribute `{other}`{near}", "value")
+            return
+        one, two = self._kind(prefix + test.attribute), self._kind(other)
+        if one and two and one is not two and {one, two} != {Kind.TEXT, Kind.CONCEPT}:
+            self._mistake(test, f"`{prefix}{test.attribute}` is {one} and `{other}` is {two}", "value")
+
+    def _fits(self, name: str, kind: Kind | None, condition: Condition) -> None:
+        asked = condition_kind(condition)
+        if kind is None or asked is None or asked is kind or (kind is Kind.CONCEPT and asked is Kind.TEXT):
+            return
+        msg = f"`{name}` is {kind} by the schema, and this is {asked}"
+        raise ValueError(msg + ("; write the number without quotes" if (kind, asked) == ("number", "text") else ""))
+
+    def _names(self, name: str, condition: Condition) -> None:
+        """Look up concepts, units and regions, where there is something to look them up in."""
+        if isinstance(condition, WithinRegion) and self._regions is not None:
+            self._regions[condition.region]
+        if self._ontology is None:
+            return
+        tree = self._tree(name)
+        if isinstance(condition, IsA):
+            self._ontology.require(condition.concept, tree=tree)
+        elif self._kind(name) is Kind.CONCEPT and isinstance(condition, Is | In):
+            for value in _literals(condition):
+                self._ontology.require(value, tree=tree)
+        for value in _literals(condition):
+            if isinstance(value, Quantity):
+                self._unit(name, value)
+
+    def _unit(self, name: str, value: Quantity) -> None:
+        assert self._ontology is not None
+        unit = self._ontology.unit(name)
+        if unit is None:
+            self._ontology.base_unit(value.unit)
+        else:
+            self._ontology.convert(value.amount, value.unit, to=unit.unit)
+
+    def _knows(self, name: str) -> bool:
+        if self._schema is None or not self._schema.closed or name in self._schema:
+            return True
+        ontology = self._ontology
+        return ontology is not None and (
+            name in ontology.derived
+            or ontology.kind(name) is not None
+            or ontology.attribute(name) in self._schema
+            or len(ontology.sources(name)) > 1
+        )
+
+    def _known(self) -> list[str]:
+        return [*(self._schema or ()), *(self._ontology.derived if self._ontology else ())]
+
+    def _kind(self, name: str) -> Kind | None:
+        ontology = self._ontology
+        if ontology is not None:
+            name = ontology.attribute(name)
+        declared = self._schema.get(name) if self._schema is not None else None
+        if declared is not None and declared.kind is not None:
+            return declared.kind
+        return ontology.kind(name) if ontology is not None else None
+
+    def _tree(self, name: str) -> str | None:
+        declared = self._schema.get(name) if self._schema is not None else None
+        if declared is not None and declared.tree is not None:
+            return declared.tree
+        return self._ontology.tree_of(name) if self._ontology is not None else None
+
+    def _mistake(self, test: Test, message: str, part: str) -> None:
+        assert self._spots is not None
+        self.mistakes.append(self._spots.of(test).mistake(message, part))
+
+
+def _literals(condition: Condition) -> tuple[Any, ...]:
+    match condition:
+        case Is(value):
+            return (value,)
+        case In(values):
+            return values
+        case Range(low, high):
+            return (low, high)
+    return ()
+
+
+def _as_kind(condition: Condition, kind: Kind | None) -> Condition:
+    """Read text literals as times or addresses where that is what the attribute holds."""
+    if kind not in (Kind.TIME, Kind.IP) or condition_kind(condition) is not Kind.TEXT:
+        return condition
+    match condition, kind:
+        case (Is() | In()), Kind.IP:
+            return InNetworks(tuple(literals.network(value) for value in _literals(condition)))
+        case (Is() | In()), Kind.TIME:
+            return one_of(literals.moment(value) for value in _literals(condition))
+        case Range(low, high), Kind.TIME:
+            ends = [None if end is None else literals.moment(str(end)) for end in (low, high)]
+            return replace(condition, low=ends[0], high=ends[1])
+    return condition

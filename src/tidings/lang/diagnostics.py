@@ -1,0 +1,68 @@
+"""Mistakes as people read them: the message, the line it is on, and a caret under the place."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from tidings.errors import FilterError, Mistake
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+MAX_LENGTH = 200_000
+"""Characters a filter may have; a long polygon fits, a pasted file does not."""
+
+MAX_DEPTH = 100
+"""Levels of parentheses, `not` and `has` a filter may have; recursion stays far from Python's own limit."""
+
+MAX_MISTAKES = 20
+"""Mistakes reported at once; beyond these the reader is better served by correcting the first."""
+
+_WIDTH = 100
+
+
+def refused(mistakes: Iterable[Mistake], text: str | None) -> FilterError:
+    """Return the error that reports all mistakes together, in the order of their places."""
+    ordered = tuple(sorted(dict.fromkeys(mistakes), key=lambda m: (m.start or 0, m.path or "")))[:MAX_MISTAKES]
+    message = "\n".join(_shown(mistake, text) for mistake in ordered)
+    return FilterError(message, mistakes=ordered, text=text)
+
+
+def check_length(text: str) -> None:
+    """Refuse a filter that is too long, and name the limit."""
+    if len(text) > MAX_LENGTH:
+        mistake = Mistake(f"the filter has {len(text):,} characters; the limit is {MAX_LENGTH:,}")
+        raise refused([mistake], None)
+
+
+def too_deep(start: int | None = None, path: str | None = None) -> Mistake:
+    """Return the mistake of nesting too deeply."""
+    end = None if start is None else start + 1
+    return Mistake(f"the filter is nested more than {MAX_DEPTH} levels deep, which is the limit", start, end, path)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return `; did you mean ...?` when something known is near."""
+    near = get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f"; did you mean `{near[0]}`?" if near else ""
+
+
+def _shown(mistake: Mistake, text: str | None) -> str:
+    if mistake.path:
+        return f"{mistake.message} (at {mistake.path})"
+    if mistake.start is None or text is None:
+        return mistake.message
+    return f"{mistake.message}\n{_pointed(text, mistake.start, mistake.end)}"
+
+
+def _pointed(text: str, start: int, end: int | None) -> str:
+    """Return the line with carets beneath, cut to a window around the place."""
+    begin = text.rfind("\n", 0, start) + 1
+    stop = text.find("\n", start)
+    line = text[begin : len(text) if stop < 0 else stop]
+    column = start - begin
+    width = max(1, min((end or start + 1) - start, len(line) - column or 1))
+    left = max(0, column - _WIDTH // 2) if len(line) > _WIDTH else 0
+    shown = "".join(char if char.isprintable() else " " for char in line[left : left + _WIDTH])
+    return f"  {shown}\n  {' ' * (column - left)}{'^' * min(width, max(1, _WIDTH - (column - left)))}"

@@ -1,0 +1,370 @@
+"""JSON notation: the tree itself, as `filter.schema.json` publishes it.
+
+A test is an object with `attr`, `op` and what the operator needs; `and`, `or` and `not` hold filters;
+`true` and `false` stand for themselves. `_FORMS` lists each operator once, for reading and for writing.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from tidings.errors import BadRegion, Mistake
+from tidings.lang import literals
+from tidings.lang.diagnostics import MAX_DEPTH, check_length, did_you_mean, refused, too_deep
+from tidings.lang.spots import Spot, Spots
+from tidings.model import (
+    FALSE,
+    TRUE,
+    Age,
+    And,
+    Compare,
+    Comparison,
+    Exists,
+    Has,
+    In,
+    InNetworks,
+    Is,
+    IsA,
+    IsNull,
+    Near,
+    Not,
+    Or,
+    Point,
+    Quantifier,
+    Quantity,
+    Range,
+    Test,
+    TextOp,
+    TextTest,
+    Within,
+    WithinRegion,
+    all_of,
+    any_of,
+    area_of,
+    one_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tidings.model import Area, Condition, Filter
+
+
+def parse_json(source: Any) -> tuple[Filter, Spots]:
+    """Return the filter of a JSON text or a decoded object, and where its tests stand."""
+    if isinstance(source, str | bytes):
+        source = _decoded(source)
+    reader = _Reader()
+    built = reader.filter(source, "$", 0)
+    if reader.mistakes:
+        raise refused(reader.mistakes, None)
+    return built, reader.spots
+
+
+def _decoded(source: str | bytes) -> Any:
+    try:
+        text = source.decode() if isinstance(source, bytes) else source
+        check_length(text)
+        return json.loads(text, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as problem:
+        mistake = Mistake(f"not JSON: {problem.msg}", problem.pos, problem.pos + 1)
+        raise refused([mistake], str(source)) from None
+    except RecursionError:
+        raise refused([too_deep(path="$")], None) from None
+    except (UnicodeDecodeError, ValueError) as problem:
+        if hasattr(problem, "mistakes"):
+            raise
+        raise refused([Mistake(f"not JSON: {problem}")], None) from None
+
+
+def _refuse_constant(name: str) -> Any:
+    msg = f"{name} is not a finite number"
+    raise ValueError(msg)
+
+
+class _Reader:
+    """Builds filters top-down; a part that cannot be one is noted, and a stand-in goes on."""
+
+    def __init__(self) -> None:
+        self.mistakes: list[Mistake] = []
+        self.spots = Spots()
+
+    def filter(self, node: Any, path: str, depth: int) -> Filter:
+        if depth > MAX_DEPTH:
+            return self._refuse(too_deep().message, path)
+        if isinstance(node, bool):
+            return TRUE if node else FALSE
+        if not isinstance(node, dict):
+            return self._refuse("expected a filter: an object with `and`, `or`, `not` or `attr`, or true or false", path)
+        if "attr" in node:
+            return self._test(node, path, depth)
+        if len(node) == 1:
+            return self._connective(node, path, depth)
+        return self._refuse("expected exactly one of `and`, `or`, `not`, or a test with `attr` and `op`", path)
+
+    def _connective(self, node: dict[str, Any], path: str, depth: int) -> Filter:
+        ((word, inner),) = node.items()
+        if word == "not":
+            return Not(self.filter(inner, f"{path}.not", depth + 1))
+        if word not in ("and", "or"):
+            return self._refuse(f"unknown key `{word}`{did_you_mean(str(word), ('and', 'or', 'not', 'attr'))}", path)
+        if not isinstance(inner, list):
+            return self._refuse(f"`{word}` holds a list of filters", f"{path}.{word}")
+        parts = [self.filter(part, f"{path}.{word}[{i}]", depth + 1) for i, part in enumerate(inner)]
+        return all_of(parts) if word == "and" else any_of(parts)
+
+    def _test(self, node: dict[str, Any], path: str, depth: int) -> Filter:
+        fields = dict(node)
+        attribute, op = fields.pop("attr"), fields.pop("op", None)
+        quantifier = fields.pop("quantifier", "any")
+        if op == "has":
+            inner = self.filter(fields.pop("filter", None), f"{path}.filter", depth + 1)
+            return self._made(path, attribute, quantifier, lambda: _only(fields, Has(inner)))
+        if op in ("!=", "="):
+            quantifier = "none" if op == "!=" and quantifier == "any" else quantifier
+        if not isinstance(op, str) or op not in _READERS:
+            near = did_you_mean(op, [*_READERS, "has"]) if isinstance(op, str) else f"; one of {', '.join(_READERS)}, has"
+            return self._refuse(f"unknown operator {json.dumps(op)}{near}", f"{path}.op")
+        return self._made(path, attribute, quantifier, lambda: _only(fields, _READERS[op](op, fields)))
+
+    def _made(self, path: str, attribute: Any, quantifier: Any, make: Callable[[], Condition]) -> Filter:
+        try:
+            if not isinstance(attribute, str):
+                msg = "`attr` is an attribute's name"
+                raise ValueError(msg)
+            made = Test(attribute, make(), _quantifier(quantifier))
+        except (ValueError, BadRegion) as problem:
+            return self._refuse(str(problem), path)
+        self.spots.note(made, Spot(path=path))
+        return made
+
+    def _refuse(self, message: str, path: str) -> Filter:
+        self.mistakes.append(Mistake(message, path=path))
+        return TRUE
+
+
+def _quantifier(word: Any) -> Quantifier:
+    try:
+        return Quantifier(word)
+    except ValueError:
+        msg = f"unknown quantifier {json.dumps(word)}; one of any, all, none"
+        raise ValueError(msg) from None
+
+
+def _only(fields: dict[str, Any], condition: Condition) -> Condition:
+    """Refuse what the operator did not ask for: a misspelt key must not vanish."""
+    if fields:
+        msg = f"unknown key `{next(iter(fields))}` beside this operator"
+        raise ValueError(msg)
+    return condition
+
+
+def _take(fields: dict[str, Any], key: str, *kinds: type) -> Any:
+    if key not in fields:
+        msg = f"this operator needs `{key}`"
+        raise ValueError(msg)
+    value = fields.pop(key)
+    if type(value) not in kinds:
+        msg = f"`{key}` is {json.dumps(value, default=str)[:60]}; expected {' or '.join(_KIND_WORDS[kind] for kind in kinds)}"
+        raise ValueError(msg)
+    return value
+
+
+_KIND_WORDS = {str: "text", int: "a number", float: "a number", bool: "true or false", list: "a list", dict: "an object"}
+
+
+def _flag(fields: dict[str, Any], key: str) -> bool:
+    return bool(_take(fields, key, bool)) if key in fields else False
+
+
+def _scalar(value: Any) -> Any:
+    """Read a scalar: as it is, or an object for a time, a quantity or a place."""
+    match value:
+        case bool() | int() | float() | str():
+            return value
+        case {"time": str(text), **rest} if not rest:
+            return literals.moment(text)
+        case {"number": (int() | float()) as amount, "unit": str(unit), **rest} if not rest:
+            return Quantity(amount, unit)
+        case {"lon": (int() | float()) as lon, "lat": (int() | float()) as lat, **rest} if not rest:
+            return Point(lon, lat)
+    msg = 'a value is a number, text, true, false, {"time": ...}, {"number": ..., "unit": ...} or {"lon": ..., "lat": ...}'
+    raise ValueError(msg)
+
+
+def _value(fields: dict[str, Any], key: str = "value") -> Any:
+    return _scalar(_take(fields, key, str, int, float, bool, dict))
+
+
+def _comparison(op: str, fields: dict[str, Any]) -> Condition:
+    op = "=" if op == "!=" else op
+    if "other" in fields:
+        return Compare(Comparison(op), _take(fields, "other", str))
+    value = _value(fields)
+    match op:
+        case "=":
+            return Is(value)
+        case "<" | "<=":
+            return Range(high=value, high_open=op == "<")
+        case _:
+            return Range(low=value, low_open=op == ">")
+
+
+def _range(_: str, fields: dict[str, Any]) -> Range:
+    ends = [_value(fields, key) if fields.get(key) is not None else fields.pop(key, None) for key in ("low", "high")]
+    return Range(ends[0], ends[1], _flag(fields, "low_open"), _flag(fields, "high_open"))
+
+
+def _age(op: str, fields: dict[str, Any]) -> Age:
+    for key in ("low", "high"):
+        if isinstance(fields.get(key), bool | str | dict | list):
+            msg = "an age is given in seconds"
+            raise ValueError(msg)
+    return Age(_range(op, fields))
+
+
+def _in(_: str, fields: dict[str, Any]) -> Condition:
+    values = _take(fields, "values", list)
+    if not values:
+        msg = "a set needs at least one value"
+        raise ValueError(msg)
+    return one_of([_scalar(value) for value in values])
+
+
+def _text(op: str, fields: dict[str, Any]) -> TextTest:
+    return TextTest(TextOp(op), _take(fields, "value", str), _flag(fields, "ignoring_case"))
+
+
+def _within(_: str, fields: dict[str, Any]) -> Condition:
+    if "region" in fields:
+        return WithinRegion(_take(fields, "region", str))
+    geometry = _take(fields, "geometry", dict)
+    match geometry:
+        case {"type": "Polygon", "coordinates": list(rings)}:
+            return Within(_area([rings]))
+        case {"type": "MultiPolygon", "coordinates": list(polygons)}:
+            return Within(_area(polygons))
+    msg = "`geometry` is a GeoJSON Polygon or MultiPolygon"
+    raise ValueError(msg)
+
+
+def _area(polygons: Any) -> Area:
+    try:
+        return area_of(polygons)
+    except TypeError:
+        msg = "`coordinates` is not nested as GeoJSON nests it"
+        raise ValueError(msg) from None
+
+
+def _near(_: str, fields: dict[str, Any]) -> Near:
+    lon, lat = _take(fields, "lon", int, float), _take(fields, "lat", int, float)
+    return Near(Point(lon, lat), _take(fields, "metres", int, float))
+
+
+def _networks(_: str, fields: dict[str, Any]) -> InNetworks:
+    blocks = _take(fields, "networks", list)
+    if not all(isinstance(block, str) for block in blocks):
+        msg = "`networks` is a list of addresses and blocks as text"
+        raise ValueError(msg)
+    return InNetworks(tuple(literals.network(block) for block in blocks))
+
+
+_READERS: dict[str, Callable[[str, dict[str, Any]], Condition]] = {
+    **dict.fromkeys(("=", "!=", "<", "<=", ">", ">="), _comparison),
+    "range": _range,
+    "in": _in,
+    **dict.fromkeys(tuple(op.value for op in TextOp), _text),
+    "is a": lambda _, fields: IsA(_take(fields, "value", str)),
+    "within": _within,
+    "near": _near,
+    "in networks": _networks,
+    "age": _age,
+    "exists": lambda _, __: Exists(),
+    "is null": lambda _, __: IsNull(),
+}
+
+
+def render_json(tree: Filter) -> str:
+    """Return the filter as JSON text."""
+    return json.dumps(to_object(tree), ensure_ascii=False)
+
+
+def to_object(tree: Filter) -> Any:
+    """Return the filter as the decoded JSON object."""
+    match tree:
+        case And(()):
+            return True
+        case Or(()):
+            return False
+        case And(parts):
+            return {"and": [to_object(part) for part in parts]}
+        case Or(parts):
+            return {"or": [to_object(part) for part in parts]}
+        case Not(part):
+            return {"not": to_object(part)}
+        case Test(attribute, condition, quantifier):
+            fields = _fields(condition)
+            if quantifier is not Quantifier.ANY:
+                fields = {"op": fields.pop("op"), "quantifier": quantifier.value, **fields}
+            return {"attr": attribute, **fields}
+
+
+def _fields(condition: Condition) -> dict[str, Any]:
+    match condition:
+        case Is(value):
+            return {"op": "=", "value": _shown(value)}
+        case In(values):
+            return {"op": "in", "values": [_shown(value) for value in values]}
+        case Range():
+            return {"op": "range", **_ends(condition)}
+        case Age(span):
+            return {"op": "age", **_ends(span)}
+        case TextTest(op, pattern, ignoring_case):
+            return {"op": op.value, "value": pattern, **({"ignoring_case": True} if ignoring_case else {})}
+        case IsA(concept):
+            return {"op": "is a", "value": concept}
+        case Within(area):
+            return {"op": "within", "geometry": _geometry(area)}
+        case WithinRegion(region):
+            return {"op": "within", "region": region}
+        case Near(center, metres):
+            return {"op": "near", "lon": center.lon, "lat": center.lat, "metres": metres}
+        case InNetworks(networks):
+            return {"op": "in networks", "networks": [str(network) for network in networks]}
+        case Compare(op, other):
+            return {"op": op.value, "other": other}
+        case Has(inner):
+            return {"op": "has", "filter": to_object(inner)}
+        case Exists():
+            return {"op": "exists"}
+        case IsNull():
+            return {"op": "is null"}
+
+
+def _ends(span: Range) -> dict[str, Any]:
+    shown: dict[str, Any] = {}
+    for key, value, opened in (("low", span.low, span.low_open), ("high", span.high, span.high_open)):
+        if value is not None:
+            shown[key] = _shown(value)
+        if opened:
+            shown[f"{key}_open"] = True
+    return shown
+
+
+def _shown(value: Any) -> Any:
+    match value:
+        case bool() | int() | float() | str():
+            return value
+        case Quantity(amount, unit):
+            return {"number": amount, "unit": unit}
+        case Point(lon, lat):
+            return {"lon": lon, "lat": lat}
+    return {"time": value.isoformat().replace("+00:00", "Z")}
+
+
+def _geometry(area: Area) -> dict[str, Any]:
+    coordinates = [[[list(place) for place in ring] for ring in rings] for rings in area.polygons]
+    if len(coordinates) == 1:
+        return {"type": "Polygon", "coordinates": coordinates[0]}
+    return {"type": "MultiPolygon", "coordinates": coordinates}

@@ -1,0 +1,204 @@
+"""Literals between text and value: quoted text, numbers, times, durations, distances, addresses, polygons.
+
+Each reader raises `ValueError` with what is wrong; each has its writer, and reading what was written
+gives the same value.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from ipaddress import IPv6Network, ip_network
+from typing import TYPE_CHECKING, Any
+
+from tidings.errors import BadRegion
+from tidings.model import Area, Quantity, area_of
+from tidings.model.values import checked_float, checked_int
+
+if TYPE_CHECKING:
+    from tidings.model import Network
+
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "'": "'", '"': '"', "`": "`", "\\": "\\", "/": "/"}
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)", re.DOTALL)
+
+NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
+"""A number as JSON writes it: `007` and `01234` stay text."""
+
+SECONDS = {"day": 86400, "h": 3600, "min": 60, "s": 1, "ms": 0.001}
+"""The units durations are written in, the largest first."""
+
+_DURATIONS = {
+    **SECONDS,
+    **dict.fromkeys(("weeks", "week", "w"), 604800),
+    **dict.fromkeys(("days", "d"), 86400),
+    **dict.fromkeys(("hours", "hour", "hr"), 3600),
+    **dict.fromkeys(("minutes", "minute", "mins"), 60),
+    **dict.fromkeys(("seconds", "second", "sec", "secs"), 1),
+    **dict.fromkeys(("milliseconds", "millisecond"), 0.001),
+}
+_DISTANCES = {
+    **dict.fromkeys(("m", "metre", "metres", "meter", "meters"), 1),
+    **dict.fromkeys(("km", "kilometre", "kilometres", "kilometer", "kilometers"), 1000),
+    **dict.fromkeys(("mi", "mile", "miles"), 1609.344),
+    **dict.fromkeys(("nmi",), 1852),
+    **dict.fromkeys(("ft", "foot", "feet"), 0.3048),
+    **dict.fromkeys(("yd", "yard", "yards"), 0.9144),
+}
+
+
+def unquoted(token: str) -> str:
+    """Return the text inside quotes or backticks, with its escapes resolved."""
+    inner = token[1:-1]
+    return _ESCAPE.sub(_unescaped, inner) if "\\" in inner else inner
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    code = found[1]
+    if code in "*?":  # `like` has its own use for these: the backslash stays
+        return found[0]
+    if code[0] in "uU" and len(code) > 1:
+        if int(code[1:], 16) > 0x10FFFF:
+            msg = f"\\{code} is not a character"
+            raise ValueError(msg)
+        return chr(int(code[1:], 16))
+    if code not in _ESCAPES:
+        msg = f"unknown escape \\{code}; the escapes are \\\\ \\' \\\" \\n \\t \\r \\uXXXX"
+        raise ValueError(msg)
+    return _ESCAPES[code]
+
+
+def quoted(text: str, quote: str = "'") -> str:
+    """Return the text in quotes, escaped so that it reads back."""
+    shown = text.replace("\\", "\\\\").replace(quote, f"\\{quote}")
+    for char, code in (("\n", "\\n"), ("\t", "\\t"), ("\r", "\\r"), ("\0", "\\u0000")):
+        shown = shown.replace(char, code)
+    return quote + shown + quote
+
+
+def number(token: str) -> int | float:
+    """Read a number: an integer stays exact within 64 bits."""
+    if token.lstrip("+-").isdigit():
+        if len(token) > 20:
+            msg = f"{token[:20]}... is beyond 64-bit integers"
+            raise ValueError(msg)
+        return checked_int(int(token))
+    return checked_float(float(token))
+
+
+def shown_number(value: int | float) -> str:
+    """Return the shortest text that reads back as the number."""
+    return repr(value)
+
+
+def moment(token: str) -> datetime:
+    """Read an ISO date or time; without a zone it is UTC."""
+    try:
+        value = datetime.fromisoformat(token)
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    except (ValueError, OverflowError):
+        msg = f"`{token}` is not a date or time; write 2024-12-31 or 2024-12-31T23:59:59Z"
+        raise ValueError(msg) from None
+
+
+def shown_moment(value: datetime) -> str:
+    """Return the time in ISO form, in UTC."""
+    if (value.hour, value.minute, value.second, value.microsecond) == (0, 0, 0, 0):
+        return f"{value.year:04}-{value.month:02}-{value.day:02}"
+    return value.isoformat().replace("+00:00", "Z")
+
+
+def seconds(value: Any) -> int | float:
+    """Return a duration in seconds."""
+    return _scaled(value, _DURATIONS, "a duration such as `7 days`")
+
+
+def shown_seconds(value: int | float) -> str:
+    """Return a duration in the largest unit that divides it."""
+    for unit, size in SECONDS.items():
+        if size >= 1 and value and value % size == 0:
+            count = int(value // size)
+            return f"{count} {unit}s" if unit == "day" and count != 1 else f"{count} {unit}"
+    return f"{shown_number(value)} s"
+
+
+def metres(value: Any) -> int | float:
+    """Return a distance in metres."""
+    return _scaled(value, _DISTANCES, "a distance such as `5 km`")
+
+
+def shown_metres(value: int | float) -> str:
+    """Return a distance in kilometres when they are whole, else in metres."""
+    return f"{int(value // 1000)} km" if value and value % 1000 == 0 else f"{shown_number(value)} m"
+
+
+def _scaled(value: Any, sizes: dict[str, Any], wanted: str) -> int | float:
+    if not isinstance(value, Quantity):
+        msg = f"expected {wanted}, with its unit"
+        raise ValueError(msg)
+    size = sizes.get(value.unit) or sizes.get(value.unit.lower())
+    if size is None:
+        msg = f"`{value.unit}` is not a unit of {wanted}; use one of {', '.join(sizes)}"
+        raise ValueError(msg)
+    return checked_float(value.amount * size) if isinstance(value.amount * size, float) else checked_int(value.amount * size)
+
+
+def network(token: str) -> Network:
+    """Read an address or a block; an IPv4 block inside IPv6 is that IPv4 block."""
+    try:
+        block = ip_network(token)
+    except ValueError as problem:
+        raise ValueError(_network_reason(token, problem)) from None
+    if isinstance(block, IPv6Network) and block.prefixlen >= 96 and block.network_address.ipv4_mapped:
+        return ip_network(f"{block.network_address.ipv4_mapped}/{block.prefixlen - 96}")
+    return block
+
+
+def _network_reason(token: str, problem: ValueError) -> str:
+    if "host bits" in str(problem):
+        return f"`{token}` has bits beyond its prefix; the block is `{ip_network(token, strict=False)}`"
+    return f"`{token}` is not an IP address or block; write 10.0.0.0/8 or 2001:db8::/32"
+
+
+def polygon(token: str) -> Area:
+    """Read POLYGON((lon lat, ...)) or MULTIPOLYGON, as WKT writes them."""
+    word, _, _ = token.partition("(")
+    body = token[len(word) :].strip()
+    try:
+        nested = _rings(body, 3 if word.strip().lower() == "multipolygon" else 2)
+    except ValueError:
+        msg = "a polygon is written POLYGON((lon lat, lon lat, ..., lon lat))"
+        raise ValueError(msg) from None
+    try:
+        return area_of(nested if word.strip().lower() == "multipolygon" else [nested])
+    except BadRegion as problem:
+        raise ValueError(str(problem)) from problem
+
+
+def _rings(body: str, depth: int) -> list[Any]:
+    """Split nested parentheses `depth` levels deep down to pairs of numbers."""
+    if not (body.startswith("(") and body.endswith(")")):
+        raise ValueError(body)
+    inner = body[1:-1]
+    if depth == 1:
+        return [[number(part) for part in place.split()] for place in inner.split(",")]
+    return [_rings(part.strip(), depth - 1) for part in _top_level(inner)]
+
+
+def _top_level(text: str) -> list[str]:
+    parts, level, begin = [], 0, 0
+    for at, char in enumerate(text):
+        level += (char == "(") - (char == ")")
+        if char == "," and level == 0:
+            parts.append(text[begin:at])
+            begin = at + 1
+    return [*parts, text[begin:]]
+
+
+def shown_area(area: Area) -> str:
+    """Return the area as WKT."""
+    polygons = ["(" + ", ".join(_shown_ring(ring) for ring in rings) + ")" for rings in area.polygons]
+    return f"POLYGON{polygons[0]}" if len(polygons) == 1 else f"MULTIPOLYGON({', '.join(polygons)})"
+
+
+def _shown_ring(ring: tuple[tuple[float, float], ...]) -> str:
+    return "(" + ", ".join(f"{shown_number(lon)} {shown_number(lat)}" for lon, lat in ring) + ")"
