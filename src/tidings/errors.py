@@ -87,6 +87,10 @@ class UnknownUnit(OntologyError, LookupError):
     """No such unit is known."""
 
 
+class UnitMismatch(OntologyError):
+    """The two units measure different things."""
+
+
 class UnknownRegion(TidingsError, LookupError):
     """No region has this name."""
 
@@ -119,3 +123,11 @@ class FileError(TidingsError, ValueError):
 
 class MissingExtra(TidingsError, ImportError):
     """An optional part is not installed."""
+
+
+class SparkUnavailable(TidingsError, RuntimeError):
+    """Spark cannot start here."""
+
+
+class BadFrame(TidingsError, ValueError):
+    """The DataFrame's columns do not fit what was asked."""
