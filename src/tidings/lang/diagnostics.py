@@ -24,7 +24,8 @@ _WIDTH = 100
 
 def refused(mistakes: Iterable[Mistake], text: str | None) -> FilterError:
     """Return the error that reports all mistakes together, in the order of their places."""
-    ordered = tuple(sorted(dict.fromkeys(mistakes), key=lambda m: (m.start or 0, m.path or "")))[:MAX_MISTAKES]
+    first = {(m.start, m.path, m.message if m.start is None else ""): m for m in reversed(list(mistakes))}
+    ordered = tuple(sorted(first.values(), key=lambda m: (m.start or 0, m.path or "")))[:MAX_MISTAKES]
     message = "\n".join(_shown(mistake, text) for mistake in ordered)
     return FilterError(message, mistakes=ordered, text=text)
 

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
 _WORDS = {
     "NAME": "an attribute",
-    "QUOTED_NAME": "an attribute",
     "NUMBER": "a number",
     "STRING": "quoted text",
     "TIME": "a date",

@@ -116,9 +116,15 @@ def _patched(text: str, at: int) -> str:
     pieces = [(m.start(), m.end(), m[0].lower()) for m in _PIECE.finditer(text)]
     begin = max((end for _, end, word in pieces if word in _JOINTS and end <= at), default=0)
     stop = min((start for start, _, word in pieces if word in _JOINTS and start >= max(at, begin)), default=len(text))
+    if text[stop : stop + 1] == ")" and _level(pieces, stop) == 0:  # it closes nothing: part of the mistake
+        stop += 1
     if stop <= begin or text[begin:stop].strip() in ("", HOLE):
         return text
     return text[:begin] + HOLE.center(stop - begin) + text[stop:]
+
+
+def _level(pieces: list[tuple[int, int, str]], at: int) -> int:
+    return sum((word == "(") - (word == ")") for start, _, word in pieces if start < at)
 
 
 def _first_too_deep(text: str) -> int | None:

@@ -1,0 +1,70 @@
+"""Why a subscription hears of an event, or why not: the tests that decided it, with what they saw."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tidings.algebra import holds
+from tidings.lang import render
+from tidings.model import And, Compare, Not, Or, Test
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tidings.algebra import Reading, Setting
+    from tidings.matchers import SubId
+    from tidings.model import Filter
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One test, whether it holds, and the values it saw: none when the attribute is absent."""
+
+    test: str
+    holds: bool
+    seen: tuple[object, ...]
+
+    def __str__(self) -> str:
+        """Say it in one line."""
+        seen = ", ".join(map(str, self.seen)) if self.seen else "nothing"
+        return f"{'yes' if self.holds else 'no '}  {self.test}   (saw {seen})"
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Whether a subscription matched, and the tests that decided it."""
+
+    subscription: SubId
+    filter: str
+    matched: bool
+    reasons: tuple[Reason, ...]
+
+    def __str__(self) -> str:
+        """Print the verdict and a line for each deciding test."""
+        verdict = "matches" if self.matched else "does not match"
+        lines = [f"`{self.subscription}` {verdict}: {self.filter}", *(f"  {reason}" for reason in self.reasons)]
+        return "\n".join(lines)
+
+
+def explained(id: SubId, written: Filter, bound: Filter, reading: Reading, setting: Setting) -> Explanation:
+    """Judge the event and keep what decided; the two trees have one shape, so they are walked together."""
+    matched = holds(bound, reading, setting)
+    reasons = tuple(_deciding(written, bound, reading, setting))
+    return Explanation(id, render(written), matched, reasons)
+
+
+def _deciding(written: Filter, bound: Filter, reading: Reading, setting: Setting) -> Iterator[Reason]:
+    truth = holds(bound, reading, setting)
+    match written, bound:
+        case Not(part), Not(meant):
+            yield from _deciding(part, meant, reading, setting)
+        case (And(parts), And(meants)) | (Or(parts), Or(meants)):
+            # All parts decide a true `and` and a false `or`; otherwise those that agree with the outcome.
+            for part, meant in zip(parts, meants, strict=True):
+                if holds(meant, reading, setting) == truth:
+                    yield from _deciding(part, meant, reading, setting)
+        case Test(), Test(attribute, condition):
+            names = [attribute, condition.other] if isinstance(condition, Compare) else [attribute]
+            seen = [value for name in names for value in reading.values.get(name, reading.elements.get(name, ()))]
+            yield Reason(render(written), truth, tuple(seen))

@@ -1,0 +1,32 @@
+"""What every matching algorithm offers the façade: filters in, readings in, ids out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from tidings.algebra import Reading, Setting
+    from tidings.model import Filter
+
+SubId: TypeAlias = str | int
+
+
+class Algorithm(Protocol):
+    """Finds the bound filters that a reading satisfies; agrees with `algebra.holds` always."""
+
+    def add_many(self, filters: Iterable[tuple[SubId, Filter]]) -> None:
+        """Take filters in; a known id is replaced."""
+
+    def remove(self, id: SubId) -> None:
+        """Forget a filter that is there."""
+
+    def match(self, reading: Reading, setting: Setting) -> list[SubId]:
+        """Return the ids of the filters that accept the reading, each once."""
+
+    def match_many(self, readings: Sequence[Reading], setting: Setting) -> list[list[SubId]]:
+        """Return the same for each of many readings."""
+
+    def explain(self) -> dict[str, object]:
+        """Return what the algorithm does with these filters, in plain values."""

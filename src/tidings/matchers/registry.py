@@ -1,0 +1,24 @@
+"""Matching algorithms by name: for `td.Matcher(kind=...)`, the contract checks, the command line, benchmarks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tidings.errors import UnknownMatcher
+from tidings.matchers.brute import Brute
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tidings.matchers.base import Algorithm
+
+ALGORITHMS: dict[str, Callable[[], Algorithm]] = {"brute": Brute}
+"""One line for each algorithm: its name and how to make it."""
+
+
+def algorithm(kind: str) -> Algorithm:
+    """Return a new, empty algorithm of this name."""
+    if kind not in ALGORITHMS:
+        msg = f"unknown matcher `{kind}`; td.matchers() lists {', '.join(ALGORITHMS)}"
+        raise UnknownMatcher(msg)
+    return ALGORITHMS[kind]()
