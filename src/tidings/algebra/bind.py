@@ -118,4 +118,3 @@ class _Binder:
             msg = f"no regions were given, so `@{region}` is not known; pass regions=td.Regions.load(...)"
             raise UnknownRegion(msg)
         return self._regions[region]
-

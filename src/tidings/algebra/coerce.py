@@ -133,7 +133,11 @@ def _opaque(raw: Any) -> Any:
 
 
 def _range(raw: Range, kind: Kind | None) -> Range:
-    if raw.kind is Kind.TEXT or kind not in (None, Kind.NUMBER, Kind.TIME) or (raw.kind or kind) is not (kind or raw.kind):
+    if (
+        raw.kind is Kind.TEXT
+        or kind not in (None, Kind.NUMBER, Kind.TIME)
+        or (raw.kind or kind) is not (kind or raw.kind)
+    ):
         msg = f"a range of {raw.kind} is not {kind}; event ranges are of numbers or of times"
         raise ValueError(msg)
     if raw.low is not None and raw.low == raw.high and (raw.low_open or raw.high_open):

@@ -217,9 +217,8 @@ def compares(op: Comparison, left: Any, right: Any, names: tuple[str, str]) -> b
 def _refuse_unlike(op: Comparison, left: Any, right: Any, names: tuple[str, str]) -> None:
     one, two = _sort(left), _sort(right)
     ordered = one in (Kind.NUMBER, Kind.TEXT, Kind.TIME) or one is None
-    if one is two or one is None or two is None:
-        if op is Comparison.EQ or ordered:
-            return
+    if (one is two or one is None or two is None) and (op is Comparison.EQ or ordered):
+        return
     msg = f"`{names[0]}` {op} `{names[1]}` cannot be decided: here they are {left!r} and {right!r}"
     raise BadEvent(msg, attribute=names[0])
 

@@ -142,7 +142,7 @@ class Needs:
         declared = self._declared(name)
         if declared is not None and declared.kind is not None:
             if not _compatible(declared.kind, demand.kind):
-                msg = f"`{name}` is {declared.kind} by the schema, but {witness} uses it as {demand}"
+                msg = f"`{name}` is declared {declared.kind}, but {witness} uses it as {demand}"
                 raise KindConflict(msg, attribute=name)
             return
         for other, (_, first) in self._demands.get(name, {}).items():

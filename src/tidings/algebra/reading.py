@@ -42,9 +42,7 @@ class Reader:
         self._ontology = ontology
         self._plain = {name: need for name, need in needs.items() if name not in ontology.derived}
         self._derived = {name: need for name, need in needs.items() if name in ontology.derived}
-        self._paths = {
-            name: [tuple(source.split(".")) for source in ontology.sources(name)] for name in self._plain
-        }
+        self._paths = {name: [tuple(source.split(".")) for source in ontology.sources(name)] for name in self._plain}
         self._records = {
             name: Reader(_below(name, needs), ontology) for name, need in needs.items() if need.kind is Kind.RECORD
         }
@@ -72,7 +70,10 @@ class Reader:
     def _values(self, name: str, need: Need, found: list[Any], fields: Mapping[str, Any]) -> tuple[EventValue, ...]:
         try:
             values = tuple(
-                self._value(name, need, raw, fields) for leaf in found for raw in _separate(leaf, need) if raw is not None
+                self._value(name, need, raw, fields)
+                for leaf in found
+                for raw in _separate(leaf, need)
+                if raw is not None
             )
         except (ValueError, OntologyError) as problem:
             if isinstance(problem, BadEvent):
@@ -105,7 +106,9 @@ class Reader:
         elif isinstance(raw, str) and (quantity := self._ontology.read_quantity(raw)):
             given, unit = quantity
         if unit is None and not need.bare:
-            msg = f"{raw!r} has no unit; write it as text with its unit, or declare the unit of `{name}` in the ontology"
+            msg = (
+                f"{raw!r} has no unit; write it as text with its unit, or declare the unit of `{name}` in the ontology"
+            )
             raise ValueError(msg)
         return _scaled(coerce(given, Kind.NUMBER), lambda n: self._convert(n, unit, need.unit))
 

@@ -93,13 +93,13 @@ class Checker:
             return
         one, two = self._kind(prefix + test.attribute), self._kind(other)
         if one and two and one is not two and {one, two} != {Kind.TEXT, Kind.CONCEPT}:
-            self._mistake(test, f"`{prefix}{test.attribute}` is {one} and `{other}` is {two}", "value")
+            self._mistake(test, f"`{prefix}{test.attribute}` is declared {one} and `{other}` {two}", "value")
 
     def _fits(self, name: str, kind: Kind | None, condition: Condition) -> None:
         asked = condition_kind(condition)
         if kind is None or asked is None or asked is kind or (kind is Kind.CONCEPT and asked is Kind.TEXT):
             return
-        msg = f"`{name}` is {kind} by the schema, and this is {asked}"
+        msg = f"`{name}` is declared {kind}, and this is {asked}"
         raise ValueError(msg + ("; write the number without quotes" if (kind, asked) == ("number", "text") else ""))
 
     def _names(self, name: str, condition: Condition) -> None:
@@ -176,9 +176,9 @@ def _as_kind(condition: Condition, kind: Kind | None) -> Condition:
     if kind not in (Kind.TIME, Kind.IP) or condition_kind(condition) is not Kind.TEXT:
         return condition
     match condition, kind:
-        case (Is() | In()), Kind.IP:
+        case ((Is() | In()), Kind.IP):
             return InNetworks(tuple(literals.network(value) for value in _literals(condition)))
-        case (Is() | In()), Kind.TIME:
+        case ((Is() | In()), Kind.TIME):
             return one_of(literals.moment(value) for value in _literals(condition))
         case Range(low, high), Kind.TIME:
             ends = [None if end is None else literals.moment(str(end)) for end in (low, high)]

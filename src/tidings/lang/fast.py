@@ -1,87 +1,191 @@
-"""The quick way through typical saved searches: a flat `and` of comparisons, ranges and sets of plain literals.
+"""The quick way through typical saved searches.
 
-One regular expression reads each predicate; what it does not recognise to the last character is left to
-the grammar, which is the only judge of mistakes. Predicates recur across millions of saved searches, so
+One regular expression reads a whole predicate, and a small loop joins predicates by `and`, `or`, `not`
+and parentheses. Whatever is not recognised to the last character (an escape, a comment, a mistake) is
+left to the grammar, which alone judges mistakes. Predicates recur across millions of saved searches, so
 each distinct one is built once. Invariant: where `parse_fast` answers, the grammar gives the same tree.
+About 10 microseconds a filter, against 400 through the grammar (`python -m benchmarks.parse`).
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tidings.lang import literals
-from tidings.lang.diagnostics import MAX_LENGTH
+from tidings.lang.diagnostics import MAX_DEPTH, MAX_LENGTH
 from tidings.lang.render import RESERVED
-from tidings.model import And, Is, Quantifier, Range, Test, one_of
+from tidings.model import (
+    Age,
+    And,
+    Compare,
+    Comparison,
+    Exists,
+    Is,
+    IsA,
+    IsNull,
+    Near,
+    Not,
+    Or,
+    Point,
+    Quantifier,
+    Quantity,
+    Range,
+    Test,
+    TextOp,
+    TextTest,
+    Within,
+    WithinRegion,
+    one_of,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tidings.model import Condition, Filter
 
-_LITERAL = r"'[^'\\\x00]*'|-?\d{1,18}(?:\.\d+)?(?![\w.:/-])"
+_NAME = r"[a-zA-Z_]\w*(?:\.[a-zA-Z_]\w*)*"
+_STRING = r"'[^'\\\x00]*'"
+_NUMBER = r"-?\d{1,18}(?:\.\d+)?(?![\w.:/-])"
+_DATE = r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\dZ)?(?![\w:.+-])"
+_UNIT = r"(?!(?:and|or|in|is|not)\b)[a-zA-Z]\w*(?![\w/*^])"
+_LITERAL = rf"{_STRING}|{_DATE}|{_NUMBER}"
+_RING = r"\(\s*\([^()]*\)(?:\s*,\s*\([^()]*\))*\s*\)"
+
 _PREDICATE = re.compile(
-    rf"""\s*(?P<name>[a-zA-Z_]\w*(?:\.[a-zA-Z_]\w*)*)\s*
-    (?:(?P<op>!=|<=|>=|=|<|>)\s*(?P<value>{_LITERAL})
-    |\s+in\s*\(\s*(?P<set>(?:{_LITERAL})(?:\s*,\s*(?:{_LITERAL}))*)\s*\)
-    |\s+in\s*(?P<left>[\[(])\s*(?P<low>{_LITERAL})?\s*\.\.\s*(?P<high>{_LITERAL})?\s*(?P<right>[\])])
-    |\s+between\s+(?P<from>{_LITERAL})\s+and\s+(?P<to>{_LITERAL}))
-    \s*(?P<joint>$|and\b)""",
+    rf"""\s*(?:(?:(?P<quantifier>any|all|none)|(?P<age>age))\s*\(\s*)?(?P<name>{_NAME})(?(quantifier)\s*\))(?(age)\s*\))\s*
+    (?:(?P<op>!=|<=|>=|=|<|>)\s*(?:(?P<value>{_LITERAL})(?:\s*(?P<unit>{_UNIT}))?|(?P<other>{_NAME}))
+    |\bin\s*\(\s*(?P<set>(?:{_LITERAL})(?:\s*,\s*(?:{_LITERAL}))*)\s*\)
+    |\bin\s*(?P<left>[\[(])\s*(?P<low>{_LITERAL})?\s*\.\.\s*(?P<high>{_LITERAL})?\s*(?P<right>[\])])
+    |\bbetween\s+(?P<from>{_LITERAL})\s+and\s+(?P<to>{_LITERAL})
+    |\b(?P<text>starts\ with|ends\ with|contains|like)\s*(?P<pattern>{_STRING})(?P<fold>\s*ignoring\ case\b)?
+    |\bis\ a\s*(?P<concept>{_STRING})
+    |\bwithin\s+(?:(?P<polygon>POLYGON\s*{_RING})|@(?P<region>[a-zA-Z_]\w*)(?![\w-]))
+    |\bnear\s*\(\s*(?P<lon>{_NUMBER})\s*,\s*(?P<lat>{_NUMBER})\s*\)\s*(?P<far>{_NUMBER})\s*(?P<far_unit>{_UNIT})
+    |\b(?P<exists>exists)\b
+    |\b(?P<null>is\ null)\b)""",
     re.VERBOSE | re.ASCII,
 )
 _ITEM = re.compile(_LITERAL)
+_BEFORE = re.compile(r"\s*(?:(not)\b|(\())")
+_AFTER = re.compile(r"\s*(?:(and|or)\b|(\))|$)")
+
 _KNOWN: dict[str, Test] = {}
 _KNOWN_LIMIT = 100_000
 
 
+class _LeaveIt(Exception):
+    """This is for the grammar."""
+
+
 def parse_fast(text: str) -> Filter | None:
-    """Return the filter when it is a plain conjunction, or nothing when the grammar must look."""
+    """Return the filter when every part is of the plain kind, or nothing when the grammar must look."""
     if len(text) > MAX_LENGTH:
         return None
+    try:
+        tree, at, closing = _disjunction(text, 0, 0)
+    except _LeaveIt:
+        return None
+    return None if closing or at != len(text) else tree
+
+
+def _disjunction(text: str, at: int, depth: int) -> tuple[Filter, int, bool]:
+    """Read up to the end or a closing parenthesis; say which."""
+    alternatives: list[Filter] = []
     parts: list[Filter] = []
-    at, joint = 0, "and"
-    while joint:
-        found = _PREDICATE.match(text, at)
-        if found is None or (test := _test(found)) is None:
-            return None
-        parts.append(test)
-        at, joint = found.end(), found["joint"]
-    return parts[0] if len(parts) == 1 else And(tuple(parts))
+    while True:
+        part, at = _operand(text, at, depth)
+        parts.append(part)
+        joint = _AFTER.match(text, at)
+        if joint is None:
+            raise _LeaveIt
+        at = joint.end()
+        if joint[1] == "and":
+            continue
+        alternatives.append(parts[0] if len(parts) == 1 else And(tuple(parts)))
+        if joint[1] == "or":
+            parts = []
+            continue
+        return alternatives[0] if len(alternatives) == 1 else Or(tuple(alternatives)), at, joint[2] is not None
 
 
-def _test(found: re.Match[str]) -> Test | None:
+def _operand(text: str, at: int, depth: int) -> tuple[Filter, int]:
+    before = _BEFORE.match(text, at)
+    if before is None:
+        return _predicate(text, at)
+    if depth >= MAX_DEPTH - 1:
+        raise _LeaveIt
+    if before[1]:
+        part, at = _operand(text, before.end(), depth + 1)
+        return Not(part), at
+    part, at, closing = _disjunction(text, before.end(), depth + 1)
+    if not closing:
+        raise _LeaveIt
+    return part, at
+
+
+def _predicate(text: str, at: int) -> tuple[Test, int]:
+    found = _PREDICATE.match(text, at)
+    if found is None:
+        raise _LeaveIt
     source = found[0]
     known = _KNOWN.get(source)
     if known is None:
         known = _built(found)
-        if known is not None and len(_KNOWN) < _KNOWN_LIMIT:
+        if len(_KNOWN) < _KNOWN_LIMIT and not found["polygon"]:
             _KNOWN[source] = known
-    return known
+    return known, found.end()
 
 
-def _built(found: re.Match[str]) -> Test | None:
-    if found["name"].partition(".")[0].lower() in RESERVED:
-        return None
-    quantifier = Quantifier.NONE if found["op"] == "!=" else Quantifier.ANY
+def _built(found: re.Match[str]) -> Test:
+    for name in (found["name"], found["other"]):
+        if name and name.partition(".")[0].lower() in RESERVED:
+            raise _LeaveIt
+    if (found["unit"] or found["far_unit"] or "").lower() in RESERVED:
+        raise _LeaveIt
+    quantifier = Quantifier(found["quantifier"] or "any")
+    if found["op"] == "!=":
+        if found["quantifier"]:
+            raise _LeaveIt
+        quantifier = Quantifier.NONE
     try:
         return Test(found["name"], _condition(found), quantifier)
     except ValueError:
-        return None  # the grammar will say what is wrong, and where
+        raise _LeaveIt from None  # the grammar will say what is wrong, and where
 
 
 def _condition(found: re.Match[str]) -> Condition:
-    if found["op"]:
-        return _compared(found["op"], _value(found["value"]))
-    if found["set"]:
-        return one_of([_value(item) for item in _ITEM.findall(found["set"])])
-    if found["from"]:
-        return Range(_value(found["from"]), _value(found["to"]))
-    low, high = found["low"], found["high"]
-    return Range(
-        _value(low) if low else None, _value(high) if high else None, found["left"] == "(", found["right"] == ")"
-    )
+    if found["age"]:
+        return _age(found)
+    group = next(group for group in _MAKERS if found[group])
+    return _MAKERS[group](found)
 
 
-def _compared(op: str, value: int | float | str) -> Is | Range:
+def _age(found: re.Match[str]) -> Age:
+    if not found["unit"] or found["op"] in ("=", "!="):
+        raise _LeaveIt
+    span = _compared(found["op"], literals.seconds(_literal(found)))
+    if not isinstance(span, Range):
+        raise _LeaveIt
+    return Age(span)
+
+
+def _comparison(found: re.Match[str]) -> Condition:
+    if found["other"]:
+        return Compare(Comparison("=" if found["op"] == "!=" else found["op"]), found["other"])
+    return _compared(found["op"], _literal(found))
+
+
+def _literal(found: re.Match[str]) -> Any:
+    value = _value(found["value"])
+    if not found["unit"]:
+        return value
+    if not isinstance(value, int | float):
+        raise _LeaveIt
+    return Quantity(value, found["unit"])
+
+
+def _compared(op: str, value: Any) -> Is | Range:
     if op in ("=", "!="):
         return Is(value)
     if op[0] == "<":
@@ -89,5 +193,38 @@ def _compared(op: str, value: int | float | str) -> Is | Range:
     return Range(low=value, low_open=op == ">")
 
 
-def _value(token: str) -> int | float | str:
-    return token[1:-1] if token[0] == "'" else literals.number(token)
+def _set(found: re.Match[str]) -> Condition:
+    return one_of([_value(item) for item in _ITEM.findall(found["set"])])
+
+
+def _span(found: re.Match[str]) -> Condition:
+    low, high = found["low"], found["high"]
+    return Range(
+        _value(low) if low else None, _value(high) if high else None, found["left"] == "(", found["right"] == ")"
+    )
+
+
+def _near(found: re.Match[str]) -> Near:
+    center = Point(float(found["lon"]), float(found["lat"]))
+    return Near(center, literals.metres(Quantity(literals.number(found["far"]), found["far_unit"])))
+
+
+def _value(token: str) -> Any:
+    if token[0] == "'":
+        return token[1:-1]
+    return literals.moment(token) if token[4:5] == "-" else literals.number(token)
+
+
+_MAKERS: dict[str, Callable[[re.Match[str]], Condition]] = {
+    "op": _comparison,
+    "set": _set,
+    "left": _span,
+    "from": lambda found: Range(_value(found["from"]), _value(found["to"])),
+    "text": lambda found: TextTest(TextOp(found["text"]), found["pattern"][1:-1], bool(found["fold"])),
+    "concept": lambda found: IsA(found["concept"][1:-1]),
+    "polygon": lambda found: Within(literals.polygon(found["polygon"])),
+    "region": lambda found: WithinRegion(found["region"]),
+    "lon": _near,
+    "exists": lambda _: Exists(),
+    "null": lambda _: IsNull(),
+}

@@ -96,7 +96,9 @@ class _Reader:
         if isinstance(node, bool):
             return TRUE if node else FALSE
         if not isinstance(node, dict):
-            return self._refuse("expected a filter: an object with `and`, `or`, `not` or `attr`, or true or false", path)
+            return self._refuse(
+                "expected a filter: an object with `and`, `or`, `not` or `attr`, or true or false", path
+            )
         if "attr" in node:
             return self._test(node, path, depth)
         if len(node) == 1:
@@ -124,7 +126,9 @@ class _Reader:
         if op in ("!=", "="):
             quantifier = "none" if op == "!=" and quantifier == "any" else quantifier
         if not isinstance(op, str) or op not in _READERS:
-            near = did_you_mean(op, [*_READERS, "has"]) if isinstance(op, str) else f"; one of {', '.join(_READERS)}, has"
+            near = (
+                did_you_mean(op, [*_READERS, "has"]) if isinstance(op, str) else f"; one of {', '.join(_READERS)}, has"
+            )
             return self._refuse(f"unknown operator {json.dumps(op)}{near}", f"{path}.op")
         return self._made(path, attribute, quantifier, lambda: _only(fields, _READERS[op](op, fields)))
 
@@ -166,12 +170,20 @@ def _take(fields: dict[str, Any], key: str, *kinds: type) -> Any:
         raise ValueError(msg)
     value = fields.pop(key)
     if type(value) not in kinds:
-        msg = f"`{key}` is {json.dumps(value, default=str)[:60]}; expected {' or '.join(_KIND_WORDS[kind] for kind in kinds)}"
+        wanted = " or ".join(dict.fromkeys(_KIND_WORDS[kind] for kind in kinds))
+        msg = f"`{key}` is {json.dumps(value, default=str)[:60]}; expected {wanted}"
         raise ValueError(msg)
     return value
 
 
-_KIND_WORDS = {str: "text", int: "a number", float: "a number", bool: "true or false", list: "a list", dict: "an object"}
+_KIND_WORDS = {
+    str: "text",
+    int: "a number",
+    float: "a number",
+    bool: "true or false",
+    list: "a list",
+    dict: "an object",
+}
 
 
 def _flag(fields: dict[str, Any], key: str) -> bool:
@@ -189,7 +201,8 @@ def _scalar(value: Any) -> Any:
             return Quantity(amount, unit)
         case {"lon": (int() | float()) as lon, "lat": (int() | float()) as lat, **rest} if not rest:
             return Point(lon, lat)
-    msg = 'a value is a number, text, true, false, {"time": ...}, {"number": ..., "unit": ...} or {"lon": ..., "lat": ...}'
+    forms = '{"time": ...}, {"number": ..., "unit": ...} or {"lon": ..., "lat": ...}'
+    msg = f"a value is a number, text, true, false, {forms}"
     raise ValueError(msg)
 
 

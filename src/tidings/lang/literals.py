@@ -139,7 +139,11 @@ def _scaled(value: Any, sizes: dict[str, Any], wanted: str) -> int | float:
     if size is None:
         msg = f"`{value.unit}` is not a unit of {wanted}; use one of {', '.join(sizes)}"
         raise ValueError(msg)
-    return checked_float(value.amount * size) if isinstance(value.amount * size, float) else checked_int(value.amount * size)
+    return (
+        checked_float(value.amount * size)
+        if isinstance(value.amount * size, float)
+        else checked_int(value.amount * size)
+    )
 
 
 def network(token: str) -> Network:

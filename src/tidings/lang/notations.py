@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from tidings.concepts import Ontology, Regions
+    from tidings.errors import Mistake
     from tidings.lang.spots import Spots
     from tidings.model import Filter, Schema
 
@@ -41,15 +42,26 @@ def parse(
     if notation != "json" and not isinstance(source, str):
         msg = f"a filter in {notation} notation is text, not {type(source).__name__}"
         raise FilterError(msg, mistakes=(), text=None)
-    if notation == "text" and schema is None and ontology is None and regions is None:
-        from tidings.lang.fast import parse_fast
-
-        if (quick := parse_fast(source)) is not None:
-            return quick
+    surroundings = (schema, ontology, regions)
+    if notation == "text" and (quick := _quick(source, *surroundings)) is not None:
+        return quick
     built, spots = _read(source, notation, schema)
-    if schema is None and ontology is None and regions is None:
-        return built
-    return _checked(built, spots, source, schema, ontology, regions)
+    tree, mistakes = _checked(built, spots, *surroundings)
+    if mistakes:
+        raise refused(mistakes, source if isinstance(source, str) else None)
+    return tree
+
+
+def _quick(source: str, *surroundings: Any) -> Filter | None:
+    """Return what the quick way reads; a mistake found there is read again, for its place."""
+    from tidings.lang.fast import parse_fast
+    from tidings.lang.spots import Spots
+
+    built = parse_fast(source)
+    if built is None:
+        return None
+    tree, mistakes = _checked(built, Spots(), *surroundings)
+    return None if mistakes else tree
 
 
 def _read(source: Any, notation: str, schema: Schema | None) -> tuple[Filter, Spots]:
@@ -66,14 +78,13 @@ def _read(source: Any, notation: str, schema: Schema | None) -> tuple[Filter, Sp
     return parse_text(source)
 
 
-def _checked(built: Filter, spots: Spots, source: Any, *surroundings: Any) -> Filter:
+def _checked(built: Filter, spots: Spots, *surroundings: Any) -> tuple[Filter, list[Mistake]]:
+    if all(part is None for part in surroundings):
+        return built, []
     from tidings.lang.check import Checker
 
     checker = Checker(*surroundings)
-    tree = checker.check(built, spots)
-    if checker.mistakes:
-        raise refused(checker.mistakes, source if isinstance(source, str) else None)
-    return tree
+    return checker.check(built, spots), checker.mistakes
 
 
 def render(tree: Filter, *, notation: str = "text", schema: Schema | None = None) -> str:

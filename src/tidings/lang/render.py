@@ -37,8 +37,9 @@ if TYPE_CHECKING:
 _PLAIN_NAME = re.compile(r"[^\W\d]\w*(\.\w+)*")
 _PLAIN_UNIT = re.compile(r"[^\W\d]\w*([/*^]-?\w+)*|[%$€£¥₽₹°][\w%]*")
 _PLAIN_REGION = re.compile(r"[\w-]+")
-RESERVED = frozenset(
-    "and or not in between contains like matches within near exists has is true false null starts ends ignoring".split()
+RESERVED = frozenset(  # the same words as in grammar.lark
+    ("and", "or", "not", "in", "between", "contains", "like", "matches", "within", "near", "exists", "has", "is")
+    + ("true", "false", "null", "starts", "ends", "ignoring")
 )
 """Words that an attribute's name, or its first part, cannot be without backticks."""
 
@@ -139,7 +140,7 @@ def _expression(pattern: str) -> str:
 
 def shown_name(name: str) -> str:
     """Return an attribute's name, in backticks when it needs them."""
-    plain = _PLAIN_NAME.fullmatch(name) and name.split(".")[0].lower() not in RESERVED
+    plain = _PLAIN_NAME.fullmatch(name) and name.partition(".")[0].lower() not in RESERVED
     return name if plain else literals.quoted(name, "`")
 
 

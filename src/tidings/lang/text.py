@@ -30,7 +30,6 @@ from tidings.model import (
     Comparison,
     Exists,
     Has,
-
     InNetworks,
     IsA,
     IsNull,
@@ -396,9 +395,7 @@ def _only_networks(values: Iterable[Any]) -> Iterable[Any]:
         yield value
 
 
-def _ranged(
-    subject: _Subject, low: _Part | None, high: _Part | None, low_open: bool, high_open: bool
-) -> Range | Age:
+def _ranged(subject: _Subject, low: _Part | None, high: _Part | None, low_open: bool, high_open: bool) -> Range | Age:
     ends = [None if part is None else _end(subject, part.value) for part in (low, high)]
     made = Range(ends[0], ends[1], low_open, high_open)
     return Age(made) if subject.aged else made
@@ -428,5 +425,3 @@ def _beside(subject: _Subject, op: str, other: str) -> Condition:
         msg = "an age is compared with a duration, not with another attribute"
         raise ValueError(msg)
     return Compare(Comparison(op), other)
-
-

@@ -216,7 +216,8 @@ class Matcher:
                 indexes.append(index)
             except BadEvent as problem:
                 if not collect:
-                    raise BadEvent(f"event {index}: {problem}", attribute=problem.attribute, index=index) from problem
+                    msg = f"event {index}: {problem}"
+                    raise BadEvent(msg, attribute=problem.attribute, index=index) from problem
                 dead.append(DeadLetter(index, str(problem)))
         return indexes, readings, dead
 

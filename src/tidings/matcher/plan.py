@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from tidings.algebra import Need
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
 
-    from tidings.algebra import Need
+    pass
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import tidings
+import tidings as td
 from tidings.concepts import Ontology, Regions
 from tidings.errors import SnapshotError, TidingsError
 from tidings.lang import parse, render
@@ -34,7 +34,7 @@ def save(matcher: Matcher, path: str | Path) -> None:
     old = _named_files(folder)
     parts = {name: data for name, data in _parts(matcher).items() if data is not None}
     files = {name: _written(folder, name, data) for name, data in parts.items()}
-    manifest = {"format": FORMAT, "tidings": tidings.__version__, "kind": matcher.kind, "count": len(matcher)}
+    manifest = {"format": FORMAT, "tidings": td.__version__, "kind": matcher.kind, "count": len(matcher)}
     manifest["now"] = matcher.now.isoformat() if matcher.now else None
     _put(folder / "manifest.json", json.dumps({**manifest, "files": files}, indent=1).encode())
     for name in old - {entry["name"] for entry in files.values()}:
@@ -148,7 +148,8 @@ def _manifest(folder: Path) -> dict[str, Any]:
         raise SnapshotError(msg)
     if manifest["format"] > FORMAT:
         written = manifest.get("tidings", "a newer version")
-        msg = f"the snapshot `{folder}` has format {manifest['format']} (by tidings {written}); this version reads up to {FORMAT}"
+        newer = f"format {manifest['format']} (by tidings {written})"
+        msg = f"the snapshot `{folder}` has {newer}; this version reads up to {FORMAT}"
         raise SnapshotError(msg)
     return manifest
 

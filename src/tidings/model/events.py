@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tidings.errors import BadEvent
+from datetime import datetime
 
 if TYPE_CHECKING:
-    from datetime import datetime
 
     import pyarrow as pa
 

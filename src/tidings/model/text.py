@@ -39,7 +39,7 @@ def text_test(test: TextTest) -> Callable[[str], bool]:
 
 
 def canonical_expression(expression: str) -> str:
-    """Return the expression with slashes unescaped: RE2 needs no `\\/`, only the text notation does."""
+    """Return the expression with its slashes bare: only the text notation needs them escaped."""
     return re.sub(r"\\(.)", lambda found: "/" if found[1] == "/" else found[0], expression, flags=re.DOTALL)
 
 
