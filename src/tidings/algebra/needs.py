@@ -179,9 +179,10 @@ class Needs:
 
 def unknown_attribute(name: str, known: Iterable[str]) -> str:
     """Say that an attribute is not known, and which one may be meant."""
-    near = get_close_matches(name, list(known), n=1, cutoff=0.6)
-    hint = f"; did you mean `{near[0]}`?" if near else "; the schema has " + ", ".join(f"`{n}`" for n in list(known)[:8])
-    return f"unknown attribute `{name}`{hint}"
+    names = list(known)
+    near = get_close_matches(name, names, n=1, cutoff=0.6)
+    hint = f"did you mean `{near[0]}`?" if near else "the schema has " + ", ".join(f"`{n}`" for n in names[:8])
+    return f"unknown attribute `{name}`; {hint}"
 
 
 def needs_of(trees: Iterable[Filter], *, schema: Schema | None, ontology: Ontology) -> dict[str, Need]:
@@ -239,4 +240,3 @@ def _agree(one: Demand, two: Demand) -> bool:
 
 def _compatible(declared: Kind, asked: Kind) -> bool:
     return declared is asked or (declared is Kind.CONCEPT and asked is Kind.TEXT)
-

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.lang import literals
 from tidings.lang.diagnostics import MAX_DEPTH, MAX_LENGTH
-from tidings.lang.render import RESERVED
+from tidings.lang.textform import RESERVED
 from tidings.model import (
     Age,
     And,

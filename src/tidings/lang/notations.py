@@ -102,7 +102,7 @@ def render(tree: Filter, *, notation: str = "text", schema: Schema | None = None
         from tidings.lang.url import render_url
 
         return render_url(tree, schema)
-    from tidings.lang.render import render_text
+    from tidings.lang.textform import render_text
 
     return render_text(tree)
 

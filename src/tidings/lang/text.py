@@ -94,6 +94,8 @@ def _read(text: str, mistakes: list[Mistake]) -> Tree[Any] | None:
             return _grammar().parse(patched)
         except UnexpectedInput as problem:
             at, end = _place(problem, patched)
+            if patched[at : at + 1] == HOLE:  # what follows from an earlier mistake is not another one
+                return None
             mistakes.append(Mistake(explained(problem, text, at), at, end))
             before, patched = patched, _patched(patched, at)
             if before == patched:
@@ -113,6 +115,8 @@ def _place(problem: UnexpectedInput, text: str) -> tuple[int, int]:
 def _patched(text: str, at: int) -> str:
     """Put a hole in place of everything between the joints (`and`, `or`, parentheses) around the place."""
     pieces = [(m.start(), m.end(), m[0].lower()) for m in _PIECE.finditer(text)]
+    if at >= len(text.rstrip()) and (left_open := _level(pieces, at)) > 0 and not _ends_open(pieces):
+        return text + ")" * left_open
     begin = max((end for _, end, word in pieces if word in _JOINTS and end <= at), default=0)
     stop = min((start for start, _, word in pieces if word in _JOINTS and start >= max(at, begin)), default=len(text))
     if text[stop : stop + 1] == ")" and _level(pieces, stop) == 0:  # it closes nothing: part of the mistake
@@ -120,6 +124,12 @@ def _patched(text: str, at: int) -> str:
     if stop <= begin or text[begin:stop].strip() in ("", HOLE):
         return text
     return text[:begin] + HOLE.center(stop - begin) + text[stop:]
+
+
+def _ends_open(pieces: list[tuple[int, int, str]]) -> bool:
+    """Tell whether the last word still waits for something: then that, not a parenthesis, is missing."""
+    words = [word for _, _, word in pieces if word.strip()]
+    return not words or words[-1] in _JOINTS - {")"} or not (words[-1][-1].isalnum() or words[-1][-1] in "'\"`)]_")
 
 
 def _level(pieces: list[tuple[int, int, str]], at: int) -> int:

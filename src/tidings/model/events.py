@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tidings.errors import BadEvent
-from datetime import datetime
 
 if TYPE_CHECKING:
 

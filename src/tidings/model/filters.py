@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from tidings.model.places import Area
 from tidings.model.values import Kind, Network, Point, Range, Scalar, checked, checked_text, kind_of
@@ -231,6 +231,7 @@ class Test:
     attribute: str
     condition: Condition
     quantifier: Quantifier = Quantifier.ANY
+    __test__: ClassVar[bool] = False  # pytest must not take it for a class of tests
 
     def __post_init__(self) -> None:
         """Refuse a name that cannot be one, a range without ends, and quantified existence."""

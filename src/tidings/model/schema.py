@@ -144,7 +144,8 @@ def _attribute(name: str, words: object) -> Attribute:
         return Attribute(Kind.OPAQUE, several=several)
     if kind not in (*DECLARABLE, "any") or (rest and (kind != "concept" or len(rest) > 1)):
         known = ", ".join((*DECLARABLE, "any"))
-        msg = f"`{name}`: unknown kind `{words}`; the kinds are {known}, perhaps after `several`; `concept` may name its tree"
+        hint = "perhaps after `several`; `concept` may name its tree"
+        msg = f"`{name}`: unknown kind `{words}`; the kinds are {known}, {hint}"
         raise SchemaError(msg)
     return Attribute(None if kind == "any" else Kind(kind), several=several, tree=rest[0] if rest else None)
 

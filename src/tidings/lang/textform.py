@@ -38,8 +38,8 @@ _PLAIN_NAME = re.compile(r"[^\W\d]\w*(\.\w+)*")
 _PLAIN_UNIT = re.compile(r"[^\W\d]\w*([/*^]-?\w+)*|[%$€£¥₽₹°][\w%]*")
 _PLAIN_REGION = re.compile(r"[\w-]+")
 RESERVED = frozenset(  # the same words as in grammar.lark
-    ("and", "or", "not", "in", "between", "contains", "like", "matches", "within", "near", "exists", "has", "is")
-    + ("true", "false", "null", "starts", "ends", "ignoring")
+    {"and", "or", "not", "in", "between", "contains", "like", "matches", "within", "near", "exists", "has", "is"}
+    | {"true", "false", "null", "starts", "ends", "ignoring"}
 )
 """Words that an attribute's name, or its first part, cannot be without backticks."""
 
