@@ -98,14 +98,14 @@ def prepared(
 def holds(tree: Filter, reading: Reading, setting: Setting) -> bool:
     """Tell whether a bound filter accepts a reading."""
     match tree:
+        case Test(attribute, condition, quantifier):
+            return _test(attribute, condition, quantifier, reading, setting)
         case And(parts):
             return all(holds(part, reading, setting) for part in parts)
         case Or(parts):
             return any(holds(part, reading, setting) for part in parts)
         case Not(part):
             return not holds(part, reading, setting)
-        case Test(attribute, condition, quantifier):
-            return _test(attribute, condition, quantifier, reading, setting)
 
 
 def _test(name: str, condition: Condition, quantifier: Quantifier, reading: Reading, setting: Setting) -> bool:

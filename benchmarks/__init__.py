@@ -1,0 +1,1 @@
+"""Measurements: each module is run by itself, warms up, repeats, and prints median and spread."""

@@ -1,0 +1,61 @@
+"""How many filters a second are read: `python -m benchmarks.parse`.
+
+Typical saved searches in text notation (seeded, 1 to 6 predicates, some with `or`, `not`, sets and polygons),
+on one core. The baseline in the same run is the grammar alone. "First time" empties the store of known
+predicates before each repetition; "loaded before" is what a second load of similar searches costs.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from tidings.lang import fast, parse, render
+from tidings.lang.text import parse_text
+from tidings.testing.workloads import saved_searches
+
+from benchmarks.timing import machine, timed
+
+
+def main() -> None:
+    """Measure and print a table."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--filters", type=int, default=20_000)
+    options.add_argument("--quick", action="store_true", help="a tenth of the work, for a smoke test")
+    given = options.parse_args()
+    count = given.filters // 10 if given.quick else given.filters
+    report(count)
+
+
+def report(count: int) -> None:
+    """Measure `count` saved searches in each notation."""
+    texts = [text for _, text in saved_searches(count, seed=1)]
+    slow = texts[: max(200, count // 40)]
+    trees = [parse(text) for text in texts]
+    jsons = [render(tree, notation="json") for tree in trees]
+
+    def first_time() -> None:
+        fast._KNOWN.clear()  # noqa: SLF001 - the point of this measurement
+        _parse_all(texts, "text")
+
+    rows = {
+        "text, first time": (timed(first_time), len(texts)),
+        "text, loaded before": (timed(lambda: _parse_all(texts, "text")), len(texts)),
+        "text, grammar alone (baseline)": (timed(lambda: [parse_text(text) for text in slow], repeat=3), len(slow)),
+        "json": (timed(lambda: _parse_all(jsons, "json"), repeat=3), len(jsons)),
+        "render text": (timed(lambda: [render(tree) for tree in trees], repeat=3), len(trees)),
+    }
+    left = sum(fast.parse_fast(text) is None for text in texts)
+    base = rows["text, grammar alone (baseline)"]
+    base_rate = base[1] / base[0].median
+    print(f"parse: {count:,} saved searches, {left:,} of them left to the grammar; {machine()}")
+    for name, (timing, amount) in rows.items():
+        print(f"  {name:<32} {timing.rate(amount)}   {amount / timing.median / base_rate:6.1f}x the grammar")
+
+
+def _parse_all(sources: list[str], notation: str) -> None:
+    for source in sources:
+        parse(source, notation=notation)
+
+
+if __name__ == "__main__":
+    main()
