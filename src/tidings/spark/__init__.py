@@ -1,0 +1,20 @@
+"""The pipeline on Spark, and the only importer of pyspark: a session, `match` on batches and streams, dead letters.
+
+from tidings import spark as ts
+
+session = ts.session("my job")
+pairs = ts.match(events, subscriptions, event_id="id")
+"""
+
+try:
+    import pyspark as _pyspark  # noqa: F401 - asked for first, so that its absence is said in one line
+except ModuleNotFoundError as problem:
+    from tidings.errors import MissingExtra
+
+    msg = "tidings.spark needs PySpark; install it with `pip install 'tidings[spark]'`"
+    raise MissingExtra(msg) from problem
+
+from tidings.spark.match import dead_letters, match
+from tidings.spark.session import session
+
+__all__ = ["dead_letters", "match", "session"]

@@ -1,0 +1,80 @@
+"""The columns `match` gives back, decided and checked before anything runs.
+
+| asked for | columns |
+|---|---|
+| `event_id` | `event`, `subscription`, then those of `keep` |
+| `event_id`, `grouped` | `event`, `subscriptions`, then those of `keep` |
+| `keep` alone | those of `keep`, then `subscription` |
+| nothing | all of the event's, then `subscription` |
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tidings.errors import BadFrame
+from tidings.spark.schema import require_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql.types import StructType
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What comes back: columns of the event with their new names, the column of matched ids, and the order of all."""
+
+    kept: tuple[str, ...]
+    names: tuple[str, ...]
+    made: str
+    output: tuple[str, ...]
+
+
+def shape_of(frame: StructType, *, event_id: str | None, keep: Sequence[str] | None, grouped: bool) -> Shape:
+    """Return the shape of the output, or say what is wrong with what was asked for."""
+    _refuse_misuse(event_id, keep, grouped)
+    made = "subscriptions" if grouped else "subscription"
+    if event_id is not None:
+        require_columns([event_id], frame, why="event_id")
+        kept = tuple(keep or ())
+        _check_kept(kept, frame, reserved=("event", made))
+        return Shape((event_id, *kept), ("event", *kept), made, ("event", made, *kept))
+    if keep is None:
+        return _whole(frame, made)
+    _check_kept(tuple(keep), frame, reserved=(made,))
+    return Shape(tuple(keep), tuple(keep), made, (*keep, made))
+
+
+def _whole(frame: StructType, made: str) -> Shape:
+    if made in map(str.lower, frame.names):
+        msg = (
+            f"the events have a column `{made}` themselves; say event_id= or keep= to choose the columns that come back"
+        )
+        raise BadFrame(msg)
+    require_columns(dict.fromkeys(frame.names), frame, why="the events")
+    return Shape(tuple(frame.names), tuple(frame.names), made, (*frame.names, made))
+
+
+def _refuse_misuse(event_id: str | None, keep: Sequence[str] | None, grouped: bool) -> None:
+    if grouped and event_id is None:
+        msg = "grouped=True gives a row for each event, so it needs event_id: name the column that tells events apart"
+        raise BadFrame(msg)
+    if isinstance(keep, str):
+        msg = f"keep is a list of columns: keep=[{keep!r}]"
+        raise BadFrame(msg)
+
+
+def _check_kept(kept: tuple[str, ...], frame: StructType, *, reserved: tuple[str, ...]) -> None:
+    # Spark resolves names whatever their case, so `Event` beside `event` could not be told apart.
+    clashes = [name for name in kept if name.lower() in reserved]
+    repeated = [name for name, times in Counter(kept).items() if times > 1]
+    mistakes = [
+        f"keep: `{name}` is a column of the output already; rename the event's column first" for name in clashes
+    ]
+    mistakes += [f"keep: `{name}` is named twice" for name in repeated]
+    if mistakes:
+        raise BadFrame("\n".join(mistakes))
+    require_columns(kept, frame, why="keep")

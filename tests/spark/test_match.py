@@ -1,0 +1,227 @@
+"""The shapes that `match` and `dead_letters` give back, and what they refuse."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+pytest.importorskip("pyspark", reason="needs tidings[spark]")
+
+from pyspark.sql import functions as F  # noqa: N812
+
+import tidings as td
+from tidings import spark as ts
+from tidings.errors import BadFrame, BadSubscriptions, KindConflict
+from tidings.model import Is, Test
+
+SEARCHES = [("cheap", "price < 9000"), ("ford", "make = 'ford'"), ("red", "color = 'red'")]
+
+
+@pytest.fixture(scope="module")
+def ads(spark):
+    rows = [(1, "ford", 8500, "a"), (2, "ford", 12000, "b"), (3, "opel", 20000, "c")]
+    return spark.createDataFrame(rows, "id bigint, make string, price int, url string").cache()
+
+
+def rows(frame):
+    return sorted(tuple(row) for row in frame.collect())
+
+
+def test_with_an_event_id_the_columns_are_event_and_subscription(ads):
+    pairs = ts.match(ads, SEARCHES, event_id="id")
+    assert pairs.columns == ["event", "subscription"]
+    assert rows(pairs) == [(1, "cheap"), (1, "ford"), (2, "ford")]
+
+
+def test_the_event_keeps_the_type_of_its_column(ads):
+    typed = ts.match(ads, [(7, "price > 0")], event_id="url")
+    assert typed.schema.simpleString() == "struct<event:string,subscription:bigint>"
+    assert rows(typed) == [("a", 7), ("b", 7), ("c", 7)]
+
+
+def test_without_an_event_id_all_columns_come_back(ads):
+    wide = ts.match(ads, SEARCHES)
+    assert wide.columns == [*ads.columns, "subscription"]
+    assert rows(wide)[0] == (1, "ford", 8500, "a", "cheap")
+
+
+def test_keep_carries_columns_along(ads):
+    kept = ts.match(ads, SEARCHES, event_id="id", keep=["url", "price"])
+    assert kept.columns == ["event", "subscription", "url", "price"]
+    assert rows(kept)[2] == (2, "ford", "b", 12000)
+
+
+def test_keep_alone_replaces_the_event_columns(ads):
+    kept = ts.match(ads, SEARCHES, keep=["url"])
+    assert kept.columns == ["url", "subscription"]
+    assert rows(kept) == [("a", "cheap"), ("a", "ford"), ("b", "ford")]
+
+
+def test_grouped_gives_a_row_for_each_event_that_matched(ads):
+    lists = ts.match(ads, SEARCHES, event_id="id", grouped=True, keep=["url"])
+    assert lists.columns == ["event", "subscriptions", "url"]
+    found = {row.event: sorted(row.subscriptions) for row in lists.collect()}
+    assert found == {1: ["cheap", "ford"], 2: ["ford"]}
+
+
+def test_only_needed_columns_cross_into_python(ads):
+    plan = ts.match(ads, [("ford", "make = 'ford'")], event_id="id")
+    with_junk = ads.withColumn("junk", F.expr("interval 1 month"))
+    assert rows(ts.match(with_junk, [("ford", "make = 'ford'")], event_id="id")) == rows(plan)
+
+
+def test_an_event_column_called_subscription_needs_event_id_or_keep(ads):
+    frame = ads.withColumnRenamed("url", "Subscription")
+    with pytest.raises(BadFrame, match="a column `subscription` themselves; say event_id= or keep="):
+        ts.match(frame, SEARCHES)
+    assert ts.match(frame, SEARCHES, event_id="Subscription").count() == 3
+    assert ts.match(frame, SEARCHES, keep=["price"]).count() == 3
+
+
+def test_names_with_dots_and_backticks_are_just_names(spark):
+    frame = spark.createDataFrame([(1, "ford", "x")], "`the id` int, `car.make` string, `odd``name` string")
+    searches = [("a", "car.make = 'ford'"), ("b", Test("odd`name", Is("x")))]
+    assert rows(ts.match(frame, searches, event_id="the id", keep=["odd`name"])) == [(1, "a", "x"), (1, "b", "x")]
+    assert len(rows(ts.match(frame, searches))) == 2
+
+
+def test_a_filter_may_name_a_column_that_is_not_there(ads):
+    searches = [("none", "town = 'bern'"), ("not", "not town = 'bern'")]
+    assert rows(ts.match(ads, searches, event_id="id")) == [(1, "not"), (2, "not"), (3, "not")]
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"grouped": True}, "grouped=True .* needs event_id"),
+        ({"event_id": "idd"}, "event_id: the DataFrame has no column `idd`; did you mean `id`?"),
+        ({"event_id": "id", "keep": ["prize", "urn"]}, "no column `prize`(.|\n)*no column `urn`"),
+        ({"keep": "url"}, r"keep is a list of columns: keep=\['url'\]"),
+        ({"keep": ["url", "url"]}, "`url` is named twice"),
+    ],
+)
+def test_what_does_not_fit_the_columns_is_refused(ads, asked, said):
+    with pytest.raises(BadFrame, match=said):
+        ts.match(ads, SEARCHES, **asked)
+
+
+@pytest.mark.parametrize("name", ["event", "Subscription"])
+def test_keep_cannot_take_the_name_of_an_output_column(ads, name):
+    with pytest.raises(BadFrame, match=f"keep: `{name}` is a column of the output already"):
+        ts.match(ads.withColumnRenamed("url", name), SEARCHES, event_id="id", keep=[name])
+
+
+def test_two_columns_of_one_name_are_refused_where_they_matter(ads):
+    doubled = ads.select("id", "make", "price", F.col("url").alias("price"))
+    with pytest.raises(BadFrame, match="2 columns called `price`"):
+        ts.match(doubled, SEARCHES)
+    assert rows(ts.match(doubled, SEARCHES[1:2], event_id="id")) == [(1, "ford"), (2, "ford")]
+
+
+def test_a_column_that_arrow_cannot_carry_is_refused_by_name(ads):
+    with pytest.raises(BadFrame, match="`month` is interval"):
+        ts.match(ads.withColumn("month", F.expr("interval 1 month")), SEARCHES)
+
+
+def test_a_filter_that_contradicts_a_column_is_refused_before_any_job(ads):
+    with pytest.raises(BadSubscriptions, match="`s`: `price` is declared number, and this is text"):
+        ts.match(ads, [("s", "price = 'cheap'")])
+
+
+def test_a_matcher_that_contradicts_a_column_is_refused_too(ads):
+    matcher = td.Matcher()
+    matcher.add("s", "price = 'cheap'")
+    with pytest.raises(KindConflict, match="`price` is number in the DataFrame, but the subscriptions use it as text"):
+        ts.match(ads, matcher)
+
+
+def test_the_callers_schema_wins_over_the_frames(spark):
+    frame = spark.createDataFrame([(1, [8.5, 47.4])], "id int, spot array<double>")
+    near = [("near", "spot near (8.5, 47.4) 1 km")]
+    with pytest.raises(td.TidingsError, match="`spot` is declared number, and this is place"):
+        ts.match(frame, near, event_id="id")
+    assert rows(ts.match(frame, near, event_id="id", schema={"spot": "place"})) == [(1, "near")]
+
+
+def test_the_callers_schema_finds_misspelt_attributes(ads):
+    with pytest.raises(td.TidingsError, match="unknown attribute `mkae`; did you mean `make`"):
+        ts.match(ads, [("s", "mkae = 'ford'")], schema={"price": "number"})
+
+
+def test_the_callers_schema_holds_events_to_what_it_says_and_to_no_other_column(spark):
+    nan, ddl = float("nan"), "id int, price string, weight double"
+    frame = spark.createDataFrame([(1, "10", nan), (2, "ten", 1.0), (3, "30", 1.0)], ddl)
+    about = {"event_id": "id", "schema": {"id": "number", "price": "number"}}
+    assert rows(ts.match(frame, [("all", "id > 0")], **about)) == [(1, "all"), (3, "all")]
+    assert [row.event for row in ts.dead_letters(frame, [("all", "id > 0")], **about).collect()] == [2]
+
+
+def test_now_is_an_argument(spark):
+    frame = spark.createDataFrame([(1, datetime(2024, 4, 28, tzinfo=UTC))], "id int, posted timestamp")
+    week = [("week", "age(posted) < 7 days")]
+    assert ts.match(frame, week, event_id="id", now=datetime(2024, 5, 1, tzinfo=UTC)).count() == 1
+    assert ts.match(frame, week, event_id="id").count() == 0
+
+
+def test_now_is_the_time_of_the_query_unless_it_is_given(spark):
+    frame = spark.range(1000).select("id", F.current_timestamp().alias("posted"))
+    fresh = [("fresh", "age(posted) <= 0 s and age(posted) >= 0 s")]
+    assert ts.match(frame, fresh, event_id="id").count() == 1000
+
+
+def test_a_matcher_with_its_own_now_keeps_it(spark):
+    frame = spark.createDataFrame([(1, datetime(2024, 4, 28, tzinfo=UTC))], "id int, posted timestamp")
+    matcher = td.Matcher(now=datetime(2024, 5, 1, tzinfo=UTC))
+    matcher.add("week", "age(posted) < 7 days")
+    assert ts.match(frame, matcher, event_id="id").count() == 1
+
+
+def test_dead_letters_say_which_event_why_and_what_it_was(spark):
+    ddl = "id int, price string, size double, note string"
+    good, words, nan = (1, "10", 1.0, None), (2, "ten", 2.0, None), (3, "30", float("nan"), "x")
+    frame = spark.createDataFrame([good, words, nan], ddl)
+    searches = [("s", "price < 20 or size > 1")]
+    letters = {row.event: row for row in ts.dead_letters(frame, searches, event_id="id").collect()}
+    assert letters.keys() == {2, 3}
+    assert letters[2].reason == "`price`: 'ten' is not a number"
+    assert "`size`" in letters[3].reason
+    assert json.loads(letters[2].row) == {"id": 2, "price": "ten", "size": 2.0, "note": None}
+    assert rows(ts.match(frame, searches, event_id="id")) == [(1, "s")]
+
+
+def test_nan_matters_only_where_a_filter_looks(spark):
+    frame = spark.createDataFrame([(1, float("nan")), (2, float("inf"))], "id int, size double")
+    assert ts.dead_letters(frame, [("s", "id > 0")], event_id="id").count() == 0
+    assert ts.dead_letters(frame, [("s", "size > 0")], event_id="id").count() == 2
+
+
+def test_dead_letters_without_an_event_id_have_no_column_event(spark):
+    frame = spark.createDataFrame([("ten",)], "price string")
+    letters = ts.dead_letters(frame, [("s", "price < 20")])
+    assert letters.columns == ["reason", "row"]
+    assert letters.first().row == '{"price":"ten"}'
+
+
+def test_dead_letters_of_a_frame_with_awkward_columns(spark):
+    frame = spark.createDataFrame([(1, "ten", "x")], "reason int, price string, __tidings_reason string")
+    frame = frame.withColumn("month", F.expr("interval 1 month")).withColumn("raw", F.lit("x").cast("binary"))
+    letter = ts.dead_letters(frame, [("s", "price < 20")], event_id="reason").first()
+    assert letter.event == 1
+    assert json.loads(letter.row)["reason"] == 1
+    assert json.loads(letter.row)["month"] == "INTERVAL '1' MONTH"
+
+
+def test_an_empty_frame_and_no_subscriptions_give_no_rows(ads):
+    assert ts.match(ads.where("false"), SEARCHES).count() == 0
+    assert ts.match(ads, []).count() == 0
+    assert ts.dead_letters(ads, []).count() == 0
+
+
+def test_frames_from_other_time_zones_hold_the_same_moments(spark):
+    frame = spark.createDataFrame([(1, datetime(2024, 5, 1, 12, tzinfo=UTC))], "id int, at timestamp")
+    searches = [("noon", "at = 2024-05-01T12:00:00Z")]
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        assert ts.match(frame, searches, event_id="id").count() == 1
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")

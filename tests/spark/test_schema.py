@@ -1,0 +1,82 @@
+import pytest
+
+pytest.importorskip("pyspark", reason="needs tidings[spark]")
+
+from pyspark.sql.types import StructType
+
+from tidings.errors import BadFrame
+from tidings.spark.schema import columns_read, require_columns, schema_of
+
+pytestmark = pytest.mark.usefixtures("spark")  # PySpark asks the session to read DDL
+
+
+def kinds(ddl):
+    return schema_of(StructType.fromDDL(ddl)).to_dict()
+
+
+@pytest.mark.parametrize("number", ["tinyint", "smallint", "int", "bigint", "float", "double", "decimal(20,3)"])
+def test_every_numeric_column_is_a_number(number):
+    assert kinds(f"a {number}") == {"a": "number"}
+
+
+@pytest.mark.parametrize("time", ["date", "timestamp", "timestamp_ntz"])
+def test_dates_and_timestamps_are_times(time):
+    assert kinds(f"a {time}") == {"a": "time"}
+
+
+@pytest.mark.parametrize("text", ["string", "varchar(10)", "char(3)"])
+def test_text_columns_take_the_kind_that_filters_give(text):
+    assert kinds(f"a {text}") == {"a": "any"}
+
+
+def test_booleans_and_bytes():
+    assert kinds("a boolean, b binary") == {"a": "bool", "b": "opaque"}
+
+
+def test_arrays_have_several_values():
+    assert kinds("a array<int>, b array<array<string>>") == {"a": "several number", "b": "several any"}
+
+
+def test_structs_become_dotted_names_at_any_depth():
+    expected = {"a": "record", "a.b": "number", "a.c": "record", "a.c.d": "time"}
+    assert kinds("a struct<b: int, c: struct<d: date>>") == expected
+
+
+def test_arrays_of_structs_are_records_of_several_values():
+    expected = {"a": "several record", "a.sku": "several any", "a.qty": "several number"}
+    assert kinds("a array<struct<sku: string, qty: int>>") == expected
+
+
+def test_a_struct_of_lon_and_lat_is_a_place():
+    assert kinds("a struct<lon: double, lat: double>")["a"] == "place"
+
+
+def test_maps_speak_for_every_name_below_theirs():
+    assert kinds("a map<string, int>") == {"a": "record", "a.*": "number"}
+
+
+@pytest.mark.parametrize("odd", ["interval year to month", "interval day to second", "variant", "time"])
+def test_what_no_filter_can_use_is_opaque(odd):
+    assert kinds(f"a {odd}") == {"a": "opaque"}
+
+
+def test_empty_arrays_and_nulls_without_a_type_are_columns_too():
+    assert kinds("a array<void>, b void") == {"a": "several any", "b": "any"}
+
+
+def test_the_schema_is_open():
+    assert not schema_of(StructType.fromDDL("a int")).closed
+
+
+def test_an_attribute_is_read_from_the_column_of_its_name_or_of_a_name_before_a_dot():
+    columns = ["seller", "seller.kind", "price", "sell"]
+    assert columns_read({"seller.kind", "price"}, columns) == ["seller", "seller.kind", "price"]
+
+
+def test_all_wrong_columns_are_named_together_with_what_may_be_meant():
+    frame = StructType.fromDDL("price int, month interval year to month")
+    with pytest.raises(BadFrame) as caught:
+        require_columns(["prize", "month", "price"], frame, why="keep")
+    one, two = str(caught.value).splitlines()
+    assert one == "keep: the DataFrame has no column `prize`; did you mean `price`?"
+    assert two.startswith("keep: `month` is interval year to month, which Arrow cannot carry; cast it")
