@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from tidings.concepts import Ontology, Regions
     from tidings.errors import BadEvent, FilterError, NotExpressible, TidingsError, UnknownSubscription
     from tidings.lang import parse, render
-    from tidings.matcher import Matcher, matchers
+    from tidings import matchers
+    from tidings.matcher import Matcher
     from tidings.model import Event, EventBatch, Matches, Range, Schema
 
 __version__ = "0.1.0"
@@ -21,15 +22,17 @@ _HOMES = {
     "concepts": "Ontology Regions",
     "errors": "BadEvent FilterError NotExpressible TidingsError UnknownSubscription",
     "lang": "parse render",
-    "matcher": "Matcher matchers",
+    "matcher": "Matcher",
     "model": "Event EventBatch Matches Range Schema",
 }
 _HOME = {name: f"tidings.{home}" for home, names in _HOMES.items() for name in names.split()}
-__all__ = sorted(_HOME)  # noqa: PLE0605 - one list of names, above
+__all__ = sorted([*_HOME, "matchers"])  # noqa: PLE0605 - one list of names, above
 
 
 def __getattr__(name: str) -> Any:
     """Load a public name from its home on first use."""
+    if name == "matchers":  # the package itself, which lists its algorithms when called
+        return import_module("tidings.matchers")
     if name not in _HOME:
         msg = f"module 'tidings' has no attribute {name!r}"
         raise AttributeError(msg)

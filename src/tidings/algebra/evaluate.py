@@ -170,6 +170,8 @@ def _equals(value: Any, wanted: Any) -> bool:
 def meets(value: Any, span: Range) -> bool:
     """Tell whether a value, or some point of a value that is a range, lies in the span."""
     low, high, low_open, high_open = _ends(value)
+    if not _reaches(span.low, span.high, span.low_open or span.high_open):  # `(2 .. 2)` holds no point
+        return False
     return _reaches(low, span.high, low_open or span.high_open) and _reaches(span.low, high, span.low_open or high_open)
 
 

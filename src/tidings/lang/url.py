@@ -14,8 +14,8 @@ from urllib.parse import quote_plus, unquote_to_bytes
 from tidings.errors import Mistake, NotExpressible
 from tidings.lang import literals
 from tidings.lang.diagnostics import check_length, refused
-from tidings.lang.textform import render_text
 from tidings.lang.spots import Spot, Spots
+from tidings.lang.textform import render_text
 from tidings.model import And, In, InNetworks, Is, Kind, Quantifier, Range, Test, all_of, one_of
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from tidings.lang import parse
 from tidings.matcher.plan import Plan
 from tidings.matcher.sources import pairs_of
 from tidings.matcher.why import Explanation, explained
-from tidings.matchers import ALGORITHMS, algorithm
+from tidings.matchers import algorithm
 from tidings.model import And, DeadLetter, EventBatch, Matches, Not, Or, Test
 
 if TYPE_CHECKING:
@@ -33,11 +33,6 @@ if TYPE_CHECKING:
 
 DEFAULT_KIND = "brute"
 """The algorithm of `td.Matcher()`."""
-
-
-def matchers() -> list[str]:
-    """List the names that `td.Matcher(kind=...)` takes."""
-    return list(ALGORITHMS)
 
 
 class Matcher:

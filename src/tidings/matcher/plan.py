@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from collections.abc import Mapping
+from dataclasses import dataclass
+
 from tidings.algebra import Need
-
-if TYPE_CHECKING:
-
-    pass
 
 
 @dataclass(frozen=True, slots=True)

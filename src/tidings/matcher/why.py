@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from tidings.algebra import holds
 from tidings.lang import render
-from tidings.model import And, Compare, Not, Or, Test
 from tidings.matchers import SubId
+from tidings.model import And, Compare, Not, Or, Test
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

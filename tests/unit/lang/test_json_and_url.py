@@ -1,6 +1,7 @@
 """JSON and URL notation: what is read, what is refused, what cannot be said."""
 
 import pytest
+
 import tidings as td
 from tidings.model import And, In, Is, Test
 
@@ -95,7 +96,9 @@ def test_url_numbers_are_those_that_read_as_numbers():
     assert td.parse("a=-1.5e3", notation="url") == td.parse("a = -1500.0")
 
 
-@pytest.mark.parametrize("source", ["", "a", "=1", "a=1&&b=2", "a=%zz", "a=%ff", "a_from=1&a_from=2", "a_from=5&a_to=1"])
+@pytest.mark.parametrize(
+    "source", ["", "a", "=1", "a=1&&b=2", "a=%zz", "a=%ff", "a_from=1&a_from=2", "a_from=5&a_to=1"]
+)
 def test_bad_urls_are_refused(source):
     with pytest.raises(td.FilterError):
         td.parse(source, notation="url")

@@ -1,0 +1,175 @@
+"""The façade: what the contract checks do not say already."""
+
+import pickle
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+import pytest
+
+import tidings as td
+from tidings.errors import BadSubscriptions, KindConflict, UnknownMatcher
+
+NOW = datetime(2024, 5, 1, tzinfo=UTC)
+
+
+def test_three_notations_go_in():
+    searches = td.Matcher()
+    searches.add("text", "a = 1")
+    searches.add("url", "a=1", notation="url")
+    searches.add("json", {"attr": "a", "op": "=", "value": 1})
+    searches.add("tree", td.parse("a = 1"))
+    assert sorted(searches.match({"a": 1})) == ["json", "text", "tree", "url"]
+
+
+def test_an_arrow_table_brings_ids_filters_and_notations():
+    table = pa.table({"id": [1, 2], "filter": ["a = 1", "a=1"], "notation": [None, "url"]})
+    searches = td.Matcher()
+    assert searches.add_many(table) == []
+    assert sorted(searches.match({"a": 1})) == [1, 2]
+    with pytest.raises(td.TidingsError, match="lacks the column `filter`"):
+        searches.add_many(pa.table({"id": [1]}))
+
+
+def test_one_bad_filter_among_many_adds_none_and_names_every_bad_one():
+    searches = td.Matcher()
+    searches.add("old", "a = 1")
+    with pytest.raises(BadSubscriptions) as refused:
+        searches.add_many([("x", "a = 2"), ("y", "a ="), ("old", "b = 1"), ("z", "a = 'text'")])
+    assert [id for id, _ in refused.value.errors] == ["y", "z"]
+    assert "`y`" in str(refused.value)
+    assert "`z`" in str(refused.value)
+    assert list(searches) == ["old"]
+    assert searches["old"] == td.parse("a = 1")
+    searches.add("other", "b = 'text'")  # what the refused batch asked of `b` is forgotten
+
+
+def test_collecting_adds_the_good_ones():
+    searches = td.Matcher()
+    errors = searches.add_many([("x", "a = 2"), ("y", "a ="), ("x", "a ?")], on_error="collect")
+    assert [id for id, _ in errors] == ["y", "x"]
+    assert searches.match({"a": 2}) == ["x"]
+
+
+def test_kinds_are_agreed_among_filters_and_the_conflict_names_both():
+    searches = td.Matcher()
+    searches.add("s1", "price < 9000")
+    with pytest.raises(KindConflict, match=r"`price`.*number.*`s1`.*text.*`s2`"):
+        searches.add("s2", "price = 'cheap'")
+    searches.remove("s1")
+    searches.add("s2", "price = 'cheap'")
+    with pytest.raises(KindConflict):
+        searches.add("s1", "price < 9000")
+    searches.add("s2", "price < 5")  # replacing frees what it asked for
+    searches.add("s1", "price < 9000")
+
+
+def test_a_refused_replacement_leaves_the_old_one():
+    searches = td.Matcher()
+    searches.add_many([("a", "x = 1"), ("b", "x = 2")])
+    with pytest.raises(KindConflict):
+        searches.add("a", "x = 'text'")
+    assert searches.match({"x": 1}) == ["a"]
+
+
+@pytest.mark.parametrize("id_", [None, 1.5, True, b"x", ("a",)])
+def test_ids_are_text_or_integers(id_):
+    with pytest.raises(td.TidingsError, match="id"):
+        td.Matcher().add(id_, "a = 1")
+
+
+def test_ids_are_not_mixed():
+    searches = td.Matcher()
+    searches.add(1, "a = 1")
+    with pytest.raises(td.TidingsError, match="all text or all integers"):
+        searches.add("1", "a = 1")
+    assert "1" not in searches
+    assert True not in searches
+    searches.remove(1)
+    searches.add("1", "a = 1")
+
+
+def test_now_is_the_matchers_or_the_calls():
+    event = {"posted": NOW - timedelta(days=3)}
+    searches = td.Matcher(now=NOW)
+    searches.add("new", "age(posted) < 7 days")
+    assert searches.match(event) == ["new"]
+    assert searches.match(event, now=NOW + timedelta(days=9)) == []
+    assert len(searches.match_many([event], now=NOW + timedelta(days=9))) == 0
+
+
+def test_matches_carry_arrays_lists_and_arrow():
+    searches = td.Matcher()
+    searches.add_many([("s1", "a = 1"), ("s2", "a exists")])
+    found = searches.match_many([{"a": 1}, {}, {"a": 5}])
+    assert sorted(found) == [(0, "s1"), (0, "s2"), (2, "s2")]
+    assert found.event_index.dtype == "int64"
+    assert [sorted(ids) for ids in found.by_event()] == [["s1", "s2"], [], ["s2"]]
+    assert found.to_arrow().schema.names == ["event", "subscription"]
+    assert searches.match_many([]).to_arrow().num_rows == 0
+
+
+def test_bad_events_raise_or_are_collected_with_their_index():
+    searches = td.Matcher()
+    searches.add("s1", "a < 5")
+    with pytest.raises(td.BadEvent, match="event 1"):
+        searches.match_many([{"a": 1}, {"a": "x"}])
+    found = searches.match_many([{"a": 1}, {"a": "x"}, 7, {"a": 2}], on_error="collect")
+    assert found.by_event() == [["s1"], [], [], ["s1"]]
+    assert [letter.index for letter in found.dead_letters] == [1, 2]
+    assert "'x' is not a number" in found.dead_letters[0].reason
+
+
+def test_one_event_in_place_of_many_is_a_clear_error():
+    with pytest.raises(td.TidingsError, match="match takes one event"):
+        td.Matcher().match_many({"a": 1})
+
+
+def test_why_and_why_not_show_what_decided():
+    searches = td.Matcher()
+    searches.add("s1", "make = 'ford' and (price < 9000 or not color = 'red')")
+    seen = searches.why({"make": "ford", "price": 8500, "color": "red"}, "s1")
+    assert seen.matched
+    assert [(reason.test, reason.holds) for reason in seen.reasons] == [("make = 'ford'", True), ("price < 9000", True)]
+    missed = searches.why_not({"make": "ford", "color": "red"}, "s1")
+    assert not missed.matched
+    assert [(reason.test, reason.seen) for reason in missed.reasons] == [
+        ("price < 9000", ()),
+        ("color = 'red'", ("red",)),
+    ]
+    assert "does not match" in str(missed)
+    assert "saw nothing" in str(missed)
+    with pytest.raises(KeyError):
+        searches.why({}, "s9")
+
+
+def test_explain_prints_and_gives_plain_values():
+    searches = td.Matcher(schema=td.Schema({"a": "number", "b": "several text"}))
+    searches.add("s1", "a = 1")
+    plan = searches.explain()
+    assert plan.to_dict()["kind"] == "brute"
+    assert plan.to_dict()["attributes"] == {"a": "number", "b": "several text"}
+    assert "brute force" in str(plan)
+
+
+def test_an_unknown_kind_lists_the_known_ones():
+    with pytest.raises(UnknownMatcher, match="brute"):
+        td.Matcher(kind="magic")
+    assert "brute" in td.matchers()
+
+
+def test_a_closed_schema_refuses_unknown_attributes_even_in_trees():
+    searches = td.Matcher(schema=td.Schema({"city": "text"}))
+    with pytest.raises(td.FilterError, match="did you mean `city`"):
+        searches.add("s1", "cty = 'x'")
+    with pytest.raises(td.FilterError, match="did you mean `city`"):
+        searches.add("s1", td.parse("cty = 'x'"))
+    assert len(searches) == 0
+
+
+def test_a_pickled_matcher_is_the_same_and_its_own():
+    searches = td.Matcher(now=NOW)
+    searches.add("s1", "age(a) < 1 day")
+    copy = pickle.loads(pickle.dumps(searches))
+    copy.remove("s1")
+    assert searches.match({"a": NOW}) == ["s1"]
+    assert copy.match({"a": NOW}) == []

@@ -1,0 +1,166 @@
+"""Values, filters, schemas and Arrow: invariants of the nouns."""
+
+import pickle
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+import tidings as td
+from tidings.errors import BadRegion, SchemaError
+from tidings.model import And, EventBatch, In, Is, Not, Or, Range, Test, area_of, one_of
+from tidings.model.arrow import rows_of
+
+
+def test_and_or_of_one_part_are_refused():
+    part = Test("a", Is(1))
+    for connective in (And, Or):
+        with pytest.raises(ValueError, match="single part"):
+            connective((part,))
+
+
+def test_sets_drop_repetitions_and_keep_their_order():
+    assert In(("b", "a", "b")).values == ("b", "a")
+    assert one_of([3, 3.0]) == Is(3)
+    with pytest.raises(ValueError, match="one kind"):
+        one_of([1, True])
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: Range(5, 1), lambda: Range("a", 1), lambda: Range(True, None), lambda: Is(2**63)]
+)
+def test_values_that_cannot_be_are_refused(make):
+    with pytest.raises(ValueError, match=r"\S"):
+        make()
+
+
+def test_an_absent_end_is_never_open():
+    assert Range(1, None, high_open=True) == Range(1)
+
+
+def test_filters_pickle_and_hash():
+    tree = td.parse("a in [1 .. 2) and not (spot within POLYGON((0 0, 1 0, 1 1, 0 0))) or x has (y = 1)")
+    assert pickle.loads(pickle.dumps(tree)) == tree
+    assert hash(tree) == hash(pickle.loads(pickle.dumps(tree)))
+    assert isinstance(tree.parts[0].parts[1], Not)
+
+
+@pytest.mark.parametrize(
+    ("ring", "words"),
+    [
+        ([(0, 0), (1, 0), (0, 0)], "at least four"),
+        ([(0, 0), (1, 0), (1, 1), (0, 1)], "not closed"),
+        ([(0, 0), (2, 2), (2, 0), (0, 2), (0, 0)], "not valid"),
+        ([(0, 0), (1, 99), (1, 1), (0, 0)], "latitude"),
+        ([(0, 0), (1, "x"), (1, 1), (0, 0)], "two numbers"),
+        ([(0, 0), (float("nan"), 1), (1, 1), (0, 0)], "latitude"),
+    ],
+)
+def test_rings_that_enclose_nothing_are_refused(ring, words):
+    with pytest.raises(BadRegion, match=words):
+        area_of([[ring]])
+
+
+def test_schemas_report_all_mistakes_together():
+    with pytest.raises(SchemaError) as refused:
+        td.Schema({"a": "nmber", "b": "several", "c": "text x", "d": 5, "e": "number"})
+    assert len(str(refused.value).splitlines()) == 4
+
+
+@pytest.mark.parametrize("suffix", ["toml", "json"])
+def test_schemas_are_loaded_from_files(tmp_path, suffix):
+    source = {
+        "toml": '[attributes]\nprice = "number"\ncar.make = "text"\n"x.y" = "several concept product"\n',
+        "json": '{"price": "number", "car.make": "text", "x.y": "several concept product"}',
+    }
+    path = tmp_path / f"schema.{suffix}"
+    path.write_text(source[suffix])
+    schema = td.Schema.load(path)
+    assert schema.to_dict() == {"price": "number", "car.make": "text", "x.y": "several concept product"}
+    assert schema["x.y"].tree == "product"
+
+
+@pytest.mark.parametrize("source", ["[", "5"])
+def test_schema_files_that_are_none_are_refused(tmp_path, source):
+    path = tmp_path / "schema.json"
+    path.write_text(source)
+    with pytest.raises(SchemaError, match="schema"):
+        td.Schema.load(path)
+    with pytest.raises(SchemaError):
+        td.Schema.load(tmp_path / "nowhere.toml")
+
+
+TYPES = pa.schema(
+    [
+        ("n", pa.decimal128(10, 2)),
+        ("t", pa.timestamp("ns")),
+        ("d", pa.date32()),
+        ("s", pa.string()),
+        ("ok", pa.bool_()),
+        ("raw", pa.binary()),
+        ("tags", pa.list_(pa.string())),
+        ("car", pa.struct([("make", pa.string()), ("km", pa.int32())])),
+        ("items", pa.list_(pa.struct([("sku", pa.string()), ("qty", pa.int64())]))),
+        ("extra", pa.map_(pa.string(), pa.float64())),
+        ("spot", pa.struct([("lon", pa.float64()), ("lat", pa.float64())])),
+    ]
+)
+
+
+def test_arrow_types_give_kinds_and_cardinality():
+    words = td.Schema.from_arrow(TYPES).to_dict()
+    assert words == {
+        "n": "number",
+        "t": "time",
+        "d": "time",
+        "s": "any",
+        "ok": "bool",
+        "raw": "opaque",
+        "tags": "several any",
+        "car": "record",
+        "car.make": "any",
+        "car.km": "number",
+        "items": "several record",
+        "items.sku": "several any",
+        "items.qty": "several number",
+        "extra": "record",
+        "extra.*": "number",
+        "spot": "place",
+        "spot.lon": "number",
+        "spot.lat": "number",
+    }
+    assert td.Schema.from_arrow(TYPES)["extra.anything"].kind == "number"
+
+
+def test_arrow_rows_become_events():
+    row = {
+        "n": Decimal("1.50"),
+        "t": datetime(2024, 1, 1),  # noqa: DTZ001 - Arrow's zoneless timestamp
+        "s": "x",
+        "tags": ["a", None],
+        "items": [{"sku": "x", "qty": 3}],
+        "extra": [("k", 1.0)],
+        "spot": {"lon": 1.0, "lat": 2.0},
+    }
+    (read,) = rows_of(pa.Table.from_pylist([row], schema=TYPES))
+    assert read["extra"] == {"k": 1.0}
+    assert read["car"] is None
+    searches = td.Matcher(schema=td.Schema.from_arrow(TYPES))
+    searches.add("all", "n = 1.5 and t = 2024-01-01 and tags = 'a' and items has (sku = 'x' and qty > 2)")
+    searches.add("map", "extra.k = 1 and spot near (1, 2) 1 km and car is null and s starts with 'x'")
+    batch = pa.RecordBatch.from_pylist([row], schema=TYPES)
+    assert sorted(searches.match_many(batch).ids) == ["all", "map"]
+    assert len(EventBatch.of(batch)) == 1
+
+
+def test_an_opaque_column_can_only_exist():
+    searches = td.Matcher(schema=td.Schema.from_arrow(TYPES))
+    searches.add("there", "raw exists")
+    assert searches.match({"raw": b"x"}) == ["there"]
+    with pytest.raises(td.TidingsError, match="`raw` is declared opaque"):
+        searches.add("no", "raw = 'x'")
+
+
+def test_a_time_of_any_zone_is_one_time():
+    assert td.parse("t = 2024-01-01T12:00:00+02:00") == Test("t", Is(datetime(2024, 1, 1, 10, tzinfo=UTC)))
