@@ -1,0 +1,187 @@
+"""The notation of derived attributes: `year(now) - graduated`, `concat(first, ' ', last)`.
+
+Numbers, 'text', `now`, attributes (dotted; in backticks where they hold other characters or are called
+`now`), `+ - * /`, parentheses and the functions of `functions.py`. Parsing gives a small frozen tree that
+remembers where each part stands, so that every mistake can point at its place. Lark is loaded when the
+first expression is parsed; evaluating needs none of it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from tidings.errors import OntologyError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from lark import Lark
+
+LONGEST = 2000
+"""Characters an expression may have."""
+
+DEEPEST = 50
+"""How deep its parts may nest."""
+
+_GRAMMAR = r"""
+    ?start: sum
+    ?sum: product | sum SIGN product -> call
+    ?product: unary | product STEP unary -> call
+    ?unary: atom | "-" unary -> minus
+    ?atom: NUMBER -> number | TEXT -> text | "(" sum ")" -> group | name | function
+    function: WORD "(" [sum ("," sum)*] ")"
+    name: _part ("." _part)*
+    _part: WORD | QUOTED
+    SIGN: "+" | "-"
+    STEP: "*" | "/"
+    WORD: /[^\W\d]\w*/
+    QUOTED: /`[^`]+`/
+    NUMBER: /(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?/
+    TEXT: /'(\\.|[^'\\])*'|"(\\.|[^"\\])*"/s
+    %ignore /\s+/
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A number or a text."""
+
+    value: int | float | str
+    at: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """The time at which the event is looked at."""
+
+    at: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """An attribute's value."""
+
+    name: str
+    at: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function, or an operator as one, of its arguments."""
+
+    function: str
+    args: tuple[Expression, ...]
+    at: int = field(default=0, compare=False)
+
+
+Expression: TypeAlias = Literal | Now | Name | Call
+
+
+def parse(text: str) -> Expression:
+    """Parse an expression; a mistake is an `OntologyError` that points at its place."""
+    from lark.exceptions import UnexpectedInput
+
+    if len(text) > LONGEST:
+        msg = f"the expression has {len(text):,} characters; at most {LONGEST:,} are read"
+        raise OntologyError(msg)
+    try:
+        tree = _parser().parse(text)
+    except UnexpectedInput as problem:
+        raise OntologyError(pointed(text, _offset(problem, text), _complaint(problem))) from None
+    return _built(tree, text, 0)
+
+
+def pointed(text: str, at: int, message: str) -> str:
+    """Return the message with the line it speaks of and a caret below the place."""
+    start = text.rfind("\n", 0, at) + 1
+    line = text[start:].split("\n", 1)[0]
+    return f"{message}\n  {line}\n  {' ' * (at - start)}^"
+
+
+def names_in(expression: Expression) -> Iterator[Name]:
+    """Yield the attributes, from left to right."""
+    match expression:
+        case Name():
+            yield expression
+        case Call(args=args):
+            for part in args:
+                yield from names_in(part)
+
+
+def renamed(expression: Expression, called: Callable[[str], str]) -> Expression:
+    """Return the expression with every attribute by the name `called` gives it."""
+    match expression:
+        case Name(name, at):
+            return Name(called(name), at)
+        case Call(function, args, at):
+            return Call(function, tuple(renamed(part, called) for part in args), at)
+    return expression
+
+
+@cache
+def _parser() -> Lark:
+    from lark import Lark
+
+    return Lark(_GRAMMAR, parser="lalr", propagate_positions=True, maybe_placeholders=False)
+
+
+def _offset(problem: Any, text: str) -> int:
+    token = getattr(problem, "token", None)
+    if token is not None and token.type == "$END":
+        return len(text)
+    found = getattr(problem, "pos_in_stream", None)
+    return len(text) if found is None else int(found)
+
+
+def _complaint(problem: Any) -> str:
+    token = getattr(problem, "token", None)
+    wants = set(getattr(problem, "accepts", None) or getattr(problem, "expected", None) or ())
+    expected = "a value" if "NUMBER" in wants else "an operator or `)`" if "RPAR" in wants else "an operator or the end"
+    if token is None:
+        found = f"the character `{problem.char}`" if hasattr(problem, "char") else "something else"
+        return f"expected {expected}, not {found}"
+    return f"expected {expected}, but the expression ends" if token.type == "$END" else f"expected {expected}"
+
+
+def _built(tree: Any, text: str, depth: int) -> Expression:
+    """Turn Lark's tree into ours."""
+    at = tree.meta.start_pos
+    if depth > DEEPEST:
+        msg = f"the expression nests deeper than {DEEPEST} levels"
+        raise OntologyError(pointed(text, at, msg))
+    match tree.data:
+        case "number":
+            return Literal(_number(str(tree.children[0]), text, at), at)
+        case "text":
+            return Literal(_unquoted(str(tree.children[0])), at)
+        case "name":
+            words = [str(word) for word in tree.children]
+            return Now(at) if words[0].lower() == "now" and len(words) == 1 else Name(_joined(words), at)
+        case "group":
+            return _built(tree.children[0], text, depth + 1)
+        case "minus":
+            return Call("unary -", (_built(tree.children[0], text, depth + 1),), at)
+        case "call":
+            left, sign, right = tree.children
+            args = (_built(left, text, depth + 1), _built(right, text, depth + 1))
+            return Call(str(sign), args, sign.start_pos)
+    word, *args = tree.children
+    return Call(word.lower(), tuple(_built(part, text, depth + 1) for part in args), at)
+
+
+def _joined(words: list[str]) -> str:
+    return ".".join(word.strip("`") for word in words)
+
+
+def _number(digits: str, text: str, at: int) -> int | float:
+    value = int(digits) if digits.isdecimal() else float(digits)
+    if abs(value) > 2**63 - 1 if isinstance(value, int) else value == float("inf"):
+        raise OntologyError(pointed(text, at, "the number is out of range"))
+    return value
+
+
+def _unquoted(text: str) -> str:
+    return re.sub(r"\\(.)", lambda found: {"n": "\n", "t": "\t"}.get(found[1], found[1]), text[1:-1], flags=re.DOTALL)

@@ -1,0 +1,59 @@
+"""Files as text and as tables: UTF-8, plain or gzipped, TOML or JSON, one error for all that can go wrong."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tomllib
+import zlib
+from pathlib import Path
+from typing import Any
+
+from tidings.errors import FileError
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the file's bytes, unpacked where the name ends in `.gz`."""
+    try:
+        packed = path.read_bytes()
+        return gzip.decompress(packed) if path.suffix == ".gz" else packed
+    except (OSError, EOFError, zlib.error) as problem:
+        msg = f"cannot read `{path}`: {getattr(problem, 'strerror', None) or problem}"
+        raise FileError(msg) from problem
+
+
+def read_text(path: Path) -> str:
+    """Return the file's text; a byte order mark is dropped."""
+    try:
+        return read_bytes(path).decode("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        msg = f"cannot read `{path}`: it is not UTF-8 text (byte {problem.start})"
+        raise FileError(msg) from problem
+
+
+def read_table(path: Path) -> dict[str, Any]:
+    """Return the table of a TOML or JSON file."""
+    text = read_text(path)
+    try:
+        table = json.loads(text) if bare_suffix(path) in (".json", ".geojson") else tomllib.loads(text)
+    except (ValueError, RecursionError) as problem:
+        msg = f"cannot read `{path}`: {problem}"
+        raise FileError(msg) from problem
+    if not isinstance(table, dict):
+        msg = f"cannot read `{path}`: it holds a {type(table).__name__}, not a table"
+        raise FileError(msg)
+    return table
+
+
+def bare_suffix(path: Path) -> str:
+    """Return the suffix in lower case, a final `.gz` set aside."""
+    return Path(path.stem if path.suffix == ".gz" else path.name).suffix.lower()
+
+
+def bare_stem(path: Path) -> str:
+    """Return the name up to its first dot.
+
+    >>> bare_stem(Path("data/shop.txt.gz"))
+    'shop'
+    """
+    return path.name.split(".", 1)[0]

@@ -1,0 +1,136 @@
+"""Depth-first numbers: below a node lies one range of numbers, or with several parents a few.
+
+Each node hangs under one of its parents in the numbering, the one that lies deepest: nodes below both
+then mostly fall into ranges that are there already (over 14,600 food categories with 2,700 nodes of
+several parents, 1.25 ranges a node instead of 1.32). What hangs elsewhere is added as further ranges,
+children before parents. Siblings are numbered by name, so the numbers depend on the concepts alone and
+not on the order of a file.
+
+A node's ranges are kept as one ascending tuple of edges `(low, high + 1, low, high + 1, ...)`: a number
+lies inside exactly when an odd number of edges is not above it, which is one bisection.
+Cost: O(nodes + links + ranges).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+Links: TypeAlias = "Mapping[str, tuple[str, ...]]"
+"""Every node with the nodes above it (parents) or below it (children)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Numbering:
+    """The nodes in depth-first order, and for each the edges of the ranges below it."""
+
+    order: tuple[str, ...]
+    edges: tuple[tuple[int, ...], ...]
+
+
+def numbered(parents: Links, children: Links) -> Numbering:
+    """Number the nodes of a graph without circles."""
+    depths = _depths(parents, children)
+    below = inverted({node: _deepest(above, depths) for node, above in parents.items()})
+    roots = sorted(node for node, above in parents.items() if not above)
+    order, last = _walk(roots, below)
+    number = {node: at for at, node in enumerate(order)}
+    edges: list[tuple[int, ...]] = [()] * len(order)
+    for node in sorted(parents, key=depths.__getitem__, reverse=True):
+        at = number[node]
+        edges[at] = _merged((at, last[at] + 1), (edges[number[child]] for child in children[node]))
+    return Numbering(tuple(order), tuple(edges))
+
+
+def inverted(links: Links) -> dict[str, tuple[str, ...]]:
+    """Turn parents into children; siblings come in the order of their names."""
+    found: dict[str, list[str]] = {node: [] for node in links}
+    for node in sorted(links):
+        for other in links[node]:
+            found[other].append(node)
+    return {node: tuple(others) for node, others in found.items()}
+
+
+def circle(parents: Links) -> list[str]:
+    """Return the nodes of some circle, each under the next, or nothing.
+
+    >>> circle({"a": ("b",), "b": ("a",), "c": ()})
+    ['a', 'b']
+    """
+    done: set[str] = set()
+    for start in parents:
+        path: dict[str, Iterator[str]] = {} if start in done else {start: iter(parents[start])}
+        while path:
+            node = next(reversed(path))
+            above = next((other for other in path[node] if other not in done), None)
+            if above is None:
+                done.add(node)
+                del path[node]
+            elif above in path:
+                nodes = list(path)
+                return nodes[nodes.index(above) :]
+            else:
+                path[above] = iter(parents[above])
+    return []
+
+
+def _depths(parents: Links, children: Links) -> dict[str, int]:
+    """Return the length of the longest way down to each node."""
+    waiting = {node: len(above) for node, above in parents.items()}
+    ready = [node for node, count in waiting.items() if not count]
+    depths = dict.fromkeys(ready, 0)
+    for node in ready:  # grows while it is read
+        for child in children[node]:
+            depths[child] = max(depths.get(child, 0), depths[node] + 1)
+            waiting[child] -= 1
+            if not waiting[child]:
+                ready.append(child)
+    return depths
+
+
+def _deepest(above: tuple[str, ...], depths: Mapping[str, int]) -> tuple[str, ...]:
+    return above if len(above) < 2 else (max(above, key=depths.__getitem__),)
+
+
+def _walk(roots: list[str], below: Links) -> tuple[list[str], list[int]]:
+    """Return the nodes in depth-first order, and for each the last number below it."""
+    order: list[str] = []
+    last: list[int] = []
+    stack: list[str | int] = [*reversed(roots)]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, int):  # everything below that number has been seen
+            last[node] = len(order) - 1
+            continue
+        stack.append(len(order))
+        stack.extend(reversed(below[node]))
+        order.append(node)
+        last.append(0)
+    return order, last
+
+
+def _merged(own: tuple[int, int], others: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
+    """Join the node's own range with the ranges below its children."""
+    low, end = own
+    apart = [
+        (start, stop)
+        for edges in others
+        for start, stop in zip(edges[::2], edges[1::2], strict=True)
+        if start < low or stop > end
+    ]
+    return tuple(chain.from_iterable(_joined(sorted([own, *apart])))) if apart else own
+
+
+def _joined(spans: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    low, end = spans[0]
+    for _, (start, stop) in pairwise(spans):
+        if start <= end:
+            end = max(end, stop)
+        else:
+            yield low, end
+            low, end = start, stop
+    yield low, end

@@ -1,0 +1,264 @@
+"""An ontology: concept trees, attribute trees, synonyms, units and derived attributes in one value.
+
+Everything is settled when it is made; after that it only answers. Look-ups of concepts are dictionary
+accesses, and `is_a` costs the same at any height. An ontology never changes, compares by content, hashes
+in constant time and pickles, so matchers may keep it and Spark may carry it to its workers.
+"""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from tidings.concepts.assembly import assemble
+from tidings.concepts.declaration import Declared, Parts, read_parts
+from tidings.concepts.files import bare_stem, bare_suffix, read_table
+from tidings.concepts.formats.table import KEYS
+from tidings.concepts.mistakes import mistakes_of, refuse
+from tidings.concepts.spelling import did_you_mean
+from tidings.concepts.tree import NAMED, Tree
+from tidings.concepts.units import AttributeUnit, Currencies, Units
+from tidings.errors import AmbiguousConcept, OntologyError, UnknownConcept
+from tidings.model.values import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tidings.concepts.derived import Derived
+
+
+class Ontology:
+    """What words mean: `td.Ontology.load("ontology.toml")`, or from its parts.
+
+    >>> shop = Ontology(trees={"product": Tree({"computer": [], "laptop": ["computer"]})})
+    >>> shop.is_a("laptop", "computer"), shop.root("laptop")
+    (True, 'computer')
+    """
+
+    __slots__ = ("_attribute_trees", "_attributes", "_found", "_hash", "_trees", "_units")
+
+    def __init__(
+        self,
+        *,
+        trees: Mapping[str, Tree] | None = None,
+        attribute_trees: Mapping[str, Tree] | None = None,
+        attributes: Mapping[str, Declared] | None = None,
+        units: Mapping[str, str] | None = None,
+        currencies: Currencies | None = None,
+        derived: Mapping[str, str] | None = None,
+    ) -> None:
+        """Fit the parts together; all mistakes are reported in one error."""
+        self._assemble(
+            Parts(
+                trees=dict(trees or {}),
+                attribute_trees=dict(attribute_trees or {}),
+                attributes=dict(attributes or {}),
+                units=dict(units or {}),
+                currencies=currencies,
+                derived=dict(derived or {}),
+            )
+        )
+
+    def _assemble(self, parts: Parts, *, named: frozenset[str] = frozenset()) -> None:
+        self._units = Units(parts.units, parts.currencies)
+        self._found = assemble(parts, self._units, named=named)
+        refuse(parts.mistakes)
+        self._trees, self._attribute_trees = parts.trees, parts.attribute_trees
+        self._attributes = parts.attributes
+        sizes = sorted((name, len(tree)) for name, tree in (*self._trees.items(), *self._attribute_trees.items()))
+        content = repr((sizes, sorted(self._found.called), sorted(parts.derived.items())))
+        self._hash = zlib.crc32(content.encode())  # the same in every process, so it can be pickled along
+
+    @classmethod
+    def load(cls, path: str | Path) -> Ontology:
+        """Read an ontology from TOML or JSON, or a single tree in any format, named after its file."""
+        path = Path(path)
+        table = read_table(path) if bare_suffix(path) in (".toml", ".json") else None
+        if table is None or (table and set(table) <= set(KEYS)):
+            return cls(trees={bare_stem(path): Tree.load(path)})
+        try:
+            return cls.from_dict(table, base=path.parent)
+        except OntologyError as mistake:
+            found = mistakes_of(mistake)
+            count = f"{len(found)} mistakes" if len(found) > 1 else "a mistake"
+            msg = f"`{path.name}` has {count}:\n{mistake}"
+            raise OntologyError(msg, mistakes=found) from None
+
+    @classmethod
+    def from_dict(cls, table: Mapping[str, Any], *, base: str | Path | None = None) -> Ontology:
+        """Read the table that a file would hold; files it names lie relative to `base`."""
+        parts = read_parts(table, base=Path(base or "."))
+        trees = table.get("trees", {})
+        ontology = cls.__new__(cls)
+        ontology._assemble(parts, named=frozenset(trees if isinstance(trees, dict) else ()))
+        return ontology
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the table a file would hold, with the trees themselves in place of their files."""
+        rates = self._units.currencies
+        table = {
+            "trees": {name: tree.to_dict() for name, tree in self._trees.items()},
+            "attribute_trees": {name: tree.to_dict() for name, tree in self._attribute_trees.items()},
+            "attributes": {name: said.to_dict() for name, said in self._attributes.items()},
+            "units": dict(self._units.aliases),
+            "currencies": {"base": rates.base, "rates": dict(rates.rates)} if rates else {},
+            "derived": {name: derived.text for name, derived in self._found.derived.items()},
+        }
+        return {section: said for section, said in table.items() if said}
+
+    @property
+    def trees(self) -> Mapping[str, Tree]:
+        """The trees that concept attributes draw their values from."""
+        return MappingProxyType(self._trees)
+
+    @property
+    def attribute_trees(self) -> Mapping[str, Tree]:
+        """The trees of attribute names."""
+        return MappingProxyType(self._attribute_trees)
+
+    @property
+    def attributes(self) -> Mapping[str, Declared]:
+        """What is declared of attributes, by their own names."""
+        return MappingProxyType(self._attributes)
+
+    @property
+    def derived(self) -> Mapping[str, Derived]:
+        """The derived attributes, each after those it reads."""
+        return MappingProxyType(self._found.derived)
+
+    @property
+    def units(self) -> Units:
+        """The aliases and currencies."""
+        return self._units
+
+    # --- concepts -------------------------------------------------------------------------------
+
+    def canonical(self, name: str, *, tree: str | None = None) -> str | None:
+        """Return the concept's own name, or nothing; a name that several share is refused."""
+        home = self._home(name, tree)
+        return None if home is None else home.canonical(name)
+
+    def require(self, name: str, *, tree: str | None = None) -> str:
+        """Return the concept's own name, or refuse with the nearest known one."""
+        return self._found_home(name, tree).require(name)
+
+    def is_a(self, value: str, concept: str, *, tree: str | None = None) -> bool:
+        """Tell whether the value is the concept or lies below it; an unknown name is only itself."""
+        home = self._home(concept, tree)
+        return value == concept if home is None else home.is_a(value, concept)
+
+    def code(self, name: str, *, tree: str | None = None) -> int | None:
+        """Return the concept's depth-first number in its tree, or nothing."""
+        home = self._home(name, tree)
+        return None if home is None else home.code(name)
+
+    def ranges(self, concept: str, *, tree: str | None = None) -> tuple[tuple[int, int], ...]:
+        """Return the numbers of the concept and all below it: disjoint closed ranges, ascending."""
+        return self._found_home(concept, tree).ranges(concept)
+
+    def root(self, name: str) -> str:
+        """Return the topmost name above an attribute or a concept; a name in no tree is its own root."""
+        attribute = self.attribute(name)
+        home = self._found.homes.get(attribute)
+        if home is not None:
+            return home.root(attribute)
+        home = self._home(name, None)
+        return attribute if home is None else home.root(name)
+
+    # --- attributes -----------------------------------------------------------------------------
+
+    def attribute(self, name: str) -> str:
+        """Return the attribute's own name; an unknown one is itself."""
+        return self._found.called.get(name, name)
+
+    def sources(self, attribute: str) -> tuple[str, ...]:
+        """Return every name in an event that speaks for the attribute: its own first, then all below."""
+        return self._found.sources.get(self.attribute(attribute)) or (attribute,)
+
+    def kind(self, attribute: str) -> Kind | None:
+        """Return the attribute's kind, as declared or as derived attributes need it; unknown is nothing."""
+        return self._found.kinds.get(self.attribute(attribute))
+
+    def tree_of(self, attribute: str) -> str | None:
+        """Return the name of the tree a concept attribute draws its values from."""
+        return self._found.trees.get(self.attribute(attribute))
+
+    def domain(self, attribute: str) -> str:
+        """Return the tree of a concept attribute, or the word for its kind; `text` where it is unknown."""
+        kind = self.kind(attribute)
+        return self.tree_of(attribute) or (kind.value if kind else Kind.TEXT.value)
+
+    def unit(self, attribute: str) -> AttributeUnit | None:
+        """Return the unit the attribute is kept in, and which event attribute may name another."""
+        return self._found.units.get(self.attribute(attribute))
+
+    # --- units ----------------------------------------------------------------------------------
+
+    def convert(self, amount: float, unit: str, *, to: str) -> int | float:
+        """Return the amount in another unit; in the same unit it comes back as it is."""
+        return self._units.convert(amount, unit, to=to)
+
+    def base_unit(self, unit: str) -> str:
+        """Return the unit in which amounts of this dimension compare where no other is declared."""
+        return self._units.base(unit)
+
+    def read_quantity(self, text: str) -> tuple[int | float, str] | None:
+        """Read `450 EUR`, `40GB` or `$ 450` as an amount and a unit; anything else is nothing."""
+        return self._units.read(text)
+
+    # --- inside ---------------------------------------------------------------------------------
+
+    def _home(self, name: str, tree: str | None) -> Tree | None:
+        """Return the tree that knows the concept; as it is written before with its case folded."""
+        if tree is not None:
+            return self._named(tree)
+        if len(self._trees) == 1:
+            (home,) = self._trees.values()
+            return home if name in home else None
+        homes = [label for label, home in self._trees.items() if home.has_spelling(name)]
+        homes = homes or [label for label, home in self._trees.items() if name in home]
+        if len(homes) > 1:
+            raise self._shared(name, homes)
+        return self._trees[homes[0]] if homes else None
+
+    def _found_home(self, name: str, tree: str | None) -> Tree:
+        home = self._home(name, tree)
+        if home is None:
+            known = (word for each in self._trees.values() for word in each.spellings())
+            msg = f"unknown concept `{name}`{did_you_mean(name, known)}"
+            raise UnknownConcept(msg if self._trees else f"{msg}; no ontology with concept trees is given", name=name)
+        return home
+
+    def _named(self, tree: str) -> Tree:
+        found = self._trees.get(tree)
+        if found is None:
+            msg = f"no concept tree `{tree}`{did_you_mean(tree, self._trees)}"
+            raise UnknownConcept(msg, name=tree)
+        return found
+
+    def _shared(self, name: str, homes: list[str]) -> AmbiguousConcept:
+        found = [f"`{each}` of `{home}`" for home in homes for each in self._trees[home].candidates(name)]
+        more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
+        msg = f"`{name}` may mean {len(found)} concepts: {', '.join(found[:NAMED])}{more}; declare the attribute's tree"
+        return AmbiguousConcept(msg, name=name)
+
+    def __eq__(self, other: object) -> bool:
+        """Compare by content."""
+        if self is other or not isinstance(other, Ontology):
+            return self is other
+        return self._hash == other._hash and self._content() == other._content()
+
+    def _content(self) -> tuple[Any, ...]:
+        texts = {name: derived.text for name, derived in self._found.derived.items()}
+        return self._trees, self._attribute_trees, self._attributes, self._units, texts
+
+    def __hash__(self) -> int:
+        """Hash by content, settled when the ontology was made."""
+        return self._hash
+
+    def __repr__(self) -> str:
+        """Show the sizes."""
+        sizes = [f"{name}: {len(tree):,}" for name, tree in (*self._trees.items(), *self._attribute_trees.items())]
+        return f"<Ontology {{{', '.join(sizes)}}}, {len(self._found.derived)} derived>"

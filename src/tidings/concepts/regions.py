@@ -1,0 +1,169 @@
+"""Named areas from GeoJSON, for `spot within @downtown`.
+
+A region's name is a property of its feature (`name`, unless another is asked for), or else the feature's
+id. Outlines are checked when they are loaded, so a filter never meets a bad one; all bad regions of a
+file are reported together.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tidings.concepts.files import bare_stem, read_table
+from tidings.concepts.mistakes import SHOWN
+from tidings.concepts.spelling import did_you_mean
+from tidings.errors import BadRegion, UnknownRegion
+from tidings.model.places import Area, area_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+
+class Regions:
+    """Areas by name: `td.Regions.load("regions.geojson")`.
+
+    >>> square = {"type": "Polygon", "coordinates": [[[0, 0], [1, 0], [1, 1], [0, 1], [0, 0]]]}
+    >>> regions = Regions.from_dict({"type": "Feature", "id": "old town", "geometry": square})
+    >>> list(regions)
+    ['old town']
+    """
+
+    __slots__ = ("_areas", "_hash")
+
+    def __init__(self, areas: Mapping[str, Area] | None = None) -> None:
+        """Hold areas by name."""
+        self._areas = dict(areas or {})
+        self._hash: int | None = None
+
+    @classmethod
+    def load(cls, path: str | Path, *, name: str = "name") -> Regions:
+        """Read a GeoJSON file, plain or gzipped; `name` is the property that names a region."""
+        path = Path(path)
+        return cls.from_dict(read_table(path), name=name, unnamed=bare_stem(path))
+
+    @classmethod
+    def from_dict(cls, table: Mapping[str, Any], *, name: str = "name", unnamed: str | None = None) -> Regions:
+        """Take GeoJSON as Python has it; `unnamed` is the name of a geometry that stands alone."""
+        areas: dict[str, Area] = {}
+        mistakes: list[str] = []
+        for at, feature in enumerate(_features(table)):
+            try:
+                found, area = _region(feature, name, unnamed, at=at)
+                if found in areas:
+                    mistakes.append(f"the region `{found}` is given twice; `name=` chooses another property")
+                areas[found] = area
+            except BadRegion as mistake:
+                mistakes.append(str(mistake))
+        if mistakes:
+            more = [f"and {len(mistakes) - SHOWN:,} more"] if len(mistakes) > SHOWN else []
+            raise BadRegion("\n".join(mistakes[:SHOWN] + more), mistakes=tuple(mistakes))
+        return cls(areas)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a GeoJSON feature collection."""
+        return {
+            "type": "FeatureCollection",
+            "features": [
+                {"type": "Feature", "properties": {"name": name}, "geometry": _geometry(area)}
+                for name, area in self._areas.items()
+            ],
+        }
+
+    def __getitem__(self, name: str) -> Area:
+        """Return the area of that name."""
+        found = self._areas.get(name)
+        if found is None:
+            hint = did_you_mean(name, self._areas) if self._areas else "; no regions are given"
+            msg = f"unknown region `{name}`{hint}"
+            raise UnknownRegion(msg, region=name)
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        """Tell whether there is a region of that name."""
+        return name in self._areas
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names."""
+        return iter(self._areas)
+
+    def __len__(self) -> int:
+        """Count the regions."""
+        return len(self._areas)
+
+    def __eq__(self, other: object) -> bool:
+        """Compare by content."""
+        return self is other or (isinstance(other, Regions) and self._areas == other._areas)
+
+    def __hash__(self) -> int:
+        """Hash by the names, which is enough to tell most apart."""
+        if self._hash is None:
+            self._hash = hash(frozenset(self._areas))
+        return self._hash
+
+    def __reduce__(self) -> tuple[type[Regions], tuple[dict[str, Area]]]:
+        """Pickle the areas alone: text hashes differently in every process."""
+        return Regions, (self._areas,)
+
+    def __repr__(self) -> str:
+        """Show some names."""
+        names = list(self._areas)
+        return f"<Regions {', '.join(names[:5])}{', ...' * (len(names) > 5)}>"
+
+
+def _features(table: Mapping[str, Any]) -> Iterable[Any]:
+    match table:
+        case {"type": "FeatureCollection", "features": list(features)}:
+            return features
+        case {"type": "Feature"}:
+            return [table]
+        case {"type": "Polygon" | "MultiPolygon"}:
+            return [{"type": "Feature", "geometry": table}]
+    msg = "regions are a GeoJSON FeatureCollection, a Feature, a Polygon or a MultiPolygon"
+    raise BadRegion(msg)
+
+
+def _region(feature: Any, name: str, unnamed: str | None, *, at: int) -> tuple[str, Area]:
+    if not isinstance(feature, dict):
+        msg = f"feature {at}: not a GeoJSON feature but {feature!r:.60}"
+        raise BadRegion(msg)
+    properties = feature.get("properties")
+    found = properties.get(name) if isinstance(properties, dict) else None
+    found = feature.get("id", unnamed) if found is None else found
+    if isinstance(found, bool) or not isinstance(found, str | int | float) or found == "":
+        msg = f"feature {at} has neither a property `{name}` nor an id; `name=` chooses another property"
+        raise BadRegion(msg)
+    try:
+        return str(found), _area(feature.get("geometry"))
+    except BadRegion as mistake:
+        msg = f"the region `{found}`: {mistake}"
+        raise BadRegion(msg, region=str(found)) from mistake
+
+
+def _area(geometry: Any) -> Area:
+    match geometry:
+        case {"type": "Polygon", "coordinates": list(rings)}:
+            return _checked([rings])
+        case {"type": "MultiPolygon", "coordinates": list(polygons)}:
+            return _checked(polygons)
+        case {"type": str(other)}:
+            msg = f"a region is a Polygon or a MultiPolygon, not a {other}"
+        case _:
+            msg = "it has no geometry"
+    raise BadRegion(msg)
+
+
+def _checked(polygons: list[Any]) -> Area:
+    try:
+        # GeoJSON allows a height after longitude and latitude; regions are flat.
+        return area_of([[[place[:2] for place in ring] for ring in rings] for rings in polygons])
+    except (TypeError, KeyError):
+        msg = "its coordinates are not lists of rings of places"
+        raise BadRegion(msg) from None
+
+
+def _geometry(area: Area) -> dict[str, Any]:
+    polygons = [[[list(place) for place in ring] for ring in rings] for rings in area.polygons]
+    if len(polygons) == 1:
+        return {"type": "Polygon", "coordinates": polygons[0]}
+    return {"type": "MultiPolygon", "coordinates": polygons}

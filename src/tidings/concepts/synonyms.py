@@ -1,0 +1,89 @@
+"""Every way to write a concept, in any language, to the concept's number.
+
+A spelling is looked up as it is written first, then with its case folded. In both rounds a concept's own
+name goes before a synonym of another concept. A spelling that several concepts share is known but
+ambiguous. A look-up is one dictionary access, two when the case differs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tidings.concepts.spelling import fold
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+SEVERAL = -1
+"""Stands for the number of a spelling that several concepts share."""
+
+
+class _Index:
+    """Words to numbers; names first, so that a synonym never hides a name."""
+
+    __slots__ = ("numbers", "shared")
+
+    def __init__(self, names: Iterable[tuple[str, int]], synonyms: Iterable[tuple[str, int]]) -> None:
+        self.numbers: dict[str, int] = {}
+        self.shared: dict[str, tuple[int, ...]] = {}
+        for word, at in names:
+            self._add(word, at)
+        own = set(self.numbers)
+        for word, at in synonyms:
+            if word not in own:
+                self._add(word, at)
+
+    def _add(self, word: str, at: int) -> None:
+        before = self.numbers.setdefault(word, at)
+        if before != at:
+            self.shared[word] = tuple({*self.shared.get(word, (before,)), at})
+            self.numbers[word] = SEVERAL
+
+
+class Spellings:
+    """The spellings of numbered concepts."""
+
+    __slots__ = ("_exact", "_folded")
+
+    def __init__(self, names: Sequence[str], synonyms: Mapping[str, Sequence[str]]) -> None:
+        """Index the names, which are unique, and their synonyms, which need not be."""
+        own = {name: at for at, name in enumerate(names)}
+        others = [(word, own[name]) for name, words in synonyms.items() for word in words]
+        self._exact = _Index(own.items(), others)
+        self._folded = _Index(((fold(name), at) for name, at in own.items()), ((fold(word), at) for word, at in others))
+
+    def find(self, spelling: str) -> int | None:
+        """Return the concept's number, `SEVERAL`, or nothing."""
+        found = self._exact.numbers.get(spelling)
+        return self._folded.numbers.get(fold(spelling)) if found is None else found
+
+    def exact(self, spelling: str) -> int | None:
+        """Return the same for the spelling as it is written."""
+        return self._exact.numbers.get(spelling)
+
+    def candidates(self, spelling: str) -> tuple[int, ...]:
+        """Return the numbers of all concepts that the spelling may mean, in order."""
+        exact = spelling in self._exact.numbers
+        index, word = (self._exact, spelling) if exact else (self._folded, fold(spelling))
+        number = index.numbers.get(word)
+        return () if number is None else tuple(sorted(index.shared.get(word, (number,))))
+
+    def shared(self) -> Iterator[str]:
+        """Yield the spellings that several concepts share."""
+        return iter(self._exact.shared)
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield every spelling as it was given."""
+        return iter(self._exact.numbers)
+
+
+def without_shadowed(names: Iterable[str], synonyms: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
+    """Drop synonyms that could never be found, because a concept is called that."""
+    own = set(names)
+    kept = {name: tuple(dict.fromkeys(word for word in words if word not in own)) for name, words in synonyms.items()}
+    return {name: words for name, words in kept.items() if words}
+
+
+def joined(first: Mapping[str, Sequence[str]], second: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+    """Return the synonyms of both."""
+    return {name: (*first.get(name, ()), *second.get(name, ())) for name in {**first, **second}}

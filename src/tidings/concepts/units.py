@@ -1,0 +1,231 @@
+"""Units: one number for one amount, whatever unit it is given in.
+
+Physical units are pint's; a currency is worth what the table says; an alias is another spelling, or a
+multiple, of a unit. Products, quotients and powers of units are units (`USD/kg`, `km per hour`, `m^2`).
+After its first use a conversion is one look-up and integer arithmetic, exact until the last division.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NoReturn, TypeVar
+
+from tidings.concepts.measures import CACHED, ONE, Measure, physical, physical_hint
+from tidings.concepts.spelling import did_you_mean, fold
+from tidings.errors import OntologyError, UnitMismatch, UnknownUnit
+from tidings.model.values import INT_MAX, INT_MIN
+
+_CURRENCY_SIGNS = {"$": "USD", "€": "EUR", "£": "GBP", "¥": "JPY", "₹": "INR", "₽": "RUB"}
+SIGNS = {**_CURRENCY_SIGNS, "%": "percent", "‰": "permille", "°": "degree", "°C": "degC", "°F": "degF"}
+"""Signs that are spelled out before anything is looked up; the user's aliases go before them."""
+
+_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+_WORD = r"(?:[^\W\d]|[%‰°$€£¥₹₽])\w*"
+_FACTOR = rf"(?P<word>{_WORD}?)(?:(?:\^|\*\*)(?P<power>-?\d(?:\.\d+)?)|(?P<high>[²³]))?"
+_BARE_FACTOR = re.sub(r"\?P<\w+>", "?:", _FACTOR)
+_UNIT = re.compile(rf"{_BARE_FACTOR}(?:(?:\s*[*·/]\s*|\s+per\s+){_BARE_FACTOR})*")
+_SIGN = re.compile(r"\s*(?:(?<!\*)([*·/])(?!\*)|\b(per)\b)\s*")
+_AFTER = re.compile(rf"(?P<amount>{_NUMBER})\s*(?P<unit>[^\s\d].*)")
+_BEFORE = re.compile(rf"(?P<unit>[^\s\d.+-]+)\s*(?P<amount>{_NUMBER})")
+_LONGEST = 100
+
+K = TypeVar("K")
+"""Of a small table, the keys."""
+
+V = TypeVar("V")
+"""Of a small table, the values."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeUnit:
+    """The unit an attribute is kept in, and the event attribute that may name the unit of a given value."""
+
+    unit: str
+    unit_from: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Currencies:
+    """A base currency, and what one of each other is worth in it."""
+
+    base: str
+    rates: Mapping[str, int | float]
+
+    def worth(self, name: str) -> Fraction | None:
+        """Return the worth in the base currency; a rate is the decimal number it was written as."""
+        if name == self.base:
+            return Fraction(1)
+        rate = self.rates.get(name)
+        return None if rate is None else Fraction(repr(rate))
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the codes."""
+        yield self.base
+        yield from self.rates
+
+    def __hash__(self) -> int:
+        """Hash by content; a mapping has no hash of its own."""
+        return hash((self.base, frozenset(self.rates.items())))
+
+
+class Units:
+    """Physical units, the user's aliases and currencies.
+
+    >>> Units(currencies=Currencies("USD", {"EUR": 1.08})).convert(450, "EUR", to="$")
+    486
+    """
+
+    __slots__ = ("_folded", "_lines", "_measures", "aliases", "currencies")
+
+    def __init__(self, aliases: Mapping[str, str] | None = None, currencies: Currencies | None = None) -> None:
+        """Hold the tables; whether the aliases lead anywhere is seen when they are used."""
+        self.aliases = dict(aliases or {})
+        self.currencies = currencies
+        self._folded = {fold(name): name for name in (*self.aliases, *(currencies or ()))}
+        self._measures: dict[str, Measure] = {}
+        self._lines: dict[tuple[str, str], tuple[int, int, int]] = {}
+
+    def __reduce__(self) -> tuple[type[Units], tuple[dict[str, str], Currencies | None]]:
+        """Pickle the tables alone, and nothing remembered."""
+        return Units, (self.aliases, self.currencies)
+
+    def canonical(self, unit: str) -> str:
+        """Return the unit's name after aliases, as far as they only respell it."""
+        seen = {unit}
+        while True:
+            target = self.aliases.get(unit) or SIGNS.get(unit)
+            if target is None or target in seen or _AFTER.fullmatch(target):
+                return unit
+            seen.add(target)
+            unit = target
+
+    def convert(self, amount: float, unit: str, *, to: str) -> int | float:
+        """Return the same amount in another unit; whole results are integers."""
+        if unit == to or self.canonical(unit) == self.canonical(to):
+            return amount
+        factor, shift, divisor = self._line(unit, to)
+        over, under = amount.as_integer_ratio()
+        return _number(over * factor + shift * under, divisor * under)
+
+    def base(self, unit: str) -> str:
+        """Return the base unit of the unit's dimension."""
+        return self.measure(unit).base
+
+    def read(self, text: str) -> tuple[int | float, str] | None:
+        """Read a number and a unit (a currency may stand first); nothing if it is not that."""
+        text = text.strip()
+        found = (_AFTER.fullmatch(text) or _BEFORE.fullmatch(text)) if len(text) <= _LONGEST else None
+        if not found or _is_number(text):
+            return None
+        unit, amount = found["unit"], found["amount"]
+        first = text.startswith(unit)
+        if not (unit in self.aliases or (self._is_currency(unit) if first else _UNIT.fullmatch(unit))):
+            return None  # `A4` and `12 Main Street` are words with numbers, not amounts
+        if not _is_number(amount):
+            return None
+        return int(amount) if amount.lstrip("+-").isdecimal() else float(amount), self.canonical(unit)
+
+    def measure(self, unit: str) -> Measure:
+        """Return what the unit is, or refuse one that is not known."""
+        found = self._measures.get(unit)
+        if found is None:
+            found = _remember(self._measures, unit, self._resolved(unit, ()))
+        return found
+
+    def _line(self, unit: str, to: str) -> tuple[int, int, int]:
+        """Return integers such that `(amount * factor + shift) / divisor` converts."""
+        found = self._lines.get((unit, to))
+        if found is not None:
+            return found
+        a, b = self.measure(unit), self.measure(to)
+        if a.dimension != b.dimension:
+            msg = f"`{unit}` does not convert to `{to}`: one is in `{a.base}`, the other in `{b.base}`"
+            raise UnitMismatch(msg, unit=unit, to=to)
+        factor, shift = a.scale / b.scale, (a.offset - b.offset) / b.scale
+        divisor = factor.denominator * shift.denominator
+        return _remember(self._lines, (unit, to), (int(factor * divisor), int(shift * divisor), divisor))
+
+    def _resolved(self, unit: str, seen: tuple[str, ...]) -> Measure:
+        """Find the unit as written: alias, currency, sign, physical unit, product; then with its case folded."""
+        if unit in seen:
+            msg = f"unit aliases in a circle: {' = '.join(f'`{name}`' for name in (*seen, unit))}"
+            raise UnknownUnit(msg, unit=unit)
+        seen = (*seen, unit)
+        if unit in self.aliases:
+            return self._multiple(self.aliases[unit], seen)
+        worth = self.currencies and self.currencies.worth(unit)
+        if worth and self.currencies:
+            return Measure(worth, ((self.currencies.base, Fraction(1)),))
+        if unit in SIGNS:
+            return self._resolved(SIGNS[unit], seen)
+        found = physical(unit) or self._product(unit, seen)
+        if found is None and (respelled := self._folded.get(fold(unit), unit)) != unit:
+            found = self._resolved(respelled, seen)
+        return found or self._refuse(unit)
+
+    def _multiple(self, target: str, seen: tuple[str, ...]) -> Measure:
+        found = _AFTER.fullmatch(target)
+        if not found:
+            return self._resolved(target, seen)
+        measure = self._resolved(found["unit"], seen)
+        return Measure(measure.scale * Fraction(found["amount"]), measure.dimension, measure.offset)
+
+    def _product(self, unit: str, seen: tuple[str, ...]) -> Measure | None:
+        parts = [part for part in _SIGN.split(unit) if part] if len(unit) <= _LONGEST and _UNIT.fullmatch(unit) else []
+        found, sign = ONE, 1
+        for part in parts:
+            factor = None if part == "per" else re.fullmatch(_FACTOR, part)
+            if not factor:
+                sign = 1 if part in "*·" else -1  # a slash, or `per`
+                continue
+            if factor["word"] == unit:
+                return None
+            power = Fraction({"²": "2", "³": "3"}.get(factor["high"], factor["power"] or "1"))
+            found = found.times(self._resolved(factor["word"], seen), sign * power)
+        return found if parts else None
+
+    def _is_currency(self, unit: str) -> bool:
+        return unit in _CURRENCY_SIGNS or unit in (self.currencies or ())
+
+    def _refuse(self, unit: str) -> NoReturn:
+        hint = did_you_mean(unit, (*self.aliases, *(self.currencies or ()))) or physical_hint(unit)
+        if not hint and len(unit) == 3 and unit.isupper():
+            hint = "; if it is a currency, give the ontology a table [currencies]"
+        msg = f"unknown unit `{unit}`{hint}"
+        raise UnknownUnit(msg, unit=unit)
+
+    def __eq__(self, other: object) -> bool:
+        """Compare by content."""
+        return isinstance(other, Units) and (self.aliases, self.currencies) == (other.aliases, other.currencies)
+
+    def __hash__(self) -> int:
+        """Hash by content."""
+        return hash((frozenset(self.aliases.items()), self.currencies))
+
+
+def _remember(known: dict[K, V], key: K, value: V) -> V:
+    if len(known) >= CACHED:
+        known.clear()
+    known[key] = value
+    return value
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return abs(float(text)) < float("inf")
+    except ValueError:
+        return False
+
+
+def _number(over: int, under: int) -> int | float:
+    whole, rest = divmod(over, under)
+    if not rest and INT_MIN <= whole <= INT_MAX:
+        return whole
+    try:
+        return over / under
+    except OverflowError:
+        msg = "the converted amount is beyond the range of numbers"
+        raise OntologyError(msg) from None
