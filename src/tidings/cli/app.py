@@ -1,0 +1,315 @@
+"""`tidings`: the commands, their options and their help. What a command does is imported when it runs.
+
+So `tidings --help` loads none of the large packages. Exit codes: 0 done, 1 refused, 2 wrong usage.
+"""
+
+import io
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tidings.cli import options as o
+from tidings.cli.guard import guarded
+from tidings.cli.origin import Origin, chosen
+
+app = typer.Typer(
+    name="tidings",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,  # a traceback is a mistake of ours; it should read as Python's own
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Each command has its own help with an example: tidings match --help",
+)
+concept_app = typer.Typer(
+    no_args_is_help=True, help="Look into a file of concepts: show what is there, check the file."
+)
+app.add_typer(concept_app, name="concept")
+
+
+def main() -> None:
+    """Run the command line; JSON is UTF-8 whatever the terminal says."""
+    if sys.stdout is None:  # closed by the caller: the exit code is all that is wanted
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - open until the end
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Half a surrogate pair becomes an escape, which is what JSON wants of it.
+        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
+    app(prog_name="tidings")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from tidings import __version__
+
+        typer.echo(f"tidings {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def tidings(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Filters in, events in, who must hear of what out."""
+
+
+@app.command()
+def parse(
+    filter: Annotated[str, typer.Argument(metavar="FILTER", help="The filter; '-' reads standard input.")],
+    notation: Annotated[
+        o.Notation, typer.Option("--from", envvar="TIDINGS_FROM", help="The notation it is written in.")
+    ] = o.Notation.text,
+    shape: Annotated[
+        o.Shape,
+        typer.Option("--to", envvar="TIDINGS_TO", help="What to print: a notation, a picture, the normal form."),
+    ] = o.Shape.text,
+    schema: o.Schema = None,
+    ontology: o.Ontology = None,
+    regions: o.Regions = None,
+    as_json: o.Json = False,
+) -> None:
+    """Check a filter and write it in another notation.
+
+    For example:
+
+        tidings parse "make = 'ford' and price <= 9000" --to url
+
+    A refused filter is shown with a caret under each mistake. `--to tree` draws it, `--to normal` writes it as a
+    disjunction of conjunctions.
+    """
+    with guarded():
+        from tidings.cli import parse as body
+
+        body.run(
+            filter, notation=notation, shape=shape, schema=schema, ontology=ontology, regions=regions, as_json=as_json
+        )
+
+
+@app.command()
+def match(  # noqa: PLR0913 - one parameter for each option
+    context: typer.Context,
+    *,
+    events: o.Events,
+    subscriptions: o.Subscriptions = None,
+    snapshot: o.Snapshot = None,
+    event_id: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FIELD",
+            envvar="TIDINGS_EVENT_ID",
+            help="Field that is the event's id; without it the line's number, from 0.",
+        ),
+    ] = None,
+    kind: o.Kind = None,
+    schema: o.Schema = None,
+    ontology: o.Ontology = None,
+    regions: o.Regions = None,
+    now: o.Now = None,
+    form: o.Form = None,
+    skip_bad: o.SkipBad = False,
+    dead_letters: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", envvar="TIDINGS_DEAD_LETTERS", help="Where events that cannot be read go, with the reason."
+        ),
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", envvar="TIDINGS_QUIET", help="No closing summary.")] = False,
+    as_json: o.Json = False,  # noqa: ARG001 - the output is JSON lines with or without it
+) -> None:
+    """Match events against subscriptions: JSON lines of event and subscription.
+
+    For example:
+
+        tidings match -s searches.jsonl -e ads.jsonl --event-id id
+        tail -f ads.log | tidings match -s searches.jsonl -e -
+
+    Lines come as soon as their events do; messages go to standard error. An event that cannot be read is reported and
+    does not stop the others.
+    """
+    origin = Origin(subscriptions, snapshot, kind, schema, ontology, regions, form, skip_bad, now)
+    origin = chosen(context, origin, events=events)
+    with guarded():
+        from tidings.cli import match as body
+
+        body.run(origin, events, event_id=event_id, form=form, dead_letters=dead_letters, quiet=quiet)
+
+
+@app.command()
+def test(  # noqa: PLR0913
+    context: typer.Context,
+    *,
+    cases: Annotated[
+        str, typer.Argument(metavar="CASES", help="File of cases (JSON lines); '-' reads standard input.")
+    ],
+    subscriptions: o.Subscriptions = None,
+    snapshot: o.Snapshot = None,
+    kind: o.Kind = None,
+    schema: o.Schema = None,
+    ontology: o.Ontology = None,
+    regions: o.Regions = None,
+    now: o.Now = None,
+    form: o.Form = None,
+    as_json: o.Json = False,
+) -> None:
+    """Test subscriptions: each case is an event and the ids that must hear of it.
+
+    For example:
+
+        tidings test -s searches.jsonl cases.jsonl
+
+    A case is an object such as {"name": "a cheap Ford", "event": {"make": "ford", "price": 8500}, "expect": ["s1"]}.
+    `expect` alone means exactly these ids; with `expect_not` only the ids that are named count. `now` sets the time
+    that ages are reckoned against. A case that fails is shown with the tests that decided it, and the exit code is 1.
+    """
+    origin = chosen(
+        context, Origin(subscriptions, snapshot, kind, schema, ontology, regions, form, now=now), events=cases
+    )
+    with guarded():
+        from tidings.cli import test as body
+
+        if not body.run(origin, cases, form=form, as_json=as_json):
+            raise typer.Exit(1)
+
+
+@app.command()
+def why(  # noqa: PLR0913
+    context: typer.Context,
+    *,
+    events: o.Events,
+    id: Annotated[str, typer.Option("--id", metavar="ID", help="The subscription to ask about.")],
+    row: Annotated[
+        int | None, typer.Option(metavar="N", help="The event's number, where the file has several.")
+    ] = None,
+    subscriptions: o.Subscriptions = None,
+    snapshot: o.Snapshot = None,
+    schema: o.Schema = None,
+    ontology: o.Ontology = None,
+    regions: o.Regions = None,
+    now: o.Now = None,
+    form: o.Form = None,
+    as_json: o.Json = False,
+) -> None:
+    """Tell why a subscription hears of an event, or why not.
+
+    For example:
+
+        tidings why -s searches.jsonl -e event.json --id s1
+    """
+    origin = Origin(subscriptions, snapshot, None, schema, ontology, regions, form, now=now)
+    origin = chosen(context, origin, events=events)
+    with guarded():
+        from tidings.cli import why as body
+
+        body.run(origin, events, id=id, row=row, form=form, as_json=as_json)
+
+
+@app.command()
+def explain(  # noqa: PLR0913
+    context: typer.Context,
+    *,
+    events: o.Sample = None,
+    subscriptions: o.Subscriptions = None,
+    snapshot: o.Snapshot = None,
+    kind: o.Kind = None,
+    schema: o.Schema = None,
+    ontology: o.Ontology = None,
+    regions: o.Regions = None,
+    now: o.Now = None,
+    form: o.Form = None,
+    as_json: o.Json = False,
+) -> None:
+    """Show how the matcher goes about these subscriptions; with a sample of events, how it fares.
+
+    For example:
+
+        tidings explain -s searches.jsonl -e ads.jsonl
+    """
+    origin = Origin(subscriptions, snapshot, kind, schema, ontology, regions, form, now=now)
+    origin = chosen(context, origin, events=events)
+    with guarded():
+        from tidings.cli import explain as body
+
+        body.run(origin, events, form=form, as_json=as_json)
+
+
+@app.command()
+def compile(  # noqa: PLR0913
+    context: typer.Context,
+    *,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FOLDER", envvar="TIDINGS_OUTPUT", help="The snapshot to write.")
+    ],
+    subscriptions: o.Subscriptions = None,
+    kind: o.Kind = None,
+    schema: o.Schema = None,
+    ontology: o.Ontology = None,
+    regions: o.Regions = None,
+    form: o.Form = None,
+    skip_bad: o.SkipBad = False,
+    as_json: o.Json = False,
+) -> None:
+    """Make a snapshot of subscriptions, with their schema, ontology and regions.
+
+    For example:
+
+        tidings compile -s searches.jsonl -o searches/
+        tidings match --snapshot searches/ -e ads.jsonl
+    """
+    origin = chosen(context, Origin(subscriptions, None, kind, schema, ontology, regions, form, skip_bad))
+    with guarded():
+        from tidings.cli import compile as body
+
+        body.run(origin, output, as_json=as_json)
+
+
+@concept_app.command()
+def show(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A concept, by any of its names.")],
+    ontology: Annotated[Path, typer.Option(metavar="FILE", envvar="TIDINGS_ONTOLOGY", help="The file of concepts.")],
+    as_json: o.Json = False,
+) -> None:
+    """Show a concept: its names, what stands above it and what below.
+
+    For example:
+
+        tidings concept show laptop --ontology products.toml
+    """
+    with guarded():
+        from tidings.cli import concept as body
+
+        body.show(name, ontology, as_json=as_json)
+
+
+@concept_app.command()
+def check(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file of concepts.")],
+    as_json: o.Json = False,
+) -> None:
+    """Check a file of concepts: every mistake at once, or what it holds.
+
+    For example:
+
+        tidings concept check products.toml
+    """
+    with guarded():
+        from tidings.cli import concept as body
+
+        body.check(file, as_json=as_json)
+
+
+@app.command()
+def doctor(as_json: o.Json = False) -> None:
+    """Say whether this machine has what Tidings needs, and how to mend what it has not.
+
+    For example:
+
+        tidings doctor
+    """
+    with guarded():
+        from tidings.cli import doctor as body
+
+        if not body.run(as_json=as_json):
+            raise typer.Exit(1)

@@ -1,0 +1,114 @@
+"""What people see: messages and progress on standard error, results on standard output. The only user of rich.
+
+Rich is loaded for a terminal alone; in a pipe the same words come out plain. Text from users is never taken for
+markup and never wrapped, so a caret stays under what it points at.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from tidings.errors import FileError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import TextIO
+
+    from rich.console import Console
+
+    from tidings.matcher.files import RowFile
+    from tidings.matcher.rows import Row
+
+COLOURS = {"error": "red", "warning": "yellow", "note": "cyan", "ok": "green", "FAIL": "red", "wrong": "red"}
+"""The colour of a word that begins a line, on a terminal."""
+
+
+def out(text: str) -> None:
+    """Write a line, or several, to standard output, and let it go at once."""
+    try:
+        sys.stdout.write(f"{text}\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as problem:
+        hush()
+        msg = f"cannot write the output: {problem.strerror}"
+        raise FileError(msg) from problem
+
+
+def out_json(value: Any) -> None:
+    """Write a value to standard output as one line of JSON."""
+    out(as_json(value))
+
+
+def as_json(value: Any) -> str:
+    """Return a value as one line of JSON; what JSON does not know becomes text."""
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def hush() -> None:
+    """Send what is still buffered nowhere: the reader is gone, and Python would complain at its end."""
+    with suppress(OSError, ValueError, AttributeError), open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
+
+
+def error(text: str) -> None:
+    """Say on standard error why the command was refused."""
+    labelled("error", text, file=sys.stderr)
+
+
+def warning(text: str) -> None:
+    """Say on standard error what the user should know of."""
+    labelled("warning", text, file=sys.stderr)
+
+
+def note(text: str) -> None:
+    """Say on standard error what was done."""
+    labelled("note", text, file=sys.stderr)
+
+
+def labelled(label: str, text: str, *, file: TextIO | None = None, between: str = ": ") -> None:
+    """Write a line that begins with a word in its colour."""
+    file = file or sys.stdout
+    if not file.isatty():
+        file.write(f"{label}{between}{text}\n")
+        file.flush()
+        return
+    from rich.text import Text
+
+    words = Text.assemble((label, f"bold {COLOURS.get(label.strip(), 'default')}"), f"{between}{text}")
+    _console(file).print(words, soft_wrap=True, highlight=False)
+
+
+@contextmanager
+def progress(file: RowFile, doing: str) -> Iterator[Iterable[list[Row]]]:
+    """Hand out the batches of a file; on a terminal, a bar tells how far it is."""
+    if not sys.stderr.isatty():
+        yield file
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[rows]:,}"), TimeElapsedColumn())
+    # Standard output is not redirected: rich would send it to standard error, bar and all.
+    bar = Progress(*columns, console=_console(sys.stderr), transient=True, redirect_stdout=False, redirect_stderr=False)
+    with bar:
+        yield _watched(file, bar, bar.add_task(doing, total=1.0, rows=0))
+
+
+def _watched(file: RowFile, bar: Any, task: Any) -> Iterator[list[Row]]:
+    rows = 0
+    for batch in file:
+        yield batch
+        rows += len(batch)
+        share = file.share
+        bar.update(task, total=None if share is None else 1.0, completed=share or 0.0, rows=rows)
+
+
+def _console(file: TextIO) -> Console:
+    from rich.console import Console
+
+    return Console(file=file)

@@ -1,0 +1,230 @@
+"""Files of subscriptions and events: JSON lines, CSV and Parquet, plain or gzipped; `-` is standard input.
+
+Rows come in batches, as they arrive: what one read of the stream brought is one batch, so that a pipe that
+trickles is answered line by line and a large file in thousands. A row that cannot be read is a row with a
+problem, never the end of the file; what is refused as a whole is what is not such a file at all (missing, a
+folder, binary). Memory: one batch, except for Parquet from a pipe, whose index stands at its end.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import stat
+import sys
+import zlib
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
+
+from tidings.errors import BadSubscriptions, FileError, TidingsError
+from tidings.matcher.rows import Lines, ParquetRows, batched, csv_rows, json_rows, unreadable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from tidings.matcher.matcher import Matcher
+    from tidings.matcher.rows import Row, Stream
+    from tidings.matchers import SubId
+
+
+class Form(StrEnum):
+    """How a file writes its rows."""
+
+    JSONL = "jsonl"
+    CSV = "csv"
+    PARQUET = "parquet"
+
+
+class RowFile:
+    """The rows of one file, in batches; opening it tells at once what is wrong with the file as a whole.
+
+    The form is told by the name (`.jsonl`, `.csv`, `.parquet`, each also with `.gz`), else by `form`, else it is
+    JSON lines. A line of JSON is numbered by its line, rows of CSV and Parquet by their own count.
+    """
+
+    def __init__(self, path: str | Path, *, form: Form | None = None) -> None:
+        """Open the file; a pipe is not looked into before its rows are asked for."""
+        self._path, self._form = path, form
+        self.name = "standard input" if str(path) == "-" else str(path)
+        self._file = _opened(path, self.name)
+        self._size = _size(self._file)
+        self._rows = self._started(*self.looked()) if self._size is not None else None
+
+    def __iter__(self) -> Iterator[list[Row]]:
+        """Yield the rows in batches, as they arrive."""
+        self._rows = self._rows or self._started(*self.looked())
+        return iter(self._rows)
+
+    def looked(self) -> tuple[Form, Stream]:
+        """Look at the name and the first bytes: return the form, and the stream with nothing taken from it."""
+        stream = _unpacked(self._file, self.name)
+        return _form(self._path, self._form, stream), stream
+
+    def _started(self, form: Form, stream: Stream) -> Iterable[list[Row]]:
+        if form is Form.PARQUET:
+            return ParquetRows(stream, self.name)
+        lines = Lines(stream, self.name)
+        return batched(csv_rows(lines) if form is Form.CSV else json_rows(lines), lines)
+
+    @property
+    def share(self) -> float | None:
+        """How much of the file has been read, from 0 to 1; nothing for a pipe."""
+        if isinstance(self._rows, ParquetRows):
+            return self._rows.share
+        return self._file.tell() / self._size if self._size else None
+
+    def __enter__(self) -> RowFile:
+        """Return the file itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the file; standard input stays open, it is not ours."""
+        if str(self._path) != "-":
+            self._file.close()
+
+
+def _opened(path: str | Path, name: str) -> io.BufferedReader:
+    try:
+        if str(path) != "-":
+            return Path(path).open("rb")
+        if sys.stdin is None:
+            raise OSError("it is closed")  # noqa: EM101 - joins the reasons below
+        given = sys.stdin.buffer
+        return given if isinstance(given, io.BufferedReader) else io.BufferedReader(cast("io.RawIOBase", given))
+    except (OSError, ValueError) as problem:
+        raise unreadable(name, problem) from problem
+
+
+def _unpacked(file: io.BufferedReader, name: str) -> Stream:
+    try:
+        packed = file.peek(2)[:2] == b"\x1f\x8b"
+    except OSError as problem:
+        raise unreadable(name, problem) from problem
+    return gzip.GzipFile(fileobj=cast("BinaryIO", file)) if packed else file
+
+
+def _size(file: io.BufferedReader) -> int | None:
+    try:
+        info = os.fstat(file.fileno())
+    except OSError:  # standard input that a test has replaced
+        return None
+    return info.st_size if stat.S_ISREG(info.st_mode) else None
+
+
+def _form(path: str | Path, given: Form | None, stream: Stream) -> Form:
+    name = Path(str(path).removesuffix(".gz"))
+    told = {".jsonl": Form.JSONL, ".csv": Form.CSV, ".parquet": Form.PARQUET}.get(name.suffix.lower())
+    if told is None and isinstance(stream, io.BufferedReader) and stream.peek(4)[:4] == b"PAR1":
+        return Form.PARQUET
+    return told or given or Form.JSONL
+
+
+def read_event(path: str | Path, *, row: int | None = None, form: Form | None = None) -> dict[str, Any]:
+    """Return the only event of a file, or the one with this number; a JSON object may go over several lines."""
+    with RowFile(path, form=form) as file:
+        told, stream = file.looked()
+        batches: Iterable[list[Row]] = file
+        if told is Form.JSONL:
+            data = _whole(stream, file.name)
+            if row in (None, 0) and (event := _document(data)) is not None:
+                return event
+            lines = Lines(io.BytesIO(data), file.name)
+            batches = batched(json_rows(lines), lines)
+        return _picked([found for batch in batches for found in batch], row, file.name)
+
+
+def _whole(stream: Stream, name: str) -> bytes:
+    try:
+        return stream.read()
+    except (OSError, EOFError, zlib.error) as problem:
+        raise unreadable(name, problem) from problem
+
+
+def _document(data: bytes) -> dict[str, Any] | None:
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _picked(rows: list[Row], number: int | None, name: str) -> dict[str, Any]:
+    picked = [row for row in rows if number is None or row.number == number]
+    if len(picked) != 1:
+        which = (
+            f"no event {number}" if number is not None else f"{len(rows):,} events; choose one by its number, from 0"
+        )
+        msg = f"`{name}` has {which}"
+        raise FileError(msg)
+    if picked[0].values is None:
+        msg = f"cannot read the event in `{name}`, {picked[0].place}: {picked[0].problem}"
+        raise FileError(msg)
+    return picked[0].values
+
+
+# Subscriptions ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A subscription that was not taken: where it stands, its id where it has one, and why."""
+
+    place: str
+    id: object
+    reason: str
+
+    def __str__(self) -> str:
+        """Say it; the lines of a filter and its carets stay under each other."""
+        name = self.place if self.id is None else f"{self.place}, `{self.id}`"
+        return f"{name}: {self.reason}".replace("\n", "\n  ")
+
+
+@dataclass(slots=True)
+class Loading:
+    """What became of the rows given to `load_subscriptions`."""
+
+    rows: int = 0
+    replaced: int = 0
+    refused: list[Refusal] = field(default_factory=list)
+
+    def error(self, name: str) -> BadSubscriptions:
+        """Return the error that lists every refusal."""
+        listed = "\n".join(f"  {refusal}".replace("\n", "\n  ") for refusal in self.refused)
+        msg = f"{len(self.refused):,} of {self.rows:,} subscriptions in `{name}` were refused:\n{listed}"
+        errors = tuple((refusal.id, TidingsError(refusal.reason)) for refusal in self.refused)
+        return BadSubscriptions(msg, errors=errors)
+
+
+def load_subscriptions(matcher: Matcher, batches: Iterable[list[Row]]) -> Loading:
+    """Add the subscriptions of the rows; the good ones are added, the bad ones listed with their places."""
+    done = Loading()
+    for batch in batches:
+        places: dict[SubId, list[str]] = {}
+        given = []
+        for row in batch:
+            if (problem := _problem(row)) is not None:
+                done.refused.append(Refusal(row.place, (row.values or {}).get("id"), problem))
+                continue
+            values = row.values or {}
+            given.append((values["id"], values["filter"], values.get("notation") or "text"))
+            done.replaced += values["id"] in matcher or values["id"] in places
+            places.setdefault(values["id"], []).append(row.place)
+        errors = matcher.add_many(given, on_error="collect")
+        done.refused += [Refusal(places[id].pop(0), id, str(error)) for id, error in errors]
+        done.rows += len(batch)
+    return done
+
+
+def _problem(row: Row) -> str | None:
+    if row.values is None:
+        return row.problem
+    missing = [name for name in ("id", "filter") if row.values.get(name) is None]
+    if missing:
+        return f"there is no {' and no '.join(f'`{name}`' for name in missing)}; a subscription has `id` and `filter`"
+    if isinstance(row.values["id"], dict | list):
+        return "the `id` is text or an integer"
+    return None
