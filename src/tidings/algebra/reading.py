@@ -7,7 +7,7 @@ are not looked at.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -87,7 +87,7 @@ class Reader:
     def _value(self, name: str, need: Need, raw: Any, fields: Mapping[str, Any]) -> EventValue:
         if need.unit is not None and need.kind is Kind.NUMBER:
             return self._amount(name, need, raw, fields)
-        value = coerce(raw, need.kind)
+        value: EventValue = coerce(raw, need.kind)
         if need.folded and isinstance(value, str):
             return self._folded(value, need.tree)
         return value
@@ -221,7 +221,7 @@ def _below(name: str, needs: Mapping[str, Need]) -> dict[str, Need]:
     return {other[len(prefix) :]: need for other, need in needs.items() if other.startswith(prefix)}
 
 
-def _scaled(value: Any, scale: Any) -> Any:
+def _scaled(value: Any, scale: Callable[[Any], int | float]) -> int | float | Range:
     if isinstance(value, Range):
         ends = [None if end is None else scale(end) for end in (value.low, value.high)]
         return Range(ends[0], ends[1], value.low_open, value.high_open)

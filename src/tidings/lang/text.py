@@ -8,52 +8,24 @@ Typical saved searches never come here: `lang.fast` reads them and leaves the re
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from lark import Lark, Transformer
-from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedInput, UnexpectedToken
+from lark import Lark
+from lark.exceptions import UnexpectedEOF, UnexpectedInput, UnexpectedToken
 
 from tidings.errors import Mistake
-from tidings.lang import literals
+from tidings.lang.build import Builder
 from tidings.lang.diagnostics import MAX_DEPTH, MAX_MISTAKES, check_length, refused, too_deep
 from tidings.lang.expected import explained
-from tidings.lang.spots import Spot, Spots
-from tidings.model import (
-    FALSE,
-    TRUE,
-    Age,
-    And,
-    Compare,
-    Comparison,
-    Exists,
-    Has,
-    InNetworks,
-    IsA,
-    IsNull,
-    Near,
-    Not,
-    Or,
-    Point,
-    Quantifier,
-    Quantity,
-    Range,
-    Test,
-    TextOp,
-    TextTest,
-    Within,
-    WithinRegion,
-    one_of,
-)
+from tidings.model import TRUE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from lark import Tree
 
-    from lark import Token, Tree
-
-    from tidings.model import Condition, Filter
+    from tidings.lang.spots import Spots
+    from tidings.model import Filter
 
 HOLE = "\x00"
 """Stands where a mistaken predicate was, while the rest is read."""
@@ -69,7 +41,7 @@ def parse_text(text: str) -> tuple[Filter, Spots]:
     check_length(text)
     if deep := _first_too_deep(text):
         raise refused([too_deep(deep)], text)
-    builder = _Builder()
+    builder = Builder()
     tree = _read(text, builder.mistakes)
     built = builder.transform(tree) if tree is not None else TRUE
     if builder.mistakes:
@@ -108,8 +80,8 @@ def _place(problem: UnexpectedInput, text: str) -> tuple[int, int]:
         return int(problem.token.start_pos or 0), int(problem.token.end_pos or 0)
     if isinstance(problem, UnexpectedEOF | UnexpectedToken):
         return len(text.rstrip()), len(text.rstrip()) + 1
-    assert isinstance(problem, UnexpectedCharacters)
-    return int(problem.pos_in_stream or 0), int(problem.pos_in_stream or 0) + 1
+    at = int(problem.pos_in_stream or 0)
+    return at, at + 1
 
 
 def _patched(text: str, at: int) -> str:
@@ -157,281 +129,3 @@ def _first_too_deep(text: str) -> int | None:
         if level > MAX_DEPTH:
             return piece.start()
     return None
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """A value read from the text, and its place."""
-
-    value: Any
-    start: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Subject:
-    name: _Part
-    quantifier: Quantifier = Quantifier.ANY
-    aged: bool = False
-
-
-class _Builder(Transformer[Any, Any]):
-    """Builds filters bottom-up; a value that cannot be one is noted, and a stand-in goes on."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.mistakes: list[Mistake] = []
-        self.spots = Spots()
-
-    # Connectives -----------------------------------------------------------------------------
-
-    def start(self, parts: list[Filter]) -> Filter:
-        return parts[0]
-
-    def group(self, parts: list[Any]) -> Filter:
-        return next(part for part in parts if not isinstance(part, str))
-
-    def disjunction(self, parts: list[Filter]) -> Filter:
-        return Or(tuple(parts))
-
-    def conjunction(self, parts: list[Filter]) -> Filter:
-        return And(tuple(parts))
-
-    def negation(self, parts: list[Filter]) -> Filter:
-        return Not(parts[0])
-
-    def constant(self, tokens: list[Token]) -> Filter:
-        return FALSE if tokens[0].type == "FALSE" else TRUE
-
-    # Subjects ----------------------------------------------------------------------------------
-
-    def name(self, tokens: list[Token]) -> _Part:
-        return self._part(tokens[0], lambda token: literals.unquoted(token) if token.startswith("`") else token, "x")
-
-    def aged(self, parts: list[Any]) -> _Subject:
-        return _Subject(parts[1], aged=True)
-
-    def quantified(self, parts: list[Any]) -> _Subject:
-        inner = parts[1] if isinstance(parts[1], _Subject) else _Subject(parts[1])
-        return replace(inner, quantifier=Quantifier(parts[0][:-1].strip().lower()))
-
-    def subject(self, parts: list[Any]) -> _Subject:
-        return parts[0] if isinstance(parts[0], _Subject) else _Subject(parts[0])
-
-    # Literals ----------------------------------------------------------------------------------
-
-    def literal(self, tokens: list[Token]) -> _Part:
-        return self._part(tokens[0], _LITERALS[tokens[0].type], 0)
-
-    def unit(self, tokens: list[Token]) -> _Part:
-        return self.name(tokens)
-
-    def quantity(self, parts: list[Any]) -> _Part:
-        amount, unit = self._part(parts[0], literals.number, 0), parts[1]
-        return _Part(Quantity(amount.value, unit.value), amount.start, unit.end)
-
-    def point(self, tokens: list[Token]) -> _Part:
-        lon, lat = (token for token in tokens if token.type == "NUMBER")
-        return self._made(lambda: self._point(lon, lat), lon.start_pos, lat.end_pos, Point(0, 0))
-
-    # Tests ---------------------------------------------------------------------------------------
-
-    def comparison(self, parts: list[Any]) -> Callable[[_Subject], Filter]:
-        return lambda subject: self._compared(subject, str(parts[0]), parts[1])
-
-    def membership(self, parts: list[Any]) -> Callable[[_Subject], Filter]:
-        values = [part for part in parts if isinstance(part, _Part)]
-        return lambda subject: self._test(subject, lambda: _set(subject, values), *_extent(values))
-
-    def span(self, parts: list[Any]) -> Callable[[_Subject], Filter]:
-        dots = next(i for i, part in enumerate(parts) if getattr(part, "type", "") == "DOTS")
-        low = parts[2] if dots > 2 else None
-        high = parts[dots + 1] if isinstance(parts[dots + 1], _Part) else None
-        opens = (parts[1] == "(", parts[-1] == ")")
-        return lambda subject: self._test(
-            subject, lambda: _ranged(subject, low, high, *opens), int(parts[1].start_pos), int(parts[-1].end_pos)
-        )
-
-    def block(self, tokens: list[Token]) -> Callable[[_Subject], Filter]:
-        part = self._part(tokens[1], literals.network, None)
-        return lambda subject: self._test(subject, lambda: InNetworks((part.value,)), part.start, part.end)
-
-    def between(self, parts: list[Any]) -> Callable[[_Subject], Filter]:
-        low, high = parts[1], parts[2]
-        return lambda subject: self._test(
-            subject, lambda: _ranged(subject, low, high, low_open=False, high_open=False), low.start, high.end
-        )
-
-    def text(self, tokens: list[Token]) -> Callable[[_Subject], Filter]:
-        op = TextOp(" ".join(tokens[0].lower().split()))
-        part = self._part(tokens[1], literals.unquoted, "")
-        return self._plain(lambda: TextTest(op, part.value, len(tokens) > 2), part.start, part.end)
-
-    def expression(self, tokens: list[Token]) -> Callable[[_Subject], Filter]:
-        pattern, ignoring_case = str(tokens[1][1:-1]), len(tokens) > 2
-        return self._plain(
-            lambda: TextTest(TextOp.MATCHES, pattern, ignoring_case), tokens[1].start_pos, tokens[1].end_pos
-        )
-
-    def is_a(self, tokens: list[Token]) -> Callable[[_Subject], Filter]:
-        part = self._part(tokens[1], literals.unquoted, "")
-        return self._plain(lambda: IsA(part.value), part.start, part.end)
-
-    def inside(self, tokens: list[Token]) -> Callable[[_Subject], Filter]:
-        return self._plain(lambda: Within(literals.polygon(tokens[1])), tokens[1].start_pos, tokens[1].end_pos)
-
-    def region(self, tokens: list[Token]) -> Callable[[_Subject], Filter]:
-        token = tokens[1]
-        return self._plain(
-            lambda: WithinRegion(literals.unquoted(token[1:]) if token[1] == "`" else str(token[1:])),
-            token.start_pos,
-            token.end_pos,
-        )
-
-    def near(self, parts: list[Any]) -> Callable[[_Subject], Filter]:
-        lon, lat, far = (part for part in parts if getattr(part, "type", "") == "NUMBER")
-        return self._plain(
-            lambda: Near(self._point(lon, lat), literals.metres(Quantity(literals.number(far), parts[-1].value))),
-            lon.start_pos,
-            parts[-1].end,
-        )
-
-    def exists(self, tokens: list[Token]) -> Callable[[_Subject], Filter]:
-        return self._plain(Exists, tokens[0].start_pos, tokens[0].end_pos)
-
-    def is_null(self, tokens: list[Token]) -> Callable[[_Subject], Filter]:
-        return self._plain(IsNull, tokens[0].start_pos, tokens[0].end_pos)
-
-    def has(self, parts: list[Any]) -> Callable[[_Subject], Filter]:
-        inner = next(part for part in parts if not isinstance(part, str))
-        return self._plain(lambda: Has(inner), parts[0].start_pos, parts[0].end_pos)
-
-    def test(self, parts: list[Any]) -> Filter:
-        return parts[1](parts[0])  # type: ignore[no-any-return]
-
-    def refused_test(self, parts: list[Any]) -> Filter:
-        """`a not in (...)`: as with `!=`, `a` is there and none of its values does."""
-        subject = parts[0]
-        if subject.quantifier is not Quantifier.ANY:
-            return self._stand_in("write the quantifier or `not`, not both", subject.name)
-        return parts[1](replace(subject, quantifier=Quantifier.NONE))  # type: ignore[no-any-return]
-
-    # Building ------------------------------------------------------------------------------------
-
-    def _plain(self, make: Callable[[], Condition], start: Any, end: Any) -> Callable[[_Subject], Filter]:
-        def build(subject: _Subject) -> Filter:
-            if subject.aged:
-                return self._stand_in("an age is compared with a duration: age(posted) < 7 days", subject.name)
-            return self._test(subject, make, int(start), int(end))
-
-        return build
-
-    def _compared(self, subject: _Subject, op: str, right: _Part) -> Filter:
-        if op == "!=":
-            if subject.quantifier is not Quantifier.ANY:
-                return self._stand_in(f"`{subject.quantifier}` goes with `=`; `!=` is `none(...) =`", subject.name)
-            subject, op = replace(subject, quantifier=Quantifier.NONE), "="
-        if isinstance(right.value, str) and not isinstance(right, _Text):
-            return self._test(subject, lambda: _beside(subject, op, right.value), right.start, right.end)
-        return self._test(subject, lambda: _against(subject, op, right), right.start, right.end)
-
-    def _test(self, subject: _Subject, make: Callable[[], Condition], start: int, end: int) -> Filter:
-        try:
-            made = Test(subject.name.value, make(), subject.quantifier)
-        except ValueError as problem:
-            self.mistakes.append(Mistake(str(problem), start, end))
-            return TRUE
-        self.spots.note(made, Spot((subject.name.start, subject.name.end), (start, end)))
-        return made
-
-    def _stand_in(self, message: str, part: _Part) -> Filter:
-        self.mistakes.append(Mistake(message, part.start, part.end))
-        return TRUE
-
-    def _part(self, token: Token, read: Callable[[str], Any], instead: Any) -> _Part:
-        made = self._made(lambda: read(str(token)), token.start_pos, token.end_pos, instead)
-        return _Text(made.value, made.start, made.end) if token.type == "STRING" else made
-
-    def _made(self, make: Callable[[], Any], start: Any, end: Any, instead: Any) -> _Part:
-        try:
-            value = make()
-        except ValueError as problem:
-            self.mistakes.append(Mistake(str(problem), start, end))
-            value = instead
-        return _Part(value, start, end)
-
-    @staticmethod
-    def _point(lon: Token, lat: Token) -> Point:
-        return Point(float(literals.number(lon)), float(literals.number(lat)))
-
-
-class _Text(_Part):
-    """A quoted literal, as against an attribute's name."""
-
-
-_LITERALS: dict[str, Callable[[str], Any]] = {
-    "NUMBER": literals.number,
-    "STRING": literals.unquoted,
-    "TRUE": lambda _: True,
-    "FALSE": lambda _: False,
-    "TIME": literals.moment,
-    "ADDRESS": literals.network,
-}
-
-
-def _extent(parts: list[_Part]) -> tuple[int, int]:
-    return parts[0].start, parts[-1].end
-
-
-def _is_network(value: Any) -> bool:
-    return hasattr(value, "prefixlen")
-
-
-def _set(subject: _Subject, parts: list[_Part]) -> Condition:
-    values = [part.value for part in parts]
-    if any(map(_is_network, values)):
-        return InNetworks(tuple(_only_networks(values)))
-    if subject.aged:
-        msg = "an age is compared with a range of durations, not with a set"
-        raise ValueError(msg)
-    return one_of(values)
-
-
-def _only_networks(values: Iterable[Any]) -> Iterable[Any]:
-    for value in values:
-        if not _is_network(value):
-            msg = f"a set of addresses holds addresses and blocks only, not {value!r}"
-            raise ValueError(msg)
-        yield value
-
-
-def _ranged(subject: _Subject, low: _Part | None, high: _Part | None, low_open: bool, high_open: bool) -> Range | Age:
-    ends = [None if part is None else _end(subject, part.value) for part in (low, high)]
-    made = Range(ends[0], ends[1], low_open, high_open)
-    return Age(made) if subject.aged else made
-
-
-def _end(subject: _Subject, value: Any) -> Any:
-    if subject.aged:
-        return literals.seconds(value)
-    if _is_network(value):
-        msg = f"addresses have no order here; write `in {value}`"
-        raise ValueError(msg)
-    return value
-
-
-def _against(subject: _Subject, op: str, right: _Part) -> Condition:
-    """A comparison with a literal: equality, or a range with one end."""
-    if op == "=":
-        if subject.aged:
-            return Age(Range(_end(subject, right.value), _end(subject, right.value)))
-        return InNetworks((right.value,)) if _is_network(right.value) else one_of([right.value])
-    low, high = (right, None) if op[0] == ">" else (None, right)
-    return _ranged(subject, low, high, low_open=op == ">", high_open=op == "<")
-
-
-def _beside(subject: _Subject, op: str, other: str) -> Condition:
-    if subject.aged:
-        msg = "an age is compared with a duration, not with another attribute"
-        raise ValueError(msg)
-    return Compare(Comparison(op), other)

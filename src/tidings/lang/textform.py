@@ -111,8 +111,8 @@ def _condition(condition: Any) -> str:
         case Near(center, metres):
             return f"near {shown_literal(center)} {literals.shown_metres(metres)}"
         case InNetworks(networks):
-            shown = [str(network) for network in networks]
-            return f"in {shown[0]}" if len(shown) == 1 else f"in ({', '.join(shown)})"
+            blocks = [str(network) for network in networks]
+            return f"in {blocks[0]}" if len(blocks) == 1 else f"in ({', '.join(blocks)})"
         case Compare(op, other):
             return f"{op} {shown_name(other)}"
         case Has(inner):
