@@ -1,0 +1,62 @@
+"""Runs in a process of its own: the same calls on Spark Connect; prints what they give, as JSON."""
+
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+
+def main() -> None:
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.builder.remote("local[2]").getOrCreate()
+    session.conf.set("spark.sql.session.timeZone", "UTC")
+    try:
+        sys.stdout.write(json.dumps(found(session)) + "\n")
+    finally:
+        session.stop()
+
+
+def found(session):
+    import tidings as td
+    from tidings import spark as ts
+    from tidings.spark.demo import ADS
+    from tidings.testing.workloads import NOW, car_ads, saved_searches
+
+    folder = Path(tempfile.mkdtemp())
+    ads = car_ads(60, seed=5)
+    ads[3]["price"] = "call me"
+    (folder / "ads.json").write_text("".join(json.dumps(ad, default=str) + "\n" for ad in ads))
+    wanted, about = saved_searches(80, seed=6), {"event_id": "id", "now": NOW}
+    batch = session.read.schema(ADS).json(str(folder))
+    stream = session.readStream.schema(ADS).json(str(folder))
+    table = session.createDataFrame(wanted, "id string, filter string")
+    local = td.Matcher(now=NOW)
+    local.add_many(wanted)
+    matches = local.match_many(ads, on_error="collect")
+    return {
+        "kind": type(batch).__module__,
+        "local": sorted([ads[index]["id"], id_] for index, id_ in matches),
+        "pairs": rows(ts.match(batch, table, **about)),
+        "clock": ts.match(batch, [("old", "age(posted) > 1 day")], event_id="id").count(),
+        "grouped": sum(len(row.subscriptions) for row in ts.match(batch, wanted, grouped=True, **about).collect()),
+        "wide": ts.match(batch, local).columns,
+        "letters": rows(ts.dead_letters(batch, wanted, **about).drop("row")),
+        "streamed": streamed(session, ts.match(stream, wanted, **about)),
+    }
+
+
+def rows(frame):
+    return sorted(list(row) for row in frame.collect())
+
+
+def streamed(session, frame):
+    query = frame.writeStream.format("memory").queryName("streamed").trigger(availableNow=True).start()
+    query.awaitTermination()
+    return rows(session.table("streamed"))
+
+
+if __name__ == "__main__":
+    main()

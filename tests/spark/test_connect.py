@@ -1,0 +1,51 @@
+"""Spark Connect: the same calls through a client without a JVM, in a process of its own beside the classic session."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark", reason="needs tidings[spark]")
+pytest.importorskip("grpc_status", reason="Spark Connect needs grpcio-status")
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def found():
+    program = Path(__file__).with_name("on_connect.py")
+    # The classic session's gateway must not leak into the other process.
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK_", "SPARK_"))}
+    done = subprocess.run(
+        [sys.executable, program], env=clean, capture_output=True, text=True, check=False, timeout=240
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_the_frames_are_connect_frames(found):
+    assert found["kind"] == "pyspark.sql.connect.dataframe"
+
+
+def test_a_batch_matches_as_it_does_locally(found):
+    assert found["pairs"] == found["local"]
+    assert found["grouped"] == len(found["local"]) > 50
+
+
+def test_a_stream_matches_as_the_batch_does(found):
+    assert found["streamed"] == found["pairs"]
+
+
+def test_a_bad_event_is_a_dead_letter(found):
+    assert found["letters"] == [[3, "`price`: 'call me' is not a number"]]
+
+
+def test_the_time_of_the_query_is_known_there_too(found):
+    assert found["clock"] == 60
+
+
+def test_all_columns_come_back(found):
+    assert found["wide"][-1] == "subscription"

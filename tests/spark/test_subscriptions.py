@@ -1,0 +1,142 @@
+"""Subscriptions in each of their forms, and what is wrong with them."""
+
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("pyspark", reason="needs tidings[spark]")
+
+import tidings as td
+from tidings import spark as ts
+from tidings.errors import BadFrame, BadSubscriptions, SnapshotError, TidingsError
+from tidings.spark.schema import schema_of
+from tidings.spark.subscriptions import Surroundings, judge_of, matcher_of
+from tidings.testing.workloads import saved_searches
+
+PAIRS = [("cheap", "price < 9000"), ("ford", "make = 'ford'")]
+
+
+@pytest.fixture(scope="module")
+def ads(spark):
+    return spark.createDataFrame([(1, "ford", 8500), (2, "ford", 12000)], "id bigint, make string, price int").cache()
+
+
+def matcher(pairs=PAIRS, **given):
+    made = td.Matcher(**given)
+    made.add_many(pairs)
+    return made
+
+
+def found(ads, subscriptions, **given):
+    return sorted(tuple(row) for row in ts.match(ads, subscriptions, event_id="id", **given).collect())
+
+
+EXPECTED = [(1, "cheap"), (1, "ford"), (2, "ford")]
+
+
+def test_pairs(ads):
+    assert found(ads, PAIRS) == EXPECTED
+    assert found(ads, iter(PAIRS)) == EXPECTED
+
+
+def test_parsed_filters(ads):
+    assert found(ads, [(id_, td.parse(text)) for id_, text in PAIRS]) == EXPECTED
+
+
+def test_an_arrow_table(ads):
+    assert found(ads, pa.table({"id": ["cheap", "ford"], "filter": [text for _, text in PAIRS]})) == EXPECTED
+
+
+def test_a_matcher(ads):
+    assert found(ads, matcher()) == EXPECTED
+
+
+def test_the_path_of_a_snapshot(ads, tmp_path):
+    matcher().save(tmp_path / "searches")
+    assert found(ads, tmp_path / "searches") == EXPECTED
+    assert found(ads, str(tmp_path / "searches")) == EXPECTED
+
+
+def test_a_path_that_is_no_snapshot_is_refused(ads, tmp_path):
+    with pytest.raises(SnapshotError, match="is not a snapshot"):
+        ts.match(ads, tmp_path)
+
+
+def test_a_dataframe(spark, ads):
+    assert found(ads, spark.createDataFrame(PAIRS, "id string, filter string")) == EXPECTED
+
+
+def test_a_dataframe_with_notations_and_more_columns(spark, ads):
+    rows = [(1, "make=ford", "url", "x"), (2, "price < 9000", None, "y")]
+    frame = spark.createDataFrame(rows, "id int, filter string, notation string, owner string")
+    assert found(ads, frame) == [(1, 1), (1, 2), (2, 1)]
+
+
+def test_an_empty_dataframe_of_integers_keeps_its_type(spark, ads):
+    pairs = ts.match(ads, spark.createDataFrame([], "id int, filter string"), event_id="id")
+    assert pairs.collect() == []
+
+
+def test_the_same_row_twice_is_one_subscription(spark, ads):
+    assert found(ads, spark.createDataFrame([*PAIRS, PAIRS[0]], "id string, filter string")) == EXPECTED
+
+
+def test_two_filters_under_one_id_of_a_dataframe_are_refused(spark, ads):
+    frame = spark.createDataFrame([*PAIRS, ("ford", "price > 0")], "id string, filter string")
+    with pytest.raises(BadSubscriptions, match=r"1 ids have several filters .*`ford`"):
+        ts.match(ads, frame)
+
+
+def test_every_bad_filter_is_listed_by_its_id(spark, ads):
+    rows = [("good", "price < 1"), ("bad", "price <"), ("worse", "price = 'x'")]
+    with pytest.raises(BadSubscriptions) as caught:
+        ts.match(ads, spark.createDataFrame(rows, "id string, filter string"))
+    assert sorted(id_ for id_, _ in caught.value.errors) == ["bad", "worse"]
+    assert "`bad`" in str(caught.value)
+    assert "`worse`" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("ddl", "row", "said"),
+    [
+        ("id string, filtre string", ("a", "b"), "no column `filter`; did you mean `filtre`"),
+        ("id double, filter string", (1.5, "b"), "`id` is double; it must be text or integers"),
+        ("id string, filter int", ("a", 1), "`filter` is int; it must be text"),
+        ("id string, filter string", (None, "a = 1"), "`id` is null in 1 rows"),
+        ("id string, filter string", ("a", None), "`filter` is null in 1 rows"),
+    ],
+)
+def test_a_dataframe_of_another_form_is_refused(spark, ads, ddl, row, said):
+    with pytest.raises(BadFrame, match=said):
+        ts.match(ads, spark.createDataFrame([row], ddl))
+
+
+def test_a_stream_of_subscriptions_is_refused(spark, ads):
+    with pytest.raises(BadFrame, match=r"read them with session\.read"):
+        ts.match(ads, spark.readStream.format("rate").load())
+
+
+def test_a_matcher_brings_its_own_surroundings(ads):
+    with pytest.raises(TidingsError, match="a matcher brings its own `schema`"):
+        ts.match(ads, matcher(), schema={"price": "number"})
+
+
+def test_text_and_integers_do_not_mix(ads):
+    with pytest.raises(BadSubscriptions, match="all text or all integers"):
+        ts.match(ads, [("a", "price > 0"), (1, "price > 0")])
+
+
+def test_a_few_filters_stand_for_thousands_where_only_reading_counts(spark):
+    all_of_them = matcher(saved_searches(2000, seed=1))
+    judge = judge_of(all_of_them)
+    assert judge.needs() == all_of_them.needs()
+    assert len(judge) < 60
+
+
+def test_filters_that_compare_two_attributes_all_speak_for_themselves():
+    judged = judge_of(matcher([(1, "a < b"), (2, "a < b and c = 1"), (3, "c = 1"), (4, "c = 2")]))
+    assert {1, 2} <= set(judged)
+
+
+def test_a_matcher_of_the_frames_kinds_is_made_once(ads):
+    made = matcher_of(PAIRS, schema_of(ads.schema), Surroundings())
+    assert {name: need.several for name, need in made.needs().items()} == {"price": False, "make": False}
