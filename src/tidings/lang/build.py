@@ -79,7 +79,7 @@ class Builder(Transformer[Any, Any]):
         return parts[0]
 
     def group(self, parts: list[Filter]) -> Filter:
-        return next(part for part in parts if not isinstance(part, str))
+        return parts[0]
 
     def disjunction(self, parts: list[Filter]) -> Filter:
         return Or(tuple(parts))

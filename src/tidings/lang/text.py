@@ -80,7 +80,7 @@ def _place(problem: UnexpectedInput, text: str) -> tuple[int, int]:
         return int(problem.token.start_pos or 0), int(problem.token.end_pos or 0)
     if isinstance(problem, UnexpectedEOF | UnexpectedToken):
         return len(text.rstrip()), len(text.rstrip()) + 1
-    at = int(problem.pos_in_stream or 0)
+    at = int(getattr(problem, "pos_in_stream", None) or 0)
     return at, at + 1
 
 
