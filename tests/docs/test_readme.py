@@ -52,3 +52,12 @@ def test_every_filter_by_example_matches_the_event(filter_):
 def test_links_lead_somewhere():
     for target in re.findall(r"\]\(([^)#]+)\)", README):
         assert (Path(__file__).parents[2] / target).exists(), target
+
+
+def test_the_mistake_is_shown_as_printed():
+    (shown,) = block("By example", "console")
+    command, *rest = shown.splitlines()
+    filter_ = re.fullmatch(r'\$ tidings parse "(.*)"', command)[1]
+    with pytest.raises(td.FilterError) as refused:
+        td.parse(filter_)
+    assert f"error: {refused.value}".splitlines() == rest

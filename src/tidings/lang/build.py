@@ -61,7 +61,7 @@ class _Part:
 @dataclass(frozen=True, slots=True)
 class _Subject:
     name: _Part
-    quantifier: Quantifier = Quantifier.ANY
+    quantifier: Quantifier | None = None
     aged: bool = False
 
 
@@ -201,10 +201,7 @@ class Builder(Transformer[Any, Any]):
 
     def refused_test(self, parts: list[Any]) -> Filter:
         """`a not in (...)`: as with `!=`, `a` is there and none of its values does."""
-        subject = parts[0]
-        if subject.quantifier is not Quantifier.ANY:
-            return self._stand_in("write the quantifier or `not`, not both", subject.name)
-        return parts[1](replace(subject, quantifier=Quantifier.NONE))  # type: ignore[no-any-return]
+        return self._negated(parts[0], parts[1])
 
     # Building ------------------------------------------------------------------------------------
 
@@ -218,16 +215,26 @@ class Builder(Transformer[Any, Any]):
 
     def _compared(self, subject: _Subject, op: str, right: _Part) -> Filter:
         if op == "!=":
-            if subject.quantifier is not Quantifier.ANY:
-                return self._stand_in(f"`{subject.quantifier}` goes with `=`; `!=` is `none(...) =`", subject.name)
-            subject, op = replace(subject, quantifier=Quantifier.NONE), "="
+            return self._negated(subject, lambda subject: self._compared(subject, "=", right))
         if isinstance(right.value, str) and not isinstance(right, _Text):
             return self._test(subject, lambda: _beside(subject, op, right.value), right.start, right.end)
         return self._test(subject, lambda: _against(subject, op, right), right.start, right.end)
 
+    def _negated(self, subject: _Subject, build: Callable[[_Subject], Filter]) -> Filter:
+        """The values do not satisfy it: none of them, unless a quantifier says how many."""
+        match subject.quantifier:
+            case None | Quantifier.ALL:
+                negated = build(replace(subject, quantifier=Quantifier.NONE))
+            case Quantifier.NONE:
+                negated = build(replace(subject, quantifier=Quantifier.ALL))
+            case Quantifier.ANY:
+                some = Test(subject.name.value, Exists())
+                negated = And((some, Not(build(replace(subject, quantifier=Quantifier.ALL)))))
+        return negated
+
     def _test(self, subject: _Subject, make: Callable[[], Condition], start: int, end: int) -> Filter:
         try:
-            made = Test(subject.name.value, make(), subject.quantifier)
+            made = Test(subject.name.value, make(), subject.quantifier or Quantifier.ANY)
         except ValueError as problem:
             self.mistakes.append(Mistake(str(problem), start, end))
             return TRUE

@@ -119,18 +119,28 @@ class _Reader:
     def _test(self, node: dict[str, Any], path: str, depth: int) -> Filter:
         fields = dict(node)
         attribute, op = fields.pop("attr"), fields.pop("op", None)
-        quantifier = fields.pop("quantifier", "any")
+        quantifier = fields.pop("quantifier", None)
         if op == "has":
             inner = self.filter(fields.pop("filter", None), f"{path}.filter", depth + 1)
             return self._made(path, attribute, quantifier, lambda: _only(fields, Has(inner)))
-        if op in ("!=", "="):
-            quantifier = "none" if op == "!=" and quantifier == "any" else quantifier
+        if op == "!=":
+            return self._unequal(fields, path, attribute, quantifier)
         if not isinstance(op, str) or op not in _READERS:
             near = (
-                did_you_mean(op, [*_READERS, "has"]) if isinstance(op, str) else f"; one of {', '.join(_READERS)}, has"
+                did_you_mean(op, [*_READERS, "!=", "has"])
+                if isinstance(op, str)
+                else f"; one of {', '.join(_READERS)}, !=, has"
             )
             return self._refuse(f"unknown operator {json.dumps(op)}{near}", f"{path}.op")
         return self._made(path, attribute, quantifier, lambda: _only(fields, _READERS[op](op, fields)))
+
+    def _unequal(self, fields: dict[str, Any], path: str, attribute: Any, quantifier: Any) -> Filter:
+        """`!=` as the text notation reads it: about the attribute, or with a quantifier about its values."""
+        if quantifier == "any":
+            every = self._made(path, attribute, "all", lambda: _only(fields, _comparison("=", fields)))
+            return And((self._made(path, attribute, None, Exists), Not(every)))
+        turned = {None: "none", "all": "none", "none": "all"}.get(quantifier, quantifier)
+        return self._made(path, attribute, turned, lambda: _only(fields, _comparison("=", fields)))
 
     def _made(self, path: str, attribute: Any, quantifier: Any, make: Callable[[], Condition]) -> Filter:
         try:
@@ -150,7 +160,7 @@ class _Reader:
 
 def _quantifier(word: Any) -> Quantifier:
     try:
-        return Quantifier(word)
+        return Quantifier("any" if word is None else word)
     except ValueError:
         msg = f"unknown quantifier {json.dumps(word)}; one of any, all, none"
         raise ValueError(msg) from None
@@ -211,7 +221,6 @@ def _value(fields: dict[str, Any], key: str = "value") -> Any:
 
 
 def _comparison(op: str, fields: dict[str, Any]) -> Condition:
-    op = "=" if op == "!=" else op
     if "other" in fields:
         return Compare(Comparison(op), _take(fields, "other", str))
     value = _value(fields)
@@ -284,7 +293,7 @@ def _networks(_: str, fields: dict[str, Any]) -> InNetworks:
 
 
 _READERS: dict[str, Callable[[str, dict[str, Any]], Condition]] = {
-    **dict.fromkeys(("=", "!=", "<", "<=", ">", ">="), _comparison),
+    **dict.fromkeys(("=", "<", "<=", ">", ">="), _comparison),
     "range": _range,
     "in": _in,
     **dict.fromkeys(tuple(op.value for op in TextOp), _text),

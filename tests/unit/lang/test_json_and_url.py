@@ -44,6 +44,13 @@ def test_json_takes_text_or_the_decoded_object():
     assert td.parse(tree, notation="json") == td.parse("a = 1 and b < 2")
 
 
+@pytest.mark.parametrize("quantifier", ["", "any", "all", "none"])
+def test_unequal_reads_alike_in_json_and_text(quantifier):
+    node = {"attr": "a", "op": "!=", "value": 1} | ({"quantifier": quantifier} if quantifier else {})
+    text = f"{quantifier}(a) != 1" if quantifier else "a != 1"
+    assert td.parse(node, notation="json") == td.parse(text)
+
+
 def test_mistakes_in_json_are_reported_together_with_their_paths():
     source = {"or": [{"attr": "a", "op": "x"}, {"not": {"attr": "b", "op": "in", "values": []}}]}
     with pytest.raises(td.FilterError) as refused:
