@@ -111,10 +111,10 @@ def _encoded(value: object) -> str:
 
 @contextmanager
 def _kept(path: Path, events: str) -> Iterator[TextIO]:
-    if events != "-" and path.exists() and path.samefile(events):
-        msg = f"`{path}` is the file of events; give the dead letters a file of their own"
-        raise FileError(msg)
     try:
+        if events != "-" and path.exists() and path.samefile(events):
+            msg = f"`{path}` is the file of events; give the dead letters a file of their own"
+            raise FileError(msg)
         with path.open("w", encoding="utf-8", errors="backslashreplace") as file:
             yield file
     except BrokenPipeError:

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from tidings.matcher.matcher import Matcher
     from tidings.matcher.rows import Row, Stream
-    from tidings.matchers import SubId
 
 
 class Form(StrEnum):
@@ -203,20 +202,24 @@ def load_subscriptions(matcher: Matcher, batches: Iterable[list[Row]]) -> Loadin
     """Add the subscriptions of the rows; the good ones are added, the bad ones listed with their places."""
     done = Loading()
     for batch in batches:
-        places: dict[SubId, list[str]] = {}
-        given = []
-        for row in batch:
-            if (problem := _problem(row)) is not None:
-                done.refused.append(Refusal(row.place, (row.values or {}).get("id"), problem))
-                continue
-            values = row.values or {}
-            given.append((values["id"], values["filter"], values.get("notation") or "text"))
-            done.replaced += values["id"] in matcher or values["id"] in places
-            places.setdefault(values["id"], []).append(row.place)
-        errors = matcher.add_many(given, on_error="collect")
-        done.refused += [Refusal(places[id].pop(0), id, str(error)) for id, error in errors]
         done.rows += len(batch)
+        refused = [(row, problem) for row in batch if (problem := _problem(row)) is not None]
+        refused += _added(matcher, [row for row in batch if _problem(row) is None], done)
+        refused.sort(key=lambda refusal: refusal[0].number)
+        done.refused += [Refusal(row.place, (row.values or {}).get("id"), reason) for row, reason in refused]
     return done
+
+
+def _added(matcher: Matcher, rows: list[Row], done: Loading) -> list[tuple[Row, str]]:
+    """Add whole rows, count the ids that replaced others, and return the rows that were refused."""
+    given = [row.values or {} for row in rows]
+    before = len(matcher)
+    errors = matcher.add_many(
+        [(values["id"], values["filter"], values.get("notation") or "text") for values in given], on_error="collect"
+    )
+    done.replaced += len(rows) - len(errors) - (len(matcher) - before)
+    left = iter(zip(rows, given, strict=True))  # refusals come in the order of the rows, so one pass finds them all
+    return [(next(row for row, values in left if values["id"] is id), str(error)) for id, error in errors]
 
 
 def _problem(row: Row) -> str | None:
@@ -225,6 +228,4 @@ def _problem(row: Row) -> str | None:
     missing = [name for name in ("id", "filter") if row.values.get(name) is None]
     if missing:
         return f"there is no {' and no '.join(f'`{name}`' for name in missing)}; a subscription has `id` and `filter`"
-    if isinstance(row.values["id"], dict | list):
-        return "the `id` is text or an integer"
     return None

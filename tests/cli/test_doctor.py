@@ -1,0 +1,187 @@
+"""`tidings doctor`."""
+
+import subprocess
+import sys
+from importlib import metadata
+from textwrap import dedent
+
+import pytest
+
+from tidings.cli import doctor, machine
+from tidings.cli.machine import Status
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """Numba compiles for a second or more; one test below lets it."""
+    monkeypatch.setitem(doctor.PROBES, "numba", ("json", lambda module: hasattr(module, "loads")))
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+
+
+def java(folder, version):
+    """A program that answers as a Java of this version does."""
+    path = folder / "bin" / "java"
+    path.parent.mkdir(parents=True)
+    path.write_text(f"#!/bin/sh\necho '    java.home = {folder}'\necho '    java.specification.version = {version}'\n")
+    path.chmod(0o755)
+
+
+def test_a_machine_that_has_everything_is_well(tidings):
+    done = tidings("doctor")
+    assert done.code == 0
+    assert done.out.splitlines()[-1] == "the core works"
+    for name in ("python", *doctor.PROBES, "tidings", "[spark]", "java", "worker python"):
+        assert f" {name} " in done.out
+
+
+def test_json_has_every_check(tidings):
+    (said,) = tidings("doctor", "--json").lines
+    assert said["ok"] is True
+    assert {"part", "name", "status", "found", "fix"} == set(said["checks"][0])
+    assert {check["part"] for check in said["checks"]} >= {"core", "spark"}
+
+
+@pytest.mark.slow
+def test_every_core_package_does_a_piece_of_real_work(monkeypatch):
+    monkeypatch.undo()
+    for name in doctor.PROBES:
+        assert doctor._package(name, "").status is Status.OK, name
+
+
+def test_it_does_not_import_pyspark():
+    program = """
+        import sys
+        from tidings.cli import doctor
+        from tidings.cli.app import app
+        del doctor.PROBES["numba"]
+        app(["doctor", "--json"], standalone_mode=False)
+        print("pyspark" in sys.modules)
+    """
+    done = subprocess.run([sys.executable, "-c", dedent(program)], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "False"
+
+
+def test_a_missing_core_package_is_exit_1_and_says_how_to_get_it(tidings, monkeypatch):
+    version = metadata.version
+
+    def without_lark(name):
+        if name == "lark":
+            raise metadata.PackageNotFoundError(name)
+        return version(name)
+
+    monkeypatch.setattr(metadata, "version", without_lark)
+    done = tidings("doctor")
+    assert done.code == 1
+    assert "missing lark           not installed\n" in done.out
+    assert "-> pip install 'lark>=1.2'" in done.out
+
+
+def test_a_broken_core_package_is_told_in_its_own_words(tidings, monkeypatch):
+    monkeypatch.setitem(doctor.PROBES, "pint", ("json", lambda module: module.nothing))
+    done = tidings("doctor")
+    assert done.code == 1
+    assert "does not work: AttributeError" in done.out
+    monkeypatch.setitem(doctor.PROBES, "pint", ("json", lambda _: False))
+    assert "gives a wrong answer" in tidings("doctor").out
+
+
+def test_a_missing_extra_leaves_the_core_well(tidings, monkeypatch):
+    version = metadata.version
+
+    def without_spark(name):
+        if name in ("pyspark", "pandas"):
+            raise metadata.PackageNotFoundError(name)
+        return version(name)
+
+    monkeypatch.setattr(metadata, "version", without_spark)
+    done = tidings("doctor")
+    assert done.code == 0
+    assert "not installed (optional): pandas, pyspark" in done.out
+    assert "-> pip install 'tidings[spark]'" in done.out
+
+
+def test_a_wrong_version_of_an_extra_is_told(tidings, monkeypatch):
+    version = metadata.version
+    monkeypatch.setattr(metadata, "version", lambda name: "3.0.1" if name == "pandas" else version(name))
+    done = tidings("doctor")
+    assert done.code == 0
+    assert "pandas 3.0.1, and <3,>=2.2 is needed" in done.out
+
+
+def test_from_its_sources_it_still_looks(monkeypatch):
+    def nothing(name):
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "requires", nothing)
+    assert doctor._needs() == {}
+
+
+@pytest.mark.parametrize(
+    ("version", "wanted", "fit"),
+    [
+        ("2.0.0", ">=2.0", True),
+        ("2.0", ">=2.0.1", False),
+        ("10.0", ">=9", True),
+        ("2.9.1", ">=2.2,<3", True),
+        ("3.0", ">=2.2,<3", False),
+        ("4.3.0", "==4.3.*", True),
+        ("4.30.0", "==4.3.*", False),
+        ("1.1.20251105", ">=1.1", True),
+        ("6.0rc1", ">=6", True),
+        ("1.0", "", True),
+        ("1.0", "!=1.0", False),
+    ],
+)
+def test_versions_are_held_to_what_is_asked(version, wanted, fit):
+    assert doctor.fits(version, wanted) is fit
+
+
+# Java and the workers' Python ------------------------------------------------------------------
+
+
+def test_java_home_comes_first(monkeypatch, tmp_path):
+    java(tmp_path, 21)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert (machine.java().status, machine.java().found) == (Status.OK, f"21 in {tmp_path}")
+
+
+def test_an_old_java_is_wrong_and_a_newer_one_on_the_system_is_named(monkeypatch, tmp_path):
+    java(tmp_path / "old", "1.8")
+    java(tmp_path / "system" / "java-17", 17)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "old"))
+    monkeypatch.setattr(machine, "SYSTEM_JAVAS", tmp_path / "system")
+    check = machine.java()
+    assert check.status is Status.WRONG
+    assert check.found.startswith("8 in")
+    assert check.fix == f"export JAVA_HOME={tmp_path / 'system' / 'java-17'}"
+
+
+def test_no_java_says_how_to_get_one(monkeypatch, tmp_path):
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(machine, "SYSTEM_JAVAS", tmp_path)
+    assert machine.java().status is Status.MISSING
+    assert "apt-get install" in machine.java().fix
+
+
+def test_a_java_home_without_java_is_named(monkeypatch, tmp_path):
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert str(tmp_path) in machine.java().found
+
+
+def test_the_workers_take_our_python_unless_told_otherwise(monkeypatch):
+    assert sys.executable in machine.worker_python().found
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    assert machine.worker_python().status is Status.OK
+
+
+def test_another_python_for_the_workers_is_wrong(monkeypatch, tmp_path):
+    other = tmp_path / "python3"
+    other.write_text("#!/bin/sh\necho 3.8\n")
+    other.chmod(0o755)
+    monkeypatch.setenv("PYSPARK_PYTHON", str(other))
+    check = machine.worker_python()
+    assert (check.status, check.fix) == (Status.WRONG, f"export PYSPARK_PYTHON={sys.executable}")
+    assert "is Python 3.8" in check.found
+    monkeypatch.setenv("PYSPARK_PYTHON", str(tmp_path / "nowhere"))
+    assert "which is not there" in machine.worker_python().found
