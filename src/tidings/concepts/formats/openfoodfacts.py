@@ -29,15 +29,12 @@ _OUTSIDE_WORDS = re.compile(r"[\W_]+")
 class _Block:
     line: int
     parents: list[tuple[int, str]] = field(default_factory=list)
-    names: list[tuple[str, list[str]]] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    tags: list[str] = field(default_factory=list)
 
     @property
     def tag(self) -> str:
-        language, words = self.names[0]
-        return tag_of(language, words[0])
-
-    def tags(self) -> Iterator[str]:
-        return (tag_of(language, word) for language, words in self.names for word in words)
+        return self.tags[0]
 
 
 def read(source: Source) -> Draft:
@@ -49,8 +46,8 @@ def read(source: Source) -> Draft:
     blocks = [block for block in blocks if block.names]
     for block in blocks:
         draft.define(block.tag, block.line)
-        draft.spell(block.tag, (word for _, words in block.names for word in words))
-        draft.spell(block.tag, block.tags())
+        draft.spell(block.tag, block.names)
+        draft.spell(block.tag, block.tags)
     _link(draft, blocks)
     return draft
 
@@ -61,7 +58,9 @@ def tag_of(language: str, name: str) -> str:
     >>> tag_of("fr", "Céréales pour bébé")
     'fr:cereales-pour-bebe'
     """
-    plain = "".join(c for c in unicodedata.normalize("NFKD", name.lower()) if not unicodedata.combining(c))
+    plain = name.lower()
+    if not plain.isascii():
+        plain = "".join(c for c in unicodedata.normalize("NFKD", plain) if not unicodedata.combining(c))
     return f"{language.strip().lower()}:{_OUTSIDE_WORDS.sub('-', plain).strip('-')}"
 
 
@@ -83,14 +82,16 @@ def _take(block: _Block, number: int, line: str) -> None:
         block.parents.append((number, tag_of(language, name)))
     elif found := _NAMES.fullmatch(line):
         words = [word.strip().replace("\\,", ",") for word in _COMMA.split(found[2])]
-        if any(words):
-            block.names.append((found[1].lower(), [word for word in words if word]))
+        words = [word for word in words if word]
+        block.line = number if words and not block.names else block.line
+        block.names += words
+        block.tags += [tag_of(found[1], word) for word in words]
 
 
 def _link(draft: Draft, blocks: list[_Block]) -> None:
     by_tag: dict[str, str] = {}
     for block in blocks:
-        for tag in block.tags():
+        for tag in block.tags:
             by_tag.setdefault(tag, block.tag)
     by_tag.update((block.tag, block.tag) for block in blocks)
     by_stem = {_stem(tag): owner for tag, owner in reversed(by_tag.items())}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tidings.concepts.formats.base import Source
 
 _ID = re.compile(r"(?P<id>[^>]*?)(?:\t| +: )\s*(?P<path>.*)")
-_STEP = re.compile(r"\s+>\s+")
+_STEP = re.compile(r"(?:^|\s)>(?=\s|$)")
 SEPARATOR = " > "
 """What stands between the parts of a concept's name."""
 
@@ -28,7 +28,7 @@ def read(source: Source) -> Draft:
     draft = Draft(source.label)
     for line, text in lines_of(source.text):
         found = _ID.fullmatch(text.strip())
-        parts = _STEP.split((found["path"] if found else text).strip())
+        parts = [part.strip() for part in _STEP.split(found["path"] if found else text)]
         if not all(parts):
             draft.wrong("a part of the path is empty", line)
             continue

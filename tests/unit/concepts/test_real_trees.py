@@ -1,0 +1,83 @@
+"""The large public taxonomies, where the sample data lies beside the checkout."""
+
+import pickle
+import time
+
+import pytest
+
+from tidings.concepts import Ontology, Regions, Tree
+from tidings.errors import AmbiguousConcept, BadRegion, OntologyError
+
+
+@pytest.fixture(scope="module")
+def taxonomies(shared_data):
+    return shared_data / "taxonomies"
+
+
+def loaded(path, **options):
+    start = time.perf_counter()
+    tree = Tree.load(path, **options)
+    # Fractions of a second on an idle core; ten times that is still "in seconds" on a busy one.
+    assert time.perf_counter() - start < 20
+    return tree
+
+
+def test_whole_shopify_tree_loads(taxonomies):
+    tree = loaded(taxonomies / "shopify_categories_en.txt.gz")
+    assert len(tree) == 14_606
+    assert all(len(tree.ranges(name)) == 1 for name in tree)
+    assert tree.is_a("Bird Cage Bird Baths", "Animals & Pet Supplies")
+    assert (
+        tree.canonical("gid://shopify/TaxonomyCategory/ap-2-1")
+        == "Animals & Pet Supplies > Pet Supplies > Bird Supplies"
+    )
+    with pytest.raises(AmbiguousConcept):
+        tree.canonical(tree.shared_spellings()[0])
+
+
+def test_whole_google_tree_loads(taxonomies):
+    tree = loaded(taxonomies / "google_product_taxonomy_2021-09-21.tsv.gz")
+    assert len(tree) == 5_595
+    assert tree.is_a("499954", "Pet Supplies")
+
+
+def test_open_food_facts_loads_as_a_graph(taxonomies):
+    path = taxonomies / "openfoodfacts_food_categories.txt.gz"
+    with pytest.raises(OntologyError, match="line 99792: `en:frozen-pasta-dishes` lies under `en:frozen-meals`"):
+        Tree.load(path)
+    tree = loaded(path, lenient=True)
+    assert len(tree) == 14_615
+    assert len(tree.dropped) == 4
+    several = [name for name in tree if len(tree.parents(name)) > 1]
+    assert len(several) > 2_600
+    assert all(tree.is_a(name, above) for name in several for above in tree.parents(name))
+    assert tree.canonical("Bébiételek") == "en:baby-foods"
+    assert sum(len(tree.ranges(name)) for name in tree) / len(tree) < 1.3
+
+
+def test_esco_skills_load_from_named_columns(taxonomies):
+    tree = loaded(taxonomies / "esco_v1.1.1_skills_hierarchy.csv.gz", columns=["PARENTID", "CHILDID"])
+    assert len(tree) == 14_536
+    assert sum(len(tree.parents(name)) > 1 for name in tree) == 4_646
+
+
+def test_acm_classification_loads_from_skos(taxonomies):
+    pytest.importorskip("rdflib")
+    tree = loaded(taxonomies / "acm_ccs2012.skos.xml.gz")
+    assert len(tree) == 2_113
+    assert tree.is_a("10010405.10010469.10010473", "Applied computing")
+
+
+def test_large_ontology_pickles_and_round_trips(taxonomies):
+    food = {"file": str(taxonomies / "openfoodfacts_food_categories.txt.gz"), "lenient": True}
+    ontology = Ontology.from_dict({"trees": {"food": food}, "attributes": {"category": "concept food"}})
+    assert pickle.loads(pickle.dumps(ontology)) == ontology
+    assert Ontology.from_dict(ontology.to_dict()) == ontology
+
+
+def test_countries_and_counties_load_as_regions(shared_data):
+    countries = Regions.load(shared_data / "polygons" / "ne_50m_admin_0_countries.geojson.gz", name="NAME")
+    assert len(countries) == 242
+    assert len(Regions.load(shared_data / "polygons" / "us_counties_fips.geojson.gz")) > 3_000
+    with pytest.raises(BadRegion, match="the region `Sudan`: the polygon is not valid"):
+        Regions.load(shared_data / "polygons" / "ne_110m_admin_0_countries.geojson.gz", name="NAME")
