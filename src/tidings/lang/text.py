@@ -68,6 +68,7 @@ def _read(text: str, mistakes: list[Mistake]) -> Tree[Any] | None:
             at, end = _place(problem, patched)
             if patched[at : at + 1] == HOLE:  # what follows from an earlier mistake is not another one
                 return None
+            at, end = min(at, len(text.rstrip())), min(end, len(text.rstrip()) + 1)
             mistakes.append(Mistake(explained(problem, text, at), at, end))
             before, patched = patched, _patched(patched, at)
             if before == patched:
