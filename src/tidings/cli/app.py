@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from tidings.cli import options as o
-from tidings.cli.guard import guarded
+from tidings.cli.guard import INTERRUPTED, guarded
 from tidings.cli.origin import Origin, chosen
 
 app = typer.Typer(
@@ -36,7 +36,10 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Half a surrogate pair becomes an escape, which is what JSON wants of it.
         sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
-    app(prog_name="tidings")
+    try:
+        app(prog_name="tidings")
+    except KeyboardInterrupt:  # while Python was still loading a command
+        sys.exit(INTERRUPTED)
 
 
 def _version(wanted: bool) -> None:

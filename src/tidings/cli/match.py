@@ -58,7 +58,7 @@ def run(
         file = stack.enter_context(RowFile(events, form=Form(form) if form else None))
         letters = stack.enter_context(_kept(dead_letters, events)) if dead_letters else None
         matcher = origin.matcher()
-        batches = stack.enter_context(render.progress(file, "events"))
+        batches = stack.enter_context(render.progress(file, "events", beside_output=True))
         tally = Tally()
         for batch in batches:
             _match(matcher, batch, event_id=event_id, letters=letters, tally=tally)

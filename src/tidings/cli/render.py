@@ -85,9 +85,12 @@ def labelled(label: str, text: str, *, file: TextIO | None = None, between: str 
 
 
 @contextmanager
-def progress(file: RowFile, doing: str) -> Iterator[Iterable[list[Row]]]:
-    """Hand out the batches of a file; on a terminal, a bar tells how far it is."""
-    if not sys.stderr.isatty():
+def progress(file: RowFile, doing: str, *, beside_output: bool = False) -> Iterator[Iterable[list[Row]]]:
+    """Hand out the batches of a file; on a terminal, a bar tells how far it is.
+
+    Work that writes its results meanwhile says so: where they go to a terminal too, they are the progress.
+    """
+    if not sys.stderr.isatty() or (beside_output and sys.stdout.isatty()):
         yield file
         return
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn

@@ -60,7 +60,7 @@ def run(origin: Origin, cases: str, *, form: FileForm | None, as_json: bool) -> 
     with RowFile(cases, form=Form(form) if form else None) as file:
         matcher = origin.matcher()
         verdicts = []
-        with render.progress(file, "cases") as batches:
+        with render.progress(file, "cases", beside_output=as_json) as batches:
             for row in (row for batch in batches for row in batch):
                 verdicts.append(_judged(matcher, row))
                 if as_json:
