@@ -3,6 +3,8 @@
 import json
 import math
 import pickle
+from contextlib import suppress
+from datetime import UTC, datetime
 from fractions import Fraction
 from itertools import pairwise
 
@@ -10,9 +12,13 @@ import pint
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.concepts import Currencies, Ontology, Tree, Units
+from tidings.concepts import Currencies, Derived, Ontology, Tree, Units
+from tidings.concepts.declaration import OF_ATTRIBUTES, OF_TREES, SECTIONS
+from tidings.concepts.formats import READERS
 from tidings.concepts.spelling import fold
+from tidings.errors import TidingsError
 
+NOW = datetime(2024, 6, 1, tzinfo=UTC)
 PLAIN = pint.UnitRegistry()
 LENGTHS = ("m", "km", "inch", "foot", "mile", "furlong", "light_year", "nautical_mile")
 TEMPERATURES = ("kelvin", "degC", "degF", "degR")
@@ -125,3 +131,53 @@ def test_currencies_convert_exactly(amount, cents):
 def test_no_text_is_read_as_anything_but_an_amount_or_nothing(text):
     found = Units(currencies=Currencies("USD", {})).read(text)
     assert found is None or (math.isfinite(found[0]) and found[1])
+
+
+# --- nothing a user can write raises anything but our error ------------------------------------
+
+WORDS = ["now", "a", "b.c", "`x y`", "+", "-", "*", "/", "(", ")", ",", "year", "round", "min", "'t'", "1", "2.5", "é"]
+LINES = ["a", "b", "a > b", "1\ta", "1\ta > b", " > ", "  c", "\tb", "a,b", "b,a", ",a", "a,", "< en: a", "en: a, b"]
+LINES += ["fr: b", "< en:", " = ", "x = y", "# c", "", '{"parents": {"a": "b"}}', "00000100 03 n 01 a 0 000 | x"]
+FACTORS = ["m", "km", "^2", "**3", "/", "*", "·", " per ", "kg", "USD", "$", "°C", "²", "-", "1", "dB", "%", "^0.5"]
+KEYS = [*SECTIONS, *OF_TREES, *OF_ATTRIBUTES, "base", "rates", "a", "b"]
+
+
+def written(parts, joint, most=20):
+    return st.one_of(st.lists(st.sampled_from(parts), max_size=most).map(joint.join), st.text(max_size=40))
+
+
+@given(written(WORDS, " "), st.sampled_from([None, 0, 1.5, "x", NOW, True, [1]]))
+def test_any_expression_is_evaluated_or_refused(text, value):
+    with suppress(TidingsError):
+        Derived.parse("x", text).value(lambda _: value, NOW)
+
+
+@given(written(FACTORS, "", 6))
+def test_any_unit_is_known_or_refused(text):
+    units = Units(currencies=Currencies("USD", {}))
+    with suppress(TidingsError):
+        assert units.base(units.base(text)) == units.base(text)
+
+
+@given(written(LINES, "\n"), st.sampled_from(sorted({*READERS} - {"skos"})), st.booleans())
+def test_any_text_is_a_tree_or_refused(text, format, lenient):
+    with suppress(TidingsError):
+        assert len(Tree.read(text, format=format, lenient=lenient)) > 0
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(SECTIONS),
+        st.recursive(
+            st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text("ab", max_size=2)),
+            lambda deeper: st.one_of(
+                st.lists(deeper, max_size=3), st.dictionaries(st.sampled_from(KEYS), deeper, max_size=4)
+            ),
+            max_leaves=20,
+        ),
+    )
+)
+def test_any_table_is_an_ontology_or_refused(table):
+    with suppress(TidingsError):
+        ontology = Ontology.from_dict(table)
+        assert Ontology.from_dict(ontology.to_dict()) == ontology

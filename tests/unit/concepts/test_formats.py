@@ -82,6 +82,12 @@ def test_csv_refuses_circles_with_their_lines():
         Tree.read("a,b\nb,a\n", format="csv")
 
 
+def test_csv_with_old_line_ends_is_read_and_endless_cells_are_refused():
+    assert links(Tree.read("a,b\rb,c\r", format="csv"))["c"] == ("b",)
+    with pytest.raises(OntologyError, match="csv, line 1: field larger than field limit"):
+        Tree.read("a," + "b" * 200_000, format="csv")
+
+
 def test_csv_row_without_a_child_is_a_mistake():
     with pytest.raises(OntologyError, match="csv, line 2: the row names no child"):
         Tree.read("a,b\na,\n", format="csv")
@@ -286,6 +292,19 @@ def test_wordnet_needs_its_index(wordnet):
 def test_wordnet_lines_in_another_form_are_told(wordnet):
     wordnet.write_text(DATA + "00000800 nonsense\n", encoding="utf-8")
     with pytest.raises(OntologyError, match=r"data\.noun, line 10: the line is not in the form"):
+        Tree.load(wordnet)
+
+
+@pytest.mark.parametrize("line", ["00000800 03 n 00 000 | x", "00000800 03 n 01 a 0 002 @ 00000100 n 0000 | x", "x"])
+def test_wordnet_counts_that_do_not_fit_are_told(wordnet, line):
+    wordnet.write_text(f"{DATA}{line}\n", encoding="utf-8")
+    with pytest.raises(OntologyError, match="line 10: the line is not in the form"):
+        Tree.load(wordnet)
+
+
+def test_wordnet_index_in_another_form_is_told(wordnet):
+    wordnet.with_name("index.noun").write_text(INDEX + "mouse n\n", encoding="utf-8")
+    with pytest.raises(OntologyError, match="line 12 of its index is not in the form"):
         Tree.load(wordnet)
 
 

@@ -5,8 +5,9 @@ import time
 
 import pytest
 
-from tidings.concepts import Ontology, Regions, Tree
+from tidings.concepts import Declared, Ontology, Regions, Tree
 from tidings.errors import AmbiguousConcept, BadRegion, OntologyError
+from tidings.model import Kind
 
 
 @pytest.fixture(scope="module")
@@ -20,6 +21,11 @@ def loaded(path, **options):
     # Fractions of a second on an idle core; ten times that is still "in seconds" on a busy one.
     assert time.perf_counter() - start < 20
     return tree
+
+
+@pytest.fixture(scope="module")
+def food(taxonomies):
+    return loaded(taxonomies / "openfoodfacts_food_categories.txt.gz", lenient=True)
 
 
 def test_whole_shopify_tree_loads(taxonomies):
@@ -41,18 +47,19 @@ def test_whole_google_tree_loads(taxonomies):
     assert tree.is_a("499954", "Pet Supplies")
 
 
-def test_open_food_facts_loads_as_a_graph(taxonomies):
-    path = taxonomies / "openfoodfacts_food_categories.txt.gz"
-    with pytest.raises(OntologyError, match="line 99792: `en:frozen-pasta-dishes` lies under `en:frozen-meals`"):
-        Tree.load(path)
-    tree = loaded(path, lenient=True)
-    assert len(tree) == 14_615
-    assert len(tree.dropped) == 4
-    several = [name for name in tree if len(tree.parents(name)) > 1]
+def test_open_food_facts_loads_as_a_graph(food):
+    assert len(food) == 14_615
+    several = [name for name in food if len(food.parents(name)) > 1]
     assert len(several) > 2_600
-    assert all(tree.is_a(name, above) for name in several for above in tree.parents(name))
-    assert tree.canonical("Bébiételek") == "en:baby-foods"
-    assert sum(len(tree.ranges(name)) for name in tree) / len(tree) < 1.3
+    assert all(food.is_a(name, above) for name in several for above in food.parents(name))
+    assert food.canonical("Bébiételek") == "en:baby-foods"
+    assert sum(len(food.ranges(name)) for name in food) / len(food) < 1.3
+
+
+def test_what_open_food_facts_leaves_undefined_is_told(food, taxonomies):
+    with pytest.raises(OntologyError, match="line 99792: `en:frozen-pasta-dishes` lies under `en:frozen-meals`"):
+        Tree.load(taxonomies / "openfoodfacts_food_categories.txt.gz")
+    assert len(food.dropped) == 4
 
 
 def test_esco_skills_load_from_named_columns(taxonomies):
@@ -68,9 +75,8 @@ def test_acm_classification_loads_from_skos(taxonomies):
     assert tree.is_a("10010405.10010469.10010473", "Applied computing")
 
 
-def test_large_ontology_pickles_and_round_trips(taxonomies):
-    food = {"file": str(taxonomies / "openfoodfacts_food_categories.txt.gz"), "lenient": True}
-    ontology = Ontology.from_dict({"trees": {"food": food}, "attributes": {"category": "concept food"}})
+def test_large_ontology_pickles_and_round_trips(food):
+    ontology = Ontology(trees={"food": food}, attributes={"category": Declared(Kind.CONCEPT, "food")})
     assert pickle.loads(pickle.dumps(ontology)) == ontology
     assert Ontology.from_dict(ontology.to_dict()) == ontology
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def read(source: Source) -> Draft:
     """Read rows of links."""
     draft = Draft(source.label)
-    rows = [row for row in _rows(source.text) if any(row[1]) and not row[1][0].startswith("#")]
+    rows = [row for row in _rows(source.text, source.label) if any(row[1]) and not row[1][0].startswith("#")]
     columns, headed = _columns(source, rows[0][1] if rows else [])
     parents: dict[str, int] = {}
     for line, row in rows[headed:]:
@@ -44,10 +44,14 @@ def read(source: Source) -> Draft:
     return draft
 
 
-def _rows(text: str) -> Iterator[tuple[int, list[str]]]:
-    reader = csv.reader(io.StringIO(text))
-    for row in reader:
-        yield reader.line_num, [cell.strip() for cell in row]
+def _rows(text: str, label: str) -> Iterator[tuple[int, list[str]]]:
+    reader = csv.reader(io.StringIO(text, newline=None))
+    try:
+        for row in reader:
+            yield reader.line_num, [cell.strip() for cell in row]
+    except csv.Error as problem:
+        msg = f"{label}, line {reader.line_num}: {problem}"
+        raise OntologyError(msg) from problem
 
 
 def _columns(source: Source, first: Sequence[str]) -> tuple[tuple[int | None, ...], bool]:

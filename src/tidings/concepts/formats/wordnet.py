@@ -36,7 +36,7 @@ def read(source: Source) -> Draft:
     """Read `data.noun`; the numbers of a word's meanings come from `index.noun`."""
     draft = Draft(source.label)
     meanings = [*_meanings(source.text, draft)]
-    senses = _senses(_index(source))
+    senses = _senses(_index(source), draft)
     names = {meaning.offset: _name(meaning, senses) for _, meaning in meanings}
     for line, meaning in meanings:
         name = names[meaning.offset]
@@ -62,8 +62,8 @@ def _meaning(line: str) -> _Meaning:
     fields = line.partition("|")[0].split()
     count = int(fields[3], 16)
     words = tuple(fields[4 : 4 + 2 * count : 2])
-    pointers = fields[5 + 2 * count :]
-    if len(words) != count or len(pointers) < 4 * int(fields[4 + 2 * count]):
+    pointers = fields[5 + 2 * count :][: 4 * int(fields[4 + 2 * count])]
+    if not words or len(words) != count or len(pointers) != 4 * int(fields[4 + 2 * count]):
         raise ValueError(line)
     above = (pointers[at + 1] for at in range(0, len(pointers), 4) if pointers[at] in ABOVE)
     return _Meaning(fields[0], words, tuple(above))
@@ -74,12 +74,15 @@ def _name(meaning: _Meaning, senses: dict[tuple[str, str], int]) -> str:
     return f"{word}.n.{senses.get((word, meaning.offset), 0):02}"
 
 
-def _senses(text: str) -> dict[tuple[str, str], int]:
+def _senses(text: str, draft: Draft) -> dict[tuple[str, str], int]:
     senses: dict[tuple[str, str], int] = {}
-    for line in text.splitlines():
+    for number, line in enumerate(text.splitlines(), 1):
         if line.startswith("  ") or not line.strip():
             continue
         fields = line.split()
+        if len(fields) < 4 or not fields[2].isdecimal():
+            draft.wrong(f"line {number} of its index is not in the form of WordNet's index files")
+            continue
         offsets = fields[-int(fields[2]) :]
         senses.update(((fields[0], offset), at) for at, offset in enumerate(offsets, 1))
     return senses
