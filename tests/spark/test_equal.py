@@ -6,6 +6,7 @@ Arrow and the workers into `ts.match`. One job carries many events and many filt
 
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -25,6 +26,7 @@ DDL = """
     items array<struct<sku: string, qty: int, tags: array<string>>>, extra map<string, string>,
     counts map<string, bigint>, days map<string, date>, blob binary
 """
+ROOT = Path(__file__).resolve().parents[2]
 EPOCH = datetime(2024, 4, 20, tzinfo=UTC)
 WORDS = ("ford", "focus", "Ford", "", "fo", "straße", "łódź", "a b")
 BIG = 2**53 + 1
@@ -192,3 +194,46 @@ def test_bad_events_are_the_same_here_and_there(spark):
 def test_dates_are_dates(spark):
     frame = spark.createDataFrame([(1, date(2024, 5, 1))], "id int, day date")
     assert ts.match(frame, [("may", "day = 2024-05-01T00:00:00Z")], event_id="id").count() == 1
+
+
+SHOP = """
+    target is a 'computer'      target = 'laptop'           not target is a 'accessory'     price < 400 USD
+    price.value >= 300 EUR      experience > 1000 days      not experience > 1000 days      `contact information` exists
+    email like '*@example.org'  spot within @downtown       target.hardDisk.size.value >= 40 GB
+"""
+
+
+def shop_row(number):
+    rng = Random(number)
+    return {
+        "id": number,
+        "target": rng.choice(["laptop", "notebook", "台式机", "HDD", "abacus", None]),
+        "price": rng.choice(["350", "450 EUR", "$ 250", None]),
+        "price.currency": rng.choice(["$", "EUR", None]),
+        "graduated": rng.choice([date(2010, 6, 1), date(2023, 6, 1), None]),
+        "seller": rng.choice([{"email": "a@example.org", "cellPhoneNumber": None}, None]),
+        "spot": rng.choice([{"lon": 0.5, "lat": 0.5}, {"lon": 1.5, "lat": 0.5}, None]),
+        "target.hardDisk.size": rng.choice([{"value": 40, "units": "GB"}, {"value": 512, "units": "MB"}, None]),
+    }
+
+
+def test_concepts_units_derived_attributes_and_regions_mean_the_same(spark):
+    ontology = td.Ontology.load(ROOT / "examples/ontology.toml")
+    square = {"type": "Polygon", "coordinates": [[[0, 0], [1, 0], [1, 1], [0, 1], [0, 0]]]}
+    regions = td.Regions.from_dict({"type": "Feature", "id": "downtown", "geometry": square})
+    rows = [shop_row(number) for number in range(120)]
+    ddl = """id int, target string, price string, `price.currency` string, graduated date,
+        seller struct<email: string, cellPhoneNumber: string>, spot struct<lon: double, lat: double>,
+        `target.hardDisk.size` struct<value: int, units: string>"""
+    frame = spark.createDataFrame(rows, ddl)
+    wanted = list(enumerate(separate(SHOP)))
+    local = td.Matcher(schema=schema_of(frame.schema), ontology=ontology, regions=regions, now=NOW)
+    local.add_many(wanted)
+    expected = {(rows[index]["id"], id_) for index, id_ in local.match_many(rows)}
+    about = {"ontology": ontology, "regions": regions, "now": NOW}
+    found = ts.match(frame, wanted, event_id="id", **about).collect()
+    assert {(row.event, row.subscription) for row in found} == expected
+    assert {id_ for _, id_ in expected} == {id_ for id_, _ in wanted}
+    assert ts.dead_letters(frame, wanted, **about).count() == 0
+    shipped = ts.match(frame, local, event_id="id").collect()
+    assert {(row.event, row.subscription) for row in shipped} == expected

@@ -10,7 +10,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import sys
+import threading
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -46,7 +48,7 @@ ADS = """
 SPOILT = ({"price": "call me"}, {"spot": {"lon": 13.4, "lat": 525.2}}, {"price": "4.500,-"})
 """What is wrong with the bad ads: each of them gets one of these."""
 
-FILES = 24
+FILES = 16
 """Files the ads come in; the stream reads two at a time."""
 
 MADE = ("ads", "matches", "dead_letters", "checkpoints", "searches.jsonl", "spark.log")
@@ -68,7 +70,7 @@ class Outcome:
 
 
 def demo(
-    ads: Annotated[int, typer.Option(min=1, help="How many car ads.")] = 3000,
+    ads: Annotated[int, typer.Option(min=1, help="How many car ads.")] = 1500,
     searches: Annotated[int, typer.Option(min=1, help="How many saved searches.")] = 3000,
     out: Annotated[Path, typer.Option(help="Where ads, matches and dead letters are written.")] = Path("out/demo"),
     seed: Annotated[int, typer.Option(help="The same seed gives the same ads and searches.")] = 7,
@@ -128,6 +130,7 @@ def _run(console: Console, out: Path, wanted: list[tuple[str, str]]) -> Outcome:
     now = workloads.NOW
     matches = ts.match(stream, wanted, event_id="id", keep=["make", "model", "year", "price", "posted"], now=now)
     letters = ts.dead_letters(stream, wanted, event_id="id", now=now)
+    STOP.check()
     begun = time.perf_counter()
     queries = [_writing(matches, out, "matches"), _writing(letters, out, "dead_letters")]
     total = sum(1 for path in (out / "ads").iterdir() for _ in path.open(encoding="utf-8"))
@@ -139,6 +142,8 @@ def _started(console: Console, out: Path) -> SparkSession:
     begun = time.perf_counter()
     with console.status("starting Spark ..."), _stderr_into(out / "spark.log"):
         session = ts.session("tidings demo", config={"spark.sql.shuffle.partitions": "2"})
+    STOP.watch()  # Spark has just put its own handler in place
+    STOP.check()
     console.print(f"started Spark {session.version} in {time.perf_counter() - begun:.0f} s (its log: {out}/spark.log)")
     return session
 
@@ -168,9 +173,12 @@ def _followed(console: Console, queries: list[StreamingQuery], total: int) -> No
     try:
         with Progress(*columns, console=console) as progress:
             task = progress.add_task("", total=total)
+            while any(query.isActive for query in queries):
+                STOP.check()
+                progress.update(task, completed=_read_so_far(queries[0]))
+                time.sleep(0.25)
             for query in queries:
-                while not query.awaitTermination(timeout=1):
-                    progress.update(task, completed=_read_so_far(queries[0]))
+                query.awaitTermination()  # raises what went wrong, if anything did
             progress.update(task, completed=total)
     finally:
         for query in queries:
@@ -193,6 +201,36 @@ def _outcome(session: SparkSession, out: Path, ads: int, searches: int, seconds:
     examples = by_ad.where(F.size("searches") <= 3).orderBy("event").limit(4).collect()
     bad = letters.orderBy("event").collect()
     return Outcome(ads, searches, counts[0] or 0, counts[1], seconds, examples, bad[:3], len(bad))
+
+
+class Stop:
+    """Ctrl-C as a wish that is asked about between steps: an exception inside a call to Java leaves a trace and a hang.
+
+    The second Ctrl-C ends the process where it stands.
+    """
+
+    def __init__(self) -> None:
+        """Nobody has asked yet."""
+        self.asked = False
+
+    def watch(self) -> None:
+        """Take Ctrl-C from whoever had it; outside the main thread Python does not allow that."""
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, self._ask)
+
+    def _ask(self, *_: object) -> None:
+        if self.asked:
+            os._exit(130)
+        self.asked = True
+
+    def check(self) -> None:
+        """Give up here if that was asked."""
+        if self.asked:
+            raise KeyboardInterrupt
+
+
+STOP = Stop()
+"""The wish to stop."""
 
 
 # --- what it says ---------------------------------------------------------------------------------
@@ -235,11 +273,8 @@ def main() -> None:
     """Run the demo; Ctrl-C ends it without a trace."""
     app = typer.Typer(add_completion=False)
     app.command()(demo)
-    try:
-        app(standalone_mode=False)
-    except KeyboardInterrupt:
-        print("stopped")
-        sys.exit(130)
+    STOP.watch()
+    app()
 
 
 if __name__ == "__main__":
