@@ -13,7 +13,18 @@ from decimal import Decimal
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import TYPE_CHECKING, Any
 
-from tidings.model.values import INT_MAX, INT_MIN, Kind, Point, Range, checked_float, checked_int, checked_text, utc
+from tidings.model.values import (
+    INT_MAX,
+    INT_MIN,
+    Kind,
+    Point,
+    Quantity,
+    Range,
+    checked_float,
+    checked_int,
+    checked_text,
+    utc,
+)
 
 if TYPE_CHECKING:
     from tidings.model.values import Address
@@ -139,6 +150,9 @@ def _range(raw: Range, kind: Kind | None) -> Range:
         or (raw.kind or kind) is not (kind or raw.kind)
     ):
         msg = f"a range of {raw.kind} is not {kind}; event ranges are of numbers or of times"
+        raise ValueError(msg)
+    if isinstance(raw.low, Quantity) or isinstance(raw.high, Quantity):
+        msg = "the range has a unit, and no filter or ontology says in which unit the attribute is"
         raise ValueError(msg)
     if raw.low is not None and raw.low == raw.high and (raw.low_open or raw.high_open):
         msg = "the range is empty"

@@ -10,14 +10,12 @@ import math
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv6Address
 from typing import TYPE_CHECKING, Any
 
 from tidings.algebra.bind import bind, fold_names
 from tidings.algebra.needs import needs_of
 from tidings.algebra.reading import Reader, Reading
 from tidings.concepts import Ontology
-from tidings.errors import BadEvent
 from tidings.model import (
     Age,
     And,
@@ -41,7 +39,6 @@ from tidings.model import (
     Within,
 )
 from tidings.model.text import text_test
-from tidings.model.values import Kind, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -120,7 +117,7 @@ def _test(name: str, condition: Condition, quantifier: Quantifier, reading: Read
         case Compare(op, other):
             others = reading.values.get(other, ())
             return bool(others) and _quantified(
-                quantifier, values, lambda value: any(compares(op, value, right, (name, other)) for right in others)
+                quantifier, values, lambda value: any(compares(op, value, right) for right in others)
             )
     return _quantified(quantifier, values, lambda value: satisfies(value, condition, setting))
 
@@ -198,9 +195,8 @@ def _seconds(now: datetime, then: Any) -> float:
     return float((now - then).total_seconds())
 
 
-def compares(op: Comparison, left: Any, right: Any, names: tuple[str, str]) -> bool:
-    """Compare two values, or some points of two ranges."""
-    _refuse_unlike(op, left, right, names)
+def compares(op: Comparison, left: Any, right: Any) -> bool:
+    """Compare two values, or some points of two ranges; the edge has seen to it that they can be compared."""
     low, high, low_open, high_open = _ends(left)
     low2, high2, low2_open, high2_open = _ends(right)
     match op:
@@ -214,26 +210,6 @@ def compares(op: Comparison, left: Any, right: Any, names: tuple[str, str]) -> b
             return _reaches(low2, high, strictly=True)
         case Comparison.GE:
             return _reaches(low2, high, low2_open or high_open)
-
-
-def _refuse_unlike(op: Comparison, left: Any, right: Any, names: tuple[str, str]) -> None:
-    one, two = _sort(left), _sort(right)
-    ordered = one in (Kind.NUMBER, Kind.TEXT, Kind.TIME) or one is None
-    if (one is two or one is None or two is None) and (op is Comparison.EQ or ordered):
-        return
-    msg = f"`{names[0]}` {op} `{names[1]}` cannot be decided: here they are {left!r} and {right!r}"
-    raise BadEvent(msg, attribute=names[0])
-
-
-def _sort(value: Any) -> Kind | None:
-    if isinstance(value, Range):
-        return value.kind
-    if isinstance(value, IPv4Address | IPv6Address):
-        return Kind.IP
-    try:
-        return kind_of(value)
-    except ValueError:
-        return Kind.OPAQUE
 
 
 def distance_m(one: Point, two: Point) -> float:

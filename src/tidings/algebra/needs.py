@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from tidings.errors import FilterError, KindConflict, Mistake
-from tidings.model import Attribute, Compare, In, Is, Kind, Quantity, Range, Test, condition_kind, tests
+from tidings.model import Attribute, Compare, Comparison, In, Is, Kind, Quantity, Range, Test, condition_kind, tests
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -22,8 +22,22 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class Pair:
+    """Two attributes of one record that a filter compares; `prefix` is the record's place, with its dot."""
+
+    prefix: str
+    left: str
+    op: Comparison
+    right: str
+
+
+@dataclass(frozen=True, slots=True)
 class Need:
-    """How to read one attribute. `folded` names fold to their concept; without `bare`, a number must bring its unit."""
+    """How to read one attribute.
+
+    `folded` names fold to their concept; without `bare`, a number must bring its unit. `compared` lists the
+    attributes it must be comparable with: where the record stands that holds both, how, and which.
+    """
 
     kind: Kind | None = None
     several: bool = True
@@ -32,6 +46,7 @@ class Need:
     unit: str | None = None
     unit_from: str | None = None
     bare: bool = True
+    compared: tuple[Pair, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +70,7 @@ class Needs:
         self._schema = schema
         self._ontology = ontology
         self._demands: dict[str, dict[Demand, list[int | str]]] = {}
-        self._compared: dict[tuple[str, str], int] = {}
+        self._compared: dict[Pair, int] = {}
         if schema is not None and schema.closed:
             self._demands = {name: {} for name in schema if not name.endswith(".*")}
 
@@ -90,10 +105,11 @@ class Needs:
     def resolved(self) -> dict[str, Need]:
         """Return the need of every attribute that a filter mentions or a closed schema declares."""
         found = {name: self._need(name) for name in self._demands}
-        for left, right in self._compared:
+        for pair in self._compared:
+            left, right = pair.prefix + pair.left, pair.prefix + pair.right
             one, two = found[left], found[right]
-            kind = one.kind or two.kind
-            found[left], found[right] = replace(one, kind=kind), replace(two, kind=kind)
+            found[left] = replace(_like(one, two), compared=(*one.compared, pair))
+            found[right] = _like(found[right], one)
         return found
 
     def need(self, name: str) -> Need:
@@ -151,7 +167,8 @@ class Needs:
                 raise KindConflict(msg, attribute=name)
 
     def _check_compared(self, tree: Filter, witness: str) -> None:
-        for left, right in _compared(tree):
+        for pair in _compared(tree):
+            left, right = pair.prefix + pair.left, pair.prefix + pair.right
             one, two = self._need(left).kind, self._need(right).kind
             if one and two and not _compatible(one, two) and not _compatible(two, one):
                 self.discard(tree)
@@ -204,10 +221,16 @@ def _literals(condition: Condition) -> tuple[object, ...]:
     return ()
 
 
-def _compared(tree: Filter) -> Iterator[tuple[str, str]]:
+def _like(one: Need, two: Need) -> Need:
+    """Read an attribute of which nothing is known as the one it is compared with, in the same unit."""
+    return one if one.kind else replace(one, kind=two.kind, unit=two.unit, bare=two.bare)
+
+
+def _compared(tree: Filter) -> Iterator[Pair]:
     for name, test in tests(tree):
         if isinstance(test.condition, Compare):
-            yield name, _beside(name, test)
+            prefix = name[: len(name) - len(test.attribute)]
+            yield Pair(prefix, test.attribute, test.condition.op, test.condition.other)
 
 
 def _beside(name: str, test: Test) -> str:

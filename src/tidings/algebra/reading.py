@@ -8,10 +8,12 @@ are not looked at.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tidings.algebra.coerce import coerce, number
+from tidings.algebra.likeness import refuse_unlike
 from tidings.errors import AmbiguousConcept, BadEvent, OntologyError
 from tidings.model import Address, Kind, Point, Quantity, Range, values_of
 
@@ -46,6 +48,7 @@ class Reader:
         self._records = {
             name: Reader(_below(name, needs), ontology) for name, need in needs.items() if need.kind is Kind.RECORD
         }
+        self._pairs = [pair for need in needs.values() for pair in need.compared if not pair.prefix]
 
     def read(self, event: EventLike, now: datetime) -> Reading:
         """Return the reading, or raise `BadEvent` with the attribute and the reason."""
@@ -58,13 +61,16 @@ class Reader:
             if not found:
                 continue
             if need.kind is Kind.RECORD:
-                elements[name] = tuple(self._records[name].read(part, now) for part in _records(name, found))
+                elements[name] = tuple(self._records[name].read(part, now) for part in _records(name, need, found))
             else:
                 values[name] = self._values(name, need, found, fields)
             if any(leaf is None for leaf in found) and not values.get(name) and not elements.get(name):
                 nulls.add(name)
         for name, need in self._derived.items():
             values[name] = self._derive(name, need, fields, now)
+        for pair in self._pairs:
+            for left, right in product(values.get(pair.left, ()), values.get(pair.right, ())):
+                refuse_unlike(pair.op, left, right, names=(pair.left, pair.right))
         return Reading(values, frozenset(nulls), elements)
 
     def _values(self, name: str, need: Need, found: list[Any], fields: Mapping[str, Any]) -> tuple[EventValue, ...]:
@@ -99,7 +105,8 @@ class Reader:
             raise ValueError(str(problem)) from problem
 
     def _amount(self, name: str, need: Need, raw: Any, fields: Mapping[str, Any]) -> EventValue:
-        assert need.unit is not None
+        if isinstance(raw, Range) and Quantity in (type(raw.low), type(raw.high)):
+            return self._amounts(name, need, raw, fields)
         given, unit = raw, self._unit_beside(need, fields)
         if isinstance(raw, Quantity):
             given, unit = raw.amount, raw.unit
@@ -111,6 +118,14 @@ class Reader:
             )
             raise ValueError(msg)
         return _scaled(coerce(given, Kind.NUMBER), lambda n: self._convert(n, unit, need.unit))
+
+    def _amounts(self, name: str, need: Need, raw: Range, fields: Mapping[str, Any]) -> Range:
+        """Read a range whose ends bring their units."""
+        ends: list[Any] = [
+            None if end is None else self._amount(name, need, end, fields) for end in (raw.low, raw.high)
+        ]
+        amounts: Range = coerce(replace(raw, low=ends[0], high=ends[1]), Kind.NUMBER)
+        return amounts
 
     def _convert(self, amount: int | float, unit: str | None, to: str | None) -> int | float:
         if unit is None or to is None:
@@ -172,7 +187,9 @@ def flat(leaf: Any) -> Iterator[Any]:
 
 def is_array(leaf: Any) -> bool:
     """Tell whether a value is several values: any iterable that is not text, bytes or a mapping."""
-    return isinstance(leaf, Iterable) and not isinstance(leaf, str | bytes | bytearray | Mapping)
+    if isinstance(leaf, str | bytes | bytearray | Mapping):
+        return False
+    return isinstance(leaf, Iterable) and getattr(leaf, "ndim", 1) != 0  # NumPy's arrays of no dimension are scalars
 
 
 def _separate(leaf: Any, need: Need) -> Iterator[Any]:
@@ -205,7 +222,9 @@ def _refuse_several(name: str, found: list[Any], values: tuple[EventValue, ...])
         raise BadEvent(msg, attribute=name)
 
 
-def _records(name: str, found: list[Any]) -> Iterator[Mapping[str, Any]]:
+def _records(name: str, need: Need, found: list[Any]) -> Iterator[Mapping[str, Any]]:
+    if not need.several:
+        _refuse_several(name, found, ())
     for leaf in found:
         for part in flat(leaf):
             if isinstance(part, Mapping):
@@ -218,7 +237,15 @@ def _records(name: str, found: list[Any]) -> Iterator[Mapping[str, Any]]:
 
 def _below(name: str, needs: Mapping[str, Need]) -> dict[str, Need]:
     prefix = f"{name}."
-    return {other[len(prefix) :]: need for other, need in needs.items() if other.startswith(prefix)}
+    return {other[len(prefix) :]: _inside(need, prefix) for other, need in needs.items() if other.startswith(prefix)}
+
+
+def _inside(need: Need, prefix: str) -> Need:
+    """The need as an element of the array sees it: what is compared inside one element is compared there alone."""
+    if not need.compared:
+        return need
+    pairs = [pair for pair in need.compared if pair.prefix.startswith(prefix)]
+    return replace(need, compared=tuple(replace(pair, prefix=pair.prefix[len(prefix) :]) for pair in pairs))
 
 
 def _scaled(value: Any, scale: Callable[[Any], int | float]) -> int | float | Range:
