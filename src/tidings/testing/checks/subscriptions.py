@@ -1,0 +1,204 @@
+"""Checks of adding, replacing and removing subscriptions."""
+
+from __future__ import annotations
+
+import pickle
+import tempfile
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from tidings.errors import BadSubscriptions, FilterError, KindConflict, TidingsError, UnknownSubscription
+from tidings.lang import parse
+from tidings.testing.checks.base import EVENTS, SEARCHES, answers, filled, refused
+
+if TYPE_CHECKING:
+    from tidings.matcher import Matcher
+    from tidings.testing.checks.base import Factory
+
+
+def check_order_of_adding_does_not_matter(factory: Factory) -> None:
+    """The same subscriptions give the same answers, whichever way and in whichever order they came."""
+    wanted = answers(filled(factory))
+    assert answers(filled(factory, dict(reversed(SEARCHES.items())))) == wanted
+    one_by_one = factory()
+    for id, text in sorted(SEARCHES.items()):
+        one_by_one.add(id, text)
+    assert answers(one_by_one) == wanted
+
+
+def check_text_and_tree_mean_the_same(factory: Factory) -> None:
+    """A subscription may be text or a parsed filter, alone or in an Arrow table with its notation."""
+    import pyarrow as pa
+
+    parsed = factory()
+    parsed.add_many((id, parse(text)) for id, text in SEARCHES.items())
+    assert answers(parsed) == answers(filled(factory))
+    table = pa.table({"id": ["t", "u"], "filter": ["price < 9000", "price_to=8999"], "notation": ["text", "url"]})
+    for source in (table, table.to_batches()[0]):
+        from_arrow = factory()
+        from_arrow.add_many(source)
+        assert answers(from_arrow)[:2] == [{"t", "u"}, set()]
+
+
+def check_removed_means_gone(factory: Factory) -> None:
+    """A removed subscription is in no answer; removing it again is a `KeyError` of ours."""
+    matcher = filled(factory)
+    before = answers(matcher)
+    matcher.remove("ford")
+    assert answers(matcher) == [found - {"ford"} for found in before]
+    assert "ford" not in matcher
+    assert len(matcher) == len(SEARCHES) - 1
+    problem = refused(UnknownSubscription, lambda: matcher.remove("ford"))
+    assert isinstance(problem, KeyError)
+    refused(UnknownSubscription, lambda: matcher.remove("never there"))
+    matcher.add("ford", SEARCHES["ford"])
+    assert answers(matcher) == before
+
+
+def check_replaced_means_replaced(factory: Factory) -> None:
+    """A known id takes the new filter, and nothing of the old one stays."""
+    matcher = filled(factory)
+    size = len(matcher)
+    matcher.add("everything", "make = 'kia'")
+    assert len(matcher) == size
+    assert ["everything" in found for found in answers(matcher)] == [False, False, False, True, False]
+    matcher.add_many([("everything", "false"), ("everything", "year exists")])
+    assert len(matcher) == size
+    assert ["everything" in found for found in answers(matcher)] == [True, True, True, False, False]
+
+
+def check_add_many_is_all_or_nothing(factory: Factory) -> None:
+    """With bad filters among good ones nothing is added, and the error lists every bad one by id."""
+    matcher = filled(factory)
+    before, ids = answers(matcher), set(matcher)
+    mixed = [
+        ("fine", "price < 1"),
+        ("bad", "price <"),
+        ("cheap", "true"),
+        ("worse", "make ="),
+        ("clash", "price = 'x'"),
+    ]
+    problem = refused(BadSubscriptions, lambda: matcher.add_many(mixed))
+    assert isinstance(problem, BadSubscriptions)
+    assert [id for id, _ in problem.errors] == ["bad", "worse", "clash"]
+    assert all(isinstance(error, TidingsError) for _, error in problem.errors)
+    assert all(f"{id}" in str(problem) for id in ("bad", "worse", "clash"))
+    assert (answers(matcher), set(matcher)) == (before, ids)
+
+
+def check_add_many_collects(factory: Factory) -> None:
+    """With `on_error="collect"` the good ones are added and the bad ones returned."""
+    matcher = factory()
+    errors = matcher.add_many([("fine", "price < 9000"), ("bad", "price <"), ("good", "true")], on_error="collect")
+    assert [(id, type(error)) for id, error in errors] == [("bad", FilterError)]
+    assert set(matcher) == {"fine", "good"}
+    assert answers(matcher) == [{"fine", "good"}, {"good"}, {"good"}, {"fine", "good"}, {"good"}]
+    assert matcher.add_many([("more", "false")], on_error="collect") == []
+
+
+def check_a_refused_filter_changes_nothing(factory: Factory) -> None:
+    """A refused `add` leaves the subscription of that id, and all others, as they were."""
+    matcher = filled(factory)
+    before = answers(matcher)
+    refused(FilterError, lambda: matcher.add("cheap", "price <"))
+    refused(FilterError, lambda: matcher.add("new", "price < 'unclosed"))
+    problem = refused(KindConflict, lambda: matcher.add("cheap", "make > 5"))
+    assert "cheap" in str(problem)
+    assert "make" in str(problem)
+    assert answers(matcher) == before
+    assert set(matcher) == set(SEARCHES)
+
+
+def check_kinds_are_free_again_when_nobody_asks(factory: Factory) -> None:
+    """A filter that contradicts another is refused while the other is there, and welcome afterwards."""
+    matcher = factory()
+    matcher.add("number", "code < 5")
+    refused(KindConflict, lambda: matcher.add("text", "code = 'x'"))
+    matcher.remove("number")
+    matcher.add("text", "code = 'x'")
+    assert matcher.match({"code": "x"}) == ["text"]
+
+
+def check_ids_are_text_or_integers_not_both(factory: Factory) -> None:
+    """Ids are `str` or `int`; mixing them, or anything else, is refused and changes nothing."""
+    by_text, by_number = factory(), factory()
+    by_text.add("1", "true")
+    by_number.add_many([(1, "true"), (2, "false"), (-(2**40), "true")])
+    for matcher, wrong in ((by_text, 1), (by_number, "1"), (by_text, None), (by_text, True), (by_number, 1.5)):
+        size = len(matcher)
+        refused(TidingsError, lambda matcher=matcher, wrong=wrong: matcher.add(wrong, "true"))  # type: ignore[misc]
+        assert len(matcher) == size
+        assert wrong not in matcher
+    assert set(by_number.match({})) == {1, -(2**40)}
+    assert by_text.match({}) == ["1"]
+    assert (
+        sorted(by_number.match_many([{}, {}]).to_arrow().column("subscription").to_pylist()) == [-(2**40)] * 2 + [1] * 2
+    )
+
+
+def check_size_membership_and_ids(factory: Factory) -> None:
+    """`len`, `in` and iteration tell what is there, without disturbing it."""
+    matcher = factory()
+    assert (len(matcher), list(matcher), "s" in matcher, matcher.match({})) == (0, [], False, [])
+    matcher = filled(factory)
+    assert (len(matcher), set(matcher)) == (len(SEARCHES), set(SEARCHES))
+    assert all(id in matcher for id in SEARCHES)
+    odds: tuple[object, ...] = (None, 5, "other", ["cheap"], {})
+    for odd in odds:
+        assert odd not in matcher
+    for id in matcher:  # a list of its own: removing while iterating is fine
+        matcher.remove(id)
+    assert (len(matcher), answers(matcher)) == (0, [set() for _ in EVENTS])
+
+
+def check_saved_and_opened_is_the_same(factory: Factory) -> None:
+    """A snapshot opens with the same ids and answers, can be changed, and the saved one stays as it was."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, matcher in (("full", filled(factory)), ("empty", factory())):
+            path = Path(folder) / name
+            matcher.save(path)
+            wanted = answers(matcher)
+            matcher.add("late", "true")
+            _check_copy(type(matcher).open(path), wanted)
+            assert (path / "manifest.json").is_file()
+            matcher.save(path)
+            assert "late" in type(matcher).open(str(path))
+
+
+def check_pickled_is_the_same(factory: Factory) -> None:
+    """A pickled matcher comes back with the same ids and answers, and goes its own way."""
+    matcher = filled(factory)
+    wanted = answers(matcher)
+    _check_copy(pickle.loads(pickle.dumps(matcher)), wanted)  # noqa: S301 - our own pickle
+    assert answers(matcher) == wanted
+
+
+def _check_copy(copy: Matcher, wanted: list[set[Any]]) -> None:
+    assert answers(copy) == wanted
+    copy.add("another", "true")
+    copy.remove("another")
+    copy.add("another", "make = 'ford'")
+    assert answers(copy) == [
+        found | ({"another"} if event.get("make") == "ford" else set())
+        for found, event in zip(wanted, EVENTS, strict=True)
+    ]
+
+
+def check_churn_leaves_no_trace(factory: Factory) -> None:
+    """After many additions, replacements and removals the answers are those of a matcher freshly filled."""
+    rng = Random(5)
+    matcher = factory()
+    kept: dict[str, str] = {}
+    texts = list(SEARCHES.values())
+    for step in range(300):
+        id = f"s{rng.randrange(20)}"
+        if id in kept and rng.random() < 0.5:
+            matcher.remove(id)
+            del kept[id]
+        else:
+            kept[id] = rng.choice(texts)
+            matcher.add(id, kept[id])
+        if step % 50 == 49:
+            assert set(matcher) == set(kept)
+            assert answers(matcher) == answers(filled(factory, kept))

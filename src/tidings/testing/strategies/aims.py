@@ -1,0 +1,156 @@
+"""The telling values of filters: for each attribute the ends its conditions name, their neighbours, and between.
+
+An event that carries one of these decides some condition by a hair; random values seldom do.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from tidings.model import (
+    Age,
+    Compare,
+    Filter,
+    In,
+    InNetworks,
+    Is,
+    IsA,
+    Near,
+    Point,
+    Quantity,
+    Range,
+    TextTest,
+    Within,
+    WithinRegion,
+    tests,
+)
+from tidings.model.values import INT_MAX, INT_MIN
+from tidings.testing.strategies.areas import spots_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from tidings.model import Condition
+    from tidings.testing.strategies.world import World
+
+_METRES_PER_DEGREE = 111_195.08
+
+
+def aims(trees: Iterable[Filter], world: World) -> dict[str, list[Any]]:
+    """Return, by full name, values that filters are likely to disagree about."""
+    found: dict[str, dict[Any, None]] = defaultdict(dict)
+    pairs: list[tuple[str, str]] = []
+    for tree in trees:
+        for written, test in tests(tree):
+            name = world.canonical(written)
+            found[name].update(dict.fromkeys(_telling(test.condition, world)))
+            if isinstance(test.condition, Compare):
+                pairs.append((name, written.removesuffix(test.attribute) + test.condition.other))
+    for one, two in pairs:  # values that compare must come from one pot
+        both = {**found[one], **found[two]}
+        found[one], found[two] = both, both
+    return {name: [*values, *_between(values)] for name, values in found.items()}
+
+
+def _telling(condition: Condition, world: World) -> Iterator[Any]:
+    match condition:
+        case Is(value):
+            yield from beside(value)
+        case In(values):
+            for value in values:
+                yield from beside(value)
+        case Range(low, high):
+            for end in (low, high):
+                yield from () if end is None else beside(end)
+        case TextTest(_, pattern):
+            yield from _words_like(pattern)
+        case IsA(concept):
+            yield concept
+        case Age(Range(low, high)):
+            for seconds in (low, high):
+                yield from () if seconds is None else _moments_ago(seconds, world.now)
+        case _:
+            yield from _telling_places(condition, world)
+
+
+def _telling_places(condition: Condition, world: World) -> Iterator[Any]:
+    match condition:
+        case Within(area):
+            yield from spots_of(area)
+        case WithinRegion(region) if world.regions is not None:
+            yield from spots_of(world.regions[region])
+        case Near(center, metres):
+            yield from _around(center, metres)
+        case InNetworks(networks):
+            for block in networks:
+                for address in (block.network_address, block.broadcast_address):
+                    yield str(address)
+                    yield from (
+                        str(address + step) for step in (-1, 1) if 0 <= int(address) + step < 2**block.max_prefixlen
+                    )
+
+
+def beside(value: Any) -> Iterator[Any]:
+    """Yield the value and its nearest neighbours on both sides."""
+    match value:
+        case bool():
+            yield from (True, False)
+        case int():
+            yield from (n for n in (value, value - 1, value + 1) if INT_MIN <= n <= INT_MAX)
+            yield from (value - 0.5, value + 0.5)
+        case float():
+            yield value
+            yield from (
+                n for n in (math.nextafter(value, -math.inf), math.nextafter(value, math.inf)) if math.isfinite(n)
+            )
+        case str():
+            yield from _words_like(value)
+        case datetime():
+            yield from _beside_moment(value)
+        case Point(lon, lat):
+            yield (lon, lat)
+        case Quantity(amount, unit):
+            yield from (Quantity(n, unit) for n in (amount, amount - 1, amount + 1, amount * 1000, amount / 1000))
+
+
+def _beside_moment(value: datetime) -> Iterator[datetime]:
+    yield value
+    for step in (timedelta(microseconds=1), timedelta(days=1)):
+        if datetime.min.replace(tzinfo=value.tzinfo) + step <= value:
+            yield value - step
+        if value <= datetime.max.replace(tzinfo=value.tzinfo) - step:
+            yield value + step
+
+
+def _words_like(pattern: str) -> Iterator[str]:
+    """Words at the edge of a text test: the pattern itself, longer, shorter, in the other case, wildcards filled."""
+    yield from (pattern, f"{pattern}x", f"x{pattern}", f"x{pattern}x", pattern[:-1], pattern[1:], pattern.swapcase())
+    plain = re.sub(r"\\(.)", r"\1", pattern)
+    yield from (plain.replace("*", filler).replace("?", "o") for filler in ("", "x\ny"))
+    yield re.sub(r"\W", "", pattern)
+
+
+def _moments_ago(seconds: Any, now: datetime) -> Iterator[datetime]:
+    try:
+        then = now - timedelta(seconds=seconds)
+    except OverflowError:
+        return
+    yield from _beside_moment(then)
+
+
+def _around(center: Point, metres: float) -> Iterator[tuple[float, float]]:
+    yield (center.lon, center.lat)
+    yield (center.lon - 180 if center.lon > 0 else center.lon + 180, -center.lat)
+    for share in (0.99, 1.01):
+        lat = center.lat + math.copysign(share * metres / _METRES_PER_DEGREE, -center.lat)
+        yield from [(center.lon, lat)] if abs(lat) <= 90 else []
+
+
+def _between(values: Iterable[Any]) -> list[Any]:
+    numbers = sorted(value for value in values if type(value) in (int, float))
+    return [low + (high - low) // 2 for low, high in pairwise(numbers) if math.isfinite(high - low)]

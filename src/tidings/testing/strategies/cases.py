@@ -1,0 +1,224 @@
+"""Worlds, and cases: filters and events of one world that fit together.
+
+A world's attributes are drawn from recipes, one for each thing an attribute can be. With a closed schema
+every attribute is declared; with an open one some are; without one, kinds come from the filters alone.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any
+
+from tidings.concepts import Ontology
+from tidings.model import Attribute, Filter, Kind, Schema
+from tidings.testing.drawing import st
+from tidings.testing.strategies.concepts import CURRENCIES, FORESTS, SYNONYMS, regions, tree_table, trees
+from tidings.testing.strategies.events import bad_events, events_of
+from tidings.testing.strategies.filters import trees as filter_trees
+from tidings.testing.strategies.names import attributes
+from tidings.testing.strategies.world import Lore, Slot, World
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+NAMES = ("a", "b", "c", "price", "x.y", "x.z", "deep.er.one", "größe", "and", "two words")
+"""Names that meet often."""
+
+RECIPES = ("number", "number", "text", "bool", "time", "place", "ip", "concept", "record", "size", "length", "money")
+"""What an attribute can be, beside the special ones."""
+
+SPECIAL = ("contact", "twice", "synonym")
+"""Attributes with names of their own, which only an ontology can explain."""
+
+_PLAIN = {
+    "number": Kind.NUMBER,
+    "text": Kind.TEXT,
+    "bool": Kind.BOOL,
+    "time": Kind.TIME,
+    "place": Kind.PLACE,
+    "ip": Kind.IP,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Filters and events of one world."""
+
+    world: World
+    filters: tuple[Filter, ...]
+    events: tuple[dict[str, Any], ...]
+
+
+@st.composite
+def worlds(draw: st.DrawFn, recipes: tuple[str, ...] = RECIPES + SPECIAL) -> World:
+    """Return worlds of one to four attributes, at least one of them by each kind of schema and ontology."""
+    chosen = draw(_several_of(recipes))
+    forest = draw(_FORESTS) if "concept" in chosen else FORESTS[0]
+    slots: dict[str, Slot] = {}
+    for recipe in chosen:
+        name = _SPECIAL_NAMES.get(recipe) or draw(_NAMES)
+        if not _clashes(name, slots):
+            slots[name] = draw(_slots(recipe, _words(forest["goods"])))
+    slots, schema = draw(_schemas(slots or {"a": Slot(Kind.NUMBER)}))
+    table, lore = _told(slots, forest)
+    known = draw(st.one_of(st.none(), regions())) if any(slot.kind is Kind.PLACE for slot in slots.values()) else None
+    return World(slots, schema, _ontology(json.dumps(table)), known, lore=lore)
+
+
+_FORESTS = st.one_of(st.sampled_from(FORESTS), st.sampled_from(FORESTS), trees())
+_NAMES = st.one_of(st.sampled_from(NAMES), st.sampled_from(NAMES), st.sampled_from(NAMES), attributes())
+
+
+@cache
+def _several_of(recipes: tuple[str, ...]) -> st.SearchStrategy[list[str]]:
+    return st.lists(st.sampled_from(recipes), min_size=1, max_size=4)
+
+
+@lru_cache(maxsize=1024)
+def _ontology(table: str) -> Ontology:
+    """The ontology of a table: many worlds share one, and making it costs more than drawing."""
+    return Ontology.from_dict(json.loads(table))
+
+
+_SPECIAL_NAMES = {"contact": "contact", "twice": "twice", "synonym": "colour"}
+_RESERVED = ("unasked", "currency", "email", "phone", "once", "color", "Farbe", *_SPECIAL_NAMES.values())
+
+
+def _clashes(name: str, slots: Mapping[str, Slot]) -> bool:
+    """A name must not lie under another, nor be one that an event uses otherwise."""
+    taken = [*slots, *_RESERVED] if name not in _SPECIAL_NAMES.values() else [*slots]
+    return any(name == other or name.startswith(f"{other}.") or other.startswith(f"{name}.") for other in taken)
+
+
+@st.composite
+def _slots(draw: st.DrawFn, recipe: str, words: tuple[str, ...]) -> Slot:
+    match recipe:
+        case "concept":
+            return Slot(Kind.CONCEPT, words=words, declared=draw(st.booleans()))
+        case "record":
+            inner = draw(st.lists(st.sampled_from(tuple(_PLAIN)), min_size=1, max_size=3))
+            fields = {name: Slot(_PLAIN[kind]) for name, kind in zip(("sku", "qty", "q.r"), inner, strict=False)}
+            return Slot(Kind.RECORD, fields=fields)
+        case "size":
+            return Slot(Kind.NUMBER, units=("GB", "MB"), bare=False)
+        case "length":
+            return Slot(Kind.NUMBER, units=("m", "km", "cm"), declared=True)
+        case "money":
+            return Slot(Kind.NUMBER, units=("USD", "EUR", "JPY"), declared=True, unit_from="currency")
+        case "contact":
+            return Slot(Kind.TEXT, below=("email", "phone"))
+        case "twice":
+            return Slot(Kind.NUMBER, half="once", declared=True)
+        case "synonym":
+            return Slot(Kind.TEXT, spellings=("color", "Farbe"))
+    return Slot(_PLAIN[recipe])
+
+
+def _words(tree: Mapping[str, Any]) -> tuple[str, ...]:
+    spelled = [word for concept in tree for word in SYNONYMS.get(concept, ())]
+    return (*tree, *spelled, *(word.upper() for word in spelled[:1]))
+
+
+# --- schemas: everything declared, something, or nothing -------------------------------------------
+
+
+@st.composite
+def _schemas(draw: st.DrawFn, slots: Mapping[str, Slot]) -> tuple[dict[str, Slot], Schema | None]:
+    """Return the slots as the schema leaves them, and the schema."""
+    form = draw(st.sampled_from(("none", "none", "closed", "open")))
+    if form == "none":
+        return dict(slots), None
+    declared: dict[str, Attribute] = {}
+    kept: dict[str, Slot] = {}
+    for name, slot in slots.items():
+        said = form == "closed" or draw(st.booleans())
+        kept[name] = draw(_declared(slot)) if said and not slot.half else slot
+        if said and not slot.half:
+            declared.update(_attributes(name, kept[name]))
+    return kept, Schema(declared, closed=form == "closed")
+
+
+@st.composite
+def _declared(draw: st.DrawFn, slot: Slot) -> Slot:
+    several = slot.kind is Kind.RECORD or bool(slot.below or slot.spellings) or draw(st.booleans())
+    fields = {name: replace(inner, declared=True) for name, inner in slot.fields.items()}
+    return replace(slot, several=several, declared=True, fields=fields)
+
+
+def _attributes(name: str, slot: Slot) -> Iterable[tuple[str, Attribute]]:
+    tree = "goods" if slot.kind is Kind.CONCEPT else None
+    yield name, Attribute(slot.kind, several=slot.several, tree=tree)
+    for inner, field in slot.fields.items():
+        yield from _attributes(f"{name}.{inner}", field)
+
+
+# --- ontologies: what the slots need to be understood ----------------------------------------------
+
+
+def _told(slots: Mapping[str, Slot], forest: dict[str, dict[str, tuple[str, ...]]]) -> tuple[dict[str, Any], Lore]:
+    """Return the ontology's table, and the same as plain tables."""
+    said: dict[str, dict[str, Any]] = {}
+    table: dict[str, Any] = {"trees": tree_table(forest), "currencies": CURRENCIES, "attributes": said}
+    for name, slot in slots.items():
+        if slot.kind is Kind.CONCEPT and slot.declared:
+            said[name] = {"kind": "concept goods"}
+        if slot.units and slot.declared and slot.bare:
+            said[name] = {"kind": "number", "unit": slot.units[0]}
+            said[name].update({"unit_from": slot.unit_from} if slot.unit_from else {})
+        if slot.spellings:
+            said[name] = {"synonyms": list(slot.spellings)}
+        if slot.below:
+            table["attribute_trees"] = {"names": {"parents": {name: [], **{other: [name] for other in slot.below}}}}
+        if slot.half:
+            table["derived"] = {name: f"{slot.half} * 2"}
+    lore = Lore(
+        parents=forest,
+        synonyms={
+            concept: words for concept, words in SYNONYMS.items() if any(concept in tree for tree in forest.values())
+        },
+        trees={name: "goods" for name, slot in slots.items() if slot.kind is Kind.CONCEPT and slot.declared},
+        units={name: slot.units[0] for name, slot in slots.items() if slot.units and slot.declared and slot.bare},
+    )
+    return table, lore
+
+
+# --- the public strategies --------------------------------------------------------------------------
+
+
+def filters(world: World | None = None, *, depth: int = 3) -> st.SearchStrategy[Filter]:
+    """Return filter trees over the attributes of a world; without one, of a fresh world each."""
+    if world is not None:
+        return filter_trees(world, depth)
+    return worlds().flatmap(lambda fresh: filter_trees(fresh, depth))
+
+
+def events(
+    world: World | None = None, *, of: Iterable[Filter] = (), bad: bool = False
+) -> st.SearchStrategy[dict[str, Any]]:
+    """Return events of a world, aimed at the filters `of` it; `bad` ones carry one value that does not fit."""
+    if world is None:
+        return worlds().flatmap(events)
+    return bad_events(world, tuple(of)) if bad else events_of(world, tuple(of))
+
+
+@st.composite
+def cases(
+    draw: st.DrawFn,
+    *,
+    recipes: tuple[str, ...] = RECIPES + SPECIAL,
+    filters: int = 3,
+    events: int = 3,
+    depth: int = 2,
+    bad: bool = False,
+) -> Case:
+    """Return a world, up to so many filters, and up to so many events aimed at them.
+
+    With `bad`, some of the events carry a value that does not fit its kind.
+    """
+    world = draw(worlds(recipes))
+    trees = tuple(draw(st.lists(filter_trees(world, depth), min_size=1, max_size=filters)))
+    good = events_of(world, trees)
+    drawn = st.one_of(good, good, good, bad_events(world, trees)) if bad else good
+    return Case(world, trees, tuple(draw(st.lists(drawn, min_size=1, max_size=events))))

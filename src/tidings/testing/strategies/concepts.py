@@ -1,0 +1,108 @@
+"""Concept trees, ontologies, regions and schemas."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidings.concepts import Ontology, Regions
+from tidings.model import Attribute, Kind, Schema
+from tidings.model.schema import DECLARABLE
+from tidings.testing.drawing import st
+from tidings.testing.strategies.areas import areas
+from tidings.testing.strategies.names import attributes
+
+GOODS = ("goods", "computer", "laptop", "tablet", "netbook", "phone", "büro", "spare part")
+"""Names of the concepts of one tree."""
+
+PLACES = ("earth", "europe", "france", "paris", "the alps")
+"""Names of the concepts of another."""
+
+SYNONYMS = {
+    "laptop": ("notebook", "Klapprechner", "ノートパソコン"),
+    "computer": ("EDV",),
+    "europe": ("Old World",),
+    "goods": ("merchandise",),
+}
+"""Other spellings, in any language; their case does not matter."""
+
+REGIONS = ("downtown", "far east", "`odd`", "région-1")
+"""Names of regions."""
+
+
+@st.composite
+def parents(draw: st.DrawFn, names: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """Return concepts with those right above them: several roots, several parents, no circle."""
+    kept = names[: draw(st.integers(2, len(names)))]
+    found: dict[str, tuple[str, ...]] = {kept[0]: ()}
+    for at, name in enumerate(kept[1:], start=1):
+        above = draw(st.lists(st.sampled_from(kept[:at]), max_size=2, unique=True))
+        found[name] = tuple(above)
+    return found
+
+
+def trees() -> st.SearchStrategy[dict[str, dict[str, tuple[str, ...]]]]:
+    """Return one or two trees by name; no concept is in both."""
+    goods, places = parents(GOODS), parents(PLACES)
+    return st.one_of(st.fixed_dictionaries({"goods": goods}), st.fixed_dictionaries({"goods": goods, "places": places}))
+
+
+FORESTS: tuple[dict[str, dict[str, tuple[str, ...]]], ...] = (
+    {"goods": {"goods": (), "computer": ("goods",), "laptop": ("computer",)}},
+    {"goods": {"goods": (), "computer": ("goods",), "tablet": ("goods",), "netbook": ("computer", "tablet")}},
+    {"goods": {"goods": (), "laptop": ()}, "places": {"earth": (), "europe": ("earth",), "paris": ("europe",)}},
+)
+"""A chain, a concept with two parents, and two trees of which one has two roots."""
+
+
+def tree_table(trees: dict[str, dict[str, tuple[str, ...]]]) -> dict[str, Any]:
+    """Return trees in the form of an ontology's file, with the synonyms of what they hold."""
+    return {
+        name: {
+            "parents": {concept: list(above) for concept, above in tree.items()},
+            "synonyms": {concept: list(SYNONYMS[concept]) for concept in tree if concept in SYNONYMS},
+        }
+        for name, tree in trees.items()
+    }
+
+
+CURRENCIES = {"base": "USD", "rates": {"EUR": 1.25, "JPY": 0.0078125}}
+"""What the currencies of `world.WORTH` are worth."""
+
+
+@st.composite
+def ontologies(draw: st.DrawFn) -> Ontology:
+    """Return ontologies with trees, attributes of every declaration, units, currencies and a derived attribute."""
+    table = {
+        "trees": tree_table(draw(trees())),
+        "attribute_trees": {"contacts": {"parents": {"contact": [], "email": ["contact"], "phone": ["contact"]}}},
+        "attributes": {
+            "kind": {"kind": "concept goods", "synonyms": ["art"]},
+            "price": {"kind": "number", "unit": "USD", "unit_from": "currency", "synonyms": ["preis"]},
+        },
+        "units": {"quid": "EUR"},
+        "currencies": CURRENCIES,
+        "derived": {"age_years": "year(now) - built"},
+    }
+    kept = draw(st.sets(st.sampled_from(("attribute_trees", "units", "derived")), max_size=3))
+    return Ontology.from_dict({section: said for section, said in table.items() if section in kept | _ALWAYS})
+
+
+_ALWAYS = {"trees", "attributes", "currencies"}
+
+
+@st.composite
+def regions(draw: st.DrawFn) -> Regions:
+    """Return named regions."""
+    return Regions({name: draw(areas()) for name in draw(st.lists(st.sampled_from(REGIONS), unique=True, min_size=1))})
+
+
+@st.composite
+def schemas(draw: st.DrawFn) -> Schema:
+    """Return schemas, closed and open, with every kind, one value and several."""
+    declared = draw(st.dictionaries(attributes(), _declarations(), max_size=5))
+    return Schema(declared, closed=draw(st.booleans()))
+
+
+def _declarations() -> st.SearchStrategy[Attribute]:
+    plain = st.builds(Attribute, st.one_of(st.none(), st.sampled_from(DECLARABLE)), several=st.booleans())
+    return st.one_of(plain, st.builds(Attribute, st.just(Kind.CONCEPT), several=st.booleans(), tree=st.just("goods")))

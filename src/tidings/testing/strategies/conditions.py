@@ -1,0 +1,157 @@
+"""Conditions of every kind: equality, sets, ranges with all four boundary types, text, places, and the rest."""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache, partial
+from typing import TYPE_CHECKING, Any
+
+from tidings.model import (
+    Age,
+    Compare,
+    Comparison,
+    Condition,
+    Exists,
+    In,
+    InNetworks,
+    Is,
+    IsA,
+    IsNull,
+    Kind,
+    Near,
+    Quantity,
+    Range,
+    TextOp,
+    TextTest,
+    Within,
+    WithinRegion,
+    one_of,
+)
+from tidings.testing.drawing import st
+from tidings.testing.strategies.areas import areas
+from tidings.testing.strategies.values import AWKWARD, BLOCKS, EXPRESSIONS, TEXTS, numbers, points, scalars, texts
+from tidings.testing.strategies.world import Slot
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SECONDS = (0, 1, 0.5, 60, 3600, 86_400, 7 * 86_400, -60, 1e9)
+"""Ages worth trying; a time to come has a negative one."""
+
+METRES = (0, 1, 0.5, 1000, 5000, 111_195, 1_000_000, 20_100_000)
+"""Distances worth trying, up to around the globe."""
+
+_ORDERED = (Kind.NUMBER, Kind.TEXT, Kind.CONCEPT, Kind.TIME)
+
+
+def conditions(
+    kind: Kind | str, *, slot: Slot | None = None, regions: Sequence[str] = (), beside: Sequence[str] = ()
+) -> st.SearchStrategy[Condition]:
+    """Return conditions on an attribute of that kind; `beside` names attributes it may be compared with.
+
+    `Has` is not among them: `filters` builds it, since it holds a filter of its own.
+    """
+    slot = slot or Slot(Kind(kind))
+    return _conditions(slot.kind, slot.declared, slot.bare, slot.units, slot.words, tuple(regions), tuple(beside))
+
+
+# Cached, and so by what can be hashed of a slot: hypothesis checks each new strategy, which costs more than drawing.
+@lru_cache(maxsize=4096)
+def _conditions(
+    kind: Kind,
+    declared: bool,
+    bare: bool,
+    units: tuple[str, ...],
+    words: tuple[str, ...],
+    regions: tuple[str, ...],
+    beside: tuple[str, ...],
+) -> st.SearchStrategy[Condition]:
+    slot = Slot(kind, declared=declared, bare=bare, units=units, words=words)
+    found = [*_of_kind(slot, regions), st.just(Exists()), st.just(IsNull())]
+    if beside:
+        found.append(_compared(kind, beside))
+    return st.one_of(found)
+
+
+def _of_kind(slot: Slot, regions: Sequence[str]) -> list[st.SearchStrategy[Any]]:
+    match slot.kind:
+        case Kind.NUMBER:
+            return _compared_with_values(_amounts(slot))
+        case Kind.TEXT:
+            return [*_compared_with_values([texts()]), text_tests()]
+        case Kind.CONCEPT:
+            return _of_concepts(slot)
+        case Kind.BOOL:
+            return [st.booleans().map(Is), st.just(In((True, False)))]
+        case Kind.TIME:
+            return [*_compared_with_values([scalars(Kind.TIME)]), ages()]
+        case Kind.PLACE:
+            return _of_places(regions)
+        case Kind.IP:
+            return [
+                st.lists(st.sampled_from(BLOCKS), min_size=1, max_size=3).map(lambda found: InNetworks(tuple(found)))
+            ]
+    return []
+
+
+def _compared_with_values(families: list[st.SearchStrategy[Any]]) -> list[st.SearchStrategy[Any]]:
+    """Equality, sets and ranges; the values of one condition come from one family (of units, say)."""
+    value = st.one_of(families)
+    sets = st.lists(value, min_size=1, max_size=4).map(one_of)
+    return [value.map(Is), sets, *(ranges(family) for family in families)]
+
+
+def _amounts(slot: Slot) -> list[st.SearchStrategy[Any]]:
+    """Plain numbers, and numbers with each unit; with units they stay moderate, so that none overflows."""
+    moderate = st.one_of(st.integers(-20, 2000), st.sampled_from((0.5, 2.5, 0.25)))
+    united = [moderate.map(partial(Quantity, unit=unit)) for unit in slot.units]
+    if not slot.bare:
+        return united
+    return [moderate if slot.units else numbers(), *united]
+
+
+@st.composite
+def ranges(draw: st.DrawFn, values: st.SearchStrategy[Any]) -> Range:
+    """Return ranges with one end or two, each open or closed; also `[x .. x]` and the empty `(x .. x)`."""
+    low, high = sorted((draw(values), draw(values)), key=_order)
+    shape = draw(st.sampled_from(("both", "both", "low", "high", "point")))
+    if shape == "point":
+        high = low
+    ends = (None if shape == "high" else low, None if shape == "low" else high)
+    return Range(*ends, low_open=draw(st.booleans()), high_open=draw(st.booleans()))
+
+
+def _order(value: Any) -> Any:
+    return value.amount if isinstance(value, Quantity) else value
+
+
+@st.composite
+def text_tests(draw: st.DrawFn) -> TextTest:
+    """Return every test of text, with its case and without."""
+    op = draw(st.sampled_from(TextOp))
+    pool = EXPRESSIONS if op is TextOp.MATCHES else (*TEXTS, *AWKWARD, "f*", "?o*s", "*", "??", "f\\*", "*\n*", "fo")
+    return TextTest(op, draw(st.sampled_from(pool)), ignoring_case=draw(st.booleans()))
+
+
+@cache
+def ages() -> st.SearchStrategy[Age]:
+    """Return ages."""
+    return ranges(st.one_of(st.sampled_from(SECONDS), st.integers(0, 10**6))).map(Age)
+
+
+def _of_concepts(slot: Slot) -> list[st.SearchStrategy[Any]]:
+    words = st.sampled_from(slot.words) if slot.words else st.sampled_from(TEXTS)
+    # An undeclared attribute compares with any text; a declared one only with concepts of its tree.
+    plain = words if slot.declared else st.one_of(words, st.sampled_from(TEXTS))
+    tests = [words.map(IsA), plain.map(Is), st.lists(plain, min_size=1, max_size=3).map(one_of)]
+    return [*tests, words.map(IsA), text_tests(), ranges(texts())]
+
+
+def _of_places(regions: Sequence[str]) -> list[st.SearchStrategy[Any]]:
+    near = st.builds(Near, points(), st.sampled_from(METRES))
+    found = [areas().map(Within), near, points().map(Is), st.lists(points(), min_size=1, max_size=3).map(one_of)]
+    return [*found, st.sampled_from(regions).map(WithinRegion)] if regions else found
+
+
+def _compared(kind: Kind, beside: Sequence[str]) -> st.SearchStrategy[Compare]:
+    ops = tuple(Comparison) if kind in _ORDERED else (Comparison.EQ,)
+    return st.builds(Compare, st.sampled_from(ops), st.sampled_from(beside))

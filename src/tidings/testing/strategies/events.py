@@ -1,0 +1,202 @@
+"""Events aimed at filters: every way an attribute can be there or not, in every form its values can take.
+
+An attribute is absent, null, an empty list, one value, several, several with a null among them, or a
+range. A dotted name is nested, flat, or partly both. Values come in every form that reads as the kind:
+numbers as decimals and text, times in other zones, naive, as dates and as ISO text, places as pairs,
+mappings and points, addresses as text, as Python's classes, and inside IPv6.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from ipaddress import IPv4Address, ip_address
+from typing import TYPE_CHECKING, Any
+
+from tidings.model import Kind, Point, Quantity, Range, condition_kind, tests
+from tidings.testing.drawing import st
+from tidings.testing.strategies.aims import aims
+from tidings.testing.strategies.values import ZONES, bad_values, scalars
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tidings.model import Filter
+    from tidings.testing.strategies.world import Slot, World
+
+_SEVERAL = ("absent", "null", "empty", "one", "one", "one", "list", "list", "with null", "nested list", "range")
+_SINGLE = ("absent", "null", "one", "one", "one")
+_RANGED = (Kind.NUMBER, Kind.TIME)
+_DIRECT = (int, float, str, bool, type(None))
+
+
+class _Aimer:
+    """What events of one world, for some filters, are drawn from."""
+
+    def __init__(self, world: World, trees: Iterable[Filter]) -> None:
+        trees = tuple(trees)
+        self.world = world
+        self.aims = aims(trees, world)
+        # Only where a kind is known may text stand for it: alone, `a < b` compares what is there.
+        self.known = {
+            world.canonical(name) for tree in trees for name, test in tests(tree) if condition_kind(test.condition)
+        }
+
+    def fields(self, draw: st.DrawFn, slots: dict[str, Slot], prefix: str) -> dict[str, Any]:
+        """Draw a record with these fields."""
+        found: dict[str, Any] = {}
+        for name, slot in slots.items():
+            if slot.half:
+                self.derived(draw, slot, prefix + name, found)
+                continue
+            there, value = self.attribute(draw, slot, prefix + name)
+            if there:
+                _put(draw, found, draw(st.sampled_from((name, *slot.spellings, *slot.below))), value)
+            if slot.unit_from and draw(st.booleans()):
+                found[slot.unit_from] = draw(st.sampled_from((None, *slot.units)))
+        return found
+
+    def derived(self, draw: st.DrawFn, slot: Slot, name: str, found: dict[str, Any]) -> None:
+        """Draw what a derived attribute is reckoned from."""
+        wanted = [value for value in self.aims.get(name, ()) if isinstance(value, int) and abs(value) < 2**40]
+        halves = st.one_of(
+            st.none(), st.integers(-5, 5), *([st.sampled_from(wanted).map(lambda n: n // 2)] if wanted else [])
+        )
+        if slot.half and draw(st.booleans()):
+            found[slot.half] = draw(halves)
+
+    def attribute(self, draw: st.DrawFn, slot: Slot, name: str) -> tuple[bool, Any]:
+        """Draw whether the attribute is there, and what stands there."""
+        mode = draw(st.sampled_from(_SEVERAL if slot.several else _SINGLE))
+        match mode:
+            case "absent":
+                return False, None
+            case "null":
+                return True, None
+            case "empty":
+                return True, []
+            case "list":
+                return True, [self.value(draw, slot, name) for _ in range(draw(st.integers(1, 3)))]
+            case "with null":
+                return True, [None, self.value(draw, slot, name)]
+            case "nested list":
+                return True, [[self.value(draw, slot, name)], [], [self.value(draw, slot, name), None]]
+            case "range" if slot.kind in _RANGED and not slot.units:
+                return True, self.range(draw, slot, name)
+        return True, self.value(draw, slot, name)
+
+    def value(self, draw: st.DrawFn, slot: Slot, name: str) -> Any:
+        """Draw one value, in one of the forms it can take."""
+        if slot.kind is Kind.RECORD:
+            return self.fields(draw, dict(slot.fields), f"{name}.") or {"unasked": 1}
+        plain = self.plain(draw, slot, name)
+        return draw(st.sampled_from(forms(plain, slot, known=slot.declared or name in self.known)))
+
+    def plain(self, draw: st.DrawFn, slot: Slot, name: str) -> Any:
+        telling = self.aims.get(name)
+        if telling and draw(st.integers(0, 4)):
+            return draw(st.sampled_from(telling))
+        if slot.kind is Kind.NUMBER and slot.units:
+            return Quantity(draw(st.integers(-20, 2000)), draw(st.sampled_from(slot.units)))
+        if slot.words:
+            return draw(st.sampled_from((*slot.words, "unheard of")))
+        return draw(scalars(slot.kind))
+
+    def bad(self, draw: st.DrawFn, slot: Slot, name: str) -> Any:
+        """Draw what does not fit: two values where there is one, a bare amount, or a value of another kind."""
+        if not slot.several and draw(st.booleans()):
+            return [self.value(draw, slot, name), self.value(draw, slot, name)]
+        if not slot.bare and draw(st.booleans()):
+            return draw(st.sampled_from((5, "5", Quantity(5, "furlng"), "5 parsec")))
+        wrong = draw(bad_values(slot.kind))
+        return [self.value(draw, slot, name), wrong] if slot.several and draw(st.booleans()) else wrong
+
+    def range(self, draw: st.DrawFn, slot: Slot, name: str) -> Range:
+        """Draw a value that is itself a range; never an empty one, which is a bad event."""
+        low, high = sorted((self.plain(draw, slot, name), self.plain(draw, slot, name)))
+        wide = low < high
+        first, last = draw(st.sampled_from(((low, high), (low, high), (low, None), (None, high))))
+        return Range(first, last, low_open=wide and draw(st.booleans()), high_open=wide and draw(st.booleans()))
+
+
+def forms(value: Any, slot: Slot, *, known: bool) -> list[Any]:
+    """Return the forms in which an event may carry the value; text only where the kind is known."""
+    match value:
+        case bool():
+            return [value, str(value), str(value).upper()] if known else [value]
+        case int() | float():
+            return _number_forms(value, known=known)
+        case datetime():
+            return _moment_forms(value, known=known)
+        case (lon, lat):
+            return [Point(lon, lat), (lon, lat), [lon, lat], {"lon": lon, "lat": lat}] if known else [Point(lon, lat)]
+        case Point(lon, lat):
+            return forms((lon, lat), slot, known=known)
+        case Quantity(amount, unit):
+            text = [f"{amount} {unit}", f" {amount}{unit}"]
+            return [*text, value, *([amount] if slot.bare else [])] if known else text
+        case str() if slot.kind is Kind.IP and known:
+            return _address_forms(value)
+    return [value]
+
+
+def _number_forms(value: int | float, *, known: bool) -> list[Any]:
+    exact = [value, Decimal(repr(value))] + ([float(value)] if float(value) == value else [])
+    return [*exact, repr(value), f" {value!r} "] if known else exact
+
+
+def _moment_forms(value: datetime, *, known: bool) -> list[Any]:
+    zoned = [value] if not 2 < value.year < 9998 else [value.astimezone(zone) for zone in ZONES]
+    found: list[Any] = [*zoned, value.replace(tzinfo=None)]
+    if value == datetime.combine(value, datetime.min.time(), UTC):
+        found.append(value.date())
+    return [*found, *(each.isoformat() for each in found)] if known else found
+
+
+def _address_forms(value: str) -> list[Any]:
+    address = ip_address(value)
+    mapped = [f"::ffff:{value}"] if isinstance(address, IPv4Address) else [value.upper()]
+    return [value, address, f" {value} ", *mapped]
+
+
+def _put(draw: st.DrawFn, fields: dict[str, Any], name: str, value: Any) -> None:
+    """Write a dotted name flat, nested, or partly nested; next to what is there already."""
+    parts = name.split(".")
+    split = draw(st.integers(0, len(parts) - 1)) if len(parts) > 1 else 0
+    here = fields
+    for part in parts[:split]:
+        there = here.setdefault(part, {})
+        if not isinstance(there, dict):  # the name before the dot carries values of its own
+            break
+        here = there
+    else:
+        here[".".join(parts[split:])] = value
+        return
+    fields[name] = value
+
+
+@st.composite
+def events_of(draw: st.DrawFn, world: World, trees: tuple[Filter, ...]) -> dict[str, Any]:
+    """Return one event of the world, aimed at the filters."""
+    event = _Aimer(world, trees).fields(draw, dict(world.slots), "")
+    if draw(st.integers(0, 3)) == 0:
+        event["unasked"] = draw(st.sampled_from((1, "x", None, [], object, {"a": {}}, float("nan"))))
+    return event
+
+
+@st.composite
+def bad_events(draw: st.DrawFn, world: World, trees: tuple[Filter, ...]) -> dict[str, Any]:
+    """Return one event in which an attribute that the filters ask about carries what its kind cannot read.
+
+    Where the filters ask for no kind (`true`, or `a exists`), no event can be bad, and this one is not.
+    """
+    aimer = _Aimer(world, trees)
+    event = aimer.fields(draw, dict(world.slots), "")
+    asked = sorted(name for name, slot in world.slots.items() if name in aimer.known and not slot.half)
+    if not asked:
+        return event
+    name = draw(st.sampled_from(asked))
+    for key in [key for key in event if key == name or name.startswith(f"{key}.")]:
+        del event[key]
+    event[name] = aimer.bad(draw, world.slots[name], name)
+    return event

@@ -1,0 +1,181 @@
+"""Values of each kind, and values that no kind of that name can read.
+
+Pools of corners (the ends of 64 bits, 2^53 and its neighbours, the least float, text that folds to
+another length) are mixed with whatever hypothesis finds, so that values meet each other often.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from functools import cache
+from ipaddress import ip_address, ip_network
+from typing import Any
+
+from tidings.model import Kind, Point, Range
+from tidings.model.values import INT_MAX, INT_MIN
+from tidings.testing.drawing import st
+
+NOW = datetime(2024, 5, 1, 12, tzinfo=UTC)
+"""What time it is in a world; ages are reckoned against it."""
+
+NUMBERS = (0, 1, 2, 3, 5, 10, -1, 0.5, 2.5, 0.1, -0.0, 400, 2**53, 2**53 + 1, INT_MAX, INT_MIN, 1e300, 5e-324)
+"""Numbers worth trying: small ones that meet, and the ends of what is exact."""
+
+TEXTS = ("", "a", "A", "ab", "b", "ford", "FORD", "focus", "straße", "STRASSE", "é", "e\u0301", "İ", "ﬁ", "\n", "a\nb")
+"""Words worth trying: empty, with case, folding to other lengths, composed both ways, with lines."""
+
+AWKWARD = (
+    "'",
+    '"',
+    "\\",
+    "*",
+    "?",
+    "a*b",
+    "\\*",
+    "%",
+    "&a=b",
+    "1",
+    "1.5",
+    "true",
+    "null",
+    "2024-05-01",
+    "10.0.0.1",
+    "\x00",
+    "🚗",
+)
+"""Words that a notation may trip over."""
+
+EXPRESSIONS = (
+    "a",
+    "^a",
+    "b$",
+    "^$",
+    "a.b",
+    "[a-c]+",
+    "a|b",
+    "(fo)+",
+    "o{2}",
+    r"\.",
+    r"\d",
+    "x*",
+    "/",
+    r"\/",
+    "é",
+    r"^f\w+s$",
+)
+"""Regular expressions that RE2 and Python read alike."""
+
+ZONES = (UTC, timezone(timedelta(hours=2)), timezone(timedelta(hours=-5, minutes=-30)))
+"""Zones in which an event may write its times."""
+
+_BLOCKS4 = (
+    "10.0.0.0/8",
+    "10.1.0.0/16",
+    "10.1.2.3/32",
+    "192.168.0.0/24",
+    "0.0.0.0/0",
+    "255.255.255.255/32",
+    "0.0.0.0/32",
+)
+_BLOCKS6 = ("2001:db8::/32", "2001:db8::1/128", "::/0", "::1/128", "fe80::/10")
+
+BLOCKS = tuple(ip_network(block) for block in _BLOCKS4 + _BLOCKS6)
+"""Address blocks inside each other, at both ends, of both versions."""
+
+
+@cache
+def numbers() -> st.SearchStrategy[int | float]:
+    """Return integers within 64 bits and finite floats."""
+    return st.one_of(
+        st.sampled_from(NUMBERS),
+        st.integers(-20, 20),
+        st.integers(INT_MIN, INT_MAX),
+        st.floats(allow_nan=False, allow_infinity=False),
+    )
+
+
+@cache
+def texts() -> st.SearchStrategy[str]:
+    """Return text without lone surrogates."""
+    return st.one_of(
+        st.sampled_from(TEXTS), st.sampled_from(AWKWARD), st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+    )
+
+
+@cache
+def moments() -> st.SearchStrategy[datetime]:
+    """Return times in UTC, many of them near `NOW`."""
+    near = st.sampled_from((0, 1, 60, 3600, 86_400, -86_400, 7 * 86_400, 0.000001)).map(
+        lambda s: NOW - timedelta(seconds=s)
+    )
+    midnights = st.dates(date(1990, 1, 1), date(2030, 1, 1)).map(lambda day: datetime.combine(day, time(), UTC))
+    return st.one_of(near, midnights, st.datetimes(timezones=st.just(UTC)))
+
+
+@cache
+def degrees(bound: int) -> st.SearchStrategy[float]:
+    """Return degrees from `-bound` to `bound`, in quarters, so that adding a whole turn is exact."""
+    return st.one_of(
+        st.integers(-4, 4).map(float),
+        st.sampled_from((-bound, bound, bound - 1, 1 - bound)).map(float),
+        st.integers(-4 * bound, 4 * bound).map(lambda quarter: quarter / 4),
+    )
+
+
+@cache
+def points() -> st.SearchStrategy[Point]:
+    """Return places, often near (0, 0), at the poles and at the antimeridian."""
+    return st.builds(Point, degrees(180), degrees(90))
+
+
+@cache
+def scalars(kind: Kind | str) -> st.SearchStrategy[Any]:
+    """Return values of one kind, as a filter would write them (an address as text)."""
+    match Kind(kind):
+        case Kind.NUMBER:
+            return numbers()
+        case Kind.TEXT | Kind.CONCEPT:
+            return texts()
+        case Kind.BOOL:
+            return st.booleans()
+        case Kind.TIME:
+            return moments()
+        case Kind.PLACE:
+            return points()
+        case Kind.IP:
+            return st.sampled_from(BLOCKS).map(lambda block: str(block.network_address))
+    return st.dictionaries(st.sampled_from(("b", "c")), numbers(), max_size=2)
+
+
+_NEVER = (b"bytes", 1j, object, time(12))
+"""Values that fit no kind at all."""
+
+_BAD: dict[Kind, tuple[Any, ...]] = {
+    Kind.NUMBER: ("x", "", "1,5", "0x10", "1_000", "NaN", "Infinity", True, float("nan"), float("inf"), INT_MAX + 1,
+                  INT_MIN - 1, str(INT_MAX + 1), "1e999", Decimal("NaN"), Decimal("Infinity"), {"n": 1}, NOW,
+                  Range("a", "b"), Range(NOW), Range(1, 1, low_open=True)),
+    Kind.TEXT: (1, 1.5, True, NOW, {"t": "x"}, "\ud800", Range("a", "b"), Range(1, 2)),
+    Kind.CONCEPT: (1, True, NOW, {"t": "x"}, "\udfff"),
+    Kind.BOOL: (0, 1, "yes", "", 1.0, NOW, Range(0, 1)),
+    Kind.TIME: ("yesterday", "", "2024-13-01", 5, True, {"at": NOW}, Range(1, 2), Range(NOW, NOW, high_open=True)),
+    Kind.PLACE: ("0 0", 5, (1,), (1, 2, 3), ("1", "2"), (True, False), (181, 0), (0, 91), {"lon": 1}, (float("nan"), 0),
+                 {"lon": "x", "lat": 0}),
+    Kind.IP: ("10.0.0", "", "10.0.0.0/8", "300.0.0.1", 5, True, "::g"),
+    Kind.RECORD: (1, "x", True, NOW, [1], [{"b": 1}, 2]),
+}  # fmt: skip
+
+
+@cache
+def bad_values(kind: Kind | str) -> st.SearchStrategy[Any]:
+    """Return values that do not fit the kind: an event that carries one is bad."""
+    return st.sampled_from(_BAD[Kind(kind)] + _NEVER)
+
+
+@cache
+def addresses() -> st.SearchStrategy[Any]:
+    """Return addresses as an event may carry them: text, or Python's own classes."""
+    inside = st.sampled_from(BLOCKS).flatmap(
+        lambda block: st.sampled_from((block.network_address, block.broadcast_address))
+    )
+    return inside.flatmap(lambda found: st.sampled_from((found, str(found), ip_address(int(found)))))

@@ -1,0 +1,56 @@
+"""The law against a second opinion, on every kind of condition and on all of them together."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from naive import Bad, TooClose, naive
+
+import tidings as td
+from tidings.model import TRUE, And, Or
+from tidings.testing.strategies import cases
+from tidings.testing.strategies.cases import RECIPES, SPECIAL
+
+
+def law(tree, event, world):
+    try:
+        return td.evaluate(tree, event, **world.keywords)
+    except td.BadEvent:
+        return Bad
+
+
+def second_opinion(tree, event, world):
+    try:
+        return naive(tree, event, world)
+    except Bad:
+        return Bad
+
+
+def assert_they_agree(case):
+    # Kinds come from all filters together: alone, `a = b` would compare what the event happens to hold.
+    together = Or((TRUE, *case.filters))
+    for tree in (And((tree, together)) for tree in case.filters):
+        for event in case.events:
+            try:
+                opinion = second_opinion(tree, event, case.world)
+            except TooClose:
+                continue
+            assert law(tree, event, case.world) is opinion, (td.render(tree), event)
+
+
+@pytest.mark.parametrize("recipe", sorted({*RECIPES, *SPECIAL}))
+@given(st.data())
+@settings(max_examples=120)
+def test_the_law_agrees_with_a_naive_reading_of_each_kind(recipe, data):
+    assert_they_agree(data.draw(cases(recipes=(recipe,), filters=4, events=4, depth=1)))
+
+
+@given(cases(depth=3))
+@settings(max_examples=500)
+def test_the_law_agrees_with_a_naive_reading_of_everything_together(case):
+    assert_they_agree(case)
+
+
+@given(cases(bad=True, events=4))
+@settings(max_examples=200)
+def test_they_agree_which_events_are_bad(case):
+    assert_they_agree(case)
