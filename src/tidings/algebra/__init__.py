@@ -1,8 +1,26 @@
 """What filters mean: the law `evaluate`, and what follows from it (normal forms, covering, overlap)."""
 
 from tidings.algebra.bind import bind, fold_names
+from tidings.algebra.covers import covers, overlaps
 from tidings.algebra.evaluate import Setting, evaluate, holds
 from tidings.algebra.needs import Need, Needs, needs_of
+from tidings.algebra.normal import normal_form
 from tidings.algebra.reading import Reader, Reading
+from tidings.algebra.simplify import simplify
 
-__all__ = ["Need", "Needs", "Reader", "Reading", "Setting", "bind", "evaluate", "fold_names", "holds", "needs_of"]
+__all__ = [
+    "Need",
+    "Needs",
+    "Reader",
+    "Reading",
+    "Setting",
+    "bind",
+    "covers",
+    "evaluate",
+    "fold_names",
+    "holds",
+    "needs_of",
+    "normal_form",
+    "overlaps",
+    "simplify",
+]

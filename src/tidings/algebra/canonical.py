@@ -1,0 +1,102 @@
+"""One total order on filters, so that equal filters come out equal however they were written.
+
+Keys are nested tuples that start with a rank wherever types may differ, so two keys always compare.
+Numbers compare by value: `1` and `1.0` are one value and get one key.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from tidings.model import (
+    Age,
+    And,
+    Compare,
+    Has,
+    In,
+    InNetworks,
+    Is,
+    IsA,
+    Near,
+    Not,
+    Or,
+    Point,
+    Quantity,
+    Range,
+    Test,
+    TextTest,
+    Within,
+    WithinRegion,
+)
+from tidings.model.values import kind_of
+
+if TYPE_CHECKING:
+    from tidings.model import Condition, Filter, Network, Scalar
+
+Key: TypeAlias = "tuple[Any, ...]"
+
+
+def key_of(tree: Filter) -> Key:
+    """Return the filter's place in the order: by attribute, then by condition, compounds last."""
+    match tree:
+        case Test(attribute, condition, quantifier):
+            return (0, attribute, condition_key(condition), str(quantifier))
+        case Not(part):
+            return (1, key_of(part))
+        case And(parts):
+            return (2, tuple(map(key_of, parts)))
+        case Or(parts):
+            return (3, tuple(map(key_of, parts)))
+
+
+def condition_key(condition: Condition) -> Key:
+    """Return the condition's place: by its class, then by what it holds."""
+    return (type(condition).__name__, *_content(condition))
+
+
+def value_key(value: Scalar | None) -> Key:
+    """Return a value's place among values of any kind; no value goes first."""
+    match value:
+        case None:
+            return ("",)
+        case Quantity(amount, unit):
+            return ("quantity", unit, amount)
+        case Point(lon, lat):
+            return ("place", lon, lat)
+    return (str(kind_of(value)), value)
+
+
+def network_key(network: Network) -> Key:
+    """Return an address block's place: IPv4 first, then by address."""
+    return (network.version, int(network.network_address), network.prefixlen)
+
+
+def _content(condition: Condition) -> Key:
+    match condition:
+        case Is(value):
+            return (value_key(value),)
+        case In(values):
+            return tuple(map(value_key, values))
+        case Range() | Age(Range()):
+            return _ends(condition if isinstance(condition, Range) else condition.seconds)
+        case TextTest(op, pattern, ignoring_case):
+            return (str(op), pattern, ignoring_case)
+        case IsA(concept, tree):
+            return (concept, tree or "")
+        case Within(area):
+            return area.polygons
+        case WithinRegion(region):
+            return (region,)
+        case Near(center, metres):
+            return (value_key(center), metres)
+        case InNetworks(networks):
+            return tuple(map(network_key, networks))
+        case Compare(op, other):
+            return (str(op), other)
+        case Has(inner):
+            return (key_of(inner),)
+    return ()
+
+
+def _ends(span: Range) -> Key:
+    return (value_key(span.low), value_key(span.high), span.low_open, span.high_open)

@@ -1,0 +1,261 @@
+"""What one value of an attribute can be, as far as a few conditions can tell: the truth vectors.
+
+Given conditions on one attribute, every value satisfies some of them: a vector, one bit each. There are
+finitely many vectors, and knowing all of them decides every question about the conditions. Where values
+have an order, the end points and the stretches between them give the vectors exactly, and a value that is
+itself a range gives the joined bits of neighbouring stretches. A condition without an order is free to be
+true or false, except where another condition, or the stretch, certainly decides it; then the vectors are
+more than there really are, never fewer.
+
+Cost: linear in the end points for ordered conditions (their square with ranges); what would need more than
+`VECTORS` is given up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from tidings.algebra import areas, globs
+from tidings.algebra.evaluate import Setting, satisfies
+from tidings.algebra.placing import EPOCH, EVERYTHING, Space, place, shared_prefix, sole_value
+from tidings.algebra.spans import cells
+from tidings.concepts import Ontology
+from tidings.errors import TidingsError
+from tidings.model import Compare, Comparison, In, Is, IsA, Near, TextTest, Within
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from tidings.algebra.spans import Spans
+    from tidings.model import Condition
+
+VECTORS = 4096
+"""More vectors than this are not looked at."""
+
+_HOLDS = {Comparison.LT: 0b001, Comparison.EQ: 0b010, Comparison.GT: 0b100, Comparison.LE: 0b011, Comparison.GE: 0b110}
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What is known beside the conditions; `folded` values are the concepts' own names."""
+
+    ontology: Ontology
+    now: datetime | None = None
+    folded: bool = False
+
+
+class _TooMany(Exception):
+    """There are more vectors than we look at."""
+
+
+def vectors(conditions: Sequence[Condition], sight: Sight, *, ranges: bool) -> set[int] | None:
+    """Return every combination of the conditions that one value can satisfy, or nothing when there are too many."""
+    try:
+        return _Table(conditions, sight, ranges=ranges).vectors()
+    except _TooMany:
+        return None
+
+
+def compared(conditions: Sequence[Compare], *, single: bool) -> set[int]:
+    """Return the combinations of comparisons with another attribute's values: less, equal, greater, or several."""
+    cases = (0b001, 0b010, 0b100) if single else range(1, 8)
+    return {sum(1 << at for at, one in enumerate(conditions) if _HOLDS[one.op] & case) for case in cases}
+
+
+class _Table:
+    """The vectors of one list of conditions."""
+
+    def __init__(self, conditions: Sequence[Condition], sight: Sight, *, ranges: bool) -> None:
+        self._conditions = conditions
+        self._sight = sight
+        self._ranges = ranges
+        self._spaces: dict[Space, dict[int, Spans]] = {}
+        self._concepts: dict[str, dict[int, Spans]] = {}
+        self._free: list[int] = []
+        for at, condition in enumerate(conditions):
+            self._sort(at, condition)
+        self._implied, self._excluded = self._relations()
+
+    def _sort(self, at: int, condition: Condition) -> None:
+        placed = place(condition, self._sight.now)
+        if placed is not None:
+            self._spaces.setdefault(placed.space, {})[at] = placed.spans
+        elif isinstance(condition, IsA) and (tree := _tree_of(condition, self._sight.ontology)) is not None:
+            ranges = self._sight.ontology.ranges(condition.concept, tree=tree)
+            self._concepts.setdefault(tree, {})[at] = tuple(((low, 0), (high + 1, 0)) for low, high in ranges)
+        else:
+            self._free.append(at)
+
+    def vectors(self) -> set[int]:
+        main = self._spaces.keys() - {Space.AGE}
+        if len(main) > 1:  # the attribute is used as two kinds: nothing can be said
+            raise _TooMany
+        if main <= {Space.TEXT, Space.PLACE}:
+            return self._worded(main.pop() if main else None)
+        return self._products(*(self._line(space) for space in self._spaces), self._choices(0, 0))
+
+    def _line(self, space: Space) -> set[int]:
+        """Return the bits of each stretch of one order and, where values may be ranges, of neighbouring stretches."""
+        steps = [bits for _, _, bits in self._stretches(space)]
+        if not self._ranges or space not in (Space.NUMBER, Space.TIME, Space.AGE):
+            return set(steps)
+        found: set[int] = set()
+        for start in range(len(steps)):
+            joined = 0
+            for bits in steps[start:]:
+                joined |= bits
+                found.add(joined)
+        return found
+
+    def _stretches(self, space: Space) -> list[tuple[Any, Any, int]]:
+        at = list(self._spaces[space])
+        sets = [EVERYTHING[space], *self._spaces[space].values()]
+        return [(low, high, _spread(bits >> 1, at)) for low, high, bits in cells(sets)]
+
+    def _products(self, *axes: Iterable[int]) -> set[int]:
+        return self._limited(_joined(bits) for bits in product(*axes))
+
+    def _limited(self, found: Iterable[int]) -> set[int]:
+        kept: set[int] = set()
+        for bits in found:
+            kept.add(bits)
+            if len(kept) > VECTORS:
+                raise _TooMany
+        return kept
+
+    def _worded(self, space: Space | None) -> set[int]:
+        """Text and places: a stretch of one value decides everything, others what can be told of all in them."""
+        ages = [self._line(Space.AGE)] if Space.AGE in self._spaces else []
+        if space is None:
+            return self._products(*ages, *self._kinds(), self._choices(*self._always()))
+        found: set[int] = set()
+        for low, high, bits in self._stretches(space):
+            value = sole_value(space, low, high)
+            if value is not None:
+                found |= {bits | rest for rest in self._exact(value)}
+            else:
+                forced = self._forced(low, high) if space is Space.TEXT else self._always()
+                found |= {bits | rest for rest in self._products(*self._kinds(), self._choices(*forced))}
+        return self._limited(found)
+
+    def _exact(self, value: Any) -> set[int]:
+        """Ask the law about one value; what cannot be asked (a region nobody gave) stays free."""
+        setting = Setting(self._sight.ontology, self._sight.now or EPOCH)
+        true = decided = 0
+        for at in (*(at for concepts in self._concepts.values() for at in concepts), *self._free):
+            try:
+                true |= satisfies(value, self._conditions[at], setting) << at
+                decided |= 1 << at
+            except (TypeError, TidingsError):
+                continue
+        open_bits = [(0, 1 << at) for at in self._free if not decided >> at & 1]
+        return self._limited(true | _joined(bits) for bits in product(*open_bits))
+
+    def _kinds(self) -> list[set[int]]:
+        """Return, for each concept tree, the bits of each stretch of concepts, and of a name that it does not have."""
+        found = []
+        for tree, concepts in self._concepts.items():
+            named = self._named(tree) if self._sight.folded else set()
+            stretches = cells(list(concepts.values()))
+            # A value beside those the conditions name is none of a stretch whose concepts they all name.
+            kept = [
+                bits
+                for (low, _), (high, _), bits in stretches
+                if high - low > len(named) or not named.issuperset(range(low, high))
+            ]
+            found.append({0, *(_spread(bits, list(concepts)) for bits in kept)})
+        return found
+
+    def _named(self, tree: str) -> set[int | None]:
+        """Return the numbers of the concepts that the conditions name by themselves."""
+        values = [one.value for one in self._conditions if isinstance(one, Is)]
+        values += [value for one in self._conditions if isinstance(one, In) for value in one.values]
+        return {self._sight.ontology.code(str(value), tree=tree) for value in values}
+
+    def _forced(self, low: Any, high: Any) -> tuple[int, int]:
+        """Return the free conditions that hold for all texts of a stretch, and those that hold for none."""
+        prefix = globs.prefix_glob(shared_prefix(low, high))
+        true = false = 0
+        for at in self._free:
+            glob = _glob(self._conditions[at])
+            if glob is not None:
+                true |= globs.includes(glob, prefix) << at
+                false |= globs.excludes(glob, prefix) << at
+        return true, false
+
+    def _always(self) -> tuple[int, int]:
+        return sum(1 << at for at in self._free if areas.everywhere(self._conditions[at])), 0
+
+    def _choices(self, true: int, false: int) -> list[int]:
+        """Return the ways in which the free conditions can hold together."""
+        found = [0]
+        decided = 0
+        for at in self._free:
+            bit = 1 << at
+            needs, bars = self._implied[at] & decided, self._excluded[at]
+            # Bits of those already decided that would make this one hold.
+            makers = sum(1 << one for one in self._free if self._implied[one] & bit) & decided
+            holding = [] if false & bit else [bits | bit for bits in found if not needs & ~bits and not bars & bits]
+            failing = [] if true & bit else [bits for bits in found if not makers & bits]
+            found = holding + failing
+            decided |= bit
+            if len(found) > VECTORS:
+                raise _TooMany
+        return found
+
+    def _relations(self) -> tuple[dict[int, int], dict[int, int]]:
+        implied = dict.fromkeys(self._free, 0)
+        excluded = dict.fromkeys(self._free, 0)
+        for one, two in product(self._free, self._free):
+            if one != two:
+                implied[one] |= implies(self._conditions[one], self._conditions[two]) << two
+                excluded[one] |= excludes(self._conditions[one], self._conditions[two]) << two
+        return implied, excluded
+
+
+def implies(one: Condition, two: Condition) -> bool:
+    """Tell whether every value that satisfies the first certainly satisfies the second."""
+    match one, two:
+        case TextTest(), TextTest():
+            inner, outer = _glob(one), _glob(two)
+            return inner is not None and outer is not None and globs.includes(outer, inner)
+        case Within() | Near(), Within() | Near():
+            return areas.includes(two, one)
+    return False
+
+
+def excludes(one: Condition, two: Condition) -> bool:
+    """Tell whether certainly no value satisfies both."""
+    match one, two:
+        case TextTest(), TextTest():
+            left, right = _glob(one), _glob(two)
+            return left is not None and right is not None and globs.excludes(left, right)
+        case Within() | Near(), Within() | Near():
+            return areas.excludes(one, two)
+    return False
+
+
+def _tree_of(condition: IsA, ontology: Ontology) -> str | None:
+    """Return the tree that the concept is of, where that is beyond doubt."""
+    if condition.tree is not None:
+        return condition.tree
+    homes = [name for name, tree in ontology.trees.items() if condition.concept in tree]
+    return homes[0] if len(homes) == 1 else None
+
+
+def _glob(condition: Condition) -> globs.Glob | None:
+    return globs.glob_of(condition) if isinstance(condition, TextTest) else None
+
+
+def _spread(bits: int, places: list[int]) -> int:
+    return sum(1 << place for at, place in enumerate(places) if bits >> at & 1)
+
+
+def _joined(parts: Iterable[int]) -> int:
+    joined = 0
+    for part in parts:
+        joined |= part
+    return joined

@@ -1,0 +1,130 @@
+"""Filters prepared for comparison, in one setting: bound, in normal form, grouped by attribute.
+
+A filter is prepared once and remembered, by identity, for as long as it is among the last `REMEMBERED`.
+Two filters that use an attribute as different kinds cannot be compared, and are refused.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from tidings.algebra.bind import bind, fold_names
+from tidings.algebra.deciding import Case, Sketch
+from tidings.algebra.literals import literal_of
+from tidings.algebra.needs import Needs
+from tidings.algebra.normal import conjunctions, pushed
+from tidings.algebra.states import ROWS, Facts, conjunction
+from tidings.errors import TooLarge, UnknownUnit
+from tidings.model import And, In, Is, Not, Or, Quantity, Range, condition_kind, tests
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from tidings.concepts import Ontology, Regions
+    from tidings.model import Condition, Filter, Schema
+
+REMEMBERED = 16_384
+"""Prepared filters that a judge keeps."""
+
+
+class Judge:
+    """Decides between filters in one setting; errors of `forgiven` classes leave a test as it is written."""
+
+    def __init__(
+        self,
+        ontology: Ontology,
+        *,
+        schema: Schema | None = None,
+        regions: Regions | None = None,
+        now: datetime | None = None,
+        forgiven: tuple[type[Exception], ...] = (),
+    ) -> None:
+        """Take the surroundings; they must not change afterwards."""
+        self.schema, self.ontology, self.regions, self.now = schema, ontology, regions, now
+        self._forgiven = forgiven
+        self.facts = Facts(Needs(schema, ontology), ontology, now=now)
+        self._sketches: dict[int, Sketch] = {}
+
+    def covers(self, outer: Filter, inner: Filter) -> bool:
+        """Tell whether the first filter certainly accepts all that the second accepts."""
+        one, two = self.sketch(outer), self.sketch(inner)
+        self._refuse_conflict(one, two)
+        return Case(self.facts, self.drawn).covers(one, two)
+
+    def overlaps(self, one: Filter, two: Filter) -> bool:
+        """Tell whether some event may satisfy both filters."""
+        first, second = self.sketch(one), self.sketch(two)
+        self._refuse_conflict(first, second)
+        return Case(self.facts, self.drawn).overlaps(first, second)
+
+    def satisfiable(self, tree: Filter) -> bool:
+        """Tell whether some event may satisfy the filter."""
+        rows = self.sketch(tree).rows
+        return rows is None or bool(rows)
+
+    def sketch(self, tree: Filter) -> Sketch:
+        """Return the filter prepared, from memory where it is there."""
+        found = self._sketches.get(id(tree))
+        if found is None or found.source is not tree:
+            if len(self._sketches) >= REMEMBERED:
+                self._sketches.clear()
+            # The sketch holds its source, so the id stays taken for as long as it is a key here.
+            found = self._sketches[id(tree)] = self._prepared(tree)
+        return found
+
+    def _prepared(self, tree: Filter) -> Sketch:
+        folded = fold_names(tree, self.ontology)
+        uses: dict[str, set[object]] = {}
+        for name, test in tests(folded):
+            uses.setdefault(name, set()).update(_uses(test.condition))
+        found = self.drawn(self._bound(tree))
+        return Sketch(tree, found.tree, found.rows, uses)
+
+    def drawn(self, bound: Filter) -> Sketch:
+        """Prepare a filter that is bound already."""
+        tree = pushed(bound)
+        try:
+            rows = conjunctions(tree, limit=ROWS)
+        except TooLarge:
+            return Sketch(bound, tree, None)
+        found = (conjunction([literal_of(part, self.now) for part in row], self.facts) for row in rows)
+        return Sketch(bound, tree, tuple(row for row in found if row is not None))
+
+    def _bound(self, tree: Filter) -> Filter:
+        try:
+            return bind(tree, schema=self.schema, ontology=self.ontology, regions=self.regions)
+        except self._forgiven:
+            match tree:
+                case And(parts):
+                    return And(tuple(map(self._bound, parts)))
+                case Or(parts):
+                    return Or(tuple(map(self._bound, parts)))
+                case Not(part):
+                    return Not(self._bound(part))
+            return tree
+
+    def _refuse_conflict(self, one: Sketch, two: Sketch) -> None:
+        """Raise `KindConflict` when the two filters use an attribute as different kinds."""
+        if all(one.uses[name] == two.uses[name] for name in one.uses.keys() & two.uses.keys()):
+            return
+        needs = Needs(self.schema, self.ontology)
+        with suppress(UnknownUnit, *self._forgiven):  # without its unit a test is only compared with its like
+            needs.add(fold_names(one.source, self.ontology), "the first filter")
+            needs.add(fold_names(two.source, self.ontology), "the second filter")
+
+
+def _uses(condition: Condition) -> set[object]:
+    """Return what a condition asks of its attribute: the kind, and the units as written."""
+    match condition:
+        case Is(value):
+            values: tuple[object, ...] = (value,)
+        case In(values):
+            pass
+        case Range(low, high):
+            values = (low, high)
+        case _:
+            values = ()
+    units = {value.unit for value in values if isinstance(value, Quantity)}
+    kind = condition_kind(condition)
+    return {kind, *units} if kind else set()

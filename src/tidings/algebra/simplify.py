@@ -1,0 +1,150 @@
+"""`simplify`: the same filter, said shorter.
+
+Bottom up: constants fold, nested `and` and `or` flatten, a part goes when another part makes it needless,
+equalities and ranges of one attribute join where that is true of several values too: `a = 1 or a = 2`,
+`a != 1 and a != 2`. What holds for one value only, such as meeting two ranges, waits for a schema that says
+so. Names, units and regions stay as they are written; the judge that compares parts looks through them.
+
+Parts keep their order; of equals the first stays. Passes repeat until nothing changes, so simplifying again
+changes nothing. Cost: each pass compares the parts of each `and` and `or` in pairs, up to `PARTS` of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tidings.algebra.joining import joined_parts, met_parts, simple_test
+from tidings.algebra.judge import Judge
+from tidings.concepts import Ontology
+from tidings.errors import TidingsError
+from tidings.model import FALSE, TRUE, And, Has, Not, Or, Schema, Test, all_of, any_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from tidings.concepts import Regions
+    from tidings.model import Filter
+
+PASSES = 16
+"""Passes after which we stop in any case; two or three are usual."""
+
+PARTS = 128
+"""Parts of one `and` or `or` that are compared in pairs; of more, only equal ones are dropped."""
+
+
+def simplify(
+    tree: Filter,
+    *,
+    schema: Schema | None = None,
+    ontology: Ontology | None = None,
+    regions: Regions | None = None,
+    now: datetime | None = None,
+) -> Filter:
+    """Return a filter that accepts the same events and says less.
+
+    >>> from tidings import parse, render
+    >>> render(simplify(parse("(a = 2 or a = 1) and (a in (1, 2) or b > 5) and not not c exists")))
+    'a in (1, 2) and c exists'
+
+    With a `schema`, ranges of an attribute that has one value meet: `a > 2 and a > 3` is `a > 3`, and
+    `a < 2 and a > 3` accepts nothing. What cannot be looked up is left as it is written.
+    """
+    judge = Judge(ontology or Ontology(), schema=schema, regions=regions, now=now, forgiven=(TidingsError,))
+    return _Simplifier(judge, plain=ontology is None).settled(tree)
+
+
+class _Simplifier:
+    """One filter's way to its short form; `plain` when no ontology gives names a second meaning."""
+
+    def __init__(self, judge: Judge, *, plain: bool) -> None:
+        self._judge = judge
+        self._plain = plain
+
+    def settled(self, tree: Filter) -> Filter:
+        for _ in range(PASSES):
+            shorter = self._filter(tree)
+            if shorter == tree:
+                break
+            tree = shorter
+        return tree
+
+    def _filter(self, tree: Filter) -> Filter:
+        match tree:
+            case Test():
+                return self._test(tree)
+            case Not(part):
+                return negated(self._filter(part))
+            case And(parts):
+                return self._and(flat(map(self._filter, parts), And))
+            case Or(parts):
+                return self._or(flat(map(self._filter, parts), Or))
+
+    def _test(self, test: Test) -> Filter:
+        if isinstance(test.condition, Has):
+            inner = (
+                self._inside(test.attribute).settled(test.condition.filter) if self._plain else test.condition.filter
+            )
+            test = Test(test.attribute, Has(inner), test.quantifier)
+        shorter = simple_test(test)
+        return shorter if self._judge.satisfiable(shorter) else FALSE
+
+    def _inside(self, array: str) -> _Simplifier:
+        """Return the one for the elements of an array: the same words about names below it."""
+        schema = self._judge.schema
+        prefix = f"{array}."
+        below = {} if schema is None else {n.removeprefix(prefix): schema[n] for n in schema if n.startswith(prefix)}
+        judge = Judge(
+            self._judge.ontology,
+            schema=Schema(below, closed=False),
+            regions=self._judge.regions,
+            now=self._judge.now,
+            forgiven=(TidingsError,),
+        )
+        return _Simplifier(judge, plain=True)
+
+    def _and(self, parts: list[Filter]) -> Filter:
+        if FALSE in parts or any(negated(part) in parts for part in parts):
+            return FALSE
+        parts = joined_parts(parts, conjunctive=True)
+        parts = met_parts(parts, self._judge.facts.one)
+        parts = self._needed(parts, conjunctive=True)
+        return all_of(parts) if self._judge.satisfiable(all_of(parts)) else FALSE
+
+    def _or(self, parts: list[Filter]) -> Filter:
+        if TRUE in parts or any(negated(part) in parts for part in parts):
+            return TRUE
+        parts = joined_parts(parts, conjunctive=False)
+        parts = self._needed(parts, conjunctive=False)
+        return TRUE if self._judge.covers(any_of(parts), TRUE) else any_of(parts)
+
+    def _needed(self, parts: list[Filter], *, conjunctive: bool) -> list[Filter]:
+        """Drop each part that another part makes needless: a weaker one of `and`, a stronger one of `or`."""
+        if len(parts) > PARTS:
+            return parts
+        kept = list(parts)
+        for part in reversed(parts):  # of two that say the same, the first stays
+            others = (other for other in kept if other is not part)
+            if any(self._needless(part, other, conjunctive=conjunctive) for other in others):
+                kept = [other for other in kept if other is not part]
+        return kept
+
+    def _needless(self, part: Filter, other: Filter, *, conjunctive: bool) -> bool:
+        return self._judge.covers(part, other) if conjunctive else self._judge.covers(other, part)
+
+
+def negated(tree: Filter) -> Filter:
+    """Return the negation, without a double one."""
+    if isinstance(tree, Not):
+        return tree.part
+    if tree in (TRUE, FALSE):
+        return FALSE if tree == TRUE else TRUE
+    return Not(tree)
+
+
+def flat(parts: Iterable[Filter], whole: type[And | Or]) -> list[Filter]:
+    """Return the parts, those of nested wholes among them, each once; neutral constants dissolve by themselves."""
+    found: dict[Filter, None] = {}
+    for part in parts:
+        found.update(dict.fromkeys(part.parts if isinstance(part, whole) else (part,)))
+    return list(found)

@@ -1,0 +1,332 @@
+"""`covers` and `overlaps` against everything that can happen to one attribute.
+
+Conditions come from a handful of end points, so that boundaries meet. Tried is: absent, null, and every set of
+up to four values that differ in what the conditions see, event ranges among them. Where conditions are ordered,
+the answers must be exactly what is found; elsewhere `covers` must not be true and `overlaps` not false wrongly.
+"""
+
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address, ip_network
+from itertools import combinations, product
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tidings.algebra import Reading, Setting, bind, covers, holds, overlaps
+from tidings.concepts import Ontology, Tree
+from tidings.model import (
+    Age,
+    And,
+    Compare,
+    Comparison,
+    Exists,
+    Has,
+    InNetworks,
+    IsA,
+    IsNull,
+    Near,
+    Not,
+    Or,
+    Point,
+    Quantifier,
+    Range,
+    Schema,
+    Test,
+    TextOp,
+    TextTest,
+    Within,
+    all_of,
+    any_of,
+    area_of,
+    one_of,
+)
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+NOWHERE = Setting(Ontology(), NOW)
+
+# --- conditions and the values that tell them apart -----------------------------------------------------
+
+flags = st.booleans()
+
+
+def spans(ends):
+    """Ranges with these ends, open and closed, also without one end, also empty."""
+    pairs = [(None, end) for end in ends] + [(end, None) for end in ends]
+    pairs += [(low, high) for low in ends for high in ends if low <= high]
+    return st.builds(lambda pair, *opened: Range(*pair, *opened), st.sampled_from(pairs), flags, flags)
+
+
+def sets_of(values):
+    return st.lists(st.sampled_from(values), min_size=1, max_size=3).map(one_of)
+
+
+def ranges_between(ends):
+    """Event ranges with these ends, open and closed, also without an end."""
+    pairs = [*combinations(ends, 2), *((None, end) for end in ends), *((end, None) for end in ends)]
+    return [Range(*pair, *opened) for pair in pairs for opened in product((False, True), repeat=2)]
+
+
+numbers = spans([0, 1, 2]) | sets_of([0, 1, 2, 1.0, 0.5])
+NUMBERS = [-1, 0, 0.25, 0.5, 0.75, 1, 1.5, 2, 3]
+NUMBERS_AND_RANGES = NUMBERS + ranges_between(NUMBERS)
+
+texts = spans(["", "a", "ab", "b"]) | sets_of(["", "a", "ab", "a\0"])
+texts |= st.sampled_from(["", "a", "ab", "b"]).map(lambda prefix: TextTest(TextOp.STARTS_WITH, prefix))
+texts |= st.sampled_from(["a", "ab*", "*", ""]).map(lambda pattern: TextTest(TextOp.LIKE, pattern))
+TEXTS = ["", "\0", "A", "a", "a\0", "a\0\0", "aa", "ab", "ab\0", "abc", "ac", "b", "b\0", "ba", "c", "z"]
+
+truths = sets_of([True, False])
+
+blocks = ["10.0.0.0/30", "10.0.0.0/31", "10.0.0.3/32", "0.0.0.0/0", "::/0", "::1/128", "::ffff:0:0/96", "::/80"]
+addresses = st.lists(st.sampled_from(blocks).map(ip_network), min_size=1, max_size=2).map(
+    lambda found: InNetworks(tuple(found))
+)
+ADDRESSES = [ip_address(a) for a in ("9.9.9.9", "10.0.0.0", "10.0.0.2", "10.0.0.3", "10.0.0.4", "::1", "::2", "1::")]
+
+moments = [NOW + timedelta(seconds=s) for s in (-60, -1, 0)]
+times = spans(moments) | spans([0, 1, 60, 0.1]).map(Age)
+ticks = [-61_000_000, -60_000_000, -2_000_000, -1_000_001, -1_000_000, -999_999, -100_001, -100_000, -99_999, -1, 0, 1]
+TIMES = [NOW + timedelta(microseconds=tick) for tick in ticks]
+TIMES_AND_RANGES = TIMES + ranges_between(TIMES)
+
+patterns = ["", "a", "b", "ab", "ba", "B", "aB", "ß", "ss", "s"]
+wordings = st.builds(TextTest, st.sampled_from(TextOp), st.sampled_from(patterns), flags)
+wordings |= st.builds(TextTest, st.just(TextOp.LIKE), st.sampled_from(["a?", "?b", "*a*b*", "?", "??", "*\\*"]), flags)
+wordings |= st.builds(TextTest, st.just(TextOp.MATCHES), st.sampled_from(["^a", "b$", "a.b"]), flags)
+wordings |= sets_of(["", "ab", "B"]) | spans(["a", "b"])
+WORDS = ["".join(word) for size in range(4) for word in product("abB", repeat=size)]
+WORDS += ["ß", "ss", "sß", "S", "aß", "*", "a*", "abab"]
+
+
+def square(west, south, size):
+    ring = [(west, south), (west + size, south), (west + size, south + size), (west, south + size), (west, south)]
+    return Within(area_of([[ring]]))
+
+
+corners = [
+    (0, 0, 2),
+    (0, 0, 1),
+    (0.5, 0.5, 0.5),
+    (1, 1, 1),
+    (5, 5, 1),
+    (179, 0, 2),
+    (-181, 0, 2),
+    (180, 0, 0.5),
+    (-180, 0, 0.5),
+]
+circles = [Near(Point(lon, lat), m) for lon, lat in ((0, 0), (1, 1), (180, 1)) for m in (0, 50_000, 400_000, 21e6)]
+spots = st.sampled_from([*(square(*corner) for corner in corners), *circles]) | sets_of([Point(0, 0), Point(180, 1)])
+longitudes = (0, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 179, 179.75, 180, -180, -179.75, -179)
+PLACES = [Point(lon, lat) for lon in longitudes for lat in (0, 0.25, 0.75, 1, 1.5, 2, 5.5)]
+
+
+def literals(conditions, name="a"):
+    """Tests and negated tests of one attribute."""
+    plain = st.builds(Test, st.just(name), conditions, st.sampled_from(Quantifier))
+    presence = st.sampled_from([Test(name, Exists()), Test(name, IsNull())])
+    found = st.one_of(plain, plain, plain, presence)
+    return found | found.map(Not)
+
+
+def conjunctions(leaves):
+    return st.lists(leaves, min_size=1, max_size=3).map(all_of)
+
+
+def pairs(conditions):
+    """Two conjunctions of literals of one attribute."""
+    return st.tuples(conjunctions(literals(conditions)), conjunctions(literals(conditions)))
+
+
+def trees(leaves, max_leaves):
+    return st.recursive(
+        leaves,
+        lambda inner: (
+            inner.map(Not) | st.lists(inner, max_size=3).map(all_of) | st.lists(inner, max_size=3).map(any_of)
+        ),
+        max_leaves=max_leaves,
+    )
+
+
+# --- worlds ---------------------------------------------------------------------------------------------
+
+
+def leaves_of(tree):
+    match tree:
+        case And(parts) | Or(parts):
+            return {test for part in parts for test in leaves_of(part)}
+        case Not(part):
+            return leaves_of(part)
+        case Test(name, condition):
+            return {Test(name, condition)}
+
+
+def distinct(values, trees, setting, read):
+    """Keep one of the values that all tests see alike."""
+    tests = {test for tree in trees for test in leaves_of(tree)}
+    seen = {}
+    for value in values:
+        seen.setdefault(tuple(holds(test, read((value,)), setting) for test in tests), value)
+    return list(seen.values())
+
+
+def values_of_a(values):
+    return Reading({"a": values})
+
+
+def worlds(values, trees, *, most=4, setting=NOWHERE, read=values_of_a):
+    """Everything that can happen to the attribute `a`."""
+    yield Reading()
+    yield Reading(nulls=frozenset("a"))
+    kept = distinct(values, trees, setting, read)
+    for size in range(1, most + 1):
+        yield from map(read, combinations(kept, size))
+
+
+def truths_of(pair, seen, setting=NOWHERE):
+    return [tuple(holds(tree, world, setting) for tree in pair) for world in seen]
+
+
+def check_exact(pair, found, **around):
+    assert covers(*pair, **around) is all(wide for wide, narrow in found if narrow)
+    assert overlaps(*pair, **around) is any(wide and narrow for wide, narrow in found)
+
+
+def check_sound(pair, found, **around):
+    if covers(*pair, **around):
+        assert all(wide for wide, narrow in found if narrow)
+    if not overlaps(*pair, **around):
+        assert not any(wide and narrow for wide, narrow in found)
+
+
+# --- exact ------------------------------------------------------------------------------------------------
+
+
+@given(pairs(numbers))
+@settings(max_examples=200)
+def test_numbers_are_decided_exactly_where_several_values_and_ranges_may_come(pair):
+    check_exact(pair, truths_of(pair, worlds(NUMBERS_AND_RANGES, pair)))
+
+
+@given(pairs(numbers))
+def test_numbers_are_decided_exactly_where_one_value_comes(pair):
+    check_exact(pair, truths_of(pair, worlds(NUMBERS, pair, most=1)), schema=Schema({"a": "number"}))
+
+
+@given(pairs(texts))
+def test_ordered_text_is_decided_exactly(pair):
+    check_exact(pair, truths_of(pair, worlds(TEXTS, pair)))
+    check_exact(pair, truths_of(pair, worlds(TEXTS, pair, most=1)), schema=Schema({"a": "text"}))
+
+
+@given(pairs(truths))
+def test_truth_is_decided_exactly(pair):
+    check_exact(pair, truths_of(pair, worlds([True, False], pair)))
+
+
+@given(pairs(addresses))
+def test_addresses_are_decided_exactly(pair):
+    check_exact(pair, truths_of(pair, worlds(ADDRESSES, pair)))
+
+
+@given(pairs(times))
+def test_times_and_ages_are_decided_exactly_when_it_is_known_what_time_it_is(pair):
+    check_exact(pair, truths_of(pair, worlds(TIMES_AND_RANGES, pair)), now=NOW)
+    check_exact(pair, truths_of(pair, worlds(TIMES, pair, most=1)), now=NOW, schema=Schema({"a": "time"}))
+
+
+small = trees(literals(numbers), 4)
+
+
+@given(st.tuples(small, small))
+@settings(max_examples=150)
+def test_any_small_filter_of_one_attribute_is_decided_exactly(pair):
+    check_exact(pair, truths_of(pair, worlds(NUMBERS_AND_RANGES, pair)))
+
+
+GOODS = Tree(
+    {"goods": [], "computer": ["goods"], "laptop": ["computer"], "phone": ["goods", "computer"], "tablet": ["phone"]},
+    {"laptop": ["notebook"], "phone": ["mobile"]},
+)
+SHOP = Ontology(trees={"goods": GOODS})
+CONCEPT = Schema({"a": "several concept goods"})
+concepts = st.sampled_from(GOODS.names).map(IsA) | sets_of(["laptop", "phone", "tablet"])
+
+
+@given(pairs(concepts))
+def test_declared_concepts_are_decided_exactly(pair):
+    setting = Setting(SHOP, NOW)
+    bound = [bind(tree, schema=CONCEPT, ontology=SHOP, regions=None) for tree in pair]
+    found = truths_of(bound, worlds([*GOODS.names, "stranger"], bound, setting=setting), setting)
+    check_exact(pair, found, schema=CONCEPT, ontology=SHOP)
+
+
+inner = conjunctions(literals(numbers, "x"))
+has = st.builds(Test, st.just("a"), inner.map(Has), st.sampled_from(Quantifier))
+has_pairs = st.tuples(*[conjunctions(has | has.map(Not))] * 2)
+ELEMENTS = [Reading({"x": values}) for size in (1, 2) for values in combinations([-1, 0, 0.5, 1, 2, Range(0, 2)], size)]
+ELEMENTS += [Reading(), Reading(nulls=frozenset("x"))]
+
+
+def elements_of_a(elements):
+    return Reading(elements={"a": elements})
+
+
+@given(has_pairs)
+def test_filters_on_elements_never_lie_and_an_array_is_several_by_nature(pair):
+    found = truths_of(pair, worlds(ELEMENTS, pair, most=3, read=elements_of_a))
+    check_sound(pair, found)
+    check_sound(pair, found, schema=Schema({"a": "record", "a.x": "several number"}))
+
+
+# --- never wrong ----------------------------------------------------------------------------------------------
+
+
+@given(pairs(wordings))
+@settings(max_examples=300)
+def test_text_tests_never_lie(pair):
+    check_sound(pair, truths_of(pair, worlds(WORDS, pair, most=3)))
+
+
+@given(pairs(spots))
+@settings(max_examples=300)
+def test_places_never_lie(pair):
+    check_sound(pair, truths_of(pair, worlds(PLACES, pair, most=3)))
+
+
+# Half a microsecond is an age that no event has.
+@given(pairs(times | spans([0, 0.0000005]).map(Age)), st.sampled_from([-60, -1, 0, 30]))
+def test_ages_never_lie_whatever_time_it_is(pair, seconds):
+    setting = Setting(Ontology(), NOW + timedelta(seconds=seconds))
+    check_sound(pair, truths_of(pair, worlds(TIMES_AND_RANGES, pair, most=3, setting=setting), setting))
+
+
+@given(pairs(concepts | texts))
+def test_concepts_of_plain_text_never_lie(pair):
+    setting = Setting(SHOP, NOW)
+    spellings = [*GOODS.names, "notebook", "Laptop", "MOBILE", "stranger", *TEXTS]
+    bound = [bind(tree, schema=None, ontology=SHOP, regions=None) for tree in pair]
+    found = truths_of(bound, worlds(spellings, bound, most=3, setting=setting), setting)
+    check_sound(pair, found, ontology=SHOP)
+
+
+def compared(one, two):
+    return literals(st.builds(Compare, st.sampled_from(Comparison), st.just(two)), one)
+
+
+comparisons = conjunctions(compared("a", "b") | compared("b", "a"))
+SIDES = [
+    (),
+    *combinations([0, 1, 2, Range(0, 1), Range(0, 2, low_open=True, high_open=True)], 1),
+    (0, 2),
+    (1, 2),
+    (0, Range(1, 2)),
+]
+
+
+@given(st.tuples(comparisons, comparisons))
+@settings(max_examples=300)
+def test_comparisons_of_two_attributes_never_lie(pair):
+    seen = [Reading({"a": one, "b": two}) for one in SIDES for two in SIDES]
+    check_sound(pair, truths_of(pair, seen))
+    single = [Reading({"a": one, "b": two}) for one in [(), (0,), (1,)] for two in [(), (0,), (1,)]]
+    check_sound(pair, truths_of(pair, single), schema=Schema({"a": "number", "b": "number"}))
