@@ -1,0 +1,98 @@
+"""Three notations, one tree: what is rendered parses back, in each notation and across them."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tidings as td
+from tidings.lang.fast import parse_fast
+from tidings.lang.text import parse_text
+from tidings.testing.strategies import filters, worlds
+from tidings.testing.workloads import saved_searches
+
+BOTH = ("text", "json")
+
+
+def times(count):
+    """So many examples, and more where the profile asks for more."""
+    return settings(max_examples=count * settings().max_examples // 100)
+
+
+def parsed(source, notation):
+    return td.parse(source, notation=notation)
+
+
+@pytest.mark.parametrize("notation", BOTH)
+@given(tree=filters())
+@times(250)
+def test_what_is_rendered_parses_back(notation, tree):
+    assert parsed(td.render(tree, notation=notation), notation) == tree
+
+
+@given(filters())
+def test_rendering_is_stable_across_notations(tree):
+    text = td.render(tree)
+    through_json = parsed(json.loads(td.render(parsed(text, "text"), notation="json")), "json")
+    assert td.render(through_json) == text
+
+
+def in_url(tree):
+    """The filter as a query string, or the error that says why not."""
+    try:
+        return td.render(tree, notation="url"), None
+    except td.NotExpressible as problem:
+        return None, problem
+
+
+@given(filters(depth=1))
+@times(250)
+def test_url_says_it_or_names_what_it_cannot_say(tree):
+    query, problem = in_url(tree)
+    if problem is None:
+        assert parsed(query, "url") == tree
+        assert parsed(td.render(parsed(query, "url")), "text") == tree
+    else:
+        assert problem.notation == "url"
+        assert problem.part
+        assert problem.part in str(problem)
+        assert problem.part in td.render(tree)
+
+
+@given(worlds(), st.data())
+@times(150)
+def test_a_schema_ontology_and_regions_change_nothing_of_what_was_written(world, data):
+    tree = data.draw(filters(world))
+    known = {key: value for key, value in world.keywords.items() if key != "now"}
+    for notation in BOTH:
+        assert td.parse(td.render(tree, notation=notation), notation=notation, **known) == tree
+
+
+@given(worlds(), st.data())
+@times(150)
+def test_url_with_a_schema_gives_values_their_kinds(world, data):
+    tree = data.draw(filters(world, depth=1))
+    try:
+        query = td.render(tree, notation="url", schema=world.schema)
+    except td.NotExpressible:
+        return
+    known = {key: value for key, value in world.keywords.items() if key != "now"}
+    assert td.parse(query, notation="url", **known) == tree
+
+
+@given(st.integers(0, 2**32))
+@times(30)
+def test_saved_searches_survive_every_notation(seed):
+    for _, text in saved_searches(5, seed):
+        tree = td.parse(text)
+        assert parsed(td.render(tree), "text") == tree
+        assert parsed(td.render(tree, notation="json"), "json") == tree
+
+
+@given(filters())
+@times(150)
+def test_the_quick_way_reads_what_the_grammar_reads(tree):
+    text = td.render(tree)
+    quick = parse_fast(text)
+    assert quick is None or quick == parse_text(text)[0]
