@@ -211,17 +211,46 @@ def test_dead_letters_of_a_frame_with_awkward_columns(spark):
     assert json.loads(letter.row)["month"] == "INTERVAL '1' MONTH"
 
 
+def test_a_time_that_python_cannot_hold_is_a_dead_letter(spark):
+    times = "(1, timestamp'+12345-01-01'), (2, timestamp'2024-01-01'), (3, timestamp'-0044-03-15')"
+    frame = spark.sql(f"SELECT * FROM VALUES {times} AS t(id, at)")
+    searches = [("all", "not at = 2000-01-01"), ("late", "at > 2000-01-01")]
+    assert rows(ts.match(frame, searches, event_id="id")) == [(2, "all"), (2, "late")]
+    letters = ts.dead_letters(frame, searches, event_id="id").orderBy("event").collect()
+    assert [letter.event for letter in letters] == [1, 3]
+    assert all(letter.reason.startswith("`at`: ") for letter in letters)
+    assert "+12345-01-01" in letters[0].row
+
+
+def test_text_that_is_not_utf8_is_a_dead_letter(spark):
+    frame = spark.sql("SELECT 1 AS id, CAST(X'FF41' AS STRING) AS name UNION ALL SELECT 2, 'A'")
+    searches = [("a", "name ends with 'A'")]
+    assert rows(ts.match(frame, searches, event_id="id")) == [(2, "a")]
+    letter = ts.dead_letters(frame, searches, event_id="id").first()
+    assert (letter.event, letter.reason.split(":")[0]) == (1, "`name`")
+
+
+def test_no_column_at_all_need_cross(ads):
+    frame = ts.match(ads, [("all", "not town = 'bern'")], keep=[], now=datetime(2024, 5, 1, tzinfo=UTC))
+    assert rows(frame) == [("all",)] * 3
+
+
 def test_an_empty_frame_and_no_subscriptions_give_no_rows(ads):
     assert ts.match(ads.where("false"), SEARCHES).count() == 0
     assert ts.match(ads, []).count() == 0
     assert ts.dead_letters(ads, []).count() == 0
 
 
-def test_frames_from_other_time_zones_hold_the_same_moments(spark):
-    frame = spark.createDataFrame([(1, datetime(2024, 5, 1, 12, tzinfo=UTC))], "id int, at timestamp")
-    searches = [("noon", "at = 2024-05-01T12:00:00Z")]
-    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+@pytest.mark.parametrize("zone", ["America/New_York", "GMT+2", "+01:00", "Z"])
+def test_frames_of_other_time_zones_hold_the_same_moments(spark, zone):
+    at = datetime(2024, 5, 1, 12, tzinfo=UTC)
+    ddl = "id int, at timestamp, past array<timestamp>, when struct<at: timestamp>, log map<string, timestamp>"
+    frame = spark.createDataFrame([(1, at, [None, at], (at,), {"a": at})], ddl)
+    noon = "= 2024-05-01T12:00:00Z"
+    searches = list(enumerate([f"{name} {noon}" for name in ("at", "past", "when.at", "log.a")]))
+    searches.append((4, "age(at) < 100000 days"))
+    spark.conf.set("spark.sql.session.timeZone", zone)
     try:
-        assert ts.match(frame, searches, event_id="id").count() == 1
+        assert rows(ts.match(frame, searches, event_id="id")) == [(1, 0), (1, 1), (1, 2), (1, 3), (1, 4)]
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")

@@ -13,13 +13,14 @@ import pickle
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from tidings.model import EventBatch, Matches
+from tidings.model import Matches
+from tidings.spark.events import Events
 
 if TYPE_CHECKING:
     from tidings.matcher import Matcher
@@ -29,6 +30,9 @@ SLICE = 1024
 
 KEPT = 4
 """Matchers a worker keeps open: a few queries may share its process."""
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+"""What Spark counts its microseconds from."""
 
 Build: TypeAlias = Callable[[pa.RecordBatch, Matches, pa.DataType], pa.RecordBatch]
 """Makes the output of some rows (their columns that are kept) from what matched, given the type of ids."""
@@ -81,17 +85,16 @@ class Step:
         for batch in batches:
             for start in range(0, batch.num_rows, SLICE):
                 rows = batch.slice(start, SLICE)
-                matches = matcher.match_many(self._events(rows), on_error="collect", now=self._now(rows))
-                yield self.build(rows.select(list(self.kept)), matches, self.ids)
+                yield self.build(rows.select(list(self.kept)), self._matched(matcher, rows), self.ids)
 
-    def _events(self, rows: pa.RecordBatch) -> EventBatch:
-        return EventBatch.from_arrow(rows.select(list(self.read)).rename_columns(list(self.names)))
+    def _matched(self, matcher: Matcher, rows: pa.RecordBatch) -> Matches:
+        events = Events.of(rows.select(list(self.read)).rename_columns(list(self.names)))
+        return events.without_unread(matcher.match_many(events.batch, on_error="collect", now=self._now(rows)))
 
     def _now(self, rows: pa.RecordBatch) -> datetime:
         if isinstance(self.now, datetime):
             return self.now
-        moment: datetime = rows.column(self.now)[0].as_py()
-        return moment
+        return EPOCH + timedelta(microseconds=rows.column(self.now)[0].value)
 
 
 def pairs(rows: pa.RecordBatch, matches: Matches, ids: pa.DataType) -> pa.RecordBatch:

@@ -123,7 +123,7 @@ def _crossed(events: DataFrame, matcher: Matcher, crossing: _Crossing, now: date
     require_columns(read, events.schema, why="the filters")
     columns = [_column(name) for name in needed]
     moment = now or matcher.now or len(columns)
-    if isinstance(moment, int):
+    if isinstance(moment, int) or not columns:  # Arrow would lose the number of rows without a column
         columns.append(F.current_timestamp())
     step = Step(
         Shipment.of(matcher),
