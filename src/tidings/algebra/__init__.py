@@ -1,6 +1,6 @@
 """What filters mean: the law `evaluate`, and what follows from it (normal forms, covering, overlap)."""
 
-from tidings.algebra.bind import bind, fold_names
+from tidings.algebra.bind import Binder, bind, fold_names
 from tidings.algebra.covers import covers, overlaps
 from tidings.algebra.evaluate import Setting, evaluate, holds
 from tidings.algebra.needs import Need, Needs, needs_of
@@ -9,6 +9,7 @@ from tidings.algebra.reading import Reader, Reading
 from tidings.algebra.simplify import simplify
 
 __all__ = [
+    "Binder",
     "Need",
     "Needs",
     "Reader",

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from tidings.algebra.bind import bind, fold_names
+from tidings.algebra.bind import Binder, fold_names
 from tidings.algebra.needs import needs_of
 from tidings.algebra.reading import Reader, Reading
 from tidings.concepts import Ontology
@@ -87,9 +87,9 @@ def prepared(
 ) -> tuple[Filter, Reader, Ontology]:
     """Bind a filter and build its reader, once for each filter and surroundings."""
     used = ontology or Ontology()
-    bound = bind(tree, schema=schema, ontology=used, regions=regions)
-    needs = needs_of([fold_names(tree, used)], schema=schema, ontology=used)
-    return bound, Reader(needs, used), used
+    folded = fold_names(tree, used)
+    needs = needs_of([folded], schema=schema, ontology=used)
+    return Binder(schema, used, regions).bound(folded), Reader(needs, used), used
 
 
 def holds(tree: Filter, reading: Reading, setting: Setting) -> bool:

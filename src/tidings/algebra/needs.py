@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from tidings.model import Condition, Filter, Schema
 
 
+UNORDERED = (Kind.BOOL, Kind.PLACE, Kind.IP, Kind.RECORD, Kind.OPAQUE)
+"""The kinds of which no value comes before another."""
+
+
 @dataclass(frozen=True, slots=True)
 class Pair:
     """Two attributes of one record that a filter compares; `prefix` is the record's place, with its dot."""
@@ -29,6 +33,11 @@ class Pair:
     left: str
     op: Comparison
     right: str
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """The full names of both."""
+        return self.prefix + self.left, self.prefix + self.right
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,33 +80,40 @@ class Needs:
         self._ontology = ontology
         self._demands: dict[str, dict[Demand, list[int | str]]] = {}
         self._compared: dict[Pair, int] = {}
+        self._told: dict[str, Attribute | None] = {}
         if schema is not None and schema.closed:
             self._demands = {name: {} for name in schema if not name.endswith(".*")}
 
     def add(self, tree: Filter, witness: str) -> None:
         """Count the filter's demands; nothing is counted when one of them contradicts."""
-        self._refuse_unknown(tree)
-        asked = list(self._asked(tree))
+        found = list(tests(tree))
+        self._refuse_unknown(found)
+        asked = list(self._asked(found))
         for name, demand in asked:
             self._check(name, demand, witness)
         _check_within(asked)
+        fresh = False
         for name, demand in asked:
             entry = self._demands.setdefault(name, {}).setdefault(demand, [0, witness])
             entry[0] = int(entry[0]) + 1
-        for pair in _compared(tree):
+            fresh |= entry[0] == 1
+        for pair in _compared(found):
             self._compared[pair] = self._compared.get(pair, 0) + 1
-        self._check_compared(tree, witness)
+            fresh |= self._compared[pair] == 1
+        if fresh and self._compared:
+            self._check_compared(tree, witness)
 
     def discard(self, tree: Filter) -> None:
         """Take the filter's demands back."""
-        for name, demand in self._asked(tree):
+        found = list(tests(tree))
+        for name, demand in self._asked(found):
             demands = self._demands[name]
             demands[demand][0] = int(demands[demand][0]) - 1
             if not demands[demand][0]:
                 del demands[demand]
-            if not demands and (self._schema is None or name not in self._schema):
+            if not demands and not (self._schema is not None and self._schema.closed and name in self._schema):
                 del self._demands[name]
-        for pair in _compared(tree):
+        for pair in _compared(found):
             self._compared[pair] -= 1
             if not self._compared[pair]:
                 del self._compared[pair]
@@ -106,10 +122,14 @@ class Needs:
         """Return the need of every attribute that a filter mentions or a closed schema declares."""
         found = {name: self._need(name) for name in self._demands}
         for pair in self._compared:
-            left, right = pair.prefix + pair.left, pair.prefix + pair.right
-            one, two = found[left], found[right]
-            found[left] = replace(_like(one, two), compared=(*one.compared, pair))
-            found[right] = _like(found[right], one)
+            left = found[pair.names[0]]
+            found[pair.names[0]] = replace(left, compared=(*left.compared, pair))
+        before: dict[str, Need] | None = None
+        while before != found:  # what is known of one attribute goes along chains of comparisons
+            before = dict(found)
+            for left_name, right_name in (pair.names for pair in self._compared):
+                found[left_name] = _like(found[left_name], found[right_name])
+                found[right_name] = _like(found[right_name], found[left_name])
         return found
 
     def need(self, name: str) -> Need:
@@ -132,16 +152,12 @@ class Needs:
         )
 
     def _declared(self, name: str) -> Attribute | None:
-        declared = self._schema.get(name) if self._schema is not None else None
-        if declared is not None and declared.kind is not None and declared.tree is not None:
-            return declared
-        kind, tree = self._ontology.kind(name), self._ontology.tree_of(name)
-        if declared is None:
-            return Attribute(kind, several=True, tree=tree) if kind else None
-        return Attribute(declared.kind or kind, several=declared.several, tree=tree)
+        if name not in self._told:
+            self._told[name] = declared(name, self._schema, self._ontology)
+        return self._told[name]
 
-    def _asked(self, tree: Filter) -> Iterator[tuple[str, Demand]]:
-        for name, test in tests(tree):
+    def _asked(self, found: list[tuple[str, Test]]) -> Iterator[tuple[str, Demand]]:
+        for name, test in found:
             yield name, Demand(condition_kind(test.condition), self._asked_unit(name, test.condition))
             if isinstance(test.condition, Compare):
                 yield _beside(name, test), Demand(None)
@@ -167,18 +183,25 @@ class Needs:
                 raise KindConflict(msg, attribute=name)
 
     def _check_compared(self, tree: Filter, witness: str) -> None:
-        for pair in _compared(tree):
-            left, right = pair.prefix + pair.left, pair.prefix + pair.right
-            one, two = self._need(left).kind, self._need(right).kind
+        """Refuse attributes compared that, with this filter, are of two kinds or of one that has no order."""
+        kinds = {name: need.kind for name, need in self.resolved().items()}
+        for pair in self._compared:
+            left, right = pair.names
+            one, two = kinds[left], kinds[right]
+            reason = None
             if one and two and not _compatible(one, two) and not _compatible(two, one):
+                reason = f"compares `{left}`, {one}, with `{right}`, {two}"
+            elif pair.op is not Comparison.EQ and one in UNORDERED:
+                reason = f"asks `{left}` {pair.op} `{right}`, but values of the kind {one} have no order"
+            if reason:
                 self.discard(tree)
-                msg = f"{witness} compares `{left}`, {one}, with `{right}`, {two}"
+                msg = f"{witness}, or an earlier one with it, {reason}"
                 raise KindConflict(msg, attribute=left)
 
-    def _refuse_unknown(self, tree: Filter) -> None:
+    def _refuse_unknown(self, found: list[tuple[str, Test]]) -> None:
         if self._schema is None or not self._schema.closed:
             return
-        names = dict.fromkeys(name for name, _ in tests(tree) if not self.knows(name))
+        names = dict.fromkeys(name for name, _ in found if not self.knows(name))
         if names:
             mistakes = tuple(Mistake(unknown_attribute(name, self._schema)) for name in names)
             raise FilterError("\n".join(m.message for m in mistakes), mistakes=mistakes, text=None)
@@ -192,6 +215,17 @@ class Needs:
             or ontology.kind(name) is not None
             or len(ontology.sources(name)) > 1
         )
+
+
+def declared(name: str, schema: Schema | None, ontology: Ontology) -> Attribute | None:
+    """Return what the schema or, where it is silent, the ontology declares of an attribute."""
+    told = schema.get(name) if schema is not None else None
+    if told is not None and told.kind is not None and told.tree is not None:
+        return told
+    kind, tree = ontology.kind(name), ontology.tree_of(name)
+    if told is None:
+        return Attribute(kind, several=True, tree=tree) if kind else None
+    return Attribute(told.kind or kind, several=told.several, tree=tree)
 
 
 def unknown_attribute(name: str, known: Iterable[str]) -> str:
@@ -226,8 +260,8 @@ def _like(one: Need, two: Need) -> Need:
     return one if one.kind else replace(one, kind=two.kind, unit=two.unit, bare=two.bare)
 
 
-def _compared(tree: Filter) -> Iterator[Pair]:
-    for name, test in tests(tree):
+def _compared(found: list[tuple[str, Test]]) -> Iterator[Pair]:
+    for name, test in found:
         if isinstance(test.condition, Compare):
             prefix = name[: len(name) - len(test.attribute)]
             yield Pair(prefix, test.attribute, test.condition.op, test.condition.other)

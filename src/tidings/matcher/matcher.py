@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from tidings.algebra import Needs, Reader, Setting, bind, fold_names
+from tidings.algebra import Binder, Needs, Reader, Setting, fold_names
 from tidings.concepts import Ontology
 from tidings.errors import BadEvent, BadSubscriptions, TidingsError, UnknownSubscription
 from tidings.lang import parse
@@ -62,6 +62,7 @@ class Matcher:
         self.schema, self.ontology, self.regions, self.now = schema, ontology, regions, now
         self._used = ontology or Ontology()
         self._algorithm = algorithm(kind)
+        self._binder = Binder(schema, self._used, regions)
         self._needs = Needs(schema, self._used)
         self._filters: dict[SubId, Filter] = {}
         self._reader: Reader | None = None
@@ -125,12 +126,12 @@ class Matcher:
 
     def _book(self, id: SubId, tree: Filter) -> Filter:
         """Enter a filter and its demands, and return what it means; on refusal nothing has changed."""
-        bound = bind(tree, schema=self.schema, ontology=self._used, regions=self.regions)
-        old = self._filters.get(id)
+        folded, old = fold_names(tree, self._used), self._filters.get(id)
+        bound = self._binder.bound(folded)
         if old is not None:
             self._needs.discard(fold_names(old, self._used))
         try:
-            self._needs.add(fold_names(tree, self._used), f"subscription `{id}`")
+            self._needs.add(folded, f"subscription `{id}`")
         except TidingsError:
             if old is not None:
                 self._needs.add(fold_names(old, self._used), f"subscription `{id}`")
@@ -219,7 +220,7 @@ class Matcher:
     def why(self, event: EventLike, id: SubId, *, now: datetime | None = None) -> Explanation:
         """Tell why a subscription hears of an event: the tests that decided, and what they saw."""
         written, setting = self._filter(id), self._setting(now)
-        bound = bind(written, schema=self.schema, ontology=self._used, regions=self.regions)
+        bound = self._binder.bound(fold_names(written, self._used))
         return explained(id, written, bound, self._read(event, setting), setting)
 
     def why_not(self, event: EventLike, id: SubId, *, now: datetime | None = None) -> Explanation:

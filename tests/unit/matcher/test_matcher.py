@@ -173,3 +173,20 @@ def test_a_pickled_matcher_is_the_same_and_its_own():
     copy.remove("s1")
     assert searches.match({"a": NOW}) == ["s1"]
     assert copy.match({"a": NOW}) == []
+
+
+def test_attributes_compared_must_stay_of_one_kind_across_filters():
+    searches = td.Matcher()
+    searches.add_many([("s1", "a < b"), ("s2", "b < c"), ("s3", "c = 'x'")])
+    with pytest.raises(KindConflict, match="compares"):
+        searches.add("s4", "a = 5")
+    assert searches.needs()["a"].kind == "text"
+    with pytest.raises(KindConflict, match="no order"):
+        td.Matcher().add("p", "spot < home and spot near (0, 0) 1 km")
+
+
+def test_removing_frees_the_attributes_of_an_open_schema():
+    searches = td.Matcher(schema=td.Schema({"a": "number"}, closed=False))
+    searches.add("s1", "a = 1 and b = 2")
+    searches.remove("s1")
+    assert searches.needs() == {}
