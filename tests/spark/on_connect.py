@@ -38,6 +38,7 @@ def found(session):
     matches = local.match_many(ads, on_error="collect")
     return {
         "kind": type(batch).__module__,
+        "same": ts.session("the running one") is session,
         "local": sorted([ads[index]["id"], id_] for index, id_ in matches),
         "pairs": rows(ts.match(batch, table, **about)),
         "clock": ts.match(batch, [("old", "age(posted) > 1 day")], event_id="id").count(),

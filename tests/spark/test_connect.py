@@ -28,6 +28,7 @@ def found():
 
 def test_the_frames_are_connect_frames(found):
     assert found["kind"] == "pyspark.sql.connect.dataframe"
+    assert found["same"]
 
 
 def test_a_batch_matches_as_it_does_locally(found):

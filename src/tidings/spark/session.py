@@ -38,7 +38,6 @@ _QUIET = Path(__file__).with_name("log4j2.properties").as_uri()
 _ALWAYS = {
     "spark.sql.session.timeZone": "UTC",  # times without a zone are UTC, as in filters
     "spark.sql.execution.arrow.pyspark.enabled": "true",  # createDataFrame and toPandas go by columns
-    "spark.log.level": "ERROR",
 }
 _LOCAL = {
     "spark.ui.enabled": "false",  # no port to clash with the next session's
@@ -59,30 +58,33 @@ def session(
 ) -> SparkSession:
     """Return a Spark session for this process: the running one, or a new one.
 
-    The master is `local[*]`, or what `spark-submit` says when it started this program. `kafka=True` adds Spark's
+    The master is `local[*]`, or what `spark-submit` or SPARK_REMOTE say. `kafka=True` adds Spark's
     Kafka connector: from the folder of jars that TIDINGS_JARS names, else by its coordinates. `config` is
     added last and wins. A master that is not local keeps its own web page and logs.
     """
-    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    if not submitted and SparkSession.getActiveSession() is None:
-        require_java()
-    if kafka:
-        _refuse_running_without_kafka()
     # Spark would take the system's python3, which need not have our packages, or even our version.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    running = SparkSession.getActiveSession()
+    if running is not None and kafka:
+        _refuse_without_kafka(running)
+    # Of a Spark that somebody else started, only the query's own settings are ours to say.
+    started = running is not None or "SPARK_REMOTE" in os.environ
+    settings = _ALWAYS if started else {**_ALWAYS, **_starting(master, kafka)}
     builder = SparkSession.builder.appName(name)
-    if master is None and not submitted:
-        master = "local[*]"
-    if master is not None:
-        builder = builder.master(master)
-    for key, value in _settings(master, kafka, config).items():
+    for key, value in {**settings, **(config or {})}.items():
         builder = builder.config(key, value)
     return _started(builder, kafka)
 
 
-def _settings(master: str | None, kafka: bool, config: Mapping[str, str] | None) -> dict[str, str]:
-    local = _LOCAL if master is not None and master.startswith("local") else {}
-    return {**_ALWAYS, **local, **(kafka_settings() if kafka else {}), **(config or {})}
+def _starting(master: str | None, kafka: bool) -> dict[str, str]:
+    """Return the settings of a new Spark; under spark-submit, which has found Java, its own word on the master."""
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        require_java()
+        master = master or "local[*]"
+    settings = {"spark.log.level": "ERROR", **(kafka_settings() if kafka else {})}
+    if master is not None:
+        settings["spark.master"] = master
+    return {**settings, **_LOCAL} if master is not None and master.startswith("local") else settings
 
 
 def _started(builder: SparkSession.Builder, kafka: bool) -> SparkSession:
@@ -111,10 +113,7 @@ def kafka_settings() -> dict[str, str]:
     return {"spark.jars": ",".join(jars)}
 
 
-def _refuse_running_without_kafka() -> None:
-    running = SparkSession.getActiveSession()
-    if running is None:
-        return
+def _refuse_without_kafka(running: SparkSession) -> None:
     given = running.conf.get("spark.jars.packages", "") or running.conf.get("spark.jars", "") or ""
     if "kafka" not in given:
         msg = "a session without the Kafka connector is running, and jars are read at the start; stop() it first"
