@@ -7,35 +7,48 @@ Slow and plain on purpose; it shares no code with `tidings.algebra`.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
-from datetime import UTC, date, datetime
-from decimal import Decimal
+from datetime import datetime
 from fractions import Fraction
-from ipaddress import IPv4Address, IPv6Address, ip_address
-from itertools import pairwise
+
+from naive_places import holds
+from naive_values import (
+    NUMBER,
+    READERS,
+    Bad,
+    beside,
+    compared,
+    ends_of,
+    every_test,
+    in_block,
+    interval,
+    kind_asked,
+    listed,
+    literals,
+    meet,
+    natural_point,
+    near,
+    none_or,
+    number_point,
+    several,
+    span,
+    spelled,
+    text_accepts,
+    text_between,
+    text_of,
+    time_point,
+    unlike,
+)
 
 from tidings import model as m
 from tidings.model import Kind
 from tidings.testing.strategies.world import WORTH
 
-EARTH_M = 6371008.8
-NUMBER = r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?"
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
 
 def naive(tree, event, world) -> bool:
     """Tell whether the event satisfies the filter, or raise `Bad`."""
     return Naive(tree, world).opinion(event)
-
-
-class Bad(Exception):
-    """The event does not fit the kinds."""
-
-
-class TooClose(Exception):
-    """The answer hangs on the last digits of a floating-point sum: no opinion."""
 
 
 class Surroundings:
@@ -286,395 +299,3 @@ class Naive:
             case m.Quantity(amount, unit):
                 return self.world.amount(number_point(amount), unit, self.unit_kept(name))
         return number_point(literal)
-
-
-# --- names and arrays -----------------------------------------------------------------------------
-
-
-def every_test(tree, prefix=""):
-    match tree:
-        case m.And(parts) | m.Or(parts):
-            for part in parts:
-                yield from every_test(part, prefix)
-        case m.Not(part):
-            yield from every_test(part, prefix)
-        case m.Test(attribute, condition):
-            yield prefix + attribute, tree
-            if isinstance(condition, m.Has):
-                yield from every_test(condition.filter, f"{prefix}{attribute}.")
-
-
-def beside(name, test):
-    return name.removesuffix(test.attribute) + test.condition.other
-
-
-def literals(condition):
-    match condition:
-        case m.Is(value):
-            return (value,)
-        case m.In(values):
-            return values
-        case m.Range(low, high):
-            return tuple(end for end in (low, high) if end is not None)
-    return ()
-
-
-def kind_asked(condition):
-    match condition:
-        case m.TextTest():
-            return Kind.TEXT
-        case m.IsA():
-            return Kind.CONCEPT
-        case m.Within() | m.WithinRegion() | m.Near():
-            return Kind.PLACE
-        case m.InNetworks():
-            return Kind.IP
-        case m.Age():
-            return Kind.TIME
-        case m.Has():
-            return Kind.RECORD
-    for literal in literals(condition):
-        for types, kind in (
-            (bool, Kind.BOOL),
-            (str, Kind.TEXT),
-            (datetime, Kind.TIME),
-            (m.Point, Kind.PLACE),
-            ((int, float, m.Quantity), Kind.NUMBER),
-        ):
-            if isinstance(literal, types):
-                return kind
-    return None
-
-
-def spelled(fields, name):
-    """What stands under the dotted name, whichever way keys and records share its dots."""
-    for key, value in fields.items():
-        if key == name:
-            yield value
-        elif isinstance(key, str) and name.startswith(f"{key}."):
-            for record in several(value, Kind.RECORD):
-                if isinstance(record, Mapping):
-                    yield from spelled(record, name[len(key) + 1 :])
-
-
-def several(value, kind):
-    if kind is Kind.PLACE and is_pair(value):
-        yield value
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from several(item, kind)
-    else:
-        yield value
-
-
-def is_pair(value):
-    return isinstance(value, list | tuple) and len(value) == 2 and all(is_number(part) for part in value)
-
-
-def is_number(value):
-    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
-
-
-def listed(value, kind):
-    """Whether a value came as a list, or as a range: more than one value can be."""
-    return isinstance(value, m.Range | list | tuple) and not (kind is Kind.PLACE and is_pair(value))
-
-
-# --- values ---------------------------------------------------------------------------------------
-
-
-def none_or(value, function):
-    return None if value is None else function(value)
-
-
-def span(point):
-    return (point, point, False, False)
-
-
-def ends_of(wanted, point):
-    return (none_or(wanted.low, point), none_or(wanted.high, point), wanted.low_open, wanted.high_open)
-
-
-def interval(leaf, point):
-    """A value of a number or a time: from one point to another, perhaps the same."""
-    if not isinstance(leaf, m.Range):
-        return span(point(leaf))
-    low, high, low_open, high_open = ends_of(leaf, point)
-    if low is not None and low == high and (low_open or high_open):
-        raise Bad
-    return (low, high, low_open, high_open)
-
-
-def number_point(leaf) -> Fraction:
-    if isinstance(leaf, str) and re.fullmatch(NUMBER, leaf.strip()):
-        leaf = int(leaf) if re.fullmatch(r"[+-]?[0-9]+", leaf.strip()) else float(leaf)
-    if isinstance(leaf, Decimal) and leaf.is_finite():
-        whole = leaf == leaf.to_integral_value() and abs(leaf) < 2**63
-        leaf = int(leaf) if whole else float(leaf)
-    if not is_number(leaf) or isinstance(leaf, Decimal) or (isinstance(leaf, float) and not math.isfinite(leaf)):
-        raise Bad
-    if isinstance(leaf, int) and not -(2**63) <= leaf < 2**63:
-        raise Bad
-    return Fraction(leaf)
-
-
-def time_point(leaf) -> Fraction:
-    if isinstance(leaf, str):
-        try:
-            leaf = datetime.fromisoformat(leaf.strip())
-        except ValueError:
-            raise Bad from None
-    if isinstance(leaf, date) and not isinstance(leaf, datetime):
-        leaf = datetime(leaf.year, leaf.month, leaf.day)  # noqa: DTZ001 - made UTC below
-    if not isinstance(leaf, datetime):
-        raise Bad
-    gone = (leaf if leaf.tzinfo else leaf.replace(tzinfo=UTC)) - EPOCH
-    return Fraction((gone.days * 86400 + gone.seconds) * 10**6 + gone.microseconds, 10**6)
-
-
-def text_of(leaf) -> str:
-    if not isinstance(leaf, str) or any("\ud800" <= char <= "\udfff" for char in leaf):
-        raise Bad
-    return leaf
-
-
-def truth_of(leaf) -> bool:
-    words = {"true": True, "false": False}
-    if isinstance(leaf, str) and leaf.strip().lower() in words:
-        return words[leaf.strip().lower()]
-    if not isinstance(leaf, bool):
-        raise Bad
-    return leaf
-
-
-def place_of(leaf):
-    if isinstance(leaf, m.Point):
-        return (Fraction(leaf.lon), Fraction(leaf.lat))
-    if isinstance(leaf, Mapping) and "lon" in leaf and "lat" in leaf:
-        leaf = (leaf["lon"], leaf["lat"])
-    if not is_pair(leaf):
-        raise Bad
-    lon, lat = (Fraction(float(number_point(part))) for part in leaf)
-    if abs(lon) > 180 or abs(lat) > 90:
-        raise Bad
-    return (lon, lat)
-
-
-def address_of(leaf):
-    if isinstance(leaf, str):
-        try:
-            leaf = ip_address(leaf.strip())
-        except ValueError:
-            raise Bad from None
-    if not isinstance(leaf, IPv4Address | IPv6Address):
-        raise Bad
-    inside = leaf.ipv4_mapped if isinstance(leaf, IPv6Address) else None
-    return inside or leaf
-
-
-def natural_point(leaf):
-    return time_point(leaf) if isinstance(leaf, date) else number_point(leaf)
-
-
-def natural_of(leaf):
-    if isinstance(leaf, str):
-        return text_of(leaf)
-    if isinstance(leaf, bool):
-        return leaf
-    if isinstance(leaf, m.Point):
-        return place_of(leaf)
-    if isinstance(leaf, date):
-        return interval(leaf, time_point)
-    return interval(leaf, number_point) if is_number(leaf) else leaf
-
-
-def record_of(leaf):
-    if not isinstance(leaf, Mapping):
-        raise Bad
-    return leaf
-
-
-READERS = {
-    Kind.TEXT: text_of,
-    Kind.BOOL: truth_of,
-    Kind.PLACE: place_of,
-    Kind.IP: address_of,
-    Kind.RECORD: record_of,
-    None: natural_of,
-}
-
-
-# --- conditions -----------------------------------------------------------------------------------
-
-
-def meet(one, two) -> bool:
-    """Whether two ranges share a point: try every end, and a point between and beyond every two."""
-    ends = sorted({end for span in (one, two) for end in span[:2] if end is not None})
-    if not ends:
-        return True
-    points = [*ends, ends[0] - 1, ends[-1] + 1, *((low + high) / 2 for low, high in pairwise(ends))]
-    return any(covers(one, point) and covers(two, point) for point in points)
-
-
-def covers(span, point) -> bool:
-    low, high, low_open, high_open = span
-    above = low is None or point > low or (point == low and not low_open)
-    below = high is None or point < high or (point == high and not high_open)
-    return above and below
-
-
-def compared(op, one, two) -> bool:
-    """Whether some point of one and some point of the other compare."""
-    if isinstance(one, str) and isinstance(two, str):
-        left, right = [*map(ord, one)], [*map(ord, two)]
-        return {"=": left == right, "<": left < right, "<=": left <= right, ">": left > right, ">=": left >= right}[op]
-    if not is_span(one) or not is_span(two):
-        return one == two
-    if op == "=":
-        return meet(one, two)
-    if op in (">", ">="):
-        one, two, op = two, one, {">": "<", ">=": "<="}[op]
-    (low, _, low_open, _), (_, high, _, high_open) = one, two
-    if low is None or high is None:
-        return True
-    return low < high or (op == "<=" and low == high and not low_open and not high_open)
-
-
-def unlike(op, one, two) -> bool:
-    sorts = (str, bool, IPv4Address | IPv6Address, tuple)
-    one, two = (next((at for at, sort in enumerate(sorts) if isinstance(each, sort)), None) for each in (one, two))
-    return one != two or (op != "=" and one not in (0, 3))
-
-
-def is_span(value) -> bool:
-    return isinstance(value, tuple) and len(value) == 4
-
-
-def text_between(span, value) -> bool:
-    code = [*map(ord, value)]
-    if span.low is not None:
-        low = [*map(ord, span.low)]
-        if code < low or (code == low and span.low_open):
-            return False
-    if span.high is not None:
-        high = [*map(ord, span.high)]
-        if code > high or (code == high and span.high_open):
-            return False
-    return True
-
-
-def text_accepts(op, pattern, value, ignoring_case) -> bool:
-    if op == "matches":
-        return re_search(pattern, value, ignoring_case)
-    if ignoring_case:
-        pattern, value = pattern.casefold(), value.casefold()
-    if op == "like":
-        return like(tokens(pattern), value)
-    starts = [at for at in range(len(value) - len(pattern) + 1) if value[at : at + len(pattern)] == pattern]
-    return {
-        "starts with": 0 in starts,
-        "ends with": len(value) - len(pattern) in starts,
-        "contains": len(starts) > 0,
-    }[op]
-
-
-def re_search(pattern, value, ignoring_case) -> bool:
-    """RE2 in Python's words, for the expressions that both read alike: only the `$` differs."""
-    flags = re.DOTALL | (re.IGNORECASE if ignoring_case else 0)
-    return re.search(re.sub(r"(?<!\\)\$", r"\\Z", pattern), value, flags) is not None
-
-
-def tokens(pattern):
-    """A wildcard pattern as a list: text for a plain character, None for one, Ellipsis for any number."""
-    found, escaped = [], False
-    for char in pattern:
-        if escaped or char not in "*?\\":
-            found.append(char)
-            escaped = False
-        elif char == "\\":
-            escaped = True
-        else:
-            found.append(None if char == "?" else ...)
-    return [*found, "\\"] if escaped else found
-
-
-def like(wanted, value) -> bool:
-    """The places in the value that the wildcards read so far may have reached."""
-    reached = {0}
-    for token in wanted:
-        if token is ...:
-            reached = set(range(min(reached), len(value) + 1)) if reached else set()
-        else:
-            reached = {at + 1 for at in reached if at < len(value) and token in (None, value[at])}
-    return len(value) in reached
-
-
-def near(value, center, metres) -> bool:
-    one, two = (tuple(math.radians(part) for part in place) for place in (value, (center.lon, center.lat)))
-    vectors = [(math.cos(lat) * math.cos(lon), math.cos(lat) * math.sin(lon), math.sin(lat)) for lon, lat in (one, two)]
-    across = math.dist(*vectors)
-    distance = 2 * EARTH_M * math.asin(min(1.0, across / 2))
-    if abs(distance - metres) <= 1e-6 * max(1.0, metres) and value != (center.lon, center.lat):
-        raise TooClose
-    return distance <= metres
-
-
-def in_block(address, block) -> bool:
-    if address.version != block.version:
-        return False
-    bits = 32 if block.version == 4 else 128
-    keep = bits - block.prefixlen
-    return int(address) >> keep == int(block.network_address) >> keep
-
-
-# --- polygons: exact, edges the short way, the boundary inside ------------------------------------
-
-
-def holds(rings, place) -> bool:
-    return any(_holds_unrolled(rings, (place[0] + turn, place[1])) for turn in (-720, -360, 0, 360, 720))
-
-
-def _holds_unrolled(rings, place) -> bool:
-    outline, *holes = (unrolled(ring) for ring in rings)
-    if on_ring(outline, place):
-        return True
-    if not in_ring(outline, place):
-        return False
-    for hole in holes:
-        for turn in (-360, 0, 360):
-            moved = (place[0] + turn, place[1])
-            if on_ring(hole, moved):
-                return True
-            if in_ring(hole, moved):
-                return False
-    return True
-
-
-def unrolled(ring):
-    places = [(Fraction(ring[0][0]), Fraction(ring[0][1]))]
-    for (before, _), (lon, lat) in pairwise(ring):
-        step = Fraction(lon) - Fraction(before)
-        if 180 < abs(step) < 360:
-            step += 360 if step < 0 else -360
-        places.append((places[-1][0] + step, Fraction(lat)))
-    return places
-
-
-def on_ring(ring, place) -> bool:
-    return any(on_edge(one, two, place) for one, two in pairwise(ring))
-
-
-def on_edge(one, two, place) -> bool:
-    (x1, y1), (x2, y2), (x, y) = one, two, place
-    straight = (x2 - x1) * (y - y1) == (y2 - y1) * (x - x1)
-    return straight and min(x1, x2) <= x <= max(x1, x2) and min(y1, y2) <= y <= max(y1, y2)
-
-
-def in_ring(ring, place) -> bool:
-    """Count the edges that a ray to the east crosses."""
-    x, y = place
-    crossed = 0
-    for (x1, y1), (x2, y2) in pairwise(ring):
-        if (y1 > y) != (y2 > y) and x < x1 + (y - y1) * (x2 - x1) / (y2 - y1):
-            crossed += 1
-    return crossed % 2 == 1
