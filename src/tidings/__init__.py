@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tidings.algebra import covers, evaluate, normal_form, overlaps, simplify
+    from tidings.algebra import covers, evaluate, infer_schema, normal_form, overlaps, simplify
     from tidings.concepts import Ontology, Regions
     from tidings.errors import BadEvent, FilterError, NotExpressible, TidingsError, UnknownSubscription
     from tidings.lang import parse, render
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "algebra": "covers evaluate normal_form overlaps simplify",
+    "algebra": "covers evaluate infer_schema normal_form overlaps simplify",
     "concepts": "Ontology Regions",
     "errors": "BadEvent FilterError NotExpressible TidingsError UnknownSubscription",
     "lang": "parse render",

@@ -3,6 +3,7 @@
 from tidings.algebra.bind import Binder, bind, fold_names
 from tidings.algebra.covers import covers, overlaps
 from tidings.algebra.evaluate import Setting, evaluate, holds
+from tidings.algebra.infer import infer_schema
 from tidings.algebra.needs import Need, Needs, needs_of
 from tidings.algebra.normal import normal_form
 from tidings.algebra.reading import Reader, Reading
@@ -20,6 +21,7 @@ __all__ = [
     "evaluate",
     "fold_names",
     "holds",
+    "infer_schema",
     "needs_of",
     "normal_form",
     "overlaps",

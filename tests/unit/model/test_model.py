@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import tidings as td
-from tidings.errors import BadRegion, SchemaError
+from tidings.errors import BadRegion, KindConflict, SchemaError
 from tidings.model import And, EventBatch, In, Is, Not, Or, Range, Test, area_of, one_of
 from tidings.model.arrow import rows_of
 
@@ -164,3 +164,16 @@ def test_an_opaque_column_can_only_exist():
 
 def test_a_time_of_any_zone_is_one_time():
     assert td.parse("t = 2024-01-01T12:00:00+02:00") == Test("t", Is(datetime(2024, 1, 1, 10, tzinfo=UTC)))
+
+
+def test_a_schema_is_inferred_from_filters_and_conflicts_name_both():
+    filters = [td.parse("a < 5 and b has (c = 'x')"), td.parse("t > 2024-01-01 or a < d")]
+    assert td.infer_schema(filters).to_dict() == {
+        "a": "several number",
+        "b": "several record",
+        "b.c": "several text",
+        "t": "several time",
+        "d": "several number",
+    }
+    with pytest.raises(KindConflict, match=r"`a`.*number.*filter 1.*text.*filter 3"):
+        td.infer_schema([*filters, td.parse("a = 'x'")])
