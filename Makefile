@@ -54,11 +54,14 @@ distclean: clean ## remove the virtual environment too
 
 # --- set-up ---------------------------------------------------------------------------------------
 
-# The build tools come first, at pinned versions, so that no build fetches others.
+# Set for what builds packages as well (PySpark comes as source), so that build tools are pinned too; pip from
+# 25.3 on reads the second name for that, older ones the first.
+export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
+export PIP_BUILD_CONSTRAINT := $(PIP_CONSTRAINT)
+
 define install
 	@echo "==> installing tidings[$(EXTRAS)] into $(VENV) (the first time takes a few minutes; PySpark is large)"
-	@$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt hatchling editables
-	@$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt --no-build-isolation -e '.[$(EXTRAS)]'
+	@$(BIN)/python -m pip install --disable-pip-version-check -e '.[$(EXTRAS)]'
 	@touch $@
 endef
 
