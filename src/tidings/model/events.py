@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from tidings.errors import BadEvent
 
 if TYPE_CHECKING:
-
     import pyarrow as pa
 
 
