@@ -7,11 +7,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tidings import matchers
     from tidings.algebra import covers, evaluate, infer_schema, normal_form, overlaps, simplify
     from tidings.concepts import Ontology, Regions
     from tidings.errors import BadEvent, FilterError, NotExpressible, TidingsError, UnknownSubscription
     from tidings.lang import parse, render
-    from tidings import matchers
     from tidings.matcher import Matcher
     from tidings.model import Event, EventBatch, Matches, Range, Schema
 
