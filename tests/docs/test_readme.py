@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+
 import tidings as td
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
