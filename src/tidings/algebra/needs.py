@@ -128,9 +128,16 @@ class Needs:
         while before != found:  # what is known of one attribute goes along chains of comparisons
             before = dict(found)
             for left_name, right_name in (pair.names for pair in self._compared):
-                found[left_name] = _like(found[left_name], found[right_name])
-                found[right_name] = _like(found[right_name], found[left_name])
+                found[left_name] = self._like(left_name, found[left_name], found[right_name])
+                found[right_name] = self._like(right_name, found[right_name], found[left_name])
         return found
+
+    def _like(self, name: str, one: Need, two: Need) -> Need:
+        """Read an attribute that no test names a value of as the one it is compared with, in the same unit."""
+        unnamed = not any(demand.kind for demand in self._demands[name])
+        if one.kind is None or (one.kind is two.kind and one.unit is None and unnamed):
+            return replace(one, kind=two.kind, unit=two.unit, bare=two.bare)
+        return one
 
     def need(self, name: str) -> Need:
         """Return the need of one attribute, mentioned or not."""
@@ -183,16 +190,20 @@ class Needs:
                 raise KindConflict(msg, attribute=name)
 
     def _check_compared(self, tree: Filter, witness: str) -> None:
-        """Refuse attributes compared that, with this filter, are of two kinds or of one that has no order."""
-        kinds = {name: need.kind for name, need in self.resolved().items()}
+        """Refuse compared attributes that, with this filter, differ in kind or unit, or have no order."""
+        needs = self.resolved()
         for pair in self._compared:
             left, right = pair.names
-            one, two = kinds[left], kinds[right]
+            one, two = needs[left].kind, needs[right].kind
+            units = [needs[name].unit for name in pair.names]
             reason = None
             if one and two and not _compatible(one, two) and not _compatible(two, one):
                 reason = f"compares `{left}`, {one}, with `{right}`, {two}"
             elif pair.op is not Comparison.EQ and one in UNORDERED:
                 reason = f"asks `{left}` {pair.op} `{right}`, but values of the kind {one} have no order"
+            elif one is Kind.NUMBER and units[0] != units[1]:
+                said = [f"in {unit}" if unit else "without a unit" for unit in units]
+                reason = f"compares `{left}`, {said[0]}, with `{right}`, {said[1]}; declare one unit for both"
             if reason:
                 self.discard(tree)
                 msg = f"{witness}, or an earlier one with it, {reason}"
@@ -253,11 +264,6 @@ def _literals(condition: Condition) -> tuple[object, ...]:
         case Range(low, high):
             return tuple(end for end in (low, high) if end is not None)
     return ()
-
-
-def _like(one: Need, two: Need) -> Need:
-    """Read an attribute of which nothing is known as the one it is compared with, in the same unit."""
-    return one if one.kind else replace(one, kind=two.kind, unit=two.unit, bare=two.bare)
 
 
 def _compared(found: list[tuple[str, Test]]) -> Iterator[Pair]:

@@ -3,6 +3,7 @@
 import pytest
 
 import tidings as td
+from tidings.errors import KindConflict
 from tidings.model import Quantity, Range
 
 UNLIKE = {"a": 1, "b": "x"}
@@ -33,6 +34,29 @@ def test_an_attribute_is_read_in_the_unit_of_the_one_it_is_compared_with():
     assert not td.evaluate(tree, {"size": "50 GB", "limit": "40000 MB"})
     with pytest.raises(td.BadEvent, match="unit"):
         td.evaluate(tree, {"size": "50 GB", "limit": 60})
+
+
+def test_a_declared_number_is_read_in_that_unit_too():
+    schema = td.Schema({"size": "number", "limit": "number"})
+    tree = td.parse("size >= 40 GB and size < limit", schema=schema)
+    assert td.evaluate(tree, {"size": "50 GB", "limit": "60000 MB"}, schema=schema)
+
+
+@pytest.mark.parametrize(
+    "text", ["size > 40 GB and size < limit and limit > 5", "size > 40 GB and size < limit and limit > 5 km"]
+)
+def test_attributes_in_different_units_are_not_compared(text):
+    with pytest.raises(KindConflict, match="unit"):
+        td.evaluate(td.parse(text), {})
+
+
+def test_units_are_compared_across_subscriptions():
+    matcher = td.Matcher()
+    matcher.add("compared", "size < limit")
+    matcher.add("bare", "limit > 5")
+    with pytest.raises(KindConflict, match="unit"):
+        matcher.add("with a unit", "size > 40 GB")
+    assert matcher.match({"size": 5, "limit": 6}) == ["compared", "bare"]
 
 
 def test_an_amount_whose_unit_nobody_asked_for_is_not_compared():
