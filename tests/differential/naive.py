@@ -139,10 +139,11 @@ class Naive:
                 found[name] = kind
         found.update({name: kind for name, kind in self.world.kinds.items() if kind})
         self.like = {}  # of which attribute an attribute borrowed its kind, and so its unit
-        for one, two in self.pairs():
-            for name, other in ((one, two), (two, one)):
-                if not found.get(name) and found.get(other):
-                    found[name], self.like[name] = found[other], other
+        for _ in self.pairs():  # often enough for the longest chain
+            for one, two in self.pairs():
+                for name, other in ((one, two), (two, one)):
+                    if not found.get(name) and found.get(other):
+                        found[name], self.like[name] = found[other], self.like.get(other, other)
         return found
 
     def pairs(self):

@@ -26,7 +26,7 @@ from tidings.model import (
     WithinRegion,
     one_of,
 )
-from tidings.testing.drawing import st
+from tidings.testing.drawing import evenly, st
 from tidings.testing.strategies.areas import areas
 from tidings.testing.strategies.values import AWKWARD, BLOCKS, EXPRESSIONS, TEXTS, numbers, points, scalars, texts
 from tidings.testing.strategies.world import Slot
@@ -66,10 +66,10 @@ def _conditions(
     beside: tuple[str, ...],
 ) -> st.SearchStrategy[Condition]:
     slot = Slot(kind, declared=declared, bare=bare, units=units, words=words)
-    found = [*_of_kind(slot, regions), st.just(Exists()), st.just(IsNull())]
+    found = [*_of_kind(slot, regions), st.sampled_from((Exists(), IsNull()))]
     if beside:
         found.append(_compared(kind, beside))
-    return st.one_of(found)
+    return evenly(found)
 
 
 def _of_kind(slot: Slot, regions: Sequence[str]) -> list[st.SearchStrategy[Any]]:
@@ -97,7 +97,7 @@ def _compared_with_values(families: list[st.SearchStrategy[Any]]) -> list[st.Sea
     """Equality, sets and ranges; the values of one condition come from one family (of units, say)."""
     value = st.one_of(families)
     sets = st.lists(value, min_size=1, max_size=4).map(one_of)
-    return [value.map(Is), sets, *(ranges(family) for family in families)]
+    return [*(ranges(family) for family in families), sets, value.map(Is)]
 
 
 def _amounts(slot: Slot) -> list[st.SearchStrategy[Any]]:
@@ -148,7 +148,7 @@ def _of_concepts(slot: Slot) -> list[st.SearchStrategy[Any]]:
 
 def _of_places(regions: Sequence[str]) -> list[st.SearchStrategy[Any]]:
     near = st.builds(Near, points(), st.sampled_from(METRES))
-    found = [areas().map(Within), near, points().map(Is), st.lists(points(), min_size=1, max_size=3).map(one_of)]
+    found = [near, areas().map(Within), st.lists(points(), min_size=1, max_size=3).map(one_of), points().map(Is)]
     return [*found, st.sampled_from(regions).map(WithinRegion)] if regions else found
 
 

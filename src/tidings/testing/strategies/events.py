@@ -89,8 +89,11 @@ class _Aimer:
         """Draw one value, in one of the forms it can take."""
         if slot.kind is Kind.RECORD:
             return self.fields(draw, dict(slot.fields), f"{name}.") or {"unasked": 1}
+        known = name in self.known
+        if not slot.bare and not known and slot.declared:
+            return draw(st.integers(-20, 2000))  # a number by the schema, and nobody asks for a unit
         plain = self.plain(draw, slot, name)
-        return draw(st.sampled_from(forms(plain, slot, known=slot.declared or name in self.known)))
+        return draw(st.sampled_from(forms(plain, slot, known=known or (slot.declared and slot.bare))))
 
     def plain(self, draw: st.DrawFn, slot: Slot, name: str) -> Any:
         telling = self.aims.get(name)

@@ -100,7 +100,7 @@ class World:
 
 
 def _comparable(one: Slot, two: Slot) -> bool:
-    if one.kind is not two.kind or one.units != two.units or one.kind is Kind.RECORD:
+    if one.kind is not two.kind or one.units != two.units or one.kind is Kind.RECORD or not one.bare:
         return False
     # Text stands for an address only where both sides are known to be addresses.
     return one.kind is not Kind.IP or (one.declared and two.declared)

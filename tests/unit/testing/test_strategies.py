@@ -1,0 +1,259 @@
+"""The strategies reach the corners: each is found among drawn cases, the same ones every time."""
+
+from collections.abc import Mapping
+from datetime import date, datetime
+from decimal import Decimal
+from ipaddress import IPv4Address, IPv6Address
+from itertools import pairwise
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+import tidings as td
+from tidings import model as m
+from tidings.testing import strategies
+from tidings.testing.strategies import bad_values, cases, ontologies, regions, scalars, schemas
+from tidings.testing.strategies.cases import RECIPES, SPECIAL
+from tidings.testing.strategies.values import BLOCKS
+
+
+def drawn(strategy, count):
+    found = []
+    quiet = settings(max_examples=count, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
+
+    @quiet
+    @given(strategy)
+    def collect(value):
+        found.append(value)
+
+    collect()
+    return found
+
+
+@pytest.fixture(scope="module")
+def sample():
+    each = [case for recipe in sorted({*RECIPES, *SPECIAL}) for case in drawn(cases(recipes=(recipe,)), 60)]
+    return drawn(cases(depth=3), 500) + each
+
+
+@pytest.fixture(scope="module")
+def trees(sample):
+    return [part for case in sample for tree in case.filters for part in parts_of(tree)]
+
+
+@pytest.fixture(scope="module")
+def events(sample):
+    return [event for case in sample for event in case.events]
+
+
+def parts_of(tree, depth=0):
+    """Every part of a filter, with how deep it lies."""
+    yield tree, depth
+    match tree:
+        case m.And(parts) | m.Or(parts):
+            inner = parts
+        case m.Not(part):
+            inner = (part,)
+        case m.Test(condition=m.Has(part)):
+            inner = (part,)
+        case _:
+            inner = ()
+    for part in inner:
+        yield from parts_of(part, depth + 1)
+
+
+def values_of(event):
+    """Every value of an event, and every list and record among them."""
+    for value in event.values():
+        yield from inside(value)
+
+
+def inside(value):
+    yield value
+    if isinstance(value, Mapping):
+        yield from values_of(value)
+    elif isinstance(value, list):
+        for item in value:
+            yield from inside(item)
+
+
+CONDITIONS = (m.Is, m.In, m.Range, m.TextTest, m.IsA, m.Within, m.WithinRegion, m.Near, m.InNetworks, m.Age, m.Compare,
+              m.Has, m.Exists, m.IsNull)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", CONDITIONS)
+def test_every_condition_comes_with_every_quantifier(trees, kind):
+    found = {tree.quantifier for tree, _ in trees if isinstance(tree, m.Test) and isinstance(tree.condition, kind)}
+    assert found == ({m.Quantifier.ANY} if kind in (m.Exists, m.IsNull) else set(m.Quantifier))
+
+
+def conditions_of(trees, kind):
+    return [tree.condition for tree, _ in trees if isinstance(tree, m.Test) and isinstance(tree.condition, kind)]
+
+
+def test_ranges_have_all_four_boundary_types_and_missing_ends(trees):
+    spans = conditions_of(trees, m.Range)
+    both = {(span.low_open, span.high_open) for span in spans if span.low is not None and span.high is not None}
+    assert len(both) == 4
+    assert {span.low_open for span in spans if span.high is None} == {True, False}
+    assert {span.high_open for span in spans if span.low is None} == {True, False}
+    assert any(span.low == span.high and span.low_open for span in spans), "the empty range"
+    assert {span.kind for span in spans} == {m.Kind.NUMBER, m.Kind.TEXT, m.Kind.TIME}
+    assert any(isinstance(span.low, m.Quantity) for span in spans)
+
+
+def test_every_test_of_text_comes_with_its_case_and_without():
+    tests = [found for found in drawn(strategies.conditions("text"), 500) if isinstance(found, m.TextTest)]
+    assert {(test.op, test.ignoring_case) for test in tests} == {
+        (op, fold) for op in m.TextOp for fold in (True, False)
+    }
+
+
+def test_every_comparison_of_two_attributes_is_there(trees):
+    assert {condition.op for condition in conditions_of(trees, m.Compare)} == set(m.Comparison)
+
+
+def test_areas_have_holes_cross_the_antimeridian_and_come_in_several_parts():
+    areas = drawn(strategies.areas(), 200)
+    assert any(len(rings) > 1 for area in areas for rings in area.polygons)
+    assert any(len(area.polygons) > 1 for area in areas)
+    rings = [ring for area in areas for polygon in area.polygons for ring in polygon]
+    assert any(lon > 180 for ring in rings for lon, _ in ring)
+    assert any(180 < abs(after - before) < 360 for ring in rings for (before, _), (after, _) in pairwise(ring))
+
+
+def test_connectives_have_no_parts_two_and_more(trees):
+    for kind in (m.And, m.Or):
+        assert {len(tree.parts) for tree, _ in trees if isinstance(tree, kind)} >= {0, 2, 3, 4}
+
+
+def test_not_goes_deep(trees):
+    def chain(tree):
+        return 1 + chain(tree.part) if isinstance(tree, m.Not) else 0
+
+    assert max(chain(tree) for tree, _ in trees) >= 4
+    assert max(depth for _, depth in trees) >= 4
+    assert any(isinstance(tree, m.Not) and isinstance(tree.part, m.And | m.Or) for tree, _ in trees)
+
+
+def test_connectives_stand_inside_has(trees):
+    inner = [condition.filter for condition in conditions_of(trees, m.Has)]
+    assert any(isinstance(tree, m.And | m.Or) and tree.parts for tree in inner)
+    assert any(isinstance(tree, m.Not) for tree in inner)
+
+
+EVENT_CORNERS = {
+    "null": lambda value: value is None,
+    "the empty list": lambda value: value == [],
+    "a list": lambda value: isinstance(value, list) and len(value) > 1,
+    "a null in a list": lambda value: isinstance(value, list) and None in value and len(value) > 1,
+    "a list in a list": lambda value: isinstance(value, list) and any(isinstance(item, list) for item in value),
+    "a nested record": lambda value: isinstance(value, Mapping) and "lon" not in value,
+    "a list of records": lambda value: isinstance(value, list) and any(isinstance(item, Mapping) for item in value),
+    "a range of numbers": lambda value: isinstance(value, m.Range) and value.kind is m.Kind.NUMBER,
+    "a range of times": lambda value: isinstance(value, m.Range) and value.kind is m.Kind.TIME,
+    "an open range": lambda value: isinstance(value, m.Range) and value.low_open,
+    "a range without an end": lambda value: isinstance(value, m.Range) and value.high is None,
+    "a number as text": lambda value: isinstance(value, str) and value.strip().isdigit(),
+    "a decimal": lambda value: isinstance(value, Decimal),
+    "an integer beyond 2^53": lambda value: type(value) is int and abs(value) > 2**53,
+    "a float": lambda value: isinstance(value, float),
+    "a naive time": lambda value: isinstance(value, datetime) and value.tzinfo is None,
+    "a time in another zone": lambda value: isinstance(value, datetime) and bool(value.utcoffset()),
+    "a date": lambda value: type(value) is date,
+    "a time as text": lambda value: isinstance(value, str) and "T" in value and value[:4].isdigit(),
+    "truth as text": lambda value: value in ("True", "FALSE"),
+    "a pair": lambda value: isinstance(value, tuple),
+    "a place as a mapping": lambda value: isinstance(value, Mapping) and "lon" in value,
+    "a place as a point": lambda value: isinstance(value, m.Point),
+    "an IPv4 address": lambda value: isinstance(value, IPv4Address),
+    "an IPv6 address": lambda value: isinstance(value, IPv6Address),
+    "an IPv4 address inside IPv6": lambda value: isinstance(value, str) and value.startswith("::ffff:"),
+    "an amount as text": lambda value: isinstance(value, str) and value.strip().endswith(("GB", "EUR", "cm")),
+    "a concept by its synonym": lambda value: value == "notebook",
+    "a concept that no tree has": lambda value: value == "unheard of",
+}
+
+
+@pytest.mark.parametrize("corner", EVENT_CORNERS)
+def test_events_reach(events, corner):
+    assert any(EVENT_CORNERS[corner](value) for event in events for value in values_of(event))
+
+
+def test_a_dotted_name_is_flat_in_one_event_and_nested_in_another(events):
+    assert any("x.y" in event for event in events)
+    assert any("y" in event.get("x", ()) for event in events if isinstance(event.get("x"), Mapping))
+    assert any("er.one" in event.get("deep", ()) for event in events if isinstance(event.get("deep"), Mapping))
+
+
+def test_worlds_have_no_schema_a_closed_one_and_an_open_one(sample):
+    schemas = [case.world.schema for case in sample]
+    assert {None if schema is None else schema.closed for schema in schemas} == {None, True, False}
+    assert any(not slot.several for case in sample for slot in case.world.slots.values())
+    assert {case.world.regions is None for case in sample} == {True, False}
+    assert {slot.kind for case in sample for slot in case.world.slots.values()} == set(m.Kind) - {m.Kind.OPAQUE}
+
+
+def test_no_filter_contradicts_its_world_and_no_event_is_bad(sample):
+    for case in sample[:150]:
+        matcher = td.Matcher(**case.world.keywords)
+        matcher.add_many(enumerate(case.filters))
+        assert not matcher.match_many(list(case.events), on_error="collect").dead_letters
+
+
+def test_events_hit_the_very_ends_that_filters_name(sample):
+    """Both answers are common, and some events carry exactly an end of a range."""
+    answers = [td.evaluate(tree, event, **case.world.keywords)
+               for case in sample[:300] for tree in case.filters[:1] for event in case.events[:1]]  # fmt: skip
+    assert 0.2 < sum(answers) / len(answers) < 0.8
+    exact = 0
+    for case in sample:
+        ends = {end for tree in case.filters for _, test in m.tests(tree) if isinstance(test.condition, m.Range)
+                for end in (test.condition.low, test.condition.high) if type(end) in (int, float)}  # fmt: skip
+        exact += any(
+            type(value) in (int, float) and value in ends for event in case.events for value in values_of(event)
+        )
+    assert exact > 5
+
+
+def test_some_events_are_bad_when_asked_for():
+    bad = 0
+    for case in drawn(cases(bad=True), 150):
+        matcher = td.Matcher(**case.world.keywords)
+        matcher.add_many(enumerate(case.filters))
+        bad += len(matcher.match_many(list(case.events), on_error="collect").dead_letters)
+    assert bad > 15
+
+
+ASKING = {
+    "number": m.Is(1),
+    "text": m.Is("x"),
+    "concept": m.Is("x"),
+    "bool": m.Is(True),
+    "time": m.Age(m.Range(0)),
+    "place": m.Near(m.Point(0, 0), 1),
+    "ip": m.InNetworks((BLOCKS[0],)),
+    "record": m.Has(m.TRUE),
+}
+
+
+@pytest.mark.parametrize("kind", ASKING)
+def test_bad_values_are_bad_and_scalars_are_good(kind):
+    tree = m.Test("a", ASKING[kind])
+    for value in drawn(bad_values(kind), 60):
+        with pytest.raises(td.BadEvent, match="`a`"):
+            td.evaluate(tree, {"a": value})
+    for value in drawn(scalars(kind), 60):
+        td.evaluate(tree, {"a": value})
+
+
+def test_schemas_ontologies_and_regions_are_what_they_say():
+    found = drawn(schemas(), 100)
+    assert {schema.closed for schema in found} == {True, False}
+    assert {schema[name].kind for schema in found for name in schema} >= {None, *m.schema.DECLARABLE}
+    assert all(td.Ontology.from_dict(each.to_dict()) == each for each in drawn(ontologies(), 30))
+    assert all(isinstance(each[name], m.Area) for each in drawn(regions(), 20) for name in each)
+
+
+def test_every_public_strategy_is_listed():
+    assert sorted(strategies.__all__) == sorted(name for name in strategies.__all__ if hasattr(strategies, name))
