@@ -51,6 +51,13 @@ SPOILT = ({"price": "call me"}, {"spot": {"lon": 13.4, "lat": 525.2}}, {"price":
 FILES = 16
 """Files the ads come in; the stream reads two at a time."""
 
+SHORT = {
+    "spark.sql.shuffle.partitions": "2",
+    # Java's second compiler only pays in programs that run for longer than this one.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+}
+"""Settings of a run that is over within a minute."""
+
 MADE = ("ads", "matches", "dead_letters", "checkpoints", "searches.jsonl", "spark.log")
 """What a run leaves in its folder, and the next run replaces."""
 
@@ -141,7 +148,7 @@ def _run(console: Console, out: Path, wanted: list[tuple[str, str]]) -> Outcome:
 def _started(console: Console, out: Path) -> SparkSession:
     begun = time.perf_counter()
     with console.status("starting Spark ..."), _stderr_into(out / "spark.log"):
-        session = ts.session("tidings demo", config={"spark.sql.shuffle.partitions": "2"})
+        session = ts.session("tidings demo", config=SHORT)
     STOP.watch()  # Spark has just put its own handler in place
     STOP.check()
     console.print(f"started Spark {session.version} in {time.perf_counter() - begun:.0f} s (its log: {out}/spark.log)")

@@ -45,7 +45,7 @@ _LOCAL = {
     "spark.driver.host": "localhost",  # a laptop's host name often does not resolve
     "spark.driver.bindAddress": "127.0.0.1",
     # Spark starts its log before it reads spark.log.level; this file keeps the start quiet too.
-    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_QUIET}",
+    "spark.driver.defaultJavaOptions": f"-Dlog4j2.configurationFile={_QUIET}",
 }
 
 
