@@ -89,9 +89,10 @@ ticks = [-61_000_000, -60_000_000, -2_000_000, -1_000_001, -1_000_000, -999_999,
 TIMES = [NOW + timedelta(microseconds=tick) for tick in ticks]
 TIMES_AND_RANGES = TIMES + ranges_between(TIMES)
 
-patterns = ["", "a", "b", "ab", "ba", "B", "aB", "ß", "ss", "s"]
-wordings = st.builds(TextTest, st.sampled_from(TextOp), st.sampled_from(patterns), flags)
-wordings |= st.builds(TextTest, st.just(TextOp.LIKE), st.sampled_from(["a?", "?b", "*a*b*", "?", "??", "*\\*"]), flags)
+PATTERNS = ["", "a", "b", "ab", "ba", "B", "aB", "ß", "ss", "s"]
+LIKES = ["a?", "?b", "*a*b*", "?", "??", "*\\*", "a*b", "b*"]
+wordings = st.builds(TextTest, st.sampled_from(TextOp), st.sampled_from(PATTERNS), flags)
+wordings |= st.builds(TextTest, st.just(TextOp.LIKE), st.sampled_from(LIKES), flags)
 wordings |= st.builds(TextTest, st.just(TextOp.MATCHES), st.sampled_from(["^a", "b$", "a.b"]), flags)
 wordings |= sets_of(["", "ab", "B"]) | spans(["a", "b"])
 WORDS = ["".join(word) for size in range(4) for word in product("abB", repeat=size)]
@@ -103,7 +104,7 @@ def square(west, south, size):
     return Within(area_of([[ring]]))
 
 
-corners = [
+CORNERS = [
     (0, 0, 2),
     (0, 0, 1),
     (0.5, 0.5, 0.5),
@@ -114,10 +115,22 @@ corners = [
     (180, 0, 0.5),
     (-180, 0, 0.5),
 ]
-circles = [Near(Point(lon, lat), m) for lon, lat in ((0, 0), (1, 1), (180, 1)) for m in (0, 50_000, 400_000, 21e6)]
-spots = st.sampled_from([*(square(*corner) for corner in corners), *circles]) | sets_of([Point(0, 0), Point(180, 1)])
-longitudes = (0, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 179, 179.75, 180, -180, -179.75, -179)
+CORNERS += [(179.25, 0.25, 0.25), (-180.75, 0.25, 0.25), (538.5, 0, 1.5), (-540, 0, 1.5)]
+CENTERS = [(0, 0), (1, 1), (180, 1), (-179.75, 0.25)]
+CIRCLES = [Near(Point(lon, lat), metres) for lon, lat in CENTERS for metres in (0, 50_000, 100_000, 400_000, 21e6)]
+SPOTS = [*(square(*corner) for corner in CORNERS), *CIRCLES]
+spots = st.sampled_from(SPOTS) | sets_of([Point(0, 0), Point(180, 1)])
+longitudes = (0, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 179, 179.25, 179.5, 179.75, 180, -180, -179.75, -179)
 PLACES = [Point(lon, lat) for lon in longitudes for lat in (0, 0.25, 0.75, 1, 1.5, 2, 5.5)]
+
+
+SIDES = [
+    (),
+    *combinations([0, 1, 2, Range(0, 1), Range(0, 2, low_open=True, high_open=True)], 1),
+    (0, 2),
+    (1, 2),
+    (0, Range(1, 2)),
+]
 
 
 def literals(conditions, name="a"):
@@ -278,7 +291,53 @@ def test_filters_on_elements_never_lie_and_an_array_is_several_by_nature(pair):
     check_sound(pair, found, schema=Schema({"a": "record", "a.x": "several number"}))
 
 
-# --- never wrong ----------------------------------------------------------------------------------------------
+# --- never wrong: every pair of conditions that have no order ---------------------------------------------------
+
+
+def check_every_pair(conditions, values, kind, *, exactly=False, **around):
+    """Of one value each: neither `covers` nor `overlaps` may lie about any two of the conditions."""
+    around["schema"] = Schema({"a": kind})
+    seen = [Reading({"a": (value,)}) for value in values]
+    tests = [Test("a", condition) for condition in conditions]
+    accepted = [{at for at, world in enumerate(seen) if holds(test, world, NOWHERE)} for test in tests]
+    for (wide, outer), (narrow, inner) in product(zip(tests, accepted, strict=True), repeat=2):
+        covering, meeting = covers(wide, narrow, **around), overlaps(wide, narrow, **around)
+        assert covering is (outer >= inner) or (not covering and not exactly), (wide, narrow)
+        assert meeting is bool(outer & inner) or (meeting and not exactly), (wide, narrow)
+
+
+def every_span(ends):
+    pairs = [*combinations([*ends, None], 2), *((None, end) for end in ends), *((end, end) for end in ends)]
+    return dict.fromkeys(Range(*pair, *opened) for pair in pairs for opened in product((False, True), repeat=2))
+
+
+def test_of_any_two_times_and_ages_is_told_what_is():
+    ages = [Age(span) for span in every_span([0, 0.1, 1, 60])]
+    check_every_pair([*every_span(moments), *ages], TIMES, "time", exactly=True, now=NOW)
+
+
+def test_no_two_areas_or_circles_are_told_wrongly():
+    check_every_pair(SPOTS, PLACES, "place")
+
+
+def test_no_two_text_tests_are_told_wrongly():
+    plain = [TextTest(op, pattern, ic) for op in TextOp for pattern in PATTERNS for ic in (False, True)]
+    liked = [TextTest(TextOp.LIKE, pattern, ic) for pattern in LIKES for ic in (False, True)]
+    check_every_pair([*plain[::2], *plain[1::4], *liked], WORDS, "text")
+
+
+def test_no_two_comparisons_are_told_wrongly():
+    names = [("a", "b"), ("b", "a")]
+    tests = [Test(one, Compare(op, two), q) for one, two in names for op in Comparison for q in Quantifier]
+    tests += [Not(test) for test in tests]
+    seen = [Reading({"a": one, "b": two}) for one in SIDES for two in SIDES]
+    accepted = [{at for at, world in enumerate(seen) if holds(test, world, NOWHERE)} for test in tests]
+    for (wide, outer), (narrow, inner) in product(zip(tests, accepted, strict=True), repeat=2):
+        assert outer >= inner or not covers(wide, narrow), (wide, narrow)
+        assert not outer & inner or overlaps(wide, narrow), (wide, narrow)
+
+
+# --- never wrong: conjunctions ------------------------------------------------------------------------------------
 
 
 @given(pairs(wordings))
@@ -314,13 +373,6 @@ def compared(one, two):
 
 
 comparisons = conjunctions(compared("a", "b") | compared("b", "a"))
-SIDES = [
-    (),
-    *combinations([0, 1, 2, Range(0, 1), Range(0, 2, low_open=True, high_open=True)], 1),
-    (0, 2),
-    (1, 2),
-    (0, Range(1, 2)),
-]
 
 
 @given(st.tuples(comparisons, comparisons))

@@ -8,7 +8,7 @@ true or false, except where another condition, or the stretch, certainly decides
 more than there really are, never fewer.
 
 Cost: linear in the end points for ordered conditions (their square with ranges); what would need more than
-`VECTORS` is given up.
+`COMBINATIONS` is given up.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.algebra import areas, globs
 from tidings.algebra.evaluate import Setting, satisfies
-from tidings.algebra.placing import EPOCH, EVERYTHING, Space, place, shared_prefix, sole_value
+from tidings.algebra.placing import EPOCH, EVERYTHING, Space, place, prefix_span, shared_prefix, sole_value
 from tidings.algebra.spans import cells
 from tidings.concepts import Ontology
 from tidings.errors import TidingsError
@@ -29,11 +29,17 @@ from tidings.model import Compare, Comparison, In, Is, IsA, Near, TextTest, With
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from tidings.algebra.spans import Spans
+    from tidings.algebra.spans import Cell, Cut, Spans
     from tidings.model import Condition
 
-VECTORS = 4096
-"""More vectors than this are not looked at."""
+COMBINATIONS = 65_536
+"""Ways to combine what the stretches and the free conditions allow that are looked at."""
+
+CHOICES = 4096
+"""Ways in which free conditions hold together that are looked at."""
+
+FREE = 24
+"""Conditions without an order that are compared with each other."""
 
 _HOLDS = {Comparison.LT: 0b001, Comparison.EQ: 0b010, Comparison.GT: 0b100, Comparison.LE: 0b011, Comparison.GE: 0b110}
 
@@ -77,7 +83,10 @@ class _Table:
         self._free: list[int] = []
         for at, condition in enumerate(conditions):
             self._sort(at, condition)
+        if len(self._free) > FREE:
+            raise _TooMany
         self._implied, self._excluded = self._relations()
+        self._kinds = self._concept_bits()
 
     def _sort(self, at: int, condition: Condition) -> None:
         placed = place(condition, self._sight.now)
@@ -103,14 +112,13 @@ class _Table:
         if not self._ranges or space not in (Space.NUMBER, Space.TIME, Space.AGE):
             return set(steps)
         found: set[int] = set()
-        for start in range(len(steps)):
-            joined = 0
-            for bits in steps[start:]:
-                joined |= bits
-                found.add(joined)
+        ending: set[int] = set()  # the joined bits of all runs that end here: one more at most for each condition
+        for bits in steps:
+            ending = {bits, *(run | bits for run in ending)}
+            found |= ending
         return found
 
-    def _stretches(self, space: Space) -> list[tuple[Any, Any, int]]:
+    def _stretches(self, space: Space) -> list[Cell]:
         at = list(self._spaces[space])
         sets = [EVERYTHING[space], *self._spaces[space].values()]
         return [(low, high, _spread(bits >> 1, at)) for low, high, bits in cells(sets)]
@@ -120,26 +128,28 @@ class _Table:
 
     def _limited(self, found: Iterable[int]) -> set[int]:
         kept: set[int] = set()
-        for bits in found:
-            kept.add(bits)
-            if len(kept) > VECTORS:
+        for count, bits in enumerate(found):
+            if count >= COMBINATIONS:
                 raise _TooMany
+            kept.add(bits)
         return kept
 
     def _worded(self, space: Space | None) -> set[int]:
         """Text and places: a stretch of one value decides everything, others what can be told of all in them."""
         ages = [self._line(Space.AGE)] if Space.AGE in self._spaces else []
         if space is None:
-            return self._products(*ages, *self._kinds(), self._choices(*self._always()))
-        found: set[int] = set()
-        for low, high, bits in self._stretches(space):
-            value = sole_value(space, low, high)
-            if value is not None:
-                found |= {bits | rest for rest in self._exact(value)}
-            else:
-                forced = self._forced(low, high) if space is Space.TEXT else self._always()
-                found |= {bits | rest for rest in self._products(*self._kinds(), self._choices(*forced))}
-        return self._limited(found)
+            return self._products(*ages, *self._kinds, self._choices(*self._always()))
+        return self._limited(
+            bits | rest for low, high, bits in self._stretches(space) for rest in self._rest(space, low, high)
+        )
+
+    def _rest(self, space: Space, low: Cut, high: Cut) -> set[int]:
+        """Return the bits of the conditions that have no place in the order, on one stretch of it."""
+        value = sole_value(space, low, high)
+        if value is not None:
+            return self._exact(value)
+        forced = self._forced(low, high) if space is Space.TEXT else self._always()
+        return self._products(*self._kinds, self._choices(*forced))
 
     def _exact(self, value: Any) -> set[int]:
         """Ask the law about one value; what cannot be asked (a region nobody gave) stays free."""
@@ -154,7 +164,7 @@ class _Table:
         open_bits = [(0, 1 << at) for at in self._free if not decided >> at & 1]
         return self._limited(true | _joined(bits) for bits in product(*open_bits))
 
-    def _kinds(self) -> list[set[int]]:
+    def _concept_bits(self) -> list[set[int]]:
         """Return, for each concept tree, the bits of each stretch of concepts, and of a name that it does not have."""
         found = []
         for tree, concepts in self._concepts.items():
@@ -175,15 +185,16 @@ class _Table:
         values += [value for one in self._conditions if isinstance(one, In) for value in one.values]
         return {self._sight.ontology.code(str(value), tree=tree) for value in values}
 
-    def _forced(self, low: Any, high: Any) -> tuple[int, int]:
+    def _forced(self, low: Cut, high: Cut) -> tuple[int, int]:
         """Return the free conditions that hold for all texts of a stretch, and those that hold for none."""
         prefix = globs.prefix_glob(shared_prefix(low, high))
         true = false = 0
         for at in self._free:
             glob = _glob(self._conditions[at])
             if glob is not None:
+                start, end = prefix_span(glob.head)
                 true |= globs.includes(glob, prefix) << at
-                false |= globs.excludes(glob, prefix) << at
+                false |= (high <= start or low >= end or globs.excludes(glob, prefix)) << at
         return true, false
 
     def _always(self) -> tuple[int, int]:
@@ -202,7 +213,7 @@ class _Table:
             failing = [] if true & bit else [bits for bits in found if not makers & bits]
             found = holding + failing
             decided |= bit
-            if len(found) > VECTORS:
+            if len(found) > CHOICES:
                 raise _TooMany
         return found
 

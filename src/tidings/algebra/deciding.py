@@ -25,8 +25,13 @@ if TYPE_CHECKING:
     from tidings.algebra.literals import Literal
     from tidings.algebra.states import Facts, Group
 
-STEPS = 500
-"""Ways to fail a disjunction, or parts of a large filter, that are tried before giving up."""
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How far to go: conjunctions of a normal form, and ways to fail a disjunction (or parts of a large filter)."""
+
+    rows: int = 256
+    steps: int = 500
 
 
 @dataclass(slots=True)
@@ -42,11 +47,11 @@ class Sketch:
 class Case:
     """One question between two filters, with a limit on the steps it may take; `draw` prepares a part."""
 
-    def __init__(self, facts: Facts, draw: Callable[[Filter], Sketch]) -> None:
+    def __init__(self, facts: Facts, draw: Callable[[Filter], Sketch], *, steps: int) -> None:
         """Start with all steps left."""
         self._facts = facts
         self._draw = draw
-        self._steps = STEPS
+        self._steps = steps
         self._parts: dict[int, Sketch] = {}
 
     def covers(self, outer: Sketch, inner: Sketch) -> bool:

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, TypeAlias
 from tidings.algebra.canonical import value_key
 from tidings.algebra.placing import EVERYTHING, Space, expressed, place
 from tidings.algebra.spans import join, meet, without
-from tidings.model import FALSE, TRUE, Condition, Exists, In, InNetworks, Is, Not, Quantifier, Range, Test, one_of
+from tidings.model import FALSE, TRUE, Condition, Exists, In, InNetworks, Is, Kind, Not, Quantifier, Range, Test, one_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from tidings.algebra.spans import Spans
-    from tidings.model import Filter
+    from tidings.model import Filter, Scalar
 
 ANY, ALL, NONE = Quantifier.ANY, Quantifier.ALL, Quantifier.NONE
 
@@ -75,30 +75,43 @@ def met_parts(parts: Sequence[Filter], has_one: Callable[[str], bool]) -> list[F
 def united(conditions: Iterable[Condition]) -> Union:
     """Return the union of conditions on one attribute."""
     ordered: dict[Space, list[Spans]] = {}
-    quantities: list[Is | In] = []
+    sets: dict[Kind, list[Is | In]] = {}
     networks: list[IPv4Network | IPv6Network] = []
     others: dict[Condition, None] = {}
     for condition in conditions:
+        placed = place(condition)
         match condition:
-            case Is() | In() | Range() if (placed := place(condition)) is not None:
+            # A text that is equal may be another name of a concept, a text between two others never is.
+            case Is(kind=kind) | In(kind=kind) if placed is None or kind is Kind.TEXT:
+                sets.setdefault(kind, []).append(condition)
+            case Is() | In() | Range() if placed is not None:
                 ordered.setdefault(placed.space, []).append(placed.spans)
-            case Is() | In():
-                quantities.append(condition)
             case InNetworks(blocks):
                 networks.extend(blocks)
             case _:
                 others[condition] = None
-    joined = {space: join(sets) for space, sets in ordered.items()}
-    lines = [one for space, spans in joined.items() if spans != EVERYTHING[space] for one in expressed(space, spans)]
-    full = any(spans == EVERYTHING[space] for space, spans in joined.items())
-    return Union((), everything=True) if full else _checked([*lines, *_set(quantities), *_blocks(networks), *others])
+    joined = {space: join(found) for space, found in ordered.items()}
+    if any(spans == EVERYTHING[space] for space, spans in joined.items()):
+        return Union((), everything=True)
+    lines = [one for space, spans in joined.items() for one in _lines(space, spans)]
+    return _checked([*map(_set, sets.values()), *lines, *_blocks(networks), *others])
 
 
-def _set(conditions: list[Is | In]) -> Iterable[Condition]:
-    """Join equalities whose values have no order here, because they have units."""
-    values = [value for one in conditions for value in (one.values if isinstance(one, In) else (one.value,))]
-    if values:
-        yield one_of(sorted(dict.fromkeys(values), key=value_key))
+def _lines(space: Space, spans: Spans) -> Iterable[Condition]:
+    for condition in expressed(space, spans):
+        if space is Space.TEXT and not isinstance(condition, Range):
+            yield from (Range(value, value) for value in _values(condition))  # type: ignore[arg-type]
+        else:
+            yield condition
+
+
+def _set(conditions: list[Is | In]) -> Is | In:
+    values = dict.fromkeys(value for condition in conditions for value in _values(condition))
+    return one_of(sorted(values, key=value_key))
+
+
+def _values(condition: Is | In) -> tuple[Scalar, ...]:
+    return condition.values if isinstance(condition, In) else (condition.value,)
 
 
 def _blocks(networks: list[IPv4Network | IPv6Network]) -> Iterable[Condition]:

@@ -10,11 +10,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from tidings.algebra.bind import bind, fold_names
-from tidings.algebra.deciding import Case, Sketch
+from tidings.algebra.deciding import Case, Effort, Sketch
 from tidings.algebra.literals import literal_of
 from tidings.algebra.needs import Needs
-from tidings.algebra.normal import conjunctions, pushed
-from tidings.algebra.states import ROWS, Facts, conjunction
+from tidings.algebra.normal import pushed, rows_of
+from tidings.algebra.states import Facts, conjunction
 from tidings.errors import TooLarge, UnknownUnit
 from tidings.model import And, In, Is, Not, Or, Quantity, Range, condition_kind, tests
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from tidings.concepts import Ontology, Regions
     from tidings.model import Condition, Filter, Schema
+
+USUAL = Effort()
 
 REMEMBERED = 16_384
 """Prepared filters that a judge keeps."""
@@ -39,10 +41,12 @@ class Judge:
         regions: Regions | None = None,
         now: datetime | None = None,
         forgiven: tuple[type[Exception], ...] = (),
+        effort: Effort = USUAL,
     ) -> None:
         """Take the surroundings; they must not change afterwards."""
         self.schema, self.ontology, self.regions, self.now = schema, ontology, regions, now
         self._forgiven = forgiven
+        self._effort = effort
         self.facts = Facts(Needs(schema, ontology), ontology, now=now)
         self._sketches: dict[int, Sketch] = {}
 
@@ -50,13 +54,20 @@ class Judge:
         """Tell whether the first filter certainly accepts all that the second accepts."""
         one, two = self.sketch(outer), self.sketch(inner)
         self._refuse_conflict(one, two)
-        return Case(self.facts, self.drawn).covers(one, two)
+        self.facts.start()
+        return Case(self.facts, self.drawn, steps=self._effort.steps).covers(one, two)
 
     def overlaps(self, one: Filter, two: Filter) -> bool:
         """Tell whether some event may satisfy both filters."""
         first, second = self.sketch(one), self.sketch(two)
         self._refuse_conflict(first, second)
-        return Case(self.facts, self.drawn).overlaps(first, second)
+        self.facts.start()
+        return Case(self.facts, self.drawn, steps=self._effort.steps).overlaps(first, second)
+
+    def cost(self, outer: Filter, inner: Filter) -> int:
+        """Reckon what it costs to ask whether the first covers the second, in comparisons of conjunctions."""
+        one, two = len(self.sketch(outer).rows or ()), len(self.sketch(inner).rows or ())
+        return 1 + one * two + (self._effort.steps if one > 1 else 0)
 
     def satisfiable(self, tree: Filter) -> bool:
         """Tell whether some event may satisfy the filter."""
@@ -78,6 +89,7 @@ class Judge:
         uses: dict[str, set[object]] = {}
         for name, test in tests(folded):
             uses.setdefault(name, set()).update(_uses(test.condition))
+        self.facts.start()
         found = self.drawn(self._bound(tree))
         return Sketch(tree, found.tree, found.rows, uses)
 
@@ -85,7 +97,7 @@ class Judge:
         """Prepare a filter that is bound already."""
         tree = pushed(bound)
         try:
-            rows = conjunctions(tree, limit=ROWS)
+            rows = rows_of(tree, limit=self._effort.rows)
         except TooLarge:
             return Sketch(bound, tree, None)
         found = (conjunction([literal_of(part, self.now) for part in row], self.facts) for row in rows)

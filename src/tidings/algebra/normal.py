@@ -48,12 +48,25 @@ def normal_form(tree: Filter, *, limit: int = LIMIT) -> Filter:
 
 def conjunctions(tree: Filter, *, limit: int = LIMIT) -> list[tuple[Filter, ...]]:
     """Return the conjunctions of the normal form, each a tuple of literals."""
-    flat = pushed(tree)
+    return rows_of(pushed(tree), limit=limit)
+
+
+def rows_of(flat: Filter, *, limit: int) -> list[tuple[Filter, ...]]:
+    """Return the same of a filter whose `not`s are pushed down already."""
+    parts = flat.parts if isinstance(flat, And) else (flat,)
+    if all(isinstance(part, Test | Not) for part in parts):  # one conjunction: the usual filter
+        return _single(parts)
     _refuse_large(flat, limit)
     atoms = sorted(set(_tests(flat)), key=key_of)
     expansion = _Expansion({test: at for at, test in enumerate(atoms)})
     rows = _without_weaker(expansion.rows(flat))
     return [_literals(row, atoms) for row in sorted(rows, key=lambda row: _positions(row, len(atoms)))]
+
+
+def _single(parts: tuple[Filter, ...]) -> list[tuple[Filter, ...]]:
+    atoms = {part.part if isinstance(part, Not) else part: part for part in parts}
+    # A test that stands here both ways contradicts itself.
+    return [tuple(atoms[test] for test in sorted(atoms, key=key_of))] if len(atoms) == len(parts) else []
 
 
 def pushed(tree: Filter, *, negated: bool = False) -> Filter:
@@ -109,6 +122,8 @@ def _size(tree: Filter) -> _Size:
         case And(parts):
             sizes = [_size(part) for part in parts]
             rows = prod(size.rows for size in sizes)
+            if rows > MANY:  # far too large already: no need to reckon with huge numbers further
+                return _Size(rows, rows)
             return _Size(rows, sum(size.literals * (rows // size.rows) for size in sizes))
     return _Size(1, 1)
 

@@ -121,9 +121,18 @@ def sole_value(space: Space, low: Cut, high: Cut) -> Any:
 def shared_prefix(low: Cut, high: Cut) -> str:
     """Return the longest prefix that all texts between two cuts share."""
     prefix: str = low[1]
-    while prefix and _after_prefix(prefix) < high:
+    while prefix and prefix_span(prefix)[1] < high:
         prefix = prefix[:-1]
     return prefix
+
+
+def prefix_span(prefix: str) -> tuple[Cut, Cut]:
+    """Return the cuts around all texts that start so: the high one is before the next prefix of that length."""
+    last = prefix.rstrip(chr(0x10FFFF))
+    if not last:
+        return (0, prefix), (1, "")
+    following = ord(last[-1]) + 1
+    return (0, prefix), (0, last[:-1] + chr(0xE000 if following == 0xD800 else following))
 
 
 def before(value: Any) -> Cut:
@@ -165,17 +174,8 @@ def _text(test: TextTest) -> Placed | None:
     if glob.literal is not None:
         return Placed(Space.TEXT, (_point(glob.literal),))
     if glob.prefix is not None:
-        return Placed(Space.TEXT, (((0, glob.prefix), _after_prefix(glob.prefix)),))
+        return Placed(Space.TEXT, (prefix_span(glob.prefix),))
     return None
-
-
-def _after_prefix(prefix: str) -> Cut:
-    """Return the cut after the last text that starts so: before the next prefix of the same length."""
-    prefix = prefix.rstrip(chr(0x10FFFF))
-    if not prefix:
-        return (1, "")
-    following = ord(prefix[-1]) + 1
-    return (0, prefix[:-1] + chr(0xE000 if following == 0xD800 else following))
 
 
 def _age(seconds: Range, now: datetime | None) -> Placed | None:

@@ -6,13 +6,14 @@ equalities and ranges of one attribute join where that is true of several values
 so. Names, units and regions stay as they are written; the judge that compares parts looks through them.
 
 Parts keep their order; of equals the first stays. Passes repeat until nothing changes, so simplifying again
-changes nothing. Cost: each pass compares the parts of each `and` and `or` in pairs, up to `PARTS` of them.
+changes nothing. Cost: each pass compares the parts of each `and` and `or` in pairs, up to `COMPARISONS`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tidings.algebra.deciding import Effort
 from tidings.algebra.joining import joined_parts, met_parts, simple_test
 from tidings.algebra.judge import Judge
 from tidings.concepts import Ontology
@@ -29,8 +30,11 @@ if TYPE_CHECKING:
 PASSES = 16
 """Passes after which we stop in any case; two or three are usual."""
 
-PARTS = 128
-"""Parts of one `and` or `or` that are compared in pairs; of more, only equal ones are dropped."""
+EFFORT = Effort(rows=64, steps=50)
+"""How far to go in comparing two parts."""
+
+COMPARISONS = 20_000
+"""Comparisons of conjunctions that one pass may cost; what is not compared stays."""
 
 
 def simplify(
@@ -50,8 +54,12 @@ def simplify(
     With a `schema`, ranges of an attribute that has one value meet: `a > 2 and a > 3` is `a > 3`, and
     `a < 2 and a > 3` accepts nothing. What cannot be looked up is left as it is written.
     """
-    judge = Judge(ontology or Ontology(), schema=schema, regions=regions, now=now, forgiven=(TidingsError,))
+    judge = _judge(ontology or Ontology(), schema=schema, regions=regions, now=now)
     return _Simplifier(judge, plain=ontology is None).settled(tree)
+
+
+def _judge(ontology: Ontology, *, schema: Schema | None, regions: Regions | None, now: datetime | None) -> Judge:
+    return Judge(ontology, schema=schema, regions=regions, now=now, forgiven=(TidingsError,), effort=EFFORT)
 
 
 class _Simplifier:
@@ -60,9 +68,12 @@ class _Simplifier:
     def __init__(self, judge: Judge, *, plain: bool) -> None:
         self._judge = judge
         self._plain = plain
+        self._left = 0
+        self._settled: dict[int, Filter] = {}
 
     def settled(self, tree: Filter) -> Filter:
         for _ in range(PASSES):
+            self._left = COMPARISONS
             shorter = self._filter(tree)
             if shorter == tree:
                 break
@@ -70,6 +81,17 @@ class _Simplifier:
         return tree
 
     def _filter(self, tree: Filter) -> Filter:
+        """Return one part's shorter form; a part that came out as it went in is not looked at again."""
+        if id(tree) in self._settled:
+            return tree
+        shorter = self._shorter(tree)
+        if shorter != tree:
+            return shorter
+        if self._left >= 0:  # else something was not compared, and the next pass may
+            self._settled[id(tree)] = tree
+        return tree
+
+    def _shorter(self, tree: Filter) -> Filter:
         match tree:
             case Test():
                 return self._test(tree)
@@ -94,34 +116,33 @@ class _Simplifier:
         schema = self._judge.schema
         prefix = f"{array}."
         below = {} if schema is None else {n.removeprefix(prefix): schema[n] for n in schema if n.startswith(prefix)}
-        judge = Judge(
-            self._judge.ontology,
-            schema=Schema(below, closed=False),
-            regions=self._judge.regions,
-            now=self._judge.now,
-            forgiven=(TidingsError,),
-        )
+        known = Schema(below, closed=False)
+        judge = _judge(self._judge.ontology, schema=known, regions=self._judge.regions, now=self._judge.now)
         return _Simplifier(judge, plain=True)
 
     def _and(self, parts: list[Filter]) -> Filter:
         if FALSE in parts or any(negated(part) in parts for part in parts):
             return FALSE
         parts = joined_parts(parts, conjunctive=True)
-        parts = met_parts(parts, self._judge.facts.one)
+        parts = met_parts(parts, self._has_one)
         parts = self._needed(parts, conjunctive=True)
         return all_of(parts) if self._judge.satisfiable(all_of(parts)) else FALSE
+
+    def _has_one(self, name: str) -> bool:
+        """Tell whether values of the attribute meet as they are written: one value, and not a concept's name."""
+        need = self._judge.facts.need(name)
+        return not need.several and not need.folded
 
     def _or(self, parts: list[Filter]) -> Filter:
         if TRUE in parts or any(negated(part) in parts for part in parts):
             return TRUE
         parts = joined_parts(parts, conjunctive=False)
         parts = self._needed(parts, conjunctive=False)
-        return TRUE if self._judge.covers(any_of(parts), TRUE) else any_of(parts)
+        shorter = any_of(parts)
+        return TRUE if accepts_nothing(shorter) and self._judge.covers(shorter, TRUE) else shorter
 
     def _needed(self, parts: list[Filter], *, conjunctive: bool) -> list[Filter]:
         """Drop each part that another part makes needless: a weaker one of `and`, a stronger one of `or`."""
-        if len(parts) > PARTS:
-            return parts
         kept = list(parts)
         for part in reversed(parts):  # of two that say the same, the first stays
             others = (other for other in kept if other is not part)
@@ -130,7 +151,9 @@ class _Simplifier:
         return kept
 
     def _needless(self, part: Filter, other: Filter, *, conjunctive: bool) -> bool:
-        return self._judge.covers(part, other) if conjunctive else self._judge.covers(other, part)
+        wide, narrow = (part, other) if conjunctive else (other, part)
+        self._left -= self._judge.cost(wide, narrow)
+        return self._left >= 0 and self._judge.covers(wide, narrow)
 
 
 def negated(tree: Filter) -> Filter:
@@ -140,6 +163,18 @@ def negated(tree: Filter) -> Filter:
     if tree in (TRUE, FALSE):
         return FALSE if tree == TRUE else TRUE
     return Not(tree)
+
+
+def accepts_nothing(tree: Filter) -> bool:
+    """Tell whether an event without any attribute satisfies the filter; only such a filter can accept all."""
+    match tree:
+        case And(parts):
+            return all(map(accepts_nothing, parts))
+        case Or(parts):
+            return any(map(accepts_nothing, parts))
+        case Not(part):
+            return not accepts_nothing(part)
+    return False
 
 
 def flat(parts: Iterable[Filter], whole: type[And | Or]) -> list[Filter]:

@@ -32,20 +32,36 @@ if TYPE_CHECKING:
     from tidings.model import Condition, Filter
 
 ROWS = 256
-"""Conjunctions a filter may have when two filters are compared."""
+"""Conjunctions a filter on elements of an array may have."""
 
 RECORDS = 4
 """Filters on the elements of one array that are looked at together; their combinations double with each."""
+
+LOOKS = 2000
+"""Conjunctions about elements that one question may look at: arrays inside arrays multiply."""
+
+CLOSE = 32
+"""Literals of one attribute that, where there are too many vectors for all, are looked at in pairs."""
 
 
 class Facts:
     """What is known of attributes; `prefix` is where we are, inside arrays of records."""
 
-    def __init__(self, needs: Needs, ontology: Ontology, *, now: datetime | None, prefix: str = "") -> None:
+    def __init__(self, needs: Needs, ontology: Ontology, *, now: datetime | None) -> None:
         """Take what a schema and an ontology say; nothing is looked up yet."""
-        self._needs, self._ontology, self._prefix = needs, ontology, prefix
+        self._needs, self._ontology, self._prefix = needs, ontology, ""
         self.now = now
         self._known: dict[str, Need] = {}
+        self._left = [0]  # one counter for us and all below
+
+    def start(self) -> None:
+        """Begin a question: elements may be looked into anew."""
+        self._left[0] = LOOKS
+
+    def look(self, rows: int) -> bool:
+        """Spend so many conjunctions on elements of arrays, unless too many were spent on this question."""
+        self._left[0] -= rows
+        return self._left[0] >= 0
 
     def need(self, name: str) -> Need:
         """Return what is known of one attribute."""
@@ -64,7 +80,9 @@ class Facts:
 
     def below(self, name: str) -> Facts:
         """Return the facts inside the elements of an array."""
-        return Facts(self._needs, self._ontology, now=self.now, prefix=f"{self._prefix}{name}.")
+        found = Facts(self._needs, self._ontology, now=self.now)
+        found._prefix, found._left = f"{self._prefix}{name}.", self._left
+        return found
 
 
 @dataclass(slots=True)
@@ -113,6 +131,8 @@ def fits(group: Group, asked: Sequence[Literal], facts: Facts) -> bool:
     """Tell whether some values of the group's attribute satisfy the literals together; in doubt they may."""
     if not asked:
         return True
+    if len(asked) == 1 and (alone := asked[0].placed) is not None:
+        return bool(alone.spans) if asked[0].wanted else alone.spans != EVERYTHING[alone.space]
     if group.plain and asked is group.asked:
         return all(one.spans for one in group.plain)
     if group.merged and asked is group.asked:
@@ -122,8 +142,13 @@ def fits(group: Group, asked: Sequence[Literal], facts: Facts) -> bool:
     ranges = not one and any(literal.every and literal.wanted for literal in asked)
     table = _vectors(group.name, conditions, facts, ranges=ranges)
     if table is None:
-        return len(asked) < 3 or all(fits(group, pair, facts) for pair in combinations(asked, 2))
+        return len(asked) < 3 or all(fits(group, pair, facts) for pair in _couples(asked))
     return _satisfied(asked, {c: 1 << at for at, c in enumerate(conditions)}, table, one=one)
+
+
+def _couples(asked: Sequence[Literal]) -> Iterable[tuple[Literal, Literal]]:
+    """Return the literals in pairs; of many, each with the last, which is the one in question."""
+    return combinations(asked, 2) if len(asked) <= CLOSE else ((one, asked[-1]) for one in asked[:-1])
 
 
 def _satisfied(asked: Sequence[Literal], bits: dict[Condition, int], table: set[int], *, one: bool) -> bool:
@@ -169,6 +194,8 @@ def satisfiable(tree: Filter, facts: Facts) -> bool:
     try:
         rows = conjunctions(tree, limit=ROWS)
     except TooLarge:
+        return True
+    if not facts.look(1 + len(rows)):
         return True
     return any(conjunction((literal_of(part, facts.now) for part in row), facts) is not None for row in rows)
 
