@@ -13,12 +13,20 @@ pytest.importorskip("grpc_status", reason="Spark Connect needs grpcio-status")
 
 pytestmark = pytest.mark.spark
 
+SETTINGS = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",  # the second compiler does not pay in a minute
+}
+
 
 @pytest.fixture(scope="module")
 def found():
     program = Path(__file__).with_name("on_connect.py")
     # The classic session's gateway must not leak into the other process.
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK_", "SPARK_"))}
+    clean["PYSPARK_SUBMIT_ARGS"] = " ".join(
+        [*(f"--conf {key}={value}" for key, value in SETTINGS.items()), "pyspark-shell"]
+    )
     done = subprocess.run(
         [sys.executable, program], env=clean, capture_output=True, text=True, check=False, timeout=240
     )
