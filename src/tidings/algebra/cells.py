@@ -24,7 +24,7 @@ from tidings.algebra.placing import EPOCH, EVERYTHING, Space, place, prefix_span
 from tidings.algebra.spans import cells
 from tidings.concepts import Ontology
 from tidings.errors import TidingsError
-from tidings.model import Compare, Comparison, In, Is, IsA, Near, TextTest, Within
+from tidings.model import Compare, Comparison, In, Is, IsA, Near, TextTest, Within, WithinRegion
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -152,17 +152,22 @@ class _Table:
         return self._products(*self._kinds, self._choices(*forced))
 
     def _exact(self, value: Any) -> set[int]:
-        """Ask the law about one value; what cannot be asked (a region nobody gave) stays free."""
+        """Ask the law about one value; what cannot be asked stays free."""
         setting = Setting(self._sight.ontology, self._sight.now or EPOCH)
-        true = decided = 0
-        for at in (*(at for concepts in self._concepts.values() for at in concepts), *self._free):
-            try:
-                true |= satisfies(value, self._conditions[at], setting) << at
-                decided |= 1 << at
-            except (TypeError, TidingsError):
-                continue
-        open_bits = [(0, 1 << at) for at in self._free if not decided >> at & 1]
-        return self._limited(true | _joined(bits) for bits in product(*open_bits))
+        known = {at: self._told(at, value, setting) for at in self._free}
+        known.update({at: self._told(at, value, setting) for tree in self._concepts.values() for at in tree})
+        bits = [(0, 1 << at) if told is None else (told << at,) for at, told in known.items()]
+        return self._products(*bits)
+
+    def _told(self, at: int, value: Any, setting: Setting) -> bool | None:
+        """Ask the law about one condition, unless it needs a region or a concept that nobody defined."""
+        condition = self._conditions[at]
+        if isinstance(condition, WithinRegion) or (isinstance(condition, IsA) and at in self._free):
+            return None
+        try:
+            return satisfies(value, condition, setting)
+        except TidingsError:  # a name that means several concepts
+            return None
 
     def _concept_bits(self) -> list[set[int]]:
         """Return, for each concept tree, the bits of each stretch of concepts, and of a name that it does not have."""

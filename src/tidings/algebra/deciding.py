@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tidings.algebra.literals import Literal
+    from tidings.algebra.placing import Placed
     from tidings.algebra.states import Facts, Group
 
 
@@ -41,7 +42,18 @@ class Sketch:
     source: Filter
     tree: Filter
     rows: tuple[Conjunction, ...] | None
-    uses: dict[str, set[object]] = field(default_factory=dict)
+    uses: dict[str, str] = field(default_factory=dict)
+
+
+def _all_wider(wides: tuple[Placed, ...], narrows: tuple[Placed, ...]) -> bool:
+    """Tell whether each of the first sets contains one of the second: some value in that one is in it, too."""
+    for wide in wides:
+        for narrow in narrows:
+            if contains(wide.spans, narrow.spans):
+                break
+        else:
+            return False
+    return True
 
 
 class Case:
@@ -69,24 +81,30 @@ class Case:
         return any(self._meets(first, second) for first in one.rows for second in rows)
 
     def _covered(self, row: Conjunction, outers: tuple[Conjunction, ...]) -> bool:
+        # Plain loops: this is where routing tables spend their time.
         for outer in outers:
-            if all(self._follows(row, group) for group in outer.groups.values()):
+            if not outer.needed <= row.groups.keys():
+                continue
+            for group in outer.groups.values():
+                if not self._follows(row, group):
+                    break
+            else:
                 return True
         return len(outers) > 1 and not self._escapes(row, self._ways(row, outers))
 
     def _follows(self, row: Conjunction, outer: Group) -> bool:
         """Tell whether the row's literals imply all of the group's."""
-        states = row.states(outer.name)
+        inner = row.groups.get(outer.name)
+        states = inner.states if inner is not None else row.states(outer.name)
         if states & ~outer.states:
             return False
         if not (states & PRESENT and outer.asked):
             return True
-        inner = row.groups.get(outer.name)
         asked = () if inner is None else inner.asked
-        if outer.merged and (not asked or (inner and inner.merged)):
+        if outer.merged is not None and (not asked or (inner and inner.merged is not None)):
             return self._within(outer, inner)
         if outer.plain and inner and inner.plain and inner.plain[0].space is outer.plain[0].space:
-            return all(any(contains(wide.spans, narrow.spans) for narrow in inner.plain) for wide in outer.plain)
+            return _all_wider(outer.plain, inner.plain)
         return all(not fits(outer, (*asked, literal.negated()), self._facts) for literal in outer.asked)
 
     def _within(self, outer: Group, inner: Group | None) -> bool:
@@ -128,7 +146,10 @@ class Case:
         if one.pairs or two.pairs:
             return conjunction((*one.literals, *two.literals), self._facts) is not None
         others = two.groups
-        return all(self._together(group, others[name]) for name, group in one.groups.items() if name in others)
+        for name, group in one.groups.items():
+            if name in others and not self._together(group, others[name]):
+                return False
+        return True
 
     def _together(self, one: Group, two: Group) -> bool:
         states = one.states & two.states

@@ -85,13 +85,13 @@ class Judge:
         return found
 
     def _prepared(self, tree: Filter) -> Sketch:
-        folded = fold_names(tree, self.ontology)
-        uses: dict[str, set[object]] = {}
-        for name, test in tests(folded):
-            uses.setdefault(name, set()).update(_uses(test.condition))
+        uses: dict[str, set[str]] = {}
+        for name, test in tests(fold_names(tree, self.ontology)):
+            if used := _uses(test.condition):
+                uses.setdefault(name, set()).update(used)
         self.facts.start()
         found = self.drawn(self._bound(tree))
-        return Sketch(tree, found.tree, found.rows, uses)
+        return Sketch(tree, found.tree, found.rows, {name: " ".join(sorted(used)) for name, used in uses.items()})
 
     def drawn(self, bound: Filter) -> Sketch:
         """Prepare a filter that is bound already."""
@@ -118,7 +118,11 @@ class Judge:
 
     def _refuse_conflict(self, one: Sketch, two: Sketch) -> None:
         """Raise `KindConflict` when the two filters use an attribute as different kinds."""
-        if all(one.uses[name] == two.uses[name] for name in one.uses.keys() & two.uses.keys()):
+        others = two.uses
+        for name, used in one.uses.items():
+            if others.get(name, used) != used:
+                break
+        else:
             return
         needs = Needs(self.schema, self.ontology)
         with suppress(UnknownUnit, *self._forgiven):  # without its unit a test is only compared with its like
@@ -126,7 +130,7 @@ class Judge:
             needs.add(fold_names(two.source, self.ontology), "the second filter")
 
 
-def _uses(condition: Condition) -> set[object]:
+def _uses(condition: Condition) -> set[str]:
     """Return what a condition asks of its attribute: the kind, and the units as written."""
     match condition:
         case Is(value):
@@ -139,4 +143,4 @@ def _uses(condition: Condition) -> set[object]:
             values = ()
     units = {value.unit for value in values if isinstance(value, Quantity)}
     kind = condition_kind(condition)
-    return {kind, *units} if kind else set()
+    return {kind.value, *units} if kind else set()

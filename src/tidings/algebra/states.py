@@ -207,6 +207,7 @@ class Conjunction:
     literals: tuple[Literal, ...]
     groups: dict[Name, Group] = field(default_factory=dict)
     pairs: bool = False
+    needed: frozenset[Name] = frozenset()
 
     def states(self, name: Name) -> int:
         """Return the states the attribute may be in; two compared are present when both are."""
@@ -243,4 +244,6 @@ def conjunction(literals: Iterable[Literal], facts: Facts) -> Conjunction | None
         if not group.states:
             return None
         found.groups[at] = group
+    # No event without these satisfies the literals, so nothing that leaves one of them open follows them.
+    found.needed = frozenset(name for name in attributes if found.groups[name].states == PRESENT)
     return found

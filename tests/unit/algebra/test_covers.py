@@ -139,6 +139,13 @@ def test_concepts_lie_below_concepts():
     assert not covers("k = 'laptop'", "k is a 'laptop'", ontology=shop)
 
 
+def test_without_an_ontology_a_value_may_be_of_any_concept():
+    assert covers("k is a 'computer'", "k is a 'computer' and a = 1")
+    assert not covers("k is a 'computer'", "k = 'laptop'")
+    assert td.overlaps(td.parse("k is a 'computer'"), td.parse("all(k) = 'laptop'"))
+    assert td.overlaps(td.parse("all(p) within @town"), td.parse("all(p) = (1, 1)"))
+
+
 def test_amounts_compare_once_their_units_are_known():
     bank = td.Ontology(currencies=Currencies("USD", {"EUR": 1.25}))
     assert covers("price < 500 USD", "price < 400 USD", ontology=bank)
