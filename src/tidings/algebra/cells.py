@@ -7,8 +7,8 @@ itself a range gives the joined bits of neighbouring stretches. A condition with
 true or false, except where another condition, or the stretch, certainly decides it; then the vectors are
 more than there really are, never fewer.
 
-Cost: linear in the end points for ordered conditions (their square with ranges); what would need more than
-`COMBINATIONS` is given up.
+Cost: linear in the end points of ordered conditions, with ranges times the conditions; what would need more
+than `COMBINATIONS` is given up.
 """
 
 from __future__ import annotations

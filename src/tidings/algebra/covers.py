@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tidings.algebra.judge import Judge
 from tidings.concepts import Ontology
+from tidings.model.values import utc
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from tidings.concepts import Regions
     from tidings.model import Filter, Schema
 
-JUDGES = 64
+JUDGES = 16
 """Surroundings whose prepared filters are remembered."""
 
 _judges: dict[tuple[object, ...], Judge] = {}
@@ -67,6 +68,7 @@ def overlaps(
 
 def _judge(schema: Schema | None, ontology: Ontology | None, regions: Regions | None, now: datetime | None) -> Judge:
     """Return the judge of these surroundings; it holds them, so their ids stay theirs."""
+    now = None if now is None else utc(now)
     key = (id(schema), id(ontology), id(regions), now)
     found = _judges.get(key)
     if found is None:

@@ -19,6 +19,7 @@ from tidings.algebra.judge import Judge
 from tidings.concepts import Ontology
 from tidings.errors import TidingsError
 from tidings.model import FALSE, TRUE, And, Has, Not, Or, Schema, Test, all_of, any_of
+from tidings.model.values import utc
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,10 +52,10 @@ def simplify(
     >>> render(simplify(parse("(a = 2 or a = 1) and (a in (1, 2) or b > 5) and not not c exists")))
     'a in (1, 2) and c exists'
 
-    With a `schema`, ranges of an attribute that has one value meet: `a > 2 and a > 3` is `a > 3`, and
+    With a `schema`, ranges of an attribute that has one value meet: `a > 2 and a < 3` is `a in (2 .. 3)`, and
     `a < 2 and a > 3` accepts nothing. What cannot be looked up is left as it is written.
     """
-    judge = _judge(ontology or Ontology(), schema=schema, regions=regions, now=now)
+    judge = _judge(ontology or Ontology(), schema=schema, regions=regions, now=None if now is None else utc(now))
     return _Simplifier(judge, plain=ontology is None).settled(tree)
 
 
