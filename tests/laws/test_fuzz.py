@@ -187,6 +187,9 @@ objects = st.recursive(
 
 @given(objects)
 @times(300)
+@example({"attr": "a", "op": "!=", "quantifier": {}})
+@example({"attr": "a", "op": {}})
+@example({"attr": [], "op": "="})
 def test_random_json_objects_are_read_or_refused(node):
     accepts_or_refuses(node, "json")
 

@@ -57,8 +57,6 @@ def parse_json(source: Any) -> tuple[Filter, Spots]:
         source = _decoded(source)
     reader = _Reader()
     built = reader.filter(source, "$", 0)
-    if reader.mistakes:
-        raise refused(reader.mistakes, None)
     return built, reader.spots
 
 
@@ -83,11 +81,13 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(msg)
 
 
+_TURNED = ((None, "none"), ("all", "none"), ("none", "all"))
+
+
 class _Reader:
     """Builds filters top-down; a part that cannot be one is noted, and a stand-in goes on."""
 
     def __init__(self) -> None:
-        self.mistakes: list[Mistake] = []
         self.spots = Spots()
 
     def filter(self, node: Any, path: str, depth: int) -> Filter:
@@ -139,7 +139,7 @@ class _Reader:
         if quantifier == "any":
             every = self._made(path, attribute, "all", lambda: _only(fields, _comparison("=", fields)))
             return And((self._made(path, attribute, None, Exists), Not(every)))
-        turned = {None: "none", "all": "none", "none": "all"}.get(quantifier, quantifier)
+        turned = next((to for given, to in _TURNED if quantifier == given), quantifier)
         return self._made(path, attribute, turned, lambda: _only(fields, _comparison("=", fields)))
 
     def _made(self, path: str, attribute: Any, quantifier: Any, make: Callable[[], Condition]) -> Filter:
@@ -154,7 +154,7 @@ class _Reader:
         return made
 
     def _refuse(self, message: str, path: str) -> Filter:
-        self.mistakes.append(Mistake(message, path=path))
+        self.spots.mistakes.append(Mistake(message, path=path))
         return TRUE
 
 

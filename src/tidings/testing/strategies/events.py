@@ -50,8 +50,11 @@ class _Aimer:
                 self.derived(draw, slot, prefix + name, found)
                 continue
             there, value = self.attribute(draw, slot, prefix + name)
+            names = (name, *slot.spellings, *slot.below)
             if there:
-                _put(draw, found, draw(st.sampled_from((name, *slot.spellings, *slot.below))), value)
+                _put(draw, found, draw(st.sampled_from(names)), value)
+            if slot.several and (len(names) > 1 or "." in name) and draw(st.integers(0, 2)) == 0:
+                found.setdefault(draw(st.sampled_from(names)), draw(st.sampled_from((None, [], value))))
             if slot.unit_from and draw(st.booleans()):
                 found[slot.unit_from] = draw(st.sampled_from((None, *slot.units)))
         return found
