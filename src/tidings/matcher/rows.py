@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import io
     from collections.abc import Iterator
 
+    from tidings.model.events import Unreadable
+
 BATCH = 4096
 """Rows in a batch at most."""
 
@@ -222,6 +224,10 @@ def _is_utf8(cells: list[str]) -> bool:
 # Parquet ---------------------------------------------------------------------------------------
 
 
+def _parquet_row(at: int, row: dict[str, Any] | Unreadable) -> Row:
+    return Row(at, None, row) if isinstance(row, dict) else Row(at, None, problem=row.reason)
+
+
 class ParquetRows:
     """The rows of a Parquet file, a batch at a time."""
 
@@ -245,7 +251,7 @@ class ParquetRows:
 
         try:
             for table in self._file.iter_batches(BATCH):
-                rows = [Row(at, None, row) for at, row in enumerate(rows_of(table), self._done)]
+                rows = [_parquet_row(at, row) for at, row in enumerate(rows_of(table), self._done)]
                 self._done += len(rows)
                 yield rows
         except (pa.ArrowException, OSError, ValueError, OverflowError) as problem:

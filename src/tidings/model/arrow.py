@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tidings.model.events import Unreadable
 from tidings.model.schema import Attribute
 from tidings.model.values import Kind
 
@@ -60,26 +61,63 @@ def _scalar(kind: pa.DataType) -> Kind | None:
     return Kind.OPAQUE
 
 
-def rows_of(table: pa.Table | pa.RecordBatch) -> list[dict[str, Any]]:
-    """Return the rows as mappings; map columns become mappings too, nanoseconds become microseconds."""
+def rows_of(table: pa.Table | pa.RecordBatch) -> list[dict[str, Any] | Unreadable]:
+    """Return the rows as mappings; a row that Python cannot hold is looked for one by one, and named."""
     import pyarrow as pa
 
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
-    columns = {name: _column(table.column(i)) for i, name in enumerate(table.column_names)}
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)] or [
-        {} for _ in range(table.num_rows)
-    ]
+    try:
+        return _rows(table)
+    except (OverflowError, ValueError):
+        return [_row(table.slice(index, 1)) for index in range(table.num_rows)]
+
+
+def _rows(table: pa.Table) -> list[dict[str, Any] | Unreadable]:
+    if not table.num_columns:
+        return [{} for _ in range(table.num_rows)]
+    columns = [_column(column) for column in table.columns]
+    return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _row(table: pa.Table) -> dict[str, Any] | Unreadable:
+    found: dict[str, Any] = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        try:
+            found[name] = _column(column)[0]
+        except (OverflowError, ValueError) as problem:
+            return Unreadable(f"`{name}`: {problem}")
+    return found
 
 
 def _column(column: pa.ChunkedArray) -> list[Any]:
+    told = _in_utc(column.type)
+    if told != column.type:
+        column = column.cast(told, safe=False)
+    values = column.to_pylist()
+    return [_mapped(value, column.type) for value in values] if _holds_map(column.type) else values
+
+
+def _in_utc(kind: pa.DataType) -> pa.DataType:
+    """Return the type with times as Python can hold them: microseconds, and UTC for any zone Arrow can name."""
     import pyarrow as pa
     import pyarrow.types as t
 
-    if t.is_timestamp(column.type) and column.type.unit == "ns":
-        column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
-    values = column.to_pylist()
-    return [_mapped(value, column.type) for value in values] if _holds_map(column.type) else values
+    if t.is_timestamp(kind):
+        return pa.timestamp("us" if kind.unit == "ns" else kind.unit, "UTC" if kind.tz else None)
+    if t.is_large_list(kind):
+        return pa.large_list(_field_in_utc(kind.value_field))
+    if t.is_list(kind):
+        return pa.list_(_field_in_utc(kind.value_field))
+    if t.is_struct(kind):
+        return pa.struct([_field_in_utc(kind.field(place)) for place in range(kind.num_fields)])
+    if t.is_map(kind):
+        return pa.map_(kind.key_field, _field_in_utc(kind.item_field))
+    return kind
+
+
+def _field_in_utc(field: pa.Field) -> pa.Field:
+    return field.with_type(_in_utc(field.type))
 
 
 def _holds_map(kind: pa.DataType) -> bool:

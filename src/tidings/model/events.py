@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tidings.errors import BadEvent
@@ -26,8 +26,29 @@ class Event:
     values: Mapping[str, Any] = field(default_factory=dict)
     payload: bytes = b""
 
+    def __post_init__(self) -> None:
+        """Refuse what cannot be an event where it is made, not where it is matched."""
+        _refuse_unless(isinstance(self.values, Mapping), "values are a mapping of names to values", self.values)
+        _refuse_unless(isinstance(self.time, date | None), "time is a datetime", self.time)
+        _refuse_unless(isinstance(self.payload, bytes), "payload is bytes", self.payload)
+        named = isinstance(self.id, str | int | None) and not isinstance(self.id, bool)
+        _refuse_unless(named, "id is text or an integer (what it says goes in values={...})", self.id)
 
-EventLike: TypeAlias = Event | Mapping[str, Any]
+
+def _refuse_unless(fits: bool, rule: str, found: object) -> None:
+    if not fits:
+        msg = f"an event's {rule}, not `{found!r}`"
+        raise BadEvent(msg)
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """Stands for a row that Python cannot hold: a time in the year 12345, text that is not UTF-8."""
+
+    reason: str
+
+
+EventLike: TypeAlias = Event | Mapping[str, Any] | Unreadable
 
 
 class EventBatch:
@@ -76,6 +97,8 @@ def values_of(event: EventLike) -> Mapping[str, Any]:
     """Return what filters see of an event."""
     if isinstance(event, Event):
         event = event.values
+    if isinstance(event, Unreadable):
+        raise BadEvent(event.reason, attribute=None)
     if not isinstance(event, Mapping):
         msg = f"an event is a mapping or a td.Event, not {type(event).__name__}"
         raise BadEvent(msg)

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from tidings.model import Matches
-from tidings.spark.events import Events
+from tidings.model import EventBatch, Matches
 
 if TYPE_CHECKING:
     from tidings.matcher import Matcher
@@ -88,8 +87,8 @@ class Step:
                 yield self.build(rows.select(list(self.kept)), self._matched(matcher, rows), self.ids)
 
     def _matched(self, matcher: Matcher, rows: pa.RecordBatch) -> Matches:
-        events = Events.of(rows.select(list(self.read)).rename_columns(list(self.names)))
-        return events.without_unread(matcher.match_many(events.batch, on_error="collect", now=self._now(rows)))
+        events = EventBatch.from_arrow(rows.select(list(self.read)).rename_columns(list(self.names)))
+        return matcher.match_many(events, on_error="collect", now=self._now(rows))
 
     def _now(self, rows: pa.RecordBatch) -> datetime:
         if isinstance(self.now, datetime):

@@ -177,3 +177,21 @@ def test_a_schema_is_inferred_from_filters_and_conflicts_name_both():
     }
     with pytest.raises(KindConflict, match=r"`a`.*number.*filter 1.*text.*filter 3"):
         td.infer_schema([*filters, td.parse("a = 'x'")])
+
+
+def test_a_row_that_python_cannot_hold_is_a_dead_letter_and_the_others_are_read():
+    far = pa.array([0, 2**61], pa.int64()).cast(pa.timestamp("s", "Etc/GMT+2"))
+    torn = pa.array([b"ok", b"\xff\xfe"]).view(pa.string())
+    searches = td.Matcher()
+    searches.add_many([("t", "t < 2000-01-01"), ("s", "s = 'ok'")])
+    for column, name in ((far, "t"), (torn, "s")):
+        found = searches.match_many(pa.table({name: column}), on_error="collect")
+        assert found.by_event() == [[name], []]
+        assert f"`{name}`" in found.dead_letters[0].reason
+
+
+def test_times_in_any_zone_and_unit_are_read_wherever_they_stand():
+    stamps = pa.array([[datetime(2024, 1, 1, tzinfo=UTC)]], pa.list_(pa.timestamp("ns", "GMT+2")))
+    searches = td.Matcher()
+    searches.add("t", "t = 2024-01-01")
+    assert searches.match_many(pa.table({"t": stamps})).ids == ["t"]
