@@ -190,6 +190,8 @@ objects = st.recursive(
 @example({"attr": "a", "op": "!=", "quantifier": {}})
 @example({"attr": "a", "op": {}})
 @example({"attr": [], "op": "="})
+@example({"attr": "a", "op": {1, 2}, "quantifier": b"any"})
+@example({"attr": "a", "op": "=", "value": object()})
 def test_random_json_objects_are_read_or_refused(node):
     accepts_or_refuses(node, "json")
 

@@ -131,7 +131,7 @@ class _Reader:
                 if isinstance(op, str)
                 else f"; one of {', '.join(_READERS)}, !=, has"
             )
-            return self._refuse(f"unknown operator {json.dumps(op)}{near}", f"{path}.op")
+            return self._refuse(f"unknown operator {_said(op)}{near}", f"{path}.op")
         return self._made(path, attribute, quantifier, lambda: _only(fields, _READERS[op](op, fields)))
 
     def _unequal(self, fields: dict[str, Any], path: str, attribute: Any, quantifier: Any) -> Filter:
@@ -162,8 +162,16 @@ def _quantifier(word: Any) -> Quantifier:
     try:
         return Quantifier("any" if word is None else word)
     except ValueError:
-        msg = f"unknown quantifier {json.dumps(word)}; one of any, all, none"
+        msg = f"unknown quantifier {_said(word)}; one of any, all, none"
         raise ValueError(msg) from None
+
+
+def _said(value: Any) -> str:
+    """Show a wrong value as JSON writes it; a decoded object may hold what JSON cannot write at all."""
+    try:
+        return json.dumps(value)[:60]
+    except (TypeError, ValueError, RecursionError):
+        return f"a {type(value).__name__}"
 
 
 def _only(fields: dict[str, Any], condition: Condition) -> Condition:
@@ -181,7 +189,7 @@ def _take(fields: dict[str, Any], key: str, *kinds: type) -> Any:
     value = fields.pop(key)
     if type(value) not in kinds:
         wanted = " or ".join(dict.fromkeys(_KIND_WORDS[kind] for kind in kinds))
-        msg = f"`{key}` is {json.dumps(value, default=str)[:60]}; expected {wanted}"
+        msg = f"`{key}` is {_said(value)}; expected {wanted}"
         raise ValueError(msg)
     return value
 
