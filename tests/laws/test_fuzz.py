@@ -205,6 +205,19 @@ def test_a_part_replaced_by_another_object_is_read_or_refused(node, tree, data):
     accepts_or_refuses(whole, "json")
 
 
+@pytest.mark.parametrize("large", ["1" + "0" * 400, "1e400", "-1e308", "9" * 5000])
+def test_numbers_beyond_all_bounds_are_refused_in_json(large):
+    ring = f"[[[{large}, 0], [1, 0], [1, 1], [{large}, 1]]]"
+    for said in (
+        f'"op": "within", "geometry": {{"type": "Polygon", "coordinates": {ring}}}',
+        f'"op": "near", "lon": {large}, "lat": 0, "metres": 1',
+        f'"op": "=", "value": {{"lon": {large}, "lat": 0}}',
+        f'"op": "age", "low": {large}, "low_open": 5',
+    ):
+        with pytest.raises(td.TidingsError):
+            td.parse(f'{{"attr": "a", {said}}}', notation="json")
+
+
 @pytest.mark.parametrize("notation", ALL)
 @pytest.mark.parametrize("source", [None, 5, b"a = 1", b"\xff", ["a"], {"a": 1}, {1: 2}, object(), float("nan"), ()])
 def test_what_is_not_a_filter_at_all_is_refused(notation, source):

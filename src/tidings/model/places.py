@@ -131,7 +131,7 @@ def _check_ring(ring: Ring) -> None:
 
 
 def _place(place: tuple[float, float]) -> str:
-    return f"{place[0]:g} {place[1]:g}"
+    return " ".join(f"{number:g}" if abs(number) < 1e15 else f"{str(number)[:15]}..." for number in place)
 
 
 def area_of(polygons: Iterable[Iterable[Iterable[Iterable[float]]]]) -> Area:

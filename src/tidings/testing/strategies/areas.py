@@ -62,7 +62,8 @@ def _holed(draw: st.DrawFn) -> Area:
 def _across(draw: st.DrawFn) -> Area:
     """Across the antimeridian, written either way, with a hole on the far side or without."""
     south = draw(st.integers(-4, 2))
-    rings = [_box(178, south, 5, 4)] + ([_box(180, south + 1, 2, 2)] if draw(st.booleans()) else [])
+    hole = draw(st.sampled_from((None, 179, 180, 181)))
+    rings = [_box(178, south, 5, 4), *([] if hole is None else [_box(hole, south + 1, 1, 2)])]
     return Area((tuple(rings if draw(st.booleans()) else map(_rolled, rings)),))
 
 
