@@ -20,12 +20,12 @@ help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: java $(VENV)/.spark ## match a stream of car ads against saved searches, on Spark
-	@export JAVA_HOME="$$(tools/java-home)"; \
+	@export JAVA_HOME="$$(tools/java-home 2>/dev/null)"; \
 	echo "==> demo: Spark on the Java in $$JAVA_HOME"; \
 	$(BIN)/python -m tidings.spark.demo $(ARGS)
 
 test: java $(VENV)/.dev ## run all tests
-	@export JAVA_HOME="$$(tools/java-home)"; \
+	@export JAVA_HOME="$$(tools/java-home 2>/dev/null)"; \
 	echo "==> tests: pytest, Spark on the Java in $$JAVA_HOME"; \
 	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-ci} $(BIN)/python -m pytest $(ARGS)
 
