@@ -52,7 +52,13 @@ class Reader:
 
     def read(self, event: EventLike, now: datetime) -> Reading:
         """Return the reading, or raise `BadEvent` with the attribute and the reason."""
-        fields = values_of(event)
+        try:
+            return self._read(values_of(event), now)
+        except RecursionError:
+            msg = "the event's lists or records are nested too deeply"
+            raise BadEvent(msg, attribute=None) from None
+
+    def _read(self, fields: Mapping[str, Any], now: datetime) -> Reading:
         values: dict[str, tuple[EventValue, ...]] = {}
         nulls: set[str] = set()
         elements: dict[str, tuple[Reading, ...]] = {}
