@@ -31,7 +31,8 @@ ODD = (
     np.str_("x"), np.array(5), np.array([1, 2]), np.array([[1.0, 2.0]]), np.array([], dtype=object),
     IPv4Address("10.0.0.1"), ip_network("10.0.0.0/30"), Point(1, 2), Quantity(5, "GB"), Quantity(5, "no such unit"),
     td.Range(), td.Range(1, 2), td.Range("a", "b"), td.Range(1, 1, True), td.Range(Quantity(1, "GB"), 5),
-    td.Range(Quantity(1, "GB"), Quantity(1, "MB")), td.Range(NAIVE), td.Event(values={"a": 1}), lambda: 1, "a\x00b", [[[[[]]]]],
+    td.Range(Quantity(1, "GB"), Quantity(1, "MB")), td.Range(NAIVE),
+    td.Event(values={"a": 1}), lambda: 1, "a\x00b", [[[[[]]]]],
     [None, [None]],
 )  # fmt: skip
 
