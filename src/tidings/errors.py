@@ -34,6 +34,12 @@ class Mistake:
     end: int | None = None
     path: str | None = None
 
+    def meets(self, other: Mistake) -> bool:
+        """Tell whether the two places share something: then one may well follow from the other."""
+        if self.start is None or other.start is None:
+            return self.path is not None and self.path == other.path
+        return self.start < (other.end or other.start + 1) and other.start < (self.end or self.start + 1)
+
 
 class FilterError(TidingsError, ValueError):
     """The filter is not well formed."""
@@ -68,7 +74,12 @@ class KindConflict(SchemaError):
 class BadEvent(TidingsError, ValueError):
     """The event does not fit the attributes' kinds."""
 
-    attribute: str | None
+    attribute: str | None = None
+    index: int | None = None
+
+
+class BadValue(TidingsError, ValueError):
+    """The value cannot stand in a filter or an event."""
 
 
 class OntologyError(TidingsError, ValueError):

@@ -9,6 +9,7 @@ from tidings.concepts.derived import Derived
 from tidings.concepts.ontology import Ontology
 from tidings.concepts.regions import Regions
 from tidings.concepts.spelling import did_you_mean, fold, nearest
+from tidings.concepts.surroundings import check_surroundings, moment
 from tidings.concepts.tree import Tree
 from tidings.concepts.units import AttributeUnit, Currencies, Units
 
@@ -21,7 +22,9 @@ __all__ = [
     "Regions",
     "Tree",
     "Units",
+    "check_surroundings",
     "did_you_mean",
     "fold",
+    "moment",
     "nearest",
 ]

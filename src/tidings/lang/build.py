@@ -70,7 +70,6 @@ class Builder(Transformer[Any, Any]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.mistakes: list[Mistake] = []
         self.spots = Spots()
 
     # Connectives -----------------------------------------------------------------------------
@@ -236,13 +235,15 @@ class Builder(Transformer[Any, Any]):
         try:
             made = Test(subject.name.value, make(), subject.quantifier or Quantifier.ANY)
         except ValueError as problem:
-            self.mistakes.append(Mistake(str(problem), start, end))
+            found = Mistake(str(problem), start, end)
+            if not any(found.meets(other) for other in self.spots.mistakes):  # a stand-in is no second mistake
+                self.spots.mistakes.append(found)
             return TRUE
         self.spots.note(made, Spot((subject.name.start, subject.name.end), (start, end)))
         return made
 
     def _stand_in(self, message: str, part: _Part) -> Filter:
-        self.mistakes.append(Mistake(message, part.start, part.end))
+        self.spots.mistakes.append(Mistake(message, part.start, part.end))
         return TRUE
 
     def _part(self, token: Token, read: Callable[[str], Any], instead: Any) -> _Part:
@@ -253,7 +254,7 @@ class Builder(Transformer[Any, Any]):
         try:
             value = make()
         except ValueError as problem:
-            self.mistakes.append(Mistake(str(problem), start, end))
+            self.spots.mistakes.append(Mistake(str(problem), start, end))
             value = instead
         return _Part(value, start, end)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.errors import FilterError, TidingsError
 from tidings.lang.diagnostics import refused
+from tidings.model import And, Not, Or, Test
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -43,12 +44,17 @@ def parse(
         msg = f"a filter in {notation} notation is text, not {type(source).__name__}"
         raise FilterError(msg, mistakes=(), text=None)
     surroundings = (schema, ontology, regions)
+    if surroundings != (None, None, None):
+        from tidings.concepts import check_surroundings
+
+        check_surroundings(*surroundings)
     if notation == "text" and (quick := _quick(source, *surroundings)) is not None:
         return quick
     built, spots = _read(source, notation, schema)
     tree, mistakes = _checked(built, spots, *surroundings)
-    if mistakes:
-        raise refused(mistakes, source if isinstance(source, str) else None)
+    if spots.mistakes or mistakes:
+        apart = [found for found in mistakes if not any(found.meets(other) for other in spots.mistakes)]
+        raise refused([*spots.mistakes, *apart], source if isinstance(source, str) else None)
     return tree
 
 
@@ -94,6 +100,9 @@ def render(tree: Filter, *, notation: str = "text", schema: Schema | None = None
     'make=ford&price_to=9000'
     """
     _check_notation(notation)
+    if not isinstance(tree, Test | And | Or | Not):
+        msg = f"render takes a parsed filter, not `{tree!r:.60}`; td.parse makes one"
+        raise FilterError(msg, mistakes=(), text=None)
     if notation == "json":
         from tidings.lang.jsonform import render_json
 

@@ -30,7 +30,8 @@ class Spots:
     """The spots of one filter's tests, by identity: two equal tests stand in two places."""
 
     def __init__(self) -> None:
-        """Start empty."""
+        """Start empty; `mistakes` are those found while reading, with stand-ins in their places."""
+        self.mistakes: list[Mistake] = []
         self._spots: dict[int, tuple[Test, Spot]] = {}
 
     def note(self, test: Test, spot: Spot) -> None:

@@ -37,15 +37,13 @@ _JOINTS = {"and", "or", "(", ")"}
 
 
 def parse_text(text: str) -> tuple[Filter, Spots]:
-    """Return the filter and where each of its tests stands; all mistakes are raised together."""
+    """Return the filter and where each of its tests stands; `spots.mistakes` are what was wrong with it."""
     check_length(text)
     if deep := _first_too_deep(text):
         raise refused([too_deep(deep)], text)
     builder = Builder()
-    tree = _read(text, builder.mistakes)
+    tree = _read(text, builder.spots.mistakes)
     built = builder.transform(tree) if tree is not None else TRUE
-    if builder.mistakes:
-        raise refused(builder.mistakes, text)
     return built, builder.spots
 
 

@@ -13,7 +13,7 @@ from urllib.parse import quote_plus, unquote_to_bytes
 
 from tidings.errors import Mistake, NotExpressible
 from tidings.lang import literals
-from tidings.lang.diagnostics import check_length, refused
+from tidings.lang.diagnostics import check_length
 from tidings.lang.spots import Spot, Spots
 from tidings.lang.textform import render_text
 from tidings.model import And, In, InNetworks, Is, Kind, Quantifier, Range, Test, all_of, one_of
@@ -31,8 +31,6 @@ def parse_url(text: str, schema: Schema | None) -> tuple[Filter, Spots]:
     check_length(text)
     reader = _Reader(schema)
     built = reader.filter(text)
-    if reader.mistakes:
-        raise refused(reader.mistakes, text)
     return built, reader.spots
 
 
@@ -40,7 +38,6 @@ class _Reader:
     """Reads one query string; parameters of one attribute come together at the first one's place."""
 
     def __init__(self, schema: Schema | None) -> None:
-        self.mistakes: list[Mistake] = []
         self.spots = Spots()
         self._schema = schema
 
@@ -60,12 +57,12 @@ class _Reader:
     def _parameter(self, piece: str, span: tuple[int, int]) -> tuple[str, str, str] | None:
         name, equals, value = piece.partition("=")
         if not equals or not name:
-            self.mistakes.append(Mistake("expected name=value", *span))
+            self.spots.mistakes.append(Mistake("expected name=value", *span))
             return None
         try:
             key, shown = _decoded(name), _decoded(value)
         except ValueError as problem:
-            self.mistakes.append(Mistake(str(problem), *span))
+            self.spots.mistakes.append(Mistake(str(problem), *span))
             return None
         suffix = next((suffix for suffix in _ENDS if key.endswith(suffix) and self._is_end(key, suffix)), "")
         return key.removesuffix(suffix), _ENDS.get(suffix, ""), shown
@@ -81,7 +78,7 @@ class _Reader:
             values = [(end, _value(value, self._kind(name))) for end, value, _ in given]
             made = Test(name, _range(name, values) if ranged else _set(value for _, value in values))
         except ValueError as problem:
-            self.mistakes.append(Mistake(str(problem), *span))
+            self.spots.mistakes.append(Mistake(str(problem), *span))
             return None
         self.spots.note(made, Spot(span, span))
         return made
@@ -147,7 +144,8 @@ def render_url(tree: Filter, schema: Schema | None) -> str:
         seen.add(part.attribute)
         shown += [f"{quote_plus(name)}={quote_plus(value)}" for name, value in _parameters(part, schema)]
     text = "&".join(shown)
-    if parse_url(text, schema)[0] != tree:
+    back, spots = parse_url(text, schema)
+    if back != tree or spots.mistakes:
         raise _not_expressible(tree, "what would be read back differs")
     return text
 
@@ -189,7 +187,7 @@ def _refuse_misread(test: Test, parameters: list[tuple[str, str]], schema: Schem
     """Refuse a part that would be read back as something else, and say which."""
     text = "&".join(f"{quote_plus(name)}={quote_plus(value)}" for name, value in parameters)
     reader = _Reader(schema)
-    if reader.filter(text) != test or reader.mistakes:
+    if reader.filter(text) != test or reader.spots.mistakes:
         hint = "" if schema is not None else "; with schema= the value would take the attribute's kind"
         raise _not_expressible(test, f"it would be read back as something else{hint}")
 

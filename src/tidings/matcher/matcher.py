@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from tidings.algebra import Binder, Needs, Reader, Setting, fold_names
-from tidings.concepts import Ontology
+from tidings.concepts import Ontology, check_surroundings, moment
 from tidings.errors import BadEvent, BadSubscriptions, TidingsError, UnknownSubscription
 from tidings.lang import parse
 from tidings.matcher.plan import Plan
@@ -58,8 +58,9 @@ class Matcher:
         now: datetime | None = None,
     ) -> None:
         """Start without subscriptions."""
+        check_surroundings(schema, ontology, regions)
         self.kind = kind
-        self.schema, self.ontology, self.regions, self.now = schema, ontology, regions, now
+        self.schema, self.ontology, self.regions, self.now = schema, ontology, regions, moment(now)
         self._used = ontology or Ontology()
         self._algorithm = algorithm(kind)
         self._binder = Binder(schema, self._used, regions)
@@ -82,9 +83,7 @@ class Matcher:
         All or nothing: one bad filter among a thousand raises `BadSubscriptions`, which lists every bad one,
         and adds none. With `on_error="collect"` the good ones are added and the bad ones returned.
         """
-        if on_error not in ("raise", "collect"):
-            msg = f"on_error is `raise` or `collect`, not `{on_error}`"
-            raise TidingsError(msg)
+        _check_on_error(on_error)
         given = list(pairs_of(subscriptions))
         errors = self._staged(given, keep_good=on_error == "collect")
         if errors and on_error == "raise":
@@ -193,6 +192,7 @@ class Matcher:
 
         A bad event raises `BadEvent`; with `on_error="collect"` it goes to `.dead_letters` with its index.
         """
+        _check_on_error(on_error)
         batch, setting = EventBatch.of(events), self._setting(now)
         indexes, readings, dead = self._readings(batch, setting, collect=on_error == "collect")
         lists = self._algorithm.match_many(readings, setting)
@@ -241,8 +241,7 @@ class Matcher:
         return self._reader.read(event, setting.now)
 
     def _setting(self, now: datetime | None) -> Setting:
-        moment = now or self.now or datetime.now(UTC)
-        return Setting(self._used, moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+        return Setting(self._used, moment(now) or self.now or datetime.now(UTC))
 
     # Keeping -----------------------------------------------------------------------------------
 
@@ -274,6 +273,12 @@ def _rebuilt(kind: str, surroundings: tuple[Any, ...], filters: Iterable[tuple[S
     made = Matcher(kind, schema=schema, ontology=ontology, regions=regions, now=now)
     made.add_many(filters)
     return made
+
+
+def _check_on_error(on_error: str) -> None:
+    if on_error not in ("raise", "collect"):
+        msg = f"on_error is `raise` or `collect`, not `{on_error}`"
+        raise TidingsError(msg)
 
 
 def _is_id(id: object) -> bool:

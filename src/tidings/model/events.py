@@ -31,7 +31,7 @@ class Event:
         _refuse_unless(isinstance(self.values, Mapping), "values are a mapping of names to values", self.values)
         _refuse_unless(isinstance(self.time, date | None), "time is a datetime", self.time)
         _refuse_unless(isinstance(self.payload, bytes), "payload is bytes", self.payload)
-        named = isinstance(self.id, str | int | None) and not isinstance(self.id, bool)
+        named = type(self.id) is not bool and isinstance(self.id, str | int | None)
         _refuse_unless(named, "id is text or an integer (what it says goes in values={...})", self.id)
 
 

@@ -239,7 +239,7 @@ class Test:
         if isinstance(self.condition, Range):
             _check_ends(self.condition)
         if isinstance(self.condition, Exists | IsNull) and self.quantifier is not Quantifier.ANY:
-            msg = "`exists` and `is null` take no quantifier"
+            msg = "`exists` and `is null` take no quantifier; the opposite is `not (a exists)`, `not (a is null)`"
             raise ValueError(msg)
 
 

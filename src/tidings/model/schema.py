@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from tidings.errors import SchemaError
 from tidings.model.values import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
 DECLARABLE = tuple(kind for kind in Kind if kind is not Kind.OPAQUE)
 """The kinds a schema may name, beside `any`."""
@@ -47,6 +48,9 @@ class Schema:
 
     def __init__(self, attributes: Mapping[str, str | Attribute] | None = None, *, closed: bool = True) -> None:
         """Read the words of each attribute; an open schema lets filters name other attributes too."""
+        if not isinstance(attributes, Mapping | None):
+            msg = f"a schema is a mapping of names to kinds, not `{attributes!r}`; td.Schema.load reads a file"
+            raise SchemaError(msg)
         self.closed = closed
         mistakes: list[str] = []
         self._attributes: dict[str, Attribute] = {}
@@ -71,13 +75,18 @@ class Schema:
         if not isinstance(table, dict):
             msg = f"the schema `{path}` is not a table of attributes"
             raise SchemaError(msg)
-        return cls(_flat(table.get("attributes", table)))
+        listed = table.get("attributes", table)
+        return cls(_flat(listed) if isinstance(listed, dict) else listed)
 
     @classmethod
     def from_arrow(cls, schema: Any) -> Schema:
         """Take kinds and cardinality from an Arrow schema; text columns take the kind filters give them."""
         from tidings.model.arrow import attributes_of
 
+        schema = getattr(schema, "schema", schema)  # a table or a batch has one
+        if type(schema).__module__.split(".")[0] != "pyarrow":
+            msg = f"from_arrow takes an Arrow schema or table, not {type(schema).__name__}"
+            raise SchemaError(msg)
         return cls(attributes_of(schema))
 
     def get(self, name: str) -> Attribute | None:
@@ -133,7 +142,10 @@ class Schema:
         return Schema(self._attributes, closed=False)
 
 
-def _attribute(name: str, words: object) -> Attribute:
+def _attribute(name: object, words: object) -> Attribute:
+    if not isinstance(name, str):
+        msg = f"`{name!r}`: an attribute's name is text"
+        raise SchemaError(msg)
     if not isinstance(words, str):
         msg = f'`{name}`: a kind is text such as "number" or "several text", not {words!r}'
         raise SchemaError(msg)

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from enum import StrEnum
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from typing import TypeAlias
+
+from tidings.errors import BadValue
 
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 """Integers are exact within 64 bits; beyond them they are refused, never rounded."""
@@ -43,7 +45,7 @@ class Point:
         """Refuse what is not on the globe."""
         if not (-180 <= self.lon <= 180 and -90 <= self.lat <= 90):
             msg = f"({self.lon}, {self.lat}) is not (longitude, latitude) within -180..180 and -90..90"
-            raise ValueError(msg)
+            raise BadValue(msg)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +58,8 @@ class Quantity:
 
 Address: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network
-Scalar: TypeAlias = int | float | str | bool | datetime | Point | Quantity
-Ordered: TypeAlias = int | float | str | datetime | Quantity
+Scalar: TypeAlias = int | float | str | bool | datetime | date | Point | Quantity
+Ordered: TypeAlias = int | float | str | datetime | date | Quantity
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,7 @@ class Range:
         kinds = {kind_of(end) for end in (self.low, self.high) if end is not None}
         if len(kinds) > 1 or kinds - {Kind.NUMBER, Kind.TEXT, Kind.TIME}:
             msg = f"the ends of a range are two numbers, two texts or two times, not {' and '.join(sorted(kinds))}"
-            raise ValueError(msg)
+            raise BadValue(msg)
         if self.low is None or self.high is None:
             return
         if not isinstance(self.low, Quantity) and not isinstance(self.high, Quantity):
@@ -95,7 +97,7 @@ class Range:
     def _refuse_swapped(self) -> None:
         if self.low > self.high:  # type: ignore[operator]
             msg = "the low end of the range is above its high end"
-            raise ValueError(msg)
+            raise BadValue(msg)
 
     @property
     def kind(self) -> Kind | None:
@@ -120,12 +122,12 @@ def kind_of(value: Scalar) -> Kind:
     kind = _KINDS.get(type(value))
     if kind is None:
         msg = f"a {type(value).__name__} is not a value of a filter"
-        raise ValueError(msg)
+        raise BadValue(msg)
     return kind
 
 
 def checked(value: Scalar) -> Scalar:
-    """Return the value, in its one form, or raise `ValueError` with what is wrong with it."""
+    """Return the value, in its one form, or raise `BadValue` with what is wrong with it."""
     match value:
         case bool() | Point():
             return value
@@ -137,6 +139,8 @@ def checked(value: Scalar) -> Scalar:
             return checked_text(value)
         case datetime():
             return utc(value)
+        case date():  # its midnight
+            return datetime(value.year, value.month, value.day, tzinfo=UTC)
         case Quantity(amount=amount):
             checked(amount)
             return value
@@ -148,7 +152,7 @@ def checked_int(value: int) -> int:
     """Refuse an integer beyond 64 bits."""
     if not INT_MIN <= value <= INT_MAX:
         msg = f"{value} is beyond 64-bit integers"
-        raise ValueError(msg)
+        raise BadValue(msg)
     return value
 
 
@@ -156,7 +160,7 @@ def checked_float(value: float) -> float:
     """Refuse NaN and the infinities."""
     if not math.isfinite(value):
         msg = f"{value} is not a finite number"
-        raise ValueError(msg)
+        raise BadValue(msg)
     return value
 
 
@@ -167,7 +171,7 @@ def checked_text(value: str) -> str:
             value.encode()
         except UnicodeEncodeError:
             msg = "the text holds half of a surrogate pair"
-            raise ValueError(msg) from None
+            raise BadValue(msg) from None
     return value
 
 
@@ -181,4 +185,4 @@ def utc(value: datetime) -> datetime:
         return value.astimezone(UTC)
     except (OverflowError, ValueError):
         msg = f"{value} is outside the years 1 to 9999"
-        raise ValueError(msg) from None
+        raise BadValue(msg) from None
