@@ -115,3 +115,39 @@ def test_a_mistake_is_reported_once():
 def test_the_opposite_of_exists_is_shown():
     with pytest.raises(td.FilterError, match=r"`not \(a exists\)`"):
         td.parse("a not exists")
+
+
+@pytest.mark.parametrize("source", ["a = 1", None, {"attr": "a", "op": "exists"}, 5])
+def test_what_is_not_parsed_yet_is_refused_by_everything_that_takes_a_filter(source):
+    tree = td.parse("a = 1")
+    for use in (
+        lambda: td.evaluate(source, {"a": 1}),
+        lambda: td.simplify(source),
+        lambda: td.normal_form(source),
+        lambda: td.covers(tree, source),
+        lambda: td.covers(source, tree),
+        lambda: td.overlaps(source, tree),
+        lambda: td.infer_schema([source]),
+        lambda: td.render(source),
+    ):
+        with pytest.raises(td.FilterError, match=r"td\.parse makes one"):
+            use()
+
+
+def test_surroundings_of_another_type_are_refused_by_the_algebra_too():
+    tree = td.parse("a = 1")
+    for use in (
+        lambda **given: td.evaluate(tree, {"a": 1}, **given),
+        lambda **given: td.covers(tree, tree, **given),
+        lambda **given: td.overlaps(tree, tree, **given),
+        lambda **given: td.simplify(tree, **given),
+    ):
+        for given in ({"schema": {"a": "number"}}, {"ontology": "x.toml"}, {"regions": 5}, {"now": "today"}):
+            with pytest.raises(td.TidingsError, match=next(iter(given))):
+                use(**given)
+
+
+def test_a_time_without_a_zone_is_utc_for_now_as_well():
+    tree = td.parse("age(p) < 3 days")
+    assert td.evaluate(tree, {"p": "2024-04-28"}, now=datetime(2024, 4, 30))  # noqa: DTZ001 - the case
+    assert not td.evaluate(tree, {"p": "2024-04-28"}, now=date(2024, 5, 1))

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tidings.algebra.judge import Judge
-from tidings.concepts import Ontology
-from tidings.model.values import utc
+from tidings.concepts import Ontology, check_surroundings, moment
+from tidings.model import require_filter
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -43,7 +43,7 @@ def covers(
     concepts, units and regions that nobody defined are only equal to themselves. Without `now`, what is
     said of ages holds at any time.
     """
-    return _judge(schema, ontology, regions, now).covers(f, g)
+    return _judge(schema, ontology, regions, now).covers(require_filter(f), require_filter(g))
 
 
 def overlaps(
@@ -63,12 +63,13 @@ def overlaps(
     >>> overlaps(parse("a < 2"), parse("a > 3"), schema=Schema({"a": "number"}))
     False
     """
-    return _judge(schema, ontology, regions, now).overlaps(f, g)
+    return _judge(schema, ontology, regions, now).overlaps(require_filter(f), require_filter(g))
 
 
 def _judge(schema: Schema | None, ontology: Ontology | None, regions: Regions | None, now: datetime | None) -> Judge:
     """Return the judge of these surroundings; it holds them, so their ids stay theirs."""
-    now = None if now is None else utc(now)
+    check_surroundings(schema, ontology, regions)
+    now = moment(now)
     key = (id(schema), id(ontology), id(regions), now)
     found = _judges.get(key)
     if found is None:

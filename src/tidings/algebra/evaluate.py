@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tidings.algebra.bind import Binder, fold_names
 from tidings.algebra.needs import needs_of
 from tidings.algebra.reading import Reader, Reading
-from tidings.concepts import Ontology
+from tidings.concepts import Ontology, check_surroundings, moment
 from tidings.model import (
     Age,
     And,
@@ -37,6 +37,7 @@ from tidings.model import (
     Test,
     TextTest,
     Within,
+    require_filter,
 )
 from tidings.model.text import text_test
 
@@ -76,8 +77,9 @@ def evaluate(
     Kinds come from `schema` or, without one, from the filter; an event that does not fit raises
     `BadEvent`. For many filters or events use `td.Matcher`, which prepares them once.
     """
-    bound, reader, used = prepared(tree, schema, ontology, regions)
-    setting = Setting(used, now or datetime.now(UTC))
+    check_surroundings(schema, ontology, regions)
+    bound, reader, used = prepared(require_filter(tree), schema, ontology, regions)
+    setting = Setting(used, moment(now) or datetime.now(UTC))
     return holds(bound, reader.read(event, setting.now), setting)
 
 

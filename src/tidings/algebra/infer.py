@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tidings.algebra.bind import fold_names
 from tidings.algebra.needs import Needs
 from tidings.concepts import Ontology
-from tidings.model import Attribute, Schema
+from tidings.model import Attribute, Schema, require_filter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,6 +27,6 @@ def infer_schema(filters: Iterable[Filter], *, ontology: Ontology | None = None)
     used = ontology or Ontology()
     needs = Needs(None, used)
     for number, tree in enumerate(filters, 1):
-        needs.add(fold_names(tree, used), f"filter {number}")
+        needs.add(fold_names(require_filter(tree), used), f"filter {number}")
     found = needs.resolved().items()
     return Schema({name: Attribute(need.kind, several=need.several, tree=need.tree) for name, need in found})

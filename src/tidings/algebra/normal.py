@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from tidings.algebra.canonical import key_of
 from tidings.errors import TooLarge
-from tidings.model import FALSE, TRUE, And, Not, Or, Test, all_of, any_of
+from tidings.model import FALSE, TRUE, And, Not, Or, Test, all_of, any_of, require_filter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -43,7 +43,7 @@ def normal_form(tree: Filter, *, limit: int = LIMIT) -> Filter:
     The order of the parts depends on what they are, not on how they were written. Beyond `limit`
     conjunctions it raises `TooLarge`; keep the filter as it is then.
     """
-    return any_of(map(all_of, conjunctions(tree, limit=limit)))
+    return any_of(map(all_of, conjunctions(require_filter(tree), limit=limit)))
 
 
 def conjunctions(tree: Filter, *, limit: int = LIMIT) -> list[tuple[Filter, ...]]:

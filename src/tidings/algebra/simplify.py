@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING
 from tidings.algebra.deciding import Effort
 from tidings.algebra.joining import joined_parts, met_parts, simple_test
 from tidings.algebra.judge import Judge
-from tidings.concepts import Ontology
+from tidings.concepts import Ontology, check_surroundings, moment
 from tidings.errors import TidingsError
-from tidings.model import FALSE, TRUE, And, Has, Not, Or, Schema, Test, all_of, any_of
-from tidings.model.values import utc
+from tidings.model import FALSE, TRUE, And, Has, Not, Or, Schema, Test, all_of, any_of, require_filter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -55,8 +54,9 @@ def simplify(
     With a `schema`, ranges of an attribute that has one value meet: `a > 2 and a < 3` is `a in (2 .. 3)`, and
     `a < 2 and a > 3` accepts nothing. What cannot be looked up is left as it is written.
     """
-    judge = _judge(ontology or Ontology(), schema=schema, regions=regions, now=None if now is None else utc(now))
-    return _Simplifier(judge, plain=ontology is None).settled(tree)
+    check_surroundings(schema, ontology, regions)
+    judge = _judge(ontology or Ontology(), schema=schema, regions=regions, now=moment(now))
+    return _Simplifier(judge, plain=ontology is None).settled(require_filter(tree))
 
 
 def _judge(ontology: Ontology, *, schema: Schema | None, regions: Regions | None, now: datetime | None) -> Judge:

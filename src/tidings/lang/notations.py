@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.errors import FilterError, TidingsError
 from tidings.lang.diagnostics import refused
-from tidings.model import And, Not, Or, Test
+from tidings.model import require_filter
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -100,9 +100,7 @@ def render(tree: Filter, *, notation: str = "text", schema: Schema | None = None
     'make=ford&price_to=9000'
     """
     _check_notation(notation)
-    if not isinstance(tree, Test | And | Or | Not):
-        msg = f"render takes a parsed filter, not `{tree!r:.60}`; td.parse makes one"
-        raise FilterError(msg, mistakes=(), text=None)
+    require_filter(tree)
     if notation == "json":
         from tidings.lang.jsonform import render_json
 

@@ -30,6 +30,7 @@ from tidings.model.filters import (
     any_of,
     condition_kind,
     one_of,
+    require_filter,
     tests,
 )
 from tidings.model.matches import DeadLetter, Matches
@@ -83,6 +84,7 @@ __all__ = [
     "area_of",
     "condition_kind",
     "one_of",
+    "require_filter",
     "tests",
     "values_of",
 ]

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
+from tidings.errors import FilterError
 from tidings.model.places import Area
 from tidings.model.values import Kind, Network, Point, Range, Scalar, checked, checked_text, kind_of
 
@@ -298,6 +299,14 @@ def one_of(values: Iterable[Scalar]) -> Is | In:
     values = tuple(values)
     distinct = set(map(checked, values))
     return Is(values[0]) if len(distinct) == 1 and len({type(v) is bool for v in values}) == 1 else In(values)
+
+
+def require_filter(tree: Any) -> Filter:
+    """Return the filter, or refuse what is none yet: text goes through `td.parse` first."""
+    if isinstance(tree, Test | And | Or | Not):
+        return tree
+    msg = f"expected a parsed filter, not `{tree!r:.60}`; td.parse makes one from text, JSON or a URL query"
+    raise FilterError(msg, mistakes=(), text=None)
 
 
 def tests(tree: Filter, prefix: str = "") -> Iterator[tuple[str, Test]]:
