@@ -92,7 +92,10 @@ class Draft:
     def _ways_out(self) -> list[str]:
         if not self._loose:
             return []
-        return [*self._loose, f"{self.label}: `lenient = true` leaves such places out and loads the rest"]
+        return [
+            *self._loose,
+            f"{self.label}: `lenient = true` (in Python `lenient=True`) leaves such places out and loads the rest",
+        ]
 
     def _refuse_circle(self, parents: dict[str, tuple[str, ...]]) -> None:
         around = circle(parents)

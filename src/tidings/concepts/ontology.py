@@ -72,12 +72,19 @@ class Ontology:
         self._hash = zlib.crc32(content.encode())  # the same in every process, so it can be pickled along
 
     @classmethod
-    def load(cls, path: str | Path) -> Ontology:
-        """Read an ontology from TOML or JSON, or a single tree in any format, named after its file."""
+    def load(cls, path: str | Path, **options: Any) -> Ontology:
+        """Read an ontology from TOML or JSON, or a single tree in any format, named after its file.
+
+        The options are those of `Tree.load` (`format=`, `lenient=True`, ...) and go with a single tree; an ontology
+        file says such things itself.
+        """
         path = Path(path)
         table = read_table(path) if bare_suffix(path) in (".toml", ".json") else None
         if table is None or (table and set(table) <= set(KEYS)):
-            return cls(trees={bare_stem(path): Tree.load(path)})
+            return cls(trees={bare_stem(path): Tree.load(path, **options)})
+        if options:
+            msg = f"`{path.name}` is an ontology file; write `{next(iter(options))}` beside the tree it is for"
+            raise OntologyError(msg)
         try:
             return cls.from_dict(table, base=path.parent)
         except OntologyError as mistake:

@@ -385,3 +385,13 @@ def test_importing_concepts_loads_none_of_the_large_packages():
     program = "import sys, tidings.concepts; print(*{m.partition('.')[0] for m in sys.modules})"
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
     assert not {"pint", "shapely", "lark", "rdflib", "pyarrow"} & {*loaded}
+
+
+def test_a_single_tree_takes_the_options_of_its_format(tmp_path):
+    path = tmp_path / "things.csv"
+    path.write_text("parent,child\nthing,tool\ntool,hammer\n")
+    assert Ontology.load(path, root="everything").root("hammer") == "everything"
+    table = tmp_path / "ontology.toml"
+    table.write_text('[trees.thing]\noutline = "thing"\n')
+    with pytest.raises(OntologyError, match="lenient"):
+        Ontology.load(table, lenient=True)
