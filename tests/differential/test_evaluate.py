@@ -45,7 +45,7 @@ def assert_they_agree(case):
 
 @pytest.mark.parametrize("recipe", sorted({*RECIPES, *SPECIAL}))
 @given(st.data())
-@times(80)
+@times(100)
 def test_the_law_agrees_with_a_naive_reading_of_each_kind(recipe, data):
     assert_they_agree(data.draw(cases(recipes=(recipe,), filters=4, events=4, depth=1)))
 

@@ -20,6 +20,7 @@ from tidings.model import (
     InNetworks,
     Is,
     IsA,
+    Kind,
     Near,
     Point,
     Quantity,
@@ -31,6 +32,7 @@ from tidings.model import (
 )
 from tidings.model.values import INT_MAX, INT_MIN
 from tidings.testing.strategies.areas import spots_of
+from tidings.testing.strategies.values import NOW
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -52,9 +54,26 @@ def aims(trees: Iterable[Filter], world: World) -> dict[str, list[Any]]:
             if isinstance(test.condition, Compare):
                 pairs.append((name, written.removesuffix(test.attribute) + test.condition.other))
     for one, two in pairs:  # values that compare must come from one pot
-        both = {**found[one], **found[two]}
+        both = {**found[one], **found[two]} or dict.fromkeys(_POTS.get(_kind(one, world), ()))
         found[one], found[two] = both, both
     return {name: [*values, *_between(values)] for name, values in found.items()}
+
+
+_POTS: dict[Kind | None, tuple[Any, ...]] = {
+    Kind.NUMBER: (0, 1, 2),
+    Kind.TEXT: ("a", "ab"),
+    Kind.TIME: (NOW, NOW - timedelta(days=1)),
+    Kind.PLACE: ((0.0, 0.0), (1.0, 0.0)),
+}
+"""What two attributes are drawn from that filters only compare with each other."""
+
+
+def _kind(name: str, world: World) -> Kind | None:
+    slot = world.slots.get(name)
+    if slot is None:  # inside an array of records
+        array, _, inner = name.partition(".")
+        slot = world.slots[array].fields.get(inner) if array in world.slots else None
+    return slot.kind if slot and not slot.units else None
 
 
 def _telling(condition: Condition, world: World) -> Iterator[Any]:
@@ -133,6 +152,7 @@ def _words_like(pattern: str) -> Iterator[str]:
     plain = re.sub(r"\\(.)", r"\1", pattern)
     yield from (plain.replace("*", filler).replace("?", "o") for filler in ("", "x\ny"))
     yield re.sub(r"\W", "", pattern)
+    yield from (pattern.upper(), pattern.replace("SS", "ß"), pattern.replace("ss", "ẞ"))
 
 
 def _moments_ago(seconds: Any, now: datetime) -> Iterator[datetime]:
