@@ -83,7 +83,7 @@ addresses = st.lists(st.sampled_from(blocks).map(ip_network), min_size=1, max_si
 )
 ADDRESSES = [ip_address(a) for a in ("9.9.9.9", "10.0.0.0", "10.0.0.2", "10.0.0.3", "10.0.0.4", "::1", "::2", "1::")]
 
-moments = [NOW + timedelta(seconds=s) for s in (-60, -1, 0)]
+moments = [NOW + timedelta(seconds=s) for s in (-60, -1, -0.1, 0)]
 times = spans(moments) | spans([0, 1, 60, 0.1]).map(Age)
 ticks = [-61_000_000, -60_000_000, -2_000_000, -1_000_001, -1_000_000, -999_999, -100_001, -100_000, -99_999, -1, 0, 1]
 TIMES = [NOW + timedelta(microseconds=tick) for tick in ticks]

@@ -59,6 +59,8 @@ def _all_wider(wides: tuple[Placed, ...], narrows: tuple[Placed, ...]) -> bool:
 class Case:
     """One question between two filters, with a limit on the steps it may take; `draw` prepares a part."""
 
+    __slots__ = ("_draw", "_facts", "_parts", "_steps")
+
     def __init__(self, facts: Facts, draw: Callable[[Filter], Sketch], *, steps: int) -> None:
         """Start with all steps left."""
         self._facts = facts

@@ -66,6 +66,7 @@ def test_weak_negation_covers_strong_negation_and_not_the_reverse():
         ("a <= b", "a < b"),
         ("b >= a", "a < b"),
         ("b exists", "a < b"),
+        ("not a < b", "not a exists"),
         ("a < b or a = b or a > b", "a exists and b exists"),
         ("items has (q > 1)", "items has (q > 2 and s = 'x')"),
         ("items has (q > 1) or items has (s = 'x')", "items has (q > 2 or s = 'x')"),

@@ -47,6 +47,7 @@ def test_all_values_below_and_all_above_is_an_event_range_unless_a_schema_says_o
         ("all(t) like 'a*b'", "t = 'acb'", True),
         ("all(t) like 'a*b'", "t = 'ac'", False),
         ("none(t) contains 'b'", "t starts with 'abc'", False),
+        ("none(t) contains 'b'", "t contains 'abc'", False),
         ("none(t) contains 'B' ignoring case", "t starts with 'abc'", False),
         ("all(i) in 10.0.0.0/8", "i in 10.1.0.0/16", True),
         ("all(i) in 10.0.0.0/8", "i in 11.0.0.0/8", False),
