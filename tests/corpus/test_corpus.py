@@ -1,0 +1,43 @@
+"""Named cases, read by the law and by every matcher; a bug becomes one more."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import tidings as td
+
+CASES = [case for path in sorted(Path(__file__).parent.glob("*.json")) for case in json.loads(path.read_text("utf-8"))]
+JUDGES = ["evaluate", *td.matchers()]
+
+
+def told(value):
+    if isinstance(value, dict) and set(value) == {"range"}:
+        return td.Range(*value["range"])
+    if isinstance(value, dict):
+        return {name: told(part) for name, part in value.items()}
+    return [told(part) for part in value] if isinstance(value, list) else value
+
+
+def judged(judge, filter_, event):
+    try:
+        if judge == "evaluate":
+            return td.evaluate(filter_, event)
+        matcher = td.Matcher(kind=judge)
+        matcher.add("it", filter_)
+        one, many = matcher.match(event), matcher.match_many([event]).ids
+        assert one == many
+        return bool(one)
+    except td.BadEvent:
+        return None
+
+
+@pytest.mark.parametrize("judge", JUDGES)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+def test_case(case, judge):
+    verdict = {True: "yes", False: "no", None: "bad"}[judged(judge, td.parse(case["filter"]), told(case["event"]))]
+    assert verdict == case["verdict"]
+
+
+def test_names_say_one_thing_each():
+    assert len({case["name"] for case in CASES}) == len(CASES)
