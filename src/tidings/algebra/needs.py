@@ -8,11 +8,11 @@ so that removing the last filter that asked for a kind sets the attribute free a
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
+from tidings.concepts import did_you_mean
 from tidings.errors import FilterError, KindConflict, Mistake
-from tidings.model import Attribute, Compare, Comparison, In, Is, Kind, Quantity, Range, Test, condition_kind, tests
+from tidings.model import Attribute, Compare, Comparison, Kind, Quantity, Test, condition_kind, scalars_of, tests
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -170,7 +170,7 @@ class Needs:
                 yield _beside(name, test), Demand(None)
 
     def _asked_unit(self, name: str, condition: Condition) -> str | None:
-        units = {value.unit for value in _literals(condition) if isinstance(value, Quantity)}
+        units = {value.unit for value in scalars_of(condition) if isinstance(value, Quantity)}
         if not units or self._ontology.unit(name) is not None:
             return None
         return self._ontology.base_unit(units.pop())
@@ -242,9 +242,8 @@ def declared(name: str, schema: Schema | None, ontology: Ontology) -> Attribute 
 def unknown_attribute(name: str, known: Iterable[str]) -> str:
     """Say that an attribute is not known, and which one may be meant."""
     names = list(known)
-    near = get_close_matches(name, names, n=1, cutoff=0.6)
-    hint = f"did you mean `{near[0]}`?" if near else "the schema has " + ", ".join(f"`{n}`" for n in names[:8])
-    return f"unknown attribute `{name}`; {hint}"
+    near = did_you_mean(name, names) or "; the schema has " + ", ".join(f"`{n}`" for n in names[:8])
+    return f"unknown attribute `{name}`{near}"
 
 
 def needs_of(trees: Iterable[Filter], *, schema: Schema | None, ontology: Ontology) -> dict[str, Need]:
@@ -253,17 +252,6 @@ def needs_of(trees: Iterable[Filter], *, schema: Schema | None, ontology: Ontolo
     for tree in trees:
         needs.add(tree, "the filter")
     return needs.resolved()
-
-
-def _literals(condition: Condition) -> tuple[object, ...]:
-    match condition:
-        case Is(value):
-            return (value,)
-        case In(values):
-            return values
-        case Range(low, high):
-            return tuple(end for end in (low, high) if end is not None)
-    return ()
 
 
 def _compared(found: list[tuple[str, Test]]) -> Iterator[Pair]:

@@ -7,11 +7,11 @@ so the same filter in two notations is the same tree. All mistakes are collected
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from tidings.concepts import did_you_mean
 from tidings.errors import TidingsError
 from tidings.lang import literals
-from tidings.lang.diagnostics import did_you_mean
 from tidings.model import (
     And,
     Compare,
@@ -29,6 +29,7 @@ from tidings.model import (
     WithinRegion,
     condition_kind,
     one_of,
+    scalars_of,
 )
 
 if TYPE_CHECKING:
@@ -112,9 +113,9 @@ class Checker:
         if isinstance(condition, IsA):
             self._ontology.require(condition.concept, tree=tree)
         elif self._kind(name) is Kind.CONCEPT and isinstance(condition, Is | In):
-            for value in _literals(condition):
+            for value in scalars_of(condition):
                 self._ontology.require(value, tree=tree)
-        for value in _literals(condition):
+        for value in scalars_of(condition):
             if isinstance(value, Quantity):
                 self._unit(name, value)
 
@@ -160,26 +161,15 @@ class Checker:
         self.mistakes.append(self._spots.of(test).mistake(message, part))
 
 
-def _literals(condition: Condition) -> tuple[Any, ...]:
-    match condition:
-        case Is(value):
-            return (value,)
-        case In(values):
-            return values
-        case Range(low, high):
-            return (low, high)
-    return ()
-
-
 def _as_kind(condition: Condition, kind: Kind | None) -> Condition:
     """Read text literals as times or addresses where that is what the attribute holds."""
     if kind not in (Kind.TIME, Kind.IP) or condition_kind(condition) is not Kind.TEXT:
         return condition
     match condition, kind:
         case ((Is() | In()), Kind.IP):
-            return InNetworks(tuple(literals.network(value) for value in _literals(condition)))
+            return InNetworks(tuple(literals.network(value) for value in scalars_of(condition)))
         case ((Is() | In()), Kind.TIME):
-            return one_of(literals.moment(value) for value in _literals(condition))
+            return one_of(literals.moment(value) for value in scalars_of(condition))
         case Range(low, high), Kind.TIME:
             ends = [None if end is None else literals.moment(str(end)) for end in (low, high)]
             return replace(condition, low=ends[0], high=ends[1])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from tidings.errors import FilterError, Mistake
@@ -41,12 +40,6 @@ def too_deep(start: int | None = None, path: str | None = None) -> Mistake:
     """Return the mistake of nesting too deeply."""
     end = None if start is None else start + 1
     return Mistake(f"the filter is nested more than {MAX_DEPTH} levels deep, which is the limit", start, end, path)
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return `; did you mean ...?` when something known is near."""
-    near = get_close_matches(name, list(known), n=1, cutoff=0.6)
-    return f"; did you mean `{near[0]}`?" if near else ""
 
 
 def _shown(mistake: Mistake, text: str | None) -> str:

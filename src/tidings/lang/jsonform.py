@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from tidings.concepts import did_you_mean
 from tidings.errors import BadRegion, Mistake
 from tidings.lang import literals
-from tidings.lang.diagnostics import MAX_DEPTH, check_length, did_you_mean, refused, too_deep
+from tidings.lang.diagnostics import MAX_DEPTH, check_length, refused, too_deep
 from tidings.lang.spots import Spot, Spots
 from tidings.model import (
     FALSE,

@@ -31,6 +31,7 @@ from tidings.model.filters import (
     condition_kind,
     one_of,
     require_filter,
+    scalars_of,
     tests,
 )
 from tidings.model.matches import DeadLetter, Matches
@@ -85,6 +86,7 @@ __all__ = [
     "condition_kind",
     "one_of",
     "require_filter",
+    "scalars_of",
     "tests",
     "values_of",
 ]

@@ -324,6 +324,18 @@ def tests(tree: Filter, prefix: str = "") -> Iterator[tuple[str, Test]]:
                 yield from tests(condition.filter, f"{name}.")
 
 
+def scalars_of(condition: Condition) -> tuple[Any, ...]:
+    """Return the values a condition names: of equality, a set, or the ends of a range."""
+    match condition:
+        case Is(value):
+            return (value,)
+        case In(values):
+            return values
+        case Range(low, high):
+            return tuple(end for end in (low, high) if end is not None)
+    return ()
+
+
 def condition_kind(condition: Condition) -> Kind | None:
     """Return the kind a condition asks of its attribute; `exists` and `is null` ask nothing."""
     match condition:

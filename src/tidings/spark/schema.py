@@ -7,7 +7,6 @@ cannot carry (year-month intervals, say) is opaque, and an error only for who as
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -24,6 +23,7 @@ from pyspark.sql.types import (
     VariantType,
 )
 
+from tidings.concepts import did_you_mean
 from tidings.errors import BadFrame, KindConflict
 from tidings.model import Attribute, Kind, Schema
 from tidings.model.arrow import attributes_of
@@ -113,9 +113,8 @@ def require_columns(wanted: Iterable[str], frame: StructType, *, why: str) -> No
 def _mistake(name: str, frame: StructType, why: str) -> str | None:
     fields = [field for field in frame if field.name == name]
     if not fields:
-        near = get_close_matches(name, frame.names, n=1, cutoff=0.6)
-        hint = f"did you mean `{near[0]}`?" if near else "the columns are " + ", ".join(f"`{n}`" for n in frame.names)
-        return f"{why}: the DataFrame has no column `{name}`; {hint}"
+        near = did_you_mean(name, frame.names) or "; the columns are " + ", ".join(f"`{n}`" for n in frame.names)
+        return f"{why}: the DataFrame has no column `{name}`{near}"
     if len(fields) > 1:
         return f"{why}: the DataFrame has {len(fields)} columns called `{name}`; rename or drop one"
     if arrow_type(fields[0].dataType) is None:
