@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -48,15 +49,26 @@ def tidings(monkeypatch, tmp_path):
 
 @pytest.fixture
 def spawn(tmp_path):
-    """Start a command in a process of its own."""
+    """Start a command in a process of its own; none outlives its test."""
+    started = []
     clean = {name: value for name, value in os.environ.items() if not name.startswith("TIDINGS_")}
 
     def start(*arguments, env=None, **options):
         command = [sys.executable, "-m", "tidings", *map(str, arguments)]
         pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        return subprocess.Popen(command, cwd=tmp_path, env={**clean, **(env or {})}, **{**pipes, **options})
+        options = {"preexec_fn": _hear_interrupts, **pipes, **options}
+        process = subprocess.Popen(command, cwd=tmp_path, env={**clean, **(env or {})}, **options)
+        started.append(process)
+        return process
 
-    return start
+    yield start
+    for process in started:
+        process.kill()
+
+
+def _hear_interrupts():
+    """Undo what a shell does to commands it runs in the background: they, and what they start, ignore Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @pytest.fixture

@@ -78,7 +78,7 @@ def test_a_reader_that_stops_early_ends_it_quietly(spawn, searches, many):
     assert json.loads(process.stdout.readline()) == {"event": 0, "subscription": "s3"}
     process.stdout.close()
     assert process.stderr.read() == b""
-    assert process.wait() == 0
+    assert process.wait(timeout=60) == 0
 
 
 def test_ctrl_c_ends_it_quietly_with_130(spawn, searches):
@@ -87,7 +87,7 @@ def test_ctrl_c_ends_it_quietly_with_130(spawn, searches):
     process.stdin.flush()
     process.stdout.readline()
     process.send_signal(signal.SIGINT)
-    assert process.wait() == 130
+    assert process.wait(timeout=60) == 130
     assert process.stderr.read() == b""
 
 
@@ -99,7 +99,7 @@ def test_each_event_is_answered_as_it_comes(spawn, searches):
         assert json.loads(process.stdout.readline()) == {"event": number, "subscription": "s3"}
         process.stdin.write(b"\n" if number else b"")
     process.stdin.close()
-    assert process.wait() == 0
+    assert process.wait(timeout=60) == 0
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
@@ -107,7 +107,7 @@ def test_a_full_disk_is_one_message(spawn, searches, many):
     with open("/dev/full", "wb") as full:
         process = spawn("match", "-s", searches, "-e", many, stdout=full)
         assert process.stderr.read() == b"error: cannot write the output: No space left on device\n"
-        assert process.wait() == 1
+        assert process.wait(timeout=60) == 1
 
 
 def test_output_is_utf8_whatever_the_terminal_says(spawn):

@@ -64,7 +64,11 @@ def worlds(draw: st.DrawFn, recipes: tuple[str, ...] = RECIPES + SPECIAL) -> Wor
             slots[name] = draw(_slots(recipe, _words(forest["goods"])))
     slots, schema = draw(_schemas(slots or {"a": Slot(Kind.NUMBER)}))
     table, lore = _told(slots, forest)
-    known = draw(st.one_of(st.none(), regions())) if any(slot.kind is Kind.PLACE for slot in slots.values()) else None
+    known = (
+        draw(st.one_of(regions(), st.none(), regions()))
+        if any(slot.kind is Kind.PLACE for slot in slots.values())
+        else None
+    )
     return World(slots, schema, _ontology(json.dumps(table)), known, lore=lore)
 
 

@@ -149,7 +149,8 @@ def _of_concepts(slot: Slot) -> list[st.SearchStrategy[Any]]:
 def _of_places(regions: Sequence[str]) -> list[st.SearchStrategy[Any]]:
     near = st.builds(Near, points(), st.sampled_from(METRES))
     found = [near, areas().map(Within), st.lists(points(), min_size=1, max_size=3).map(one_of), points().map(Is)]
-    return [*found, st.sampled_from(regions).map(WithinRegion)] if regions else found
+    named = [st.sampled_from(regions).map(WithinRegion)] * 3 if regions else []  # rare worlds have them: often there
+    return [*found, *named]
 
 
 def _compared(kind: Kind, beside: Sequence[str]) -> st.SearchStrategy[Compare]:
