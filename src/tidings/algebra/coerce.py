@@ -5,7 +5,6 @@ Nothing is guessed: only text is parsed, and only as the kind that is asked for.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, time
@@ -29,7 +28,8 @@ from tidings.model.values import (
 if TYPE_CHECKING:
     from tidings.model.values import Address
 
-_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
+_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_DIGITS = 19  # of the largest 64-bit integer
 
 
 def coerce(raw: Any, kind: Kind | None) -> Any:
@@ -63,9 +63,13 @@ def _decimal(raw: Decimal) -> int | float:
 
 
 def _number_text(text: str) -> int | float:
-    if text.lstrip("+-").isdigit():
-        return checked_int(int(text)) if len(text) <= 20 else checked_float(math.inf)
-    return checked_float(float(text))
+    digits = text.lstrip("+-")
+    if not digits.isdigit():
+        return checked_float(float(text))
+    if len(digits.lstrip("0")) > _DIGITS:  # before int(), which takes its time with a megabyte of them
+        msg = f"{text[:_DIGITS]}... is beyond 64-bit integers"
+        raise ValueError(msg)
+    return checked_int(int(digits.lstrip("0") or "0") * (-1 if text[0] == "-" else 1))
 
 
 def text(raw: Any) -> str:

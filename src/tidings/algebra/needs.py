@@ -150,13 +150,19 @@ class Needs:
         asked_unit = next((demand.unit for demand in demands if demand.unit), None)
         return Need(
             kind=kind,
-            several=declared is None or declared.several or len(self._ontology.sources(name)) > 1,
+            several=declared is None or self._several(name),
             tree=declared.tree if declared else None,
             folded=declared is not None and declared.kind is Kind.CONCEPT,
             unit=unit.unit if unit else asked_unit,
             unit_from=unit.unit_from if unit else None,
             bare=unit is not None or asked_unit is None,
         )
+
+    def _several(self, name: str) -> bool:
+        """Tell whether an attribute may have several values: by its word, its sources, or in an array."""
+        parts = name.split(".")
+        places = (self._declared(".".join(parts[:count])) for count in range(1, len(parts) + 1))
+        return any(told is not None and told.several for told in places) or len(self._ontology.sources(name)) > 1
 
     def _declared(self, name: str) -> Attribute | None:
         if name not in self._told:

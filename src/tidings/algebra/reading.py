@@ -201,8 +201,8 @@ def is_array(leaf: Any) -> bool:
 def _separate(leaf: Any, need: Need) -> Iterator[Any]:
     if need.kind is Kind.PLACE:
         yield from _places(leaf)
-    else:
-        yield from flat(leaf)
+    else:  # an empty record says nothing, as an empty list does
+        yield from (part for part in flat(leaf) if not (isinstance(part, Mapping) and not part))
 
 
 def _places(leaf: Any) -> Iterator[Any]:

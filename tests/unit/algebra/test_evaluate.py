@@ -252,3 +252,32 @@ def test_an_event_is_a_mapping_or_a_td_event():
 def test_regions_are_looked_up_by_name():
     with pytest.raises(td.TidingsError, match="regions="):
         accepts("a within @downtown", {"a": (0, 0)})
+
+
+def test_an_empty_record_says_nothing():
+    for value in ({}, [{}], {"b": {}}):
+        assert not accepts("a exists" if value != {"b": {}} else "a.b exists", {"a": value})
+    assert not accepts("a has (not (b exists))", {"a": [{}]})
+
+
+def test_what_stands_in_an_array_of_records_has_several_values():
+    schema = td.Schema({"items": "several record", "items.sku": "text"})
+    items = {"items": [{"sku": "x"}, {"sku": "y"}]}
+    assert accepts("items.sku = 'x' and items.sku = 'y'", items, schema=schema)
+    assert accepts("items has (sku = 'y')", items, schema=schema)
+    assert td.overlaps(td.parse("items.sku = 'x'"), td.parse("items.sku = 'y'"), schema=schema)
+
+
+def test_null_records_make_nothing_below_them_null():
+    assert accepts("a is null", {"a": None})
+    assert not accepts("a.b is null", {"a": None})
+
+
+def test_text_of_many_digits_is_read_or_refused_for_what_it_is():
+    assert accepts("a = 5", {"a": "0" * 30 + "5"})
+    assert accepts("a = -9223372036854775808", {"a": "-9223372036854775808"})
+    for text in ("9223372036854775808", "1" * 100_000):
+        with pytest.raises(td.BadEvent, match="beyond 64-bit"):
+            accepts("a > 5", {"a": text})
+    with pytest.raises(td.BadEvent, match="not a number"):
+        accepts("a > 5", {"a": "\u0665"})  # a digit, but not one we write numbers with
