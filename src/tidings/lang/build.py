@@ -216,6 +216,10 @@ class Builder(Transformer[Any, Any]):
         if op == "!=":
             return self._negated(subject, lambda subject: self._compared(subject, "=", right))
         if isinstance(right.value, str) and not isinstance(right, _Text):
+            if right.value.lower() == "now" and right.end - right.start == len("now"):
+                return self._stand_in(
+                    "the time is not a value here; write `age(posted) > 0 s` for `posted < now`", right
+                )
             return self._test(subject, lambda: _beside(subject, op, right.value), right.start, right.end)
         return self._test(subject, lambda: _against(subject, op, right), right.start, right.end)
 

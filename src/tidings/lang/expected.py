@@ -90,6 +90,12 @@ def _hint(text: str, at: int, expected: list[str]) -> str | None:
     keyword = _KEYWORD.match(text, at)
     if keyword and "an attribute" in expected:
         return f"as an attribute's name `{keyword[0]}` goes in backticks"
+    if "an attribute" in expected[:1] and re.match(r"[-+]?\d|['\"]", text[at : at + 2]):
+        return "the attribute comes first: `price < 9000`"
+    if text[at : at + 1] in "<>=" and "`and`" in expected:
+        return "between two values is written `a in (2 .. 5)`"
+    if text[at : at + 1] == "," and text[at - 1 : at].isdigit():
+        return "numbers are written without separators: 9000"
     if text[at : at + 8].lower() == "ignoring":
         return "`ignoring case` goes with starts with, ends with, contains, like and matches"
     return None

@@ -141,6 +141,8 @@ def _built(found: re.Match[str]) -> Test:
     for name in (found["name"], found["other"]):
         if name and name.partition(".")[0].lower() in RESERVED:
             raise _LeaveIt
+    if (found["other"] or "").lower() == "now":
+        raise _LeaveIt
     if (found["unit"] or found["far_unit"] or "").lower() in RESERVED:
         raise _LeaveIt
     quantifier = Quantifier(found["quantifier"] or "any")

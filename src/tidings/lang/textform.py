@@ -84,7 +84,7 @@ def _unequal(condition: Any) -> str | None:
         case Is(value):
             return f"!= {shown_literal(value)}"
         case Compare("=", other):
-            return f"!= {shown_name(other)}"
+            return f"!= {_shown_other(other)}"
     return None
 
 
@@ -114,7 +114,7 @@ def _condition(condition: Any) -> str:
             blocks = [str(network) for network in networks]
             return f"in {blocks[0]}" if len(blocks) == 1 else f"in ({', '.join(blocks)})"
         case Compare(op, other):
-            return f"{op} {shown_name(other)}"
+            return f"{op} {_shown_other(other)}"
         case Has(inner):
             return f"has ({render_text(inner)})"
         case Exists():
@@ -136,6 +136,11 @@ def _range(span: Range, shown: Any) -> str:
 
 def _expression(pattern: str) -> str:
     return "/" + re.sub(r"\\.|/", lambda found: "\\/" if found[0] == "/" else found[0], pattern, flags=re.DOTALL) + "/"
+
+
+def _shown_other(name: str) -> str:
+    # A bare `now` on the right is refused: people mean the time.
+    return literals.quoted(name, "`") if name.lower() == "now" else shown_name(name)
 
 
 def shown_name(name: str) -> str:

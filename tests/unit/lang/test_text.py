@@ -29,6 +29,7 @@ SAME = [
     ("t > 2024-01-01", "t > 2024-01-01T02:00:00+02:00"),
     ("a = 1 # comment\n and b = 2 -- more", "a = 1 and b = 2"),
     ("`a` = 1", "a = 1"),
+    ("a < `now`", "`a` < `now`"),
     ("n in (1, 1)", "n = 1"),
     ("a < 2 and b < 3 or c < 4", "(a < 2 and b < 3) or c < 4"),
 ]
@@ -93,6 +94,10 @@ REFUSED = [
     ("a in 10.0.0.1/8", 5, "the block is `10.0.0.0/8`"),
     ("a = '\\q'", 4, "unknown escape"),
     ("a = '\\ud800'", 4, "surrogate"),
+    ("2 < a", 0, "the attribute comes first"),
+    ("a > 2 < 5", 6, "(2 .. 5)"),
+    ("a < 9,000", 5, "without separators"),
+    ("posted > now", 9, "age(posted)"),
     ("a not exists", 6, "no quantifier"),
     ("a > true", 4, "two numbers"),
     ("", 0, "expected"),
