@@ -27,6 +27,16 @@ def test_every_example_of_the_guide_does_what_it_says():
         exec(compile(block, "docs/guide/spark.md", "exec"), names)
 
 
+def test_the_readmes_example_does_what_it_says():
+    text = (ROOT / "README.md").read_text(encoding="utf-8").split("## On Spark")[1].split("\n## ")[0]
+    (block,) = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    names = {}
+    exec(compile(block, "README.md", "exec"), names)
+    assert sorted(map(tuple, names["pairs"].collect())) == [(1, "s1"), (2, "s2")]
+    assert names["bad"].columns == ["event", "reason", "row"]
+    assert names["bad"].count() == 0
+
+
 def test_the_batch_example_runs(capsys):
     runpy.run_path(str(ROOT / "examples/spark_batch.py"))
     assert "cheap fords" in capsys.readouterr().out
