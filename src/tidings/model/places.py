@@ -8,7 +8,7 @@ to either side.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -34,6 +34,12 @@ class Area:
     """One or more polygons; of each, the first ring is the outline and the rest are holes."""
 
     polygons: tuple[Rings, ...]
+    # Reckoned once: the caches below ask for it at every event, and a coast has thousands of places.
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __hash__(self) -> int:
+        """Return the hash of the polygons."""
+        return self._hash
 
     def __post_init__(self) -> None:
         """Refuse rings that do not enclose an area, and say which and why."""
@@ -43,6 +49,7 @@ class Area:
         for rings in self.polygons:
             for ring in rings:
                 _check_ring(ring)
+        object.__setattr__(self, "_hash", hash(self.polygons))
         shape(self)
 
     def holds(self, point: Point) -> bool:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=16384)
 def text_test(test: TextTest) -> Callable[[str], bool]:
     """Return the test as a function of text; a `ValueError` when RE2 refuses the expression."""
     pattern = test.pattern.casefold() if test.ignoring_case else test.pattern
