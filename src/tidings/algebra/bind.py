@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from tidings.algebra.needs import Needs, declared
+from tidings.algebra.needs import Needs
+from tidings.concepts import declared
 from tidings.errors import FilterError, Mistake, TidingsError, UnknownRegion
 from tidings.model import (
     And,

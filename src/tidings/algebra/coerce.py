@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import UTC, date, datetime, time
+from datetime import date, datetime
 from decimal import Decimal
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from tidings.model.values import (
     Point,
     Quantity,
     Range,
+    checked,
     checked_float,
     checked_int,
     checked_text,
@@ -90,10 +91,8 @@ def truth(raw: Any) -> bool:
 
 def moment(raw: Any) -> datetime:
     """Read a time, a date (its midnight), or ISO text of either; without a zone it is UTC."""
-    if isinstance(raw, datetime):
-        return utc(raw)
     if isinstance(raw, date):
-        return datetime.combine(raw, time(), UTC)
+        return checked(raw)  # type: ignore[return-value]
     if isinstance(raw, str):
         try:
             return utc(datetime.fromisoformat(raw.strip()))

@@ -16,7 +16,7 @@ from tidings.algebra.needs import Needs
 from tidings.algebra.normal import pushed, rows_of
 from tidings.algebra.states import Facts, conjunction
 from tidings.errors import TooLarge, UnknownUnit
-from tidings.model import And, In, Is, Not, Or, Quantity, Range, condition_kind, tests
+from tidings.model import And, Not, Or, Quantity, condition_kind, scalars_of, tests
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -132,15 +132,6 @@ class Judge:
 
 def _uses(condition: Condition) -> set[str]:
     """Return what a condition asks of its attribute: the kind, and the units as written."""
-    match condition:
-        case Is(value):
-            values: tuple[object, ...] = (value,)
-        case In(values):
-            pass
-        case Range(low, high):
-            values = (low, high)
-        case _:
-            values = ()
-    units = {value.unit for value in values if isinstance(value, Quantity)}
+    units = {value.unit for value in scalars_of(condition) if isinstance(value, Quantity)}
     kind = condition_kind(condition)
     return {kind.value, *units} if kind else set()

@@ -9,13 +9,13 @@ from tidings.errors import BadEvent
 from tidings.model import Comparison, Kind, Quantity, Range
 from tidings.model.values import kind_of
 
-_ORDERED = (Kind.NUMBER, Kind.TEXT, Kind.TIME, None)
-
 
 def refuse_unlike(op: Comparison, left: Any, right: Any, *, names: tuple[str, str]) -> None:
     """Raise `BadEvent` where two values are of different sorts, or of a sort without an order."""
     one, two = _sort(left), _sort(right)
-    if (one is two or one is None or two is None) and (op is Comparison.EQ or {one, two} <= {*_ORDERED}):
+    if (one is two or one is None or two is None) and (
+        op is Comparison.EQ or all(kind is None or kind.ordered for kind in (one, two))
+    ):
         return
     msg = f"`{names[0]}` {op} `{names[1]}` cannot be decided: here they are {left!r} and {right!r}"
     raise BadEvent(msg, attribute=names[0])

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tidings.concepts import did_you_mean
+from tidings.concepts import declared, did_you_mean, knows
 from tidings.errors import FilterError, KindConflict, Mistake
 from tidings.model import Attribute, Compare, Comparison, Kind, Quantity, Test, condition_kind, scalars_of, tests
 
@@ -19,10 +19,6 @@ if TYPE_CHECKING:
 
     from tidings.concepts import Ontology
     from tidings.model import Condition, Filter, Schema
-
-
-UNORDERED = (Kind.BOOL, Kind.PLACE, Kind.IP, Kind.RECORD, Kind.OPAQUE)
-"""The kinds of which no value comes before another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +116,7 @@ class Needs:
 
     def resolved(self) -> dict[str, Need]:
         """Return the need of every attribute that a filter mentions or a closed schema declares."""
-        found = {name: self._need(name) for name in self._demands}
+        found = {name: self.need(name) for name in self._demands}
         for pair in self._compared:
             left = found[pair.names[0]]
             found[pair.names[0]] = replace(left, compared=(*left.compared, pair))
@@ -141,18 +137,15 @@ class Needs:
 
     def need(self, name: str) -> Need:
         """Return the need of one attribute, mentioned or not."""
-        return self._need(name)
-
-    def _need(self, name: str) -> Need:
-        declared, unit = self._declared(name), self._ontology.unit(name)
+        told, unit = self._declared(name), self._ontology.unit(name)
         demands = [demand for demand in self._demands.get(name, ()) if demand.kind]
-        kind = declared.kind if declared and declared.kind else _joined(demands)
+        kind = told.kind if told and told.kind else _joined(demands)
         asked_unit = next((demand.unit for demand in demands if demand.unit), None)
         return Need(
             kind=kind,
-            several=declared is None or self._several(name),
-            tree=declared.tree if declared else None,
-            folded=declared is not None and declared.kind is Kind.CONCEPT,
+            several=told is None or self._several(name),
+            tree=told.tree if told else None,
+            folded=told is not None and told.kind is Kind.CONCEPT,
             unit=unit.unit if unit else asked_unit,
             unit_from=unit.unit_from if unit else None,
             bare=unit is not None or asked_unit is None,
@@ -172,8 +165,8 @@ class Needs:
     def _asked(self, found: list[tuple[str, Test]]) -> Iterator[tuple[str, Demand]]:
         for name, test in found:
             yield name, Demand(condition_kind(test.condition), self._asked_unit(name, test.condition))
-            if isinstance(test.condition, Compare):
-                yield _beside(name, test), Demand(None)
+        for pair in _compared(found):
+            yield pair.names[1], Demand(None)
 
     def _asked_unit(self, name: str, condition: Condition) -> str | None:
         units = {value.unit for value in scalars_of(condition) if isinstance(value, Quantity)}
@@ -184,10 +177,10 @@ class Needs:
     def _check(self, name: str, demand: Demand, witness: str) -> None:
         if demand.kind is None:
             return
-        declared = self._declared(name)
-        if declared is not None and declared.kind is not None:
-            if not _compatible(declared.kind, demand.kind):
-                msg = f"`{name}` is declared {declared.kind}, but {witness} uses it as {demand}"
+        told = self._declared(name)
+        if told is not None and told.kind is not None:
+            if not _compatible(told.kind, demand.kind):
+                msg = f"`{name}` is declared {told.kind}, but {witness} uses it as {demand}"
                 raise KindConflict(msg, attribute=name)
             return
         for other, (_, first) in self._demands.get(name, {}).items():
@@ -205,7 +198,7 @@ class Needs:
             reason = None
             if one and two and not _compatible(one, two) and not _compatible(two, one):
                 reason = f"compares `{left}`, {one}, with `{right}`, {two}"
-            elif pair.op is not Comparison.EQ and one in UNORDERED:
+            elif pair.op is not Comparison.EQ and one and not one.ordered:
                 reason = f"asks `{left}` {pair.op} `{right}`, but values of the kind {one} have no order"
             elif one is Kind.NUMBER and units[0] != units[1]:
                 said = [f"in {unit}" if unit else "without a unit" for unit in units]
@@ -218,31 +211,10 @@ class Needs:
     def _refuse_unknown(self, found: list[tuple[str, Test]]) -> None:
         if self._schema is None or not self._schema.closed:
             return
-        names = dict.fromkeys(name for name, _ in found if not self.knows(name))
+        names = dict.fromkeys(name for name, _ in found if not knows(name, self._schema, self._ontology))
         if names:
             mistakes = tuple(Mistake(unknown_attribute(name, self._schema)) for name in names)
             raise FilterError("\n".join(m.message for m in mistakes), mistakes=mistakes, text=None)
-
-    def knows(self, name: str) -> bool:
-        """Tell whether the schema or the ontology has the attribute."""
-        ontology = self._ontology
-        return (
-            (self._schema is not None and name in self._schema)
-            or name in ontology.derived
-            or ontology.kind(name) is not None
-            or len(ontology.sources(name)) > 1
-        )
-
-
-def declared(name: str, schema: Schema | None, ontology: Ontology) -> Attribute | None:
-    """Return what the schema or, where it is silent, the ontology declares of an attribute."""
-    told = schema.get(name) if schema is not None else None
-    if told is not None and told.kind is not None and told.tree is not None:
-        return told
-    kind, tree = ontology.kind(name), ontology.tree_of(name)
-    if told is None:
-        return Attribute(kind, several=True, tree=tree) if kind else None
-    return Attribute(told.kind or kind, several=told.several, tree=tree)
 
 
 def unknown_attribute(name: str, known: Iterable[str]) -> str:
@@ -265,12 +237,6 @@ def _compared(found: list[tuple[str, Test]]) -> Iterator[Pair]:
         if isinstance(test.condition, Compare):
             prefix = name[: len(name) - len(test.attribute)]
             yield Pair(prefix, test.attribute, test.condition.op, test.condition.other)
-
-
-def _beside(name: str, test: Test) -> str:
-    """Return the full name of the attribute compared with: inside `has` it is the same element's."""
-    assert isinstance(test.condition, Compare)
-    return name[: len(name) - len(test.attribute)] + test.condition.other
 
 
 def _check_within(asked: list[tuple[str, Demand]]) -> None:

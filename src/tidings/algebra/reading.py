@@ -40,11 +40,11 @@ class Reader:
     """Reads events for a fixed set of needs; built once, used for many events."""
 
     def __init__(self, needs: Mapping[str, Need], ontology: Ontology) -> None:
-        """Resolve, once, which names of an event feed which attribute."""
+        """Take what is needed; which names of an event feed an attribute is looked up once, when it is first read."""
         self._ontology = ontology
         self._plain = {name: need for name, need in needs.items() if name not in ontology.derived}
         self._derived = {name: need for name, need in needs.items() if name in ontology.derived}
-        self._paths = {name: [tuple(source.split(".")) for source in ontology.sources(name)] for name in self._plain}
+        self._paths: dict[str, list[tuple[str, ...]]] = {}
         self._records = {
             name: Reader(_below(name, needs), ontology) for name, need in needs.items() if need.kind is Kind.RECORD
         }
@@ -63,7 +63,7 @@ class Reader:
         nulls: set[str] = set()
         elements: dict[str, tuple[Reading, ...]] = {}
         for name, need in self._plain.items():
-            found = [leaf for path in self._paths[name] for leaf in leaves(fields, path)]
+            found = self._found(name, fields)
             if not found:
                 continue
             if need.kind is Kind.RECORD:
@@ -78,6 +78,13 @@ class Reader:
             for left, right in product(values.get(pair.left, ()), values.get(pair.right, ())):
                 refuse_unlike(pair.op, left, right, names=(pair.left, pair.right))
         return Reading(values, frozenset(nulls), elements)
+
+    def _found(self, name: str, fields: Mapping[str, Any]) -> list[Any]:
+        """Return what an event gives for an attribute, under any of the names that feed it."""
+        paths = self._paths.get(name)
+        if paths is None:
+            paths = self._paths[name] = [tuple(source.split(".")) for source in self._ontology.sources(name)]
+        return [leaf for path in paths for leaf in leaves(fields, path)]
 
     def _values(self, name: str, need: Need, found: list[Any], fields: Mapping[str, Any]) -> tuple[EventValue, ...]:
         try:
@@ -141,8 +148,7 @@ class Reader:
     def _unit_beside(self, need: Need, fields: Mapping[str, Any]) -> str | None:
         if need.unit_from is None:
             return None
-        paths = [tuple(source.split(".")) for source in self._ontology.sources(need.unit_from)]
-        units = {leaf for path in paths for leaf in leaves(fields, path) if isinstance(leaf, str)}
+        units = {leaf for leaf in self._found(need.unit_from, fields) if isinstance(leaf, str)}
         if len(units) > 1:
             msg = f"`{need.unit_from}` names several units"
             raise ValueError(msg)
@@ -156,8 +162,7 @@ class Reader:
         """Return the one value of a derived attribute's input: as its kind where that is known, as given otherwise."""
         if source in self._ontology.derived:
             return self._ontology.derived[source].value(lambda s: self._input(source, s, fields, now), now)
-        paths = [tuple(name.split(".")) for name in self._ontology.sources(source)]
-        found = [raw for path in paths for leaf in leaves(fields, path) for raw in flat(leaf) if raw is not None]
+        found = [raw for leaf in self._found(source, fields) for raw in flat(leaf) if raw is not None]
         if len(found) > 1:
             msg = f"`{derived}` is derived from `{source}`, which has {len(found)} values here"
             raise BadEvent(msg, attribute=derived)

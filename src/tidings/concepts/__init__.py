@@ -9,7 +9,7 @@ from tidings.concepts.derived import Derived
 from tidings.concepts.ontology import Ontology
 from tidings.concepts.regions import Regions
 from tidings.concepts.spelling import did_you_mean, fold, nearest
-from tidings.concepts.surroundings import check_surroundings, moment
+from tidings.concepts.surroundings import check_surroundings, declared, knows, moment
 from tidings.concepts.tree import Tree
 from tidings.concepts.units import AttributeUnit, Currencies, Units
 
@@ -23,8 +23,10 @@ __all__ = [
     "Tree",
     "Units",
     "check_surroundings",
+    "declared",
     "did_you_mean",
     "fold",
+    "knows",
     "moment",
     "nearest",
 ]

@@ -12,7 +12,7 @@ from typing import Any
 from tidings.concepts.ontology import Ontology
 from tidings.concepts.regions import Regions
 from tidings.errors import TidingsError
-from tidings.model import Schema
+from tidings.model import Attribute, Schema
 from tidings.model.values import checked
 
 _TAKEN = {
@@ -39,3 +39,25 @@ def moment(now: Any) -> datetime | None:
         msg = f"now= takes a datetime, not `{now!r}`"
         raise TidingsError(msg)
     return checked(now)  # type: ignore[return-value]
+
+
+def declared(name: str, schema: Schema | None, ontology: Ontology) -> Attribute | None:
+    """Return what the schema or, where it is silent, the ontology declares of an attribute."""
+    told = schema.get(name) if schema is not None else None
+    if told is not None and told.kind is not None and told.tree is not None:
+        return told
+    kind, tree = ontology.kind(name), ontology.tree_of(name)
+    if told is None:
+        return Attribute(kind, several=True, tree=tree) if kind else None
+    return Attribute(told.kind or kind, several=told.several, tree=tree)
+
+
+def knows(name: str, schema: Schema, ontology: Ontology) -> bool:
+    """Tell whether a schema or an ontology has the attribute, by this name or the one it is a synonym of."""
+    return (
+        name in schema
+        or name in ontology.derived
+        or ontology.kind(name) is not None
+        or ontology.attribute(name) in schema
+        or len(ontology.sources(name)) > 1
+    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tidings.concepts import did_you_mean
+from tidings.concepts import Ontology, declared, did_you_mean, knows
 from tidings.errors import TidingsError
 from tidings.lang import literals
 from tidings.model import (
@@ -33,7 +33,7 @@ from tidings.model import (
 )
 
 if TYPE_CHECKING:
-    from tidings.concepts import Ontology, Regions
+    from tidings.concepts import Regions
     from tidings.errors import Mistake
     from tidings.lang.spots import Spots
     from tidings.model import Condition, Filter, Schema
@@ -45,6 +45,7 @@ class Checker:
     def __init__(self, schema: Schema | None, ontology: Ontology | None, regions: Regions | None) -> None:
         """Check against what is given; what is not given is not checked."""
         self._schema, self._ontology, self._regions = schema, ontology, regions
+        self._lore = ontology or Ontology()
         self.mistakes: list[Mistake] = []
         self._spots: Spots | None = None
 
@@ -128,33 +129,18 @@ class Checker:
             self._ontology.convert(value.amount, value.unit, to=unit.unit)
 
     def _knows(self, name: str) -> bool:
-        if self._schema is None or not self._schema.closed or name in self._schema:
-            return True
-        ontology = self._ontology
-        return ontology is not None and (
-            name in ontology.derived
-            or ontology.kind(name) is not None
-            or ontology.attribute(name) in self._schema
-            or len(ontology.sources(name)) > 1
-        )
+        return self._schema is None or not self._schema.closed or knows(name, self._schema, self._lore)
 
     def _known(self) -> list[str]:
-        return [*(self._schema or ()), *(self._ontology.derived if self._ontology else ())]
+        return [*(self._schema or ()), *self._lore.derived]
 
     def _kind(self, name: str) -> Kind | None:
-        ontology = self._ontology
-        if ontology is not None:
-            name = ontology.attribute(name)
-        declared = self._schema.get(name) if self._schema is not None else None
-        if declared is not None and declared.kind is not None:
-            return declared.kind
-        return ontology.kind(name) if ontology is not None else None
+        told = declared(self._lore.attribute(name), self._schema, self._lore)
+        return told.kind if told is not None else None
 
     def _tree(self, name: str) -> str | None:
-        declared = self._schema.get(name) if self._schema is not None else None
-        if declared is not None and declared.tree is not None:
-            return declared.tree
-        return self._ontology.tree_of(name) if self._ontology is not None else None
+        told = declared(name, self._schema, self._lore)
+        return told.tree if told is not None else None
 
     def _mistake(self, test: Test, message: str, part: str) -> None:
         assert self._spots is not None

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
+from tidings.lang.textform import RESERVED
+
 if TYPE_CHECKING:
     from lark.exceptions import UnexpectedInput
 
@@ -46,10 +48,7 @@ _HINTS = (
     (re.compile(r"is\s+not\b", re.IGNORECASE), "write `!=`, or `not (a is a 'b')`"),
     (re.compile(r"['\"`]"), "a quote is not closed, or a quote inside text needs a backslash"),
 )
-_KEYWORD = re.compile(
-    r"(and|or|not|in|between|contains|like|matches|within|near|exists|has|is|true|false|null|starts|ends|ignoring)\b",
-    re.IGNORECASE,
-)
+_KEYWORD = re.compile(rf"({'|'.join(sorted(RESERVED))})\b", re.IGNORECASE)
 
 
 def explained(problem: UnexpectedInput, text: str, at: int) -> str:

@@ -65,7 +65,7 @@ def _decoded(source: str | bytes) -> Any:
     try:
         text = source.decode() if isinstance(source, bytes) else source
         check_length(text)
-        return json.loads(text, parse_constant=_refuse_constant)
+        return json.loads(text, parse_constant=refuse_constant)
     except json.JSONDecodeError as problem:
         mistake = Mistake(f"not JSON: {problem.msg}", problem.pos, problem.pos + 1)
         raise refused([mistake], str(source)) from None
@@ -77,7 +77,8 @@ def _decoded(source: str | bytes) -> Any:
         raise refused([Mistake(f"not JSON: {problem}")], None) from None
 
 
-def _refuse_constant(name: str) -> Any:
+def refuse_constant(name: str) -> Any:
+    """Refuse the NaN and infinities that Python's JSON reader would let in."""
     msg = f"{name} is not a finite number"
     raise ValueError(msg)
 

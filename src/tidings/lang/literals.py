@@ -7,13 +7,13 @@ gives the same value.
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import datetime
 from ipaddress import IPv6Network, ip_network
 from typing import TYPE_CHECKING, Any
 
 from tidings.errors import BadRegion
 from tidings.model import Area, Quantity, area_of
-from tidings.model.values import checked_float, checked_int
+from tidings.model.values import checked_float, checked_int, utc
 
 if TYPE_CHECKING:
     from tidings.model import Network
@@ -93,9 +93,8 @@ def shown_number(value: int | float) -> str:
 def moment(token: str) -> datetime:
     """Read an ISO date or time; without a zone it is UTC."""
     try:
-        value = datetime.fromisoformat(token)
-        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
-    except (ValueError, OverflowError):
+        return utc(datetime.fromisoformat(token))
+    except ValueError:
         msg = f"`{token}` is not a date or time; write 2024-12-31 or 2024-12-31T23:59:59Z"
         raise ValueError(msg) from None
 

@@ -19,6 +19,7 @@ from tidings.errors import Mistake
 from tidings.lang.build import Builder
 from tidings.lang.diagnostics import MAX_DEPTH, MAX_MISTAKES, check_length, refused, too_deep
 from tidings.lang.expected import explained
+from tidings.lang.textform import RESERVED
 from tidings.model import TRUE
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ def parse_text(text: str) -> tuple[Filter, Spots]:
 @cache
 def _grammar() -> Lark:
     source = files("tidings.lang").joinpath("grammar.lark").read_text(encoding="utf-8")
+    source = source.replace("(KEYWORDS)", f"({'|'.join(sorted(RESERVED))})")
     return Lark(source, parser="lalr", lexer="contextual", propagate_positions=True)
 
 

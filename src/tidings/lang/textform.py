@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _PLAIN_NAME = re.compile(r"[^\W\d]\w*(\.\w+)*")
 _PLAIN_UNIT = re.compile(r"[^\W\d]\w*([/*^]-?\w+)*|[%$€£¥₽₹°][\w%]*")
 _PLAIN_REGION = re.compile(r"[\w-]+")
-RESERVED = frozenset(  # the same words as in grammar.lark
+RESERVED = frozenset(
     {"and", "or", "not", "in", "between", "contains", "like", "matches", "within", "near", "exists", "has", "is"}
     | {"true", "false", "null", "starts", "ends", "ignoring"}
 )

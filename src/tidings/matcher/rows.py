@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tidings.errors import FileError
+from tidings.lang.jsonform import refuse_constant
 
 if TYPE_CHECKING:
     import io
@@ -118,12 +119,7 @@ def batched(rows: Iterator[Row | None], lines: Lines) -> Iterator[list[Row]]:
         yield batch
 
 
-def _refuse_constant(name: str) -> Any:
-    msg = f"{name} is not a finite number"
-    raise ValueError(msg)
-
-
-_JSON = json.JSONDecoder(parse_constant=_refuse_constant)
+_JSON = json.JSONDecoder(parse_constant=refuse_constant)
 
 
 def json_rows(lines: Lines) -> Iterator[Row | None]:

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from tidings.errors import TidingsError
+from tidings.model.events import is_arrow
 
 
 def pairs_of(subscriptions: Any) -> Iterator[tuple[Any, Any, str]]:
     """Yield id, filter and notation."""
-    if type(subscriptions).__module__.split(".")[0] == "pyarrow":
+    if is_arrow(subscriptions):
         yield from _columns(subscriptions)
         return
     if isinstance(subscriptions, Mapping):

@@ -70,7 +70,7 @@ class EventBatch:
         """Take a batch, an Arrow table or record batch, or any iterable of events."""
         if isinstance(events, EventBatch):
             return events
-        if type(events).__module__.split(".")[0] == "pyarrow":
+        if is_arrow(events):
             return cls.from_arrow(events)
         if isinstance(events, Mapping | str | bytes) or not isinstance(events, Iterable):
             msg = "match_many takes a list of events, an Arrow table or an EventBatch; match takes one event"
@@ -91,6 +91,11 @@ class EventBatch:
     def __iter__(self) -> Iterator[EventLike]:
         """Yield the events in order."""
         return iter(self._rows)
+
+
+def is_arrow(value: object) -> bool:
+    """Tell whether a value is Arrow's, without importing Arrow to ask."""
+    return type(value).__module__.partition(".")[0] == "pyarrow"
 
 
 def values_of(event: EventLike) -> Mapping[str, Any]:

@@ -82,9 +82,10 @@ class Schema:
     def from_arrow(cls, schema: Any) -> Schema:
         """Take kinds and cardinality from an Arrow schema; text columns take the kind filters give them."""
         from tidings.model.arrow import attributes_of
+        from tidings.model.events import is_arrow
 
         schema = getattr(schema, "schema", schema)  # a table or a batch has one
-        if type(schema).__module__.split(".")[0] != "pyarrow":
+        if not is_arrow(schema):
             msg = f"from_arrow takes an Arrow schema or table, not {type(schema).__name__}"
             raise SchemaError(msg)
         return cls(attributes_of(schema))

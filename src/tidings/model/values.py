@@ -33,6 +33,11 @@ class Kind(StrEnum):
     RECORD = "record"
     OPAQUE = "opaque"
 
+    @property
+    def ordered(self) -> bool:
+        """Whether one value comes before another."""
+        return self in (Kind.NUMBER, Kind.TEXT, Kind.CONCEPT, Kind.TIME)
+
 
 @dataclass(frozen=True, slots=True)
 class Point:
@@ -86,7 +91,7 @@ class Range:
             else:
                 object.__setattr__(self, end, checked(value))
         kinds = {kind_of(end) for end in (self.low, self.high) if end is not None}
-        if len(kinds) > 1 or kinds - {Kind.NUMBER, Kind.TEXT, Kind.TIME}:
+        if len(kinds) > 1 or not all(kind.ordered for kind in kinds):
             msg = f"the ends of a range are two numbers, two texts or two times, not {' and '.join(sorted(kinds))}"
             raise BadValue(msg)
         if self.low is None or self.high is None:

@@ -40,8 +40,6 @@ SECONDS = (0, 1, 0.5, 60, 3600, 86_400, 7 * 86_400, -60, 1e9)
 METRES = (0, 1, 0.5, 1000, 5000, 111_195, 1_000_000, 20_100_000)
 """Distances worth trying, up to around the globe."""
 
-_ORDERED = (Kind.NUMBER, Kind.TEXT, Kind.CONCEPT, Kind.TIME)
-
 
 def conditions(
     kind: Kind | str, *, slot: Slot | None = None, regions: Sequence[str] = (), beside: Sequence[str] = ()
@@ -154,5 +152,5 @@ def _of_places(regions: Sequence[str]) -> list[st.SearchStrategy[Any]]:
 
 
 def _compared(kind: Kind, beside: Sequence[str]) -> st.SearchStrategy[Compare]:
-    ops = tuple(Comparison) if kind in _ORDERED else (Comparison.EQ,)
+    ops = tuple(Comparison) if kind.ordered else (Comparison.EQ,)
     return st.builds(Compare, st.sampled_from(ops), st.sampled_from(beside))
