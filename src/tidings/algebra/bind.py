@@ -2,37 +2,52 @@
 
 What binding cannot resolve (an unknown concept, unit or region) is the filter's mistake and is raised here,
 before any event is seen. Bound filters are for the algebra and the matchers; people are shown what they wrote.
+Most filters mean what they say: what needs no binding comes back as the same object, at a glance, since
+millions of filters pass here.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
+from operator import is_
 from typing import TYPE_CHECKING, Any
 
 from tidings.algebra.needs import Needs
 from tidings.concepts import declared
 from tidings.errors import FilterError, Mistake, TidingsError, UnknownRegion
 from tidings.model import (
+    Age,
     And,
     Compare,
+    Exists,
     Has,
     In,
+    InNetworks,
     Is,
     IsA,
+    IsNull,
     Kind,
+    Near,
     Not,
     Or,
     Quantity,
     Range,
     Test,
+    TextTest,
     Within,
     WithinRegion,
     one_of,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tidings.concepts import Ontology, Regions
     from tidings.model import Condition, Filter, Schema
+
+_PLAIN = frozenset((TextTest, Within, Near, InNetworks, Age, Compare, Exists, IsNull))
+"""Conditions that name nothing to look up."""
 
 
 def bind(tree: Filter, *, schema: Schema | None, ontology: Ontology, regions: Regions | None) -> Filter:
@@ -44,24 +59,48 @@ def bind(tree: Filter, *, schema: Schema | None, ontology: Ontology, regions: Re
 
 def fold_names(tree: Filter, ontology: Ontology) -> Filter:
     """Return the filter with attribute synonyms replaced by the canonical names."""
-    match tree:
-        case Test(attribute, condition, quantifier):
-            name, meant = ontology.attribute(attribute), _folded_condition(condition, ontology)
-            return tree if name == attribute and meant is condition else Test(name, meant, quantifier)
-        case And(parts):
-            return And(tuple(fold_names(part, ontology) for part in parts))
-        case Or(parts):
-            return Or(tuple(fold_names(part, ontology) for part in parts))
-        case Not(part):
-            return Not(fold_names(part, ontology))
+    if not (ontology.attributes or ontology.attribute_trees):
+        return tree  # nothing has a synonym
+    return _folded(tree, ontology)
+
+
+def _folded(tree: Filter, ontology: Ontology) -> Filter:
+    if not isinstance(tree, Test):
+        return _rebuilt(tree, lambda part: _folded(part, ontology))
+    name, meant = ontology.attribute(tree.attribute), _folded_condition(tree.condition, ontology)
+    return tree if name == tree.attribute and meant is tree.condition else Test(name, meant, tree.quantifier)
+
+
+def _rebuilt(tree: And | Or | Not, change: Callable[[Filter], Filter]) -> Filter:
+    """Return an `and`, `or` or `not` with its parts changed; the same object when no part did."""
+    if isinstance(tree, Not):
+        part = change(tree.part)
+        return tree if part is tree.part else Not(part)
+    parts = [*map(change, tree.parts)]
+    return tree if all(map(is_, parts, tree.parts)) else type(tree)(tuple(parts))
+
+
+def _stays(condition: Condition, literal: bool) -> bool:
+    """Tell at a glance that a condition means what it says; when in doubt, say no."""
+    kind = type(condition)
+    if kind is Is:
+        value = type(condition.value)  # type: ignore[union-attr]
+        return literal if value is str else value is not Quantity
+    if kind is Range:
+        return type(condition.low) is not Quantity and type(condition.high) is not Quantity  # type: ignore[union-attr]
+    if kind is In:
+        return literal and type(condition.values[0]) is str  # type: ignore[union-attr]
+    return kind in _PLAIN
 
 
 def _folded_condition(condition: Condition, ontology: Ontology) -> Condition:
     match condition:
         case Compare(op, other):
-            return Compare(op, ontology.attribute(other))
+            name = ontology.attribute(other)
+            return condition if name == other else Compare(op, name)
         case Has(inner):
-            return Has(fold_names(inner, ontology))
+            folded = _folded(inner, ontology)
+            return condition if folded is inner else Has(folded)
     return condition
 
 
@@ -83,19 +122,18 @@ class Binder:
         self._ontology = ontology
         self._regions = regions
         self._known: dict[str, _Facts] = {}
+        self._literal: set[str] = set()  # known attributes whose text is text, not the name of a concept
 
     def bound(self, tree: Filter, prefix: str = "") -> Filter:
         """Return the filter with its units, concepts and regions resolved."""
-        match tree:
-            case Test(attribute, condition, quantifier):
-                meant = self._condition(prefix + attribute, condition)
-                return tree if meant is condition else Test(attribute, meant, quantifier)
-            case And(parts):
-                return And(tuple(self.bound(part, prefix) for part in parts))
-            case Or(parts):
-                return Or(tuple(self.bound(part, prefix) for part in parts))
-            case Not(part):
-                return Not(self.bound(part, prefix))
+        if not isinstance(tree, Test):
+            return _rebuilt(tree, partial(self.bound, prefix=prefix) if prefix else self.bound)
+        condition = tree.condition
+        name = prefix + tree.attribute if prefix else tree.attribute
+        if _stays(condition, name in self._literal):
+            return tree
+        meant = self._condition(name, condition)
+        return tree if meant is condition else Test(tree.attribute, meant, tree.quantifier)
 
     def _condition(self, name: str, condition: Condition) -> Condition:
         try:
@@ -115,11 +153,13 @@ class Binder:
         match condition:
             case IsA(concept):
                 tree = self._facts(name).tree
-                return IsA(self._ontology.require(concept, tree=tree), tree)
+                meant = IsA(self._ontology.require(concept, tree=tree), tree)
+                return condition if meant == condition else meant
             case WithinRegion(region):
                 return Within(self._area(region))
             case Has(inner):
-                return Has(self.bound(inner, f"{name}."))
+                bound = self.bound(inner, f"{name}.")
+                return condition if bound is inner else Has(bound)
         return condition
 
     def _set(self, name: str, condition: In, values: tuple[Any, ...]) -> Condition:
@@ -137,7 +177,8 @@ class Binder:
         if isinstance(value, Quantity):
             return self._amount(name, value)
         if isinstance(value, str) and (facts := self._facts(name)).folded:
-            return self._ontology.require(value, tree=facts.tree)
+            own = self._ontology.require(value, tree=facts.tree)
+            return value if own == value else own
         return value
 
     def _amount(self, name: str, value: Quantity) -> int | float:
@@ -145,11 +186,15 @@ class Binder:
         return self._ontology.convert(value.amount, value.unit, to=unit)
 
     def _facts(self, name: str) -> _Facts:
-        if name not in self._known:
+        facts = self._known.get(name)
+        if facts is None:
             told, unit = declared(name, self._schema, self._ontology), self._ontology.unit(name)
             folded = told is not None and told.kind is Kind.CONCEPT
-            self._known[name] = _Facts(folded, told.tree if told else None, unit.unit if unit else None)
-        return self._known[name]
+            facts = _Facts(folded, told.tree if told else None, unit.unit if unit else None)
+            self._known[name] = facts
+            if not folded:
+                self._literal.add(name)
+        return facts
 
     def _area(self, region: str) -> Any:
         if self._regions is None:

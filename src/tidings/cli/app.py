@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from tidings.cli import options as o
+from tidings.cli.bench_commands import bench_app
 from tidings.cli.guard import INTERRUPTED, guarded
 from tidings.cli.origin import Origin, chosen
 
@@ -27,6 +28,7 @@ concept_app = typer.Typer(
     no_args_is_help=True, help="Look into a file of concepts: show what is there, check the file."
 )
 app.add_typer(concept_app, name="concept")
+app.add_typer(bench_app, name="bench")
 
 
 def main() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from operator import is_
 from typing import TYPE_CHECKING, Any
 
 from tidings.errors import FilterError, TidingsError
 from tidings.lang.diagnostics import refused
-from tidings.model import require_filter
+from tidings.lang.fast import parse_fast
+from tidings.model import Not, Test, Within, require_filter
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -39,17 +41,20 @@ def parse(
     `json` takes text or the decoded object. With a schema, ontology or regions, names are checked and
     text literals take the attribute's kind.
     """
+    bare = schema is None and ontology is None and regions is None
+    if bare and notation == "text" and type(source) is str:  # a million filters come this way
+        quick = parse_fast(source)
+        if quick is not None:
+            return quick
     _check_notation(notation)
     if notation != "json" and not isinstance(source, str):
         msg = f"a filter in {notation} notation is text, not {type(source).__name__}"
         raise FilterError(msg, mistakes=(), text=None)
     surroundings = (schema, ontology, regions)
-    if surroundings != (None, None, None):
-        from tidings.concepts import check_surroundings
-
-        check_surroundings(*surroundings)
-    if notation == "text" and (quick := _quick(source, *surroundings)) is not None:
-        return quick
+    if not bare:
+        screen = _screen(*surroundings)
+        if notation == "text" and (quick := screen.quick(source)) is not None:
+            return quick
     built, spots = _read(source, notation, schema)
     tree, mistakes = _checked(built, spots, *surroundings)
     if spots.mistakes or mistakes:
@@ -58,16 +63,68 @@ def parse(
     return tree
 
 
-def _quick(source: str, *surroundings: Any) -> Filter | None:
-    """Return what the quick way reads; a mistake found there is read again, for its place."""
-    from tidings.lang.fast import parse_fast
-    from tidings.lang.spots import Spots
+class _Screen:
+    """Checks filters of the quick way against one schema, ontology and regions; what it found fit stays fit.
 
-    built = parse_fast(source)
-    if built is None:
-        return None
-    tree, mistakes = _checked(built, Spots(), *surroundings)
-    return None if mistakes else tree
+    The quick way hands out one object for equal predicates, so a predicate is known again by its identity;
+    holding it keeps its identity its own. A mistake is read again by the grammar, for its place.
+    """
+
+    def __init__(self, *surroundings: Any) -> None:
+        """Refuse what are no surroundings."""
+        from tidings.concepts import check_surroundings
+        from tidings.lang.check import Checker
+        from tidings.lang.spots import Spots
+
+        check_surroundings(*surroundings)
+        self.surroundings = surroundings
+        self._checker, self._nowhere = Checker(*surroundings), Spots()
+        self._fit: dict[int, tuple[Test, Test]] = {}
+
+    def quick(self, source: str) -> Filter | None:
+        """Return what the quick way reads, or nothing when the grammar must look."""
+        built = parse_fast(source)
+        return None if built is None else self._filter(built)
+
+    def _filter(self, tree: Filter) -> Filter | None:
+        if isinstance(tree, Test):
+            fit = self._fit.get(id(tree))
+            return self._test(tree) if fit is None else fit[1]
+        if isinstance(tree, Not):
+            part = self._filter(tree.part)
+            return tree if part is tree.part else None if part is None else Not(part)
+        parts = [part for part in map(self._filter, tree.parts) if part is not None]
+        if len(parts) < len(tree.parts):
+            return None
+        return tree if all(map(is_, parts, tree.parts)) else type(tree)(tuple(parts))
+
+    def _test(self, test: Test) -> Test | None:
+        checker = self._checker
+        checked = checker.check(test, self._nowhere)
+        if checker.mistakes:
+            self._checker = type(checker)(*self.surroundings)
+            return None
+        found = test if checked == test else checked
+        assert isinstance(found, Test)
+        if not isinstance(test.condition, Within):  # as in the quick way: large, and seldom twice the same
+            if len(self._fit) >= _FIT_LIMIT:
+                self._fit = {}
+            self._fit[id(test)] = (test, found)
+        return found
+
+
+_FIT_LIMIT = 100_000
+_screens: list[_Screen] = []  # the one used last
+
+
+def _screen(*surroundings: Any) -> _Screen:
+    """Return the screen of these very surroundings: a loader parses filter after filter with the same."""
+    for screen in _screens:
+        if all(map(is_, screen.surroundings, surroundings)):
+            return screen
+    screen = _Screen(*surroundings)
+    _screens[:] = [screen]
+    return screen
 
 
 def _read(source: Any, notation: str, schema: Schema | None) -> tuple[Filter, Spots]:

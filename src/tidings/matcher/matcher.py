@@ -1,26 +1,33 @@
-"""The façade over the matching algorithms.
+"""The façade over the engine and the other matching algorithms.
 
-It parses and binds subscriptions, keeps the kinds they agree on, reads events once, and hands plain
-readings to the algorithm named by `kind`. Changes are all or nothing: a refused subscription leaves
-everything as it was.
+It parses and binds subscriptions, keeps the kinds they agree on, reads events once, and hands them to the
+algorithm named by `kind`. Changes are all or nothing: a refused subscription leaves everything as it was.
+Any number of threads may match while others change it; each match sees one state.
 """
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from threading import RLock
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from tidings.algebra import Binder, Needs, Reader, Setting, fold_names
+from tidings.algebra import Reader, Setting
 from tidings.concepts import Ontology, check_surroundings, moment
-from tidings.errors import BadEvent, BadSubscriptions, TidingsError, UnknownSubscription
-from tidings.lang import parse
+from tidings.engine.arrivals import Read
+from tidings.engine.engine import Engine
+from tidings.errors import TidingsError, UnknownSubscription
+from tidings.matcher.admission import Admission, is_id, refused
+from tidings.matcher.arriving import Arriving
+from tidings.matcher.listed import Listed
 from tidings.matcher.plan import Plan
+from tidings.matcher.results import ids_of, matches_of
 from tidings.matcher.sources import pairs_of
+from tidings.matcher.tally import tally
 from tidings.matcher.why import Explanation, explained
-from tidings.matchers import algorithm
-from tidings.model import And, DeadLetter, EventBatch, Matches, Not, Or, Test
+from tidings.matchers import ENGINE, algorithm
+from tidings.model import EventBatch, Matches
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -31,7 +38,7 @@ if TYPE_CHECKING:
     from tidings.matchers import SubId
     from tidings.model import EventLike, Filter, Schema
 
-DEFAULT_KIND = "brute"
+DEFAULT_KIND = ENGINE
 """The algorithm of `td.Matcher()`."""
 
 
@@ -62,17 +69,20 @@ class Matcher:
         self.kind = kind
         self.schema, self.ontology, self.regions, self.now = schema, ontology, regions, moment(now)
         self._used = ontology or Ontology()
-        self._algorithm = algorithm(kind)
-        self._binder = Binder(schema, self._used, regions)
-        self._needs = Needs(schema, self._used)
-        self._filters: dict[SubId, Filter] = {}
-        self._reader: Reader | None = None
+        self._admission = Admission(schema, ontology, self._used, regions)
+        self._kept: Engine | Listed = (
+            Engine(self._used, self._admission.meant, self._admission.parsed)
+            if kind == ENGINE
+            else Listed(algorithm(kind), self._admission.parsed)
+        )
+        self._read_by: tuple[Reader, dict[str, Need]] | None = None
+        self._lock = RLock()
 
     # Subscriptions -----------------------------------------------------------------------------
 
     def add(self, id: SubId, filter: str | Filter, *, notation: str = "text") -> None:
         """Add a subscription, or replace the one with this id."""
-        for _, problem in self._staged([(id, filter, notation)], keep_good=False):
+        for _, problem in self._enter([(id, filter, notation)], keep_good=False):
             raise problem
 
     def add_many(
@@ -85,105 +95,76 @@ class Matcher:
         """
         _check_on_error(on_error)
         given = list(pairs_of(subscriptions))
-        errors = self._staged(given, keep_good=on_error == "collect")
+        errors = self._enter(given, keep_good=on_error == "collect")
         if errors and on_error == "raise":
-            raise _refused(errors, len(given))
+            raise refused(errors, len(given))
+        return errors
+
+    def _enter(self, given: list[Any], *, keep_good: bool) -> list[tuple[SubId, TidingsError]]:
+        with self._lock:
+            errors = self._admission.enter(given, self._kept, keep_good=keep_good)
+            self._read_by = None
         return errors
 
     def remove(self, id: SubId) -> None:
         """Remove a subscription; `UnknownSubscription`, a `KeyError`, if it is not there."""
-        self._needs.discard(fold_names(self._filter(id), self._used))
-        del self._filters[id]
-        self._algorithm.remove(id)
-        self._reader = None
+        with self._lock:
+            self._admission.leave(self._filter(id))
+            self._kept.discard([id])
+            self._read_by = None
 
-    def _staged(self, given: list[tuple[SubId, Any, str]], *, keep_good: bool) -> list[tuple[SubId, TidingsError]]:
-        """Enter the subscriptions one by one, then hand them to the algorithm at once; return the refusals."""
-        bound: dict[SubId, Filter] = {}
-        before: dict[SubId, Filter | None] = {}
-        errors: list[tuple[SubId, TidingsError]] = []
-        for id, source, notation in given:
-            try:
-                self._check_id(id)
-                before.setdefault(id, self._filters.get(id))
-                bound[id] = self._book(id, self._parsed(source, notation))
-            except TidingsError as problem:
-                errors.append((id, problem))
-        if errors and not keep_good:
-            self._restore(before)
-            return errors
-        self._algorithm.add_many(bound.items())
-        self._reader = None
-        return errors
-
-    def _parsed(self, source: Any, notation: str) -> Filter:
-        if isinstance(source, Test | And | Or | Not):
-            return source
-        if isinstance(source, dict | bool | list):
-            notation = "json"
-        return parse(source, notation=notation, schema=self.schema, ontology=self.ontology, regions=self.regions)
-
-    def _book(self, id: SubId, tree: Filter) -> Filter:
-        """Enter a filter and its demands, and return what it means; on refusal nothing has changed."""
-        folded, old = fold_names(tree, self._used), self._filters.get(id)
-        bound = self._binder.bound(folded)
-        if old is not None:
-            self._needs.discard(fold_names(old, self._used))
-        try:
-            self._needs.add(folded, f"subscription `{id}`")
-        except TidingsError:
-            if old is not None:
-                self._needs.add(fold_names(old, self._used), f"subscription `{id}`")
-            raise
-        self._filters[id] = tree
-        return bound
-
-    def _restore(self, before: dict[SubId, Filter | None]) -> None:
-        for id in before:
-            if id in self._filters:
-                self._needs.discard(fold_names(self._filters.pop(id), self._used))
-        for id, old in before.items():
-            if old is not None:
-                self._needs.add(fold_names(old, self._used), f"subscription `{id}`")
-                self._filters[id] = old
-
-    def _check_id(self, id: SubId) -> None:
-        if not _is_id(id):
-            msg = f"an id is text or an integer, not {id!r}"
-            raise TidingsError(msg)
-        first = next(iter(self._filters), id)
-        if type(first) is not type(id):
-            msg = f"ids are all text or all integers: {id!r} comes after {first!r}"
-            raise TidingsError(msg)
+    def remove_many(self, ids: Iterable[SubId]) -> None:
+        """Remove many; if one of them is not there, `UnknownSubscription`, and none is removed."""
+        with self._lock:
+            gone = list(dict.fromkeys(ids))
+            known = self._kept.known([id for id in gone if is_id(id)])
+            missing = [id for id in gone if id not in known]
+            if missing:
+                others = f" (nor {len(missing) - 1:,} others of these)" if len(missing) > 1 else ""
+                msg = f"no subscription has the id {missing[0]!r}{others}"
+                raise UnknownSubscription(msg)
+            demands, trees = tally(self._kept, gone)
+            for (name, demand), count in demands.items():
+                self._admission.needs.count(name, demand, -count)
+            for tree in trees:
+                self._admission.leave(tree)
+            self._kept.discard(gone)
+            self._read_by = None
 
     def _filter(self, id: SubId) -> Filter:
-        if id not in self:
+        found = self._kept.written(id) if is_id(id) else None
+        if found is None:
             msg = f"no subscription has the id {id!r}"
             raise UnknownSubscription(msg)
-        return self._filters[id]
+        return found
 
     def __len__(self) -> int:
         """Count the subscriptions."""
-        return len(self._filters)
+        return len(self._kept)
 
     def __contains__(self, id: object) -> bool:
         """Tell whether there is a subscription with this id."""
-        return _is_id(id) and id in self._filters
+        return is_id(id) and id in self._kept
 
     def __iter__(self) -> Iterator[SubId]:
         """Yield the ids."""
-        return iter(list(self._filters))
+        return iter(self._kept)
 
     def __getitem__(self, id: SubId) -> Filter:
         """Return a subscription's filter as written."""
         return self._filter(id)
+
+    def compact(self) -> None:
+        """Put all subscriptions into one index now; otherwise that happens bit by bit, in the background."""
+        if isinstance(self._kept, Engine):
+            self._kept.compact()
 
     # Matching ----------------------------------------------------------------------------------
 
     def match(self, event: EventLike, *, now: datetime | None = None) -> list[SubId]:
         """Return the ids of the subscriptions that accept the event, each once, in no promised order."""
         setting = self._setting(now)
-        return self._algorithm.match(self._read(event, setting), setting)
+        return ids_of(self._kept.found(Read([self._read(event, setting)], setting)))
 
     def match_many(
         self, events: Any, *, on_error: Literal["raise", "collect"] = "raise", now: datetime | None = None
@@ -194,33 +175,16 @@ class Matcher:
         """
         _check_on_error(on_error)
         batch, setting = EventBatch.of(events), self._setting(now)
-        indexes, readings, dead = self._readings(batch, setting, collect=on_error == "collect")
-        lists = self._algorithm.match_many(readings, setting)
-        counts = [len(found) for found in lists]
-        event_index = np.repeat(np.array(indexes, dtype=np.int64), counts)
-        return Matches(event_index, [id for found in lists for id in found], len(batch), tuple(dead))  # type: ignore[arg-type]
-
-    def _readings(
-        self, batch: EventBatch, setting: Setting, *, collect: bool
-    ) -> tuple[list[int], list[Reading], list[DeadLetter]]:
-        indexes: list[int] = []
-        readings: list[Reading] = []
-        dead: list[DeadLetter] = []
-        for index, event in enumerate(batch):
-            try:
-                readings.append(self._read(event, setting))
-                indexes.append(index)
-            except BadEvent as problem:
-                if not collect:
-                    msg = f"event {index}: {problem}"
-                    raise BadEvent(msg, attribute=problem.attribute, index=index) from problem
-                dead.append(DeadLetter(index, str(problem)))
-        return indexes, readings, dead
+        arriving = Arriving(*self._reading(), setting)
+        wanted = self._kept.wanted() if isinstance(self._kept, Engine) else None
+        arrived = arriving.batch(batch, wanted, collect=on_error == "collect")
+        found = [(index, one) for arrivals, index in arrived for one in self._kept.found(arrivals)]
+        return matches_of(found, len(batch), tuple(arriving.dead))
 
     def why(self, event: EventLike, id: SubId, *, now: datetime | None = None) -> Explanation:
         """Tell why a subscription hears of an event: the tests that decided, and what they saw."""
         written, setting = self._filter(id), self._setting(now)
-        bound = self._binder.bound(fold_names(written, self._used))
+        bound = self._admission.meant(written)
         return explained(id, written, bound, self._read(event, setting), setting)
 
     def why_not(self, event: EventLike, id: SubId, *, now: datetime | None = None) -> Explanation:
@@ -229,16 +193,22 @@ class Matcher:
 
     def explain(self) -> Plan:
         """Return the plan: how the algorithm goes about these subscriptions."""
-        return Plan(self.kind, self._algorithm.explain(), self.needs())
+        return Plan(self.kind, self._kept.explain(), self.needs())
 
     def needs(self) -> dict[str, Need]:
         """Return the attributes that matching reads, with their kinds."""
-        return self._needs.resolved()
+        return self._admission.needs.resolved()
+
+    def _reading(self) -> tuple[Reader, dict[str, Need]]:
+        known = self._read_by
+        if known is None:
+            with self._lock:
+                needs = self._admission.needs.resolved()
+                known = self._read_by = Reader(needs, self._used), needs
+        return known
 
     def _read(self, event: EventLike, setting: Setting) -> Reading:
-        if self._reader is None:
-            self._reader = Reader(self._needs.resolved(), self._used)
-        return self._reader.read(event, setting.now)
+        return self._reading()[0].read(event, setting.now)
 
     def _setting(self, now: datetime | None) -> Setting:
         return Setting(self._used, moment(now) or self.now or datetime.now(UTC))
@@ -261,7 +231,7 @@ class Matcher:
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle what was given, and build the rest again."""
         surroundings = (self.schema, self.ontology, self.regions, self.now)
-        return _rebuilt, (self.kind, surroundings, list(self._filters.items()))
+        return _rebuilt, (self.kind, surroundings, [(id, self._filter(id)) for id in self])
 
     def __repr__(self) -> str:
         """Show the algorithm and the number of subscriptions."""
@@ -279,13 +249,3 @@ def _check_on_error(on_error: str) -> None:
     if on_error not in ("raise", "collect"):
         msg = f"on_error is `raise` or `collect`, not `{on_error}`"
         raise TidingsError(msg)
-
-
-def _is_id(id: object) -> bool:
-    return isinstance(id, str | int) and not isinstance(id, bool)
-
-
-def _refused(errors: list[tuple[SubId, TidingsError]], total: int) -> BadSubscriptions:
-    listed = "\n".join(f"  `{id}`: {problem}".replace("\n", "\n    ") for id, problem in errors)
-    msg = f"{len(errors)} of {total} subscriptions were refused, so none was added:\n{listed}"
-    return BadSubscriptions(msg, errors=tuple(errors))

@@ -8,9 +8,9 @@ import sys
 from types import ModuleType
 
 from tidings.matchers.base import Algorithm, SubId
-from tidings.matchers.registry import ALGORITHMS, algorithm
+from tidings.matchers.registry import ALGORITHMS, ENGINE, algorithm
 
-__all__ = ["ALGORITHMS", "Algorithm", "SubId", "algorithm"]
+__all__ = ["ALGORITHMS", "ENGINE", "Algorithm", "SubId", "algorithm"]
 
 
 class _Listing(ModuleType):
@@ -18,7 +18,7 @@ class _Listing(ModuleType):
 
     def __call__(self) -> list[str]:
         """List the names that `td.Matcher(kind=...)` takes."""
-        return list(ALGORITHMS)
+        return [ENGINE, *ALGORITHMS]
 
 
 sys.modules[__name__].__class__ = _Listing

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
     from tidings.matchers.base import Algorithm
 
+ENGINE = "engine"
+"""The name of the engine, which has a package of its own."""
+
 ALGORITHMS: dict[str, Callable[[], Algorithm]] = {"brute": Brute}
 """One line for each algorithm: its name and how to make it."""
 
@@ -19,6 +22,6 @@ ALGORITHMS: dict[str, Callable[[], Algorithm]] = {"brute": Brute}
 def algorithm(kind: str) -> Algorithm:
     """Return a new, empty algorithm of this name."""
     if kind not in ALGORITHMS:
-        msg = f"unknown matcher `{kind}`; td.matchers() lists {', '.join(ALGORITHMS)}"
+        msg = f"unknown matcher `{kind}`; td.matchers() lists {', '.join([ENGINE, *ALGORITHMS])}"
         raise UnknownMatcher(msg)
     return ALGORITHMS[kind]()

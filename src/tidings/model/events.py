@@ -54,16 +54,19 @@ EventLike: TypeAlias = Event | Mapping[str, Any] | Unreadable
 class EventBatch:
     """Many events, in order; built from rows or from an Arrow table.
 
+    An Arrow table is kept as it is in `table`, and turned into rows when somebody asks for them.
+
     >>> len(EventBatch([{"a": 1}, {"a": 2}]))
     2
     """
 
-    __slots__ = ("_rows", "schema")
+    __slots__ = ("_rows", "schema", "table")
 
     def __init__(self, rows: Iterable[EventLike], *, schema: pa.Schema | None = None) -> None:
         """Hold the rows; `schema` is Arrow's, where they came from Arrow."""
-        self._rows: Sequence[EventLike] = rows if isinstance(rows, list | tuple) else list(rows)
+        self._rows: Sequence[EventLike] | None = rows if isinstance(rows, list | tuple) else list(rows)
         self.schema = schema
+        self.table: pa.Table | pa.RecordBatch | None = None
 
     @classmethod
     def of(cls, events: Any) -> EventBatch:
@@ -80,16 +83,21 @@ class EventBatch:
     @classmethod
     def from_arrow(cls, table: pa.Table | pa.RecordBatch) -> EventBatch:
         """Take the rows of an Arrow table or record batch."""
-        from tidings.model.arrow import rows_of
-
-        return cls(rows_of(table), schema=table.schema)
+        batch = cls((), schema=table.schema)
+        batch._rows, batch.table = None, table
+        return batch
 
     def __len__(self) -> int:
         """Count the events."""
-        return len(self._rows)
+        held: Any = self.table if self._rows is None else self._rows
+        return len(held)
 
     def __iter__(self) -> Iterator[EventLike]:
         """Yield the events in order."""
+        if self._rows is None:
+            from tidings.model.arrow import rows_of
+
+            self._rows = rows_of(self.table)
         return iter(self._rows)
 
 

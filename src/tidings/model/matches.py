@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,18 +22,39 @@ class DeadLetter:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Matches:
-    """The pairs found in a batch, by event; bad events are in `dead_letters`."""
+    """The pairs found in a batch, in no promised order; bad events are in `dead_letters`.
 
-    event_index: np.ndarray
-    ids: list[str] | list[int]
-    events: int
-    dead_letters: tuple[DeadLetter, ...] = ()
+    Ids are looked up when they are first asked for: a million pairs cost little until somebody reads them.
+    """
+
+    __slots__ = ("_arrow", "_ids", "_look_up", "dead_letters", "event_index", "events")
+
+    def __init__(
+        self,
+        event_index: np.ndarray,
+        ids: list[Any] | Callable[[], pa.Array],
+        events: int,
+        dead_letters: tuple[DeadLetter, ...] = (),
+    ) -> None:
+        """Take the events' indexes and as many ids, or what looks them up as an Arrow array."""
+        self.event_index = event_index
+        self.events = events
+        self.dead_letters = dead_letters
+        self._ids: list[Any] | None = None if callable(ids) else ids
+        self._look_up = ids if callable(ids) else None
+        self._arrow: pa.Array | None = None
 
     def __len__(self) -> int:
         """Count the pairs."""
-        return len(self.ids)
+        return len(self.event_index)
+
+    @property
+    def ids(self) -> list[Any]:
+        """The ids of the pairs, in their order."""
+        if self._ids is None:
+            self._ids = self._as_arrow().to_pylist()
+        return self._ids
 
     def __iter__(self) -> Iterator[tuple[int, str | int]]:
         """Yield `(event_index, id)`."""
@@ -49,5 +71,19 @@ class Matches:
         """Return a table `event: int64, subscription`."""
         import pyarrow as pa
 
-        kind = pa.int64() if self.ids and isinstance(self.ids[0], int) else pa.string()
-        return pa.table({"event": pa.array(self.event_index, pa.int64()), "subscription": pa.array(self.ids, kind)})
+        return pa.table({"event": pa.array(self.event_index, pa.int64()), "subscription": self._as_arrow()})
+
+    def _as_arrow(self) -> pa.Array:
+        import pyarrow as pa
+
+        if self._arrow is None:
+            if self._look_up is not None:
+                self._arrow = self._look_up()
+            else:
+                kind = pa.int64() if self._ids and isinstance(self._ids[0], int) else pa.string()
+                self._arrow = pa.array(self._ids, kind)
+        return self._arrow
+
+    def __repr__(self) -> str:
+        """Say how many pairs there are."""
+        return f"<Matches: {len(self):,} pairs in {self.events:,} events, {len(self.dead_letters):,} dead letters>"

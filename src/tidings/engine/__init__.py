@@ -1,0 +1,1 @@
+"""The engine: a million subscriptions on one core, in microseconds an event (docs/architecture.md)."""

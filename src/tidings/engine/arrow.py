@@ -1,0 +1,284 @@
+"""Arrow tables into columns, without making rows.
+
+Every attribute that filters need is looked up once in the table and read as a whole (`held.py`). Rows that
+hold something the reader would refuse are left to the reader, which says why; all others are plain. A table
+of a shape that is not read at once goes row by row: maps, lists in lists, arrays of records, attributes that
+are derived, compared, fed by several columns or whose unit stands in another column. Columns that no filter
+needs are not touched, so what they hold cannot make an event bad.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as t
+from numpy.typing import NDArray
+
+from tidings.engine.arrival import Automata, flags, hits, starts_of
+from tidings.engine.columns import Batch, Column, EventColumn, View
+from tidings.engine.held import Held, Mask, NotPlain, held, unfit, valid
+from tidings.engine.shown import points
+from tidings.model import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from tidings.algebra import Need, Setting
+
+_UNSEEN = (View.EXISTS, View.NULL)
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """The columns of a table's `plain` rows, in their order; the `odd` rows are for the reader."""
+
+    batch: Batch
+    plain: NDArray[np.int64]
+    odd: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What a table holds for one attribute: one place for each event or, with `owners`, for each list element."""
+
+    held: Held
+    count: int
+    null: Mask | None = None
+    refused: Mask | None = None
+    owners: NDArray[np.int64] | None = None
+
+    def odd(self) -> Mask | None:
+        """Return the events that hold something the reader refuses."""
+        bad = self.held.bad
+        if self.owners is None or bad is None:
+            return self.refused if bad is None else bad
+        found = np.zeros(self.count, dtype=bool)
+        found[self.owners[bad]] = True
+        return found
+
+    def kept(self, plain: Mask, count: int) -> _Found:
+        """Return what the plain events hold, of which there are `count`."""
+        null = None if self.null is None else self.null[plain]
+        if self.owners is None:
+            return _Found(self.held.kept(plain), count, null)
+        places, renumbered = plain[self.owners], np.cumsum(plain) - 1
+        if self.held.there is not None:
+            places &= self.held.there
+        return _Found(self.held.kept(places), count, null, owners=renumbered[self.owners[places]])
+
+
+def columns_of_table(
+    table: pa.Table | pa.RecordBatch,
+    needs: Mapping[str, Need],
+    *,
+    wanted: Iterable[Column],
+    setting: Setting,
+    automata: Automata,
+) -> Arrived | None:
+    """Return what reading every row and `columns_of` would give, or nothing where the rows must be read."""
+    columns: dict[str, list[Column]] = {}
+    for column in wanted:
+        columns.setdefault(column.attribute, []).append(column)
+    every = np.arange(table.num_rows, dtype=np.int64)
+    if not len(every):
+        return Arrived({}, every, every)
+    try:
+        return _Table(_Fields(table), needs, columns, setting).arrived(every, automata)
+    except (NotPlain, pa.ArrowNotImplementedError):  # Arrow cannot do everything with its younger types
+        return None
+
+
+class _Fields(dict[str, pa.Array]):
+    """The columns of a table by name, each in one piece, taken from the table when first asked for."""
+
+    def __init__(self, table: pa.Table | pa.RecordBatch) -> None:
+        super().__init__()
+        self._table = table
+        self._places = {name: place for place, name in enumerate(table.schema.names)}
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._places
+
+    def __missing__(self, name: str) -> pa.Array:
+        found = self._table.column(self._places[name])
+        self[name] = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+        return self[name]
+
+
+class _Table:
+    """A table, and what is asked of it."""
+
+    def __init__(
+        self,
+        fields: Mapping[str, pa.Array],
+        needs: Mapping[str, Need],
+        columns: dict[str, list[Column]],
+        setting: Setting,
+    ) -> None:
+        self.fields, self.needs, self.columns, self.setting = fields, needs, columns, setting
+
+    def arrived(self, every: NDArray[np.int64], automata: Automata) -> Arrived:
+        """Read all needed attributes, and show those of the plain rows to the views."""
+        found = {name: self.attribute(name, need) for name, need in self.needs.items()}
+        odd = np.zeros(len(every), dtype=bool)
+        for each in found.values():
+            if each is not None and (refused := each.odd()) is not None:
+                odd |= refused
+        plain, odds = every[~odd], every[odd]
+        if len(odds):
+            found = {name: None if each is None else each.kept(~odd, len(plain)) for name, each in found.items()}
+        batch = {
+            column: made
+            for name, each in found.items()
+            if each is not None
+            for column in self.columns.get(name, ())
+            if (made := _view(column, each, self.setting, automata)) is not None
+        }
+        return Arrived(batch, plain, odds)
+
+    def attribute(self, name: str, need: Need) -> _Found | None:
+        """Read what the table holds for one attribute, if anything."""
+        if name in self.setting.ontology.derived or need.compared:
+            raise NotPlain
+        if need.unit_from is not None and self.leaves(need.unit_from):
+            raise NotPlain
+        leaves = self.leaves(name)
+        if len(leaves) > 1:
+            raise NotPlain
+        if not leaves:
+            return None
+        source, array, alive = leaves[0]
+        null = _null(array, alive)
+        if alive is not None:
+            array = array.take(pa.array(np.arange(len(array)), mask=~alive))
+        if need.kind is Kind.RECORD:
+            return _Found(self.record(name, array), len(array), null)
+        if _is_list(array.type):
+            return self.several(name, need, array, source, null)
+        return _Found(self.held(name, need, array, source), len(array), null)
+
+    def held(self, name: str, need: Need, array: pa.Array, source: str) -> Held:
+        seen = any(column.view not in _UNSEEN for column in self.columns.get(name, ()))
+        _refuse_strange(array.type)
+        return held(array, name, need=need, source=source, setting=self.setting, seen=seen)
+
+    def several(self, name: str, need: Need, array: pa.Array, source: str, null: Mask | None) -> _Found:
+        """Read a column of lists: their elements are the values, and where there is one value a list is bad."""
+        if _is_list(array.type.value_type) or (need.kind is Kind.PLACE and not t.is_struct(array.type.value_type)):
+            raise NotPlain
+        if not need.several:
+            return _Found(Held(np.zeros(len(array), dtype=bool)), len(array), null, refused=unfit(array).bad)
+        counts = pc.list_value_length(array).fill_null(0).to_numpy()
+        owners = np.repeat(np.arange(len(array)), counts)
+        read = self.held(name, need, pc.list_flatten(array), source)
+        found = _Found(read, len(array), null, owners=owners)
+        return (
+            found
+            if read.there is None or read.bad is not None
+            else found.kept(np.ones(len(array), dtype=bool), len(array))
+        )
+
+    def record(self, name: str, array: pa.Array) -> Held:
+        """Read a record; the attributes inside it are needs of their own, and read as such."""
+        if not t.is_struct(array.type):
+            if t.is_nested(array.type):
+                raise NotPlain
+            return unfit(array)
+        prefix, ontology = f"{name}.", self.setting.ontology
+        inside = [other[len(prefix) :] for other in self.needs if other.startswith(prefix)]
+        if not array.type.num_fields or any(
+            other in ontology.derived or ontology.sources(other) != (other,) for other in inside
+        ):
+            raise NotPlain
+        return Held(valid(array))
+
+    def leaves(self, name: str) -> list[tuple[str, pa.Array, Mask | None]]:
+        """Return every column that feeds the attribute, and where the record around it is there."""
+        sources = self.setting.ontology.sources(name)
+        return [(s, array, alive) for s in sources for array, alive in _leaves(self.fields, tuple(s.split(".")), None)]
+
+
+def _leaves(
+    fields: Mapping[str, pa.Array], path: tuple[str, ...], alive: Mask | None
+) -> Iterator[tuple[pa.Array, Mask | None]]:
+    """Yield what stands at a dotted path, through records and names that hold dots; see `reading.leaves`."""
+    for split in range(1, len(path) + 1):
+        key = ".".join(path[:split])
+        if key not in fields:
+            continue
+        array = fields[key]
+        if split == len(path):
+            yield array, alive
+        elif t.is_struct(array.type):
+            _refuse_strange(array.type)
+            there = valid(array)
+            around = there if alive is None else alive if there is None else alive & there
+            inside = {array.type.field(at).name: array.field(at) for at in range(array.type.num_fields)}
+            yield from _leaves(inside, path[split:], around)
+        elif t.is_nested(array.type) or t.is_dictionary(array.type):
+            raise NotPlain
+
+
+def _null(array: pa.Array, alive: Mask | None) -> Mask | None:
+    """Return where there is an explicit null: not where the whole record is missing."""
+    there = valid(array)
+    if there is None:
+        return None
+    return ~there if alive is None else ~there & alive
+
+
+def _is_list(told: pa.DataType) -> bool:
+    return bool(t.is_list(told) or t.is_large_list(told) or t.is_fixed_size_list(told))
+
+
+def _refuse_strange(told: pa.DataType) -> None:
+    """Refuse types whose values Python sees otherwise than Arrow keeps them."""
+    if t.is_struct(told):
+        names = [told.field(at).name for at in range(told.num_fields)]
+        if len(set(names)) == len(names) and names:
+            return
+    elif t.is_dictionary(told):
+        if not t.is_nested(told.value_type):
+            return
+    elif not t.is_nested(told) and not isinstance(told, pa.BaseExtensionType) and not t.is_run_end_encoded(told):
+        return
+    raise NotPlain
+
+
+# --- views ----------------------------------------------------------------------------------------
+
+
+def _view(column: Column, found: _Found, setting: Setting, automata: Automata) -> EventColumn | None:
+    if column.view is View.NULL:
+        return None if found.null is None else flags(found.null)
+    if column.view is View.EXISTS:
+        return flags(_exists(found))
+    if column.view is View.PATTERNS:
+        return _patterns(column, found, automata)
+    seen = points(column, found.held, setting)
+    if seen is None or not len(seen):
+        return None
+    starts = None if found.owners is None else starts_of(np.bincount(found.owners, minlength=found.count))
+    return EventColumn(seen, starts=starts)
+
+
+def _exists(found: _Found) -> Mask:
+    if found.owners is not None:
+        return np.bincount(found.owners, minlength=found.count) > 0
+    return np.ones(found.count, dtype=bool) if found.held.there is None else found.held.there
+
+
+def _patterns(column: Column, found: _Found, automata: Automata) -> EventColumn | None:
+    index, words = found.held.index, found.held.distinct
+    if index is None:
+        return None
+    there = np.array([*(isinstance(word, str) for word in words), False])[index]  # where -1 points, there is nothing
+    if not there.any():
+        return None
+    owners = np.arange(found.count) if found.owners is None else found.owners
+    ids = automata(column).find_many([word if isinstance(word, str) else "" for word in words])
+    return hits(found.count, owners[there], index=index[there], found=ids)

@@ -1,0 +1,19 @@
+"""Truth values: two points, 0 and 1."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tidings.engine.columns import Column, View
+from tidings.engine.encode.base import Encoded, point
+from tidings.model import Kind, scalars_of
+
+if TYPE_CHECKING:
+    from tidings.model import Condition
+
+
+def encoded(attribute: str, condition: Condition) -> Encoded | None:
+    """Return the points of a condition on truth values."""
+    return Encoded(
+        Column(attribute, View.NUMBER, kind=Kind.BOOL), tuple(point(int(value)) for value in scalars_of(condition)), Kind.BOOL
+    )

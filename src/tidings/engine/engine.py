@@ -1,0 +1,362 @@
+"""The engine: segments, what waits beside them, and the change from one to the next.
+
+Log-structured: new subscriptions wait in a short list that is asked one by one, then become a small segment;
+small segments are merged at once, large ones by a thread of their own. Removing sets a bit. Every change
+builds a new state and puts it in place with one assignment: readers hold the state they began with.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tidings.algebra import holds
+from tidings.algebra.demands import Demand
+from tidings.engine.cells import cells_of
+from tidings.engine.columns import Column, View
+from tidings.engine.decode import filter_of
+from tidings.engine.draft import Draft
+from tidings.engine.explain import described
+from tidings.engine.ids import Ids
+from tidings.engine.merge import joined, table_of
+from tidings.engine.segment import Segment
+from tidings.engine.sources import Sources, Written
+from tidings.engine.stage import FEW, Stage, Waiting
+from tidings.engine.state import Part, State
+from tidings.engine.table import Table
+from tidings.kernels.layout import OP_BITS
+from tidings.kernels.literals import SEVERAL
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from tidings.concepts import Ontology
+    from tidings.engine.arrivals import Arrivals
+    from tidings.engine.columns import Batch
+    from tidings.model import Filter
+
+AT_ONCE = 8192
+"""Up to so many subscriptions are merged in the call that asked for it; more are left to the merging thread."""
+
+GROWTH = 4
+"""A segment is merged with smaller ones once they make up this part of it."""
+
+WASTE = 0.3
+"""A segment is built anew when so many of its subscriptions are dead."""
+
+LEAST_SAMPLE, MOST_SAMPLE = 64, 1024
+"""Events from which the planner learns what events hold."""
+
+
+class Found(NamedTuple):
+    """Pairs from one place: events, and slots of `ids`."""
+
+    events: NDArray[np.int64]
+    slots: NDArray[Any]
+    ids: Ids | list[Any]
+
+
+class Engine:
+    """Subscriptions in force, found by what events hold."""
+
+    def __init__(self, ontology: Ontology, bind: Callable[[Filter], Filter], parse: Callable[[str], Filter]) -> None:
+        """Start empty; `bind` gives what a filter means, `parse` reads text that was written."""
+        self._ontology, self._bind, self._parse = ontology, bind, parse
+        self._state = State()
+        self._lock = threading.RLock()
+        self._merger: threading.Thread | None = None
+        self._sample: tuple[Batch, int] | None = None
+        self.merges = 0
+
+    # Changing ----------------------------------------------------------------------------------
+
+    def stage(self) -> Stage:
+        """Return an empty stage; `commit` puts what was added to it in force."""
+        return Stage(self._ontology)
+
+    def commit(self, stage: Stage) -> None:
+        """Put a stage in force, replacing subscriptions with the same ids; readers see all of it or nothing."""
+        with self._lock:
+            if stage.draft is None:
+                state = self._state.without(list(stage.few))
+                state = State(state.parts, {**state.waiting, **stage.few})
+                if len(state.waiting) > FEW:
+                    state = self._compiled(state)
+            else:
+                part = self._part(stage)
+                state = self._state.without(stage.ids)
+                state = State(_by_size([*state.parts, part]), state.waiting)
+            self._state = self._tidied(state)
+            self._merge_later()
+
+    def put(self, part: Part) -> None:
+        """Put a part that was built elsewhere in force."""
+        with self._lock:
+            state = self._state
+            if len(state):
+                state = state.without(list(part.segment.ids))
+            self._state = self._tidied(State(_by_size([*state.parts, part]), state.waiting))
+            self._merge_later()
+
+    def discard(self, ids: Sequence[str | int]) -> None:
+        """Remove subscriptions."""
+        with self._lock:
+            self._state = self._tidied(self._state.without(ids))
+            self._merge_later()
+
+    def _part(self, stage: Stage) -> Part:
+        assert stage.draft is not None
+        ids = Ids.of(stage.ids)
+        segment = self._built(Table.of(stage.draft), ids, Sources.of(stage.sources))
+        return Part(segment).without(ids.duplicates())
+
+    def _compiled(self, state: State) -> State:
+        stage = self.stage()
+        stage.few.update(state.waiting)
+        stage.compile()
+        return State(_by_size([*state.parts, self._part(stage)]), {})
+
+    def _built(self, table: Table, ids: Ids, sources: Sources) -> Segment:
+        return Segment.build(table, ids, sources, sample=self._sampled(table))
+
+    def _sampled(self, table: Table) -> dict[int, NDArray[np.uint32]] | None:
+        """Return the codes that sampled events have in the columns of a table."""
+        if self._sample is None:
+            return None
+        batch, events = self._sample
+        places = {column: number for number, column in enumerate(table.columns)}
+        cell = cells_of(batch, places, table.spaces, events).cell
+        known = {number for column, number in places.items() if column in batch}
+        return {number: np.sort(cell[:, number][cell[:, number] < SEVERAL]) for number in known}
+
+    # Merging -----------------------------------------------------------------------------------
+
+    def _tidied(self, state: State) -> State:
+        """Merge small segments at once."""
+        parts = [part for part in state.parts if len(part)]
+        small = _run(parts)
+        while len(small) > 1 and sum(len(part.segment) for part in small) <= AT_ONCE:
+            kept = parts[: len(parts) - len(small)]
+            parts = list(_by_size([*kept, self._merged(small)[0]]))
+            small = _run(parts)
+        return State(tuple(parts), state.waiting)
+
+    def _merged(self, parts: Sequence[Part]) -> tuple[Part, list[NDArray[np.int64]]]:
+        """Return one part with the living of all, and the new slots of each part's."""
+        tables, sources, new_slots, keep = [], {}, [], []
+        base = 0
+        whole = Draft(self._ontology)
+        for part in parts:
+            living = part.living()
+            new = np.full(len(part.segment), -1, np.int64)
+            new[living] = np.arange(base, base + len(living))
+            base += len(living)
+            tables.append(table_of(part.segment, new))
+            sources |= part.segment.sources.renumbered(new)
+            if part.segment.trees is not None:
+                for slot in part.segment.trees.forest.slots.tolist():
+                    if new[slot] >= 0:
+                        whole.add(int(new[slot]), self._bind(self._tree(part.segment, slot)))
+            new_slots.append(new)
+            keep.append(living)
+        if len(whole.trees):
+            tables.append(Table.of(whole))
+        ids = Ids.joined([part.segment.ids for part in parts], keep)
+        self.merges += 1
+        return Part(self._built(joined(tables), ids, Sources.of(dict(sorted(sources.items()))))), new_slots
+
+    def _merge_later(self) -> None:
+        """Start the merging thread if there is something for it."""
+        if self._wants() and (self._merger is None or not self._merger.is_alive()):
+            self._merger = threading.Thread(target=self._merge_on, name="tidings-merge", daemon=True)
+            self._merger.start()
+
+    def _wants(self) -> list[Part]:
+        parts = list(self._state.parts)
+        run = _run(parts)
+        if len(run) > 1:
+            return run
+        return [part for part in parts if part.deaths > WASTE * len(part.segment)][:1]
+
+    def _merge_on(self) -> None:
+        while True:
+            with self._lock:
+                run = self._wants()
+                if not run:
+                    self._merger = None
+                    return
+            self._replace(run)
+
+    def _replace(self, run: Sequence[Part]) -> None:
+        """Merge parts beside the state, then put the result in their place with what died meanwhile."""
+        merged, new_slots = self._merged(run)
+        with self._lock:
+            now = {id(part.segment): part for part in self._state.parts}
+            for part, new in zip(run, new_slots, strict=True):
+                current = now.pop(id(part.segment), None)
+                if current is None:  # all of it died, and it was dropped
+                    merged = merged.without(new[new >= 0])
+                elif current.dead is not None:
+                    died = new[current.dead]
+                    merged = merged.without(died[died >= 0])
+            self._state = State(_by_size([*now.values(), merged]), self._state.waiting)
+
+    def compact(self) -> None:
+        """Compile what waits and merge all segments into one, now."""
+        with self._lock:
+            state = self._compiled(self._state) if self._state.waiting else self._state
+            parts = [part for part in state.parts if len(part)]
+            if len(parts) > 1 or any(part.deaths for part in parts):
+                parts = [self._merged(parts)[0]]
+            self._state = State(tuple(parts), {})
+
+    def settle(self) -> None:
+        """Wait until the merging thread has nothing left to do."""
+        while (merger := self._merger) is not None:
+            merger.join()
+
+    # Looking -----------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> State:
+        """What is in force now; it never changes."""
+        return self._state
+
+    def __len__(self) -> int:
+        """Count the subscriptions."""
+        return len(self._state)
+
+    def __contains__(self, id: object) -> bool:
+        """Tell whether there is a subscription with this id."""
+        state = self._state
+        return id in state.waiting or state.find(id) is not None
+
+    def __iter__(self) -> Iterator[str | int]:
+        """Yield the ids."""
+        return self._state.ids()
+
+    def known(self, ids: Sequence[str | int]) -> set[str | int]:
+        """Return those of the ids that are there."""
+        state = self._state
+        if len(ids) == 1:
+            return set(ids) if ids[0] in state.waiting or state.find(ids[0]) is not None else set()
+        found = set(state.waiting.keys() & set(ids)) if state.waiting else set()
+        for part in state.parts:
+            slots = part.segment.ids.find_many(ids)
+            there = slots >= 0
+            if part.dead is not None:
+                there &= ~part.dead[np.maximum(slots, 0)]
+            found.update(ids[at] for at in np.flatnonzero(there).tolist())
+        return found
+
+    def wanted(self) -> tuple[Column, ...]:
+        """Return the columns that segments look at, but for text patterns, which each segment finds by itself."""
+        return tuple(dict.fromkeys(column for part in self._state.parts for column in part.segment.wanted))
+
+    def written(self, id: str | int) -> Filter | None:
+        """Return a subscription's filter as written, or nothing."""
+        state = self._state
+        waiting = state.waiting.get(id)
+        if waiting is not None:
+            return self._read(waiting.written)
+        place = state.find(id)
+        return None if place is None else self._tree(state.parts[place[0]].segment, place[1])
+
+    def demands(self, ids: Sequence[str | int]) -> tuple[Counter[tuple[str, Demand]], list[Filter]]:
+        """Return what these subscriptions ask of attributes, and the filters of which that must be read one by one."""
+        state = self._state
+        asked: Counter[tuple[str, Demand]] = Counter()
+        trees = [self._read(state.waiting[id].written) for id in ids if id in state.waiting]
+        for part in state.parts:
+            slots = part.segment.ids.find_many(ids)
+            slots = slots[slots >= 0]
+            if part.dead is not None:
+                slots = slots[~part.dead[slots]]
+            read = np.isin(slots, part.segment.sources.slots)
+            trees += [self._tree(part.segment, slot) for slot in slots[read].tolist()]
+            asked += _demands(part.segment, slots[~read])
+        return asked, trees
+
+    def _tree(self, segment: Segment, slot: int) -> Filter:
+        source = segment.sources.get(slot)
+        return filter_of(segment, slot) if source is None else self._read(source)
+
+    def _read(self, written: Written) -> Filter:
+        return self._parse(written) if isinstance(written, str) else written
+
+    # Matching ----------------------------------------------------------------------------------
+
+    def found(self, arrivals: Arrivals) -> list[Found]:
+        """Return the pairs of event and subscription."""
+        state = self._state
+        wanted = tuple(dict.fromkeys(column for part in state.parts for column in part.segment.wanted))
+        batch = arrivals.columns(wanted, _no_automaton) if wanted else {}
+        if self._sample is None and LEAST_SAMPLE <= len(arrivals) <= MOST_SAMPLE:
+            self._sample = batch, len(arrivals)
+        result = []
+        for part in state.parts:
+            events, slots = part.segment.match(batch, arrivals)
+            if part.dead is not None:
+                alive = ~part.dead[slots]
+                events, slots = events[alive], slots[alive]
+            result.append(Found(events, slots, part.segment.ids))
+        if state.waiting:
+            result.append(_asked(state.waiting, arrivals))
+        return result
+
+    def explain(self) -> dict[str, object]:
+        """Return the plan in plain values."""
+        return described(self._state, self._sample is not None)
+
+
+def _asked(waiting: Any, arrivals: Arrivals) -> Found:
+    """Ask the subscriptions that wait, one by one."""
+    events, slots = [], []
+    bounds: list[tuple[int, Waiting]] = list(enumerate(waiting.values()))
+    for event in range(len(arrivals)):
+        reading = arrivals.reading(event)
+        for slot, one in bounds:
+            if holds(one.bound, reading, arrivals.setting):
+                events.append(event)
+                slots.append(slot)
+    return Found(np.array(events, np.int64), np.array(slots, np.int64), list(waiting))
+
+
+def _demands(segment: Segment, slots: NDArray[np.int64]) -> Counter[tuple[str, Demand]]:
+    """Count the demands of subscriptions whose one row says all of them."""
+    rows = segment.row_of[slots]
+    start = segment.index.rows.start
+    first, sizes = start[rows].astype(np.int64), (start[rows + 1] - start[rows]).astype(np.int64)
+    ends = np.cumsum(sizes)
+    places = np.repeat(first - (ends - sizes), sizes) + np.arange(sizes.sum())
+    counts = np.bincount(segment.index.rows.literal[3 * places] >> OP_BITS, minlength=len(segment.columns))
+    found: Counter[tuple[str, Demand]] = Counter()
+    for number in np.flatnonzero(counts).tolist():
+        column, kind = segment.columns[number], segment.kinds[number]
+        asked = None if column.view in (View.EXISTS, View.NULL) else kind
+        found[column.attribute, Demand(asked)] += int(counts[number])
+    return found
+
+
+def _by_size(parts: Sequence[Part]) -> tuple[Part, ...]:
+    return tuple(sorted(parts, key=len, reverse=True))
+
+
+def _run(parts: list[Part]) -> list[Part]:
+    """Return the smaller segments that are worth merging: each is not much larger than those after it together."""
+    total, first = 0, len(parts)
+    for at in range(len(parts) - 1, -1, -1):
+        if total and len(parts[at]) > GROWTH * total:
+            break
+        total += len(parts[at])
+        first = at
+    return parts[first:]
+
+
+def _no_automaton(column: Column) -> Any:
+    raise LookupError(column)

@@ -1,0 +1,262 @@
+"""An Arrow array read as the kind that filters ask for: all its values at once, the same as row by row.
+
+Numbers, truth and times become arrays without a look at single values. Everything else (text, numbers or
+times written as text, addresses, concepts, decimals) is looked at once for each distinct value, through the
+very functions that read rows. What cannot be read is marked, and the reader says why.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as t
+from numpy.typing import NDArray
+
+from tidings.algebra import Need, Reader, Setting
+from tidings.algebra.coerce import coerce
+from tidings.engine.views import EPOCH, micros
+from tidings.model import Kind
+from tidings.model.values import INT_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Mask: TypeAlias = NDArray[np.bool_]
+"""Truth for each event, or for each place."""
+
+_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000}
+_FIRST, _LAST = micros(datetime.min.replace(tzinfo=UTC)), micros(datetime.max.replace(tzinfo=UTC))
+_FIRST_DAY, _LAST_DAY = ((end - EPOCH.date()).days for end in (date.min, date.max))
+_DAY = 86_400_000_000
+_BROKEN = object()
+
+
+class NotPlain(Exception):
+    """Says that a column is not of a shape that is read at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The values at the places of an array: `there` says where, `bad` where they cannot be read (nothing: all, none).
+
+    They are `numbers` (integers, floats or truth), or `times` (microseconds since 1970), or `points` (longitudes
+    and latitudes), or one of the `distinct` values, of which `index` says which (-1: no value here), or nothing
+    that any view could see.
+    """
+
+    there: Mask | None = None
+    bad: Mask | None = None
+    numbers: NDArray[Any] | None = None
+    times: NDArray[np.int64] | None = None
+    points: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
+    index: NDArray[np.int64] | None = None
+    distinct: tuple[Any, ...] = ()
+
+    def kept(self, places: Mask) -> Held:
+        """Return what is held at some of the places, none of them bad."""
+        there = None if self.there is None else self.there[places]
+        return Held(
+            there=None if there is None or there.all() else there,
+            numbers=None if self.numbers is None else self.numbers[places],
+            times=None if self.times is None else self.times[places],
+            points=None if self.points is None else (self.points[0][places], self.points[1][places]),
+            index=None if self.index is None else self.index[places],
+            distinct=self.distinct,
+        )
+
+
+def held(array: pa.Array, name: str, *, need: Need, source: str, setting: Setting, seen: bool) -> Held:
+    """Read an array of scalars or records; unless `seen`, no view looks at its values and only mistakes count."""
+    kind, told = need.kind or _natural(array.type), array.type
+    if kind is Kind.OPAQUE:
+        return _opaque(array)
+    if kind is Kind.PLACE:
+        return _places(array)
+    if t.is_nested(told):
+        return unfit(array)
+    if kind is Kind.NUMBER and (need.unit is None or need.bare) and (t.is_integer(told) or t.is_floating(told)):
+        return _numbers(array)
+    if kind is Kind.BOOL and t.is_boolean(told):
+        return Held(valid(array), numbers=array.fill_null(False).to_numpy(zero_copy_only=False))
+    if kind is Kind.TIME and (t.is_timestamp(told) or t.is_date(told)):
+        return _times(array)
+    if kind in (Kind.TEXT, Kind.CONCEPT) and is_text(told) and not need.folded:
+        return Held(valid(array)) if not seen and _sound(array) else _distinct(array, str)
+    return _distinct(array, _read(name, need, source, setting))
+
+
+def valid(array: pa.Array) -> Mask | None:
+    """Return where an array is not null; nothing means everywhere."""
+    found: Mask
+    if t.is_dictionary(array.type) or t.is_null(array.type):  # nulls may stand in the dictionary
+        found = array.is_valid().to_numpy(zero_copy_only=False)
+        return None if found.all() else found
+    if not array.null_count:
+        return None
+    start, skipped = divmod(array.offset, 8)
+    bits = np.frombuffer(array.buffers()[0], np.uint8, offset=start)
+    found = np.unpackbits(bits, count=skipped + len(array), bitorder="little")[skipped:].view(bool)
+    return found
+
+
+def unfit(array: pa.Array) -> Held:
+    """Return that no value of the array can be read."""
+    there = valid(array)
+    return Held(there, np.ones(len(array), dtype=bool) if there is None else there)
+
+
+def is_text(told: pa.DataType) -> bool:
+    """Tell whether a type is text."""
+    return bool(t.is_string(told) or t.is_large_string(told) or t.is_string_view(told))
+
+
+def _natural(told: pa.DataType) -> Kind:
+    """Return the kind that a value of this type has by itself."""
+    if t.is_dictionary(told):
+        return _natural(told.value_type)
+    if t.is_integer(told) or t.is_floating(told) or t.is_decimal(told):
+        return Kind.NUMBER
+    if t.is_boolean(told):
+        return Kind.BOOL
+    if t.is_timestamp(told) or t.is_date(told):
+        return Kind.TIME
+    return Kind.TEXT if is_text(told) else Kind.OPAQUE
+
+
+def _sound(array: pa.Array) -> bool:
+    """Tell whether text is UTF-8 throughout."""
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _raw(array: pa.Array, dtype: Any) -> NDArray[Any]:
+    """Return the numbers of an array as they lie in memory; under a null stands anything."""
+    buffer = array.buffers()[1]
+    if not len(array) or buffer is None:
+        return np.zeros(len(array), dtype=dtype)
+    found: NDArray[Any] = np.frombuffer(buffer, dtype, len(array), array.offset * np.dtype(dtype).itemsize)
+    return found
+
+
+def _both(bad: Mask, there: Mask | None) -> Mask | None:
+    bad = bad if there is None else bad & there
+    return bad if bad.any() else None
+
+
+def _numbers(array: pa.Array) -> Held:
+    values, there = _raw(array, array.type.to_pandas_dtype()), valid(array)
+    if t.is_floating(array.type):
+        return Held(there, _both(~np.isfinite(values), there), values.astype(np.float64, copy=False))
+    bad = _both(values > np.uint64(INT_MAX), there) if t.is_uint64(array.type) else None
+    return Held(there, bad, values.astype(np.int64, copy=False))
+
+
+def _times(array: pa.Array) -> Held:
+    """Read times as microseconds; a row with a time that Python cannot hold is bad."""
+    told, there = array.type, valid(array)
+    if t.is_date(told):
+        days = _raw(array, np.int32).astype(np.int64) if t.is_date32(told) else _raw(array, np.int64) // 86_400_000
+        fits = (days >= _FIRST_DAY) & (days <= _LAST_DAY)
+        return Held(there, _both(~fits, there), times=np.where(fits, days, 0) * _DAY)
+    if told.unit == "ns":
+        array, told = array.cast(pa.timestamp("us", told.tz), safe=False), pa.timestamp("us")
+    ticks, longer = _raw(array, np.int64), 1_000_000 // _PER_SECOND[told.unit]
+    fits = (ticks >= -(-_FIRST // longer)) & (ticks <= _LAST // longer)
+    return Held(there, _both(~fits, there), times=np.where(fits, ticks, 0) * longer)
+
+
+def _places(array: pa.Array) -> Held:
+    told = array.type
+    if not t.is_struct(told):
+        if t.is_nested(told):
+            raise NotPlain
+        return unfit(array)
+    if not {"lon", "lat"} <= {told.field(at).name for at in range(told.num_fields)}:
+        return unfit(array)
+    there = valid(array)
+    lon, lat = (_degrees(array.field(name)) for name in ("lon", "lat"))
+    fits = (np.abs(lon) <= 180) & (np.abs(lat) <= 90)  # NaN fits nowhere
+    return Held(there, _both(~fits, there), points=(lon, lat))
+
+
+def _degrees(array: pa.Array) -> NDArray[np.float64]:
+    """Return degrees, with NaN for what is none."""
+    if t.is_boolean(array.type) or is_text(array.type) or t.is_null(array.type):
+        return np.full(len(array), np.nan)
+    if not (t.is_integer(array.type) or t.is_floating(array.type)):
+        raise NotPlain
+    found, there = _raw(array, array.type.to_pandas_dtype()).astype(np.float64), valid(array)
+    if there is not None:
+        found[~there] = np.nan
+    return found
+
+
+def _opaque(array: pa.Array) -> Held:
+    """Read what only exists; a value that Python cannot hold is bad, but bytes and records need no look for that."""
+    there = valid(array)
+    if t.is_null(array.type):
+        return Held(np.zeros(len(array), dtype=bool))
+    if t.is_nested(array.type) or t.is_binary(array.type) or t.is_large_binary(array.type):
+        return Held(there)
+    return Held(there, _both(np.array([raw is _BROKEN for raw in _pylist(array)], dtype=bool), there))
+
+
+def _read(name: str, need: Need, source: str, setting: Setting) -> Callable[[Any], Any]:
+    """Return the function that reads one raw value as rows are read."""
+    if not need.folded and (need.unit is None or need.kind is not Kind.NUMBER):
+        return lambda raw: coerce(raw, need.kind)
+    reader = Reader({name: replace(need, several=True, compared=())}, setting.ontology)
+    return lambda raw: reader.read({source: raw}, setting.now).values[name][0]
+
+
+def _distinct(array: pa.Array, read: Callable[[Any], Any]) -> Held:
+    """Read each distinct value once."""
+    index, raws = _dictionary(array)
+    values: list[Any] = []
+    bad = np.zeros(len(raws) + 1, dtype=bool)
+    for at, raw in enumerate(raws):
+        bad[at] = raw is _BROKEN
+        try:
+            values.append(None if raw is None or raw is _BROKEN else read(raw))
+        except ValueError:
+            values.append(None)
+            bad[at] = True
+    nothing = [at for at, raw in enumerate(raws) if raw is None]  # a dictionary may hold a null of its own
+    if nothing:
+        index = np.where(np.isin(index, nothing), -1, index)
+    there = index >= 0
+    return Held(None if there.all() else there, _both(bad[index], None), index=index, distinct=tuple(values))
+
+
+def _dictionary(array: pa.Array) -> tuple[NDArray[np.int64], list[Any]]:
+    """Return for each place which distinct value stands there, or -1, and those values."""
+    coded = array if t.is_dictionary(array.type) else array.dictionary_encode()
+    index = coded.indices.cast(pa.int64()).fill_null(-1).to_numpy().astype(np.int64, copy=False)
+    words = coded.dictionary
+    if len(words) > len(array):  # a slice of a larger table brings all of the table's dictionary
+        used = np.unique(index[index >= 0])
+        index = np.where(index >= 0, np.searchsorted(used, index), -1)
+        words = words.take(pa.array(used))
+    return index, _pylist(words)
+
+
+def _pylist(array: pa.Array) -> list[Any]:
+    """Return the values as Python's, with `_BROKEN` for those it cannot hold."""
+    try:
+        return list(array.to_pylist())
+    except (ValueError, OverflowError):
+        return [_scalar(value) for value in array]
+
+
+def _scalar(value: pa.Scalar) -> Any:
+    try:
+        return value.as_py()
+    except (ValueError, OverflowError):
+        return _BROKEN

@@ -1,0 +1,303 @@
+"""The ids of a segment's subscriptions: slot to id, and id to slot.
+
+Ids are all text or all 64-bit integers, kept flat: numbers as they are, text as UTF-8 bytes and offsets,
+beside them a hash table of slots (kernels/ids.py). Nothing is a Python object until it is asked for, and
+the arrays can be memory-mapped as they are, so opening costs nothing. Beside the ids themselves, the table
+costs 6.7 bytes an id and the offsets of text 4 (8 from 4 GiB of text on).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidings.errors import TidingsError
+from tidings.kernels import ids as kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+
+    Slots: TypeAlias = NDArray[np.integer[Any]] | Sequence[int]
+    Given: TypeAlias = Sequence[str] | Sequence[int] | pa.Array | NDArray[Any]
+
+LOAD = 0.6
+"""How full the table is: a search for an unknown id then looks at 3.6 neighbouring entries on average."""
+
+LONGEST = 2**31
+"""The most ids: the table, and a slot in its entries, stay within 32 bits."""
+
+ARROW_TEXT = 2**31 - 1
+"""The most bytes of text that Arrow's `string` holds; beyond it is `large_string`."""
+
+WIDE = 2**32
+"""From so many bytes of text on, offsets are int64."""
+
+INT64 = np.iinfo(np.int64)
+CHUNK = 16384
+FEW = 32  # so many ids are sooner read one by one than through Arrow
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ids:
+    """Ids by slot, with a table to find them in; `Ids.of` makes one.
+
+    Distinctness is the caller's affair: of equal ids, `find` knows the last.
+
+    >>> ids = Ids.of(["ann", "bob"])
+    >>> ids[1], ids.find("ann"), ids.find("eve"), ids.find(1)
+    ('bob', 0, -1, -1)
+    """
+
+    values: NDArray[np.uint64] | NDArray[np.uint8]  # the bits of the numbers, or the bytes of the text
+    offsets: NDArray[np.uint32] | NDArray[np.int64] | None  # nothing for numbers
+    table: NDArray[np.uint32]
+
+    @classmethod
+    def of(cls, ids: Given) -> Ids:
+        """Take ids from a sequence, an Arrow array (plain, chunked or dictionary) or a numpy array."""
+        return cls._of_arrow(_arrow(ids))
+
+    @classmethod
+    def of_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Ids:
+        """Take what `arrays` gave, as it is; nothing is read."""
+        if "numbers" in arrays:
+            return cls(_frozen(arrays["numbers"]).view(np.uint64), None, _frozen(arrays["table"]))
+        return cls(_frozen(arrays["bytes"]), _frozen(arrays["offsets"]), _frozen(arrays["table"]))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Ids], keep: Sequence[Slots]) -> Ids:
+        """Put the kept slots of several one after the other; parts of which nothing is kept may be of another kind."""
+        import pyarrow as pa
+
+        kept = [part.take(slots) for part, slots in zip(parts, keep, strict=True) if len(slots)]
+        if len({pa.types.is_integer(one.type) for one in kept}) > 1:
+            msg = "ids are all text or all integers: the parts to join have both"
+            raise TidingsError(msg)
+        if not kept:
+            return parts[0].reordered([]) if parts else cls.of([])
+        if not pa.types.is_integer(kept[0].type):
+            kept = [one.cast(pa.large_string()) for one in kept]
+        return cls._of_arrow(pa.concat_arrays(kept))
+
+    @classmethod
+    def _of_arrow(cls, array: pa.Array) -> Ids:
+        if len(array) > LONGEST:
+            msg = f"`{len(array)}` ids are too many for one segment; at most {LONGEST}"
+            raise TidingsError(msg)
+        values, offsets = _flat(array)
+        table = np.full(int(len(array) / LOAD) + 1, kernel.EMPTY, np.uint32)
+        if offsets is None:
+            kernel.build_numbers(values, table)
+        else:
+            offsets = _frozen(offsets.astype(np.uint32) if offsets[-1] < WIDE else offsets)
+            kernel.build_text(values, offsets, table)
+        return cls(values, offsets, _frozen(table))
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the flat arrays that `of_arrays` takes."""
+        if self.offsets is None:
+            return {"numbers": self.values.view(np.int64), "table": self.table}
+        return {"bytes": self.values, "offsets": self.offsets, "table": self.table}
+
+    def find(self, id: object) -> int:
+        """Return the slot of an id, or -1."""
+        if self.offsets is not None:
+            if not isinstance(id, str):
+                return -1
+            try:
+                asked = np.frombuffer(id.encode(), np.uint8)
+            except UnicodeEncodeError:  # half a character; no id has one
+                return -1
+            ends = np.array((0, len(asked)), np.int64)
+            return int(kernel.find_text(self.values, self.offsets, self.table, asked, _frozen(ends))[0])
+        if not isinstance(id, int | np.integer) or isinstance(id, bool) or not INT64.min <= id <= INT64.max:
+            return -1
+        asked = _frozen(np.array((id,), np.int64).view(np.uint64))
+        return int(kernel.find_numbers(self.values, self.table, asked)[0])
+
+    def find_many(self, ids: Given) -> NDArray[np.int64]:
+        """Return the slot of each id, -1 where it is unknown."""
+        try:
+            values, offsets = _flat(_arrow(ids))
+        except TidingsError:  # among them is what cannot be an id: the others may still be found
+            return np.array([self.find(id) for id in _listed(ids)], np.int64)
+        if offsets is None and self.offsets is None:
+            found = kernel.find_numbers(self.values, self.table, values)
+        elif offsets is not None and self.offsets is not None:
+            found = kernel.find_text(self.values, self.offsets, self.table, values, _frozen(offsets))
+        else:
+            found = np.full(len(ids), -1, np.int64)
+        return cast("NDArray[np.int64]", found)
+
+    def duplicates(self) -> NDArray[np.int64]:
+        """Return the slots whose id occurs again at a later slot."""
+        if np.count_nonzero(self.table != kernel.EMPTY) == len(self):
+            return np.empty(0, np.int64)
+        if self.offsets is None:
+            found = kernel.find_numbers(self.values, self.table, self.values)
+        else:
+            found = kernel.find_text(self.values, self.offsets, self.table, self.values, self.offsets)
+        return np.flatnonzero(found != np.arange(len(self))).astype(np.int64)
+
+    def __len__(self) -> int:
+        """Count the slots."""
+        return len(self.values) if self.offsets is None else len(self.offsets) - 1
+
+    def __getitem__(self, slot: int) -> str | int:
+        """Return the id at a slot."""
+        if not 0 <= slot < len(self):
+            msg = f"slot `{slot}` is not among the {len(self)}"
+            raise IndexError(msg)
+        if self.offsets is None:
+            return int(self.values.view(np.int64)[slot])
+        return self.values[int(self.offsets[slot]) : int(self.offsets[slot + 1])].tobytes().decode()
+
+    def __iter__(self) -> Iterator[str | int]:
+        """Yield the ids in the order of their slots."""
+        whole = self._arrow()
+        for start in range(0, len(self), CHUNK):
+            yield from whole.slice(start, CHUNK).to_pylist()
+
+    def take(self, slots: Slots) -> pa.Array:
+        """Return the ids at these slots as Arrow's int64 or string (large_string from 2 GiB on)."""
+        import pyarrow as pa
+
+        slots = np.asarray(slots, np.int64)
+        if self.offsets is None:
+            return pa.array(self.values.view(np.int64)[slots])
+        taken_bytes = np.sum(self.offsets[slots + 1] - self.offsets[slots], dtype=np.int64)
+        kind = pa.string() if taken_bytes <= ARROW_TEXT else pa.large_string()
+        whole = self._arrow()
+        if kind == pa.large_string():  # Arrow takes `string` from `string`, however long it gets
+            whole = whole.cast(kind)
+        return whole.take(pa.array(slots)).cast(kind)
+
+    def to_list(self, slots: Slots) -> list[Any]:
+        """Return the ids at these slots as Python's."""
+        if len(slots) <= FEW:
+            return [self[slot] for slot in slots]
+        taken: list[Any] = self.take(slots).to_pylist()
+        return taken
+
+    def reordered(self, order: Slots) -> Ids:
+        """Return new ids whose slot `i` holds what slot `order[i]` holds here."""
+        return self._of_arrow(self.take(order))
+
+    def _arrow(self) -> pa.Array:
+        """Return all ids as an Arrow array over the same memory."""
+        import pyarrow as pa
+
+        if self.offsets is None:
+            return pa.array(self.values.view(np.int64))
+        kind, offsets = pa.string(), cast("NDArray[Any]", self.offsets)
+        if len(self.values) > ARROW_TEXT:
+            kind, offsets = pa.large_string(), offsets.astype(np.int64)
+        elif offsets.dtype == np.int64:
+            offsets = offsets.astype(np.int32)
+        return pa.Array.from_buffers(kind, len(self), [None, pa.py_buffer(offsets), pa.py_buffer(self.values)])
+
+
+def _arrow(ids: Given) -> pa.Array:
+    """Return ids as an Arrow array of int64, string or large_string without nulls, or refuse them."""
+    import pyarrow as pa
+
+    if isinstance(ids, pa.ChunkedArray):
+        ids = ids.combine_chunks()
+    if isinstance(ids, np.ndarray):
+        ids = pa.array(ids) if ids.dtype.kind in "iu" else ids.tolist()
+    array = ids if isinstance(ids, pa.Array) else _of_list(list(ids))
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if array.null_count:
+        msg = f"the id at `{array.is_null().index(True).as_py()}` is null; every subscription needs one"
+        raise TidingsError(msg)
+    if pa.types.is_integer(array.type):
+        return _signed(array)
+    if pa.types.is_string_view(array.type):
+        return array.cast(pa.large_string())
+    if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
+        msg = f"an id is text or an integer, not Arrow's `{array.type}`"
+        raise TidingsError(msg)
+    return array
+
+
+def _of_list(ids: list[Any]) -> pa.Array:
+    import pyarrow as pa
+
+    types = set(map(type, ids))
+    try:
+        if all(issubclass(one, str) for one in types):
+            return pa.array(ids, pa.large_string())
+        if all(issubclass(one, int | np.integer) and one is not bool for one in types):
+            return pa.array(ids, pa.int64())
+    except (UnicodeEncodeError, OverflowError, pa.ArrowException):
+        pass  # said below, with the id's name
+    raise _refusal(ids)
+
+
+def _refusal(ids: list[Any]) -> TidingsError:
+    """Say which of the ids cannot be one, or not beside the first."""
+    textual = bool(ids) and isinstance(ids[0], str)
+    for id in ids:
+        if isinstance(id, bool) or not isinstance(id, str | int | np.integer):
+            return TidingsError(f"an id is text or an integer, not `{id!r:.60}`")
+        if isinstance(id, str) is not textual:
+            return TidingsError(f"ids are all text or all integers: `{id!r:.60}` comes after `{ids[0]!r:.60}`")
+        if not isinstance(id, str) and not INT64.min <= id <= INT64.max:
+            return TidingsError(f"the id `{id}` does not fit 64 bits; write it as text")
+        if isinstance(id, str) and not _encodes(id):
+            return TidingsError(f"the id `{id!r:.60}` has half a character, which UTF-8 cannot write")
+    return TidingsError("the ids cannot be kept")
+
+
+def _encodes(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _signed(array: pa.Array) -> pa.Array:
+    """Return integers of any width as int64; only uint64 can fail."""
+    import pyarrow as pa
+
+    try:
+        return array.cast(pa.int64())
+    except pa.ArrowInvalid:
+        large = int(np.max(array.to_numpy(zero_copy_only=False)))
+        msg = f"the id `{large}` does not fit 64 bits; write it as text"
+        raise TidingsError(msg) from None
+
+
+def _flat(array: pa.Array) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
+    """Return the bits of the numbers and nothing, or the bytes and offsets of the text; no bytes are copied."""
+    import pyarrow as pa
+
+    if pa.types.is_integer(array.type):
+        return _frozen(array.to_numpy()).view(np.uint64), None
+    _, ends, text = array.buffers()
+    width = np.int64 if pa.types.is_large_string(array.type) else np.int32
+    if len(array) == 0:
+        return _frozen(np.empty(0, np.uint8)), np.zeros(1, np.int64)
+    offsets = np.frombuffer(ends, width)[array.offset : array.offset + len(array) + 1].astype(np.int64)
+    data = np.frombuffer(text, np.uint8) if text is not None and text.size else np.empty(0, np.uint8)
+    return _frozen(data[offsets[0] : offsets[-1]]), offsets - offsets[0]
+
+
+def _listed(ids: Any) -> list[Any]:
+    if isinstance(ids, np.ndarray):
+        ids = ids.tolist()
+    return list(ids.to_pylist() if hasattr(ids, "to_pylist") else ids)
+
+
+def _frozen(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a read-only view: kernels compile for one kind of array, and a memory map is read-only."""
+    view = np.ascontiguousarray(array).view(np.ndarray)
+    view.flags.writeable = False
+    return view

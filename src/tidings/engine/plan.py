@@ -1,0 +1,125 @@
+"""The planner: by which literals each row is found, and what that costs.
+
+For each row it compares, with measured constants, the key of one or two points, hulls of tiles in one or
+two columns, and visiting the row for every event. How selective a literal is comes from a sample of events
+where one is known, else from the end points that the subscriptions themselves name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tidings.kernels import plan as kernel
+from tidings.kernels.layout import OP_BITS
+from tidings.kernels.literals import ANY, UNION
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tidings.engine.table import Table
+
+SCAN_NS, WORD_NS, LOOK_NS, TILE_NS = 4.0, 0.5, 20.0, 60.0
+"""Nanoseconds to check a row, to take 64 rows of one column's bitmap, to look a key up, to visit a tile."""
+
+TILE = 1024
+"""Rows of a tile."""
+
+PAIRS_UP_TO = 2048
+"""With more columns than this, pairs of columns are not counted."""
+
+SAMPLED = 4096
+"""End points of a column that stand for events when no events are known."""
+
+PAIRS_FROM = 4096
+"""Rows from which the pairs of columns worth having are found."""
+
+ROUNDS = 2
+"""How often the choice is made, each time with the popularity of the last one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """How each row is found: the kind, and its one or two literals (-1: none)."""
+
+    kind: NDArray[np.uint8]
+    one: NDArray[np.int32]
+    two: NDArray[np.int32]
+    use: NDArray[np.uint8]
+    rate: NDArray[np.float32]
+
+
+def chosen(table: Table, sample: dict[int, NDArray[np.uint32]] | None = None) -> Choice:
+    """Return the best choice for every row; `sample` has the sorted codes of some events in some columns."""
+    lits, columns = table.literals, len(table.columns)
+    codes = [(sample or {}).get(number, ends) for number, ends in enumerate(sampled_ends(table))]
+    bounds = np.zeros(columns + 1, np.int64)
+    np.cumsum([len(one) for one in codes], out=bounds[1:])
+    joined = np.concatenate([*codes, np.zeros(0, np.uint32)]).astype(np.uint32)
+    rate = kernel.rates(*lits.arrays, bounds, joined)
+    use = kernel.uses(table.start, *lits.arrays)
+    pairs = 1 < columns <= PAIRS_UP_TO
+    costs = (SCAN_NS, bits_ns(columns), LOOK_NS, TILE_NS)
+    popular, popular_pairs = kernel.popularity(table.start, lits.head, use, rate, columns), np.zeros(0, np.float32)
+    if pairs:
+        count = len(table.start) - 1
+        rows = np.arange(0, count, max(1, count // PAIRS_FROM))
+        popular_pairs = kernel.popular_pairs(
+            table.start, lits.head, use, rate, columns, rows, count / max(1, len(rows)), TILE, costs
+        )
+    kind, one, two = kernel.choose(
+        table.start, lits.head, lits.low, lits.union_start, use, rate, columns, popular, popular_pairs, TILE, costs
+    )
+    for _ in range(ROUNDS - 1):
+        popular, popular_pairs = kernel.chosen_popularity(lits.head, kind, one, two, columns, pairs)
+        kind, one, two = kernel.choose(
+            table.start, lits.head, lits.low, lits.union_start, use, rate, columns, popular, popular_pairs, TILE, costs
+        )
+    return Choice(kind, one, two, use, rate)
+
+
+def bits_ns(columns: int) -> float:
+    """Return what a row costs in the bitmaps of so many columns; with very many, it is scanned instead."""
+    return min(SCAN_NS, columns * WORD_NS / 64)
+
+
+def sampled_ends(table: Table) -> list[NDArray[np.uint32]]:
+    """Return sorted codes of end points that the literals name, as a guess of what events hold."""
+    lits = table.literals
+    plain = (lits.head & UNION) == 0
+    column, op = lits.head >> OP_BITS, lits.head & 7
+    wanted = plain & (op == ANY) & (lits.low <= lits.high)
+    owner = np.zeros(len(lits.union_start) - 1, np.int64)
+    unions = np.flatnonzero(~plain)
+    owner[lits.low[unions]] = column[unions]
+    part_column = np.repeat(owner, np.diff(lits.union_start))
+    result = []
+    sizes = [len(space) for space in table.spaces]
+    at = np.flatnonzero(wanted)
+    by_column = at[np.argsort(column[at], kind="stable")]
+    edges = np.searchsorted(column[by_column], np.arange(len(sizes) + 1))
+    for number, size in enumerate(sizes):
+        mine = by_column[edges[number] : edges[number + 1]]
+        if len(mine) > SAMPLED:
+            mine = mine[:: len(mine) // SAMPLED]
+        ends = [lits.low[mine], lits.high[mine], lits.union_low[part_column == number][: 4 * SAMPLED]]
+        codes = np.concatenate(ends)
+        result.append(np.sort(codes[(codes > 0) & (codes < 2 * size)]).astype(np.uint32))
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a part of the plan costs: how many rows, and estimated nanoseconds for each event."""
+
+    rows: int
+    nanoseconds: float
+
+
+def total(choice: Choice) -> dict[str, Any]:
+    """Return how many rows are found in each way."""
+    names = ("always", "hull", "hulls of two columns", "key", "key of two columns")
+    counts = np.bincount(choice.kind, minlength=len(names)).tolist()
+    return {name: count for name, count in zip(names, counts, strict=True) if count}

@@ -1,0 +1,128 @@
+"""The second phase: what no interval decides, asked of the few rows that survive.
+
+An area or a circle is decided by a kernel; comparisons of attributes and filters on elements by the law
+itself. Each distinct item is decided once for an event.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from tidings.algebra import holds
+from tidings.engine.columns import Column, Numbers, View
+from tidings.engine.places import Places
+from tidings.kernels.literals import ALL, ANY, NOT_ANY, NOT_NONE
+from tidings.model import Filter, Near, Not, Quantifier, Test, Within
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from tidings.engine.arrivals import Arrivals
+    from tidings.engine.columns import Batch
+
+QUANTIFIERS = (Quantifier.ANY, Quantifier.ALL, Quantifier.NONE)
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceItem:
+    """Some, all or none of the places of an attribute lie in an area (`op` as in `kernels.literals`)."""
+
+    attribute: str
+    op: int
+    condition: Within | Near
+
+    @property
+    def filter(self) -> Filter:
+        """The same as a filter, for the law."""
+        test = Test(self.attribute, self.condition, QUANTIFIERS[self.op % 3])
+        return Not(test) if self.op >= NOT_ANY else test
+
+
+@dataclass(frozen=True, slots=True)
+class LawItem:
+    """A test, or its negation, that `algebra.holds` decides."""
+
+    filter: Filter
+
+
+Item: TypeAlias = PlaceItem | LawItem
+
+
+@dataclass(frozen=True, slots=True)
+class Second:
+    """The items of a segment, and which of its rows ask for which; `row` is sorted."""
+
+    items: Sequence[Item]
+    row: NDArray[np.uint32]
+    item: NDArray[np.uint32]
+    places: Places
+    place_of: NDArray[np.int64]  # item -> its place, -1: none
+
+    @classmethod
+    def of(cls, items: Sequence[Item], row: NDArray[np.uint32], item: NDArray[np.uint32]) -> Second:
+        """Put the areas of the items into a table."""
+        areas = [at for at, one in enumerate(items) if isinstance(one, PlaceItem)]
+        place_of = np.full(len(items), -1, np.int64)
+        place_of[areas] = np.arange(len(areas))
+        return cls(items, row, item, Places.build(items[at].condition for at in areas), place_of)  # type: ignore[union-attr]
+
+    def survivors(
+        self, batch: Batch, arrivals: Arrivals, events: NDArray[Any], rows: NDArray[Any]
+    ) -> NDArray[np.bool_]:
+        """Tell which of the pairs of event and row satisfy all items of the row."""
+        good = np.ones(len(rows), bool)
+        if not len(self.row):
+            return good
+        first = np.searchsorted(self.row, rows)
+        sizes = np.searchsorted(self.row, rows, "right") - first
+        ends = np.cumsum(sizes)
+        pair = np.repeat(np.arange(len(rows)), sizes)
+        item = self.item[np.repeat(first - (ends - sizes), sizes) + np.arange(sizes.sum())]
+        keys, where = np.unique(events[pair] * len(self.items) + item, return_inverse=True)
+        decided = self._decided(batch, arrivals, keys // len(self.items), keys % len(self.items))
+        good[pair[~decided[where]]] = False
+        return good
+
+    def holds(self, batch: Batch, arrivals: Arrivals, event: int, item: int) -> bool:
+        """Decide one item for one event."""
+        return bool(self._decided(batch, arrivals, np.array([event]), np.array([item]))[0])
+
+    def _decided(
+        self, batch: Batch, arrivals: Arrivals, events: NDArray[Any], items: NDArray[Any]
+    ) -> NDArray[np.bool_]:
+        """Decide pairs of event and item: single places by the kernel, everything else by the law."""
+        result = np.zeros(len(items), bool)
+        open_pairs = np.ones(len(items), bool)
+        for name in {one.attribute for one in self.items if isinstance(one, PlaceItem)}:
+            mine = np.array([isinstance(one, PlaceItem) and one.attribute == name for one in self.items], bool)
+            pairs = np.flatnonzero(mine[items])
+            found = self._places(batch, name, events[pairs], items[pairs])
+            if found is not None:
+                result[pairs] = found
+                open_pairs[pairs] = False
+        for pair in np.flatnonzero(open_pairs).tolist():
+            reading = arrivals.reading(int(events[pair]))
+            result[pair] = holds(self.items[int(items[pair])].filter, reading, arrivals.setting)
+        return result
+
+    def _places(
+        self, batch: Batch, name: str, events: NDArray[Any], items: NDArray[Any]
+    ) -> NDArray[np.bool_] | None:
+        """Decide items on an attribute that has at most one place in every event; else nothing."""
+        ops = np.array([item.op if isinstance(item, PlaceItem) else 0 for item in self.items])[items]
+        lon, lat = (batch.get(Column(name, view)) for view in (View.LONGITUDE, View.LATITUDE))
+        if lon is None or lat is None:
+            return ops >= NOT_ANY  # absent in all events
+        if lon.starts is not None or lat.starts is not None:
+            return None
+        assert isinstance(lon.low, Numbers)
+        assert isinstance(lat.low, Numbers)
+        east, north = lon.low.near[events], lat.low.near[events]
+        inside = self.places.decide(self.place_of[items], east, north)
+        asked = np.isin(ops, (ANY, ALL, NOT_NONE))
+        return np.where(np.isnan(east), ops >= NOT_ANY, inside == asked)

@@ -1,0 +1,211 @@
+"""A segment: an immutable set of subscriptions with their index, matched as a whole.
+
+All of it is flat arrays and a little description, so that a snapshot can map it from a file and processes
+can share its pages. Deleting is not its business: `engine.parts` keeps what is dead beside it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tidings.engine.automaton import Automaton
+from tidings.engine.cells import cells_of
+from tidings.engine.columns import Column, View
+from tidings.engine.index import index_of
+from tidings.engine.plan import Choice
+from tidings.engine.second import PlaceItem, Second
+from tidings.engine.trees import Forest
+from tidings.kernels import match as kernel
+from tidings.kernels.layout import Cells
+from tidings.kernels.trees import decide_leaves
+from tidings.kernels.words import EVENTS, WORDS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tidings.engine.arrivals import Arrivals
+    from tidings.engine.columns import Batch
+    from tidings.engine.ids import Ids
+    from tidings.engine.index import Index
+    from tidings.engine.sources import Sources
+    from tidings.engine.spaces import Space
+    from tidings.engine.table import Literals, Table
+    from tidings.model import Kind
+
+Pairs = tuple["NDArray[np.int64]", "NDArray[np.uint32]"]
+"""Events and slots."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trees:
+    """Filters kept whole: their leaves, sorted by column, and the forest over them.
+
+    The leaves from `len(leaves.head)` on are items of the second phase.
+    """
+
+    leaves: Literals
+    column_start: NDArray[np.int64]
+    items: NDArray[np.uint32]
+    forest: Forest
+
+
+class Segment:
+    """Subscriptions, and how to find those that an event satisfies."""
+
+    def __init__(
+        self,
+        *,
+        columns: tuple[Column, ...],
+        kinds: tuple[Kind, ...],
+        spaces: tuple[Space, ...],
+        index: Index,
+        second: Second,
+        automata: dict[str, Automaton],
+        trees: Trees | None,
+        ids: Ids,
+        sources: Sources,
+        choice: dict[str, int],
+    ) -> None:
+        """Take the parts; `Segment.build` makes them."""
+        self.columns, self.kinds, self.spaces = columns, kinds, spaces
+        self.index, self.second, self.automata, self.trees = index, second, automata, trees
+        self.ids, self.sources, self.choice = ids, sources, choice
+        self._place = {column: number for number, column in enumerate(columns)}
+        places = {item.attribute for item in second.items if isinstance(item, PlaceItem)}
+        boxes = [Column(name, view) for name in sorted(places) for view in (View.LONGITUDE, View.LATITUDE)]
+        self.wanted = tuple(dict.fromkeys([*(c for c in columns if c.view is not View.PATTERNS), *boxes]))
+        self.patterns = tuple(column for column in columns if column.view is View.PATTERNS)
+
+    @classmethod
+    def build(
+        cls, table: Table, ids: Ids, sources: Sources, *, sample: dict[int, NDArray[np.uint32]] | None = None
+    ) -> Segment:
+        """Plan and index a table's rows; slot `s` is the subscription `ids[s]`."""
+        table = table.shared()
+        index, choice = index_of(table, sample)
+        return cls(
+            columns=table.columns,
+            kinds=table.kinds,
+            spaces=table.spaces,
+            index=index,
+            second=Second.of(table.items, *_moved(table, index)),
+            automata={name: Automaton.build(tests) for name, tests in table.patterns.items()},
+            trees=_trees(table),
+            ids=ids,
+            sources=sources,
+            choice=_counted(choice),
+        )
+
+    def __len__(self) -> int:
+        """Count the slots."""
+        return len(self.ids)
+
+    def match(self, batch: Batch, arrivals: Arrivals) -> Pairs:
+        """Return the pairs of event and slot; `batch` has the columns `wanted`, at least."""
+        if self.patterns:
+            texts = arrivals.columns(self.patterns, lambda column: self.automata[column.attribute])
+            batch = {**batch, **texts}
+        cells = cells_of(batch, self._place, self.spaces, len(arrivals))
+        events, slots, odd_events, odd_rows = kernel.match(
+            self.index.rows, self.index.paths, self.index.tiles, cells
+        )
+        if len(odd_rows):
+            more = self._special(batch, arrivals, odd_events, odd_rows)
+            events, slots = np.concatenate([events, more[0]]), np.concatenate([slots, more[1]])
+        if not cells.plain.all():
+            events, slots = _once(events, slots)
+        if self.trees is not None:
+            more = self._whole(self.trees, cells, batch, arrivals)
+            events, slots = np.concatenate([events, more[0]]), np.concatenate([slots, more[1]])
+        return events, slots
+
+    def _special(self, batch: Batch, arrivals: Arrivals, events: NDArray[Any], rows: NDArray[Any]) -> Pairs:
+        """Decide the second phase, and report a subscription with several rows once."""
+        good = self.second.survivors(batch, arrivals, events, rows)
+        events, rows = events[good], rows[good]
+        entry, slot = self.index.rows.entry, self.index.rows.slot
+        if not len(entry):
+            return _once(events, slot[rows])
+        sizes = (entry[rows + np.uint32(1)] - entry[rows]).astype(np.int64)
+        ends = np.cumsum(sizes)
+        places = np.repeat(entry[rows].astype(np.int64) - (ends - sizes), sizes) + np.arange(sizes.sum())
+        return _once(np.repeat(events, sizes), slot[places])
+
+    def _whole(self, trees: Trees, cells: Cells, batch: Batch, arrivals: Arrivals) -> Pairs:
+        """Decide the filters that are kept as trees, in blocks of events."""
+        found: list[Pairs] = [(np.zeros(0, np.int64), np.zeros(0, np.uint32))]
+        truths = trees.forest.table()
+        leaves = trees.leaves
+        for first in range(0, len(arrivals), EVENTS):
+            block = np.ascontiguousarray(cells.cell[first : first + EVENTS])
+            truths[:] = 0
+            decide_leaves(
+                block, cells.many_start, cells.many_low, cells.many_high, trees.column_start,
+                leaves.head.astype(np.uint8) & 15, leaves.low, leaves.high, *leaves.unions, truths,
+            )  # fmt: skip
+            for place, item in enumerate(trees.items.tolist()):
+                row = (len(leaves.head) + place) * WORDS
+                for event in range(len(block)):
+                    if self.second.holds(batch, arrivals, first + event, item):
+                        truths[row + event // 64] |= np.uint64(1) << np.uint64(event % 64)
+            starts, slots = trees.forest.match(truths, len(block))
+            found.append((np.repeat(np.arange(first, first + len(block)), np.diff(starts)), slots))
+        return np.concatenate([one[0] for one in found]), np.concatenate([one[1] for one in found])
+
+    @cached_property
+    def row_of(self) -> NDArray[np.int64]:
+        """The row of each slot, or -1; of a subscription with several rows, one of them."""
+        rows = self.index.rows
+        result = np.full(len(self), -1, np.int64)
+        owner = np.arange(len(rows.slot)) if not len(rows.entry) else np.repeat(
+            np.arange(len(rows.entry) - 1), np.diff(rows.entry)
+        )  # fmt: skip
+        result[rows.slot] = owner
+        return result
+
+
+def _once(events: NDArray[Any], slots: NDArray[Any]) -> Pairs:
+    """Return the pairs, each once."""
+    keys = np.unique(events.astype(np.uint64) << np.uint64(32) | slots.astype(np.uint64))
+    return (keys >> np.uint64(32)).astype(np.int64), (keys & np.uint64(0xFFFFFFFF)).astype(np.uint32)
+
+
+def _moved(table: Table, index: Index) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    """Return the rows with items, in the index's numbers, and the items, sorted by row."""
+    if not len(table.item_row):
+        return table.item_row, table.item_number
+    by_row = np.argsort(table.item_row, kind="stable")
+    item_row, item = table.item_row[by_row], table.item_number[by_row]
+    first = np.searchsorted(item_row, index.origin)
+    sizes = np.searchsorted(item_row, index.origin, "right") - first
+    ends = np.cumsum(sizes)
+    places = np.repeat(first - (ends - sizes), sizes) + np.arange(sizes.sum())
+    return np.repeat(np.arange(len(index.origin)), sizes).astype(np.uint32), item[places]
+
+
+def _trees(table: Table) -> Trees | None:
+    if table.leaves is None or table.leaf_items is None:
+        return None
+    from tidings.engine.table import Literals, _renumbered
+    from tidings.kernels.layout import OP_BITS
+
+    lits = table.leaves
+    order = np.argsort(lits.head >> OP_BITS, kind="stable")
+    new = np.empty(len(order) + len(table.leaf_items), np.int64)
+    new[order] = np.arange(len(order))
+    new[len(order) :] = np.arange(len(order), len(new))
+    numbers = new.tolist()
+    leaves = Literals(lits.head[order], lits.low[order], lits.high[order], *lits.unions)
+    column_start = np.searchsorted(leaves.head >> OP_BITS, np.arange(len(table.columns) + 1)).astype(np.int64)
+    trees = [(slot, _renumbered(node, numbers)) for slot, node in table.trees]
+    return Trees(leaves, column_start, table.leaf_items, Forest.build(trees, leaves=len(new)))
+
+
+def _counted(choice: Choice) -> dict[str, int]:
+    from tidings.engine.plan import total
+
+    return total(choice)

@@ -1,0 +1,122 @@
+"""Tiles: a thousand rows with a bitmap for each bucket of each column that constrains some of them.
+
+A bucket is a stretch of a column's codes; its bitmap has the rows that may accept a value there. So a value
+costs one bitmap, where cumulative bitmaps at edges cost two (docs/decisions). With few distinct ends every
+end is an edge: then the bitmaps decide, and survivors need no check.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tidings.engine.plan import SCAN_NS, WORD_NS
+from tidings.kernels import build
+from tidings.kernels.layout import OP_BITS, Build, Tiles
+from tidings.kernels.literals import UNION
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+EXACT_UP_TO = 48
+"""A column with at most so many edges has a bucket for each stretch between them."""
+
+BITS = 384
+"""Bits of bitmaps for each row: shared by the columns, they say how many buckets the others are cut into."""
+
+
+def tiles_of(
+    rows: Build,
+    tile_row: NDArray[np.uint32],
+    tile_end: NDArray[np.uint32],
+    *,
+    columns: int,
+    keys: NDArray[np.int64],
+    hull_column: NDArray[np.int64],
+    loose: NDArray[np.int32],
+) -> Tiles:
+    """Build the bitmaps over the rows from `tile_row` up to `tile_end`; `keys` are the two key columns of each tile."""
+    constrained = build.tile_columns(rows.start, rows.head, tile_row, tile_end, keys, columns)
+    constrained[constrained.sum(axis=1) * WORD_NS / 64 > SCAN_NS] = 0  # scanning is cheaper there
+    dense = np.flatnonzero(constrained.any(axis=0))
+    dense_of = np.full(columns + 1, -1, np.int64)
+    dense_of[dense] = np.arange(len(dense))
+    edge_start, edges, exact_column = _edges(rows, tile_row, tile_end, dense)
+    buckets = np.diff(edge_start) + 2
+    words = (tile_end.astype(np.int64) - tile_row + 63) >> 6
+    sizes = constrained[:, dense] * (words[:, None] * buckets[None, :])
+    place = np.cumsum(sizes).reshape(sizes.shape) - sizes
+    bits = np.zeros(int(sizes.sum()), np.uint64)
+    place = np.where(constrained[:, dense] > 0, place, -1)
+    exact = np.zeros(len(words), np.uint8)
+    build.fill_tiles(rows, tile_row, tile_end, place, dense_of, edge_start, edges, exact_column, bits, exact, keys)
+    hull_low, hull_high = np.zeros(2 * len(words), np.uint32), np.zeros(2 * len(words), np.uint32)
+    build.hulls(rows, tile_row, tile_end, hull_column, hull_low, hull_high)
+    rate_start = np.zeros(len(dense) + 1, np.int64)
+    np.cumsum(buckets, out=rate_start[1:])
+    counts = build.bucket_counts(tile_row, tile_end, place, edge_start, bits, rate_start)
+    total = max(1, int(words.sum()) * 64)
+    return Tiles(
+        row=tile_row,
+        end=tile_end,
+        exact=exact,
+        hull_column=hull_column,
+        hull_low=hull_low,
+        hull_high=hull_high,
+        place=place,
+        words=bits,
+        dense=dense,
+        edge_start=edge_start,
+        edges=edges,
+        rate_start=rate_start,
+        rates=(counts / total).astype(np.float32),
+        loose=loose,
+    )
+
+
+def _edges(
+    rows: Build, tile_row: NDArray[Any], tile_end: NDArray[Any], dense: NDArray[Any]
+) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint8]]:
+    """Return for each dense column where its buckets begin, and whether they tell all its ends apart."""
+    change = np.zeros(len(rows.start), np.int64)
+    np.add.at(change, tile_row, 1)
+    np.add.at(change, tile_end, -1)
+    tiled = np.repeat(np.cumsum(change)[:-1] > 0, np.diff(rows.start))
+    head, low, high = rows.head[tiled], rows.low[tiled], rows.high[tiled]
+    column = head >> OP_BITS
+    union = (head & UNION) != 0
+    lists: list[NDArray[Any]] = []
+    exact = np.zeros(len(dense), np.uint8)
+    buckets = min(64, max(8, BITS // max(1, len(dense))))
+    order = np.argsort(column, kind="stable")
+    bounds = np.searchsorted(column[order], [*dense.tolist(), 1 << 40]) if len(dense) else []
+    for number, which in enumerate(dense.tolist()):
+        mine = order[bounds[number] : np.searchsorted(column[order], which, "right")]
+        plain, unions = mine[~union[mine]], low[mine[union[mine]]]
+        parts = _parts(rows, np.unique(unions))
+        lows = np.concatenate([low[plain], rows.union_low[parts]]).astype(np.int64)
+        highs = np.concatenate([high[plain], rows.union_high[parts]]).astype(np.int64) + 1
+        good = lows < highs
+        ends = np.concatenate([lows[good], highs[good]])
+        ends = np.sort(ends[ends > 0])
+        distinct = ends[np.concatenate([[True], ends[1:] != ends[:-1]])] if len(ends) else ends
+        if len(distinct) > EXACT_UP_TO:
+            cuts = ends[(np.arange(1, buckets) * len(ends)) // buckets]
+            distinct = np.unique(cuts)
+        else:
+            exact[number] = 1
+        lists.append(distinct)
+    edge_start = np.zeros(len(dense) + 1, np.int64)
+    np.cumsum([len(one) for one in lists], out=edge_start[1:])
+    return edge_start, np.concatenate([*lists, np.zeros(0)]).astype(np.uint32), exact
+
+
+def _parts(rows: Build, unions: NDArray[Any]) -> NDArray[np.int64]:
+    first, last = (
+        rows.union_start[unions].astype(np.int64),
+        rows.union_start[unions.astype(np.int64) + 1].astype(np.int64),
+    )
+    sizes = last - first
+    begin = np.cumsum(sizes) - sizes
+    return np.repeat(first - begin, sizes) + np.arange(sizes.sum())

@@ -1,0 +1,234 @@
+"""Every literal of a text in one pass: an Aho-Corasick automaton over bytes, and wildcards decided on the spot.
+
+Texts are UTF-8, so the bytes 0xF8 to 0xFF are free to mean something else. In a literal, `BEGIN` and `END`
+stand for the ends of the text. In a wildcard program, `ONE` is any character and `MANY` any run of them.
+
+There are two tries with one numbering: state 0 is the root for plain text, state 1 for case-folded text.
+States are numbered level by level, so the children of a state follow one another, and `nodes[s]` is (first
+child, failure state, longest literal that ends here or -1, byte that leads here); its last child is before
+`nodes[s + 1, 0]`. The four lie together because a step into a large automaton costs what it fetches. The
+roots and their children, which most bytes of a text pass through, have complete rows in `dense`.
+Cost of a scan: the bytes, the literals found, the programs tried.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tidings.kernels.jit import inlined, jit
+
+BEGIN, END = 0xFF, 0xFE
+"""The bytes for the beginning and the end of a text, in literals."""
+
+ONE, MANY = 0xF8, 0xF9
+"""The bytes for any character and for any number of them, in programs."""
+
+_CHILD, _FAIL, _HIT, _BYTE = 0, 1, 2, 3
+
+
+@jit
+def _child(nodes: Any, state: Any, byte: Any) -> Any:
+    low, high = np.int64(nodes[state, _CHILD]), np.int64(nodes[state + 1, _CHILD])
+    while high - low > 4:
+        middle = (low + high) >> 1
+        if nodes[middle, _BYTE] <= byte:
+            low = middle
+        else:
+            high = middle
+    for at in range(low, high):
+        if nodes[at, _BYTE] == byte:
+            return at
+    return np.int64(-1)
+
+
+@jit
+def tries(data: Any, starts: Any, middle: Any) -> Any:
+    """Return `nodes` without failures: the tries of sorted, distinct literals.
+
+    Literal `i` is `data[starts[i]:starts[i + 1]]`; those before `middle` are for plain text. A state is the
+    range of literals that share its prefix, so each level is read off the level above.
+    """
+    most = len(data) + 2
+    nodes = np.full((most + 1, 4), -1, np.int32)
+    low, high = np.empty(most, np.int32), np.empty(most, np.int32)
+    low[0], high[0], low[1], high[1] = 0, middle, middle, len(starts) - 1
+    at, count, depth, level_end = 0, 2, 0, 2
+    while at < count:
+        if at == level_end:
+            depth += 1
+            level_end = count
+        nodes[at, _CHILD] = count
+        one, last = np.int64(low[at]), np.int64(high[at])
+        if one < last and starts[one + 1] - starts[one] == depth:
+            nodes[at, _HIT] = one
+            one += 1
+        while one < last:
+            byte = data[starts[one] + depth]
+            nodes[count, _BYTE], low[count] = byte, one
+            while one < last and data[starts[one] + depth] == byte:
+                one += 1
+            high[count] = one
+            count += 1
+        at += 1
+    nodes[count, _CHILD] = count
+    return nodes[: count + 1].copy()
+
+
+@jit
+def link(nodes: Any, shorter: Any) -> Any:
+    """Fill in the failure states and the literals that end with them; return the complete rows.
+
+    `shorter[i]` becomes the longest literal that literal `i` ends with, or -1.
+    """
+    nodes[0, _FAIL], nodes[1, _FAIL] = 0, 1
+    for state in range(len(nodes) - 1):
+        for to in range(nodes[state, _CHILD], nodes[state + 1, _CHILD]):
+            fail = np.int64(state)
+            found = np.int64(-1)
+            while fail >= 2 and found < 0:
+                fail = np.int64(nodes[fail, _FAIL])
+                found = _child(nodes, fail, nodes[to, _BYTE])
+            nodes[to, _FAIL] = found if found >= 0 else fail
+            longest = nodes[nodes[to, _FAIL], _HIT]
+            if nodes[to, _HIT] < 0:
+                nodes[to, _HIT] = longest
+            else:
+                shorter[nodes[to, _HIT]] = longest
+    dense = np.empty((nodes[2, _CHILD], 256), np.int32)
+    for state in range(len(dense)):
+        for byte in range(256):
+            dense[state, byte] = state if state < 2 else dense[nodes[state, _FAIL], byte]
+        for to in range(nodes[state, _CHILD], nodes[state + 1, _CHILD]):
+            dense[state, nodes[to, _BYTE]] = to
+    return dense
+
+
+@jit
+def _wider(array: Any) -> Any:
+    wide = np.empty(2 * len(array), np.int32)
+    for at in range(len(array)):
+        wide[at] = array[at]
+    return wide
+
+
+@inlined
+def _next_character(data: Any, at: Any, end: Any) -> Any:
+    at += 1
+    while at < end and data[at] & 0xC0 == 0x80:
+        at += 1
+    return at
+
+
+@inlined
+def _first_byte(data: Any, at: Any, end: Any, byte: Any) -> Any:
+    # No continuation byte begins a run, so what is found is the beginning of a character.
+    while byte < ONE and at < end and data[at] != byte:
+        at += 1
+    return at
+
+
+@jit
+def fits(program: Any, step: Any, stop: Any, data: Any, at: Any, end: Any) -> Any:
+    """Tell whether `program[step:stop]` accepts the whole of `data[at:end]`.
+
+    Only the last `MANY` is ever tried again: what an earlier one could give, a later one can take.
+    """
+    many_step, many_at = np.int64(-1), np.int64(0)
+    while True:
+        if step < stop and program[step] == MANY:
+            step += 1
+            if step == stop:
+                return True
+            at = _first_byte(data, at, end, program[step])
+            many_step, many_at = step, at
+        elif at == end:
+            # Nothing is left for `MANY` to give: an earlier start only leaves more to accept.
+            return step == stop
+        elif step < stop and program[step] == ONE:
+            step += 1
+            at = _next_character(data, at, end)
+        elif step < stop and program[step] == data[at]:
+            step += 1
+            at += 1
+        elif many_step >= 0:
+            many_at = _first_byte(data, _next_character(data, many_at, end), end, program[many_step])
+            step, at = many_step, many_at
+        else:
+            return False
+
+
+@jit
+def scan(  # noqa: PLR0913, PLR0917 - flat arrays, no objects
+    data: Any,
+    bounds: Any,
+    stamps: Any,
+    stamp: Any,
+    nodes: Any,
+    dense: Any,
+    literals: Any,
+    members: Any,
+    owners: Any,
+    doubtful: Any,
+    program_starts: Any,
+    programs: Any,
+) -> Any:
+    """Return the tests of each text: `starts`, `ids`, and the texts and ids of those to be asked elsewhere.
+
+    Text `t` is plain in `data[bounds[2 * t]:bounds[2 * t + 1]]` and case-folded from there up to
+    `bounds[2 * t + 2]`. Literal `i` is needed by the patterns `members[literals[i, 0]:literals[i + 1, 0]]`, each
+    of which needs one literal only, and ends with literal `literals[i, 1]`. Its `stamps[i]` is the text that
+    saw it last, counted from `stamp`: whatever it ends with was seen then too. A pattern's program, if it has
+    one, must fit as well; where it is `doubtful` even that is no answer. It is one way to satisfy the test
+    `owners[pattern]`. In each text `ids` ascend; those to be asked may repeat.
+    """
+    texts = len(bounds) // 2
+    starts = np.zeros(texts + 1, np.int64)
+    ids, count = np.empty(16 + texts, np.int32), 0
+    maybe_texts, maybe_ids, maybes = np.empty(16, np.int32), np.empty(16, np.int32), 0
+    for text in range(texts):
+        for side in range(2):
+            begin, end = bounds[2 * text + side], bounds[2 * text + side + 1]
+            state = np.int64(side)
+            for at in range(begin - 2, end + 1):
+                # Two steps before the first byte: the empty literal at the root, and `BEGIN`.
+                if at > begin - 2:
+                    byte = np.int64(BEGIN) if at < begin else np.int64(END) if at == end else np.int64(data[at])
+                    to = np.int64(-1)
+                    while state >= len(dense):
+                        to = _child(nodes, state, byte)
+                        if to >= 0:
+                            break
+                        state = np.int64(nodes[state, _FAIL])
+                    state = to if to >= 0 else np.int64(dense[state, byte])
+                literal = np.int64(nodes[state, _HIT])
+                while literal >= 0 and stamps[literal] != stamp + text:
+                    stamps[literal] = stamp + text
+                    for place in range(literals[literal, 0], literals[literal + 1, 0]):
+                        pattern = members[place]
+                        step, stop = program_starts[pattern], program_starts[pattern + 1]
+                        if step < stop and not fits(programs, step, stop, data, begin, end):
+                            continue
+                        if doubtful[pattern]:
+                            if maybes == len(maybe_ids):
+                                maybe_texts, maybe_ids = _wider(maybe_texts), _wider(maybe_ids)
+                            maybe_texts[maybes], maybe_ids[maybes] = text, owners[pattern]
+                            maybes += 1
+                        else:
+                            if count == len(ids):
+                                ids = _wider(ids)
+                            ids[count] = owners[pattern]
+                            count += 1
+                    literal = np.int64(literals[literal, 1])
+        first = starts[text]
+        if count > first + 1:
+            ids[first:count].sort()
+            last, first = count, first + 1
+            count = first
+            for at in range(first, last):
+                if ids[at] != ids[count - 1]:
+                    ids[count] = ids[at]
+                    count += 1
+        starts[text + 1] = count
+    return starts, ids[:count], maybe_texts[:maybes], maybe_ids[:maybes]

@@ -1,0 +1,43 @@
+"""Bits of 64-bit words: the place of the lowest one, and how many there are."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+from numba import types
+from numba.extending import intrinsic, overload
+
+from tidings.kernels.jit import inlined
+
+
+@intrinsic
+def _cttz(context, word):  # type: ignore[no-untyped-def]
+    """LLVM's count of trailing zeros; Numba has no name for it."""
+    del context
+
+    def build(inner, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        del inner, signature
+        return builder.cttz(arguments[0], numba.core.cgutils.false_bit)
+
+    return types.uint64(types.uint64), build
+
+
+def lowest(word):  # type: ignore[no-untyped-def]
+    """Return the place of the lowest bit of a word that is not zero."""
+    number = int(word)
+    return (number & -number).bit_length() - 1
+
+
+@overload(lowest, inline="always")
+def _lowest(word):  # type: ignore[no-untyped-def]
+    del word
+    return lambda word: np.int64(_cttz(word))
+
+
+@inlined
+def count(word):  # type: ignore[no-untyped-def]
+    """Count the bits of a word."""
+    word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
+    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))

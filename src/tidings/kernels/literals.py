@@ -1,0 +1,65 @@
+"""Literals on codes: whether the values that an event has in one column satisfy one interval.
+
+An event's cell is a code below `SEVERAL` (one value), `ABSENT`, or `SEVERAL | place` where `place` points
+into `many_start`: the values `many_low[i]..many_high[i]` for `i` from `many_start[place]` up to
+`many_start[place + 1]` (a point has equal ends). A literal accepts a value that meets its interval; what
+must be true of the values is its op. A literal with `UNION` has several intervals: `low` is their place in
+`union_start`, and `high` is not used. An interval that accepts nothing is `EMPTY_LOW .. 0`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tidings.kernels.jit import inlined, jit
+
+ANY, ALL, NONE, NOT_ANY, NOT_ALL, NOT_NONE = 0, 1, 2, 3, 4, 5
+"""What a literal asks: some value, every value, no value (of at least one); and the negation of each."""
+
+UNION = 8
+"""Added to the op of a literal with several intervals."""
+
+SEVERAL = np.uint32(0x8000_0000)
+"""Cells from here on are no single code."""
+
+ABSENT = np.uint32(0xFFFF_FFFF)
+"""The cell of an attribute that the event does not have."""
+
+
+@inlined
+def meets(low, high, union, value_low, value_high, union_start, union_low, union_high):  # type: ignore[no-untyped-def]
+    """Tell whether a value, or some point of it, lies in the literal's interval or in one of its union."""
+    if not union:
+        return value_low <= high and value_high >= low
+    found = False
+    for at in range(union_start[low], union_start[low + 1]):
+        if value_low <= union_high[at] and value_high >= union_low[at]:
+            found = True
+            break
+    return found
+
+
+@jit
+def accepts(cell, op, low, high, many_start, many_low, many_high, union_start, union_low, union_high):  # type: ignore[no-untyped-def]
+    """Tell whether an event's cell satisfies one literal."""
+    union = op >= UNION
+    kind = op & 7
+    if cell == ABSENT:
+        return kind >= NOT_ANY
+    if cell < SEVERAL:
+        inside = meets(low, high, union, cell, cell, union_start, union_low, union_high)
+        return inside == (kind == ANY or kind == ALL or kind == NOT_NONE)
+    place = cell & np.uint32(0x7FFF_FFFF)
+    some, every = False, True
+    for at in range(many_start[place], many_start[place + 1]):
+        if meets(low, high, union, many_low[at], many_high[at], union_start, union_low, union_high):
+            some = True
+        else:
+            every = False
+    if kind == ANY or kind == NOT_NONE:
+        return some
+    if kind == ALL:
+        return every
+    if kind == NOT_ALL:
+        return not every
+    return not some

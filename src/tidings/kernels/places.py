@@ -1,0 +1,136 @@
+"""Whether a place lies in an area or near a centre, decided in floats wherever floats are sure.
+
+An area is its edges: a point lies inside when a ray to the east crosses them an odd number of times, which
+holds for outlines, holes and several polygons at once. Edges are kept in runs, each with its bounds: a run
+beside or behind the point crosses the ray nowhere, and a run wholly before it crosses as often, odd or even,
+as its two ends say. Only a run around the point is looked at edge by edge, and there a determinant's sign
+counts when it is beyond the rounding error (Shewchuk, 1997, the first stage of `orient2d`).
+
+A circle compares the haversine of the distance with that of the limit, not the distances: the arc sine,
+which is bad near the antipode, is not needed.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tidings.kernels.jit import inlined, jit
+
+OUTSIDE, INSIDE, UNSURE = 0, 1, 2
+"""The answers; the boundary is inside."""
+
+TURN = 360.0
+ROUNDING = 3.3306690738754716e-16  # (3 + 16 e) e, where e is 2**-53
+UNDERFLOW = 1e-300  # products may have lost their last bits below this
+BAND = 1e-9  # of the haversine: some thousand times what the roundings of both sides add up to
+LEAST_BAND = 1e-30  # 13 nanometres; the latitudes' own rounding is a tenth of that
+
+
+@inlined
+def _side(x: Any, y: Any, x1: Any, y1: Any, x2: Any, y2: Any) -> Any:
+    """Return above zero where the point is left of the edge, below where right, zero where floats are not sure."""
+    one = (x1 - x) * (y2 - y)
+    two = (x2 - x) * (y1 - y)
+    determinant = one - two
+    sure = abs(determinant) > ROUNDING * (abs(one) + abs(two)) + UNDERFLOW
+    return determinant if sure else 0.0
+
+
+@jit
+def crossings(x: Any, y: Any, first: Any, last: Any, vertices: Any) -> Any:
+    """Count the edges from vertex `first` to `last` that cross the ray, 0 or 1; 2 not sure, 3 on an edge."""
+    count = 0
+    x1, y1 = vertices[first, 0], vertices[first, 1]
+    for at in range(first + 1, last + 1):
+        x2, y2 = vertices[at, 0], vertices[at, 1]
+        if (y1 > y) != (y2 > y):
+            if x1 > x and x2 > x:
+                count ^= 1
+            elif x1 >= x or x2 >= x:
+                side = _side(x, y, x1, y1, x2, y2)
+                if side == 0.0:
+                    upright = x1 == x and x2 == x
+                    corner = (x1 == x and y1 == y) or (x2 == x and y2 == y)
+                    return 3 if upright or corner else 2
+                count ^= (side > 0.0) == (y2 > y1)
+        elif y2 == y and (x2 == x or (y1 == y and min(x1, x2) <= x <= max(x1, x2))):
+            return 3
+        x1, y1 = x2, y2
+    return count
+
+
+@jit
+def in_area(x: Any, y: Any, low: Any, high: Any, run_ends: Any, run_bounds: Any, vertices: Any) -> Any:
+    """Decide an unrolled place in the area whose runs go from `low` up to `high`."""
+    count = 0
+    for run in range(low, high):
+        if y < run_bounds[run, 1] or y > run_bounds[run, 3] or x > run_bounds[run, 2]:
+            continue
+        first, last = run_ends[run, 0], run_ends[run, 1]
+        if x < run_bounds[run, 0]:
+            count ^= (vertices[first, 1] > y) != (vertices[last, 1] > y)
+            continue
+        found = crossings(x, y, first, last, vertices)
+        if found >= 2:
+            return INSIDE if found == 3 else UNSURE
+        count ^= found
+    return INSIDE if count else OUTSIDE
+
+
+@inlined
+def _in_circle(lon: Any, lat: Any, center_lon: Any, center_lat: Any, limit: Any) -> Any:
+    """Decide a place near a centre, in the very steps of `algebra.evaluate.distance_m`."""
+    lat1, lat2 = math.radians(center_lat), math.radians(lat)
+    up, along = math.sin((lat2 - lat1) / 2), math.sin(math.radians(lon - center_lon) / 2)
+    haversine = up * up + math.cos(lat1) * math.cos(lat2) * (along * along)
+    if abs(haversine - limit) <= BAND * limit + LEAST_BAND:
+        return UNSURE
+    return INSIDE if haversine < limit else OUTSIDE
+
+
+@jit
+def decide_one(
+    place: Any,
+    lon: Any,
+    lat: Any,
+    frames: Any,
+    run_start: Any,
+    run_ends: Any,
+    run_bounds: Any,
+    vertices: Any,
+) -> Any:
+    """Decide one place of the globe for one condition of the table."""
+    low, high = run_start[place], run_start[place + 1]
+    if low == high:
+        return _in_circle(lon, lat, frames[place, 0], frames[place, 1], frames[place, 3])
+    answer = OUTSIDE
+    if frames[place, 1] <= lat <= frames[place, 3]:
+        for turn in (0.0, -TURN, TURN):
+            x = lon + turn
+            if frames[place, 0] <= x <= frames[place, 2]:
+                found = in_area(x, lat, low, high, run_ends, run_bounds, vertices)
+                if found == INSIDE:
+                    return INSIDE
+                answer = max(answer, found)
+    return answer
+
+
+@jit
+def decide(
+    places: Any,
+    at_lon: Any,
+    at_lat: Any,
+    frames: Any,
+    run_start: Any,
+    run_ends: Any,
+    run_bounds: Any,
+    vertices: Any,
+) -> Any:
+    """Decide pairs of a condition's number and a place of the globe; one answer for each."""
+    answers = np.empty(len(places), np.int8)
+    for at in range(len(places)):
+        answers[at] = decide_one(places[at], at_lon[at], at_lat[at], frames, run_start, run_ends, run_bounds, vertices)
+    return answers

@@ -1,0 +1,218 @@
+"""Rows of eight 64-bit words in one vector register: one bit for each of 512 events.
+
+The compiler unrolls a loop over eight words into scalars and leaves them so; a tree's code then took two to
+three times as long. These few operations say plainly that the eight belong together; a machine without registers of
+512 bits takes two or four. In plain Python a row is a small array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import types
+from numba.extending import lower_builtin, models, register_model, type_callable
+
+WORDS = 8
+"""Words in a row."""
+
+EVENTS = 64 * WORDS
+"""Events in a block: the bits of a row."""
+
+
+def load(array: Any, at: Any) -> Any:
+    """Return row `at` (a `uint64`) of a flat array of words."""
+    return array[int(at) * WORDS : int(at) * WORDS + WORDS].copy()
+
+
+def store(array: Any, at: Any, row: Any) -> Any:
+    """Write row `at` (a `uint64`) of a flat array of words."""
+    array[int(at) * WORDS : int(at) * WORDS + WORDS] = row
+
+
+def prefetch(array: Any, at: Any) -> Any:
+    """Ask for row `at` (a `uint64`) ahead of its use."""
+    del array, at
+
+
+def ones() -> Any:
+    """Return a row of ones."""
+    return np.full(WORDS, 0xFFFF_FFFF_FFFF_FFFF, np.uint64)
+
+
+def flipped(row: Any, bit: Any) -> Any:
+    """Return the row, negated where `bit` (a `uint64`, 0 or 1) is 1."""
+    return ~row if bit else row
+
+
+def both(row: Any, other: Any) -> Any:
+    """Return the bits that both rows have."""
+    return row & other
+
+
+def either(row: Any, other: Any) -> Any:
+    """Return the bits that one row or the other has."""
+    return row | other
+
+
+def differ(row: Any, other: Any) -> Any:
+    """Return the bits that only one of the rows has."""
+    return row ^ other
+
+
+def masked(row: Any, word: Any) -> Any:
+    """Return the bits of each word that `word` has as well."""
+    return row & word
+
+
+def up(row: Any, by: Any) -> Any:
+    """Return the row with each word shifted to the left by a `uint64`."""
+    return row << by
+
+
+def down(row: Any, by: Any) -> Any:
+    """Return the row with each word shifted to the right by a `uint64`."""
+    return row >> by
+
+
+def some(row: Any) -> Any:
+    """Tell whether any bit is set."""
+    return bool(row.any())
+
+
+# From here on: the same for the compiler.
+
+F = TypeVar("F", bound=Callable[..., Any])
+_WORD, _BYTES = ir.IntType(64), ir.IntType(8).as_pointer()
+_VECTOR = ir.VectorType(_WORD, WORDS)
+
+
+class _RowType(types.Type):
+    """Eight words, as the compiler sees them."""
+
+
+_row: Any = _RowType(name="tidings.words.Row")
+_word: Any = types.uint64
+
+
+@register_model(_RowType)
+class _RowModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, type_: Any) -> None:
+        super().__init__(manager, type_, _VECTOR)  # type: ignore[no-untyped-call]
+
+
+def _returns(function: Any, result: Any, width: int) -> None:
+    """Say what a function of `width` arguments returns."""
+    typers = (lambda: result, lambda a: result, lambda a, b: result, lambda a, b, c: result)  # noqa: ARG005
+    type_callable(function)(lambda context: typers[width])  # noqa: ARG005
+
+
+_returns(load, _row, 2)
+_returns(store, types.void, 3)
+_returns(prefetch, types.void, 2)
+_returns(ones, _row, 0)
+_returns(flipped, _row, 2)
+_returns(both, _row, 2)
+_returns(either, _row, 2)
+_returns(differ, _row, 2)
+_returns(masked, _row, 2)
+_returns(up, _row, 2)
+_returns(down, _row, 2)
+_returns(some, types.boolean, 1)
+
+
+def _lower(function: Any, *arguments: Any) -> Callable[[F], F]:
+    """Say how a function of these types of arguments is compiled."""
+    decorator: Callable[[F], F] = lower_builtin(function, *arguments)  # type: ignore[no-untyped-call]
+    return decorator
+
+
+def _address(context: Any, builder: Any, array_type: Any, array: Any, at: Any) -> Any:
+    """Point at a row of a flat array."""
+    data = context.make_array(array_type)(context, builder, array).data
+    return builder.bitcast(builder.gep(data, [builder.mul(at, _WORD(WORDS))]), _VECTOR.as_pointer())
+
+
+def _spread(builder: Any, word: Any) -> Any:
+    """Return a row of eight times the same word."""
+    number = ir.IntType(32)
+    first = builder.insert_element(_VECTOR(ir.Undefined), word, number(0))
+    return builder.shuffle_vector(first, _VECTOR(ir.Undefined), ir.VectorType(number, WORDS)([0] * WORDS))
+
+
+@_lower(load, types.Array, _word)
+def _load(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    return builder.load(_address(context, builder, signature.args[0], args[0], args[1]), align=8)
+
+
+@_lower(store, types.Array, _word, _row)
+def _store(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    builder.store(args[2], _address(context, builder, signature.args[0], args[0], args[1]), align=8)
+    return context.get_dummy_value()
+
+
+@_lower(prefetch, types.Array, _word)
+def _prefetch(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    number = ir.IntType(32)
+    shape = ir.FunctionType(ir.VoidType(), [_BYTES, number, number, number])
+    function = builder.module.declare_intrinsic("llvm.prefetch", [_BYTES], shape)
+    address = builder.bitcast(_address(context, builder, signature.args[0], args[0], args[1]), _BYTES)
+    builder.call(function, [address, number(0), number(3), number(1)])  # to read, to keep, data
+    return context.get_dummy_value()
+
+
+@_lower(ones)
+def _ones(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    del context, builder, signature, args
+    return _VECTOR([-1] * WORDS)
+
+
+@_lower(flipped, _row, _word)
+def _flipped(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    del context, signature
+    return builder.xor(args[0], _spread(builder, builder.neg(args[1])))
+
+
+@_lower(both, _row, _row)
+def _both(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    del context, signature
+    return builder.and_(*args)
+
+
+@_lower(either, _row, _row)
+def _either(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    del context, signature
+    return builder.or_(*args)
+
+
+@_lower(differ, _row, _row)
+def _differ(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    del context, signature
+    return builder.xor(*args)
+
+
+@_lower(masked, _row, _word)
+def _masked(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    del context, signature
+    return builder.and_(args[0], _spread(builder, args[1]))
+
+
+@_lower(up, _row, _word)
+def _up(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    del context, signature
+    return builder.shl(args[0], _spread(builder, args[1]))
+
+
+@_lower(down, _row, _word)
+def _down(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    del context, signature
+    return builder.lshr(args[0], _spread(builder, args[1]))
+
+
+@_lower(some, _row)
+def _some(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    del context, signature
+    whole = builder.bitcast(args[0], ir.IntType(EVENTS))
+    return builder.icmp_unsigned("!=", whole, whole.type(0))

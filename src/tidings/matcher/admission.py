@@ -1,0 +1,136 @@
+"""How subscriptions get in: parsed, folded, bound, their demands counted, and staged, all or nothing."""
+
+from __future__ import annotations
+
+import gc
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from tidings.algebra import Binder, Needs, fold_names
+from tidings.errors import BadSubscriptions, TidingsError
+from tidings.lang import parse
+from tidings.model import And, Not, Or, Test
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tidings.concepts import Ontology, Regions
+    from tidings.engine.engine import Engine
+    from tidings.matcher.listed import Listed
+    from tidings.matchers import SubId
+    from tidings.model import Filter, Schema
+
+Given = tuple[Any, Any, str]
+"""An id, a filter in any form, and its notation."""
+
+Refusals = list[tuple[Any, TidingsError]]
+"""Ids that were refused, and why."""
+
+TREES = (Test, And, Or, Not)
+
+MANY = 1000
+"""From so many subscriptions on, the garbage collector waits until all are in: it would visit them again and again."""
+
+
+class Admission:
+    """Reads filters against a schema, an ontology and regions, and keeps the demands of those in force."""
+
+    def __init__(self, schema: Schema | None, ontology: Ontology | None, used: Ontology, regions: Regions | None) -> None:
+        """Start without demands."""
+        self._around = {"schema": schema, "ontology": ontology, "regions": regions}
+        self._used = used
+        self._binder = Binder(schema, used, regions)
+        self.needs = Needs(schema, used)
+
+    def parsed(self, source: Any, notation: str = "text") -> Filter:
+        """Return the filter of text, of a decoded tree, or as it is."""
+        if isinstance(source, TREES):
+            return source
+        if isinstance(source, dict | bool | list):
+            notation = "json"
+        return parse(source, notation=notation, **self._around)  # type: ignore[arg-type]
+
+    def meant(self, tree: Filter) -> Filter:
+        """Return a filter with its names, units, concepts and regions resolved."""
+        return self._binder.bound(fold_names(tree, self._used))
+
+    def leave(self, tree: Filter) -> None:
+        """Take back the demands of a filter."""
+        self.needs.discard(fold_names(tree, self._used))
+
+    def enter(self, given: list[Given], kept: Engine | Listed, *, keep_good: bool) -> Refusals:
+        """Put subscriptions in force; return the refusals, with which, unless `keep_good`, nothing is."""
+        before, errors, stage = self.needs.to_dict(), Refusals(), kept.stage()
+        known = kept.known([id for id, _, _ in given if is_id(id)]) if len(kept) else set()
+        first = next(iter(kept), None)
+        seen: dict[SubId, int] = {}
+        with _uncollected(len(given) >= MANY):
+            for at, (id, source, notation) in enumerate(given):
+                try:
+                    _check_id(id, id if first is None else first)
+                    first = id if first is None else first
+                    tree = self.parsed(source, notation)
+                    old = None
+                    if id in seen:
+                        old = self.parsed(*given[seen[id]][1:])
+                    elif id in known:
+                        old = kept.written(id)
+                    bound = self._booked(id, tree, old)
+                    written = source if type(source) is str and notation == "text" else tree
+                    stage.add(id, bound, written, faithful=bound is tree)
+                    seen[id] = at
+                except TidingsError as problem:
+                    errors.append((id, problem))
+            if errors and not keep_good:
+                self.needs.restore(before)
+            else:
+                kept.commit(stage)  # type: ignore[arg-type]
+        return errors
+
+    def _booked(self, id: SubId, tree: Filter, old: Filter | None) -> Filter:
+        """Count a filter's demands in place of the old one's, and return what it means; or nothing has changed."""
+        folded = fold_names(tree, self._used)
+        bound = self._binder.bound(folded)
+        if old is not None:
+            self.leave(old)
+        try:
+            self.needs.add(folded, f"subscription `{id}`")
+        except TidingsError:
+            if old is not None:
+                self.needs.add(fold_names(old, self._used), f"subscription `{id}`")
+            raise
+        return bound
+
+
+@contextmanager
+def _uncollected(many: bool) -> Iterator[None]:
+    """Keep the garbage collector away while many objects are made that all stay."""
+    pause = many and gc.isenabled()
+    if pause:
+        gc.disable()
+    try:
+        yield
+    finally:
+        if pause:
+            gc.enable()
+
+
+def is_id(id: object) -> bool:
+    """Tell whether this can be a subscription's id."""
+    return isinstance(id, str | int) and not isinstance(id, bool)
+
+
+def _check_id(id: SubId, first: SubId) -> None:
+    if not is_id(id):
+        msg = f"an id is text or an integer, not {id!r}"
+        raise TidingsError(msg)
+    if type(first) is not type(id):
+        msg = f"ids are all text or all integers: {id!r} comes after {first!r}"
+        raise TidingsError(msg)
+
+
+def refused(errors: Refusals, total: int) -> BadSubscriptions:
+    """Return the error that lists every refusal."""
+    listed = "\n".join(f"  `{id}`: {problem}".replace("\n", "\n    ") for id, problem in errors)
+    msg = f"{len(errors)} of {total} subscriptions were refused, so none was added:\n{listed}"
+    return BadSubscriptions(msg, errors=tuple(errors))

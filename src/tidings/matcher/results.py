@@ -1,0 +1,54 @@
+"""Pairs of event and slot, as lists of ids or as `Matches`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tidings.engine.ids import Ids
+from tidings.model import Matches
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from tidings.engine.engine import Found
+    from tidings.model import DeadLetter
+
+
+def ids_of(found: Sequence[Found]) -> list[Any]:
+    """Return the ids of all pairs."""
+    result: list[Any] = []
+    for _, slots, ids in found:
+        if len(slots):
+            result += ids.to_list(slots) if isinstance(ids, Ids) else [ids[slot] for slot in slots.tolist()]
+    return result
+
+
+def matches_of(
+    found: Sequence[tuple[NDArray[np.int64], Found]], events: int, dead: tuple[DeadLetter, ...]
+) -> Matches:
+    """Return the pairs; `found` comes with the indexes of its events in the batch."""
+    parts = [(index, one) for index, one in found if len(one.slots)]
+    if len(parts) == 1 and len(parts[0][0]) == events:
+        event_index = parts[0][1].events
+    else:
+        event_index = np.concatenate([np.zeros(0, np.int64), *(index[one.events] for index, one in parts)])
+    dead = tuple(sorted(dead, key=lambda letter: letter.index))
+    return Matches(event_index, lambda: _arrow([one for _, one in parts]), events, dead)
+
+
+def _arrow(parts: Sequence[Found]) -> Any:
+    import pyarrow as pa
+
+    arrays = [
+        ids.take(slots) if isinstance(ids, Ids) else pa.array([ids[slot] for slot in slots.tolist()])
+        for _, slots, ids in parts
+    ]
+    if not arrays:
+        return pa.array([], pa.string())
+    if len({array.type for array in arrays}) > 1:
+        arrays = [array.cast(pa.large_string()) for array in arrays]
+    return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)

@@ -1,0 +1,119 @@
+"""`tidings bench`: what it prints, what it writes, what it refuses."""
+
+import json
+
+import pytest
+
+from tidings.testing.bench.baselines import Scan
+from tidings.testing.workloads import WORKLOADS
+
+
+@pytest.fixture
+def measured(tidings, tmp_path):
+    """A quick run, written to a folder."""
+    done = tidings("bench", "run", "equalities", "--quick", "-n", 200, "--no-peers", "--matcher", "brute", "--out", "r")
+    assert done.code == 0, done.err
+    (file,) = (tmp_path / "r").glob("*.jsonl")
+    return done, file
+
+
+def test_the_workloads_are_listed_with_their_matches(tidings):
+    done = tidings("bench", "list")
+    assert done.code == 0
+    assert [line.split()[0] for line in done.out.splitlines()[1:]] == list(WORKLOADS)
+    said = {line["key"]: line for line in tidings("bench", "list", "--json").lines}
+    assert said["equalities"]["expected_at_1m"] == pytest.approx(8)
+    assert all(line["description"] for line in said.values())
+
+
+def test_a_quick_run_prints_a_table(measured):
+    done, _ = measured
+    assert done.out.startswith("equalities, 200 subscriptions")
+    assert "scan (baseline)" in done.out
+    assert "times brute" in done.out
+    assert "Python" in done.out.splitlines()[-1]
+    assert "note: wrote" in done.err
+
+
+def test_a_quick_run_writes_results_and_a_picture(measured):
+    _, file = measured
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [line["subject"] for line in lines] == ["brute", "scan"]
+    assert {"machine", "date", "command", "version"} <= lines[0]["run"].keys()
+    pytest.importorskip("matplotlib")
+    assert [path.suffix for path in sorted(file.parent.iterdir())] == [".png", ".jsonl"]
+
+
+def test_json_is_all_there_is_on_standard_output(tidings):
+    done = tidings("bench", "run", "equalities", "--quick", "-n", 100, "--no-peers", "--matcher", "brute", "--json")
+    assert [line["role"] for line in done.lines] == ["matcher", "baseline"]
+    assert done.err == ""
+
+
+def test_the_usual_matcher_is_measured_with_peers(tidings):
+    done = tidings("bench", "run", "hem:m=2", "--quick", "-n", 100, "--from-text", "--json")
+    assert done.code == 0, done.err
+    assert done.lines[0]["role"] == "matcher"
+    assert "build_text" in done.lines[0]["figures"]
+    assert "numpy" in [line["subject"] for line in done.lines]
+
+
+def test_a_run_compared_with_itself_is_noise(tidings, measured):
+    _, file = measured
+    done = tidings("bench", "compare", file, file)
+    assert done.code == 0
+    assert "noise" in done.out
+    assert "faster" not in done.out
+    assert {line["verdict"] for line in tidings("bench", "compare", file, file, "--json").lines} == {"noise", "same"}
+
+
+def test_a_slower_run_is_called_slower(tidings, measured, tmp_path):
+    _, file = measured
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    for figure in (figure for line in lines for figure in line["figures"].values()):
+        figure["repeats"] = [10 * value for value in figure["repeats"]]
+    (tmp_path / "slow.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    verdicts = {
+        line["figure"]: line["verdict"] for line in tidings("bench", "compare", file, "slow.jsonl", "--json").lines
+    }
+    assert verdicts["batch"] == "slower"
+    back = {line["figure"]: line["verdict"] for line in tidings("bench", "compare", "slow.jsonl", file, "--json").lines}
+    assert back["batch"] == "faster"
+
+
+def test_a_wrong_answer_is_refused(tidings, monkeypatch):
+    honest = Scan.rows
+    monkeypatch.setattr(Scan, "rows", lambda self, cells: honest(self, cells)[1:])
+    done = tidings("bench", "run", "hem:m=2", "--quick", "-n", 100, "--no-peers", "--matcher", "brute")
+    assert (done.code, done.out) == (1, "")
+    assert "disagree" in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("run", "rangs", "--quick"), "did you mean `ranges`?"),
+        (("run", "ranges", "--quick", "--matcher", "swift", "--no-peers"), "unknown matcher `swift`"),
+        (("run", "ranges", "-n", "0"), "-n must be at least 1, not `0`"),
+        (("run", "used-cars", "--quick", "--data", "nowhere"), "needs real data"),
+        (("compare", "a.jsonl", "b.jsonl"), "cannot read `a.jsonl`"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_in_one_line(tidings, monkeypatch, arguments, message):
+    from tidings.testing.workloads import real
+
+    real._cars.cache_clear()
+    real._counties.cache_clear()
+    monkeypatch.setenv("TIDINGS_DATA", "")  # restored afterwards, whatever --data sets
+    done = tidings("bench", *arguments)
+    assert (done.code, done.out) == (1, "")
+    assert message in done.err
+
+
+def test_runs_of_different_workloads_have_nothing_to_compare(tidings, measured):
+    _, file = measured
+    other = file.with_name("other.jsonl")
+    other.write_text(file.read_text().replace('"equalities"', '"ranges"'))
+    done = tidings("bench", "compare", file, other)
+    assert done.code == 1
+    assert "no figure in common" in done.err

@@ -1,0 +1,458 @@
+"""Columns from Arrow equal columns from rows, and both equal what one value at a time gives."""
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from ipaddress import IPv4Address, IPv6Address
+from itertools import pairwise, product
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import assume, event, given
+from hypothesis import strategies as st
+
+from tidings.algebra import Need, Reader, Setting, fold_names, needs_of
+from tidings.concepts import Ontology, Tree
+from tidings.engine.arrival import columns_of
+from tidings.engine.arrow import columns_of_table
+from tidings.engine.columns import Column, EventColumn, Numbers, View
+from tidings.errors import BadEvent
+from tidings.model import Kind, Point, Quantity, Range
+from tidings.model.arrow import rows_of
+from tidings.testing.strategies import NOW, cases
+
+LETTERS = ("a", "o", "f", "ss", "")
+
+
+class Letters:
+    """Finds letters, in no order and some twice, for a finder promises neither."""
+
+    def find_many(self, texts):
+        found = [[at for at, word in reversed(list(enumerate(LETTERS))) if word and word in text] for text in texts]
+        starts = np.cumsum([0, *map(len, found)])
+        return starts, np.array([at for each in found for at in each], dtype=np.int64)
+
+
+def automata(column):
+    assert column.view is View.PATTERNS
+    return Letters()
+
+
+# --- the naive twin -------------------------------------------------------------------------------
+
+
+def naive(reading, column, setting):
+    """What one event holds in one column: a set of numbers, byte strings and ranges."""
+    values = reading.values.get(column.attribute, ())
+    match column.view:
+        case View.EXISTS:
+            return {0} if values or reading.elements.get(column.attribute) else set()
+        case View.NULL:
+            return {0} if column.attribute in reading.nulls else set()
+        case View.PATTERNS:
+            words = [value for value in values if isinstance(value, str)]
+            found = {at for at, word in enumerate(LETTERS) if word and any(word in text for text in words)}
+            return found or ({-1} if words else set())
+    return {code for value in values if (code := naive_code(value, column, setting)) is not None}
+
+
+def naive_code(value, column, setting):
+    match column.view, value:
+        case View.NUMBER, Range(low, high, low_open, high_open):
+            ends = [None if end is None else naive_code(end, column, setting) for end in (low, high)]
+            return (*ends, low_open, high_open)
+        case View.NUMBER, int() | float():
+            return value
+        case View.NUMBER, datetime():
+            return (value - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+        case View.AGE, datetime():
+            return (setting.now - value).total_seconds()
+        case View.AGE, Range(low, high, low_open, high_open) if not isinstance(low or high, int | float):
+            ends = [None if end is None else naive_code(end, column, setting) for end in (high, low)]
+            return (*ends, high_open, low_open)
+        case View.TEXT, IPv4Address():
+            return b"\x04" + value.packed
+        case View.TEXT, IPv6Address():
+            return b"\x06" + value.packed
+        case View.TEXT, str():
+            return value.encode()
+        case View.REVERSED, str():
+            return "".join(reversed(value)).encode()
+        case View.FOLDED, str():
+            return value.casefold().encode()
+        case View.FOLDED_REVERSED, str():
+            return "".join(reversed(value.casefold())).encode()
+        case View.CONCEPT, str():
+            number = setting.ontology.code(value, tree=column.tree)
+            return -1 if number is None else number
+        case View.LONGITUDE, Point():
+            return value.lon
+        case View.LATITUDE, Point():
+            return value.lat
+    return None
+
+
+# --- looking into columns -------------------------------------------------------------------------
+
+
+def rows(found: EventColumn | None, count: int) -> list[set]:
+    """The values of each event, and that the column keeps its promises."""
+    if found is None:
+        return [set() for _ in range(count)]
+    codes = places(found)
+    if found.starts is None:
+        assert len(codes) == count
+        return [set() if code is None else {code} for code in codes]
+    assert (len(found.starts), found.starts[0], found.starts[-1]) == (count + 1, 0, len(codes))
+    assert None not in codes
+    return [set(codes[start:end]) for start, end in pairwise(found.starts.tolist())]
+
+
+def places(found):
+    low = points(found.low)
+    if found.high is None:
+        return low
+    high = points(found.high)
+    assert len(low) == len(high) == len(found.open)
+    return [span(*each) for each in zip(low, high, found.open.tolist(), strict=True)]
+
+
+def span(low, high, ends):
+    if low is None:
+        return None
+    if not ends and low == high:
+        return low
+    return (None if ends & 4 else low, None if ends & 8 else high, bool(ends & 1), bool(ends & 2))
+
+
+def points(found):
+    if isinstance(found, Numbers):
+        assert found.near.dtype == np.float64
+        rest = [0] * len(found) if found.rest is None else found.rest.tolist()
+        return [number(near, more) for near, more in zip(found.near.tolist(), rest, strict=True)]
+    assert found.index.dtype == np.int32
+    assert len(set(found.distinct)) == len(found.distinct)
+    return [None if at < 0 else found.distinct[at] for at in found.index.tolist()]
+
+
+def number(near, rest):
+    if math.isnan(near):
+        return None
+    return int(near) + rest if near == int(near) else near
+
+
+def simple(codes):
+    """A closed range of one point is that point."""
+    return {
+        code[0] if isinstance(code, tuple) and code[0] is not None and code[0] == code[1] else code for code in codes
+    }
+
+
+VALUED = [view for view in View if view not in (View.EXISTS, View.NULL)]
+
+
+def every_column(needs: Mapping[str, Need], ontology: Ontology) -> list[Column]:
+    found = [Column(name, view) for name in needs for view in (View.EXISTS, View.NULL)]
+    for name, need in needs.items():
+        if need.kind not in (Kind.RECORD, Kind.OPAQUE):
+            found += [Column(name, view) for view in VALUED if view is not View.CONCEPT]
+            found += [Column(name, View.CONCEPT, tree) for tree in ontology.trees]
+    return found
+
+
+def assert_columns_agree(table: pa.Table, needs: Mapping[str, Need], ontology: Ontology) -> bool:
+    """Hold a table's columns against those of its rows; tell whether it was read at once."""
+    setting, wanted = Setting(ontology, NOW), every_column(needs, ontology)
+    reader = Reader(needs, ontology)
+    readings, bad = [], []
+    for at, row in enumerate(rows_of(table)):
+        try:
+            readings.append(reader.read(row, NOW))
+        except BadEvent:
+            bad.append(at)
+    assert_readings_agree(readings, wanted, setting)
+    found = columns_of_table(table, needs, wanted=wanted, setting=setting, automata=automata)
+    if found is None:
+        return False
+    assert found.odd.tolist() == bad
+    unseen = columns_of_table(table, needs, wanted=(), setting=setting, automata=automata)
+    assert (unseen.odd.tolist(), unseen.batch) == (bad, {})
+    assert sorted([*found.odd.tolist(), *found.plain.tolist()]) == list(range(table.num_rows))
+    for column in wanted:
+        held = rows(found.batch.get(column), len(readings))
+        assert held == [naive(reading, column, setting) for reading in readings], column
+    return True
+
+
+def assert_readings_agree(readings, wanted, setting):
+    batch = columns_of(readings, wanted, setting=setting, automata=automata)
+    ones = [columns_of([reading], wanted, setting=setting, automata=automata) for reading in readings]
+    for column in wanted:
+        told = [simple(naive(reading, column, setting)) for reading in readings]
+        assert rows(batch.get(column), len(readings)) == told, column
+        assert [rows(one.get(column), 1)[0] for one in ones] == told, column
+
+
+# --- worlds ---------------------------------------------------------------------------------------
+
+
+def needs_and_ontology(case):
+    world = case.world
+    trees = [fold_names(tree, world.ontology) for tree in case.filters]
+    return needs_of(trees, schema=world.schema, ontology=world.ontology), world.ontology
+
+
+def shared_spellings(ontology):
+    return any(tree.shared_spellings() for tree in ontology.trees.values())
+
+
+@given(cases())
+def test_readings_show_every_view_what_single_values_do(case):
+    needs, ontology = needs_and_ontology(case)
+    assume(not shared_spellings(ontology))
+    setting, reader = Setting(ontology, NOW), Reader(needs, ontology)
+    readings = []
+    for each in case.events:
+        try:
+            readings.append(reader.read(each, NOW))
+        except BadEvent:
+            event("bad")
+    assert_readings_agree(readings, every_column(needs, ontology), setting)
+
+
+def arrowable(value):
+    match value:
+        case Point(lon, lat):
+            return {"lon": lon, "lat": lat}
+        case Quantity(amount, unit):
+            return f"{amount} {unit}"
+        case list() | tuple():
+            return [arrowable(each) for each in value]
+        case dict():
+            return {name: arrowable(each) for name, each in value.items()} or None
+        case None | bool() | int() | float() | str() | bytes() | date() | Decimal():
+            return value
+        case IPv4Address() | IPv6Address():
+            return str(value)
+    return None
+
+
+def array_of(values):
+    try:
+        return pa.array(values)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return pa.array([None if each is None else ascii(each) for each in values])
+
+
+def table_of(events):
+    names = dict.fromkeys(name for each in events for name in each)
+    return pa.table({name: array_of([arrowable(each.get(name)) for each in events]) for name in names})
+
+
+@given(cases())
+def test_a_table_of_any_world_shows_every_view_what_its_rows_do(case):
+    needs, ontology = needs_and_ontology(case)
+    assume(not shared_spellings(ontology))
+    table = table_of(case.events)
+    if table.num_columns:
+        event(f"read at once: {assert_columns_agree(table, needs, ontology)}")
+
+
+# --- tables made by hand --------------------------------------------------------------------------
+
+GOODS = Ontology(
+    trees={
+        "goods": Tree({"thing": [], "car": ["thing"], "van": ["car"]}, {"car": ["auto"]}),
+        "other": Tree({"van": [], "beta": ["van"]}),
+    },
+    attributes={},
+)
+INTS = [0, 1, -1, 2**53, 2**53 + 1, -(2**53) - 1, 2**63 - 1, 2**63 - 2, -(2**63), 2**62 + 3]
+FLOATS = [0.0, -0.0, 1.5, float("nan"), float("inf"), -float("inf"), 1e300, 5e-324, 2.0**60]
+WORDS = ["", "a", "A", "STRASSE", "straße", "İ", "e\u0301a", "van", "VAN", "auto", "thing", "1", " 1.5 ", "1e999",
+         "9223372036854775808", "true", "False", "10.0.0.1", "::ffff:10.0.0.1", "2001:db8::1", "2024-05-01",
+         "2024-05-01T12:00:00+02:00", "0001-01-01T00:00:00+05:00", "1600-02-03", "12 km", "\x00"]  # fmt: skip
+SCALARS = [
+    Kind.NUMBER,
+    Kind.TEXT,
+    Kind.BOOL,
+    Kind.TIME,
+    Kind.PLACE,
+    Kind.CONCEPT,
+    Kind.IP,
+    Kind.OPAQUE,
+    Kind.RECORD,
+    None,
+]
+
+
+def raw(told, numbers, width):
+    return pa.Array.from_buffers(told, len(numbers), [None, pa.py_buffer(np.array(numbers, dtype=width).tobytes())])
+
+
+YEARS = [
+    datetime(year, month, day, *time, tzinfo=UTC)
+    for year, month, day, *time in (
+        (1, 1, 1), (9999, 12, 31, 23, 59, 59, 999999), (1969, 12, 31, 23, 59, 59, 999999), (1500, 1, 1), (2024, 5, 1)
+    )
+]  # fmt: skip
+BROKEN_TEXT = pa.Array.from_buffers(
+    pa.string(), 3, [None, pa.py_buffer(np.array([0, 1, 2, 3], dtype=np.int32).tobytes()), pa.py_buffer(b"a\xffb")]
+)
+CODES = pa.array([0, 1, None, 2, 1, 3], pa.uint8())
+LISTED = (pa.array([0, 2, 4], pa.int32()), pa.array([1, 2, 3, 4]))
+PLACES = [
+    {"lon": 1.5, "lat": 2},
+    None,
+    {"lon": 181.0, "lat": 0},
+    {"lon": None, "lat": 0},
+    {"lon": float("nan"), "lat": 1},
+]
+SECONDS = [0, 2**62, -(2**62), 253402300799, 253402300800, -62135596800, -62135596801]
+MILLIS = [0, 253402300799999, 253402300800000, -62135596800001, -1]
+NANOS = [0, -1, -1000, -1001, 1001, 999, 2**63 - 1, -(2**63) + 1]
+ARRAYS = {
+    "int64": pa.array([*INTS, None]),
+    "int64 without nulls": pa.array(INTS),
+    "small": pa.array([1, None, -3], type=pa.int8()),
+    "uint64": pa.array([0, None, 2**63 - 1, 2**63, 2**64 - 1], type=pa.uint64()),
+    "float64": pa.array([*FLOATS, None]),
+    "float64 without nulls": pa.array([1.5, 2.5]),
+    "float32": pa.array([0.1, None, 16777217.0, float("nan")], type=pa.float32()),
+    "float16": pa.array([0.5, None, 1.5], type=pa.float16()),
+    "decimal": pa.array([Decimal("1.50"), Decimal("3.00"), None, Decimal("1.50")]),
+    "bool": pa.array([True, False, None]),
+    "null": pa.nulls(3),
+    "text": pa.array([*WORDS, None, *WORDS]),
+    "large text": pa.array([*WORDS, None], type=pa.large_string()),
+    "text view": pa.array([*WORDS, None], type=pa.string_view()),
+    "broken text": BROKEN_TEXT,
+    "dictionary": pa.DictionaryArray.from_arrays(CODES, pa.array(["a", None, "7", "van", "x"])),
+    "dictionary of numbers": pa.array([5, None, 5, 2**60 + 1]).dictionary_encode(),
+    "long dictionary": pa.DictionaryArray.from_arrays(pa.array([20, None, 3]), pa.array(WORDS)),
+    "timestamp us": pa.array([*YEARS, None], type=pa.timestamp("us")),
+    "timestamp s": raw(pa.timestamp("s"), SECONDS, np.int64),
+    "timestamp ms": raw(pa.timestamp("ms", "UTC"), MILLIS, np.int64),
+    "timestamp ns": raw(pa.timestamp("ns"), NANOS, np.int64),
+    "timestamp in a zone": pa.array([*YEARS[2:], None], type=pa.timestamp("us", "America/New_York")),
+    "timestamp beyond": raw(pa.timestamp("us", "+02:00"), [2**63 - 1, -(2**63), 5], np.int64),
+    "date32": raw(pa.date32(), [0, -1, 2932896, 2932897, -719162, -719163], np.int32),
+    "date64": raw(pa.date64(), [0, 1, -1, 86399999, -86400001, 2**62], np.int64),
+    "bytes": pa.array([b"a", None, b"\xff"]),
+    "time": pa.array([1, None, 5], type=pa.time64("ns")),
+    "time beyond": raw(pa.time32("s"), [5, 100_000], np.int32),
+    "duration": pa.array([1, None], type=pa.duration("us")),
+    "places": pa.array(PLACES),
+    "whole places": pa.array([{"lat": 2, "lon": 1, "name": "x"}, {"lat": -90, "lon": 180, "name": None}]),
+    "decimal places": pa.array([{"lon": Decimal("1.5"), "lat": Decimal(2)}] * 2),
+    "text places": pa.array([{"lon": "1", "lat": "2"}, None]),
+    "records": pa.array([{"b": 1}, None, {"b": None}]),
+    "empty records": pa.array([{}, None], type=pa.struct([])),
+    "numbers": pa.array([[1, 2, 2], None, [], [None], [2**53 + 1, None]]),
+    "floats": pa.array([[1.5], [float("nan"), 1], None, [2.0]]),
+    "pairs": pa.array([[1.0, 2.0], None], type=pa.list_(pa.float64(), 2)),
+    "words": pa.array([["a", "A", "a"], None, [], [None, "van"], ["1", "x"]]),
+    "large words": pa.array([["a", "1"], None, ["b"]], type=pa.large_list(pa.string())),
+    "coded words": pa.ListArray.from_arrays(LISTED[0], pa.array(["a", "o", "a", "1"]).dictionary_encode()),
+    "hidden numbers": pa.ListArray.from_arrays(*LISTED, mask=pa.array([True, False])),
+    "moments": pa.array([[YEARS[4], None], [YEARS[0]]]),
+    "several places": pa.array([[{"lon": 1, "lat": 2}, None, {"lon": 3, "lat": 4}], [], None]),
+    "several records": pa.array([[{"b": 1}, None], [], None]),
+    "lists of lists": pa.array([[[1], [2, 3]], None]),
+    "maps": pa.array([[("b", 1)], None], type=pa.map_(pa.string(), pa.int64())),
+}
+SLOW = {"lists of lists", "maps", "decimal places", "empty records", "pairs", "several records"}
+
+
+def told(kind, *, several=True, folded=False):
+    return Need(kind, several=several, tree="goods" if folded else None, folded=folded)
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_every_type_is_read_as_every_kind(name):
+    for kind, several in product(SCALARS, (True, False)):
+        needs = {"a": told(kind, several=several)}
+        fast = {
+            assert_columns_agree(pa.table({"a": array}), needs, GOODS) for array in (ARRAYS[name], ARRAYS[name][1:])
+        }
+        assert len(fast) == 1
+        assert True in fast or name in SLOW or kind in (Kind.PLACE, Kind.RECORD)
+
+
+@pytest.mark.parametrize("name", ["text", "dictionary", "words", "int64"])
+def test_names_of_a_declared_concept_fold(name):
+    assert assert_columns_agree(pa.table({"a": ARRAYS[name]}), {"a": told(Kind.CONCEPT, folded=True)}, GOODS)
+
+
+def test_units_are_converted_for_each_distinct_text():
+    table = pa.table({"a": ["12 km", "5", None, "3 kg", "12 km", "7 parsnip"]})
+    for bare in (True, False):
+        assert assert_columns_agree(table, {"a": Need(Kind.NUMBER, unit="m", bare=bare)}, GOODS)
+    numbers = pa.table({"a": [1, 2, None]})
+    for bare in (True, False):
+        assert assert_columns_agree(numbers, {"a": Need(Kind.NUMBER, unit="m", bare=bare)}, GOODS)
+
+
+def test_a_unit_in_another_column_is_read_row_by_row():
+    needs = {"a": Need(Kind.NUMBER, unit="m", unit_from="unit")}
+    assert not assert_columns_agree(pa.table({"a": [1, 2], "unit": ["km", None]}), needs, GOODS)
+    assert assert_columns_agree(pa.table({"a": [1, 2]}), needs, GOODS)
+
+
+RECORDS = pa.StructArray.from_arrays(
+    [pa.array([1, 2, None, 4]), pa.array(["a", None, "c", "d"]), pa.array([[1], None, [2, 3], []])],
+    ["n", "w", "l"],
+    mask=pa.array([False, True, False, False]),
+)
+
+
+@pytest.mark.parametrize("array", [RECORDS, RECORDS[1:], pa.chunked_array([RECORDS, RECORDS[:2]])])
+def test_fields_of_records_are_attributes_with_dots(array):
+    needs = {"a.n": told(Kind.NUMBER), "a.w": told(Kind.TEXT), "a.l": told(Kind.NUMBER), "a.none": told(None)}
+    assert assert_columns_agree(pa.table({"a": array}), needs, GOODS)
+    assert assert_columns_agree(pa.table({"a": array}), {"a": told(Kind.RECORD), **needs}, GOODS)
+    assert assert_columns_agree(pa.table({"a": array}), {"a.n.m": told(Kind.NUMBER), "a.l": told(Kind.TEXT)}, GOODS)
+    deep = pa.StructArray.from_arrays([array], ["b"]) if isinstance(array, pa.Array) else RECORDS
+    assert assert_columns_agree(pa.table({"x": deep}), {"x.b.n": told(Kind.NUMBER), "x.b": told(None)}, GOODS)
+
+
+def test_a_name_with_a_dot_is_a_column_too_but_not_both():
+    needs = {"a.n": told(Kind.NUMBER)}
+    assert assert_columns_agree(pa.table({"a.n": [1, None]}), needs, GOODS)
+    assert assert_columns_agree(pa.table({"a.n": [1, None], "a": [5, 6]}), needs, GOODS)
+    assert not assert_columns_agree(pa.table({"a.n": [1, None, 3, 4], "a": RECORDS}), needs, GOODS)
+
+
+def test_synonyms_feed_an_attribute_one_at_a_time():
+    ontology = Ontology.from_dict({"attributes": {"colour": {"kind": "text", "synonyms": ["color"]}}})
+    needs = {"colour": told(Kind.TEXT)}
+    assert assert_columns_agree(pa.table({"color": ["red", None]}), needs, ontology)
+    assert not assert_columns_agree(pa.table({"color": ["red", None], "colour": [None, "x"]}), needs, ontology)
+
+
+def test_derived_attributes_are_read_row_by_row():
+    ontology = Ontology.from_dict({"derived": {"twice": "2 * once"}})
+    assert not assert_columns_agree(pa.table({"once": [1, None]}), {"twice": told(Kind.NUMBER)}, ontology)
+
+
+def test_of_two_columns_with_one_name_the_last_counts():
+    table = pa.table([pa.array([1, 2]), pa.array([3, 4])], names=["a", "a"])
+    assert assert_columns_agree(table, {"a": told(Kind.NUMBER)}, GOODS)
+
+
+def test_one_bad_attribute_makes_the_row_odd_for_all():
+    table = pa.table({"a": [1.0, float("nan"), 3.0], "b": ["x", "y", "10.0.0.1"], "c": ["x", "y", "z"]})
+    needs = {"a": told(Kind.NUMBER), "b": told(Kind.IP), "c": told(Kind.TEXT)}
+    assert assert_columns_agree(table, needs, GOODS)
+
+
+@given(st.lists(st.sampled_from(sorted(ARRAYS)), min_size=1, max_size=4, unique=True), st.data())
+def test_tables_of_several_columns_are_read_as_their_rows(names, data):
+    size = min(len(ARRAYS[name]) for name in names)
+    kinds = {name: data.draw(st.sampled_from(SCALARS)) for name in names}
+    table = pa.table({name: ARRAYS[name][:size] for name in names})
+    if data.draw(st.booleans()):
+        table = pa.concat_tables([table, table.slice(1), table])
+    assert_columns_agree(table, {name: told(kind) for name, kind in kinds.items()}, GOODS)

@@ -1,0 +1,89 @@
+"""Binding: what needs none comes back as the same object; what it cannot resolve is refused."""
+
+import pytest
+from hypothesis import given, settings
+
+import tidings as td
+from tidings.algebra import Binder, fold_names
+from tidings.errors import UnknownConcept
+from tidings.model import IsA, Quantity, scalars_of
+from tidings.model import tests as each_test
+from tidings.testing.strategies import filters
+
+SHOP = td.Ontology.from_dict(
+    {
+        "trees": {"pet": {"children": {"cat": {"tabby": {}}}}},
+        "attributes": {
+            "price": {"unit": "EUR", "synonyms": ["cost"]},
+            "size": {"unit": "GB"},
+            "animal": {"kind": "concept pet"},
+            "items.animal": {"kind": "concept pet"},
+        },
+        "currencies": {"base": "EUR", "rates": {"USD": 0.5}},
+    }
+)
+SAME = [
+    "a = 1 and b = 'x' and c in ('x', 'y')",
+    "not (a < 5 or b in (1, 2))",
+    "items has (a = 1 and b < c)",
+    "a in [1 .. 2) and d within POLYGON((0 0, 1 0, 1 1, 0 0))",
+    "age(a) < 7 days or b starts with 'x' or d near (1, 2) 5 km or e exists or f is null",
+    "animal = 'cat' and animal in ('cat', 'tabby')",
+    "price < 5 and size > 7",
+]
+CHANGED = {
+    "cost < 5 and a = 1": "price < 5 and a = 1",
+    "a = 1 and not (b = 2 or size > 500 MB)": "a = 1 and not (b = 2 or size > 0.5)",
+    "size in (500 MB, 2)": "size in (0.5, 2)",
+    "size in [500 MB .. 2 GB]": "size in [0.5 .. 2]",
+    "animal = 'CAT'": "animal = 'cat'",
+    "animal in ('Cat', 'tabby')": "animal in ('cat', 'tabby')",
+    "items has (animal = 'Cat')": "items has (animal = 'cat')",
+    "items has (cost < 5)": "items has (price < 5)",
+    "a < cost": "a < price",
+}
+
+
+def bound(tree, ontology=SHOP):
+    return Binder(None, ontology, None).bound(fold_names(tree, ontology))
+
+
+@pytest.mark.parametrize("text", SAME)
+def test_what_means_what_it_says_is_the_same_object(text):
+    tree = td.parse(text)
+    assert bound(tree) is tree
+    assert bound(tree, td.Ontology()) is tree
+
+
+@pytest.mark.parametrize(("text", "meant"), CHANGED.items())
+def test_names_units_and_concepts_are_resolved_wherever_they_stand(text, meant):
+    binder = Binder(None, SHOP, None)
+    for _ in range(2):  # the second time all is looked up
+        assert binder.bound(fold_names(td.parse(text), SHOP)) == td.parse(meant)
+
+
+def test_what_did_not_change_beside_what_did_is_the_same_object():
+    tree = td.parse("(a = 1 or b = 2) and size > 500 MB")
+    assert bound(tree).parts[0] is tree.parts[0]
+
+
+def test_a_bound_filter_binds_to_itself():
+    once = bound(td.parse("animal is a 'Cat' and cost < 5 USD"))
+    assert next(test.condition for _, test in each_test(once)) == IsA("cat", "pet")
+    assert bound(once) is once
+
+
+def test_a_concept_that_no_tree_has_is_refused_each_time():
+    binder = Binder(None, SHOP, None)
+    for _ in range(2):
+        with pytest.raises(UnknownConcept):
+            binder.bound(td.parse("a = 1 and animal = 'dog'"))
+
+
+@given(filters())
+@settings(max_examples=150, deadline=None)
+def test_what_has_nothing_to_resolve_is_the_same_object(tree):
+    names = {type(test.condition).__name__ for _, test in each_test(tree)}
+    units = any(isinstance(value, Quantity) for _, test in each_test(tree) for value in scalars_of(test.condition))
+    if not units and not names & {"IsA", "WithinRegion"}:
+        assert bound(tree, td.Ontology()) is tree

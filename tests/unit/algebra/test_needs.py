@@ -1,0 +1,179 @@
+"""Counted demands: the quick way counts what the long way counts, and refuses what it refuses."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tidings as td
+from tidings.algebra.demands import Demand
+from tidings.algebra.needs import Needs
+from tidings.errors import FilterError, KindConflict, TidingsError
+from tidings.model import Is, Kind, Quantity, Range
+
+TEXTS = [
+    "a = 1",
+    "a = 1.5 and a < 7",
+    "a = 'x'",
+    "a = 'x' or not a in ('y', 'z')",
+    "a in (1, 2.5)",
+    "a in [1 .. 2.5)",
+    "a is a 'cat'",
+    "a starts with 'x' and b exists",
+    "a > 5 GB",
+    "a > 5 MB and a > 1 GB",
+    "a > 5 km",
+    "a < b",
+    "a = b and b = 'x'",
+    "b > c",
+    "b = 2024-01-01",
+    "age(b) < 7 days",
+    "b is null and b exists",
+    "c = true",
+    "c near (1, 2) 5 km",
+    "c has (a = 1 and d < e)",
+    "c has (a = 'x')",
+    "d.x = 1",
+    "unheard = 1 and unknown = 2",
+    "true",
+]
+TREES = [td.parse(text) for text in TEXTS]
+SCHEMAS = [
+    None,
+    td.Schema({"a": "number", "b": "any", "d.*": "number"}),
+    td.Schema({"a": "concept animal", "b": "time"}, closed=False),
+]
+ONTOLOGIES = [td.Ontology(), td.Ontology.from_dict({"attributes": {"a": {"unit": "GB"}}})]
+
+
+class LongWay(Needs):
+    """The same without the quick way: every test is looked at closely."""
+
+    def __init__(self, schema, ontology):
+        super().__init__(schema, ontology)
+        self._tallies.known = lambda _: None
+
+    def restore(self, counts):
+        raise NotImplementedError
+
+
+def outcome(act, *given):
+    try:
+        act(*given)
+    except TidingsError as problem:
+        return type(problem), str(problem)
+    return None
+
+
+@given(
+    st.sampled_from(SCHEMAS),
+    st.sampled_from(ONTOLOGIES),
+    st.lists(st.tuples(st.booleans(), st.integers(0, len(TREES) - 1)), max_size=30),
+)
+@settings(max_examples=300, deadline=None)
+def test_the_quick_way_is_the_long_way(schema, ontology, steps):
+    quick, long = Needs(schema, ontology), LongWay(schema, ontology)
+    held = []
+    for number, (adding, which) in enumerate(steps):
+        if adding:
+            results = [outcome(needs.add, TREES[which], f"filter {number}") for needs in (quick, long)]
+            held += [which] if results[0] is None else []
+        elif held:
+            gone = held.pop(which % len(held))
+            results = [outcome(needs.discard, TREES[gone]) for needs in (quick, long)]
+        else:
+            continue
+        assert results[0] == results[1]
+        assert quick.to_dict() == long.to_dict()
+        assert quick.resolved() == long.resolved()
+    again = Needs(schema, ontology)
+    again.restore(json.loads(json.dumps(quick.to_dict())))
+    assert again.resolved() == quick.resolved()
+    for which in held:
+        quick.discard(TREES[which])
+        again.discard(TREES[which])
+    assert again.to_dict() == quick.to_dict() == {"demands": [], "compared": []}
+    assert quick.resolved() == Needs(schema, ontology).resolved()
+
+
+def counted(*texts, schema=None):
+    needs = Needs(schema, td.Ontology())
+    for text in texts:
+        needs.add(td.parse(text), f"`{text}`")
+    return needs
+
+
+def test_the_first_to_ask_is_named():
+    needs = counted("a = 1", "a > 2")
+    with pytest.raises(KindConflict, match="`a` is used as number by `a = 1` and as text by the third"):
+        needs.add(td.parse("a = 'x'"), "the third")
+    assert needs.to_dict()["demands"] == [["a", "number", None, 2, "`a = 1`"]]
+
+
+def test_a_refused_filter_counts_nothing():
+    needs = counted("a = 1", "a < b")
+    before = needs.to_dict()
+    for text in ("c = 1 and a = 'x'", "c = 1 and b = 'x'", "c = 1 and c = 'x'"):
+        with pytest.raises(KindConflict):
+            needs.add(td.parse(text), "another")
+        assert needs.to_dict() == before
+
+
+def test_counting_many_is_adding_many():
+    one, many = Needs(None, td.Ontology()), Needs(None, td.Ontology())
+    for _ in range(5):
+        one.add(td.parse("a = 1 and b exists"), "s1")
+    many.count("a", many.demand("a", Is(1)), 5, witness="s1")
+    many.count("b", Demand(None), 5, witness="s1")
+    assert one.to_dict() == many.to_dict()
+    one.discard(td.parse("a = 1 and b exists"))
+    many.count("a", Demand(Kind.NUMBER), -1)
+    many.count("b", Demand(None), -1)
+    assert one.to_dict() == many.to_dict()
+    many.count("a", Demand(Kind.NUMBER), -4)
+    many.count("b", Demand(None), 0)
+    assert list(many.resolved()) == ["b"]
+    many.count("a", Demand(Kind.TEXT), 1)
+    assert many.need("a").kind is Kind.TEXT
+
+
+def test_counting_refuses_what_adding_refuses_and_counts_nothing():
+    needs = counted("a = 1", "a < b")
+    before = needs.to_dict()
+    with pytest.raises(KindConflict, match="used as number by `a = 1` and as text by a load"):
+        needs.count("a", Demand(Kind.TEXT), 3, witness="a load")
+    with pytest.raises(KindConflict, match="a load, or an earlier one with it, compares `a`, number, with `b`, text"):
+        needs.count("b", Demand(Kind.TEXT), 3, witness="a load")
+    with pytest.raises(TidingsError, match="`a` is asked for as number 1 times, not 2"):
+        needs.count("a", Demand(Kind.NUMBER), -2)
+    assert needs.to_dict() == before
+    with pytest.raises(FilterError, match="unknown attribute `y`"):
+        counted(schema=td.Schema({"x": "number"})).count("y", Demand(Kind.NUMBER), 1)
+
+
+def test_a_demand_is_a_kind_and_a_base_unit():
+    needs = Needs(None, td.Ontology())
+    assert needs.demand("a", Is("x")) == Demand(Kind.TEXT)
+    unit = needs.demand("a", Is(Quantity(1, "MB"))).unit
+    assert unit is not None
+    assert needs.demand("a", Range(1, Quantity(2, "GB"))) == Demand(Kind.NUMBER, unit)
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        {},
+        {"demands": [["a"]], "compared": []},
+        {"demands": [["a", "nonsense", None, 1, "s"]], "compared": []},
+        {"demands": [["a", "number", None, 0, "s"]], "compared": []},
+        {"demands": [], "compared": [["", "a", "?", "b", 1]]},
+        {"demands": None, "compared": None},
+    ],
+)
+def test_what_are_no_counts_is_refused_and_changes_nothing(counts):
+    needs = counted("a = 1 and a < b")
+    before = needs.to_dict()
+    with pytest.raises(TidingsError, match="no counts of demands"):
+        needs.restore(counts)
+    assert needs.to_dict() == before

@@ -1,0 +1,121 @@
+"""Arrow tables into columns: which rows are plain, which are odd, and which tables are read row by row."""
+
+import pickle
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidings.algebra import Need, Setting
+from tidings.concepts import Ontology
+from tidings.engine.arrow import columns_of_table
+from tidings.engine.columns import Column, View, split
+from tidings.engine.held import valid
+from tidings.engine.shown import exact
+from tidings.model import EventBatch, Kind
+
+NOW = datetime(2024, 5, 1, 12, tzinfo=UTC)
+INT64 = st.integers(-(2**63), 2**63 - 1)
+NEAR_LIMITS = st.sampled_from([2**53, -(2**53), 2**63 - 1, -(2**63), 2**62]).flatmap(
+    lambda limit: st.integers(max(limit - 2000, -(2**63)), min(limit + 2000, 2**63 - 1))
+)
+
+
+def arrived(table, kinds, *views):
+    needs = {name: Need(kind) for name, kind in kinds.items()}
+    wanted = [Column(name, view) for name in kinds for view in views]
+    return columns_of_table(table, needs, wanted=wanted, setting=Setting(Ontology(), NOW), automata=None)
+
+
+@given(st.lists(INT64 | NEAR_LIMITS, min_size=1))
+def test_integers_are_split_as_one_by_one(values):
+    found = exact(np.array(values, dtype=np.int64))
+    rest = found.rest if found.rest is not None else np.zeros(len(values), dtype=np.int16)
+    assert list(zip(found.near.tolist(), rest.tolist(), strict=True)) == [split(value) for value in values]
+
+
+@given(st.lists(st.none() | st.integers(0, 9), max_size=40), st.integers(0, 20))
+def test_nulls_are_found_in_any_slice(values, start):
+    array = pa.array(values, type=pa.int64())[start:]
+    there = valid(array)
+    found = [True] * len(array) if there is None else there.tolist()
+    assert found == [value is not None for value in array.to_pylist()]
+
+
+@given(st.lists(st.datetimes(timezones=st.just(UTC)), min_size=1))
+def test_ages_round_as_single_ages_do(times):
+    table = pa.table({"a": pa.array(times, type=pa.timestamp("us", "UTC"))})
+    found = arrived(table, {"a": Kind.TIME}, View.AGE)
+    ages = found.batch[Column("a", View.AGE)].low.near.tolist()
+    assert ages == [(NOW - time).total_seconds() for time in times]
+
+
+def test_rows_that_cannot_be_read_are_odd_and_the_others_keep_their_order():
+    table = pa.table({"a": [1.0, float("nan"), 3.0, None], "b": ["1", "2", "x", "4"]})
+    found = arrived(table, {"a": Kind.NUMBER, "b": Kind.NUMBER}, View.NUMBER)
+    assert (found.plain.tolist(), found.odd.tolist()) == ([0, 3], [1, 2])
+    assert found.batch[Column("b", View.NUMBER)].low.near.tolist() == [1, 4]
+
+
+def test_a_table_of_odd_rows_alone_has_no_columns():
+    found = arrived(pa.table({"a": [float("nan")]}), {"a": Kind.NUMBER}, View.NUMBER, View.EXISTS)
+    assert (found.plain.tolist(), found.odd.tolist(), found.batch) == ([], [0], {})
+
+
+def test_columns_that_nobody_needs_are_not_looked_at():
+    beyond = pa.array([2**62], type=pa.timestamp("s"))
+    found = arrived(pa.table({"a": [1], "b": beyond, "c": [{"x": [[1]]}]}), {"a": Kind.NUMBER}, View.NUMBER)
+    assert found.odd.tolist() == []
+
+
+def test_a_needed_attribute_makes_rows_odd_even_if_no_column_is_wanted():
+    found = arrived(pa.table({"a": ["x", "1"]}), {"a": Kind.NUMBER})
+    assert found.odd.tolist() == [0]
+
+
+@pytest.mark.parametrize(("value", "name"), [([[1]], "a"), ({"b": [{"c": 1}]}, "a.b.c")])
+def test_lists_in_lists_and_arrays_of_records_are_read_row_by_row(value, name):
+    assert arrived(pa.table({"a": [value]}), {name: Kind.NUMBER}, View.NUMBER) is None
+
+
+def test_a_null_record_has_no_fields_and_a_null_field_is_null():
+    table = pa.table({"a": pa.array([{"n": 1}, None, {"n": None}])})
+    found = arrived(table, {"a.n": Kind.NUMBER}, View.NULL, View.EXISTS)
+    nulls = found.batch[Column("a.n", View.NULL)].low.near
+    assert np.isnan(nulls).tolist() == [True, True, False]
+    assert np.isnan(found.batch[Column("a.n", View.EXISTS)].low.near).tolist() == [False, True, True]
+
+
+def test_a_record_batch_and_a_table_in_pieces_give_the_same():
+    table = pa.table({"a": [1, 2, None, 4], "b": ["x", None, "x", "y"]})
+    pieces = pa.concat_tables([table.slice(0, 1), table.slice(1)])
+    for given_ in (pieces, table.to_batches()[0]):
+        found = arrived(given_, {"a": Kind.NUMBER, "b": Kind.TEXT}, View.NUMBER, View.TEXT)
+        words = found.batch[Column("b", View.TEXT)].low
+        assert [None if at < 0 else words.distinct[at] for at in words.index] == [b"x", None, b"x", b"y"]
+        assert found.batch[Column("a", View.NUMBER)].low.near[[0, 1, 3]].tolist() == [1, 2, 4]
+
+
+def test_what_kernels_are_given_can_be_written():
+    """Numba compiles once more for read-only arrays, and Arrow's memory is such."""
+    table = pa.table({"a": [1.5, 2.5], "b": [NOW, NOW - timedelta(days=1)]})
+    found = arrived(table, {"a": Kind.NUMBER, "b": Kind.TIME}, View.NUMBER, View.AGE)
+    assert all(column.low.near.flags.writeable for column in found.batch.values())
+
+
+def test_an_empty_table_has_no_rows_of_either_sort():
+    found = arrived(pa.table({"a": pa.array([], type=pa.int64())}), {"a": Kind.NUMBER}, View.NUMBER)
+    assert (len(found.plain), len(found.odd), found.batch) == (0, 0, {})
+
+
+def test_an_event_batch_keeps_its_table_and_makes_rows_when_asked():
+    table = pa.table({"a": [1, 2]})
+    batch = EventBatch.of(table)
+    assert batch.table is table
+    assert len(batch) == 2
+    assert list(batch) == list(batch) == [{"a": 1}, {"a": 2}]
+    assert list(pickle.loads(pickle.dumps(EventBatch.of(table)))) == [{"a": 1}, {"a": 2}]
+    assert EventBatch([{"a": 1}]).table is None

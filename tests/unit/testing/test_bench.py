@@ -1,0 +1,228 @@
+"""The bench as a library: right answers, figures with their spread, comparisons that know noise."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tidings as td
+from tidings.kernels import baselines as kernels
+from tidings.testing import bench
+from tidings.testing.bench import memory, peers
+from tidings.testing.bench import run as running
+from tidings.testing.bench.baselines import Pairs, Scan
+from tidings.testing.bench.compare import judged
+from tidings.testing.bench.timing import repeated
+from tidings.testing.workloads import workload
+
+SMALL = bench.Settings(events=8, repeat=2, budget_s=0.2, memory=False)
+
+
+def figure(*repeats, unit="us"):
+    return bench.Figure(unit, repeats)
+
+
+def result(subject="engine", role=bench.Role.MATCHER, n=1000, **figures):
+    return bench.Result("ranges", n, subject, role, 32, figures)
+
+
+# Kernels -----------------------------------------------------------------------------------------
+
+numbers = st.sampled_from([-np.inf, 0.0, 1.0, 2.0, 3.0, np.inf])
+intervals = st.tuples(numbers, numbers)
+literals = st.tuples(st.integers(0, 2), st.lists(intervals, min_size=1, max_size=3))
+rows = st.lists(st.lists(literals, max_size=3), max_size=6)
+cells = st.lists(st.sampled_from([0.0, 1.0, 1.5, 3.0, np.nan]), min_size=3, max_size=3)
+
+
+@given(rows, cells)
+def test_the_scans_find_what_a_naive_twin_finds(table, event):
+    flat = [literal for row in table for literal in row]
+    starts = np.cumsum([0, *map(len, table)]).astype(np.int64)
+    columns = np.array([column for column, _ in flat], np.int32)
+    parts = np.cumsum([0, *(len(several) for _, several in flat)]).astype(np.int64)
+    ends = np.array([interval for _, several in flat for interval in several]).reshape(-1, 2)
+    out = np.empty(len(table), np.int32)
+    found = kernels.scan_sets(starts, columns, parts, ends[:, 0].copy(), ends[:, 1].copy(), np.array(event), out)
+    right = [
+        at
+        for at, row in enumerate(table)
+        if all(any(low <= event[column] <= high for low, high in several) for column, several in row)
+    ]
+    assert out[:found].tolist() == right
+    if all(len(several) == 1 for _, several in flat):
+        found = kernels.scan(starts, columns, ends[:, 0].copy(), ends[:, 1].copy(), np.array(event), out)
+        assert out[:found].tolist() == right
+
+
+def test_writing_pairs_names_each_event_and_row():
+    events, copied = kernels.write_pairs(np.array([0, 2, 2, 3]), np.array([5, 7, 6], np.int32))
+    assert (events.tolist(), copied.tolist()) == ([0, 0, 2], [5, 7, 6])
+    assert Pairs(np.array([0, 2, 2, 3]), copied).counts.tolist() == [2, 0, 1]
+
+
+# Peers -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["numpy", "duckdb", "mokaccino"])
+@pytest.mark.parametrize("key", ["equalities:attributes=4,values=5", "ranges:wanted=2,attributes=4"])
+def test_peers_find_what_the_scan_finds(name, key):
+    pytest.importorskip(name)
+    chosen = workload(key)
+    columns, events = chosen.columns(300, 1), chosen.events(20, 1)
+    peer, scan = peers.PEERS[name](columns), Scan(columns)
+    right = scan.pairs(scan.cells(events)).counts
+    assert right.sum() > 20
+    assert peer.counts(peer.prepared(events)).tolist() == right.tolist()
+
+
+def test_peers_get_the_searches_without_an_area():
+    columns = workload("classifieds").columns(2000, 1)
+    said = peers.sayable(columns)
+    assert "spot_within" not in said.column_names
+    assert said.num_rows == columns.column("spot_within").null_count < 2000
+
+
+# Runs --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("key", "judge"),
+    [("equalities", "scan"), ("classifieds", "scan"), ("text", "every expression"), ("concepts:height=1", "law")],
+)
+def test_a_run_measures_the_matcher_beside_its_baseline(key, judge):
+    found = bench.bench(key, [200], kinds=["brute"], settings=SMALL)
+    mine = found[0]
+    assert (mine.subject, mine.role, mine.n) == ("brute", bench.Role.MATCHER, 200)
+    assert {"single", "batch", "to_arrow", "matches", "insert", "delete"} <= mine.figures.keys()
+    assert any(name.startswith("build_") for name in mine.figures)
+    assert mine.ratios[judge] > 0
+    assert ("write" in mine.ratios) == (key == "classifieds")
+
+
+def test_several_sizes_and_matchers_give_a_table_each():
+    settings = replace(SMALL, peers=False)
+    found = bench.bench("equalities", [50, 100], kinds=["brute", None], settings=settings)
+    tables = bench.sizes(found)
+    assert list(tables) == [50, 100]
+    assert [len(some) for some in tables.values()] == [3, 3]
+    assert "batch / event" in bench.plain(bench.table(tables[50]))
+
+
+def test_a_wrong_answer_ends_the_run(monkeypatch):
+    honest = Scan.rows
+    monkeypatch.setattr(Scan, "rows", lambda self, cells: honest(self, cells)[1:])
+    settings = replace(SMALL, peers=False)
+    with pytest.raises(td.TidingsError, match="`brute` and `scan` disagree"):
+        bench.bench("classifieds", [800], kinds=["brute"], settings=settings)
+
+
+def test_a_wrong_answer_to_a_sample_ends_the_run(monkeypatch):
+    monkeypatch.setattr(running.Law, "counts", lambda _, events: np.full(len(events), 10**6))
+    with pytest.raises(td.TidingsError, match="`brute` and `law` disagree"):
+        bench.bench("concepts:height=1", [60], kinds=["brute"], settings=SMALL)
+
+
+def test_a_peer_that_is_wrong_is_told_and_not_believed(monkeypatch):
+    monkeypatch.setattr(peers.Numpy, "counts", lambda _, prepared: np.full(len(prepared), 7))
+    monkeypatch.setattr(peers, "installed", lambda name: name == "numpy")
+    found = bench.bench("equalities", [60], kinds=["brute"], settings=SMALL)
+    assert "wrong on 8 of 8 events" in found[-1].note
+    assert not found[-1].right
+    assert list(found[0].ratios) == ["scan"]
+
+
+def test_an_unknown_matcher_is_refused():
+    with pytest.raises(td.TidingsError, match="unknown matcher `swift`"):
+        bench.bench("equalities", [50], kinds=["swift"], settings=replace(SMALL, peers=False))
+
+
+@pytest.mark.skipif(not memory.STATUS.exists(), reason="the system does not tell a process's memory")
+def test_memory_grows_with_the_subscriptions():
+    few, many = (memory.measured("equalities", n, kind="brute", seed=1) for n in (2000, 8000))
+    assert 100 < (many.whole - few.whole) / 6000 < 20_000
+    assert many.ids == sum(len(f"s{number}") for number in range(8000))
+
+
+# Figures -----------------------------------------------------------------------------------------
+
+
+def test_a_figure_has_a_median_and_a_spread():
+    assert (figure(1, 2, 9).median, figure(1, 2, 9).spread) == (2, 2.0)
+    assert figure(3).spread == 0
+
+
+def test_repeats_end_when_the_budget_is_spent():
+    done = []
+    assert len(repeated(lambda: done.append(1), repeat=4, budget_s=10)) == 4
+    assert len(done) == 5
+    assert len(repeated(lambda: done.append(1), repeat=4, budget_s=0, warm_up=False)) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after", "verdict"),
+    [
+        ("batch", (10, 11, 12), (11, 12, 13), "noise"),
+        ("batch", (10, 11, 12), (5, 6, 7), "faster"),
+        ("batch", (10, 11, 12), (20, 21, 22), "slower"),
+        ("batch", (100, 100.1, 100.2), (101, 101.1, 101.2), "noise"),
+        ("build_text", (10,), (10.5,), "noise"),
+        ("build_text", (10,), (20,), "slower"),
+        ("bytes", (100,), (60,), "smaller"),
+        ("bytes", (100,), (200,), "larger"),
+        ("matches", (5,), (5,), "same"),
+        ("matches", (5,), (6,), "different"),
+    ],
+)
+def test_a_change_is_told_from_noise(name, before, after, verdict):
+    assert judged(name, figure(*before), figure(*after)) == verdict
+
+
+def test_only_what_both_runs_have_is_compared():
+    before = [result(batch=figure(10, 11), single=figure(5, 6)), result("brute", batch=figure(1))]
+    after = [result(batch=figure(1, 2), insert=figure(5))]
+    (change,) = bench.compared(before, after)
+    assert (change.subject, change.figure, change.verdict) == ("engine", "batch", bench.Verdict.FASTER)
+    assert change.to_dict()["ratio"] == pytest.approx(1.5 / 10.5)
+
+
+# Files -------------------------------------------------------------------------------------------
+
+
+def test_results_are_written_and_read_back(tmp_path):
+    kept = [result(batch=figure(1.0, 2.0)), result("scan", bench.Role.BASELINE, batch=figure(5.0))]
+    run = bench.circumstances("tidings bench run ranges")
+    bench.write(kept, tmp_path / "new" / "r.jsonl", run=run)
+    assert bench.read(tmp_path / "new" / "r.jsonl") == kept
+    line = json.loads((tmp_path / "new" / "r.jsonl").read_text().splitlines()[0])
+    assert {"machine", "date", "command", "version"} <= line["run"].keys()
+
+
+@pytest.mark.parametrize("text", ["nonsense", '{"a": 1}', "[]"])
+def test_another_file_is_refused(tmp_path, text):
+    (tmp_path / "r.jsonl").write_text(text)
+    with pytest.raises(td.TidingsError, match="not a file of results"):
+        bench.read(tmp_path / "r.jsonl")
+
+
+def test_plots_are_drawn(tmp_path):
+    pytest.importorskip("matplotlib")
+    kept = [
+        result(n=n, batch=figure(n / 10)) if who == "engine" else result(who, bench.Role.PEER, n=50, batch=figure(9.0))
+        for n in (100, 1000)
+        for who in ("engine", "numpy")
+    ]
+    made = bench.plot(kept, tmp_path, "ranges")
+    assert [path.name for path in made] == ["ranges-bars.png", "ranges-sizes.png"]
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in made)
+
+
+def test_the_bench_is_imported_without_its_extras():
+    program = "import sys, tidings.testing.bench; print({'duckdb', 'mokaccino', 'matplotlib'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "set()"
