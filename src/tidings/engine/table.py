@@ -129,7 +129,7 @@ class Table:
         kept = np.flatnonzero(leader == np.arange(count))
         place = np.zeros(count, np.int64)
         place[kept] = np.arange(len(kept))
-        owner = place[leader]
+        owner = place[leader[np.repeat(np.arange(count), np.diff(self.entry))]]  # of each entry
         by_row = np.argsort(owner, kind="stable")
         entry = np.zeros(len(kept) + 1, np.uint32)
         np.cumsum(np.bincount(owner, minlength=len(kept)), out=entry[1:])
