@@ -28,7 +28,7 @@ def test_a_snapshot_carries_its_schema(tidings, ads, tmp_path):
 
 def test_compile_says_what_it_wrote_as_json(tidings, searches):
     (said,) = tidings("compile", "-s", searches, "-o", "snapshot", "--json").lines
-    assert said == {"snapshot": "snapshot", "subscriptions": 3, "matcher": "brute"}
+    assert said == {"snapshot": "snapshot", "subscriptions": 3, "matcher": "engine"}
 
 
 def test_a_folder_with_other_files_is_not_overwritten(tidings, searches):
@@ -52,7 +52,8 @@ def test_what_is_typed_wins_over_the_environment(tidings, snapshot, searches, ad
 
 def test_explain_prints_the_plan_and_how_a_sample_fares(tidings, searches, ads):
     plan = tidings("explain", "-s", searches)
-    assert plan.out.startswith("matcher brute\n")
+    assert plan.out.startswith("matcher engine: 3 subscriptions, ")
+    assert "\nwaiting: 3 asked one by one, " in plan.out
     done = tidings("explain", "-s", searches, "-e", ads)
     assert done.out.startswith(plan.out)
     assert "  events: 3\n  matches: 5\n  dead letters: 0\n" in done.out
@@ -60,8 +61,21 @@ def test_explain_prints_the_plan_and_how_a_sample_fares(tidings, searches, ads):
 
 def test_explain_is_json_when_asked(tidings, searches, ads):
     (said,) = tidings("explain", "-s", searches, "-e", ads, "--json").lines
-    assert said["kind"] == "brute"
+    assert said["kind"] == "engine"
+    assert said["subscriptions"] == 3
     assert said["sample"]["matches"] == 5
+
+
+def test_explain_says_what_is_slow(tidings, tmp_path):
+    lines = [{"id": n, "filter": f"make = 'm{n}'"} for n in range(100)] + [{"id": 100, "filter": "make != 'm1'"}]
+    (tmp_path / "subs.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    snapshot = tmp_path / "snapshot"
+    tidings("compile", "-s", tmp_path / "subs.jsonl", "-o", snapshot)
+    done = tidings("explain", "--snapshot", snapshot)
+    assert done.out.splitlines()[1] == "slow: 1 filter has no selective predicate"
+    (said,) = tidings("explain", "--snapshot", snapshot, "--json").lines
+    assert said["slow"] == ["1 filter has no selective predicate"]
+    assert said["segments"][0]["paths"]
 
 
 @pytest.fixture

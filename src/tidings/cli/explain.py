@@ -17,12 +17,16 @@ if TYPE_CHECKING:
 def run(origin: Origin, sample: str | None, *, form: FileForm | None, as_json: bool) -> None:
     """Print the plan, and the sample's figures beneath it."""
     matcher = origin.matcher()
-    plan = matcher.explain()
     figures = None if sample is None else _measured(matcher, sample, form)
+    plan = matcher.explain()  # after the sample, which tells what events hold
     if as_json:
         render.out_json(plan.to_dict() if figures is None else {**plan.to_dict(), "sample": figures})
         return
-    render.out(str(plan))
+    render.out(plan.headline)
+    for problem in plan.slow:
+        render.labelled("slow", problem)
+    for sheet in plan.sheets():
+        render.sheet(sheet)
     if figures is not None:
         render.out("\n".join(["sample", *(f"  {name}: {value:,}" for name, value in figures.items())]))
 

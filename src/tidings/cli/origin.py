@@ -33,6 +33,7 @@ class Origin:
     form: FileForm | None = None
     skip_bad: bool = False
     now: datetime | None = None
+    quiet: bool = False  # no bar: nothing but JSON was asked for
 
     def matcher(self) -> Matcher:
         """Return a matcher that holds the subscriptions; refusals are an error, or a warning with `--skip-bad`."""
@@ -44,8 +45,21 @@ class Origin:
             return made
         known = surroundings(self.schema, self.ontology, self.regions)
         made = Matcher(self.kind or DEFAULT_KIND, **known, now=self.now)
-        self._report(_loaded(made, str(self.subscriptions), self.form), len(made))
+        self._report(self._loaded(made), len(made))
         return made
+
+    def _loaded(self, matcher: Matcher) -> Loading:
+        from tidings.matcher.files import Form, RowFile, load_parameters, load_subscriptions
+
+        form = Form(self.form) if self.form else None
+        with (
+            RowFile(str(self.subscriptions), form=form) as file,
+            render.loading(file, quiet=self.quiet) as loading,
+        ):
+            columns = file.parameters()
+            if columns is not None:
+                return load_parameters(matcher, loading.read(columns))
+            return load_subscriptions(matcher, loading.read(file), watch=loading.watch)
 
     def _report(self, done: Loading, kept: int) -> None:
         name = str(self.subscriptions)
@@ -55,13 +69,6 @@ class Origin:
             render.warning(f"{done.error(name)}\ngoing on with the other {kept:,}")
         if done.replaced:
             render.warning(f"{done.replaced:,} ids stand more than once in `{name}`; the last one counts")
-
-
-def _loaded(matcher: Matcher, path: str, form: FileForm | None) -> Loading:
-    from tidings.matcher.files import Form, RowFile, load_subscriptions
-
-    with RowFile(path, form=Form(form) if form else None) as file, render.progress(file, "subscriptions") as batches:
-        return load_subscriptions(matcher, batches)
 
 
 def surroundings(schema: Path | None, ontology: Path | None, regions: Path | None) -> dict[str, Any]:
@@ -94,7 +101,7 @@ def chosen(context: typer.Context, origin: Origin, *, events: str | None = None)
         raise typer.BadParameter(wrong)
     if snapshot is not None:
         return Origin(snapshot=snapshot, now=origin.now)
-    return replace(origin, subscriptions=file, snapshot=None)
+    return replace(origin, subscriptions=file, snapshot=None, quiet=bool(context.params.get("as_json")))
 
 
 def _contradiction(context: typer.Context, file: str | None, snapshot: Path | None, events: str | None) -> str | None:

@@ -10,20 +10,34 @@ import json
 import os
 import sys
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from time import monotonic
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tidings.errors import FileError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sized
     from typing import TextIO
 
     from rich.console import Console
 
     from tidings.matcher.files import RowFile
+    from tidings.matcher.plan import Sheet
     from tidings.matcher.rows import Row
+    from tidings.matcher.sources import Watch
 
-COLOURS = {"error": "red", "warning": "yellow", "note": "cyan", "ok": "green", "FAIL": "red", "wrong": "red"}
+Batch = TypeVar("Batch", bound="Sized")
+"""Rows of a file, or a batch of columns."""
+
+COLOURS = {
+    "error": "red",
+    "warning": "yellow",
+    "slow": "yellow",
+    "note": "cyan",
+    "ok": "green",
+    "FAIL": "red",
+    "wrong": "red",
+}
 """The colour of a word that begins a line, on a terminal."""
 
 
@@ -84,6 +98,29 @@ def labelled(label: str, text: str, *, file: TextIO | None = None, between: str 
     _console(file).print(words, soft_wrap=True, highlight=False)
 
 
+def sheet(table: Sheet) -> None:
+    """Write a small table: drawn on a terminal, in columns of plain text elsewhere."""
+    if not sys.stdout.isatty():
+        out(str(table))
+        return
+    from rich.markup import escape
+    from rich.table import Table
+    from rich.text import Text
+
+    console = _console(sys.stdout)
+    console.print(Text(table.title, "bold"), soft_wrap=True)
+    drawn = Table(box=None, show_header=bool(table.head))
+    for at in range(max(map(len, (table.head, *table.rows)), default=0)):
+        name = escape(table.head[at]) if table.head else ""
+        drawn.add_column(name, justify="right" if at in table.numbers else "left", header_style="dim")
+    for row in table.rows:
+        drawn.add_row(*map(escape, row))
+    if table.rows:
+        console.print(drawn)
+    for line in table.notes:
+        console.print(f"  {escape(line)}", soft_wrap=True, highlight=False)
+
+
 @contextmanager
 def progress(file: RowFile, doing: str, *, beside_output: bool = False) -> Iterator[Iterable[list[Row]]]:
     """Hand out the batches of a file; on a terminal, a bar tells how far it is.
@@ -100,6 +137,66 @@ def progress(file: RowFile, doing: str, *, beside_output: bool = False) -> Itera
     bar = Progress(*columns, console=_console(sys.stderr), transient=True, redirect_stdout=False, redirect_stderr=False)
     with bar:
         yield _watched(file, bar, bar.add_task(doing, total=1.0, rows=0))
+
+
+class Loading:
+    """How far a file of subscriptions has come; here, nobody looks."""
+
+    watch: Watch | None = None
+
+    def read(self, batches: Iterable[Batch]) -> Iterable[Batch]:
+        """Hand out the batches of the file."""
+        return batches
+
+
+@contextmanager
+def loading(file: RowFile, *, quiet: bool = False) -> Iterator[Loading]:
+    """Show on a terminal how far the subscriptions of a file are: read, then parsed, then indexed."""
+    if quiet or not sys.stderr.isatty():
+        yield Loading()
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[rows]}"), TimeElapsedColumn())
+    bar = Progress(*columns, console=_console(sys.stderr), transient=True, redirect_stdout=False, redirect_stderr=False)
+    with bar:
+        yield _Bar(file, bar)
+
+
+class _Bar(Loading):
+    """A bar for each stage; the last one, whose length nobody knows, only moves."""
+
+    def __init__(self, file: RowFile, bar: Any) -> None:
+        self._file, self._bar, self._began = file, bar, monotonic()
+        self._task = bar.add_task("reading subscriptions", total=1.0, rows="")
+        self.watch = self._parsed
+
+    def read(self, batches: Iterable[Batch]) -> Iterator[Batch]:
+        rows = 0
+        for batch in batches:
+            yield batch
+            rows += len(batch)
+            share = self._file.share
+            self._show("reading subscriptions", rows, None if share is None else 1.0, share or 0.0)
+        self._stage("indexing", rows)
+
+    def _parsed(self, done: int, total: int) -> None:
+        if done == 0:
+            self._stage("parsing", done)
+        if done < total:
+            self._show("parsing", done, total, done)
+        else:
+            self._stage("indexing", total)
+
+    def _stage(self, doing: str, rows: int) -> None:
+        self._began = monotonic()
+        self._bar.reset(self._task)
+        self._bar.update(self._task, description=doing, total=None, rows=f"{rows:,} rows")
+
+    def _show(self, doing: str, rows: int, total: float | None, completed: float) -> None:
+        speed = rows / max(monotonic() - self._began, 1e-3)
+        shown = f"{rows:,} rows, {speed:,.0f} a second"
+        self._bar.update(self._task, description=doing, total=total, completed=completed, rows=shown)
 
 
 def _watched(file: RowFile, bar: Any, task: Any) -> Iterator[list[Row]]:

@@ -77,9 +77,7 @@ class Plain:
         wanted = tuple(wanted)
         if self._asked.issuperset(wanted):
             return {column: self._batch[column] for column in wanted if column in self._batch}
-        arrived = columns_of_table(
-            self._table, self._needs, wanted=wanted, setting=self.setting, automata=automata
-        )
+        arrived = columns_of_table(self._table, self._needs, wanted=wanted, setting=self.setting, automata=automata)
         assert arrived is not None, "the table was plain before"
         return arrived.batch
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from tidings.concepts import Ontology
     from tidings.model import Filter
 
-MOST_ROWS = 16
+MOST_ROWS = 4
 """A filter of more conjunctions is kept as a tree."""
 
 REMEMBERED = 200_000

@@ -103,6 +103,14 @@ class Engine:
             self._state = self._tidied(State(_by_size([*state.parts, part]), state.waiting))
             self._merge_later()
 
+    def take_in(self, table: Table, ids: Ids, sources: Sources) -> None:
+        """Put rows that were compiled in bulk in force, replacing subscriptions with the same ids."""
+        with self._lock:
+            part = Part(self._built(table, ids, sources)).without(ids.duplicates())
+            state = self._state.without(self.held(ids))
+            self._state = self._tidied(State(_by_size([*state.parts, part]), state.waiting))
+            self._merge_later()
+
     def discard(self, ids: Sequence[str | int]) -> None:
         """Remove subscriptions."""
         with self._lock:
@@ -148,7 +156,8 @@ class Engine:
 
     def _merged(self, parts: Sequence[Part]) -> tuple[Part, list[NDArray[np.int64]]]:
         """Return one part with the living of all, and the new slots of each part's."""
-        tables, sources, new_slots, keep = [], {}, [], []
+        tables, new_slots, keep = [], [], []
+        sources: dict[int, Written] = {}
         base = 0
         whole = Draft(self._ontology)
         for part in parts:
@@ -215,6 +224,19 @@ class Engine:
                 parts = [self._merged(parts)[0]]
             self._state = State(tuple(parts), {})
 
+    def seal(self) -> State:
+        """Compile what waits, merging no more than any change does; return what is then in force."""
+        with self._lock:
+            if self._state.waiting:
+                self._state = self._tidied(self._compiled(self._state))
+                self._merge_later()
+            return self._state
+
+    def restore(self, parts: Sequence[Part]) -> None:
+        """Put the parts that a snapshot kept in force, instead of all there is."""
+        with self._lock:
+            self._state = State(tuple(parts))
+
     def settle(self) -> None:
         """Wait until the merging thread has nothing left to do."""
         while (merger := self._merger) is not None:
@@ -254,9 +276,16 @@ class Engine:
             found.update(ids[at] for at in np.flatnonzero(there).tolist())
         return found
 
-    def wanted(self) -> tuple[Column, ...]:
-        """Return the columns that segments look at, but for text patterns, which each segment finds by itself."""
-        return tuple(dict.fromkeys(column for part in self._state.parts for column in part.segment.wanted))
+    def held(self, ids: Ids) -> list[str | int]:
+        """Return those of the ids that are there; for many, of which nothing is made into Python's values."""
+        state = self._state
+        found = [id for id in state.waiting if ids.find(id) >= 0]
+        every = ids.take(np.arange(len(ids))) if state.parts else None
+        for part in state.parts:
+            slots = np.unique(part.segment.ids.find_many(every))
+            slots = slots[slots >= 0]
+            found += part.segment.ids.to_list(slots if part.dead is None else slots[~part.dead[slots]])
+        return found
 
     def written(self, id: str | int) -> Filter | None:
         """Return a subscription's filter as written, or nothing."""
@@ -291,10 +320,10 @@ class Engine:
 
     # Matching ----------------------------------------------------------------------------------
 
-    def found(self, arrivals: Arrivals) -> list[Found]:
-        """Return the pairs of event and subscription."""
-        state = self._state
-        wanted = tuple(dict.fromkeys(column for part in state.parts for column in part.segment.wanted))
+    def found(self, arrivals: Arrivals, state: State | None = None) -> list[Found]:
+        """Return the pairs of event and subscription; `state` is the one whose needs the events were read for."""
+        state = self._state if state is None else state
+        wanted = state.wanted()
         batch = arrivals.columns(wanted, _no_automaton) if wanted else {}
         if self._sample is None and LEAST_SAMPLE <= len(arrivals) <= MOST_SAMPLE:
             self._sample = batch, len(arrivals)
@@ -311,7 +340,7 @@ class Engine:
 
     def explain(self) -> dict[str, object]:
         """Return the plan in plain values."""
-        return described(self._state, self._sample is not None)
+        return described(self._state, self._sample)
 
 
 def _asked(waiting: Any, arrivals: Arrivals) -> Found:

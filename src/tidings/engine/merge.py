@@ -44,7 +44,7 @@ def table_of(segment: Segment, new_slot: NDArray[np.int64]) -> Table:
     np.cumsum(np.bincount(place[owner[alive]], minlength=len(kept)), out=new_entry[1:])
     literal = rows.literal.reshape(-1, 3)
     wide = [np.ascontiguousarray(literal[:, side]).astype(np.uint32) for side in range(3)]
-    start, head, low, high = gathered(kept, rows.start, *wide)
+    start, head, low, high = gathered(kept, rows.start.copy(), *wide)  # kernels that build know writable arrays alone
     union_low, union_high = rows.union_low.astype(np.uint32), rows.union_high.astype(np.uint32)
     if literal.dtype == np.uint16:
         _widen(head, low)
@@ -56,7 +56,7 @@ def table_of(segment: Segment, new_slot: NDArray[np.int64]) -> Table:
         kinds=segment.kinds,
         spaces=segment.spaces,
         start=start,
-        literals=Literals(head, low, high, rows.union_start, union_low, union_high),
+        literals=Literals(head, low, high, rows.union_start.copy(), union_low, union_high),
         entry=new_entry,
         slot=slots[alive].astype(np.uint32),
         item_row=place[second.row[mine]].astype(np.uint32),
@@ -103,7 +103,7 @@ def joined(tables: Sequence[Table]) -> Table:
         slot=np.concatenate([table.slot for table in tables]),
         item_row=_offset([table.item_row for table in tables], [len(table.start) - 1 for table in tables]),
         item_number=np.concatenate(
-            [numbers[at][table.item_number] if len(table.items) else table.item_number for at, table in enumerate(tables)]
+            [new[one.item_number] if one.items else one.item_number for new, one in zip(numbers, tables, strict=True)]
         ).astype(np.uint32),
         items=list(items),
         patterns=patterns,
@@ -179,8 +179,8 @@ def _moved(
 
 
 def _used_kinds(table: Table) -> list[tuple[Column, Kind]]:
-    used = set(np.unique(table.literals.head >> OP_BITS).tolist())
-    return [(column, kind) for at, (column, kind) in enumerate(zip(table.columns, table.kinds, strict=True)) if at in used]
+    used = np.unique(table.literals.head >> OP_BITS).tolist()
+    return [(table.columns[number], table.kinds[number]) for number in used]
 
 
 def _any_kind(tables: Sequence[Table], columns: list[Column]) -> list[Kind]:
@@ -189,9 +189,9 @@ def _any_kind(tables: Sequence[Table], columns: list[Column]) -> list[Kind]:
 
 
 def _concatenated(parts: list[Literals]) -> Literals:
-    arrays = [np.concatenate([getattr(part, name) for part in parts]) for name in ("head", "low", "high")]
-    unions = [np.concatenate([getattr(part, name) for part in parts]) for name in ("union_low", "union_high")]
-    return Literals(*arrays, _starts([part.union_start for part in parts]), *unions)
+    names = ("head", "low", "high", "union_low", "union_high")
+    head, low, high, union_low, union_high = (np.concatenate([getattr(one, name) for one in parts]) for name in names)
+    return Literals(head, low, high, _starts([one.union_start for one in parts]), union_low, union_high)
 
 
 def _starts(parts: Sequence[NDArray[Any]]) -> NDArray[np.uint32]:
@@ -201,5 +201,5 @@ def _starts(parts: Sequence[NDArray[Any]]) -> NDArray[np.uint32]:
 
 
 def _offset(parts: Sequence[NDArray[Any]], sizes: list[int]) -> NDArray[np.uint32]:
-    bases = np.cumsum([0, *sizes[:-1]])
-    return np.concatenate([part.astype(np.int64) + base for part, base in zip(parts, bases, strict=True)]).astype(np.uint32)
+    moved = [part.astype(np.int64) + base for part, base in zip(parts, np.cumsum([0, *sizes[:-1]]), strict=True)]
+    return np.concatenate(moved).astype(np.uint32)

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidings.kernels import plan as kernel
-from tidings.kernels.layout import OP_BITS
-from tidings.kernels.literals import ANY, UNION
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,7 +28,7 @@ TILE = 1024
 PAIRS_UP_TO = 2048
 """With more columns than this, pairs of columns are not counted."""
 
-SAMPLED = 4096
+SAMPLED = 1024
 """End points of a column that stand for events when no events are known."""
 
 PAIRS_FROM = 4096
@@ -87,27 +85,9 @@ def bits_ns(columns: int) -> float:
 
 def sampled_ends(table: Table) -> list[NDArray[np.uint32]]:
     """Return sorted codes of end points that the literals name, as a guess of what events hold."""
-    lits = table.literals
-    plain = (lits.head & UNION) == 0
-    column, op = lits.head >> OP_BITS, lits.head & 7
-    wanted = plain & (op == ANY) & (lits.low <= lits.high)
-    owner = np.zeros(len(lits.union_start) - 1, np.int64)
-    unions = np.flatnonzero(~plain)
-    owner[lits.low[unions]] = column[unions]
-    part_column = np.repeat(owner, np.diff(lits.union_start))
-    result = []
-    sizes = [len(space) for space in table.spaces]
-    at = np.flatnonzero(wanted)
-    by_column = at[np.argsort(column[at], kind="stable")]
-    edges = np.searchsorted(column[by_column], np.arange(len(sizes) + 1))
-    for number, size in enumerate(sizes):
-        mine = by_column[edges[number] : edges[number + 1]]
-        if len(mine) > SAMPLED:
-            mine = mine[:: len(mine) // SAMPLED]
-        ends = [lits.low[mine], lits.high[mine], lits.union_low[part_column == number][: 4 * SAMPLED]]
-        codes = np.concatenate(ends)
-        result.append(np.sort(codes[(codes > 0) & (codes < 2 * size)]).astype(np.uint32))
-    return result
+    top = np.array([2 * len(space) for space in table.spaces], np.int64)
+    ends, count = kernel.sampled_ends(*table.literals.arrays, top, SAMPLED)
+    return [np.sort(ends[column, : count[column]]) for column in range(len(top))]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,12 @@ itself. Each distinct item is decided once for an event.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidings.algebra import holds
 from tidings.engine.columns import Column, Numbers, View
@@ -18,10 +20,6 @@ from tidings.kernels.literals import ALL, ANY, NOT_ANY, NOT_NONE
 from tidings.model import Filter, Near, Not, Quantifier, Test, Within
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
     from tidings.engine.arrivals import Arrivals
     from tidings.engine.columns import Batch
 
@@ -55,21 +53,32 @@ Item: TypeAlias = PlaceItem | LawItem
 
 @dataclass(frozen=True, slots=True)
 class Second:
-    """The items of a segment, and which of its rows ask for which; `row` is sorted."""
+    """The items of a segment, and which of its rows ask for which; `row` is sorted.
+
+    What places need is kept in arrays too: a snapshot makes items only when the law is asked.
+    """
 
     items: Sequence[Item]
     row: NDArray[np.uint32]
     item: NDArray[np.uint32]
     places: Places
     place_of: NDArray[np.int64]  # item -> its place, -1: none
+    names: tuple[str, ...]  # the attributes of places
+    name_of: NDArray[np.int32]  # item -> its attribute among `names`, -1: it is the law's
+    op_of: NDArray[np.uint8]  # item -> the op of a place
 
     @classmethod
     def of(cls, items: Sequence[Item], row: NDArray[np.uint32], item: NDArray[np.uint32]) -> Second:
         """Put the areas of the items into a table."""
-        areas = [at for at, one in enumerate(items) if isinstance(one, PlaceItem)]
-        place_of = np.full(len(items), -1, np.int64)
-        place_of[areas] = np.arange(len(areas))
-        return cls(items, row, item, Places.build(items[at].condition for at in areas), place_of)  # type: ignore[union-attr]
+        areas = {at: one for at, one in enumerate(items) if isinstance(one, PlaceItem)}
+        numbers: dict[str, int] = {}
+        place_of, name_of = np.full(len(items), -1, np.int64), np.full(len(items), -1, np.int32)
+        op_of = np.zeros(len(items), np.uint8)
+        for place, (at, one) in enumerate(areas.items()):
+            place_of[at], op_of[at] = place, one.op
+            name_of[at] = numbers.setdefault(one.attribute, len(numbers))
+        places = Places.build(one.condition for one in areas.values())
+        return cls(items, row, item, places, place_of, tuple(numbers), name_of, op_of)
 
     def survivors(
         self, batch: Batch, arrivals: Arrivals, events: NDArray[Any], rows: NDArray[Any]
@@ -98,9 +107,8 @@ class Second:
         """Decide pairs of event and item: single places by the kernel, everything else by the law."""
         result = np.zeros(len(items), bool)
         open_pairs = np.ones(len(items), bool)
-        for name in {one.attribute for one in self.items if isinstance(one, PlaceItem)}:
-            mine = np.array([isinstance(one, PlaceItem) and one.attribute == name for one in self.items], bool)
-            pairs = np.flatnonzero(mine[items])
+        for number, name in enumerate(self.names):
+            pairs = np.flatnonzero(self.name_of[items] == number)
             found = self._places(batch, name, events[pairs], items[pairs])
             if found is not None:
                 result[pairs] = found
@@ -110,14 +118,12 @@ class Second:
             result[pair] = holds(self.items[int(items[pair])].filter, reading, arrivals.setting)
         return result
 
-    def _places(
-        self, batch: Batch, name: str, events: NDArray[Any], items: NDArray[Any]
-    ) -> NDArray[np.bool_] | None:
+    def _places(self, batch: Batch, name: str, events: NDArray[Any], items: NDArray[Any]) -> NDArray[np.bool_] | None:
         """Decide items on an attribute that has at most one place in every event; else nothing."""
-        ops = np.array([item.op if isinstance(item, PlaceItem) else 0 for item in self.items])[items]
+        ops = self.op_of[items]
         lon, lat = (batch.get(Column(name, view)) for view in (View.LONGITUDE, View.LATITUDE))
         if lon is None or lat is None:
-            return ops >= NOT_ANY  # absent in all events
+            return np.asarray(ops >= NOT_ANY)  # absent in all events
         if lon.starts is not None or lat.starts is not None:
             return None
         assert isinstance(lon.low, Numbers)
@@ -125,4 +131,4 @@ class Second:
         east, north = lon.low.near[events], lat.low.near[events]
         inside = self.places.decide(self.place_of[items], east, north)
         asked = np.isin(ops, (ANY, ALL, NOT_NONE))
-        return np.where(np.isnan(east), ops >= NOT_ANY, inside == asked)
+        return np.asarray(np.where(np.isnan(east), ops >= NOT_ANY, inside == asked))

@@ -6,34 +6,36 @@ can share its pages. Deleting is not its business: `engine.parts` keeps what is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidings.engine.automaton import Automaton
 from tidings.engine.cells import cells_of
 from tidings.engine.columns import Column, View
+from tidings.engine.frozen import frozen, frozen_group
 from tidings.engine.index import index_of
-from tidings.engine.plan import Choice
-from tidings.engine.second import PlaceItem, Second
+from tidings.engine.plan import total
+from tidings.engine.second import Second
+from tidings.engine.table import Literals, _renumbered
 from tidings.engine.trees import Forest
 from tidings.kernels import match as kernel
-from tidings.kernels.layout import Cells
+from tidings.kernels.layout import OP_BITS
 from tidings.kernels.trees import decide_leaves
 from tidings.kernels.words import EVENTS, WORDS
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from tidings.engine.arrivals import Arrivals
     from tidings.engine.columns import Batch
     from tidings.engine.ids import Ids
     from tidings.engine.index import Index
     from tidings.engine.sources import Sources
     from tidings.engine.spaces import Space
-    from tidings.engine.table import Literals, Table
+    from tidings.engine.table import Table
+    from tidings.kernels.layout import Cells
     from tidings.model import Kind
 
 Pairs = tuple["NDArray[np.int64]", "NDArray[np.uint32]"]
@@ -52,11 +54,16 @@ class Trees:
     items: NDArray[np.uint32]
     forest: Forest
 
+    def __post_init__(self) -> None:
+        """Make what kernels read read-only."""
+        object.__setattr__(self, "leaves", Literals(*map(frozen, self.leaves.arrays)))
+        object.__setattr__(self, "column_start", frozen(self.column_start))
+
 
 class Segment:
     """Subscriptions, and how to find those that an event satisfies."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all its parts, by name
         self,
         *,
         columns: tuple[Column, ...],
@@ -72,11 +79,12 @@ class Segment:
     ) -> None:
         """Take the parts; `Segment.build` makes them."""
         self.columns, self.kinds, self.spaces = columns, kinds, spaces
-        self.index, self.second, self.automata, self.trees = index, second, automata, trees
+        rows, paths, tiles = frozen_group(index.rows), frozen_group(index.paths), frozen_group(index.tiles)
+        self.index = replace(index, rows=rows, paths=paths, tiles=tiles)
+        self.second, self.automata, self.trees = second, automata, trees
         self.ids, self.sources, self.choice = ids, sources, choice
         self._place = {column: number for number, column in enumerate(columns)}
-        places = {item.attribute for item in second.items if isinstance(item, PlaceItem)}
-        boxes = [Column(name, view) for name in sorted(places) for view in (View.LONGITUDE, View.LATITUDE)]
+        boxes = [Column(name, view) for name in sorted(second.names) for view in (View.LONGITUDE, View.LATITUDE)]
         self.wanted = tuple(dict.fromkeys([*(c for c in columns if c.view is not View.PATTERNS), *boxes]))
         self.patterns = tuple(column for column in columns if column.view is View.PATTERNS)
 
@@ -97,7 +105,7 @@ class Segment:
             trees=_trees(table),
             ids=ids,
             sources=sources,
-            choice=_counted(choice),
+            choice=total(choice),
         )
 
     def __len__(self) -> int:
@@ -110,9 +118,7 @@ class Segment:
             texts = arrivals.columns(self.patterns, lambda column: self.automata[column.attribute])
             batch = {**batch, **texts}
         cells = cells_of(batch, self._place, self.spaces, len(arrivals))
-        events, slots, odd_events, odd_rows = kernel.match(
-            self.index.rows, self.index.paths, self.index.tiles, cells
-        )
+        events, slots, odd_events, odd_rows = kernel.match(self.index.rows, self.index.paths, self.index.tiles, cells)
         if len(odd_rows):
             more = self._special(batch, arrivals, odd_events, odd_rows)
             events, slots = np.concatenate([events, more[0]]), np.concatenate([slots, more[1]])
@@ -190,9 +196,6 @@ def _moved(table: Table, index: Index) -> tuple[NDArray[np.uint32], NDArray[np.u
 def _trees(table: Table) -> Trees | None:
     if table.leaves is None or table.leaf_items is None:
         return None
-    from tidings.engine.table import Literals, _renumbered
-    from tidings.kernels.layout import OP_BITS
-
     lits = table.leaves
     order = np.argsort(lits.head >> OP_BITS, kind="stable")
     new = np.empty(len(order) + len(table.leaf_items), np.int64)
@@ -203,9 +206,3 @@ def _trees(table: Table) -> Trees | None:
     column_start = np.searchsorted(leaves.head >> OP_BITS, np.arange(len(table.columns) + 1)).astype(np.int64)
     trees = [(slot, _renumbered(node, numbers)) for slot, node in table.trees]
     return Trees(leaves, column_start, table.leaf_items, Forest.build(trees, leaves=len(new)))
-
-
-def _counted(choice: Choice) -> dict[str, int]:
-    from tidings.engine.plan import total
-
-    return total(choice)

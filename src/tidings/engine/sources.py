@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidings.lang import render
 from tidings.model import Filter
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 Written: TypeAlias = str | Filter
 """A filter as text, or as a tree."""

@@ -11,15 +11,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidings.engine.columns import Numbers, Points, Texts
+from tidings.engine.frozen import frozen
 from tidings.kernels import codes
 from tidings.kernels.literals import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
 
 FEW = 32_000
 """So many end points have codes of 16 bits, and a list of them is small; beyond, integers go without one."""
@@ -34,6 +35,10 @@ class Ranked:
 
     ends: NDArray[np.float64]
     rest: NDArray[np.int16] | None = None
+
+    def __post_init__(self) -> None:
+        """Make the ends read-only."""
+        object.__setattr__(self, "ends", frozen(self.ends))
 
     def __len__(self) -> int:
         """Count the end points."""
@@ -113,6 +118,11 @@ class Bytewise:
 
     blob: NDArray[np.uint8]
     start: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        """Make the arrays read-only."""
+        object.__setattr__(self, "blob", frozen(self.blob))
+        object.__setattr__(self, "start", frozen(self.start))
 
     @classmethod
     def of(cls, ends: Sequence[bytes]) -> Bytewise:

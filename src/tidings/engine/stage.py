@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tidings.engine.sources import Written
     from tidings.model import Filter
 
-FEW = 64
+FEW = 16
 """So many wait as they are, and are asked one by one."""
 
 

@@ -15,6 +15,12 @@ from tidings.engine.stage import Waiting
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from tidings.engine.columns import Column
+
+
+CHUNK = 4096
+"""So many ids are read at a time."""
+
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -57,6 +63,10 @@ class State:
         """Count the subscriptions."""
         return len(self.waiting) + sum(map(len, self.parts))
 
+    def wanted(self) -> tuple[Column, ...]:
+        """Return the columns that segments look at, but for text patterns, which each segment finds by itself."""
+        return tuple(dict.fromkeys(column for part in self.parts for column in part.segment.wanted))
+
     def find(self, id: object) -> tuple[int, int] | None:
         """Return the part and the slot of a compiled subscription."""
         for number, part in enumerate(self.parts):
@@ -84,5 +94,8 @@ class State:
     def ids(self) -> Iterator[str | int]:
         """Yield the ids."""
         for part in self.parts:
-            yield from part.segment.ids if part.dead is None else part.segment.ids.to_list(part.living())
+            ids, living = part.segment.ids, part.living() if part.dead is not None else ()
+            for start in range(0, len(living), CHUNK):  # who asks for the first must not wait for a million
+                yield from ids.to_list(living[start : start + CHUNK])
+            yield from ids if part.dead is None else ()
         yield from self.waiting

@@ -13,14 +13,16 @@ import numpy as np
 
 from tidings.engine.plan import SCAN_NS, WORD_NS
 from tidings.kernels import build
-from tidings.kernels.layout import OP_BITS, Build, Tiles
-from tidings.kernels.literals import UNION
+from tidings.kernels.layout import Build, Tiles
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 EXACT_UP_TO = 48
 """A column with at most so many edges has a bucket for each stretch between them."""
+
+SAMPLED = 4096
+"""Edges of a column from which quantiles are taken."""
 
 BITS = 384
 """Bits of bitmaps for each row: shared by the columns, they say how many buckets the others are cut into."""
@@ -42,7 +44,7 @@ def tiles_of(
     dense = np.flatnonzero(constrained.any(axis=0))
     dense_of = np.full(columns + 1, -1, np.int64)
     dense_of[dense] = np.arange(len(dense))
-    edge_start, edges, exact_column = _edges(rows, tile_row, tile_end, dense)
+    edge_start, edges, exact_column = _edges(rows, tile_row, tile_end, dense_of, len(dense))
     buckets = np.diff(edge_start) + 2
     words = (tile_end.astype(np.int64) - tile_row + 63) >> 6
     sizes = constrained[:, dense] * (words[:, None] * buckets[None, :])
@@ -64,7 +66,7 @@ def tiles_of(
         hull_column=hull_column,
         hull_low=hull_low,
         hull_high=hull_high,
-        place=place,
+        place=place.astype(np.uint64).ravel(),  # -1 becomes `match.NOWHERE`
         words=bits,
         dense=dense,
         edge_start=edge_start,
@@ -76,47 +78,19 @@ def tiles_of(
 
 
 def _edges(
-    rows: Build, tile_row: NDArray[Any], tile_end: NDArray[Any], dense: NDArray[Any]
+    rows: Build, tile_row: NDArray[Any], tile_end: NDArray[Any], dense_of: NDArray[Any], dense: int
 ) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint8]]:
     """Return for each dense column where its buckets begin, and whether they tell all its ends apart."""
-    change = np.zeros(len(rows.start), np.int64)
-    np.add.at(change, tile_row, 1)
-    np.add.at(change, tile_end, -1)
-    tiled = np.repeat(np.cumsum(change)[:-1] > 0, np.diff(rows.start))
-    head, low, high = rows.head[tiled], rows.low[tiled], rows.high[tiled]
-    column = head >> OP_BITS
-    union = (head & UNION) != 0
+    known, count, sample, sampled = build.edges_of(rows, tile_row, tile_end, dense_of, dense, EXACT_UP_TO, SAMPLED)
+    exact = (count <= EXACT_UP_TO).astype(np.uint8)
+    buckets = min(64, max(8, BITS // max(1, dense)))
     lists: list[NDArray[Any]] = []
-    exact = np.zeros(len(dense), np.uint8)
-    buckets = min(64, max(8, BITS // max(1, len(dense))))
-    order = np.argsort(column, kind="stable")
-    bounds = np.searchsorted(column[order], [*dense.tolist(), 1 << 40]) if len(dense) else []
-    for number, which in enumerate(dense.tolist()):
-        mine = order[bounds[number] : np.searchsorted(column[order], which, "right")]
-        plain, unions = mine[~union[mine]], low[mine[union[mine]]]
-        parts = _parts(rows, np.unique(unions))
-        lows = np.concatenate([low[plain], rows.union_low[parts]]).astype(np.int64)
-        highs = np.concatenate([high[plain], rows.union_high[parts]]).astype(np.int64) + 1
-        good = lows < highs
-        ends = np.concatenate([lows[good], highs[good]])
-        ends = np.sort(ends[ends > 0])
-        distinct = ends[np.concatenate([[True], ends[1:] != ends[:-1]])] if len(ends) else ends
-        if len(distinct) > EXACT_UP_TO:
-            cuts = ends[(np.arange(1, buckets) * len(ends)) // buckets]
-            distinct = np.unique(cuts)
-        else:
-            exact[number] = 1
-        lists.append(distinct)
-    edge_start = np.zeros(len(dense) + 1, np.int64)
+    for number in range(dense):
+        if exact[number]:
+            lists.append(known[number, : count[number]])
+            continue
+        ends = np.sort(sample[number, : sampled[number]])
+        lists.append(np.unique(ends[(np.arange(1, buckets) * len(ends)) // buckets]))
+    edge_start = np.zeros(dense + 1, np.int64)
     np.cumsum([len(one) for one in lists], out=edge_start[1:])
     return edge_start, np.concatenate([*lists, np.zeros(0)]).astype(np.uint32), exact
-
-
-def _parts(rows: Build, unions: NDArray[Any]) -> NDArray[np.int64]:
-    first, last = (
-        rows.union_start[unions].astype(np.int64),
-        rows.union_start[unions.astype(np.int64) + 1].astype(np.int64),
-    )
-    sizes = last - first
-    begin = np.cumsum(sizes) - sizes
-    return np.repeat(first - begin, sizes) + np.arange(sizes.sum())

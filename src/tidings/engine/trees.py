@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from tidings.engine.frozen import frozen
 from tidings.kernels import tree_code, trees
 from tidings.kernels.words import EVENTS, WORDS
 
@@ -66,6 +67,11 @@ class Forest:
     turned: NDArray[np.uint8]
     slots: NDArray[np.uint32]
     leaves: int
+
+    def __post_init__(self) -> None:
+        """Make the arrays read-only, as memory maps are."""
+        for name in ("code", "starts", "turned", "slots"):
+            object.__setattr__(self, name, frozen(getattr(self, name)))
 
     @classmethod
     def build(

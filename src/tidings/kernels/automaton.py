@@ -160,7 +160,7 @@ def fits(program: Any, step: Any, stop: Any, data: Any, at: Any, end: Any) -> An
 
 
 @jit
-def scan(  # noqa: PLR0913, PLR0917 - flat arrays, no objects
+def scan(
     data: Any,
     bounds: Any,
     stamps: Any,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba
 import numpy as np
 from numba import types
@@ -22,7 +24,7 @@ def _cttz(context, word):  # type: ignore[no-untyped-def]
     return types.uint64(types.uint64), build
 
 
-def lowest(word):  # type: ignore[no-untyped-def]
+def lowest(word: Any) -> Any:
     """Return the place of the lowest bit of a word that is not zero."""
     number = int(word)
     return (number & -number).bit_length() - 1
@@ -31,7 +33,7 @@ def lowest(word):  # type: ignore[no-untyped-def]
 @overload(lowest, inline="always")
 def _lowest(word):  # type: ignore[no-untyped-def]
     del word
-    return lambda word: np.int64(_cttz(word))
+    return lambda word: np.int64(_cttz(word))  # the context is Numba's to give
 
 
 @inlined

@@ -62,9 +62,9 @@ def literal_bits(rows, at, edges, first, last, place, words, word, bit, bits):  
     buckets = last - first + 1
     if kind >= NOT_ANY:
         bits[place + buckets * words + word] |= bit
-    begin, end = (
-        (rows.union_start[rows.low[at]], rows.union_start[rows.low[at] + 1]) if op & UNION else (np.int64(0), np.int64(1))
-    )
+    begin, end = np.int64(0), np.int64(1)
+    if op & UNION:
+        begin, end = np.int64(rows.union_start[rows.low[at]]), np.int64(rows.union_start[rows.low[at] + 1])
     if kind <= 1 or kind == NOT_NONE:
         for part in range(begin, end):
             low = np.int64(rows.union_low[part]) if op & UNION else np.int64(rows.low[at])
@@ -155,9 +155,11 @@ def fill_tiles(rows, tile_row, tile_end, place, dense_of, edge_start, edges, exa
         for dense in range(width):
             if place[tile, dense] < 0:
                 continue
+            if (end - begin) & 63:  # no bits beyond the last row: they would keep an empty tile alive
+                touched[dense, words - 1] |= ~((np.uint64(1) << np.uint64((end - begin) & 63)) - np.uint64(1))
             for bucket in range(edge_start[dense + 1] - edge_start[dense] + 2):
-                for word in range(words):
-                    bits[place[tile, dense] + bucket * words + word] |= ~touched[dense, word]
+                for at_word in range(words):
+                    bits[place[tile, dense] + bucket * words + at_word] |= ~touched[dense, at_word]
 
 
 @jit
@@ -170,6 +172,65 @@ def tile_columns(start, head, tile_row, tile_end, skipped, columns):  # type: ig
             if column != skipped[2 * tile] and column != skipped[2 * tile + 1]:
                 constrained[tile, column] = 1
     return constrained
+
+
+@jit
+def noted(edge, known, count, most):  # type: ignore[no-untyped-def]
+    """Enter an edge into a sorted list of distinct ones; return their number, or `most + 1` when they are too many."""
+    low, high = 0, count
+    while low < high:
+        middle = (low + high) >> 1
+        if known[middle] < edge:
+            low = middle + 1
+        else:
+            high = middle
+    if low < count and known[low] == edge:
+        return count
+    if count == most:
+        return most + 1
+    for at in range(count, low, -1):
+        known[at] = known[at - 1]
+    known[low] = edge
+    return count + 1
+
+
+@jit
+def edges_of(rows, tile_row, tile_end, dense_of, number, most, sampled):  # type: ignore[no-untyped-def]
+    """Return the distinct edges of each dense column in the tiles, if at most `most`, and a sample of all.
+
+    An edge is a code where some literal begins, or the code after one where it ends.
+    """
+    known = np.empty((number, most + 1), np.int64)
+    count = np.zeros(number, np.int64)
+    sample = np.empty((number, sampled), np.int64)
+    seen = np.zeros(number, np.int64)
+    for tile in range(len(tile_row)):
+        for at in range(rows.start[tile_row[tile]], rows.start[tile_end[tile]]):
+            dense = dense_of[rows.head[at] >> OP_BITS]
+            if dense < 0:
+                continue
+            union = rows.head[at] & UNION
+            begin, end = np.int64(0), np.int64(1)
+            if union:
+                begin, end = np.int64(rows.union_start[rows.low[at]]), np.int64(rows.union_start[rows.low[at] + 1])
+            for part in range(begin, end):
+                low = np.int64(rows.union_low[part]) if union else np.int64(rows.low[at])
+                high = np.int64(rows.union_high[part]) if union else np.int64(rows.high[at])
+                if low > high:
+                    continue
+                for edge in (low, high + 1):
+                    if edge == 0:
+                        continue
+                    if count[dense] <= most:
+                        count[dense] = noted(edge, known[dense], count[dense], most)
+                    # Every place of the sample is as likely to hold an early edge as a late one.
+                    place = (seen[dense] * np.int64(40503)) % (sampled + (seen[dense] if seen[dense] > sampled else 0))
+                    if seen[dense] < sampled:
+                        place = seen[dense]
+                    if place < sampled:
+                        sample[dense, place] = edge
+                    seen[dense] += 1
+    return known, count, sample, np.minimum(seen, sampled)
 
 
 @jit

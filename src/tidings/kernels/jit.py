@@ -12,9 +12,10 @@ import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias
 
-F = TypeVar("F", bound=Callable[..., Any])
+Kernel: TypeAlias = Callable[..., Any]
+"""A compiled function: flat arrays and numbers in and out. Types are Numba's to check, when it compiles."""
 
 
 def _writable(folder: Path) -> bool:
@@ -42,15 +43,23 @@ if _folder is not None:
     os.environ["NUMBA_CACHE_DIR"] = _folder  # read by Numba when it is imported
 
 import numba  # noqa: E402 - after the line above
+import numpy as np  # noqa: E402
 
 
-def jit(function: F) -> F:
+def jit(function: Kernel) -> Kernel:
     """Compile when first called, keep the result on disk, release the lock while running."""
-    compiled: F = numba.njit(cache=True, nogil=True, error_model="numpy", boundscheck=False)(function)
-    return compiled
+    return _compiled(function, boundscheck=False)
 
 
-def inlined(function: F) -> F:
+def inlined(function: Kernel) -> Kernel:
     """The same for small helpers that belong inside their callers' loops."""
-    compiled: F = numba.njit(cache=True, nogil=True, error_model="numpy", inline="always")(function)
+    return _compiled(function, inline="always")
+
+
+def _compiled(function: Kernel, **flags: Any) -> Kernel:
+    # Plain Python warns where a hash goes around; compiled code does not.
+    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+        plain: Kernel = np.errstate(over="ignore")(function)
+        return plain
+    compiled: Kernel = numba.njit(cache=True, nogil=True, error_model="numpy", **flags)(function)
     return compiled

@@ -82,7 +82,7 @@ class Tiles(NamedTuple):
     hull_column: Any  # two for each tile; -1: none
     hull_low: Any
     hull_high: Any
-    place: Any  # [tile, dense column] -> first word of its bitmaps, -1: unconstrained here
+    place: Any  # tile * dense columns + dense column -> first word of its bitmaps, or `match.NOWHERE`
     words: Any
     dense: Any  # dense column -> column
     edge_start: Any

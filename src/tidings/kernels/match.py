@@ -6,11 +6,9 @@ pass. In a tile the columns are taken in the order of their match rate for this 
 a branch, the rest only while a bit is alive. Ordinary rows come out as (event, slot); special ones as
 (event, row), for the second phase.
 
-The loops are long functions on purpose: handing thirty arrays to a function costs more than its work, and
-unsigned places spare the test for negative ones, which would keep the loops over words from being vectorised.
-The exact check stands in both for the same reason (as a function, inlined or not, it counts references for each
-row: 40 ns against 6). It takes the first four literals of a row without a branch, since which of them fails
-cannot be foreseen; only unions, quantifiers and several values go through `holds_from`.
+The loops are long functions on purpose: handing thirty arrays to a function counts references for each of them,
+which costs more than its work, and unsigned places spare the test for negative ones, which would keep the loops
+over words from being vectorised.
 """
 
 from __future__ import annotations
@@ -23,7 +21,13 @@ from tidings.kernels.layout import OP_BITS
 from tidings.kernels.literals import ABSENT, SEVERAL, accepts
 
 FIRST = 4
-"""Columns whose bitmaps are taken together without asking whether anything lives."""
+"""Columns whose bitmaps are taken together before asking whether anything lives."""
+
+NOWHERE = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
+"""The place of bitmaps that are not there: no row of the tile constrains the column."""
+
+WAITING, TOUCHED = 4096, 64
+"""Rows that wait for their check, and how many of them are touched together."""
 
 SORTED_UP_TO = 64
 """With more dense columns than this, putting them in order costs more than it saves."""
@@ -51,6 +55,105 @@ def holds_from(at, last, literal, unions, cell, many, event):  # type: ignore[no
             return False
         at += U3
     return True
+
+
+@jit
+def with_special(special, event, row):  # type: ignore[no-untyped-def]
+    """Append a special row."""
+    events, rows, count = special
+    if count == len(events):
+        events, rows = grown(events, 0), grown(rows, 0)
+    events[count] = event
+    rows[count] = row
+    return events, rows, count + 1
+
+
+@jit
+def emitted(rows, sure_event, sure_row, sure, found, special):  # type: ignore[no-untyped-def]
+    """Append rows that hold for certain."""
+    entry, slot, special_row = rows.entry, rows.slot, rows.special
+    out_event, out_slot, count = found
+    shared = len(entry) > 0
+    total = sure
+    if shared:
+        total = np.int64(0)
+        for i in range(sure):
+            total += np.int64(entry[np.uint64(sure_row[i]) + U1]) - np.int64(entry[sure_row[i]])
+    if count + total > len(out_event):
+        out_event, out_slot = grown(out_event, count + total), grown(out_slot, count + total)
+    specials = 0
+    for i in range(sure):
+        row = np.uint64(sure_row[i])
+        if special_row[row]:
+            sure_event[specials], sure_row[specials] = sure_event[i], sure_row[i]
+            specials += 1
+        elif shared:
+            for place in range(entry[row], entry[row + U1]):
+                out_event[count] = sure_event[i]
+                out_slot[count] = slot[place]
+                count += 1
+        else:
+            out_event[count] = sure_event[i]
+            out_slot[count] = slot[row]
+            count += 1
+    for i in range(specials):
+        special = with_special(special, sure_event[i], sure_row[i])
+    return (out_event, out_slot, count), special
+
+
+@jit
+def sifted(rows, cells, wait_event, wait_row, waiting):  # type: ignore[no-untyped-def]
+    """Check rows that wait with their events; those that hold move to the front. Returns their number.
+
+    What a row needs is seldom in cache, so a few dozen are touched before the first is checked: their lines come in
+    together. Literals are taken four at a time without a branch, since which of them fails cannot be foreseen;
+    unions, quantifiers and several values go through `holds_from`.
+    """
+    start, literal = rows.start, rows.literal
+    unions = (rows.union_start, rows.union_low, rows.union_high)
+    cell, plain, many = cells.cell, cells.plain, (cells.many_start, cells.many_low, cells.many_high)
+    flat, stride = cell.ravel(), np.uint64(cell.shape[1])
+    touched, good = U0, 0
+    for chunk in range(0, waiting, TOUCHED):
+        end = min(waiting, chunk + TOUCHED)
+        for i in range(chunk, end):
+            touched ^= np.uint64(start[wait_row[i]])
+        for i in range(chunk, end):
+            row = np.uint64(wait_row[i])
+            if start[row] < start[row + U1]:
+                touched ^= np.uint64(literal[U3 * np.uint64(start[row])])
+                touched ^= np.uint64(literal[U3 * np.uint64(start[row + U1]) - U1])
+        for i in range(chunk, end):
+            row = np.uint64(wait_row[i])
+            of_event = stride * np.uint64(wait_event[i])
+            first, last = np.uint64(start[row]), np.uint64(start[row + U1])
+            bad, odd = False, plain[wait_event[i]] == 0
+            while first < last and not bad and not odd:
+                ops = literal[U0] & 0
+                for number in range(first, min(first + U4, last)):
+                    head = literal[U3 * number]
+                    code = flat[of_event + np.uint64(head >> OP_BITS)]
+                    ops |= head & 15
+                    bad |= (code < literal[U3 * number + U1]) | (code > literal[U3 * number + U2])
+                odd = ops != 0
+                first += U4
+            if odd:
+                first = np.uint64(start[row])
+                bad = not holds_from(U3 * first, U3 * last, literal, unions, cell, many, wait_event[i])
+            if bad:
+                continue
+            wait_event[good], wait_row[good] = wait_event[i], wait_row[i]
+            good += 1
+    if touched == ~U0 and waiting < 0:  # never: only keeps the loops that touch from being dropped
+        good = 0
+    return good
+
+
+@jit
+def checked(rows, cells, wait_event, wait_row, waiting, found, special):  # type: ignore[no-untyped-def]
+    """Check rows that wait with their events, and append those that hold."""
+    good = sifted(rows, cells, wait_event, wait_row, waiting)
+    return emitted(rows, wait_event, wait_row, good, found, special)
 
 
 @jit
@@ -103,116 +206,102 @@ def keys_of_several(cell, many, paths, event, group):  # type: ignore[no-untyped
 
 
 @jit
+def hits_of_plain(paths, cell, event, hit_of):  # type: ignore[no-untyped-def]
+    """Write the clusters that a plain event's values are keys of; return their number."""
+    by_column, by_column_start, second_of = paths.by_column, paths.by_column_start, paths.second
+    base, width, mask, direct = paths.base, paths.width, paths.mask, paths.direct
+    hash_first, hash_second, hash_cluster = paths.hash_first, paths.hash_second, paths.hash_cluster
+    hits = 0
+    for column in range(cell.shape[1]):
+        one = cell[event, column]
+        if one == ABSENT or one & np.uint32(1) == 0:
+            continue
+        for at in range(by_column_start[column], by_column_start[column + 1]):
+            group = by_column[at]
+            second = second_of[group]
+            two = np.uint32(1) if second < 0 else cell[event, second]
+            if two == ABSENT or two & np.uint32(1) == 0:
+                continue
+            first_rank, second_rank = np.int64(one) >> 1, np.int64(two) >> 1
+            if mask[group] == 0:
+                cluster = np.int64(direct[base[group] + first_rank * width[group] + second_rank]) - 1
+            else:
+                cluster = cluster_of(
+                    first_rank, second_rank, group, base, width, mask, direct, hash_first, hash_second, hash_cluster
+                )
+            if cluster >= 0:
+                hit_of[hits] = cluster
+                hits += 1
+    return hits
+
+
+@jit
+def hits_of_several(paths, cell, many, event):  # type: ignore[no-untyped-def]
+    """Return the clusters that an event's values are keys of, when some of its columns have several."""
+    found = np.empty(64, np.uint64)
+    hits = 0
+    for column in range(cell.shape[1]):
+        if cell[event, column] == ABSENT:
+            continue
+        for at in range(paths.by_column_start[column], paths.by_column_start[column + 1]):
+            group = paths.by_column[at]
+            if paths.second[group] >= 0 and cell[event, paths.second[group]] == ABSENT:
+                continue
+            clusters = keys_of_several(cell, many, paths, event, group)
+            while hits + len(clusters) > len(found):
+                found = grown(found, 0)
+            for i in range(len(clusters)):
+                found[hits] = clusters[i]
+                hits += 1
+    return found[:hits]
+
+
+@jit
 def follow_keys(rows, paths, cells):  # type: ignore[no-untyped-def]
     """Go from the values of every event to the clusters keyed by them; check the small, list the large.
 
     Returns found (events, slots), special (events, rows) and visits (tiled clusters, events).
     """
-    start, literal, entry, slot, special = rows.start, rows.literal, rows.entry, rows.slot, rows.special
-    unions = (rows.union_start, rows.union_low, rows.union_high)
     cell, many = cells.cell, (cells.many_start, cells.many_low, cells.many_high)
-    by_column, by_column_start, second_of = paths.by_column, paths.by_column_start, paths.second
-    base, width, mask, direct = paths.base, paths.width, paths.mask, paths.direct
-    hash_first, hash_second, hash_cluster = paths.hash_first, paths.hash_second, paths.hash_cluster
     cluster_start, cluster_tiled = paths.cluster_start, paths.cluster_tiled
-    shared = len(entry) > 0
-    number, columns = cell.shape
-    out_event, out_slot, count = np.empty(16 * number + 64, np.int64), np.empty(16 * number + 64, np.uint32), 0
-    special_event, special_row, specials = np.empty(64, np.int64), np.empty(64, np.uint32), 0
+    number = cell.shape[0]
+    found = (np.empty(16 * number + 64, np.int64), np.empty(16 * number + 64, np.uint32), 0)
+    special = (np.empty(64, np.int64), np.empty(64, np.uint32), 0)
     visit_cluster, visit_event, visits = np.empty(64, np.int32), np.empty(64, np.int32), 0
-    hit_begin, hit_end = np.empty(len(second_of) + 64, np.uint64), np.empty(len(second_of) + 64, np.uint64)
-    touched = U0
+    wait_event, wait_row, waiting = np.empty(WAITING, np.uint32), np.empty(WAITING, np.uint32), 0
+    own_hits = np.empty(len(paths.second) + 1, np.uint64)
     for event in range(number):
-        hits = 0
-        for column in range(columns):
-            one = cell[event, column]
-            if one == ABSENT or (one < SEVERAL and one & np.uint32(1) == 0):
-                continue
-            for at in range(by_column_start[column], by_column_start[column + 1]):
-                group = by_column[at]
-                second = second_of[group]
-                two = np.uint32(1) if second < 0 else cell[event, second]
-                if one < SEVERAL and two < SEVERAL:
-                    if two & np.uint32(1) == 0:
-                        continue
-                    first_rank, second_rank = np.int64(one) >> 1, np.int64(two) >> 1
-                    if mask[group] == 0:
-                        cluster = np.int64(direct[base[group] + first_rank * width[group] + second_rank]) - 1
-                    else:
-                        cluster = cluster_of(
-                            first_rank, second_rank, group, base, width, mask, direct,
-                            hash_first, hash_second, hash_cluster,
-                        )  # fmt: skip
-                    if cluster >= 0:
-                        hit_begin[hits] = cluster
-                        hits += 1
-                elif two != ABSENT:
-                    clusters = keys_of_several(cell, many, paths, event, group)
-                    while hits + len(clusters) + len(second_of) >= len(hit_begin):
-                        hit_begin, hit_end = grown(hit_begin, 0), grown(hit_end, 0)
-                    for i in range(len(clusters)):
-                        hit_begin[hits] = clusters[i]
-                        hits += 1
-        # Three short loops over the hits, so that what each waits for from memory comes in for many at once.
-        small = 0
+        # Arrays change hands here, once for an event, and not in the loops below: each time is counted.
+        hit_of = own_hits
+        if cells.plain[event]:
+            hits = hits_of_plain(paths, cell, event, own_hits)
+        else:
+            hit_of = hits_of_several(paths, cell, many, event)
+            hits = len(hit_of)
+        total = 0
         for hit in range(hits):
-            cluster = hit_begin[hit]
+            if cluster_tiled[hit_of[hit]] < 0:
+                total += np.int64(cluster_start[hit_of[hit] + U1]) - np.int64(cluster_start[hit_of[hit]])
+        if waiting + total > len(wait_row):
+            found, special = checked(rows, cells, wait_event, wait_row, waiting, found, special)
+            waiting = 0
+            if total > len(wait_row):
+                wait_event, wait_row = grown(wait_event, total), grown(wait_row, total)
+        if visits + hits > len(visit_cluster):
+            visit_cluster, visit_event = grown(visit_cluster, visits + hits), grown(visit_event, visits + hits)
+        for hit in range(hits):
+            cluster = hit_of[hit]
             if cluster_tiled[cluster] >= 0:
-                if visits == len(visit_cluster):
-                    visit_cluster, visit_event = grown(visit_cluster, 0), grown(visit_event, 0)
                 visit_cluster[visits] = cluster_tiled[cluster]
                 visit_event[visits] = event
                 visits += 1
-            else:
-                hit_begin[small] = cluster_start[cluster]
-                hit_end[small] = cluster_start[cluster + U1]
-                small += 1
-        for hit in range(small):
-            touched ^= np.uint64(literal[U3 * np.uint64(start[hit_begin[hit]])])
-        for hit in range(small):
-            for row in range(hit_begin[hit], hit_end[hit]):
-                first, last = np.uint64(start[row]), np.uint64(start[row + U1])
-                bad, odd = False, False
-                for number in range(first, min(first + U4, last)):
-                    head = literal[U3 * number]
-                    code = cell[event, head >> OP_BITS]
-                    strange = (head & 15 != 0) | (code >= SEVERAL) & (code != ABSENT)
-                    odd |= strange
-                    bad |= (not strange) & ((code < literal[U3 * number + U1]) | (code > literal[U3 * number + U2]))
-                if bad:
-                    continue
-                for number in range(min(first + U4, last), last):
-                    head = literal[U3 * number]
-                    code = cell[event, head >> OP_BITS]
-                    if (head & 15 != 0) | (code >= SEVERAL) & (code != ABSENT):
-                        odd = True
-                    elif (code < literal[U3 * number + U1]) | (code > literal[U3 * number + U2]):
-                        bad = True
-                        break
-                if bad or (odd and not holds_from(U3 * first, U3 * last, literal, unions, cell, many, event)):
-                    continue
-                if special[row]:
-                    if specials == len(special_event):
-                        special_event, special_row = grown(special_event, 0), grown(special_row, 0)
-                    special_event[specials] = event
-                    special_row[specials] = row
-                    specials += 1
-                    continue
-                first_entry, last_entry = np.int64(row), np.int64(row) + 1
-                if shared:
-                    first_entry, last_entry = np.int64(entry[row]), np.int64(entry[row + U1])
-                if count + last_entry - first_entry > len(out_event):
-                    room = count + last_entry - first_entry
-                    out_event, out_slot = grown(out_event, room), grown(out_slot, room)
-                for place in range(first_entry, last_entry):
-                    out_event[count] = event
-                    out_slot[count] = slot[place]
-                    count += 1
-    if touched == ~U0 and number < 0:  # never: only keeps the loop that touches from being dropped
-        count = 0
-    return (
-        (out_event, out_slot, count), (special_event, special_row, specials), (visit_cluster, visit_event, visits),
-    )  # fmt: skip
+                continue
+            for row in range(cluster_start[cluster], cluster_start[cluster + U1]):
+                wait_event[waiting] = event
+                wait_row[waiting] = row
+                waiting += 1
+    found, special = checked(rows, cells, wait_event, wait_row, waiting, found, special)
+    return found, special, (visit_cluster, visit_event, visits)
 
 
 @inlined
@@ -230,29 +319,32 @@ def bucket(edges, low, high, code):  # type: ignore[no-untyped-def]
 
 @jit
 def prepare(tiles, cells):  # type: ignore[no-untyped-def]
-    """Return each event's bucket in every dense column (-1: several), and the columns by match rate."""
+    """Return for each event the dense columns by match rate, and its bucket in each of them, both flat."""
     edge_start, edges, dense_column = tiles.edge_start, tiles.edges, tiles.dense
     count, width = cells.cell.shape[0], len(dense_column)
-    buckets = np.empty((count, width), np.int32)
-    order = np.empty((count, width), np.int32)
+    order = np.empty(count * width, np.uint32)
+    buckets = np.empty(count * width, np.uint32)
     rate = np.empty(width, np.float32)
+    known = np.empty(width, np.uint32)
     for event in range(count):
+        first = event * width
         for dense in range(width):
             cell = cells.cell[event, dense_column[dense]]
             if cell == ABSENT:
-                known = edge_start[dense + 1] - edge_start[dense] + 1
+                known[dense] = edge_start[dense + 1] - edge_start[dense] + 1
             elif cell < SEVERAL:
-                known = bucket(edges, edge_start[dense], edge_start[dense + 1], cell)
+                known[dense] = bucket(edges, edge_start[dense], edge_start[dense + 1], cell)
             else:
-                known = -1
-            buckets[event, dense] = known
-            rate[dense] = 1.0 if known < 0 else tiles.rates[tiles.rate_start[dense] + known]
-            at = dense
-            while at > 0 and width <= SORTED_UP_TO and rate[order[event, at - 1]] > rate[dense]:
-                order[event, at] = order[event, at - 1]
+                known[dense] = SEVERAL
+            rate[dense] = 1.0 if known[dense] == SEVERAL else tiles.rates[tiles.rate_start[dense] + known[dense]]
+            at = first + dense
+            while at > first and width <= SORTED_UP_TO and rate[order[at - 1]] > rate[dense]:
+                order[at] = order[at - 1]
                 at -= 1
-            order[event, at] = dense
-    return buckets, order
+            order[at] = dense
+        for at in range(first, first + width):
+            buckets[at] = known[order[at]]
+    return order, buckets
 
 
 @jit
@@ -307,32 +399,34 @@ def by_cluster(visits, clusters):  # type: ignore[no-untyped-def]
 
 
 @jit
-def match_tiles(rows, tiles, cells, first_tile, last_tile, visitors, prepared, found, specials_found):  # type: ignore[no-untyped-def]
-    """Match the events `visitors` with some tiles; return found and special with what was added."""
-    start, literal, entry, slot, special = rows.start, rows.literal, rows.entry, rows.slot, rows.special
-    unions = (rows.union_start, rows.union_low, rows.union_high)
+def survivors(tiles, cells, last_tile, visitors, prepared, cursor, wait_event, wait_row, sure_event, sure_row):  # type: ignore[no-untyped-def]
+    """Pass events through the bitmaps of tiles, from `cursor` on, until all are through or the room is used up.
+
+    Writes pairs of event and row: those that wait for their check, and those that the bitmaps are sure of.
+    Returns the next tile, the next visitor, and how many pairs there are of each.
+    """
     cell, plain, many = cells.cell, cells.plain, (cells.many_start, cells.many_low, cells.many_high)
-    bits, tile_place = tiles.words, tiles.place
+    bits, places_of = tiles.words, tiles.place
     hull_column, hull_low, hull_high = tiles.hull_column, tiles.hull_low, tiles.hull_high
-    buckets, order = prepared
-    out_event, out_slot, count = found
-    special_event, special_row, specials = specials_found
-    width = order.shape[1]
-    shared = len(entry) > 0
-    places = np.empty(width + 1, np.uint64)
-    alive = np.empty(1, np.uint64)
+    tile_begin, tile_end, tile_exact = tiles.row, tiles.end, tiles.exact
+    edges, edge_start, dense_column = tiles.edges, tiles.edge_start, tiles.dense
+    order, buckets = prepared
+    width = np.uint64(len(tiles.dense))
+    places = np.empty(FIRST, np.uint64)
+    alive = np.empty(len(wait_row) >> 6, np.uint64)
+    first_tile, first_visitor = cursor
+    waiting = sure = 0
     for tile in range(first_tile, last_tile):
-        begin, end = np.int64(tiles.row[tile]), np.int64(tiles.end[tile])
+        begin, end = np.int64(tile_begin[tile]), np.int64(tile_end[tile])
         words = np.uint64((end - begin + 63) >> 6)
-        if len(alive) < words:
-            alive = np.empty(np.int64(words), np.uint64)
         tail = ~U0 if (end - begin) & 63 == 0 else (U1 << np.uint64((end - begin) & 63)) - U1
-        room = np.int64(entry[end]) - np.int64(entry[begin]) if shared else end - begin
         column, column2 = hull_column[2 * tile], hull_column[2 * tile + 1]
         low1, high1, low2, high2 = (
             hull_low[2 * tile], hull_high[2 * tile], hull_low[2 * tile + 1], hull_high[2 * tile + 1],
         )  # fmt: skip
-        for visitor in range(len(visitors)):
+        for visitor in range(first_visitor, len(visitors)):
+            if max(waiting, sure) + (end - begin) > len(wait_row):
+                return tile, visitor, waiting, sure
             event = visitors[visitor]
             if column >= 0:
                 one = cell[event, column]
@@ -348,98 +442,81 @@ def match_tiles(rows, tiles, cells, first_tile, last_tile, visitors, prepared, f
                         continue
                 elif outside(one, many, low2, high2):
                     continue
-            known = 0
-            for i in range(width):
-                dense = order[event, i]
-                place = tile_place[tile, dense]
-                if place >= 0 and buckets[event, dense] >= 0:
-                    places[known] = np.uint64(place) + np.uint64(buckets[event, dense]) * words
-                    known += 1
-            if known >= FIRST:
+            at, last_column = width * np.uint64(event), width * np.uint64(event) + width
+            of_tile = width * np.uint64(tile)
+            fresh, left = True, U1
+            while left != U0:
+                known = 0
+                while known < FIRST and at < last_column:
+                    place = places_of[of_tile + np.uint64(order[at])]
+                    if place != NOWHERE and buckets[at] != SEVERAL:
+                        places[known] = place + np.uint64(buckets[at]) * words
+                        known += 1
+                    at += U1
+                if known == 0:
+                    break
+                for i in range(known, FIRST):  # the same once more changes nothing, and the loop below stays one
+                    places[i] = places[0]
                 a, b, c, d = places[0], places[1], places[2], places[3]
                 left = U0
-                for word in range(words):
-                    one_word = bits[a + word] & bits[b + word] & bits[c + word] & bits[d + word]
-                    alive[word] = one_word
-                    left |= one_word
-                at = FIRST
-            else:
-                left = U1
-                for word in range(words):
-                    alive[word] = ~U0
-                at = 0
-            while left != U0 and at + 3 < known:
-                a, b, c, d = places[at], places[at + 1], places[at + 2], places[at + 3]
-                left = U0
-                for word in range(words):
-                    one_word = alive[word] & bits[a + word] & bits[b + word] & bits[c + word] & bits[d + word]
-                    alive[word] = one_word
-                    left |= one_word
-                at += 4
-            while left != U0 and at < known:
-                a = places[at]
-                left = U0
-                for word in range(words):
-                    one_word = alive[word] & bits[a + word]
-                    alive[word] = one_word
-                    left |= one_word
-                at += 1
+                if fresh:
+                    fresh = False
+                    for word in range(words):
+                        one_word = bits[a + word] & bits[b + word] & bits[c + word] & bits[d + word]
+                        alive[word] = one_word
+                        left |= one_word
+                else:
+                    for word in range(words):
+                        one_word = alive[word] & bits[a + word] & bits[b + word] & bits[c + word] & bits[d + word]
+                        alive[word] = one_word
+                        left |= one_word
             if left == U0:
                 continue
+            if fresh:
+                for word in range(words):
+                    alive[word] = ~U0
             if not plain[event]:
-                for i in range(width):
-                    dense = order[event, i]
-                    if buckets[event, dense] < 0 and tile_place[tile, dense] >= 0:
+                for i in range(width * np.uint64(event), last_column):
+                    place = places_of[of_tile + np.uint64(order[i])]
+                    if buckets[i] == SEVERAL and place != NOWHERE:
+                        dense = order[i]
                         several_bits(
-                            tiles.edges, tiles.edge_start[dense], tiles.edge_start[dense + 1], bits,
-                            cell[event, tiles.dense[dense]], many, tile_place[tile, dense], np.int64(words), alive,
+                            edges, edge_start[dense], edge_start[dense + 1], bits,
+                            cell[event, dense_column[dense]], many, np.int64(place), np.int64(words), alive,
                         )  # fmt: skip
             alive[words - U1] &= tail
-            decided = tiles.exact[tile] != 0 and plain[event] != 0
-            if count + room > len(out_event):
-                out_event, out_slot = grown(out_event, count + room), grown(out_slot, count + room)
-            for word in range(words):
-                left = alive[word]
-                while left != U0:
-                    row = np.uint64(begin) + U64 * word + np.uint64(lowest(left))
-                    left &= left - U1
-                    if not decided:
-                        first, last = np.uint64(start[row]), np.uint64(start[row + U1])
-                        bad, odd = False, False
-                        for number in range(first, min(first + U4, last)):
-                            head = literal[U3 * number]
-                            code = cell[event, head >> OP_BITS]
-                            strange = (head & 15 != 0) | (code >= SEVERAL) & (code != ABSENT)
-                            odd |= strange
-                            bad |= (not strange) & ((code < literal[U3 * number + U1]) | (code > literal[U3 * number + U2]))
-                        if bad:
-                            continue
-                        for number in range(min(first + U4, last), last):
-                            head = literal[U3 * number]
-                            code = cell[event, head >> OP_BITS]
-                            if (head & 15 != 0) | (code >= SEVERAL) & (code != ABSENT):
-                                odd = True
-                            elif (code < literal[U3 * number + U1]) | (code > literal[U3 * number + U2]):
-                                bad = True
-                                break
-                        if bad or (odd and not holds_from(U3 * first, U3 * last, literal, unions, cell, many, event)):
-                            continue
-                    if special[row]:
-                        if specials == len(special_event):
-                            special_event, special_row = grown(special_event, 0), grown(special_row, 0)
-                        special_event[specials] = event
-                        special_row[specials] = row
-                        specials += 1
-                    elif shared:
-                        for place_of in range(entry[row], entry[row + U1]):
-                            out_event[count] = event
-                            out_slot[count] = slot[place_of]
-                            count += 1
-                    else:
-                        out_event[count] = event
-                        out_slot[count] = slot[row]
-                        count += 1
-    return (out_event, out_slot, count), (special_event, special_row, specials)
+            if tile_exact[tile] == 0 or plain[event] == 0:
+                for word in range(words):
+                    left = alive[word]
+                    while left != U0:
+                        wait_event[waiting] = event
+                        wait_row[waiting] = np.uint64(begin) + U64 * word + np.uint64(lowest(left))
+                        waiting += 1
+                        left &= left - U1
+            else:
+                for word in range(words):
+                    left = alive[word]
+                    while left != U0:
+                        sure_event[sure] = event
+                        sure_row[sure] = np.uint64(begin) + U64 * word + np.uint64(lowest(left))
+                        sure += 1
+                        left &= left - U1
+        first_visitor = 0
+    return last_tile, 0, waiting, sure
+
+
+@jit
+def match_tiles(rows, tiles, cells, first_tile, last_tile, visitors, prepared, room, found, special):  # type: ignore[no-untyped-def]
+    """Match the events `visitors` with some tiles; return found and special with what was added."""
+    wait_event, wait_row, sure_event, sure_row = room
+    tile, visitor = np.int64(first_tile), np.int64(0)
+    while tile < last_tile:
+        tile, visitor, waiting, sure = survivors(
+            tiles, cells, np.int64(last_tile), visitors, prepared, (tile, visitor), wait_event, wait_row, sure_event, sure_row
+        )
+        found, special = checked(rows, cells, wait_event, wait_row, waiting, found, special)
+        found, special = emitted(rows, sure_event, sure_row, sure, found, special)
+    return found, special
 
 
 @jit
@@ -449,13 +526,17 @@ def match(rows, paths, tiles, cells):  # type: ignore[no-untyped-def]
     if len(tiles.row) > 0:
         prepared = prepare(tiles, cells)
         everyone = np.arange(cells.cell.shape[0]).astype(np.int32)
+        size = WAITING
+        for tile in range(len(tiles.row)):
+            size = max(size, 64 + np.int64(tiles.end[tile]) - np.int64(tiles.row[tile]))
+        room = (np.empty(size, np.uint32), np.empty(size, np.uint32), np.empty(size, np.uint32), np.empty(size, np.uint32))
         for i in range(len(tiles.loose)):
             begin, end = paths.tiled_start[tiles.loose[i]], paths.tiled_start[tiles.loose[i] + 1]
-            found, special = match_tiles(rows, tiles, cells, begin, end, everyone, prepared, found, special)
+            found, special = match_tiles(rows, tiles, cells, begin, end, everyone, prepared, room, found, special)
         start, ordered = by_cluster(visits, len(paths.tiled_start) - 1)
         for cluster in range(len(paths.tiled_start) - 1):
             if start[cluster] < start[cluster + 1]:
                 visitors = ordered[start[cluster] : start[cluster + 1]]
                 begin, end = paths.tiled_start[cluster], paths.tiled_start[cluster + 1]
-                found, special = match_tiles(rows, tiles, cells, begin, end, visitors, prepared, found, special)
+                found, special = match_tiles(rows, tiles, cells, begin, end, visitors, prepared, room, found, special)
     return found[0][: found[2]], found[1][: found[2]], special[0][: special[2]], special[1][: special[2]]

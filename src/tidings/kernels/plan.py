@@ -27,6 +27,37 @@ CONSIDERED = 12
 
 
 @jit
+def sampled_ends(head, low, high, union_start, union_low, union_high, top, most):  # type: ignore[no-untyped-def]
+    """Return about `most` ends that the literals of each column name, and their number; `top` is twice its end points."""
+    columns = len(top)
+    total = np.zeros(columns, np.int64)
+    for at in range(len(head)):
+        total[head[at] >> OP_BITS] += 1
+    ends = np.empty((columns, 2 * most + 2), np.uint32)
+    count = np.zeros(columns, np.int64)
+    seen = np.zeros(columns, np.int64)
+    for at in range(len(head)):
+        column = np.int64(head[at] >> OP_BITS)
+        seen[column] += 1
+        if seen[column] % (1 + total[column] // most) != 0 or head[at] & 7 != ANY:
+            continue
+        first, last = np.int64(low[at]), np.int64(high[at])
+        if head[at] & UNION:
+            if union_start[first] == union_start[first + 1]:
+                continue
+            parts = np.int64(union_start[first + 1]) - np.int64(union_start[first])
+            part = np.int64(union_start[first]) + seen[column] % parts  # one of them, each time another
+            first, last = np.int64(union_low[part]), np.int64(union_high[part])
+        if first > last:
+            continue
+        for end in (first, last):
+            if 0 < end < top[column] and count[column] < ends.shape[1]:
+                ends[column, count[column]] = end
+                count[column] += 1
+    return ends, count
+
+
+@jit
 def rates(head, low, high, union_start, union_low, union_high, sample_start, sample):  # type: ignore[no-untyped-def]
     """Return the share of sampled codes that each literal's interval holds; `sample` is sorted by column."""
     result = np.empty(len(head), np.float32)

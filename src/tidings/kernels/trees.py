@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from tidings.kernels.bits import lowest as _lowest
+from tidings.kernels.bits import lowest
 from tidings.kernels.jit import inlined, jit
-from tidings.kernels.literals import ABSENT, NONE, NOT_ALL, NOT_ANY, SEVERAL, UNION
-from tidings.kernels.literals import accepts as _accepts
+from tidings.kernels.literals import ABSENT, NONE, NOT_ALL, NOT_ANY, SEVERAL, UNION, accepts
 from tidings.kernels.tree_code import FLIP, POP, PUSH, ROW, STOP, TURN
 from tidings.kernels.words import (
     EVENTS,
@@ -39,8 +38,6 @@ from tidings.kernels.words import (
 _KIND, _FLIP, _TURN, _STOP = np.uint64(3), np.uint64(FLIP), np.uint64(TURN), np.uint64(STOP)
 _TO_FLIP, _TO_TURN, _TO_ROW = np.uint64(2), np.uint64(3), np.uint64(ROW)
 _PUSH, _POP, _ZERO, _ONE = np.uint64(PUSH), np.uint64(POP), np.uint64(0), np.uint64(1)
-accepts: Any = _accepts
-lowest: Any = _lowest
 _AHEAD = 48  # instructions; asking for rows that early saved a fifth to a quarter of the time
 
 

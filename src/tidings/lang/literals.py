@@ -188,6 +188,8 @@ def _rings(body: str, depth: int) -> list[Any]:
 
 
 def _top_level(text: str) -> list[str]:
+    if text.count("(") == 1 and text[:1] == "(" and text.find(")") == len(text) - 1:
+        return [text]  # one ring, as most polygons have, needs no look at every character
     parts, level, begin = [], 0, 0
     for at, char in enumerate(text):
         level += (char == "(") - (char == ")")

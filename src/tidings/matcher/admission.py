@@ -35,7 +35,9 @@ MANY = 1000
 class Admission:
     """Reads filters against a schema, an ontology and regions, and keeps the demands of those in force."""
 
-    def __init__(self, schema: Schema | None, ontology: Ontology | None, used: Ontology, regions: Regions | None) -> None:
+    def __init__(
+        self, schema: Schema | None, ontology: Ontology | None, used: Ontology, regions: Regions | None
+    ) -> None:
         """Start without demands."""
         self._around = {"schema": schema, "ontology": ontology, "regions": regions}
         self._used = used

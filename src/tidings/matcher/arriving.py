@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 class Arrived(NamedTuple):
-    """Good events with their indexes in the batch; several of these make up a batch."""
+    """Good events with their places in the batch; several of these make up a batch."""
 
     arrivals: Arrivals
-    index: NDArray[np.int64]
+    places: NDArray[np.int64]
 
 
 class Arriving:
@@ -44,7 +44,11 @@ class Arriving:
             from tidings.engine.arrow import columns_of_table
 
             found = columns_of_table(
-                table, self._needs, wanted=list(wanted), setting=self._setting, automata=lambda _: None  # type: ignore[arg-type,return-value]
+                table,
+                self._needs,
+                wanted=list(wanted),
+                setting=self._setting,
+                automata=lambda _: None,  # type: ignore[arg-type,return-value]
             )
             if found is not None:
                 plain = table if not len(found.odd) else table.take(found.plain)

@@ -21,13 +21,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from tidings.errors import BadSubscriptions, FileError, TidingsError
-from tidings.matcher.rows import Lines, ParquetRows, batched, csv_rows, json_rows, unreadable
+from tidings.matcher.parameters import in_parameters
+from tidings.matcher.rows import Lines, ParquetRows, Row, batched, csv_rows, json_rows, unreadable
+from tidings.matcher.sources import Watched
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    import pyarrow as pa
+
     from tidings.matcher.matcher import Matcher
-    from tidings.matcher.rows import Row, Stream
+    from tidings.matcher.rows import Stream
+    from tidings.matcher.sources import Watch
 
 
 class Form(StrEnum):
@@ -57,6 +62,13 @@ class RowFile:
         """Yield the rows in batches, as they arrive."""
         self._rows = self._rows or self._started(*self.looked())
         return iter(self._rows)
+
+    def parameters(self) -> Iterable[pa.RecordBatch] | None:
+        """Return the file as columns where they are parameters of subscriptions: Parquet with `id` and no `filter`."""
+        self._rows = self._rows or self._started(*self.looked())
+        if isinstance(self._rows, ParquetRows) and in_parameters(self._rows.schema):
+            return self._rows.tables()
+        return None
 
     def looked(self) -> tuple[Form, Stream]:
         """Look at the name and the first bytes: return the form, and the stream with nothing taken from it."""
@@ -198,28 +210,46 @@ class Loading:
         return BadSubscriptions(msg, errors=errors)
 
 
-def load_subscriptions(matcher: Matcher, batches: Iterable[list[Row]]) -> Loading:
-    """Add the subscriptions of the rows; the good ones are added, the bad ones listed with their places."""
+def load_subscriptions(matcher: Matcher, batches: Iterable[list[Row]], *, watch: Watch | None = None) -> Loading:
+    """Add the subscriptions of the rows, all at once; the good ones are added, the bad ones listed with their places.
+
+    They wait until the last is read: to index them in parts would mean to merge the parts again and again.
+    """
     done = Loading()
+    given, places, bad = [], [], []
     for batch in batches:
         done.rows += len(batch)
-        refused = [(row, problem) for row in batch if (problem := _problem(row)) is not None]
-        refused += _added(matcher, [row for row in batch if _problem(row) is None], done)
-        refused.sort(key=lambda refusal: refusal[0].number)
-        done.refused += [Refusal(row.place, (row.values or {}).get("id"), reason) for row, reason in refused]
+        for row in batch:
+            values = row.values or {}
+            if (problem := _problem(row)) is not None:
+                bad.append((row.number, Refusal(row.place, values.get("id"), problem)))
+            else:
+                given.append((values["id"], values["filter"], values.get("notation") or "text"))
+                places.append((row.number, row.line))
+    before = len(matcher)
+    errors = matcher.add_many(Watched(given, watch), on_error="collect")
+    done.replaced = len(given) - len(errors) - (len(matcher) - before)
+    left = iter(zip(places, given, strict=True))  # refusals come in the order of the rows, so one pass finds them all
+    for id, error in errors:
+        number, line = next(place for place, one in left if one[0] is id)
+        bad.append((number, Refusal(Row(number, line).place, id, str(error))))
+    done.refused = [refusal for _, refusal in sorted(bad, key=lambda one: one[0])]
     return done
 
 
-def _added(matcher: Matcher, rows: list[Row], done: Loading) -> list[tuple[Row, str]]:
-    """Add whole rows, count the ids that replaced others, and return the rows that were refused."""
-    given = [row.values or {} for row in rows]
+def load_parameters(matcher: Matcher, tables: Iterable[pa.RecordBatch]) -> Loading:
+    """Add the subscriptions of a table that has a column for each parameter."""
+    import pyarrow as pa
+
+    table = pa.Table.from_batches(list(tables))
     before = len(matcher)
-    errors = matcher.add_many(
-        [(values["id"], values["filter"], values.get("notation") or "text") for values in given], on_error="collect"
-    )
-    done.replaced += len(rows) - len(errors) - (len(matcher) - before)
-    left = iter(zip(rows, given, strict=True))  # refusals come in the order of the rows, so one pass finds them all
-    return [(next(row for row, values in left if values["id"] is id), str(error)) for id, error in errors]
+    errors = matcher.add_many(table, on_error="collect")
+    done = Loading(table.num_rows, table.num_rows - len(errors) - (len(matcher) - before))
+    left = iter(enumerate(table.column("id").to_pylist() if errors else ()))
+    for id, error in errors:
+        number = next(number for number, one in left if one == id)
+        done.refused.append(Refusal(Row(number, None).place, id, str(error)))
+    return done
 
 
 def _problem(row: Row) -> str | None:

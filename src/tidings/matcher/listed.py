@@ -78,8 +78,9 @@ class Listed:
         """Yield the ids."""
         return iter(list(self._written))
 
-    def found(self, arrivals: Arrivals) -> list[Found]:
-        """Return the pairs of event and subscription."""
+    def found(self, arrivals: Arrivals, state: object = None) -> list[Found]:
+        """Return the pairs of event and subscription; there is one state only."""
+        del state
         readings = [arrivals.reading(event) for event in range(len(arrivals))]
         if len(readings) == 1:
             lists = [self._algorithm.match(readings[0], arrivals.setting)]

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Literal
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tidings.algebra import Reader, Setting
 from tidings.concepts import Ontology, check_surroundings, moment
@@ -21,9 +19,10 @@ from tidings.errors import TidingsError, UnknownSubscription
 from tidings.matcher.admission import Admission, is_id, refused
 from tidings.matcher.arriving import Arriving
 from tidings.matcher.listed import Listed
+from tidings.matcher.parameters import in_parameters
 from tidings.matcher.plan import Plan
 from tidings.matcher.results import ids_of, matches_of
-from tidings.matcher.sources import pairs_of
+from tidings.matcher.sources import Watched, pairs_of
 from tidings.matcher.tally import tally
 from tidings.matcher.why import Explanation, explained
 from tidings.matchers import ENGINE, algorithm
@@ -35,11 +34,20 @@ if TYPE_CHECKING:
 
     from tidings.algebra import Need, Reading
     from tidings.concepts import Regions
+    from tidings.engine.state import State
     from tidings.matchers import SubId
     from tidings.model import EventLike, Filter, Schema
 
 DEFAULT_KIND = ENGINE
 """The algorithm of `td.Matcher()`."""
+
+
+class _Moment(NamedTuple):
+    """What is read of events and the subscriptions that are asked, of one moment: each change replaces both."""
+
+    reader: Reader
+    needs: dict[str, Need]
+    state: State | None  # nothing: not the engine
 
 
 class Matcher:
@@ -75,7 +83,7 @@ class Matcher:
             if kind == ENGINE
             else Listed(algorithm(kind), self._admission.parsed)
         )
-        self._read_by: tuple[Reader, dict[str, Need]] | None = None
+        self._moment: _Moment | None = None
         self._lock = RLock()
 
     # Subscriptions -----------------------------------------------------------------------------
@@ -90,20 +98,34 @@ class Matcher:
     ) -> list[tuple[SubId, TidingsError]]:
         """Add many: pairs of id and filter, or an Arrow table with columns `id`, `filter` (and `notation`).
 
+        A table with `id` and no `filter` has a column for each parameter: `make` (equality; a list is a set),
+        `price_from` and `price_to` (closed ends of a range), `price_above` and `price_below` (open ends),
+        `spot_within` (an area in WKT). A null asks nothing, and a row is the `and` of what it asks. This is by
+        far the fastest way in.
+
         All or nothing: one bad filter among a thousand raises `BadSubscriptions`, which lists every bad one,
         and adds none. With `on_error="collect"` the good ones are added and the bad ones returned.
         """
         _check_on_error(on_error)
-        given = list(pairs_of(subscriptions))
-        errors = self._enter(given, keep_good=on_error == "collect")
+        keep_good = on_error == "collect"
+        if in_parameters(subscriptions):
+            from tidings.matcher.bulk import Load
+
+            with self._lock:
+                load = Load(subscriptions, self._admission, self._kept, schema=self.schema, ontology=self._used)
+                total, errors = load.table.num_rows, load.enter(keep_good=keep_good)
+                self._moment = None
+        else:
+            given = subscriptions if isinstance(subscriptions, Watched) else list(pairs_of(subscriptions))
+            total, errors = len(given), self._enter(given, keep_good=keep_good)
         if errors and on_error == "raise":
-            raise refused(errors, len(given))
+            raise refused(errors, total)
         return errors
 
     def _enter(self, given: list[Any], *, keep_good: bool) -> list[tuple[SubId, TidingsError]]:
         with self._lock:
             errors = self._admission.enter(given, self._kept, keep_good=keep_good)
-            self._read_by = None
+            self._moment = None
         return errors
 
     def remove(self, id: SubId) -> None:
@@ -111,7 +133,7 @@ class Matcher:
         with self._lock:
             self._admission.leave(self._filter(id))
             self._kept.discard([id])
-            self._read_by = None
+            self._moment = None
 
     def remove_many(self, ids: Iterable[SubId]) -> None:
         """Remove many; if one of them is not there, `UnknownSubscription`, and none is removed."""
@@ -129,7 +151,7 @@ class Matcher:
             for tree in trees:
                 self._admission.leave(tree)
             self._kept.discard(gone)
-            self._read_by = None
+            self._moment = None
 
     def _filter(self, id: SubId) -> Filter:
         found = self._kept.written(id) if is_id(id) else None
@@ -163,8 +185,9 @@ class Matcher:
 
     def match(self, event: EventLike, *, now: datetime | None = None) -> list[SubId]:
         """Return the ids of the subscriptions that accept the event, each once, in no promised order."""
-        setting = self._setting(now)
-        return ids_of(self._kept.found(Read([self._read(event, setting)], setting)))
+        setting, moment = self._setting(now), self._reading()
+        arrivals = Read([moment.reader.read(event, setting.now)], setting)
+        return ids_of(self._kept.found(arrivals, moment.state))
 
     def match_many(
         self, events: Any, *, on_error: Literal["raise", "collect"] = "raise", now: datetime | None = None
@@ -175,10 +198,11 @@ class Matcher:
         """
         _check_on_error(on_error)
         batch, setting = EventBatch.of(events), self._setting(now)
-        arriving = Arriving(*self._reading(), setting)
-        wanted = self._kept.wanted() if isinstance(self._kept, Engine) else None
+        moment = self._reading()
+        arriving = Arriving(moment.reader, moment.needs, setting)
+        wanted = None if moment.state is None else moment.state.wanted()
         arrived = arriving.batch(batch, wanted, collect=on_error == "collect")
-        found = [(index, one) for arrivals, index in arrived for one in self._kept.found(arrivals)]
+        found = [(index, one) for arrivals, index in arrived for one in self._kept.found(arrivals, moment.state)]
         return matches_of(found, len(batch), tuple(arriving.dead))
 
     def why(self, event: EventLike, id: SubId, *, now: datetime | None = None) -> Explanation:
@@ -199,16 +223,28 @@ class Matcher:
         """Return the attributes that matching reads, with their kinds."""
         return self._admission.needs.resolved()
 
-    def _reading(self) -> tuple[Reader, dict[str, Need]]:
-        known = self._read_by
+    def _reading(self) -> _Moment:
+        """Return how to read events and whom to ask; waits for a change only when nobody matched since the last one."""
+        known = self._moment
         if known is None:
             with self._lock:
                 needs = self._admission.needs.resolved()
-                known = self._read_by = Reader(needs, self._used), needs
+                known = self._moment = _Moment(Reader(needs, self._used), needs, self._state)
+        elif known.state is not self._state and self._lock.acquire(blocking=False):
+            # Merged, and the same as before: nobody is changing it while we hold the lock.
+            try:
+                if self._moment is known:
+                    known = self._moment = known._replace(state=self._state)
+            finally:
+                self._lock.release()
         return known
 
+    @property
+    def _state(self) -> State | None:
+        return self._kept.state if isinstance(self._kept, Engine) else None
+
     def _read(self, event: EventLike, setting: Setting) -> Reading:
-        return self._reading()[0].read(event, setting.now)
+        return self._reading().reader.read(event, setting.now)
 
     def _setting(self, now: datetime | None) -> Setting:
         return Setting(self._used, moment(now) or self.now or datetime.now(UTC))
@@ -222,14 +258,22 @@ class Matcher:
         save(self, path)
 
     @classmethod
-    def open(cls, path: str | Path) -> Matcher:
-        """Open a snapshot directory; it can still add and remove."""
+    def open(cls, path: str | Path, *, verify: bool = False) -> Matcher:
+        """Open a snapshot directory; it can still add and remove.
+
+        The files are mapped, not read. With `verify`, all of them are read and compared with their checksums.
+        """
         from tidings.matcher.snapshot import load
 
-        return load(path)
+        return load(path, verify=verify)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle what was given, and build the rest again."""
+        """Pickle the engine's arrays; of other kinds what was given, to build the rest again."""
+        from tidings.matcher.snapshot import packed, unpacked
+
+        arrays = packed(self)
+        if arrays is not None:
+            return unpacked, (arrays,)
         surroundings = (self.schema, self.ontology, self.regions, self.now)
         return _rebuilt, (self.kind, surroundings, [(id, self._filter(id)) for id in self])
 

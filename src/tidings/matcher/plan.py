@@ -1,11 +1,46 @@
-"""The plan that `explain` returns: printable, and plain values through `to_dict`."""
+"""The plan that `explain` returns: printable, and plain values through `to_dict`.
+
+A plan is a headline, sheets (small tables) and what makes it slow. `str()` sets them in columns of plain text; the
+command line draws the same sheets on a terminal.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from tidings.algebra import Need
+
+SHOWN = 12
+"""Lines of a long list that are printed; `to_dict` has all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A small table: `numbers` says which of its columns stand to the right; `notes` come below it."""
+
+    title: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    numbers: frozenset[int] = frozenset()
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """Set it in columns."""
+        lines = [line for line in (self.head, *self.rows) if line]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        return "\n".join([self.title, *(f"  {self._line(line, widths)}" for line in lines), *self._notes()])
+
+    def _line(self, line: tuple[str, ...], widths: list[int]) -> str:
+        cells = (
+            cell.rjust(width) if at in self.numbers else cell.ljust(width)
+            for at, (cell, width) in enumerate(zip(line, widths, strict=True))
+        )
+        return "  ".join(cells).rstrip()
+
+    def _notes(self) -> list[str]:
+        return [f"  {note}" for note in self.notes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +48,7 @@ class Plan:
     """How an algorithm goes about its subscriptions, and which attributes it reads."""
 
     kind: str
-    work: Mapping[str, object]
+    work: Mapping[str, Any]
     attributes: Mapping[str, Need]
 
     def to_dict(self) -> dict[str, object]:
@@ -21,12 +56,121 @@ class Plan:
         attributes = {name: _words(need) for name, need in sorted(self.attributes.items())}
         return {"kind": self.kind, **self.work, "attributes": attributes}
 
+    @property
+    def headline(self) -> str:
+        """The plan in one line."""
+        if "segments" not in self.work:
+            return f"matcher {self.kind}"
+        learnt = "sampled events" if self.work["statistics"] == "events" else "the values that filters name"
+        about = f"about {time_of(self.work['nanoseconds'])} to judge an event, going by {learnt}"
+        return f"matcher {self.kind}: {_many(self.work['subscriptions'], 'subscription')}, {about}"
+
+    @property
+    def slow(self) -> tuple[str, ...]:
+        """What makes it slow, in plain words."""
+        return tuple(self.work.get("slow", ()))
+
+    def sheets(self) -> list[Sheet]:
+        """Return the plan's tables: one for each segment, what waits, the attributes."""
+        if "segments" in self.work:
+            made = [_segment(number, one) for number, one in enumerate(self.work["segments"], 1)]
+            waiting = self.work["waiting"]
+            if waiting["subscriptions"]:
+                cost = time_of(waiting["nanoseconds"])
+                made.append(Sheet(f"waiting: {waiting['subscriptions']:,} asked one by one, {cost}", (), ()))
+        else:
+            made = [Sheet("work", (), tuple((name, str(value)) for name, value in self.work.items()))]
+        if self.attributes:
+            rows = tuple((name, _words(need)) for name, need in sorted(self.attributes.items()))
+            made.append(Sheet("attributes", (), _cut(rows), notes=_rest(len(rows), "attribute")))
+        return made
+
     def __str__(self) -> str:
-        """Print the algorithm's figures and a line for each attribute."""
-        lines = [f"matcher {self.kind}", *(f"  {name}: {value}" for name, value in self.work.items())]
-        names = sorted(self.attributes)
-        width = max(map(len, names), default=0)
-        return "\n".join([*lines, *(f"  {name:<{width}}  {_words(self.attributes[name])}" for name in names)])
+        """Print the headline, what is slow, and the sheets."""
+        return "\n".join([self.headline, *(f"slow: {one}" for one in self.slow), *map(str, self.sheets())])
+
+
+def time_of(nanoseconds: float) -> str:
+    """Return a time in the unit that suits it.
+
+    >>> time_of(850), time_of(12_340), time_of(4_000_000)
+    ('850 ns', '12 µs', '4.0 ms')
+    """
+    for unit, size in (("ms", 1e6), ("µs", 1e3)):
+        if nanoseconds >= size:
+            value = nanoseconds / size
+            return f"{value:.1f} {unit}" if value < 10 else f"{value:,.0f} {unit}"
+    return f"{nanoseconds:.0f} ns"
+
+
+HEAD = ("found by", "how", "rows", "clusters", "tiles", "candidates", "time", "because")
+
+
+def _segment(number: int, one: Mapping[str, Any]) -> Sheet:
+    size = f"{one['rows']:,} rows, {one['bytes a subscription']:,.0f} bytes a subscription"
+    removed = f" ({one['removed']:,} more are removed)" if one["removed"] else ""
+    title = f"segment {number}: {_many(one['subscriptions'], 'subscription')}{removed}, {size}"
+    paths = one["paths"]
+    shown, rest = paths[:SHOWN], paths[SHOWN:]
+    notes = []
+    if rest:
+        cost = time_of(sum(path["nanoseconds"] for path in rest))
+        notes.append(f"and {len(rest):,} more ways: {sum(path['rows'] for path in rest):,} rows, {cost}")
+    return Sheet(
+        f"{title}, {time_of(one['nanoseconds'])}",
+        HEAD if shown else (),
+        tuple(_path(path) for path in shown),
+        frozenset(range(2, 7)),
+        (*notes, *_parts(one)),
+    )
+
+
+def _path(path: Mapping[str, Any]) -> tuple[str, ...]:
+    counts = (f"{path[name]:,}" for name in ("rows", "clusters", "tiles"))
+    columns = ", ".join(path["columns"]) or "-"
+    return columns, path["kind"], *counts, _few(path["candidates"]), time_of(path["nanoseconds"]), path["reason"]
+
+
+def _parts(one: Mapping[str, Any]) -> list[str]:
+    lines = []
+    if exact := one["bitmaps"]["decide"]:
+        lines.append(f"bitmaps of {_many(exact, 'tile')} decide")
+    if rough := one["bitmaps"]["need a check"]:
+        lines.append(f"what bitmaps of {_many(rough, 'tile')} let through is checked")
+    if trees := one.get("trees"):
+        parts = f"{_many(trees['trees'], 'tree')} over {trees['leaves']:,} leaves, {trees['shared']:,} sub-trees shared"
+        lines.append(f"{parts}: {time_of(trees['nanoseconds'])}")
+    if text := one.get("text"):
+        without = f", {text['expressions without']:,} without a literal" if text["expressions without"] else ""
+        kinds = f"{text['patterns']:,} patterns, {text['literals']:,} literals{without}"
+        lines.append(f"text of {_listed(text['attributes'])}: {kinds}: {time_of(text['nanoseconds'])}")
+    if second := one.get("second phase"):
+        areas, law = second["filters with areas"], second["filters by the law"]
+        left = [f"{_many(second['areas'], 'area')} of {_many(areas, 'filter')}"] if areas else []
+        left += [f"{_many(second['tests by the law'], 'test')} of {_many(law, 'filter')} by the law"] if law else []
+        lines.append(f"second phase: {', '.join(left)}: {time_of(second['nanoseconds'])}")
+    return lines
+
+
+def _few(count: float) -> str:
+    return f"{count:,.0f}" if count >= 10 else f"{count:.1f}"
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
+
+
+def _cut(rows: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
+    return rows[: 2 * SHOWN]
+
+
+def _rest(count: int, what: str) -> tuple[str, ...]:
+    return (f"and {_many(count - 2 * SHOWN, f'more {what}')}",) if count > 2 * SHOWN else ()
 
 
 def _words(need: Need) -> str:

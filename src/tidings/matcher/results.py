@@ -27,9 +27,7 @@ def ids_of(found: Sequence[Found]) -> list[Any]:
     return result
 
 
-def matches_of(
-    found: Sequence[tuple[NDArray[np.int64], Found]], events: int, dead: tuple[DeadLetter, ...]
-) -> Matches:
+def matches_of(found: Sequence[tuple[NDArray[np.int64], Found]], events: int, dead: tuple[DeadLetter, ...]) -> Matches:
     """Return the pairs; `found` comes with the indexes of its events in the batch."""
     parts = [(index, one) for index, one in found if len(one.slots)]
     if len(parts) == 1 and len(parts[0][0]) == events:

@@ -20,10 +20,15 @@ if TYPE_CHECKING:
     import io
     from collections.abc import Iterator
 
+    import pyarrow as pa
+
     from tidings.model.events import Unreadable
 
 BATCH = 4096
 """Rows in a batch at most."""
+
+TABLE = 65536
+"""Rows in a batch of columns."""
 
 CHUNK = 1 << 20
 """Bytes of one read."""
@@ -251,6 +256,22 @@ class ParquetRows:
                 self._done += len(rows)
                 yield rows
         except (pa.ArrowException, OSError, ValueError, OverflowError) as problem:
+            raise unreadable(self._name, problem) from problem
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the file."""
+        return self._file.schema_arrow
+
+    def tables(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows as Arrow has them, in batches, instead."""
+        import pyarrow as pa
+
+        try:
+            for table in self._file.iter_batches(TABLE):
+                self._done += table.num_rows
+                yield table
+        except (pa.ArrowException, OSError) as problem:
             raise unreadable(self._name, problem) from problem
 
     @property

@@ -1,60 +1,163 @@
-"""Snapshots: a directory with `manifest.json` and the files it names.
+"""Snapshots: a directory with `manifest.json` and the files it names (docs/snapshot.md).
 
-Data files carry their checksum in their name and never change; a save writes new ones, then puts the
-manifest in place with one rename, then removes what the old manifest named. So a reader, or a crash at
-any moment, sees the old snapshot or the new one. A file that is missing, cut short or altered is
-refused by name, and so is a format newer than this version reads.
+Data files carry their checksum in their name and never change; a save writes those that are not there, then
+puts the manifest in place with one rename, then removes what nothing names any more. So a reader, or a crash
+at any moment, sees the old snapshot or the new one. A file that is missing, cut short or altered is refused
+by name, and so is a format newer than this version reads.
+
+The engine is kept as its arrays (format 2), which are mapped, not read: opening costs milliseconds whatever
+the size. Other matchers are kept as their filters (format 1), which older versions wrote for all kinds.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import tidings as td
 from tidings.concepts import Ontology, Regions
+from tidings.engine.engine import Engine
+from tidings.engine.mapped import Arrays, is_there, map_arrays, plain_path, put, write_arrays
+from tidings.engine.snapshot import arrays_of, dead_of, description_of, parts_of, segment_of
 from tidings.errors import SnapshotError, TidingsError
 from tidings.lang import parse, render
+from tidings.matcher.folder import MANIFEST, alone, check_target, cleared, manifest_of, named_files, readable, signed
+from tidings.matchers import ENGINE
 from tidings.model import Schema
 
 if TYPE_CHECKING:
+    from tidings.engine.segment import Segment
+    from tidings.engine.state import State
     from tidings.matcher.matcher import Matcher
 
-FORMAT = 1
-"""The format this version writes; older ones are read, newer ones refused."""
+FILTERS, ARRAYS = 1, 2
+"""The formats: a matcher as its filters, and the engine as its arrays."""
+
+ATTEMPTS = 5
+"""How often opening begins anew because a save put another snapshot in place meanwhile."""
+
+_files: WeakKeyDictionary[Segment, dict[str, Any]] = WeakKeyDictionary()
+"""The entries of segments that were saved or opened: where such a file is, nothing is reckoned again."""
+
+
+class Packed(NamedTuple):
+    """A matcher of the kind `engine` as a pickle has it: no lock, no thread, no filter."""
+
+    surroundings: dict[str, Any]
+    needs: dict[str, Any]
+    segments: list[tuple[dict[str, Any], Arrays]]
+    dead: Arrays
+
+
+# Saving --------------------------------------------------------------------------------------------
 
 
 def save(matcher: Matcher, path: str | Path) -> None:
     """Write the matcher as a snapshot directory, replacing the one that is there."""
     folder = Path(path)
-    _check_target(folder)
-    old = _named_files(folder)
-    parts = {name: data for name, data in _parts(matcher).items() if data is not None}
-    files = {name: _written(folder, name, data) for name, data in parts.items()}
-    manifest = {"format": FORMAT, "tidings": td.__version__, "kind": matcher.kind, "count": len(matcher)}
-    manifest["now"] = matcher.now.isoformat() if matcher.now else None
-    _put(folder / "manifest.json", json.dumps({**manifest, "files": files}, indent=1).encode())
-    for name in old - {entry["name"] for entry in files.values()}:
-        (folder / name).unlink(missing_ok=True)
-
-
-def load(path: str | Path) -> Matcher:
-    """Open a snapshot directory."""
-    from tidings.matcher.matcher import Matcher
-
-    folder = Path(path)
-    manifest = _manifest(folder)
+    check_target(folder)
     try:
-        parts = {name: _read(folder, entry) for name, entry in manifest["files"].items()}
-        made = Matcher(manifest["kind"], **_surroundings(parts), now=_moment(manifest.get("now")))
-        made.add_many(_subscription(line) for line in parts["subscriptions"].splitlines())
+        with alone(folder) as undisturbed:
+            old = named_files(folder)
+            manifest = _manifest(matcher, folder)
+            put(folder / MANIFEST, iter([readable(signed(manifest)).encode()]))
+            cleared(folder, old, undisturbed=undisturbed)
+    except OSError as problem:
+        msg = f"cannot write the snapshot `{folder}`: {problem}"
+        raise SnapshotError(msg) from problem
+
+
+def _manifest(matcher: Matcher, folder: Path) -> dict[str, Any]:
+    """Write the data files, and return the manifest that names them."""
+    state, needs = _captured(matcher)
+    manifest: dict[str, Any] = {"format": FILTERS if state is None else ARRAYS, "tidings": td.__version__}
+    manifest |= {"kind": matcher.kind, "count": len(matcher) if state is None else len(state)}
+    manifest["now"] = matcher.now.isoformat() if matcher.now else None
+    files = {name: _written(folder, name, data) for name, data in _surroundings(matcher).items()}
+    if state is None:
+        files["subscriptions"] = _written(folder, "subscriptions", _lines(matcher))
+        return {**manifest, "files": files}
+    dead = dead_of(state.parts)
+    return {
+        **manifest,
+        "needs": needs,
+        "files": files,
+        "segments": [_segment(folder, part.segment) for part in state.parts],
+        "dead": write_arrays(folder, "dead", dead) if dead else None,
+    }
+
+
+def _captured(matcher: Matcher) -> tuple[State | None, dict[str, Any]]:
+    """Return what is in force in an engine, and the demands that go with it; of other kinds nothing."""
+    with matcher._lock:
+        if isinstance(matcher._kept, Engine):
+            return matcher._kept.seal(), matcher._admission.needs.to_dict()
+    return None, {}
+
+
+def _segment(folder: Path, segment: Segment) -> dict[str, Any]:
+    entry = _files.get(segment)
+    if entry is None or not is_there(folder, entry):
+        entry = {**write_arrays(folder, "segment", arrays_of(segment)), **description_of(segment)}
+        _files[segment] = entry
+    return entry
+
+
+def _lines(matcher: Matcher) -> bytes:
+    lines = [json.dumps([id, json.loads(render(matcher[id], notation="json"))]) for id in matcher]
+    return "\n".join(lines).encode()
+
+
+def _surroundings(matcher: Matcher) -> dict[str, bytes]:
+    schema = matcher.schema
+    found = {
+        "schema": {"closed": schema.closed, "attributes": schema.to_dict()} if schema is not None else None,
+        "ontology": matcher.ontology.to_dict() if matcher.ontology is not None else None,
+        "regions": matcher.regions.to_dict() if matcher.regions is not None else None,
+    }
+    return {name: json.dumps(value).encode() for name, value in found.items() if value is not None}
+
+
+def _written(folder: Path, name: str, data: bytes) -> dict[str, Any]:
+    digest = hashlib.sha256(data).hexdigest()
+    entry: dict[str, Any] = {"name": f"{name}-{digest[:16]}.json", "bytes": len(data), "sha256": digest}
+    if not is_there(folder, entry):
+        put(folder / entry["name"], iter([data]))
+    return entry
+
+
+# Opening -------------------------------------------------------------------------------------------
+
+
+def load(path: str | Path, *, verify: bool = False) -> Matcher:
+    """Open a snapshot directory; with `verify`, compare every file with its checksum."""
+    folder = Path(path)
+    for _ in range(ATTEMPTS):
+        manifest = manifest_of(folder, newest=ARRAYS)
+        try:
+            return _loaded(folder, manifest, verify=verify)
+        except SnapshotError:
+            if manifest_of(folder, newest=ARRAYS) == manifest:
+                raise
+    msg = f"the snapshot `{folder}` is replaced faster than it can be opened; try again"
+    raise SnapshotError(msg)
+
+
+def _loaded(folder: Path, manifest: dict[str, Any], *, verify: bool) -> Matcher:
+    try:
+        files = {name: _read(folder, entry) for name, entry in manifest["files"].items()}
+        around = {**_read_surroundings(files), "now": _moment(manifest.get("now"))}
+        if manifest["format"] == FILTERS:
+            made = _of_filters(manifest["kind"], around, files["subscriptions"])
+        else:
+            made = _of_arrays(folder, manifest, around, verify=verify)
     except SnapshotError:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError, TidingsError) as problem:
-        msg = f"the snapshot `{folder}` cannot be read: {problem}"
+    except (LookupError, TypeError, ValueError, AttributeError, TidingsError) as problem:
+        msg = f"the snapshot `{folder}`, by tidings {manifest.get('tidings')}, cannot be read: {problem!r:.300}"
         raise SnapshotError(msg) from problem
     if len(made) != manifest.get("count"):
         msg = f"the snapshot `{folder}` should hold {manifest.get('count')} subscriptions and holds {len(made)}"
@@ -62,26 +165,59 @@ def load(path: str | Path) -> Matcher:
     return made
 
 
-def _parts(matcher: Matcher) -> dict[str, bytes | None]:
-    lines = [json.dumps([id, json.loads(render(matcher[id], notation="json"))]) for id in matcher]
-    schema = matcher.schema and {"closed": matcher.schema.closed, "attributes": matcher.schema.to_dict()}
-    return {
-        "subscriptions": "\n".join(lines).encode(),
-        "schema": json.dumps(schema).encode() if schema else None,
-        "ontology": json.dumps(matcher.ontology.to_dict()).encode() if matcher.ontology is not None else None,
-        "regions": json.dumps(matcher.regions.to_dict()).encode() if matcher.regions is not None else None,
-    }
+def _of_filters(kind: str, around: dict[str, Any], lines: bytes) -> Matcher:
+    from tidings.matcher.matcher import Matcher
+
+    made = Matcher(kind, **around)
+    made.add_many(_subscription(line) for line in lines.splitlines())
+    return made
 
 
-def _surroundings(parts: dict[str, bytes]) -> dict[str, Any]:
+def _of_arrays(folder: Path, manifest: dict[str, Any], around: dict[str, Any], *, verify: bool) -> Matcher:
+    if manifest["kind"] != ENGINE:
+        msg = f"the snapshot `{folder}` has arrays for the matcher `{manifest['kind']}`, which takes none"
+        raise SnapshotError(msg)
+    entries, dead = manifest["segments"], manifest["dead"]
+    segments = [(entry, map_arrays(folder, entry, verify=verify)) for entry in entries]
+    gone = {} if dead is None else map_arrays(folder, dead, verify=verify)
+    made, parts = _engine(Packed(around, manifest["needs"], segments, gone))
+    _files.update(zip(parts, entries, strict=True))
+    return made
+
+
+def _engine(packed: Packed) -> tuple[Matcher, list[Segment]]:
+    from tidings.matcher.matcher import Matcher
+
+    made = Matcher(ENGINE, **packed.surroundings)
+    assert isinstance(made._kept, Engine)
+    segments = [segment_of(told, arrays, made._admission.meant) for told, arrays in packed.segments]
+    made._admission.needs.restore(packed.needs)
+    made._kept.restore(parts_of(segments, packed.dead))
+    return made, segments
+
+
+def _read(folder: Path, entry: dict[str, Any]) -> bytes:
+    path = plain_path(folder, entry["name"])
+    try:
+        data = path.read_bytes()
+    except OSError as problem:
+        msg = f"the snapshot's file `{path}` cannot be read: {problem}"
+        raise SnapshotError(msg) from problem
+    if len(data) != entry["bytes"] or hashlib.sha256(data).hexdigest() != entry["sha256"]:
+        msg = f"the snapshot's file `{path}` is cut short or altered"
+        raise SnapshotError(msg)
+    return data
+
+
+def _read_surroundings(files: dict[str, bytes]) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    if "schema" in parts:
-        table = json.loads(parts["schema"])
+    if "schema" in files:
+        table = json.loads(files["schema"])
         found["schema"] = Schema(table["attributes"], closed=table["closed"])
-    if "ontology" in parts:
-        found["ontology"] = Ontology.from_dict(json.loads(parts["ontology"]))
-    if "regions" in parts:
-        found["regions"] = Regions.from_dict(json.loads(parts["regions"]))
+    if "ontology" in files:
+        found["ontology"] = Ontology.from_dict(json.loads(files["ontology"]))
+    if "regions" in files:
+        found["regions"] = Regions.from_dict(json.loads(files["regions"]))
     return found
 
 
@@ -96,72 +232,19 @@ def _moment(text: str | None) -> Any:
     return None if text is None else datetime.fromisoformat(text)
 
 
-def _check_target(folder: Path) -> None:
-    if folder.exists() and not folder.is_dir():
-        msg = f"`{folder}` is a file; a snapshot is a directory"
-        raise SnapshotError(msg)
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / "manifest.json").exists():
-        msg = f"`{folder}` holds other files and no snapshot; give a new or empty directory"
-        raise SnapshotError(msg)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        msg = f"cannot write the snapshot `{folder}`: {problem}"
-        raise SnapshotError(msg) from problem
+# Pickling ------------------------------------------------------------------------------------------
 
 
-def _named_files(folder: Path) -> set[str]:
-    try:
-        return {entry["name"] for entry in _manifest(folder)["files"].values()}
-    except (SnapshotError, KeyError, TypeError):
-        return set()
+def packed(matcher: Matcher) -> Packed | None:
+    """Return what a pickle of the engine carries; of other kinds nothing."""
+    state, needs = _captured(matcher)
+    if state is None:
+        return None
+    around = {"schema": matcher.schema, "ontology": matcher.ontology, "regions": matcher.regions, "now": matcher.now}
+    segments = [(description_of(part.segment), arrays_of(part.segment)) for part in state.parts]
+    return Packed(around, needs, segments, dead_of(state.parts))
 
 
-def _written(folder: Path, name: str, data: bytes) -> dict[str, Any]:
-    digest = hashlib.sha256(data).hexdigest()
-    file = f"{name}-{digest[:16]}.json"
-    _put(folder / file, data)
-    return {"name": file, "bytes": len(data), "sha256": digest}
-
-
-def _put(path: Path, data: bytes) -> None:
-    """Write beside, flush to disk, rename into place."""
-    beside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    with beside.open("wb") as out:
-        out.write(data)
-        out.flush()
-        os.fsync(out.fileno())
-    beside.replace(path)
-
-
-def _manifest(folder: Path) -> dict[str, Any]:
-    try:
-        manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        msg = f"`{folder}` is not a snapshot: it has no manifest.json"
-        raise SnapshotError(msg) from None
-    except (OSError, ValueError) as problem:
-        msg = f"the manifest of `{folder}` cannot be read: {problem}"
-        raise SnapshotError(msg) from problem
-    if not isinstance(manifest, dict) or not isinstance(manifest.get("format"), int):
-        msg = f"the manifest of `{folder}` is not a snapshot's"
-        raise SnapshotError(msg)
-    if manifest["format"] > FORMAT:
-        written = manifest.get("tidings", "a newer version")
-        newer = f"format {manifest['format']} (by tidings {written})"
-        msg = f"the snapshot `{folder}` has {newer}; this version reads up to {FORMAT}"
-        raise SnapshotError(msg)
-    return manifest
-
-
-def _read(folder: Path, entry: dict[str, Any]) -> bytes:
-    path = folder / str(entry["name"])
-    try:
-        data = path.read_bytes()
-    except OSError as problem:
-        msg = f"the snapshot's file `{path}` cannot be read: {problem}"
-        raise SnapshotError(msg) from problem
-    if len(data) != entry["bytes"] or hashlib.sha256(data).hexdigest() != entry["sha256"]:
-        msg = f"the snapshot's file `{path}` is cut short or altered"
-        raise SnapshotError(msg)
-    return data
+def unpacked(packed: Packed) -> Matcher:
+    """Return the matcher of a pickle."""
+    return _engine(packed)[0]

@@ -1,12 +1,41 @@
-"""Subscriptions as they come: pairs, triples with a notation, a mapping, or Arrow columns."""
+"""Subscriptions as they come: pairs, triples with a notation, a mapping, or Arrow columns `id` and `filter`.
+
+Tables that say their filters by a column for each parameter are read in `matcher.parameters`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeAlias
 
 from tidings.errors import TidingsError
 from tidings.model.events import is_arrow
+
+Watch: TypeAlias = Callable[[int, int], None]
+"""Is told how many of how many have been read; once it is all of them, indexing begins."""
+
+OFTEN = 1000
+"""The watch is told after so many."""
+
+
+class Watched(list[tuple[Any, Any, str]]):
+    """Subscriptions with their notations that tell how far they have been read."""
+
+    def __init__(self, given: Iterable[tuple[Any, Any, str]], watch: Watch | None) -> None:
+        """Take the subscriptions; without a watch, nobody is told."""
+        super().__init__(given)
+        self._watch = watch
+
+    def __iter__(self) -> Iterator[tuple[Any, Any, str]]:
+        """Yield them, and tell."""
+        if self._watch is None:
+            yield from super().__iter__()
+            return
+        for at, one in enumerate(super().__iter__()):
+            if at % OFTEN == 0:
+                self._watch(at, len(self))
+            yield one
+        self._watch(len(self), len(self))
 
 
 def pairs_of(subscriptions: Any) -> Iterator[tuple[Any, Any, str]]:

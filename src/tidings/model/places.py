@@ -95,25 +95,31 @@ def _polygon(rings: Rings) -> Any:
 
     outline = _unrolled(rings[0])
     holes = [_nearest_turn(_unrolled(hole), outline) for hole in rings[1:]]
-    return shapely.Polygon(outline, holes)
+    # As arrays: the constructor of `Polygon` looks at each place in Python.
+    return shapely.polygons(shapely.linearrings(outline), [shapely.linearrings(hole) for hole in holes] or None)
 
 
 def _unrolled(ring: Ring) -> list[tuple[float, float]]:
-    """Follow the ring with continuous longitudes: a jump of over half a turn crosses the antimeridian."""
-    lons = [ring[0][0]]
+    """Follow the ring with continuous longitudes: a jump of over half a turn crosses the antimeridian.
+
+    Whole turns are counted, and no steps are added up: a ring that never crosses keeps its longitudes to the bit.
+    """
+    turns, lons = 0, [ring[0][0]]
     for (before, _), (after, _) in pairwise(ring):
-        lons.append(lons[-1] + _short_way(after - before))
+        turns += _crossing(after - before)
+        lons.append(after + turns * TURN if turns else after)
     if abs(lons[-1] - lons[0]) > TURN / 2:
         msg = "the ring goes around a pole; cut it along a meridian"
         raise BadRegion(msg)
     return [(lon, lat) for lon, (_, lat) in zip(lons, ring, strict=True)]
 
 
-def _short_way(step: float) -> float:
+def _crossing(step: float) -> int:
+    """Return the turn that the short way adds: one to the east, one to the west, or none."""
     # A step of a whole turn stays as it is: -180 to 180 is the edge of a world map, not a point.
     if TURN / 2 < abs(step) < TURN:
-        return step - TURN if step > 0 else step + TURN
-    return step
+        return -1 if step > 0 else 1
+    return 0
 
 
 def _nearest_turn(hole: list[tuple[float, float]], outline: list[tuple[float, float]]) -> list[tuple[float, float]]:

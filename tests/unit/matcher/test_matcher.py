@@ -146,9 +146,17 @@ def test_explain_prints_and_gives_plain_values():
     searches = td.Matcher(schema=td.Schema({"a": "number", "b": "several text"}))
     searches.add("s1", "a = 1")
     plan = searches.explain()
-    assert plan.to_dict()["kind"] == "brute"
+    assert plan.to_dict()["kind"] == "engine"
     assert plan.to_dict()["attributes"] == {"a": "number", "b": "several text"}
-    assert "brute force" in str(plan)
+    assert str(plan).startswith("matcher engine: 1 subscription, ")
+
+
+def test_brute_force_is_there_for_who_asks():
+    searches = td.Matcher(kind="brute")
+    searches.add("s1", "a = 1")
+    assert searches.match({"a": 1}) == ["s1"]
+    assert searches.explain().to_dict()["kind"] == "brute"
+    assert "brute force" in str(searches.explain())
 
 
 def test_an_unknown_kind_lists_the_known_ones():

@@ -1,21 +1,48 @@
-"""Snapshots: what was saved comes back, and what was damaged is refused by name."""
+"""Snapshots: what was saved comes back, can be changed, and is saved again with little effort."""
 
 import json
-import shutil
+import pickle
+import re
+import subprocess
+import sys
+import threading
 from datetime import UTC, datetime
+from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from hypothesis import given, settings
 
 import tidings as td
-from tidings.errors import SnapshotError
+from tidings.matchers import ENGINE
+from tidings.testing.strategies import cases
+
+NOW = datetime(2024, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
 def saved(tmp_path):
-    searches = td.Matcher(schema=td.Schema({"a": "number", "t": "time"}), now=datetime(2024, 1, 1, tzinfo=UTC))
+    searches = td.Matcher(schema=td.Schema({"a": "number", "t": "time"}), now=NOW)
     searches.add_many([("s1", "a = 1"), ("s2", "age(t) < 7 days or not (a in [1 .. 5))")])
     searches.save(tmp_path / "snap")
     return tmp_path / "snap"
+
+
+def manifest_in(folder):
+    return json.loads((folder / "manifest.json").read_text())
+
+
+def named(folder):
+    manifest = manifest_in(folder)
+    entries = [*manifest["files"].values(), *manifest.get("segments", []), manifest.get("dead")]
+    return {entry["name"] for entry in entries if entry} | {"manifest.json"}
+
+
+def found_in(folder):
+    return {path.name for path in folder.iterdir()}
+
+
+# Round trips ---------------------------------------------------------------------------------------
 
 
 def test_a_snapshot_comes_back_with_its_schema_and_time(saved):
@@ -28,74 +55,269 @@ def test_a_snapshot_comes_back_with_its_schema_and_time(saved):
     assert sorted(searches.match({"a": 1})) == ["s3"]
 
 
-def test_saving_again_replaces_and_leaves_nothing_behind(saved):
-    searches = td.Matcher.open(saved)
-    searches.remove("s1")
-    searches.save(saved)
-    assert list(td.Matcher.open(saved)) == ["s2"]
-    named = {entry["name"] for entry in json.loads((saved / "manifest.json").read_text())["files"].values()}
-    assert {path.name for path in saved.iterdir()} == named | {"manifest.json"}
+@settings(max_examples=40)
+@given(cases(filters=4, events=3))
+def test_saved_and_pickled_matchers_answer_as_the_first(tmp_path_factory, case):
+    around = case.world.keywords
+    first = td.Matcher(**around)
+    first.add_many([(f"s{at}", tree) for at, tree in enumerate(case.filters)], on_error="collect")
+    folder = tmp_path_factory.mktemp("snapshot")
+    first.save(folder)
+    for again in (td.Matcher.open(folder, verify=True), pickle.loads(pickle.dumps(first))):
+        assert {id: again[id] for id in again} == {id: first[id] for id in first}
+        assert again.needs() == first.needs()
+        assert (again.schema, again.regions, again.now) == (first.schema, first.regions, first.now)
+        for event in case.events:
+            assert sorted(again.match(event)) == sorted(first.match(event))
+        again.remove_many(list(again))
+        again.add_many([(f"t{at}", tree) for at, tree in enumerate(case.filters)], on_error="collect")
+        for event in case.events:
+            assert sorted(id[1:] for id in again.match(event)) == sorted(id[1:] for id in first.match(event))
 
 
 def test_integer_ids_and_empty_matchers_come_back(tmp_path):
     searches = td.Matcher()
     searches.save(tmp_path / "empty")
-    assert len(td.Matcher.open(tmp_path / "empty")) == 0
+    empty = td.Matcher.open(tmp_path / "empty")
+    assert len(empty) == 0
+    empty.add("text", "a = 1")
     searches.add(7, "a = 'line\\nbreak \\u2028 and unicode'")
     searches.save(tmp_path / "one")
     assert list(td.Matcher.open(tmp_path / "one")) == [7]
 
 
-def damaged(change):
-    def damage(folder):
-        manifest = json.loads((folder / "manifest.json").read_text())
-        change(folder, manifest)
-
-    return damage
-
-
-def _data(folder, manifest):
-    return folder / manifest["files"]["subscriptions"]["name"]
-
-
-def _rewrite(folder, manifest, **changes):
-    (folder / "manifest.json").write_text(json.dumps({**manifest, **changes}))
+def test_kinds_that_came_from_filters_are_known_after_opening(tmp_path):
+    searches = td.Matcher()
+    searches.add("s1", "a = 1")
+    searches.save(tmp_path)
+    opened = td.Matcher.open(tmp_path)
+    with pytest.raises(td.TidingsError, match="subscription `s1`"):
+        opened.add("s2", "a = 'text'")
+    opened.remove("s1")
+    opened.add("s2", "a = 'text'")
+    assert opened.match({"a": "text"}) == ["s2"]
 
 
-DAMAGE = {
-    "no manifest": lambda f, _: (f / "manifest.json").unlink(),
-    "torn manifest": lambda f, _: (f / "manifest.json").write_text("{"),
-    "foreign manifest": lambda f, _: (f / "manifest.json").write_text("[]"),
-    "newer format": lambda f, m: _rewrite(f, m, format=99, tidings="9.9"),
-    "missing file": lambda f, m: _data(f, m).unlink(),
-    "cut short": lambda f, m: _data(f, m).write_bytes(_data(f, m).read_bytes()[:-5]),
-    "altered": lambda f, m: _data(f, m).write_bytes(_data(f, m).read_bytes().replace(b"s1", b"s9")),
-    "wrong count": lambda f, m: _rewrite(f, m, count=5),
-    "unknown matcher": lambda f, m: _rewrite(f, m, kind="magic"),
-    "no files": lambda f, m: _rewrite(f, m, files={}),
-}
+def test_many_segments_with_their_dead_come_back(tmp_path):
+    searches = td.Matcher()
+    searches.add_many((f"a{n}", f"a = {n % 50}") for n in range(3000))
+    searches.add_many((f"b{n}", f"b = {n % 50}") for n in range(400))
+    searches.add_many((f"c{n}", f"c = {n}") for n in range(9))
+    searches.remove_many([f"a{n}" for n in range(0, 500, 3)])
+    searches.remove("b7")
+    searches.save(tmp_path)
+    opened = td.Matcher.open(tmp_path)
+    assert set(opened) == set(searches)
+    assert len(manifest_in(tmp_path)["segments"]) >= 2
+    for value in range(60):
+        event = {"a": value, "b": value, "c": value}
+        assert sorted(opened.match(event)) == sorted(searches.match(event))
+    assert opened["b8"] == td.parse("b = 8")
+    assert "b7" not in opened
 
 
-@pytest.mark.parametrize("name", DAMAGE)
-def test_a_damaged_snapshot_is_refused(saved, name):
-    damaged(DAMAGE[name])(saved)
-    with pytest.raises(SnapshotError, match=r"\S") as refused:
-        td.Matcher.open(saved)
-    assert str(saved) in str(refused.value)
+def test_what_was_loaded_from_columns_comes_back(tmp_path):
+    box = "POLYGON((0 0, 4 0, 4 4, 0 4, 0 0))"
+    table = pa.table({"id": ["s1", "s2"], "price_to": [9000.0, None], "spot_within": [None, box]})
+    searches = td.Matcher()
+    searches.add_many(table)
+    searches.save(tmp_path)
+    for again in (td.Matcher.open(tmp_path), pickle.loads(pickle.dumps(searches))):
+        assert {id: again[id] for id in again} == {id: searches[id] for id in searches}
+        assert sorted(again.match({"price": 1, "spot": {"lon": 1, "lat": 1}})) == ["s1", "s2"]
+        assert again.match({"price": 9001, "spot": {"lon": 9, "lat": 1}}) == []
 
 
-def test_a_newer_format_is_refused_by_name(saved):
-    damaged(DAMAGE["newer format"])(saved)
-    with pytest.raises(SnapshotError, match=r"format 99 \(by tidings 9\.9\)"):
-        td.Matcher.open(saved)
+# Saving again --------------------------------------------------------------------------------------
 
 
-def test_other_peoples_directories_are_left_alone(tmp_path):
-    (tmp_path / "mine.txt").write_text("precious")
-    with pytest.raises(SnapshotError, match="other files"):
-        td.Matcher().save(tmp_path)
-    with pytest.raises(SnapshotError, match="is a file"):
-        td.Matcher().save(tmp_path / "mine.txt")
-    with pytest.raises(SnapshotError, match="no manifest"):
-        td.Matcher.open(tmp_path / "nowhere")
-    shutil.rmtree(tmp_path / "nowhere", ignore_errors=True)
+def test_saving_again_replaces_and_leaves_nothing_behind(saved):
+    searches = td.Matcher.open(saved)
+    searches.remove("s1")
+    searches.save(saved)
+    assert list(td.Matcher.open(saved)) == ["s2"]
+    assert found_in(saved) == named(saved)
+    searches.remove("s2")
+    searches.save(saved)
+    assert len(td.Matcher.open(saved)) == 0
+    assert found_in(saved) == named(saved)
+
+
+def test_a_removal_rewrites_nothing_but_the_dead(tmp_path):
+    searches = td.Matcher()
+    searches.add_many((n, f"a = {n}") for n in range(200))
+    searches.save(tmp_path)
+    (segment,) = [entry["name"] for entry in manifest_in(tmp_path)["segments"]]
+    assert manifest_in(tmp_path)["dead"] is None
+    before = (tmp_path / segment).stat()
+    for matcher in (searches, td.Matcher.open(tmp_path)):
+        matcher.remove(next(iter(matcher)))
+        matcher.save(tmp_path)
+        assert [entry["name"] for entry in manifest_in(tmp_path)["segments"]] == [segment]
+        assert (tmp_path / segment).stat().st_mtime_ns == before.st_mtime_ns
+        assert len(td.Matcher.open(tmp_path, verify=True)) == 199
+        assert found_in(tmp_path) == named(tmp_path)
+
+
+def test_an_opened_matcher_can_be_saved_elsewhere(saved, tmp_path):
+    opened = td.Matcher.open(saved)
+    opened.save(tmp_path / "other")
+    assert found_in(tmp_path / "other") == found_in(saved)
+    other = td.Matcher.open(tmp_path / "other", verify=True)
+    assert {id: other[id] for id in other} == {id: opened[id] for id in opened}
+
+
+def test_a_reader_keeps_the_files_it_has_mapped(saved):
+    reader = td.Matcher.open(saved)
+    writer = td.Matcher.open(saved)
+    writer.remove_many(["s1", "s2"])
+    writer.add("s9", "a = 9")
+    writer.save(saved)
+    assert found_in(saved) == named(saved)
+    assert sorted(reader.match({"a": 1, "t": "2023-12-31"})) == ["s1", "s2"]
+    assert reader["s2"] == td.parse("age(t) < 7 days or not (a in [1 .. 5))")
+    assert td.Matcher.open(saved).match({"a": 9, "t": "2000-01-01"}) == ["s9"]
+
+
+def test_readers_see_the_old_or_the_new_while_others_save(tmp_path):
+    folder = tmp_path / "snap"
+    versions = []
+    for version in range(4):
+        made = td.Matcher()
+        made.add_many((n, f"a = {n} and v = {version}") for n in range(version, version + 100))
+        versions.append(made)
+    versions[0].save(folder)
+    done, problems = threading.Event(), []
+
+    def read():
+        while not done.is_set():
+            try:
+                seen = td.Matcher.open(folder, verify=True)
+                ids = list(seen)
+                if ids != list(range(ids[0], ids[0] + 100)) or seen.match({"a": 50, "v": ids[0]}) != [50]:
+                    problems.append(ids)
+            except td.TidingsError as problem:
+                problems.append(problem)
+
+    def write(first):
+        for turn in range(12):
+            versions[(first + turn) % 4].save(folder)
+
+    readers = [threading.Thread(target=read) for _ in range(2)]
+    writers = [threading.Thread(target=write, args=(first,)) for first in (1, 2)]
+    for thread in readers + writers:
+        thread.start()
+    for thread in writers:
+        thread.join()
+    done.set()
+    for thread in readers:
+        thread.join()
+    assert not problems
+    assert found_in(folder) == named(folder)
+
+
+def test_another_process_opens_it(saved):
+    program = f"import tidings as td; print(td.Matcher.open({str(saved)!r}).match({{'a': 1, 't': '2000-01-01'}}))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "['s1']"
+
+
+# Format 1, and other matchers ----------------------------------------------------------------------
+
+
+def test_other_matchers_are_kept_as_their_filters(tmp_path):
+    searches = td.Matcher("brute")
+    searches.add("s1", "a = 1")
+    searches.save(tmp_path)
+    assert manifest_in(tmp_path)["format"] == 1
+    opened = td.Matcher.open(tmp_path)
+    assert opened.kind == "brute"
+    assert opened.match({"a": 1}) == ["s1"]
+    engine = td.Matcher()
+    engine.add("s2", "a = 1")
+    engine.save(tmp_path)
+    assert td.Matcher.open(tmp_path).match({"a": 1}) == ["s2"]
+    assert found_in(tmp_path) == named(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["brute", ENGINE])
+def test_format_1_is_still_read(tmp_path, kind):
+    searches = td.Matcher("brute", schema=td.Schema({"a": "number"}))
+    searches.add_many([("s1", "a = 1"), ("s2", "not (a in [1 .. 5))")])
+    searches.save(tmp_path)
+    old = {name: value for name, value in manifest_in(tmp_path).items() if name != "checksum"}
+    (tmp_path / "manifest.json").write_text(json.dumps({**old, "kind": kind}))
+    opened = td.Matcher.open(tmp_path, verify=True)
+    assert opened.kind == kind
+    assert sorted(opened.match({"a": 1})) == ["s1"]
+    opened.save(tmp_path)
+    assert manifest_in(tmp_path)["format"] == (2 if kind == ENGINE else 1)
+    assert td.Matcher.open(tmp_path).match({"a": 7}) == ["s2"]
+    assert found_in(tmp_path) == named(tmp_path)
+
+
+# Pickles -------------------------------------------------------------------------------------------
+
+
+def test_a_pickle_ships_arrays_and_no_filters():
+    searches = td.Matcher()
+    searches.add_many((f"s{n}", f"make = 'ford' and price < {n}") for n in range(2000))
+    sent = pickle.dumps(searches)
+    assert b"tidings.model" not in sent
+    assert b"Lock" not in sent
+    assert b"Thread" not in sent
+    again = pickle.loads(sent)
+    assert sorted(again.match({"make": "ford", "price": 1990})) == sorted(
+        searches.match({"make": "ford", "price": 1990})
+    )
+    assert again["s7"] == searches["s7"]
+
+
+def test_a_pickle_of_an_opened_matcher_needs_no_files(saved):
+    opened = td.Matcher.open(saved)
+    opened.remove("s1")
+    sent = pickle.dumps(opened)
+    for path in saved.iterdir():
+        path.unlink()
+    again = pickle.loads(sent)
+    assert list(again) == ["s2"]
+    assert again.match({"a": 9, "t": "2000-01-01"}) == ["s2"]
+
+
+# The page ------------------------------------------------------------------------------------------
+
+PAGE = (Path(__file__).parents[3] / "docs" / "snapshot.md").read_text(encoding="utf-8")
+
+
+def test_the_page_shows_a_manifest_as_it_is_written(tmp_path):
+    searches = td.Matcher(schema=td.Schema({"make": "text", "price": "number"}))
+    searches.add_many([("s1", "make = 'ford' and price < 9000"), ("s2", "price in [2000 .. 5000)")])
+    searches.save(tmp_path)
+    searches.remove("s2")
+    searches.save(tmp_path)
+    real, (block,) = manifest_in(tmp_path), re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
+    shown = json.loads(block)
+    assert shown.keys() == real.keys()
+    assert shown["segments"][0].keys() == real["segments"][0].keys()
+    assert shown["dead"].keys() == real["dead"].keys()
+    for name in ("format", "kind", "count", "now", "needs"):
+        assert shown[name] == real[name]
+    assert shown["segments"][0]["columns"] == real["segments"][0]["columns"]
+    assert shown["files"]["schema"]["bytes"] == real["files"]["schema"]["bytes"]
+
+
+def test_the_page_names_every_array(tmp_path):
+    searches = td.Matcher()
+    whole = " and ".join(f"(a = {n} or b = {n} or t = '{n}')" for n in range(5))
+    filters = ["a = 1", "t like '*x*'", "p near (1, 2) 3 km", "a < b", whole, f"c in ({2**53 + 1}, {2**53})"]
+    searches.add_many((f"s{n}", text) for n, text in enumerate(filters))
+    searches.save(tmp_path / "text ids")
+    numbered = td.Matcher()
+    numbered.add(1, "a = 1")
+    numbered.save(tmp_path / "integer ids")
+    written = set()
+    for folder in tmp_path.iterdir():
+        for segment in manifest_in(folder)["segments"]:
+            written |= {re.sub(r"\.\d+\.", ".N.", name) for name in segment["arrays"]}
+    shown = set(re.findall(r"`([a-z]+(?:\.N)?\.[a-z_]+)`", PAGE)) - {"manifest.json"}
+    assert shown - {"space.N.line"} == written

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from tidings.engine.columns import Column, View
-
-if TYPE_CHECKING:
-    from tidings.model import Kind
+from tidings.model import Kind
 
 LOW_OPEN, HIGH_OPEN, NO_LOW, NO_HIGH = 1, 2, 4, 8
 """What is said of an interval's ends."""

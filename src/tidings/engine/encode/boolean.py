@@ -14,6 +14,5 @@ if TYPE_CHECKING:
 
 def encoded(attribute: str, condition: Condition) -> Encoded | None:
     """Return the points of a condition on truth values."""
-    return Encoded(
-        Column(attribute, View.NUMBER, kind=Kind.BOOL), tuple(point(int(value)) for value in scalars_of(condition)), Kind.BOOL
-    )
+    points = tuple(point(int(value)) for value in scalars_of(condition))
+    return Encoded(Column(attribute, View.NUMBER, kind=Kind.BOOL), points, Kind.BOOL)

@@ -10,13 +10,13 @@ from tidings.engine.places import Places
 from tidings.model import Kind
 
 if TYPE_CHECKING:
-    from tidings.model import Condition
+    from tidings.model import Near, Within
 
 WHOLE = (-180.0, 180.0)
 """All longitudes."""
 
 
-def boxes(attribute: str, condition: Condition) -> tuple[Encoded, ...]:
+def boxes(attribute: str, condition: Within | Near) -> tuple[Encoded, ...]:
     """Return intervals of longitude and latitude outside which no value can satisfy the condition."""
     west, south, east, north = Places.box(condition)
     found = [Encoded(Column(attribute, View.LATITUDE), ((south, north, 0),), Kind.PLACE)]

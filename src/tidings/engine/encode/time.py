@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tidings.engine.columns import Column, View
 from tidings.engine.encode.base import Encoded
@@ -27,7 +27,7 @@ def encoded(attribute: str, condition: Condition) -> Encoded | None:
     return Encoded(Column(attribute, View.NUMBER, kind=Kind.TIME), whole, Kind.TIME)
 
 
-def microseconds(moment: Any) -> int:
+def microseconds(moment: datetime) -> int:
     """Return a time as whole microseconds since 1970."""
     return (moment - EPOCH) // MICROSECOND
 

@@ -1,0 +1,121 @@
+"""The directory of a snapshot: its manifest, who may write to it, and what is left to remove."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from tidings.errors import SnapshotError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+MANIFEST = "manifest.json"
+
+OURS = re.compile(r"(?:(?:[a-z]+-[0-9a-f]{16}\.(?:bin|json)|manifest\.json)(?:\.[0-9]+\.tmp)?)")
+"""What files of snapshots are called, and what they are called while they are written."""
+
+
+def check_target(folder: Path) -> None:
+    """Make the directory, or refuse one that holds anything but a snapshot or what a broken save left."""
+    if folder.exists() and not folder.is_dir():
+        msg = f"`{folder}` is a file; a snapshot is a directory"
+        raise SnapshotError(msg)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        others = not (folder / MANIFEST).exists() and any(not OURS.fullmatch(path.name) for path in folder.iterdir())
+    except OSError as problem:
+        msg = f"cannot write the snapshot `{folder}`: {problem}"
+        raise SnapshotError(msg) from problem
+    if others:
+        msg = f"`{folder}` holds other files and no snapshot; give a new or empty directory"
+        raise SnapshotError(msg)
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[bool]:
+    """Keep other savers out where the system can; tell whether it does.
+
+    Two saves at once could each remove what the other's manifest names. Readers are never kept waiting.
+    """
+    try:
+        import fcntl
+    except ImportError:  # not on Windows
+        yield False
+        return
+    held, undisturbed = os.open(folder, os.O_RDONLY), True
+    try:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX)
+        except OSError:  # a file system without locks
+            undisturbed = False
+        yield undisturbed
+        os.fsync(held)  # the renames, too, are on disk
+    finally:
+        os.close(held)
+
+
+def manifest_of(folder: Path, *, newest: int) -> dict[str, Any]:
+    """Read the manifest; refuse what is none, what is altered, and formats above `newest`."""
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        msg = f"`{folder}` is not a snapshot: it has no {MANIFEST}"
+        raise SnapshotError(msg) from None
+    except (OSError, ValueError) as problem:
+        msg = f"the manifest of `{folder}` cannot be read: {problem}"
+        raise SnapshotError(msg) from problem
+    if not isinstance(manifest, dict) or type(manifest.get("format")) is not int:
+        msg = f"the manifest of `{folder}` is not a snapshot's"
+        raise SnapshotError(msg)
+    if manifest["format"] > newest:
+        written = manifest.get("tidings", "a newer version")
+        newer = f"format {manifest['format']} (by tidings {written})"
+        msg = f"the snapshot `{folder}` has {newer}; this version reads up to {newest}"
+        raise SnapshotError(msg)
+    if ("checksum" in manifest or manifest["format"] > 1) and signed(manifest) != manifest:
+        msg = f"the manifest of `{folder}` is altered: its checksum is another"
+        raise SnapshotError(msg)
+    return manifest
+
+
+def signed(manifest: dict[str, Any]) -> dict[str, Any]:
+    """Return a manifest with the checksum of all its other entries."""
+    rest = {name: value for name, value in manifest.items() if name != "checksum"}
+    plain = json.dumps(rest, sort_keys=True, separators=(",", ":"))
+    return {**rest, "checksum": hashlib.sha256(plain.encode()).hexdigest()}
+
+
+def readable(value: Any, indent: str = "\n") -> str:
+    """Return JSON that a person can read: an entry on each line, small lists on one."""
+    inner = indent + " "
+    if isinstance(value, dict) and value:
+        entries = (f"{json.dumps(name)}: {readable(one, inner)}" for name, one in value.items())
+        return "{" + inner + f",{inner}".join(entries) + indent + "}"
+    if isinstance(value, list) and value and isinstance(value[0], dict | list):
+        return "[" + inner + f",{inner}".join(readable(one, inner) for one in value) + indent + "]"
+    return json.dumps(value)
+
+
+def named_files(folder: Path) -> set[str]:
+    """Return the names of the data files of the snapshot that is there, if one is."""
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        entries = [*manifest["files"].values(), *manifest.get("segments", ()), manifest.get("dead")]
+        return {str(entry["name"]) for entry in entries if entry}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return set()
+
+
+def cleared(folder: Path, old: set[str], *, undisturbed: bool) -> None:
+    """Remove what the old manifest named and the new one does not; where nobody else saves, what broken saves left."""
+    names = {name for name in old if OURS.fullmatch(name)}
+    if undisturbed:
+        names |= {path.name for path in folder.iterdir() if OURS.fullmatch(path.name)}
+    for name in names - named_files(folder) - {MANIFEST}:
+        (folder / name).unlink(missing_ok=True)

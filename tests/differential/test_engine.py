@@ -1,0 +1,259 @@
+"""The engine against its law: whole worlds of pairs, down each of the ways that matching can take."""
+
+from contextlib import ExitStack
+from random import Random
+from unittest import mock
+
+import pyarrow as pa
+import pytest
+
+import tidings as td
+from tests.differential.engine_worlds import KINDS, NOW, WAYS, Drawer, World, by_law, set_to
+from tidings.engine import engine
+from tidings.model.arrow import rows_of
+from tidings.testing.checks.base import for_all
+from tidings.testing.checks.matching import _check_case, check_agrees_with_evaluate_on_car_ads
+from tidings.testing.strategies import cases
+
+WORLDS, FILTERS, EVENTS = 16, 50, 64
+PAIRS = WORLDS * FILTERS * EVENTS
+SEEDS = {way: 1000 * at for at, way in enumerate(WAYS)}
+
+
+def assert_as_the_law_says(world, matcher, truth, *, events=None):
+    """Compare batch and scalar answers, and name the first pair that is wrong."""
+    events = world.events if events is None else events
+    matches = matcher.match_many(events)
+    found = [set(ids) for ids in matches.by_event()]
+    for event, ids, wanted in zip(events, found, truth, strict=True):
+        wrong = ids ^ wanted
+        assert not wrong, [("too many" if id in ids else "missed", td.render(world.filters[id]), event) for id in wrong][0]
+    assert len(matches) == sum(map(len, found)), "some pair came twice"
+    for event, wanted in zip(events[:6], truth[:6], strict=True):
+        one = matcher.match(event)
+        assert (len(one), set(one)) == (len(wanted), wanted)
+
+
+def test_the_ways_make_more_pairs_than_asked_for():
+    assert len(WAYS) * PAIRS >= 500_000
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_pair_is_as_the_law_says(way):
+    pairs = hits = 0
+    for seed in range(WORLDS):
+        world = Drawer(SEEDS[way] + seed).world(FILTERS, EVENTS)
+        truth = world.by_law()
+        with set_to(way):
+            matcher = world.matcher()
+            matcher.add_many(world.filters.items())
+            assert_as_the_law_says(world, matcher, truth)
+            assert {id: matcher[id] for id in matcher} == world.filters
+            assert all(repr(matcher[id]) == repr(tree) for id, tree in world.filters.items())
+        pairs += len(world.filters) * len(world.events)
+        hits += sum(map(len, truth))
+    assert pairs == PAIRS > 50_000
+    assert 0.1 < hits / pairs < 0.9
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_drawn_cases_are_as_the_law_says(way):
+    with set_to(way):
+        for_all(cases(bad=True, filters=6, events=6), lambda case: _check_case(td.Matcher, case), examples=40)
+        check_agrees_with_evaluate_on_car_ads(td.Matcher)
+
+
+# --- while subscriptions come and go -------------------------------------------------------------------
+
+
+def steps(world, random):
+    """Yield what is in force after each of several steps, and how to get there from the step before."""
+    ids, now = list(world.filters), {}
+    for _ in range(8):
+        new = {id: world.filters[random.choice(ids)] for id in random.sample(ids, random.choice((1, 5, 20)))}
+        gone = random.sample(sorted(now, key=str), len(now) // 4)
+        now = {id: tree for id, tree in {**now, **new}.items() if id not in gone or id in new}
+        yield now, new, [id for id in gone if id not in new]
+
+
+def each_as_it_comes(matcher, folder):
+    return matcher
+
+
+def compacted(matcher, folder):
+    matcher.compact()
+    assert all(not part.deaths for part in matcher._kept.state.parts) and len(matcher._kept.state.parts) <= 1
+    return matcher
+
+
+def settled(matcher, folder):
+    matcher._kept.settle()
+    return matcher
+
+
+def reopened(matcher, folder):
+    matcher.save(folder / "snapshot")
+    return td.Matcher.open(folder / "snapshot")
+
+
+def compacted_and_reopened(matcher, folder):
+    return reopened(compacted(matcher, folder), folder)
+
+
+@pytest.mark.parametrize("way", ["everything waits", "compiled", "any plan", "any plan, tiny tiles", "trees"])
+@pytest.mark.parametrize("after", [each_as_it_comes, compacted, settled, reopened, compacted_and_reopened])
+def test_after_every_step_it_is_as_the_law_says(way, after, tmp_path):
+    for seed in range(3):
+        drawer = Drawer(77_000 + SEEDS[way] + seed)
+        world = drawer.world(40, 64 if seed else 20)  # from 64 events on, the planner learns from them
+        with ExitStack() as stack:
+            stack.enter_context(set_to(way))
+            if after is settled:
+                stack.enter_context(mock.patch.object(engine, "AT_ONCE", 0))
+            matcher = world.matcher()
+            for now, new, gone in steps(world, Random(seed)):
+                matcher.remove_many(gone)
+                matcher.add_many(new.items())
+                matcher = after(matcher, tmp_path)
+                here = World(now, world.events, world.keywords)
+                assert_as_the_law_says(here, matcher, here.by_law())
+                assert (len(matcher), set(matcher)) == (len(now), set(now))
+                assert {id: matcher[id] for id in matcher} == now
+
+
+# --- tables --------------------------------------------------------------------------------------------
+
+TABLE = pa.schema(
+    [
+        ("n", pa.float64()),
+        ("big", pa.int64()),
+        ("k", pa.int32()),
+        ("t", pa.string()),
+        ("tags", pa.list_(pa.string())),
+        ("when", pa.timestamp("us", tz="UTC")),
+        ("ok", pa.bool_()),
+        ("c", pa.dictionary(pa.int32(), pa.string())),
+        ("p", pa.struct([("lon", pa.float64()), ("lat", pa.float64())])),
+        ("ip", pa.string()),
+        ("r", pa.list_(pa.struct([("sku", pa.string()), ("qty", pa.float64())]))),
+    ]
+)
+"""Columns as tables have them: one value or null, lists, records."""
+
+
+def cell(drawer, name):
+    """Return what stands in one place of a table."""
+    if drawer.random.random() < 0.15:
+        return None
+    match name:
+        case "n":
+            return float(drawer.number("n"))
+        case "big":
+            return int(max(-(2**63), min(2**63 - 1, drawer.number("big"))))
+        case "tags":
+            return [drawer.value(name, "text") for _ in range(drawer.random.randint(0, 3))]
+        case "p":
+            return dict(zip(("lon", "lat"), drawer.spot(), strict=True))
+        case "r":
+            return [{"sku": drawer.random.choice(("a", "A", None)), "qty": 1.0} for _ in range(drawer.random.randint(0, 2))]
+        case "when":
+            return drawer.random.choice([one for one in drawer_moments() if one.year > 1])
+        case "k":
+            return drawer.random.randint(-3, 60)
+    return drawer.value(name, KINDS[name])
+
+
+def drawer_moments():
+    from tests.differential.engine_worlds import MOMENTS
+
+    return MOMENTS
+
+
+@pytest.mark.parametrize("way", ["everything waits", "compiled", "any plan", "any plan, tiny tiles", "trees"])
+def test_tables_are_as_the_law_says(way):
+    for seed in range(12):
+        drawer = Drawer(55_000 + SEEDS[way] + seed, names=TABLE.names)
+        world = drawer.world(40, 0)
+        rows = [{name: cell(drawer, name) for name in TABLE.names} for _ in range(70)]
+        table = pa.Table.from_pylist(rows, schema=TABLE)
+        if seed % 3 == 0:
+            table = pa.concat_tables([table.slice(0, 30), table.slice(30)])
+        truth = by_law(world.filters, rows_of(table), world.keywords)
+        with set_to(way):
+            matcher = td.Matcher(**world.keywords)
+            matcher.add_many(world.filters.items())
+            found = [set(ids) for ids in matcher.match_many(table).by_event()]
+        for row, ids, wanted in zip(rows, found, truth, strict=True):
+            assert ids == wanted, [(id in ids, td.render(world.filters[id]), row) for id in ids ^ wanted][0]
+
+
+# --- what small worlds do not reach ---------------------------------------------------------------------
+
+
+def numbered(count, columns, seed, *, width):
+    """Return filters of two ranges or points over many attributes, and events that meet them."""
+    random = Random(seed)
+    filters = {}
+    for id in range(count):
+        parts = []
+        for name in random.sample(range(columns), 2):
+            low = random.randint(0, width)
+            high = low if random.random() < 0.5 else low + random.randint(0, max(2, width // 3))
+            parts.append(f"a{name} in [{low} .. {high}]" if high > low else f"a{name} = {low}")
+        filters[id] = td.parse(" and ".join(parts))
+    events = [
+        {
+            f"a{name}": random.randint(0, width) if random.random() < 0.9 else [random.randint(0, width) for _ in range(3)]
+            for name in random.sample(range(columns), min(columns, 40))
+        }
+        for _ in range(30)
+    ]
+    return World(filters, events, {"now": NOW})
+
+
+@pytest.mark.parametrize(
+    ("count", "columns", "width"),
+    [(3000, 3, 20), (2000, 80, 6), (1500, 700, 4), (3000, 12, 1_000_000)],
+    ids=["dense", "more columns than are sorted", "more columns than bitmaps pay for", "many ends"],
+)
+def test_larger_worlds_are_as_the_law_says(count, columns, width):
+    world = numbered(count, columns, count + columns, width=width)
+    matcher = world.matcher()
+    matcher.add_many(world.filters.items())
+    assert_as_the_law_says(world, matcher, world.by_law())
+    matcher.match_many(world.events * 3)  # enough to learn from
+    matcher.remove_many(range(0, count, 3))
+    matcher.compact()
+    living = World({id: tree for id, tree in world.filters.items() if id % 3}, world.events, world.keywords)
+    assert_as_the_law_says(living, matcher, living.by_law())
+
+
+def test_codes_beyond_16_bits_are_as_the_law_says():
+    random = Random(5)
+    ends = [random.random() for _ in range(40_000)]
+    filters = {id: f"a in [{end!r} .. {end + 0.001!r})" for id, end in enumerate(ends)}
+    filters |= {50_000: "a in (0.25, 0.5, 0.75)", 50_001: "not (a in [0.5 .. 0.6])", 50_002: "a in (0.5 .. 0.5)"}
+    events = [{"a": end} for end in ends[:20]] + [{"a": 0.5}, {"a": [0.25, 2]}, {}, {"a": td.Range(0.5, 0.5001)}]
+    matcher = td.Matcher()
+    matcher.add_many(filters.items())
+    for gone in range(2):
+        segment = matcher._kept.state.parts[0].segment
+        assert segment.index.rows.literal.dtype == "uint32"
+        truth = [{id for id, end in enumerate(ends) if end <= event["a"] < end + 0.001} for event in events[:20]]
+        found = [set(ids) for ids in matcher.match_many(events).by_event()]
+        assert [ids - {50_000, 50_001, 50_002} for ids in found[:20]] == truth
+        assert [ids & {50_000, 50_001, 50_002} for ids in found[20:]] == [{50_000}, {50_000, 50_001}, {50_001}, {50_000}]
+        matcher.remove(gone)
+        ends[gone] = 7.0
+        matcher.compact()
+
+
+def test_batches_of_many_events_are_as_the_law_says():
+    world = Drawer(4).world(30, 60)
+    truth = world.by_law()
+    for way in ("trees", "any plan"):
+        with set_to(way):
+            matcher = world.matcher()
+            matcher.add_many(world.filters.items())
+            found = matcher.match_many(world.events * 40).by_event()
+        assert [set(ids) for ids in found] == truth * 40

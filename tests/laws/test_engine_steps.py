@@ -1,0 +1,170 @@
+"""Any order of changes leaves the engine with what a plain dict would hold, and its structures whole."""
+
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from unittest import mock
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+import tidings as td
+from tests.differential.engine_worlds import NOW, ONTOLOGY, Drawer, any_plan, by_law
+from tidings.engine import draft, engine, index, plan, stage
+from tidings.engine.check import check_state
+from tidings.errors import BadSubscriptions, UnknownSubscription
+
+KEYWORDS = {"ontology": ONTOLOGY, "now": NOW}
+POOL = [Drawer(seed).filter() for seed in range(240)]
+TEXTS = ["n > 1", "t = 'ford' and n in [1 .. 3)", "tags = 'a' and tags = 'b'", "n = 1 and not (all(n) in [0 .. 2])",
+         "true", "false", "when >= 2024-05-01 or ok = true", "c is a 'computer'", "n in [5 .. 5]", "n = 2.0"]  # fmt: skip
+EVENTS = [{**Drawer(seed).event(), **Drawer(seed + 1).event()} for seed in range(120)]
+BAD = ["n <", "c is a 'furniture'", "n = 'text' and n > 1"]
+
+filters = st.one_of(st.integers(0, len(POOL) - 1).map(lambda at: POOL[at]), st.sampled_from(TEXTS))
+events = st.integers(0, len(EVENTS) - 1).map(lambda at: EVENTS[at])
+ids = st.sampled_from([*range(12), -1, 2**62])
+
+
+class Steps(RuleBasedStateMachine):
+    """The engine beside a dict of what was written."""
+
+    @initialize(
+        few=st.sampled_from((0, 0, 3, 64)),
+        at_once=st.sampled_from((0, 8192)),
+        planned=st.booleans(),
+        rows=st.sampled_from((0, 16)),
+        named=st.booleans(),
+    )
+    def begin(self, few, at_once, planned, rows, named):
+        self.stack = ExitStack()
+        settings = [(stage, "FEW", few), (engine, "FEW", few), (engine, "AT_ONCE", at_once), (draft, "MOST_ROWS", rows)]
+        if not planned:
+            settings += [(index, "chosen", any_plan), (index, "TILED_FROM", 1), (index, "TILE", 4), (plan, "TILE", 4)]
+        for module, name, value in settings:
+            self.stack.enter_context(mock.patch.object(module, name, value))
+        self.folder = Path(self.stack.enter_context(TemporaryDirectory()))
+        self.named = named
+        self.model = {}
+        self.matcher = td.Matcher(**KEYWORDS)
+
+    def teardown(self):
+        if hasattr(self, "stack"):
+            self.matcher._kept.settle()
+            self.stack.close()
+
+    def id(self, number):
+        return f"s{number}" if self.named else number
+
+    def write(self, id, tree):
+        self.model[id] = td.parse(tree, **{**KEYWORDS, "now": None}) if isinstance(tree, str) else tree
+
+    # Changes
+
+    @rule(number=ids, tree=filters)
+    def add(self, number, tree):
+        self.matcher.add(self.id(number), tree)
+        self.write(self.id(number), tree)
+
+    @rule(pairs=st.lists(st.tuples(ids, filters), max_size=8))
+    def add_many(self, pairs):
+        named = [(self.id(number), tree) for number, tree in pairs]
+        assert self.matcher.add_many(named) == []
+        for id, tree in named:
+            self.write(id, tree)
+
+    @rule(pairs=st.lists(st.tuples(ids, filters), max_size=5), bad=st.sampled_from(BAD), at=st.integers(0, 5))
+    def add_many_with_a_bad_one(self, pairs, bad, at):
+        named = [(self.id(number), tree) for number, tree in pairs]
+        named.insert(at, (self.id(3), bad))
+        with pytest.raises(BadSubscriptions):
+            self.matcher.add_many(named)
+
+    @rule(pairs=st.lists(st.tuples(ids, filters), max_size=5), bad=st.sampled_from(BAD), at=st.integers(0, 5))
+    def add_the_good_ones(self, pairs, bad, at):
+        named = [(self.id(number), tree) for number, tree in pairs]
+        [(id, _)] = self.matcher.add_many([*named[:at], (self.id(3), bad), *named[at:]], on_error="collect")
+        assert id == self.id(3)
+        for id, tree in named:
+            self.write(id, tree)
+
+    @precondition(lambda self: self.model)
+    @rule(data=st.data())
+    def remove(self, data):
+        id = data.draw(st.sampled_from(sorted(self.model)))
+        self.matcher.remove(id)
+        del self.model[id]
+
+    @rule(data=st.data())
+    def remove_many(self, data):
+        gone = data.draw(st.lists(st.sampled_from(sorted(self.model)))) if self.model else []
+        self.matcher.remove_many(gone)
+        for id in set(gone):
+            del self.model[id]
+
+    @rule()
+    def remove_one_that_is_not_there(self):
+        with pytest.raises(UnknownSubscription):
+            self.matcher.remove_many([*self.model, self.id(999)])
+        with pytest.raises(KeyError):
+            self.matcher.remove(self.id(999))
+
+    @rule()
+    def compact(self):
+        self.matcher.compact()
+
+    @rule()
+    def settle(self):
+        self.matcher._kept.settle()
+
+    @rule()
+    def save_and_reopen(self):
+        self.matcher.save(self.folder / "snapshot")
+        self.matcher._kept.settle()
+        self.matcher = td.Matcher.open(self.folder / "snapshot")
+
+    # Questions
+
+    @rule(events=st.lists(events, min_size=1, max_size=6))
+    def match(self, events):
+        for event, wanted in zip(events, by_law(self.model, events, KEYWORDS), strict=True):
+            found = self.matcher.match(event)
+            assert (len(found), set(found)) == (len(wanted), wanted)
+
+    @rule(events=st.lists(events, max_size=10), often=st.sampled_from((1, 1, 8)))
+    def match_many(self, events, often):
+        events = events * often
+        found = self.matcher.match_many(events)
+        wanted = by_law(self.model, events, KEYWORDS)
+        assert [set(ids) for ids in found.by_event()] == wanted
+        assert len(found) == sum(map(len, wanted))
+
+    # What is always true
+
+    @invariant()
+    def it_holds_what_was_written(self):
+        if not hasattr(self, "model"):
+            return
+        assert len(self.matcher) == len(self.model)
+        assert set(self.matcher) == set(self.model)
+        assert {id: self.matcher[id] for id in self.matcher} == self.model
+        assert all(id in self.matcher for id in self.model)
+        assert self.id(999) not in self.matcher
+
+    @invariant()
+    def it_needs_what_a_fresh_one_would(self):
+        if hasattr(self, "model"):
+            fresh = td.Matcher("brute", **KEYWORDS)
+            fresh.add_many(self.model.items())
+            assert self.matcher.needs() == fresh.needs()
+
+    @invariant()
+    def its_structures_are_whole(self):
+        if hasattr(self, "model"):
+            check_state(self.matcher._kept.state)
+
+
+TestSteps = Steps.TestCase
+TestSteps.settings = settings(max_examples=settings().max_examples * 3 // 10, stateful_step_count=30)

@@ -1,0 +1,145 @@
+"""The store: what waits, what is compiled, when segments merge, and what a change leaves behind."""
+
+import pytest
+
+import tidings as td
+from tests.differential.engine_worlds import set_to
+from tidings.engine import engine, stage
+from tidings.engine.check import check_state
+
+
+@pytest.fixture
+def compiled(monkeypatch):
+    monkeypatch.setattr(stage, "FEW", 0)
+    monkeypatch.setattr(engine, "FEW", 0)
+
+
+def state(matcher):
+    return matcher._kept.state
+
+
+def test_a_few_wait_and_more_are_compiled():
+    matcher = td.Matcher()
+    for id in range(stage.FEW):
+        matcher.add(id, f"a = {id}")
+    assert (len(state(matcher).waiting), len(state(matcher).parts)) == (stage.FEW, 0)
+    matcher.add(-1, "a = 0")
+    assert (len(state(matcher).waiting), len(state(matcher).parts)) == (0, 1)
+    assert sorted(matcher.match({"a": 0})) == [-1, 0]
+
+
+def test_many_are_compiled_at_once():
+    matcher = td.Matcher()
+    matcher.add_many((id, f"a = {id}") for id in range(stage.FEW + 1))
+    assert not state(matcher).waiting
+
+
+def test_a_replaced_subscription_is_the_new_one_wherever_the_old_one_was(compiled):
+    matcher = td.Matcher()
+    matcher.add_many((id, "a = 1") for id in range(10))
+    matcher.add(3, "a = 2")
+    matcher.add_many([(4, "a = 2"), (4, "a = 3"), (5, "a = 2")])
+    assert (len(matcher), sorted(matcher.match({"a": 1}))) == (10, [0, 1, 2, 6, 7, 8, 9])
+    assert (sorted(matcher.match({"a": 2})), matcher.match({"a": 3})) == ([3, 5], [4])
+    check_state(state(matcher))
+
+
+def test_what_waits_replaces_what_is_compiled_and_the_other_way_round():
+    matcher = td.Matcher()
+    matcher.add_many((id, "a = 1") for id in range(100))
+    matcher.add(5, "a = 2")
+    assert list(state(matcher).waiting) == [5]
+    assert matcher.match({"a": 2}) == [5]
+    matcher.add_many((id, "a = 3") for id in range(100))
+    assert (len(matcher), len(matcher.match({"a": 3})), state(matcher).waiting) == (100, 100, {})
+    check_state(state(matcher))
+
+
+def test_small_segments_merge_at_once(compiled):
+    matcher = td.Matcher()
+    for id in range(40):
+        matcher.add(id, f"a > {id}")
+    assert len(state(matcher).parts) < 8
+    assert matcher._kept.merges > 5
+    assert len(matcher.match({"a": 100})) == 40
+
+
+def test_large_ones_merge_beside(compiled, monkeypatch):
+    monkeypatch.setattr(engine, "AT_ONCE", 10)
+    matcher = td.Matcher()
+    for first in range(0, 200, 20):
+        matcher.add_many((id, f"a > {id}") for id in range(first, first + 20))
+    matcher._kept.settle()
+    assert len(state(matcher).parts) <= 3
+    assert len(matcher.match({"a": 1000})) == 200
+    check_state(state(matcher))
+
+
+def test_a_segment_with_many_dead_is_built_anew(compiled):
+    matcher = td.Matcher()
+    matcher.add_many((id, f"a > {id}") for id in range(100))
+    matcher.remove_many(range(50))
+    matcher._kept.settle()
+    assert sum(part.deaths for part in state(matcher).parts) == 0
+    assert sorted(matcher.match({"a": 1000})) == list(range(50, 100))
+
+
+def test_a_segment_all_dead_is_dropped(compiled):
+    matcher = td.Matcher()
+    matcher.add_many((id, f"a > {id}") for id in range(10))
+    matcher.remove_many(range(10))
+    matcher._kept.settle()
+    assert (len(matcher), len(state(matcher).parts), list(matcher), matcher.match({"a": 100})) == (0, 0, [], [])
+    matcher.add(1, "a = 1")
+    assert matcher.match({"a": 1}) == [1]
+
+
+def test_compact_leaves_one_segment_and_nothing_waiting():
+    matcher = td.Matcher()
+    matcher.add_many((id, f"a > {id}") for id in range(100))
+    matcher.remove_many(range(10))
+    matcher.add(500, "b = 1 or b = 2")
+    matcher.compact()
+    assert [(len(part), part.deaths) for part in state(matcher).parts] == [(91, 0)]
+    assert not state(matcher).waiting
+    matcher.compact()
+    assert len(matcher) == 91
+
+
+def test_compacting_nothing_is_fine():
+    matcher = td.Matcher()
+    matcher.compact()
+    assert (len(matcher), matcher.match({})) == (0, [])
+
+
+def test_the_planner_learns_from_events():
+    with set_to("compiled"):
+        matcher = td.Matcher()
+        matcher.add_many((id, f"a = {id % 20} and b < {id % 9}") for id in range(200))
+        events = [{"a": at % 20, "b": at % 9, "c": 1} for at in range(100)]
+        before = [set(ids) for ids in matcher.match_many(events).by_event()]
+        assert matcher._kept._sample is not None
+        matcher.add(1000, "c = 1 or d contains 'x'")
+        matcher.compact()
+        assert [set(ids) - {1000} for ids in matcher.match_many(events).by_event()] == before
+
+
+def test_demands_of_the_removed_are_taken_back(compiled):
+    matcher = td.Matcher()
+    matcher.add_many([(1, "a = 1 and t contains 'x'"), (2, "a = 1 or b exists"), (3, "c is null and not (d > 1)"), (4, "e in (1, 2)")])
+    matcher.remove_many([1, 3])
+    assert sorted(matcher.needs()) == ["a", "b", "e"]
+    matcher.remove_many([2, 4])
+    assert matcher.needs() == {}
+    matcher.add(5, "a = 'text now'")
+    assert matcher.match({"a": "text now"}) == [5]
+
+
+def test_a_failed_change_leaves_everything_as_it_was(compiled):
+    matcher = td.Matcher()
+    matcher.add_many([(1, "a = 1")])
+    before = state(matcher)
+    with pytest.raises(td.TidingsError):
+        matcher.add_many([(2, "b = 1"), (1, "a = 'x' and a > 1")])
+    assert state(matcher) is before
+    assert (list(matcher), sorted(matcher.needs())) == ([1], ["a"])

@@ -1,0 +1,59 @@
+"""States never change: each change gives another one, and the old one answers as before."""
+
+import numpy as np
+import pytest
+
+import tidings as td
+from tests.differential.engine_worlds import set_to
+from tidings.engine.check import check_state
+from tidings.engine.state import State
+
+
+@pytest.fixture
+def state():
+    with set_to("compiled"):
+        matcher = td.Matcher()
+        matcher.add_many((f"s{id}", f"a = {id}") for id in range(20))
+    return matcher._kept.state
+
+
+def test_a_state_without_some_is_another_state(state):
+    less = state.without(["s1", "s2", "s1", "nobody"])
+    assert (len(state), len(less)) == (20, 18)
+    assert (less.find("s1"), state.find("s1")) == (None, (0, 1))
+    assert set(state.ids()) - set(less.ids()) == {"s1", "s2"}
+    check_state(less)
+
+
+def test_one_and_many_are_removed_alike(state):
+    one = state.without(["s3"]).without(["s4"])
+    many = state.without(["s3", "s4"])
+    assert list(one.ids()) == list(many.ids())
+    assert one.parts[0].dead.tolist() == many.parts[0].dead.tolist()
+
+
+def test_the_dead_are_counted_once(state):
+    part = state.parts[0].without(np.array([1, 1, 2])).without(np.array([2, 3]))
+    assert (part.deaths, len(part), part.living().tolist()[:3]) == (3, 17, [0, 4, 5])
+    assert (part.find("s1"), part.find("s4")) == (-1, 4)
+
+
+def test_removing_nobody_changes_no_part(state):
+    assert state.without(["nobody"]).parts[0] is state.parts[0]
+    assert state.parts[0].without(np.zeros(0, np.int64)) is state.parts[0]
+
+
+def test_an_empty_state_is_empty():
+    assert (len(State()), list(State().ids()), State().find("x")) == (0, [], None)
+    check_state(State().without(["x"]))
+
+
+def test_an_old_state_goes_on_to_answer():
+    with set_to("compiled"):
+        matcher = td.Matcher()
+        matcher.add_many((id, "a = 1") for id in range(10))
+        before = matcher._kept.state
+        matcher.remove_many(range(5))
+        matcher.compact()
+    assert sorted(before.ids()) == list(range(10))
+    assert sorted(matcher._kept.state.ids()) == list(range(5, 10))

@@ -1,0 +1,111 @@
+"""Kernels keep their compiled code wherever they are installed, and run without a compiler too."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tidings.kernels import jit
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def without_jit():
+    return os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
+
+
+def test_a_package_that_can_be_written_keeps_its_own(monkeypatch):
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setattr(jit, "_writable", lambda folder: True)
+    assert jit.cache_folder() is None
+
+
+def test_a_read_only_package_leaves_it_to_the_home(monkeypatch):
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setattr(jit, "_writable", lambda folder: folder.name != "__pycache__")
+    assert jit.cache_folder() is None
+
+
+def test_without_a_home_it_goes_to_a_temporary_folder(monkeypatch):
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setattr(jit, "_writable", lambda folder: False)
+    monkeypatch.setattr("tempfile.tempdir", "/somewhere")
+    monkeypatch.setattr("getpass.getuser", lambda: "ada")
+    assert jit.cache_folder() == "/somewhere/tidings-kernels-ada"
+
+
+@pytest.mark.parametrize("problem", [KeyError, OSError])
+def test_a_user_without_a_name_has_a_number(monkeypatch, problem):
+    def nameless():
+        raise problem
+
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setattr(jit, "_writable", lambda folder: False)
+    monkeypatch.setattr("getpass.getuser", nameless)
+    assert jit.cache_folder().endswith(f"tidings-kernels-{os.getuid()}")
+
+
+def test_what_the_user_said_stays(monkeypatch):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "/mine")
+    monkeypatch.setattr(jit, "_writable", lambda folder: False)
+    assert jit.cache_folder() is None
+
+
+def test_a_folder_that_is_not_there_is_as_writable_as_the_one_above(tmp_path):
+    assert jit._writable(tmp_path / "not" / "there")
+    assert not jit._writable(Path("/proc/1/not/there")) or os.access("/proc/1", os.W_OK)
+
+
+# As root, file modes forbid nothing: the process itself says what it may not write.
+IN_A_READ_ONLY_INSTALL = """
+import os, sys
+package, home = sys.argv[1:3]
+real = os.access
+def access(path, mode, **more):
+    where = os.path.abspath(os.fspath(path))
+    shut = mode & os.W_OK and (where.startswith(package) or where.startswith(home))
+    return False if shut else real(path, mode, **more)
+os.access = access
+import numpy as np
+from tidings.kernels import codes
+assert codes.__file__.startswith(package), codes.__file__
+out = np.zeros(2, np.uint32)
+codes.linear(np.array([1.0, 2.5]), 0.0, 9, out)
+assert out.tolist() == [3, 6]
+print(os.environ["NUMBA_CACHE_DIR"], sum(codes.linear.stats.cache_hits.values()), sum(codes.linear.stats.cache_misses.values()))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(without_jit(), reason="nothing is compiled")
+def test_a_read_only_install_compiles_once(tmp_path):
+    package, home, temporary = (tmp_path / name for name in ("site", "home", "tmp"))
+    shutil.copytree(ROOT / "src" / "tidings", package / "tidings", ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in (home, temporary):
+        folder.mkdir()
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("NUMBA", "XDG"))}
+    around = {**kept, "HOME": str(home), "TMPDIR": str(temporary), "PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1"}
+    said = []
+    for _ in range(2):
+        command = [sys.executable, "-c", IN_A_READ_ONLY_INSTALL, str(package), str(home)]
+        done = subprocess.run(command, env=around, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        folder, hits, misses = done.stdout.split()
+        assert Path(folder).parent == temporary
+        said.append((int(hits), int(misses)))
+    assert said == [(0, 1), (1, 0)]
+    assert not list(package.rglob("*.nbi"))
+    assert not list(home.rglob("*.nbi"))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(without_jit(), reason="this is what it runs")
+def test_every_kernel_runs_as_plain_python():
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(ROOT / "tests" / "unit" / "kernels")]
+    around = {**os.environ, "NUMBA_DISABLE_JIT": "1", "HYPOTHESIS_PROFILE": "ci"}
+    done = subprocess.run(command, env=around, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-4000:]
+    assert " passed" in done.stdout

@@ -1,0 +1,21 @@
+"""A literal of every op, of one interval or several, against the words that say what it asks."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.unit.kernels import tables
+from tidings.kernels.layout import OP_BITS
+from tidings.kernels.literals import accepts
+
+
+@given(st.integers(0, 2**32))
+@settings(max_examples=max(5, settings().max_examples // 4))
+def test_a_cell_satisfies_a_literal_as_its_values_do(seed):
+    lits = tables.random_table(seed, rows=20).literals
+    cells, values = tables.random_cells(seed + 1, events=12)
+    many = cells.many_start, cells.many_low, cells.many_high
+    for at in range(len(lits.head)):
+        column, op = int(lits.head[at]) >> OP_BITS, int(lits.head[at]) & 15
+        for event in range(12):
+            found = accepts(cells.cell[event, column], op, lits.low[at], lits.high[at], *many, *lits.unions)
+            assert found == tables.accepts(op & 7, tables.spans_of(lits, at), values[event][column])

@@ -1,0 +1,82 @@
+"""Matching against two plain loops, whatever the rows, the cells and the plan are."""
+
+from contextlib import ExitStack
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.differential.engine_worlds import any_plan
+from tests.unit.kernels.tables import naive_matches, random_cells, random_table
+from tidings.engine import index, plan, tiles
+from tidings.kernels import match
+
+WAYS = {
+    "as planned": [],
+    "any plan": [(index, "chosen", any_plan)],
+    "hash tables": [(index, "chosen", any_plan), (index, "DIRECT_UP_TO", -(10**6))],
+    "tiles": [(index, "chosen", any_plan), (index, "TILED_FROM", 1), (index, "TILE", 8), (plan, "TILE", 8)],
+    "few buckets": [(index, "chosen", any_plan), (index, "TILED_FROM", 1), (tiles, "EXACT_UP_TO", 2), (tiles, "BITS", 8)],
+}
+
+few = settings(max_examples=max(5, settings().max_examples // 4))
+
+
+def found_by(built, cells):
+    """Return the pairs of event and slot that the kernel finds; special rows count as found."""
+    events, slots, odd_events, odd_rows = match.match(built.rows, built.paths, built.tiles, cells)
+    found = list(zip(events.tolist(), slots.tolist(), strict=True))
+    entry, slot = built.rows.entry, built.rows.slot
+    for event, row in zip(odd_events.tolist(), odd_rows.tolist(), strict=True):
+        mine = slot[row : row + 1] if not len(entry) else slot[entry[row] : entry[row + 1]]
+        found += [(event, int(one)) for one in mine]
+    return found
+
+
+@pytest.mark.parametrize("way", WAYS)
+@given(st.integers(0, 2**32), st.sampled_from((1, 7, 40, 150)), st.integers(1, 6), st.sampled_from((2, 6, 40)))
+@few
+def test_every_pair_is_found_and_no_other(way, seed, rows, columns, ends):
+    table = random_table(seed, rows=rows, columns=columns, ends=ends)
+    cells, values = random_cells(seed + 1, columns=columns, ends=ends)
+    with ExitStack() as stack:
+        for module, name, value in WAYS[way]:
+            stack.enter_context(mock.patch.object(module, name, value))
+        built, _ = index.index_of(table)
+    found = found_by(built, cells)
+    assert set(found) == naive_matches(table, values)
+
+
+@given(st.integers(0, 2**32))
+@few
+def test_tiles_that_decide_decide_as_the_check_would(seed):
+    table = random_table(seed, rows=60)
+    cells, _ = random_cells(seed + 1)
+    with mock.patch.object(index, "TILED_FROM", 1):
+        built, _ = index.index_of(table)
+    checked = index.Index(
+        built.rows, built.paths, built.tiles._replace(exact=np.zeros_like(built.tiles.exact)), built.origin, built.copy
+    )
+    assert sorted(found_by(built, cells)) == sorted(found_by(checked, cells))
+
+
+@given(st.integers(0, 2**32))
+@few
+def test_events_are_found_alone_as_among_others(seed):
+    table = random_table(seed)
+    cells, _ = random_cells(seed + 1)
+    built, _ = index.index_of(table)
+    alone = []
+    for event in range(len(cells.cell)):
+        one = cells._replace(cell=cells.cell[event : event + 1], plain=cells.plain[event : event + 1])
+        alone += [(event, slot) for _, slot in found_by(built, one)]
+    assert sorted(alone) == sorted(found_by(built, cells))
+
+
+def test_room_for_pairs_grows():
+    table = random_table(3, rows=400, columns=1, ends=2)
+    cells, values = random_cells(4, events=200, columns=1, ends=2)
+    built, _ = index.index_of(table)
+    assert set(found_by(built, cells)) == naive_matches(table, values)

@@ -1,0 +1,98 @@
+"""Planning: every choice is one by which the row can be found, and every key of a row is filed."""
+
+from itertools import product
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.unit.kernels.tables import random_table, spans_of
+from tidings.engine import plan
+from tidings.kernels import plan as kernel
+from tidings.kernels.layout import OP_BITS
+
+COSTS = {
+    "measured": {},
+    "keys are free": {"LOOK_NS": 0.0, "TILE_NS": 1e9},
+    "hulls are free": {"LOOK_NS": 1e9, "TILE": 2},
+    "scanning is dear": {"SCAN_NS": 1e9},
+}
+few = settings(max_examples=max(5, settings().max_examples // 4))
+
+
+def column_of(table, at):
+    return int(table.literals.head[at]) >> OP_BITS
+
+
+@pytest.mark.parametrize("costs", COSTS)
+@given(st.integers(0, 2**32), st.sampled_from((1, 40, 200)))
+@few
+def test_every_choice_can_find_its_row(costs, seed, rows):
+    table = random_table(seed, rows=rows)
+    with mock.patch.multiple(plan, **COSTS[costs]) if COSTS[costs] else mock.patch.object(plan, "ROUNDS", plan.ROUNDS):
+        choice = plan.chosen(table)
+    for row, (kind, one, two) in enumerate(zip(choice.kind, choice.one, choice.two, strict=True)):
+        inside = range(table.start[row], table.start[row + 1])
+        wanted = (0, 1, 2, 1, 2)[kind]
+        taken = [int(at) for at in (one, two) if at >= 0]
+        assert len(taken) == wanted
+        assert all(at in inside and table.literals.head[at] & 7 == 0 for at in taken), "only `any` says where values are"
+        assert sorted({column_of(table, at) for at in taken}) == [column_of(table, at) for at in taken]
+        if kind >= kernel.KEYED:
+            assert all(choice.use[at] >= kernel.POINT for at in taken)
+            assert np.prod([len(spans_of(table.literals, at)) for at in taken]) <= kernel.MOST_COPIES
+
+
+@given(st.integers(0, 2**32))
+@few
+def test_points_are_points_and_alone_on_their_column(seed):
+    table = random_table(seed)
+    use = kernel.uses(table.start, *table.literals.arrays)
+    for row in range(len(table.start) - 1):
+        inside = list(range(table.start[row], table.start[row + 1]))
+        for at in inside:
+            spans = spans_of(table.literals, at)
+            if use[at] >= kernel.POINT:
+                assert all(low == high and low % 2 for low, high in spans)
+                assert [column_of(table, other) for other in inside].count(column_of(table, at)) == 1
+            assert (use[at] == kernel.NO_USE) == (table.literals.head[at] & 7 != 0)
+
+
+@given(st.integers(0, 2**32))
+@few
+def test_a_row_is_filed_under_all_its_keys(seed):
+    table = random_table(seed, rows=60)
+    with mock.patch.multiple(plan, LOOK_NS=0.0, TILE_NS=1e9):
+        choice = plan.chosen(table)
+    lits = table.literals
+    owner, first, second = kernel.filings(
+        choice.kind, choice.one, choice.two, lits.low, lits.high, lits.head, choice.use, lits.union_start, lits.union_low
+    )
+    assert sorted(set(owner.tolist())) == sorted({*range(len(choice.kind))} - unfiled(choice, lits))
+    for row in np.flatnonzero(choice.kind >= kernel.KEYED):
+        sides = [[low >> 1 for low, _ in spans_of(lits, at)] if at >= 0 else [0] for at in (choice.one[row], choice.two[row])]
+        mine = owner == row
+        assert sorted(zip(first[mine], second[mine], strict=True)) == sorted(product(*sides))
+
+
+def unfiled(choice, literals):
+    """Rows that accept nothing have no key to be filed under."""
+    taken = [(row, at) for row in np.flatnonzero(choice.kind >= kernel.KEYED) for at in (choice.one[row], choice.two[row])]
+    return {int(row) for row, at in taken if at >= 0 and not spans_of(literals, at)}
+
+
+@given(st.integers(0, 2**32))
+@few
+def test_rates_are_shares_of_the_sample(seed):
+    table = random_table(seed)
+    rng = np.random.default_rng(seed)
+    samples = [np.sort(rng.integers(0, 13, size)).astype(np.uint32) for size in (0, 5, 40, 100)]
+    bounds = np.cumsum([0, *map(len, samples)])
+    rate = kernel.rates(*table.literals.arrays, bounds, np.concatenate(samples))
+    for at in range(len(rate)):
+        codes = samples[column_of(table, at)]
+        inside = sum(np.sum((codes >= low) & (codes <= high)) for low, high in spans_of(table.literals, at))
+        wanted = min(1.0, (inside + 0.5) / (len(codes) + 1)) if len(codes) else 1.0
+        assert rate[at] == pytest.approx(wanted, rel=1e-6)

@@ -1,0 +1,61 @@
+"""Rows as such: equal ones share a leader, and ends keep their meaning in a larger space."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.unit.kernels.tables import accepts, random_table, spans_of
+from tidings.kernels import rows
+from tidings.kernels.layout import OP_BITS
+from tidings.kernels.literals import UNION
+
+few = settings(max_examples=max(5, settings().max_examples // 4))
+
+
+def content(table, row):
+    places = range(table.start[row], table.start[row + 1])
+    return tuple((int(table.literals.head[at]), tuple(spans_of(table.literals, at))) for at in places)
+
+
+@given(st.integers(0, 2**32), st.booleans())
+@few
+def test_equal_rows_share_the_first_of_them(seed, collide):
+    table = random_table(seed, rows=80, columns=1, ends=2)
+    alone = np.array([row % 11 == 0 for row in range(80)], np.uint8)
+    hashed = rows.hashes(table.start, *table.literals.arrays)
+    contents = [content(table, row) for row in range(80)]
+    assert all(hashed[one] == hashed[two] for one in range(80) for two in range(one) if contents[one] == contents[two])
+    if collide:
+        hashed[:] = 7
+    order = np.argsort(hashed, kind="stable")
+    leader = rows.leaders(order, hashed, alone, table.start, *table.literals.arrays)
+    for row, chief in enumerate(leader.tolist()):
+        assert contents[chief] == contents[row]
+        assert leader[chief] == chief
+        assert chief == row or not (alone[row] or alone[chief])
+    if not collide:  # each kind of row is one, but for those that stay alone and break its run
+        apart = {contents[row] for row in range(80) if alone[row]}
+        for row in range(80):
+            if contents[row] not in apart:
+                assert leader[row] == contents.index(contents[row])
+
+
+@given(st.integers(0, 2**32), st.data())
+@few
+def test_ends_accept_the_same_values_in_a_larger_space(seed, data):
+    table = random_table(seed, rows=30, columns=2, ends=4)
+    new_ends = 9
+    ranks = [sorted(data.draw(st.sets(st.integers(0, new_ends - 1), min_size=4, max_size=4))) for _ in range(2)]
+    lits = table.literals
+    low, high, union_low, union_high = (one.copy() for one in (lits.low, lits.high, lits.union_low, lits.union_high))
+    sizes = [np.array(one, np.int64) for one in ([4, 4], ranks[0] + ranks[1], [0, 4, 8], [new_ends] * 2)]
+    rows.remap(lits.head, low, high, *sizes)
+    rows.remap_unions(lits.head, lits.low, lits.union_start, union_low, union_high, *sizes)
+    moved = type(lits)(lits.head, low, high, lits.union_start, union_low, union_high)
+    for at in range(len(lits.head)):
+        rank = ranks[int(lits.head[at]) >> OP_BITS]
+        for code in range(2 * new_ends + 1):
+            below = sum(2 * one + 1 < code for one in rank)
+            old = 2 * below + ((code - 1) // 2 in rank if code % 2 else 0)
+            op = int(lits.head[at]) & ~UNION & 7
+            assert accepts(op, spans_of(moved, at), [(code, code)]) == accepts(op, spans_of(lits, at), [(old, old)])

@@ -1,0 +1,223 @@
+"""Snapshots that are damaged, foreign, newer or half written are refused by name; the old one stays in force."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+import tidings as td
+from tidings.errors import SnapshotError
+from tidings.matcher.folder import signed
+
+
+@pytest.fixture
+def saved(tmp_path):
+    searches = td.Matcher(schema=td.Schema({"a": "number", "t": "text"}))
+    searches.add_many((f"s{n}", f"a = {n} and t contains 'x{n}'") for n in range(100))
+    searches.save(tmp_path / "snap")
+    searches.remove("s7")
+    searches.save(tmp_path / "snap")
+    return tmp_path / "snap"
+
+
+def _manifest(folder):
+    return json.loads((folder / "manifest.json").read_text())
+
+
+def _file(folder, kind="segments"):
+    manifest = _manifest(folder)
+    entry = {"segments": manifest["segments"][0], "dead": manifest["dead"], "schema": manifest["files"]["schema"]}[kind]
+    return folder / entry["name"]
+
+
+def _rewrite(folder, **changes):
+    """Change the manifest as somebody would who knows about its checksum."""
+    (folder / "manifest.json").write_text(json.dumps(signed({**_manifest(folder), **changes})))
+
+
+def _without(folder, name):
+    (folder / "manifest.json").write_text(
+        json.dumps(signed({key: value for key, value in _manifest(folder).items() if key != name}))
+    )
+
+
+def _segment_without(folder, name):
+    first = {key: value for key, value in _manifest(folder)["segments"][0].items() if key != name}
+    _rewrite(folder, segments=[first])
+
+
+def _arrays_without(folder, name):
+    first = _manifest(folder)["segments"][0]
+    arrays = {key: value for key, value in first["arrays"].items() if key != name}
+    _rewrite(folder, segments=[{**first, "arrays": arrays}])
+
+
+def _cut(path):
+    path.write_bytes(path.read_bytes()[:-5])
+
+
+def _flip(path, at):
+    data = bytearray(path.read_bytes())
+    data[at] ^= 1
+    path.write_bytes(bytes(data))
+
+
+DAMAGE = {
+    "no manifest": lambda f: (f / "manifest.json").unlink(),
+    "torn manifest": lambda f: (f / "manifest.json").write_text("{"),
+    "manifest of bytes": lambda f: (f / "manifest.json").write_bytes(b"\xff\xfe\x00"),
+    "foreign manifest": lambda f: (f / "manifest.json").write_text("[]"),
+    "foreign object": lambda f: (f / "manifest.json").write_text('{"name": "an app", "version": 2}'),
+    "format of another type": lambda f: _rewrite(f, format="2"),
+    "newer format": lambda f: _rewrite(f, format=99, tidings="9.9"),
+    "flipped in the manifest": lambda f: (f / "manifest.json").write_text(
+        (f / "manifest.json").read_text().replace('"count": 99', '"count": 98')
+    ),
+    "no checksum": lambda f: (f / "manifest.json").write_text(
+        json.dumps({name: value for name, value in _manifest(f).items() if name != "checksum"})
+    ),
+    "missing segment": lambda f: _file(f).unlink(),
+    "cut segment": lambda f: _cut(_file(f)),
+    "empty segment": lambda f: _file(f).write_bytes(b""),
+    "foreign segment": lambda f: _file(f).write_bytes(b"GIF89a" + bytes(_file(f).stat().st_size - 6)),
+    "missing dead": lambda f: _file(f, "dead").unlink(),
+    "cut dead": lambda f: _cut(_file(f, "dead")),
+    "missing schema": lambda f: _file(f, "schema").unlink(),
+    "altered schema": lambda f: _flip(_file(f, "schema"), 30),
+    "wrong count": lambda f: _rewrite(f, count=5),
+    "unknown matcher": lambda f: _rewrite(f, kind="magic"),
+    "arrays for brute force": lambda f: _rewrite(f, kind="brute"),
+    "segments of another type": lambda f: _rewrite(f, segments=7),
+    "an unknown view": lambda f: _rewrite(
+        f, segments=[{**_manifest(f)["segments"][0], "columns": [["a", "smell", None, None, "number"]]}]
+    ),
+    **{
+        f"manifest without {name}": (lambda f, name=name: _without(f, name))
+        for name in ("format", "kind", "count", "needs", "files", "segments", "dead")
+    },
+    **{
+        f"segment without {name}": (lambda f, name=name: _segment_without(f, name))
+        for name in ("name", "bytes", "arrays", "columns", "places", "patterns", "choice")
+    },
+    **{
+        f"no array {name}": (lambda f, name=name: _arrays_without(f, name))
+        for name in ("rows.literal", "tiles.words", "space.0.ends", "ids.table", "automaton.0.nodes", "second.row")
+    },
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_a_damaged_snapshot_is_refused(saved, name):
+    DAMAGE[name](saved)
+    with pytest.raises(SnapshotError, match=r"\S") as refused:
+        td.Matcher.open(saved)
+    assert str(saved) in str(refused.value)
+
+
+@pytest.mark.parametrize("kind", ["segments", "dead"])
+@pytest.mark.parametrize("at", [70, -1])
+def test_a_flipped_bit_is_found_when_asked(saved, kind, at):
+    td.Matcher.open(saved, verify=True)
+    path = _file(saved, kind)
+    _flip(path, at)
+    with pytest.raises(SnapshotError) as refused:
+        td.Matcher.open(saved, verify=True)
+    assert str(path) in str(refused.value)
+
+
+def test_a_missing_file_is_named(saved):
+    path = _file(saved)
+    path.unlink()
+    with pytest.raises(SnapshotError) as refused:
+        td.Matcher.open(saved)
+    assert str(path) in str(refused.value)
+
+
+def test_a_newer_format_is_refused_by_name(saved):
+    DAMAGE["newer format"](saved)
+    with pytest.raises(SnapshotError, match=r"format 99 \(by tidings 9\.9\)"):
+        td.Matcher.open(saved)
+
+
+def test_other_peoples_directories_are_left_alone(tmp_path):
+    (tmp_path / "mine.txt").write_text("precious")
+    with pytest.raises(SnapshotError, match="other files"):
+        td.Matcher().save(tmp_path)
+    with pytest.raises(SnapshotError, match="is a file"):
+        td.Matcher().save(tmp_path / "mine.txt")
+    with pytest.raises(SnapshotError, match="no manifest"):
+        td.Matcher.open(tmp_path / "nowhere")
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_files_that_are_not_ours_stay_in_a_snapshot_that_is_replaced(saved):
+    (saved / "README.txt").write_text("whose snapshot this is")
+    td.Matcher().save(saved)
+    assert {path.name for path in saved.iterdir()} == {"README.txt", "manifest.json"}
+
+
+# Crashes -------------------------------------------------------------------------------------------
+
+
+class Crash(BaseException):
+    """The end of a process, as far as code can tell."""
+
+
+@pytest.mark.parametrize("step", range(3))
+@pytest.mark.parametrize("how", [Crash("power"), OSError("no space left")])
+def test_a_save_that_breaks_leaves_the_old_snapshot(saved, monkeypatch, step, how):
+    replacement = td.Matcher(schema=td.Schema({"b": "number"}))
+    replacement.add("new", "b = 1")
+    steps = iter(range(10))
+    real = Path.replace
+
+    def breaks(self, target):
+        if next(steps) == step:
+            raise how
+        return real(self, target)
+
+    monkeypatch.setattr(Path, "replace", breaks)
+    with pytest.raises(Crash if isinstance(how, Crash) else SnapshotError):
+        replacement.save(saved)
+    monkeypatch.undo()
+    assert len(td.Matcher.open(saved, verify=True)) == 99
+    assert not [path for path in saved.iterdir() if path.suffix == ".tmp"]
+    replacement.save(saved)
+    assert list(td.Matcher.open(saved)) == ["new"]
+    assert len(list(saved.iterdir())) == 3  # the manifest, the schema and a segment: nothing is left of the broken save
+
+
+def test_a_first_save_that_breaks_can_be_done_again(tmp_path, monkeypatch):
+    searches = td.Matcher()
+    searches.add("s1", "a = 1")
+    real = Path.replace
+
+    def breaks(self, target):
+        if target.name == "manifest.json":
+            raise Crash
+        return real(self, target)
+
+    monkeypatch.setattr(Path, "replace", breaks)
+    with pytest.raises(Crash):
+        searches.save(tmp_path / "snap")
+    monkeypatch.undo()
+    with pytest.raises(SnapshotError, match="no manifest"):
+        td.Matcher.open(tmp_path / "snap")
+    (tmp_path / "snap" / f"segment-{0:016x}.bin.{os.getpid()}.tmp").write_bytes(b"half")
+    searches.save(tmp_path / "snap")
+    assert td.Matcher.open(tmp_path / "snap").match({"a": 1}) == ["s1"]
+    assert len(list((tmp_path / "snap").iterdir())) == 2
+
+
+def test_a_break_before_old_files_are_removed_leaves_the_new_snapshot(saved, monkeypatch):
+    def breaks(self, *, missing_ok=False):
+        raise Crash
+
+    monkeypatch.setattr(Path, "unlink", breaks)
+    with pytest.raises(Crash):
+        td.Matcher().save(saved)
+    monkeypatch.undo()
+    assert len(td.Matcher.open(saved)) == 0
+    td.Matcher().save(saved)
+    assert [path.name for path in saved.iterdir()] == ["manifest.json"]
