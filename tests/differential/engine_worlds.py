@@ -34,6 +34,7 @@ from tidings.model import (
     Compare,
     Comparison,
     Exists,
+    Filter,
     Has,
     InNetworks,
     Is,
@@ -55,7 +56,6 @@ from tidings.model import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tidings.model import Filter
 
 NOW = datetime(2024, 5, 1, 12, tzinfo=UTC)
 
@@ -78,7 +78,18 @@ ONTOLOGY = td.Ontology.from_dict(
 )
 
 NUMBERS = (0, 1, 2, 3, 4, 5, 7, 10, -1, -5, 0.5, 2.5, 0.1, -0.0, 1e300, 5e-324, -1e300)
-LARGE = (2**53, 2**53 + 1, 2**53 + 2, 2**53 - 1, float(2**53), -(2**53) - 1, 2**63 - 1, 2**63 - 2, -(2**63), 2.0**63 * 0.5)
+LARGE = (
+    2**53,
+    2**53 + 1,
+    2**53 + 2,
+    2**53 - 1,
+    float(2**53),
+    -(2**53) - 1,
+    2**63 - 1,
+    2**63 - 2,
+    -(2**63),
+    2.0**63 * 0.5,
+)
 WORDS = ("", "a", "A", "ab", "b", "ford", "FORD", "Ford focus", "focus", "straße", "STRASSE", "ﬁx", "é", "e\u0301",
          "İ", "\n", "a\nb", "🚗", "\x00", "\U0010ffff", "\ud7ff", "fo", "xford", "fordx", "ÿ", "ÿÿ", "zz",
          "g", "fp", "ac", "foy", "SU", "ST", "se")  # fmt: skip
@@ -95,8 +106,24 @@ MOMENTS = (NOW, NOW - timedelta(hours=1), NOW - timedelta(days=7), NOW - timedel
            datetime(2024, 5, 1, tzinfo=UTC))  # fmt: skip
 SECONDS = (0, 60, 3600, 86_400, 7 * 86_400, -86_400, 0.5, 3600.000001, 1e9)
 CONCEPTS = ("goods", "computer", "tablet", "netbook", "laptop", "phone", "phablet")
-BLOCKS = tuple(map(ip_network, ("10.0.0.0/8", "10.1.0.0/16", "10.1.2.3/32", "192.168.0.0/24", "0.0.0.0/0", "::/0",
-                                "2001:db8::/32", "::1/128", "255.255.255.255/32", "10.0.0.0/9", "10.128.0.0/9")))  # fmt: skip
+BLOCKS = tuple(
+    map(
+        ip_network,
+        (
+            "10.0.0.0/8",
+            "10.1.0.0/16",
+            "10.1.2.3/32",
+            "192.168.0.0/24",
+            "0.0.0.0/0",
+            "::/0",
+            "2001:db8::/32",
+            "::1/128",
+            "255.255.255.255/32",
+            "10.0.0.0/9",
+            "10.128.0.0/9",
+        ),
+    )
+)
 
 
 def _box(west: float, south: float, east: float, north: float) -> tuple[tuple[float, float], ...]:
@@ -310,7 +337,9 @@ class Drawer:
         found: dict[str, Any] = {}
         dense = self.random.random() < 0.5
         for name in self.names:
-            mode = self.random.choice(("absent", "null", "empty", *("one",) * (20 if dense else 4), "list", "list", "range"))
+            mode = self.random.choice(
+                ("absent", "null", "empty", *("one",) * (20 if dense else 4), "list", "list", "range")
+            )
             if mode == "absent":
                 continue
             found[name] = self.held(name, KINDS[name], mode)

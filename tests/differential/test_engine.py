@@ -6,9 +6,10 @@ from unittest import mock
 
 import pyarrow as pa
 import pytest
+from tests.corpus.test_corpus import CASES, judged, told
+from tests.differential.engine_worlds import KINDS, MOMENTS, NOW, WAYS, Drawer, World, by_law, set_to
 
 import tidings as td
-from tests.differential.engine_worlds import KINDS, NOW, WAYS, Drawer, World, by_law, set_to
 from tidings.engine import engine
 from tidings.model.arrow import rows_of
 from tidings.testing.checks.base import for_all
@@ -27,7 +28,9 @@ def assert_as_the_law_says(world, matcher, truth, *, events=None):
     found = [set(ids) for ids in matches.by_event()]
     for event, ids, wanted in zip(events, found, truth, strict=True):
         wrong = ids ^ wanted
-        assert not wrong, [("too many" if id in ids else "missed", td.render(world.filters[id]), event) for id in wrong][0]
+        assert not wrong, next(
+            ("too many" if id in ids else "missed", td.render(world.filters[id]), event) for id in wrong
+        )
     assert len(matches) == sum(map(len, found)), "some pair came twice"
     for event, wanted in zip(events[:6], truth[:6], strict=True):
         one = matcher.match(event)
@@ -63,6 +66,16 @@ def test_drawn_cases_are_as_the_law_says(way):
         check_agrees_with_evaluate_on_car_ads(td.Matcher)
 
 
+@pytest.mark.parametrize("way", ["compiled", "any plan", "trees", "tiles without bitmaps"])
+def test_named_cases_hold_when_they_are_compiled(way):
+    with set_to(way):
+        for case in CASES:
+            verdict = {True: "yes", False: "no", None: "bad"}[
+                judged("engine", td.parse(case["filter"]), told(case["event"]))
+            ]
+            assert verdict == case["verdict"], case["name"]
+
+
 # --- while subscriptions come and go -------------------------------------------------------------------
 
 
@@ -82,7 +95,8 @@ def each_as_it_comes(matcher, folder):
 
 def compacted(matcher, folder):
     matcher.compact()
-    assert all(not part.deaths for part in matcher._kept.state.parts) and len(matcher._kept.state.parts) <= 1
+    assert all(not part.deaths for part in matcher._kept.state.parts)
+    assert len(matcher._kept.state.parts) <= 1
     return matcher
 
 
@@ -155,18 +169,14 @@ def cell(drawer, name):
         case "p":
             return dict(zip(("lon", "lat"), drawer.spot(), strict=True))
         case "r":
-            return [{"sku": drawer.random.choice(("a", "A", None)), "qty": 1.0} for _ in range(drawer.random.randint(0, 2))]
+            return [
+                {"sku": drawer.random.choice(("a", "A", None)), "qty": 1.0} for _ in range(drawer.random.randint(0, 2))
+            ]
         case "when":
-            return drawer.random.choice([one for one in drawer_moments() if one.year > 1])
+            return drawer.random.choice([one for one in MOMENTS if one.year > 1])
         case "k":
             return drawer.random.randint(-3, 60)
     return drawer.value(name, KINDS[name])
-
-
-def drawer_moments():
-    from tests.differential.engine_worlds import MOMENTS
-
-    return MOMENTS
 
 
 @pytest.mark.parametrize("way", ["everything waits", "compiled", "any plan", "any plan, tiny tiles", "trees"])
@@ -184,7 +194,7 @@ def test_tables_are_as_the_law_says(way):
             matcher.add_many(world.filters.items())
             found = [set(ids) for ids in matcher.match_many(table).by_event()]
         for row, ids, wanted in zip(rows, found, truth, strict=True):
-            assert ids == wanted, [(id in ids, td.render(world.filters[id]), row) for id in ids ^ wanted][0]
+            assert ids == wanted, next((id in ids, td.render(world.filters[id]), row) for id in ids ^ wanted)
 
 
 # --- what small worlds do not reach ---------------------------------------------------------------------
@@ -203,7 +213,9 @@ def numbered(count, columns, seed, *, width):
         filters[id] = td.parse(" and ".join(parts))
     events = [
         {
-            f"a{name}": random.randint(0, width) if random.random() < 0.9 else [random.randint(0, width) for _ in range(3)]
+            f"a{name}": random.randint(0, width)
+            if random.random() < 0.9
+            else [random.randint(0, width) for _ in range(3)]
             for name in random.sample(range(columns), min(columns, 40))
         }
         for _ in range(30)
@@ -242,7 +254,12 @@ def test_codes_beyond_16_bits_are_as_the_law_says():
         truth = [{id for id, end in enumerate(ends) if end <= event["a"] < end + 0.001} for event in events[:20]]
         found = [set(ids) for ids in matcher.match_many(events).by_event()]
         assert [ids - {50_000, 50_001, 50_002} for ids in found[:20]] == truth
-        assert [ids & {50_000, 50_001, 50_002} for ids in found[20:]] == [{50_000}, {50_000, 50_001}, {50_001}, {50_000}]
+        assert [ids & {50_000, 50_001, 50_002} for ids in found[20:]] == [
+            {50_000},
+            {50_000, 50_001},
+            {50_001},
+            {50_000},
+        ]
         matcher.remove(gone)
         ends[gone] = 7.0
         matcher.compact()

@@ -9,17 +9,27 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.differential.engine_worlds import NOW, ONTOLOGY, Drawer, any_plan, by_law
 
 import tidings as td
-from tests.differential.engine_worlds import NOW, ONTOLOGY, Drawer, any_plan, by_law
 from tidings.engine import draft, engine, index, plan, stage
 from tidings.engine.check import check_state
 from tidings.errors import BadSubscriptions, UnknownSubscription
 
 KEYWORDS = {"ontology": ONTOLOGY, "now": NOW}
 POOL = [Drawer(seed).filter() for seed in range(240)]
-TEXTS = ["n > 1", "t = 'ford' and n in [1 .. 3)", "tags = 'a' and tags = 'b'", "n = 1 and not (all(n) in [0 .. 2])",
-         "true", "false", "when >= 2024-05-01 or ok = true", "c is a 'computer'", "n in [5 .. 5]", "n = 2.0"]  # fmt: skip
+TEXTS = [
+    "n > 1",
+    "t = 'ford' and n in [1 .. 3)",
+    "tags = 'a' and tags = 'b'",
+    "n = 1 and not (all(n) in [0 .. 2])",
+    "true",
+    "false",
+    "when >= 2024-05-01 or ok = true",
+    "c is a 'computer'",
+    "n in [5 .. 5]",
+    "n = 2.0",
+]
 EVENTS = [{**Drawer(seed).event(), **Drawer(seed + 1).event()} for seed in range(120)]
 BAD = ["n <", "c is a 'furniture'", "n = 'text' and n > 1"]
 

@@ -8,9 +8,9 @@ from threading import Event, Thread
 from unittest import mock
 
 import pytest
+from tests.differential.engine_worlds import NOW, Drawer, set_to
 
 import tidings as td
-from tests.differential.engine_worlds import NOW, Drawer, set_to
 from tidings.engine import engine, stage
 from tidings.engine.check import check_state
 
@@ -41,7 +41,7 @@ def watched(matcher, write, look):
             while not over.is_set() and not wrong:
                 wrong.extend(look())
                 next(looks)
-        except Exception as problem:  # noqa: BLE001 - told to the test
+        except Exception as problem:
             wrong.append(problem)
 
     readers = [Thread(target=read) for _ in range(READERS)]
@@ -83,7 +83,9 @@ def test_of_two_that_are_swapped_one_is_always_seen(few, at_once):
     def look():
         found = [set(ids) & {"left", "right"} for ids in matcher.match_many([event, event, {}]).by_event()]
         one = set(matcher.match(event)) & {"left", "right"}
-        return [seen for seen in (one, found[0]) if len(seen) != 1] + [found for _ in "." if found[0] != found[1] or found[2]]
+        return [seen for seen in (one, found[0]) if len(seen) != 1] + [
+            found for _ in "." if found[0] != found[1] or found[2]
+        ]
 
     with hurried(few, at_once=at_once):
         matcher.add_many([("left", yes), ("right", no)])
@@ -124,7 +126,10 @@ def test_what_dies_while_a_merge_runs_stays_dead():
             living.difference_update(gone)
             assert set(matcher.match({"a": 100})) == living
 
-        assert watched(matcher, write, lambda: [ids for ids in [matcher.match({"a": 3})] if len(ids) != len(set(ids))]) == []
+        assert (
+            watched(matcher, write, lambda: [ids for ids in [matcher.match({"a": 3})] if len(ids) != len(set(ids))])
+            == []
+        )
         assert matcher._kept.merges > 3
         matcher.compact()
         assert set(matcher.match({"a": 100})) == set(matcher) == living

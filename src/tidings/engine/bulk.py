@@ -37,7 +37,7 @@ Given: TypeAlias = NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """Values of one column, where they are given: int64, float64, or ranks where the column's space is known."""
+    """Values of one column, where they are given: int32, int64, float64, or ranks where the space is known."""
 
     values: NDArray[Any]
     given: Given
@@ -159,7 +159,7 @@ def table_of(tests: Sequence[Tested], rows: NDArray[np.int64], texts: dict[Colum
 def _looked_up(drawn: _Drawn) -> bool:
     """Give integers that lie close together their space; tell whether they do."""
     some = [(one, int(np.argmax(one.given))) for one in drawn.ends if one.given.any()]
-    if not all(one.values.dtype == np.int64 for one, _ in some):
+    if not all(one.values.dtype.kind == "i" for one, _ in some):
         return False
     if not some:
         return True

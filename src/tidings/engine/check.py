@@ -147,7 +147,11 @@ def _check_tiles(segment: Segment) -> None:
         for side in (2 * tile, 2 * tile + 1):
             hull = int(tiles.hull_low[side]), int(tiles.hull_high[side])
             for row in range(int(tiles.row[tile]), int(tiles.end[tile])):
-                found = [spans for column, op, spans in literals_of(segment, row) if (column, op) == (tiles.hull_column[side], ANY)]
+                found = [
+                    spans
+                    for column, op, spans in literals_of(segment, row)
+                    if (column, op) == (tiles.hull_column[side], ANY)
+                ]
                 if tiles.hull_column[side] >= 0:
                     assert found, "a row lies in tiles of a column that it does not constrain"
                     assert any(all(hull[0] <= low and high <= hull[1] for low, high in spans) for spans in found)

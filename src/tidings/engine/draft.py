@@ -25,6 +25,7 @@ from tidings.model import (
     Has,
     In,
     Is,
+    IsA,
     IsNull,
     Kind,
     Near,
@@ -39,13 +40,13 @@ from tidings.model import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from tidings.concepts import Ontology
     from tidings.model import Filter
 
 MOST_ROWS = 4
-"""A filter of more conjunctions is kept as a tree."""
+"""A filter of more conjunctions is kept as a tree, and so is one of several that are not all selective."""
 
 REMEMBERED = 200_000
 """Tests whose literals are remembered, because parsed filters share them."""
@@ -138,11 +139,15 @@ class Draft:
         return faithful and len(parts) < 200
 
     def _compound(self, slot: int, tree: Filter) -> None:
-        flat = pushed(tree)
-        try:
-            rows = rows_of(flat, limit=MOST_ROWS)
-        except TooLarge:
-            self.trees.append((slot, self._node(flat)))
+        rows: Iterable[Iterable[Filter]] | None = _spread(tree)
+        if rows is None:
+            flat = pushed(tree)
+            try:
+                rows = rows_of(flat, limit=MOST_ROWS)
+            except TooLarge:
+                rows = None
+        if rows is None or not all(any(map(_selective, row)) for row in rows):
+            self.trees.append((slot, self._node(pushed(tree))))
             return
         for row in rows:
             meanings = [self._meaning_of(literal) for literal in row]
@@ -232,6 +237,38 @@ class Draft:
             number = self.columns[column] = len(self.ends)
             self.ends.append(Ends(column, kind))
         return number
+
+
+def _selective(literal: Filter) -> bool:
+    """Tell whether a literal can be a key. A filter with a conjunction that has none would be visited by every event,
+    several times; as a tree it is visited once for 512 of them.
+    """
+    return (
+        type(literal) is Test
+        and literal.quantifier is Quantifier.ANY
+        and isinstance(literal.condition, Is | In | TextTest | IsA | Within | Near)
+    )
+
+
+def _spread(tree: Filter) -> list[tuple[Filter, ...]] | None:
+    """Return the conjunctions of a filter that has few of them as it stands; nothing where it takes more thought.
+
+    Most `or`s are of two or three alternatives, and to multiply them out is ten times as fast as `algebra.normal`.
+    """
+    kind = type(tree)
+    if kind is Test or (kind is Not and type(tree.part) is Test):  # type: ignore[union-attr]
+        return [(tree,)]
+    if kind is Not:
+        return None
+    rows: list[tuple[Filter, ...]] = [] if kind is Or else [()]
+    for part in tree.parts:  # type: ignore[union-attr]
+        more = _spread(part)
+        if more is None:
+            return None
+        rows = rows + more if kind is Or else [one + other for one in rows for other in more]
+        if len(rows) > MOST_ROWS:
+            return None
+    return rows
 
 
 def _faithful(condition: Any) -> bool:

@@ -23,6 +23,7 @@ from tidings.engine.second import Second
 from tidings.engine.table import Literals, _renumbered
 from tidings.engine.trees import Forest
 from tidings.kernels import match as kernel
+from tidings.kernels.rows import distinct
 from tidings.kernels.layout import OP_BITS
 from tidings.kernels.trees import decide_leaves
 from tidings.kernels.words import EVENTS, WORDS
@@ -123,7 +124,7 @@ class Segment:
             more = self._special(batch, arrivals, odd_events, odd_rows)
             events, slots = np.concatenate([events, more[0]]), np.concatenate([slots, more[1]])
         if not cells.plain.all():
-            events, slots = _once(events, slots)
+            events, slots = _once(events, slots, len(arrivals), len(self))
         if self.trees is not None:
             more = self._whole(self.trees, cells, batch, arrivals)
             events, slots = np.concatenate([events, more[0]]), np.concatenate([slots, more[1]])
@@ -135,11 +136,11 @@ class Segment:
         events, rows = events[good], rows[good]
         entry, slot = self.index.rows.entry, self.index.rows.slot
         if not len(entry):
-            return _once(events, slot[rows])
+            return _once(events, slot[rows], len(arrivals), len(self))
         sizes = (entry[rows + np.uint32(1)] - entry[rows]).astype(np.int64)
         ends = np.cumsum(sizes)
         places = np.repeat(entry[rows].astype(np.int64) - (ends - sizes), sizes) + np.arange(sizes.sum())
-        return _once(np.repeat(events, sizes), slot[places])
+        return _once(np.repeat(events, sizes), slot[places], len(arrivals), len(self))
 
     def _whole(self, trees: Trees, cells: Cells, batch: Batch, arrivals: Arrivals) -> Pairs:
         """Decide the filters that are kept as trees, in blocks of events."""
@@ -174,8 +175,11 @@ class Segment:
         return result
 
 
-def _once(events: NDArray[Any], slots: NDArray[Any]) -> Pairs:
+def _once(events: NDArray[Any], slots: NDArray[Any], event_count: int, slot_count: int) -> Pairs:
     """Return the pairs, each once."""
+    if 16 * len(events) > slot_count:
+        found: Pairs = distinct(events, slots, event_count, slot_count)
+        return found
     keys = np.unique(events.astype(np.uint64) << np.uint64(32) | slots.astype(np.uint64))
     return (keys >> np.uint64(32)).astype(np.int64), (keys & np.uint64(0xFFFFFFFF)).astype(np.uint32)
 

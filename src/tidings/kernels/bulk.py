@@ -35,7 +35,7 @@ def flag(values, given, base, flags, seen, enough):  # type: ignore[no-untyped-d
     """
     for row in range(len(values)):
         if given[row]:
-            place = values[row] - base
+            place = np.int64(values[row]) - base
             seen += 1 - np.int64(flags[place])
             flags[place] = 1
             if seen >= enough:

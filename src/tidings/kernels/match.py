@@ -18,7 +18,7 @@ import numpy as np
 from tidings.kernels.bits import lowest
 from tidings.kernels.jit import inlined, jit
 from tidings.kernels.layout import OP_BITS
-from tidings.kernels.literals import ABSENT, SEVERAL, accepts
+from tidings.kernels.literals import ABSENT, NOT_ANY, SEVERAL, UNION, accepts
 
 FIRST = 4
 """Columns whose bitmaps are taken together before asking whether anything lives."""
@@ -26,13 +26,16 @@ FIRST = 4
 NOWHERE = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 """The place of bitmaps that are not there: no row of the tile constrains the column."""
 
+POSITIVE = 0b100011
+"""The ops, as bits, that ask a single value to lie inside: `ANY`, `ALL`, `NOT_NONE`."""
+
 WAITING, TOUCHED = 4096, 64
 """Rows that wait for their check, and how many of them are touched together."""
 
 SORTED_UP_TO = 64
 """With more dense columns than this, putting them in order costs more than it saves."""
 
-U0, U1, U2, U3, U4, U64 = (np.uint64(number) for number in (0, 1, 2, 3, 4, 64))
+U0, U1, U2, U3, U4, U5, U6, U7, U8, U9, U10, U11, U64 = (np.uint64(number) for number in (*range(12), 64))
 
 
 @jit
@@ -48,10 +51,18 @@ def holds_from(at, last, literal, unions, cell, many, event):  # type: ignore[no
     """Tell whether an event satisfies the literals from one place up to another, whatever they are."""
     while at < last:
         head = literal[at]
-        if not accepts(
-            cell[event, head >> OP_BITS], head & 15, literal[at + U1], literal[at + U2],
-            many[0], many[1], many[2], unions[0], unions[1], unions[2],
-        ):  # fmt: skip
+        code = cell[event, head >> OP_BITS]
+        op = np.int64(head & 7)
+        if head & UNION or (code >= SEVERAL and code != ABSENT):
+            if not accepts(
+                code, head & 15, literal[at + U1], literal[at + U2],
+                many[0], many[1], many[2], unions[0], unions[1], unions[2],
+            ):  # fmt: skip
+                return False
+        elif code == ABSENT:
+            if op < NOT_ANY:
+                return False
+        elif (code >= literal[at + U1] and code <= literal[at + U2]) != ((POSITIVE >> op) & 1 == 1):
             return False
         at += U3
     return True
@@ -107,7 +118,7 @@ def sifted(rows, cells, wait_event, wait_row, waiting):  # type: ignore[no-untyp
 
     What a row needs is seldom in cache, so a few dozen are touched before the first is checked: their lines come in
     together. Literals are taken four at a time without a branch, since which of them fails cannot be foreseen;
-    unions, quantifiers and several values go through `holds_from`.
+    other ops, unions and several values go through `holds_from`.
     """
     start, literal = rows.start, rows.literal
     unions = (rows.union_start, rows.union_low, rows.union_high)
@@ -128,18 +139,29 @@ def sifted(rows, cells, wait_event, wait_row, waiting):  # type: ignore[no-untyp
             of_event = stride * np.uint64(wait_event[i])
             first, last = np.uint64(start[row]), np.uint64(start[row + U1])
             bad, odd = False, plain[wait_event[i]] == 0
-            while first < last and not bad and not odd:
-                ops = literal[U0] & 0
-                for number in range(first, min(first + U4, last)):
-                    head = literal[U3 * number]
-                    code = flat[of_event + np.uint64(head >> OP_BITS)]
-                    ops |= head & 15
-                    bad |= (code < literal[U3 * number + U1]) | (code > literal[U3 * number + U2])
-                odd = ops != 0
+            while first + U4 <= last and not (bad | odd):
+                at = U3 * first
+                one, two, three, four = literal[at], literal[at + U3], literal[at + U6], literal[at + U9]
+                code = flat[of_event + np.uint64(one >> OP_BITS)]
+                bad = (code < literal[at + U1]) | (code > literal[at + U2])
+                code = flat[of_event + np.uint64(two >> OP_BITS)]
+                bad |= (code < literal[at + U4]) | (code > literal[at + U5])
+                code = flat[of_event + np.uint64(three >> OP_BITS)]
+                bad |= (code < literal[at + U7]) | (code > literal[at + U8])
+                code = flat[of_event + np.uint64(four >> OP_BITS)]
+                bad |= (code < literal[at + U10]) | (code > literal[at + U11])
+                odd = (one | two | three | four) & 15 != 0
                 first += U4
+            while first < last and not (bad | odd):
+                at = U3 * first
+                code = flat[of_event + np.uint64(literal[at] >> OP_BITS)]
+                bad = (code < literal[at + U1]) | (code > literal[at + U2])
+                odd = literal[at] & 15 != 0
+                first += U1
             if odd:
-                first = np.uint64(start[row])
-                bad = not holds_from(U3 * first, U3 * last, literal, unions, cell, many, wait_event[i])
+                bad = not holds_from(
+                    U3 * np.uint64(start[row]), U3 * last, literal, unions, cell, many, wait_event[i]
+                )
             if bad:
                 continue
             wait_event[good], wait_row[good] = wait_event[i], wait_row[i]
@@ -190,8 +212,21 @@ def keys_of_several(cell, many, paths, event, group):  # type: ignore[no-untyped
         for j in range(begin2, end2):
             low2, high2 = (lows[j], highs[j]) if two >= SEVERAL else (two, two)
             # A range visits every key it holds; a point only its own, if it is one.
-            for rank in range(np.int64(low) >> 1, (np.int64(high) + 1) >> 1):
-                for rank2 in range(np.int64(low2) >> 1, (np.int64(high2) + 1) >> 1):
+            rank_end, rank2_end = (np.int64(high) + 1) >> 1, (np.int64(high2) + 1) >> 1
+            pairs = (rank_end - (np.int64(low) >> 1)) * (rank2_end - (np.int64(low2) >> 1))
+            if paths.mask[group] != 0 and pairs > paths.mask[group]:  # fewer keys than pairs: go through the keys
+                for at in range(paths.base[group], paths.base[group] + paths.mask[group] + 1):
+                    rank, rank2 = np.int64(paths.hash_first[at]), np.int64(paths.hash_second[at])
+                    inside = rank >= low >> 1 and rank < rank_end and rank2 >= low2 >> 1 and rank2 < rank2_end
+                    if paths.hash_cluster[at] == 0 or not inside:
+                        continue
+                    if count == len(found):
+                        found = grown(found, 0)
+                    found[count] = np.int64(paths.hash_cluster[at]) - 1
+                    count += 1
+                continue
+            for rank in range(np.int64(low) >> 1, rank_end):
+                for rank2 in range(np.int64(low2) >> 1, rank2_end):
                     cluster = cluster_of(
                         rank, rank2, group, paths.base, paths.width, paths.mask, paths.direct,
                         paths.hash_first, paths.hash_second, paths.hash_cluster,

@@ -115,3 +115,29 @@ def remap_unions(head, low, union_start, union_low, union_high, size, rank, rank
             union_low[part], union_high[part] = moved(
                 union_low[part], union_high[part], size[column], rank, rank_start[column], new_size[column]
             )
+
+
+@jit
+def distinct(events, slots, event_count, slot_count):  # type: ignore[no-untyped-def]
+    """Return the pairs of event and slot, each once: by event, then by who was seen with it last."""
+    start = np.zeros(event_count + 1, np.int64)
+    for i in range(len(events)):
+        start[events[i] + 1] += 1
+    for event in range(event_count):
+        start[event + 1] += start[event]
+    ordered = np.empty(len(events), slots.dtype)
+    filled = start[:-1].copy()
+    for i in range(len(events)):
+        ordered[filled[events[i]]] = slots[i]
+        filled[events[i]] += 1
+    seen = np.full(slot_count, -1, np.int64)
+    kept_event, kept_slot = np.empty(len(events), np.int64), np.empty(len(events), slots.dtype)
+    count = 0
+    for event in range(event_count):
+        for i in range(start[event], start[event + 1]):
+            if seen[ordered[i]] != event:
+                seen[ordered[i]] = event
+                kept_event[count] = event
+                kept_slot[count] = ordered[i]
+                count += 1
+    return kept_event[:count], kept_slot[:count]

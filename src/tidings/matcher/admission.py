@@ -10,6 +10,7 @@ from tidings.algebra import Binder, Needs, fold_names
 from tidings.errors import BadSubscriptions, TidingsError
 from tidings.lang import parse
 from tidings.model import And, Not, Or, Test
+from tidings.model.values import INT_MAX, INT_MIN, checked_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,7 +87,11 @@ class Admission:
             if errors and not keep_good:
                 self.needs.restore(before)
             else:
-                kept.commit(stage)  # type: ignore[arg-type]
+                try:
+                    kept.commit(stage)  # type: ignore[arg-type]
+                except BaseException:
+                    self.needs.restore(before)
+                    raise
         return errors
 
     def _booked(self, id: SubId, tree: Filter, old: Filter | None) -> Filter:
@@ -129,6 +134,16 @@ def _check_id(id: SubId, first: SubId) -> None:
     if type(first) is not type(id):
         msg = f"ids are all text or all integers: {id!r} comes after {first!r}"
         raise TidingsError(msg)
+    if isinstance(id, int):
+        if not INT_MIN <= id <= INT_MAX:
+            msg = f"the id `{id}` does not fit 64 bits; write it as text"
+            raise TidingsError(msg)
+    elif not id.isascii():
+        try:
+            checked_text(id)
+        except ValueError as problem:
+            msg = f"the id {id!r} cannot be kept: {problem}"
+            raise TidingsError(msg) from problem
 
 
 def refused(errors: Refusals, total: int) -> BadSubscriptions:

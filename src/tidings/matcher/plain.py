@@ -227,8 +227,8 @@ def _buffer(array: pa.Array, dtype: Any) -> NDArray[Any]:
     return np.frombuffer(data, dtype)[array.offset : array.offset + len(array)]
 
 
-def _integers(array: pa.Array) -> NDArray[np.int64]:
-    """Return integers, truth values and times (in microseconds since 1970) as int64."""
+def _integers(array: pa.Array) -> NDArray[Any]:
+    """Return integers and truth values, and times as microseconds since 1970."""
     import pyarrow as pa
     import pyarrow.types as t
 
@@ -243,9 +243,9 @@ def _integers(array: pa.Array) -> NDArray[np.int64]:
         return values if scale == 1 else np.asarray(np.clip(values, -2 * EXACT // scale, 2 * EXACT // scale) * scale)
     elif t.is_uint64(array.type):
         return np.asarray(np.minimum(_buffer(array, np.uint64), np.uint64(2 * EXACT)).astype(np.int64))
-    return _buffer(array, array.type.to_pandas_dtype()).astype(
-        np.int64
-    )  # a copy: kernels want arrays that can be written
+    narrow = array.type.bit_width < 32 or t.is_int32(array.type)  # half the memory is half the time
+    # A copy: kernels want arrays that can be written.
+    return _buffer(array, array.type.to_pandas_dtype()).astype(np.int32 if narrow else np.int64)
 
 
 def _ranked(array: pa.Array) -> tuple[Bytewise, NDArray[np.int64]]:

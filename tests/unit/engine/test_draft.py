@@ -65,13 +65,29 @@ def test_equal_items_are_one():
     assert kinds == [PlaceItem, LawItem]
 
 
-@pytest.mark.parametrize("text", ["a = 1", "a = 0.5", "a in [1 .. 2)", "a in (1, 2)", "not (a > 1)", "none(t) = 'x'", "t exists",
-                                  "t is null", "t contains 'x'", "ok = true", "at > 2024-05-01"])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a = 1",
+        "a = 0.5",
+        "a in [1 .. 2)",
+        "a in (1, 2)",
+        "not (a > 1)",
+        "none(t) = 'x'",
+        "t exists",
+        "t is null",
+        "t contains 'x'",
+        "ok = true",
+        "at > 2024-05-01",
+    ],
+)
 def test_rows_say_it_all_of_plain_filters(text):
     assert drafted(text)[1] == [True]
 
 
-@pytest.mark.parametrize("text", ["a = 1.0", "a in [5 .. 5]", "a = 1 or b = 2", "t starts with 'x'", "p near (1, 2) 3 km", "a < b"])
+@pytest.mark.parametrize(
+    "text", ["a = 1.0", "a in [5 .. 5]", "a = 1 or b = 2", "t starts with 'x'", "p near (1, 2) 3 km", "a < b"]
+)
 def test_rows_do_not_say_it_all_of_others(text):
     assert drafted(text)[1] == [False]
 

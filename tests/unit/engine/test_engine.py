@@ -1,9 +1,9 @@
 """The store: what waits, what is compiled, when segments merge, and what a change leaves behind."""
 
 import pytest
+from tests.differential.engine_worlds import set_to
 
 import tidings as td
-from tests.differential.engine_worlds import set_to
 from tidings.engine import engine, stage
 from tidings.engine.check import check_state
 
@@ -126,7 +126,14 @@ def test_the_planner_learns_from_events():
 
 def test_demands_of_the_removed_are_taken_back(compiled):
     matcher = td.Matcher()
-    matcher.add_many([(1, "a = 1 and t contains 'x'"), (2, "a = 1 or b exists"), (3, "c is null and not (d > 1)"), (4, "e in (1, 2)")])
+    matcher.add_many(
+        [
+            (1, "a = 1 and t contains 'x'"),
+            (2, "a = 1 or b exists"),
+            (3, "c is null and not (d > 1)"),
+            (4, "e in (1, 2)"),
+        ]
+    )
     matcher.remove_many([1, 3])
     assert sorted(matcher.needs()) == ["a", "b", "e"]
     matcher.remove_many([2, 4])
@@ -143,3 +150,35 @@ def test_a_failed_change_leaves_everything_as_it_was(compiled):
         matcher.add_many([(2, "b = 1"), (1, "a = 'x' and a > 1")])
     assert state(matcher) is before
     assert (list(matcher), sorted(matcher.needs())) == ([1], ["a"])
+
+
+@pytest.mark.parametrize("bad", [2**63, -(2**63) - 1, "\ud800"])
+def test_an_id_that_cannot_be_kept_is_refused_at_the_door(bad):
+    """Not later, when it is compiled together with others that are fine."""
+    matcher = td.Matcher()
+    with pytest.raises(td.TidingsError, match="id"):
+        matcher.add(bad, "a = 1")
+    assert (len(matcher), matcher.needs()) == (0, {})
+    assert [id for id, _ in matcher.add_many([(bad, "a = 1")], on_error="collect")] == [bad]
+    for at in range(2 * stage.FEW):
+        matcher.add(at if isinstance(bad, int) else str(at), "b = 1")
+    assert len(matcher.match({"b": 1})) == 2 * stage.FEW
+
+
+def test_a_change_that_fails_half_way_asks_for_nothing(monkeypatch):
+    matcher = td.Matcher()
+    matcher.add(1, "a = 1")
+    monkeypatch.setattr(matcher._kept, "commit", lambda _: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        matcher.add(2, "b = 1")
+    assert sorted(matcher.needs()) == ["a"]
+
+
+def test_ranges_over_two_keys_visit_the_keys_there_are(compiled):
+    """Not every pair of points between their ends: of 3,000 by 3,000 that would be nine million look-ups."""
+    matcher = td.Matcher()
+    matcher.add_many((id, f"a = {id} and b = {id * 7919 % 3000}") for id in range(3000))
+    assert state(matcher).parts[0].segment.choice["key of two columns"] > 2900
+    found = matcher.match({"a": td.Range(10, 2000), "b": td.Range(None, 1500, high_open=True)})
+    assert set(found) == {id for id in range(10, 2001) if id * 7919 % 3000 < 1500}
+    assert len(found) == len(set(found))

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from tests.differential.engine_worlds import WAYS, Drawer, set_to
 
 import tidings as td
-from tests.differential.engine_worlds import WAYS, Drawer, set_to
 from tidings.engine.check import check_segment
 from tidings.engine.index import index_of
 from tidings.engine.segment import Segment
@@ -37,7 +37,9 @@ def test_check_sees_what_is_broken():
 
 
 def _with_paths(segment, paths):
-    index = type(segment.index)(segment.index.rows, paths, segment.index.tiles, segment.index.origin, segment.index.copy)
+    index = type(segment.index)(
+        segment.index.rows, paths, segment.index.tiles, segment.index.origin, segment.index.copy
+    )
     return Segment(
         columns=segment.columns, kinds=segment.kinds, spaces=segment.spaces, index=index, second=segment.second,
         automata=segment.automata, trees=segment.trees, ids=segment.ids, sources=segment.sources, choice=segment.choice,
@@ -64,7 +66,11 @@ def test_true_is_found_by_every_event():
     with set_to("compiled"):
         matcher = td.Matcher()
         matcher.add_many([(1, "true"), (2, "not (false)"), (3, "not (a exists)")])
-        assert [sorted(ids) for ids in matcher.match_many([{}, {"a": 1}, {"b": [1, 2]}]).by_event()] == [[1, 2, 3], [1, 2], [1, 2, 3]]
+        assert [sorted(ids) for ids in matcher.match_many([{}, {"a": 1}, {"b": [1, 2]}]).by_event()] == [
+            [1, 2, 3],
+            [1, 2],
+            [1, 2, 3],
+        ]
 
 
 def test_an_empty_table_has_an_index():

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from tests.differential.engine_worlds import Drawer, World, set_to
 
 import tidings as td
-from tests.differential.engine_worlds import Drawer, World, set_to
 from tidings.engine.check import check_segment
 from tidings.engine.columns import View
 from tidings.engine.merge import joined, table_of
@@ -15,7 +15,7 @@ def matcher_of(*batches, way="compiled", growth=0):
     with set_to(way), pytest.MonkeyPatch.context() as patch:
         patch.setattr("tidings.engine.engine.GROWTH", growth)
         patch.setattr("tidings.engine.engine.AT_ONCE", -1)
-        patch.setattr("tidings.engine.engine.Engine._merge_later", lambda self: None)
+        patch.setattr("tidings.engine.engine.Engine._merge_later", lambda _: None)
         matcher = td.Matcher()
         for batch in batches:
             matcher.add_many(batch.items())
@@ -27,12 +27,18 @@ def segments(matcher):
 
 
 def test_codes_of_patterns_are_numbered_anew():
-    matcher = matcher_of({1: "t contains 'a'", 2: "t contains 'b'"}, {3: "t contains 'b'", 4: "t like 'c*'", 5: "u contains 'a'"})
+    matcher = matcher_of(
+        {1: "t contains 'a'", 2: "t contains 'b'"}, {3: "t contains 'b'", 4: "t like 'c*'", 5: "u contains 'a'"}
+    )
     assert len(segments(matcher)) == 2
     before = [set(matcher.match({"t": text})) for text in ("a", "b", "cab", "")]
     matcher.compact()
     [segment] = segments(matcher)
-    assert [set(matcher.match({"t": text})) for text in ("a", "b", "cab", "")] == before == [{1}, {2, 3}, {1, 2, 3, 4}, set()]
+    assert (
+        [set(matcher.match({"t": text})) for text in ("a", "b", "cab", "")]
+        == before
+        == [{1}, {2, 3}, {1, 2, 3, 4}, set()]
+    )
     assert {name: len(automaton.tests) for name, automaton in segment.automata.items()} == {"t": 3, "u": 1}
 
 
@@ -40,18 +46,33 @@ def test_an_end_at_the_rim_stays_at_the_rim():
     """`a > 5` has no end above: in a larger space it goes on to the new last code."""
     matcher = matcher_of({1: "a > 5", 2: "a < 5", 3: "a in (5 .. 5)"}, {4: "a > 100", 5: "a < -100", 6: "not (a > 5)"})
     matcher.compact()
-    assert [set(matcher.match({"a": value})) for value in (-200, 0, 5, 50, 200)] == [{2, 5, 6}, {2, 6}, {6}, {1}, {1, 4}]
+    assert [set(matcher.match({"a": value})) for value in (-200, 0, 5, 50, 200)] == [
+        {2, 5, 6},
+        {2, 6},
+        {6},
+        {1},
+        {1, 4},
+    ]
 
 
 def test_unions_of_several_segments_do_not_mix():
     matcher = matcher_of({1: "a in (1, 2, 3)"}, {2: "a in (10, 20)", 3: "b in ('x', 'y')"}, {4: "a in (2, 20, 30)"})
     matcher.compact()
-    assert [set(matcher.match({"a": value})) for value in (1, 2, 10, 20, 30, 4)] == [{1}, {1, 4}, {2}, {2, 4}, {4}, set()]
+    assert [set(matcher.match({"a": value})) for value in (1, 2, 10, 20, 30, 4)] == [
+        {1},
+        {1, 4},
+        {2},
+        {2, 4},
+        {4},
+        set(),
+    ]
     assert matcher.match({"b": "y"}) == [3]
 
 
 def test_the_dead_leave_with_their_rows_and_sources():
-    matcher = matcher_of({1: "a = 1", 2: "a = 1", 3: "b = 1 or b = 2"}, {4: "c starts with 'x'", 5: "p near (1, 1) 5 km"})
+    matcher = matcher_of(
+        {1: "a = 1", 2: "a = 1", 3: "b = 1 or b = 2"}, {4: "c starts with 'x'", 5: "p near (1, 1) 5 km"}
+    )
     matcher.remove_many([1, 3, 5])
     matcher.compact()
     [segment] = segments(matcher)
@@ -82,7 +103,9 @@ def test_a_merged_segment_answers_as_its_parts_did(way, seed):
             matcher.add_many((id, world.filters[id]) for id in ids[at : at + 15])
         matcher.remove_many(ids[::5])
         matcher.compact()
-    living = World({id: tree for at, (id, tree) in enumerate(world.filters.items()) if at % 5}, world.events, world.keywords)
+    living = World(
+        {id: tree for at, (id, tree) in enumerate(world.filters.items()) if at % 5}, world.events, world.keywords
+    )
     assert [set(found) for found in matcher.match_many(world.events).by_event()] == living.by_law()
     for segment in segments(matcher):
         check_segment(segment)

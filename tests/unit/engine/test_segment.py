@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from tests.differential.engine_worlds import WAYS, set_to
 
 import tidings as td
-from tests.differential.engine_worlds import WAYS, set_to
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -19,7 +19,11 @@ def test_a_subscription_comes_once(way):
                 (4, "p near (0, 0) 1 km or p near (0, 0) 2 km or a = 1"),
             ]
         )
-        events = [{"a": [1, 2, 3], "b": 1, "t": ["x", "y"], "p": (0, 0)}, {"a": 1, "t": "x"}, {"p": [(0, 0), (0, 0.001)]}]
+        events = [
+            {"a": [1, 2, 3], "b": 1, "t": ["x", "y"], "p": (0, 0)},
+            {"a": 1, "t": "x"},
+            {"p": [(0, 0), (0, 0.001)]},
+        ]
         assert [sorted(ids) for ids in matcher.match_many(events).by_event()] == [[1, 2, 3, 4], [1, 2, 3, 4], [4]]
         assert [sorted(matcher.match(event)) for event in events] == [[1, 2, 3, 4], [1, 2, 3, 4], [4]]
 
@@ -37,14 +41,23 @@ def test_many_share_one_filter(way):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_contradictions_hold_of_several_values_alone(way):
-    texts = ["a >= 2 and a <= 3", "a = 1 and a = 10", "a < 2 and a > 5", "tags = 'x' and tags = 'y'",
-             "a = 1 and not (all(a) in [0 .. 2])", "a in (1, 2) and none(a) = 10", "a = 1 and a in (10, 20)"]  # fmt: skip
+    texts = [
+        "a >= 2 and a <= 3",
+        "a = 1 and a = 10",
+        "a < 2 and a > 5",
+        "tags = 'x' and tags = 'y'",
+        "a = 1 and not (all(a) in [0 .. 2])",
+        "a in (1, 2) and none(a) = 10",
+        "a = 1 and a in (10, 20)",
+    ]
     with set_to(way):
         matcher = td.Matcher()
         matcher.add_many(enumerate(texts))
         events = [{"a": [1, 10]}, {"a": 2}, {"a": td.Range(1, 10)}, {"tags": ["x", "y"]}, {"tags": "x"}, {"a": 1}]
         found = [sorted(ids) for ids in matcher.match_many(events).by_event()]
-    assert found == [sorted(at for at, text in enumerate(texts) if td.evaluate(td.parse(text), event)) for event in events]
+    assert found == [
+        sorted(at for at, text in enumerate(texts) if td.evaluate(td.parse(text), event)) for event in events
+    ]
     assert found[0] == [0, 1, 2, 4, 6]
 
 
@@ -62,9 +75,12 @@ def test_row_of_finds_each_slots_row():
 def test_text_patterns_stay_with_their_segment():
     with set_to("compiled"), pytest.MonkeyPatch.context() as patch:
         patch.setattr("tidings.engine.engine.GROWTH", 0)
-        patch.setattr("tidings.engine.engine.Engine._merge_later", lambda self: None)
+        patch.setattr("tidings.engine.engine.Engine._merge_later", lambda _: None)
         matcher = td.Matcher()
         matcher.add_many([(id, f"t contains 'a{id}'") for id in range(20)])
         matcher.add_many([(100, "t contains 'zz'")])
         assert sorted(matcher.match({"t": "a1 zz a19"})) == [1, 19, 100]
-        assert [sorted(ids) for ids in matcher.match_many([{"t": "zz"}, {"t": ["a2", "zz"]}]).by_event()] == [[100], [2, 100]]
+        assert [sorted(ids) for ids in matcher.match_many([{"t": "zz"}, {"t": ["a2", "zz"]}]).by_event()] == [
+            [100],
+            [2, 100],
+        ]

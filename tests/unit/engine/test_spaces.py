@@ -51,7 +51,9 @@ def test_text_stands_where_code_points_put_it(ends, values):
 
     space, order = space_of(texts(ends)), sorted(set(ends))
     found = space.codes(texts([*values, *ends])).tolist()
-    assert found == [2 * (at := bisect_left(order, word)) + (at < len(order) and order[at] == word) for word in [*values, *ends]]
+    assert found == [
+        2 * (at := bisect_left(order, word)) + (at < len(order) and order[at] == word) for word in [*values, *ends]
+    ]
 
 
 def test_what_is_not_there_is_absent():
@@ -90,7 +92,13 @@ def test_joined_lines_keep_every_integer(one, two):
 
 
 @pytest.mark.parametrize(
-    "space", [Ranked(np.array([0.5, 2.0])), Ranked(np.array([2.0**53] * 2), np.array([0, 1], np.int16)), Linear(-4, 9), Bytewise.of([b"", b"a"])]
+    "space",
+    [
+        Ranked(np.array([0.5, 2.0])),
+        Ranked(np.array([2.0**53] * 2), np.array([0, 1], np.int16)),
+        Linear(-4, 9),
+        Bytewise.of([b"", b"a"]),
+    ],
 )
 def test_a_space_is_restored_from_its_arrays(space):
     again = restored(space.arrays())

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from tests.differential.engine_worlds import set_to
 
 import tidings as td
-from tests.differential.engine_worlds import set_to
 from tidings.engine.check import check_state
 from tidings.engine.state import State
 

@@ -19,7 +19,9 @@ def table_of(*texts):
 
 
 def slots_of(table):
-    return [sorted(table.slot[first:last].tolist()) for first, last in zip(table.entry[:-1], table.entry[1:], strict=True)]
+    return [
+        sorted(table.slot[first:last].tolist()) for first, last in zip(table.entry[:-1], table.entry[1:], strict=True)
+    ]
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def span(random, top, *, points=0.5):
 
 
 def random_table(seed, *, rows=40, columns=4, ends=6):
-    """Return a table of rows over columns with so many end points; some slots have several rows, some rows several slots."""
+    """Return a table of rows; some slots have several rows, some rows several slots."""
     random = Random(seed)
     start, head, low, high, union_start, union_low, union_high = [0], [], [], [], [0], [], []
     for _ in range(rows):
@@ -51,7 +51,11 @@ def random_table(seed, *, rows=40, columns=4, ends=6):
         start.append(len(head))
     sizes = [random.choice((1, 1, 1, 2, 4)) for _ in range(rows)]
     slots = random.choice((sum(sizes), max(1, rows // 2)))
-    slot = random.sample(range(slots), slots) if slots == sum(sizes) else [random.randrange(slots) for _ in range(sum(sizes))]
+    slot = (
+        random.sample(range(slots), slots)
+        if slots == sum(sizes)
+        else [random.randrange(slots) for _ in range(sum(sizes))]
+    )
     arrays = [np.array(one, np.uint32) for one in (head, low, high, union_start, union_low, union_high)]
     return Table(
         columns=tuple(Column(f"c{number}", View.NUMBER) for number in range(columns)),
@@ -130,6 +134,8 @@ def naive_matches(table, values):
         for row in range(len(table.start) - 1):
             places = range(table.start[row], table.start[row + 1])
             head = table.literals.head
-            if all(accepts(int(head[at]) & 7, spans_of(table.literals, at), columns[head[at] >> OP_BITS]) for at in places):
+            if all(
+                accepts(int(head[at]) & 7, spans_of(table.literals, at), columns[head[at] >> OP_BITS]) for at in places
+            ):
                 found.update((event, int(slot)) for slot in table.slot[table.entry[row] : table.entry[row + 1]])
     return found

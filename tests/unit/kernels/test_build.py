@@ -3,8 +3,8 @@
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from tests.unit.kernels.tables import accepts, build_of, random_table, spans_of
+
 from tidings.kernels import build
 from tidings.kernels.layout import OP_BITS
 from tidings.kernels.match import cluster_of
@@ -78,7 +78,9 @@ def test_together_is_the_intersection_of_plain_literals(seed):
             continue
         low, high = build.together(rows, row, places[0])
         plain = all(rows.head[at] & 15 == 0 for at in places)
-        common = set(range(13)).intersection(*(range(a, b + 1) for at in places for a, b in spans_of(table.literals, at)))
+        common = set(range(13)).intersection(
+            *(range(a, b + 1) for at in places for a, b in spans_of(table.literals, at))
+        )
         if plain and common:
             assert (low, high) == (min(common), max(common))
         else:

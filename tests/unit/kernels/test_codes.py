@@ -26,7 +26,11 @@ def test_numbers_are_coded_by_rank(values, ends):
     assert out.tolist() == [int(ABSENT) if value != value else code_of(value, ends) for value in values]  # noqa: PLR0124
 
 
-@given(st.lists(st.one_of(numbers, st.just(math.nan), st.integers(-40, 40).map(lambda n: n / 2))), st.integers(-9, 9), st.integers(1, 9))
+@given(
+    st.lists(st.one_of(numbers, st.just(math.nan), st.integers(-40, 40).map(lambda n: n / 2))),
+    st.integers(-9, 9),
+    st.integers(1, 9),
+)
 def test_integers_without_a_list_have_the_codes_of_their_list(values, base, count):
     ends = [float(base + at) for at in range(count)]
     out = np.empty(len(values), np.uint32)

@@ -19,7 +19,7 @@ def without_jit():
 
 def test_a_package_that_can_be_written_keeps_its_own(monkeypatch):
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
-    monkeypatch.setattr(jit, "_writable", lambda folder: True)
+    monkeypatch.setattr(jit, "_writable", lambda _: True)
     assert jit.cache_folder() is None
 
 
@@ -31,7 +31,7 @@ def test_a_read_only_package_leaves_it_to_the_home(monkeypatch):
 
 def test_without_a_home_it_goes_to_a_temporary_folder(monkeypatch):
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
-    monkeypatch.setattr(jit, "_writable", lambda folder: False)
+    monkeypatch.setattr(jit, "_writable", lambda _: False)
     monkeypatch.setattr("tempfile.tempdir", "/somewhere")
     monkeypatch.setattr("getpass.getuser", lambda: "ada")
     assert jit.cache_folder() == "/somewhere/tidings-kernels-ada"
@@ -43,14 +43,14 @@ def test_a_user_without_a_name_has_a_number(monkeypatch, problem):
         raise problem
 
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
-    monkeypatch.setattr(jit, "_writable", lambda folder: False)
+    monkeypatch.setattr(jit, "_writable", lambda _: False)
     monkeypatch.setattr("getpass.getuser", nameless)
     assert jit.cache_folder().endswith(f"tidings-kernels-{os.getuid()}")
 
 
 def test_what_the_user_said_stays(monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", "/mine")
-    monkeypatch.setattr(jit, "_writable", lambda folder: False)
+    monkeypatch.setattr(jit, "_writable", lambda _: False)
     assert jit.cache_folder() is None
 
 
@@ -75,7 +75,8 @@ assert codes.__file__.startswith(package), codes.__file__
 out = np.zeros(2, np.uint32)
 codes.linear(np.array([1.0, 2.5]), 0.0, 9, out)
 assert out.tolist() == [3, 6]
-print(os.environ["NUMBA_CACHE_DIR"], sum(codes.linear.stats.cache_hits.values()), sum(codes.linear.stats.cache_misses.values()))
+found = codes.linear.stats
+print(os.environ["NUMBA_CACHE_DIR"], sum(found.cache_hits.values()), sum(found.cache_misses.values()))
 """
 
 
@@ -87,7 +88,13 @@ def test_a_read_only_install_compiles_once(tmp_path):
     for folder in (home, temporary):
         folder.mkdir()
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("NUMBA", "XDG"))}
-    around = {**kept, "HOME": str(home), "TMPDIR": str(temporary), "PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1"}
+    around = {
+        **kept,
+        "HOME": str(home),
+        "TMPDIR": str(temporary),
+        "PYTHONPATH": str(package),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
     said = []
     for _ in range(2):
         command = [sys.executable, "-c", IN_A_READ_ONLY_INSTALL, str(package), str(home)]
@@ -104,7 +111,16 @@ def test_a_read_only_install_compiles_once(tmp_path):
 @pytest.mark.slow
 @pytest.mark.skipif(without_jit(), reason="this is what it runs")
 def test_every_kernel_runs_as_plain_python():
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(ROOT / "tests" / "unit" / "kernels")]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-x",
+        "-p",
+        "no:cacheprovider",
+        str(ROOT / "tests" / "unit" / "kernels"),
+    ]
     around = {**os.environ, "NUMBA_DISABLE_JIT": "1", "HYPOTHESIS_PROFILE": "ci"}
     done = subprocess.run(command, env=around, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-4000:]

@@ -2,8 +2,8 @@
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from tests.unit.kernels import tables
+
 from tidings.kernels.layout import OP_BITS
 from tidings.kernels.literals import accepts
 

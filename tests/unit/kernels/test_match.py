@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from tests.differential.engine_worlds import any_plan
 from tests.unit.kernels.tables import naive_matches, random_cells, random_table
+
 from tidings.engine import index, plan, tiles
 from tidings.kernels import match
 
@@ -18,7 +18,12 @@ WAYS = {
     "any plan": [(index, "chosen", any_plan)],
     "hash tables": [(index, "chosen", any_plan), (index, "DIRECT_UP_TO", -(10**6))],
     "tiles": [(index, "chosen", any_plan), (index, "TILED_FROM", 1), (index, "TILE", 8), (plan, "TILE", 8)],
-    "few buckets": [(index, "chosen", any_plan), (index, "TILED_FROM", 1), (tiles, "EXACT_UP_TO", 2), (tiles, "BITS", 8)],
+    "few buckets": [
+        (index, "chosen", any_plan),
+        (index, "TILED_FROM", 1),
+        (tiles, "EXACT_UP_TO", 2),
+        (tiles, "BITS", 8),
+    ],
 }
 
 few = settings(max_examples=max(5, settings().max_examples // 4))

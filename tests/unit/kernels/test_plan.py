@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from tests.unit.kernels.tables import random_table, spans_of
+
 from tidings.engine import plan
 from tidings.kernels import plan as kernel
 from tidings.kernels.layout import OP_BITS
@@ -38,7 +38,9 @@ def test_every_choice_can_find_its_row(costs, seed, rows):
         wanted = (0, 1, 2, 1, 2)[kind]
         taken = [int(at) for at in (one, two) if at >= 0]
         assert len(taken) == wanted
-        assert all(at in inside and table.literals.head[at] & 7 == 0 for at in taken), "only `any` says where values are"
+        assert all(at in inside and table.literals.head[at] & 7 == 0 for at in taken), (
+            "only `any` says where values are"
+        )
         assert sorted({column_of(table, at) for at in taken}) == [column_of(table, at) for at in taken]
         if kind >= kernel.KEYED:
             assert all(choice.use[at] >= kernel.POINT for at in taken)
@@ -68,18 +70,30 @@ def test_a_row_is_filed_under_all_its_keys(seed):
         choice = plan.chosen(table)
     lits = table.literals
     owner, first, second = kernel.filings(
-        choice.kind, choice.one, choice.two, lits.low, lits.high, lits.head, choice.use, lits.union_start, lits.union_low
+        choice.kind,
+        choice.one,
+        choice.two,
+        lits.low,
+        lits.high,
+        lits.head,
+        choice.use,
+        lits.union_start,
+        lits.union_low,
     )
     assert sorted(set(owner.tolist())) == sorted({*range(len(choice.kind))} - unfiled(choice, lits))
     for row in np.flatnonzero(choice.kind >= kernel.KEYED):
-        sides = [[low >> 1 for low, _ in spans_of(lits, at)] if at >= 0 else [0] for at in (choice.one[row], choice.two[row])]
+        sides = [
+            [low >> 1 for low, _ in spans_of(lits, at)] if at >= 0 else [0] for at in (choice.one[row], choice.two[row])
+        ]
         mine = owner == row
         assert sorted(zip(first[mine], second[mine], strict=True)) == sorted(product(*sides))
 
 
 def unfiled(choice, literals):
     """Rows that accept nothing have no key to be filed under."""
-    taken = [(row, at) for row in np.flatnonzero(choice.kind >= kernel.KEYED) for at in (choice.one[row], choice.two[row])]
+    taken = [
+        (row, at) for row in np.flatnonzero(choice.kind >= kernel.KEYED) for at in (choice.one[row], choice.two[row])
+    ]
     return {int(row) for row, at in taken if at >= 0 and not spans_of(literals, at)}
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from tests.unit.kernels.tables import accepts, random_table, spans_of
+
 from tidings.kernels import rows
 from tidings.kernels.layout import OP_BITS
 from tidings.kernels.literals import UNION
