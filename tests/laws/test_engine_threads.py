@@ -148,3 +148,18 @@ def test_several_threads_find_what_one_finds():
         each = list(pool.map(lambda event: set(matcher.match(event)), world.events * 4))
     assert all([set(ids) for ids in batch] == alone for batch in batches)
     assert each == singles * 4
+
+
+def test_what_is_needed_can_be_asked_while_it_changes():
+    matcher = td.Matcher()
+
+    def write(step):
+        matcher.add_many([(step % 5, " or ".join(f"a{step}x{at} = 1" for at in range(40)))])
+        matcher.add_many([(step % 5, "b = 1")])
+
+    def look():
+        names = {name.split("x")[0] for name in matcher.needs()} - {"b"}
+        return [names for _ in "." if len(names) > 5] + [plan for plan in [matcher.explain()] if not str(plan)]
+
+    with hurried(1000, at_once=0):
+        assert watched(matcher, write, look) == []

@@ -71,7 +71,9 @@ def _segment(part: Part, sample: tuple[Batch, int] | None) -> dict[str, Any]:
         "second phase": _second(part, estimate),
     }
     size = bytes_of(segment)
-    exact = int(np.count_nonzero(segment.index.tiles.exact))
+    tiles = segment.index.tiles
+    checked = np.add.reduceat(np.append(tiles.rest, 0), tiles.rest_start[:-1]) if len(tiles.row) else tiles.rest
+    exact = 0 if len(tiles.doubted) else int(np.count_nonzero(checked == 0))
     costs = [path.nanoseconds for path in estimate.paths] + [one["nanoseconds"] for one in parts.values() if one]
     return {
         "subscriptions": len(part),
@@ -81,7 +83,7 @@ def _segment(part: Part, sample: tuple[Batch, int] | None) -> dict[str, Any]:
         "bytes a subscription": round(size / max(1, len(segment)), 1),
         "nanoseconds": round(sum(costs)),
         "paths": paths,
-        "bitmaps": {"decide": exact, "need a check": len(segment.index.tiles.exact) - exact},
+        "bitmaps": {"decide": exact, "need a check": len(tiles.row) - exact},
         **{name: one for name, one in parts.items() if one},
         "unselective": _living(part, unselective(segment, estimate)),
     }

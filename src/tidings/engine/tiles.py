@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 EXACT_UP_TO = 48
 """A column with at most so many edges has a bucket for each stretch between them."""
 
+DOUBTED_UP_TO = 12
+"""With at most so many columns whose buckets do not tell all ends apart, bitmaps say in which rows there is doubt."""
+
 SAMPLED = 4096
 """Edges of a column from which quantiles are taken."""
 
@@ -46,13 +49,21 @@ def tiles_of(
     dense_of[dense] = np.arange(len(dense))
     edge_start, edges, exact_column = _edges(rows, tile_row, tile_end, dense_of, len(dense))
     buckets = np.diff(edge_start) + 2
+    state = np.where(exact_column, build.EXACT, build.CHECKED).astype(np.uint8)
+    if np.count_nonzero(exact_column == 0) <= DOUBTED_UP_TO:
+        state[exact_column == 0] = build.DOUBTED
+    maps = np.where(state == build.DOUBTED, 2 * buckets - 1, buckets)  # of no value there is no doubt
     words = (tile_end.astype(np.int64) - tile_row + 63) >> 6
-    sizes = constrained[:, dense] * (words[:, None] * buckets[None, :])
+    sizes = constrained[:, dense] * (words[:, None] * maps[None, :])
     place = np.cumsum(sizes).reshape(sizes.shape) - sizes
     bits = np.zeros(int(sizes.sum()), np.uint64)
     place = np.where(constrained[:, dense] > 0, place, -1)
-    exact = np.zeros(len(words), np.uint8)
-    build.fill_tiles(rows, tile_row, tile_end, place, dense_of, edge_start, edges, exact_column, bits, exact, keys)
+    rest_start = np.zeros(len(words) + 1, np.int64)
+    np.cumsum(words, out=rest_start[1:])
+    rest = np.zeros(int(rest_start[-1]), np.uint64)
+    build.fill_tiles(
+        rows, tile_row, tile_end, place, dense_of, edge_start, edges, state, bits, rest, rest_start, keys
+    )
     hull_low, hull_high = np.zeros(2 * len(words), np.uint32), np.zeros(2 * len(words), np.uint32)
     build.hulls(rows, tile_row, tile_end, hull_column, hull_low, hull_high)
     rate_start = np.zeros(len(dense) + 1, np.int64)
@@ -62,7 +73,9 @@ def tiles_of(
     return Tiles(
         row=tile_row,
         end=tile_end,
-        exact=exact,
+        rest=rest,
+        rest_start=rest_start,
+        doubted=np.flatnonzero(state == build.DOUBTED).astype(np.int64),
         hull_column=hull_column,
         hull_low=hull_low,
         hull_high=hull_high,

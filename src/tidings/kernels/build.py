@@ -109,18 +109,47 @@ def together(rows, row, at):  # type: ignore[no-untyped-def]
     return low, high
 
 
-@jit
-def fill_tiles(rows, tile_row, tile_end, place, dense_of, edge_start, edges, exact_column, bits, exact, skipped):  # type: ignore[no-untyped-def]
-    """Fill the bitmaps of all tiles; `exact` tells of each tile whether its bitmaps decide for plain events.
+EXACT, DOUBTED, CHECKED = 1, 2, 0
+"""Of a dense column: its buckets tell all ends apart; it has bitmaps of doubt; its rows are always checked."""
 
-    `skipped` are two key columns of each tile (-1: none), whose literals are true of every row here.
+
+@jit
+def doubt_bits(rows, at, low, high, plain, edges, first, last, place, words, word, bit, bits):  # type: ignore[no-untyped-def]
+    """Set a row's bit in the bitmap of doubt of every bucket in which its literal accepts some values and not others.
+
+    `plain` literals are the one interval from `low` to `high`; of others all intervals are looked at.
+    """
+    buckets = last - first + 1
+    begin, end = np.int64(0), np.int64(1)
+    if not plain and rows.head[at] & UNION:
+        begin, end = np.int64(rows.union_start[rows.low[at]]), np.int64(rows.union_start[rows.low[at] + 1])
+    for bucket in range(buckets):
+        lowest = np.int64(0) if bucket == 0 else np.int64(edges[first + bucket - 1])
+        # Ends may lie beyond the last edge, which is only a quantile: in the last bucket there is always doubt.
+        highest = np.int64(1) << 40 if bucket == buckets - 1 else np.int64(edges[first + bucket]) - 1
+        meets, inside = False, False
+        for part in range(begin, end):
+            if not plain and rows.head[at] & UNION:
+                low, high = np.int64(rows.union_low[part]), np.int64(rows.union_high[part])
+            meets |= low <= highest and high >= lowest and low <= high
+            inside |= low <= lowest and high >= highest
+        if meets and not inside:
+            bits[place + (buckets + 1 + bucket) * words + word] |= bit
+
+
+@jit
+def fill_tiles(rows, tile_row, tile_end, place, dense_of, edge_start, edges, state, bits, rest, rest_start, skipped):  # type: ignore[no-untyped-def]
+    """Fill the bitmaps of all tiles.
+
+    Behind the bitmaps of a `DOUBTED` column stand those of doubt. `rest` has the rows of each tile that are to be
+    checked whatever their buckets say. `skipped` are two key columns of each tile (-1: none), whose literals are true
+    of every row here.
     """
     width = place.shape[1]
     for tile in range(len(tile_row)):
         begin, end = np.int64(tile_row[tile]), np.int64(tile_end[tile])
         words = (end - begin + 63) >> 6
         touched = np.zeros((width, words), np.uint64)
-        decides = True
         for row in range(begin, end):
             word = (row - begin) >> 6
             bit = np.uint64(1) << np.uint64((row - begin) & 63)
@@ -130,7 +159,7 @@ def fill_tiles(rows, tile_row, tile_end, place, dense_of, edge_start, edges, exa
                     continue
                 dense = dense_of[column]
                 if dense < 0 or place[tile, dense] < 0:  # this tile is scanned
-                    decides = False
+                    rest[rest_start[tile] + word] |= bit
                     continue
                 if touched[dense, word] & bit:
                     continue  # a second literal of this column: seen with the first
@@ -139,19 +168,22 @@ def fill_tiles(rows, tile_row, tile_end, place, dense_of, edge_start, edges, exa
                     if rows.head[other] >> OP_BITS == column:
                         alone = False
                 touched[dense, word] |= bit
-                if not exact_column[dense]:
-                    decides = False
+                if state[dense] == CHECKED:
+                    rest[rest_start[tile] + word] |= bit
                 first, last = edge_start[dense], edge_start[dense + 1]
-                if alone:
-                    literal_bits(rows, at, edges, first, last, place[tile, dense], words, word, bit, bits)
-                    continue
-                low, high = together(rows, row, at)
-                if low <= high:
+                low, high = np.int64(rows.low[at]), np.int64(rows.high[at])
+                plain = alone and rows.head[at] & 15 == ANY
+                if not alone:
+                    low, high = together(rows, row, at)
+                    plain = low <= high
+                if plain and not alone:
                     interval_bits(low, high, edges, first, last, place[tile, dense], words, word, bit, bits)
                 else:
-                    decides = False
                     literal_bits(rows, at, edges, first, last, place[tile, dense], words, word, bit, bits)
-        exact[tile] = decides
+                if not plain and not alone:
+                    rest[rest_start[tile] + word] |= bit
+                elif state[dense] == DOUBTED:
+                    doubt_bits(rows, at, low, high, plain, edges, first, last, place[tile, dense], words, word, bit, bits)
         for dense in range(width):
             if place[tile, dense] < 0:
                 continue

@@ -78,7 +78,9 @@ class Tiles(NamedTuple):
 
     row: Any  # first row
     end: Any  # the row after its last
-    exact: Any  # 1: the bitmaps decide for plain events
+    rest: Any  # rows of each tile that are to be checked whatever the bitmaps say
+    rest_start: Any
+    doubted: Any  # dense columns with bitmaps of doubt behind their others
     hull_column: Any  # two for each tile; -1: none
     hull_low: Any
     hull_high: Any

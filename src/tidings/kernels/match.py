@@ -354,15 +354,16 @@ def bucket(edges, low, high, code):  # type: ignore[no-untyped-def]
 
 @jit
 def prepare(tiles, cells):  # type: ignore[no-untyped-def]
-    """Return for each event the dense columns by match rate, and its bucket in each of them, both flat."""
+    """Return for each event the dense columns by match rate, its bucket in each of these, and its bucket in all."""
     edge_start, edges, dense_column = tiles.edge_start, tiles.edges, tiles.dense
     count, width = cells.cell.shape[0], len(dense_column)
     order = np.empty(count * width, np.uint32)
     buckets = np.empty(count * width, np.uint32)
+    by_dense = np.empty(count * width, np.uint32)
     rate = np.empty(width, np.float32)
-    known = np.empty(width, np.uint32)
     for event in range(count):
         first = event * width
+        known = by_dense[first : first + width]
         for dense in range(width):
             cell = cells.cell[event, dense_column[dense]]
             if cell == ABSENT:
@@ -379,7 +380,7 @@ def prepare(tiles, cells):  # type: ignore[no-untyped-def]
             order[at] = dense
         for at in range(first, first + width):
             buckets[at] = known[order[at]]
-    return order, buckets
+    return order, buckets, by_dense
 
 
 @jit
@@ -443,12 +444,12 @@ def survivors(tiles, cells, last_tile, visitors, prepared, cursor, wait_event, w
     cell, plain, many = cells.cell, cells.plain, (cells.many_start, cells.many_low, cells.many_high)
     bits, places_of = tiles.words, tiles.place
     hull_column, hull_low, hull_high = tiles.hull_column, tiles.hull_low, tiles.hull_high
-    tile_begin, tile_end, tile_exact = tiles.row, tiles.end, tiles.exact
+    tile_begin, tile_end, rest, rest_start, doubted = tiles.row, tiles.end, tiles.rest, tiles.rest_start, tiles.doubted
     edges, edge_start, dense_column = tiles.edges, tiles.edge_start, tiles.dense
-    order, buckets = prepared
+    order, buckets, by_dense = prepared
     width = np.uint64(len(tiles.dense))
     places = np.empty(FIRST, np.uint64)
-    alive = np.empty(len(wait_row) >> 6, np.uint64)
+    alive, doubt = np.empty(len(wait_row) >> 6, np.uint64), np.empty(len(wait_row) >> 6, np.uint64)
     first_tile, first_visitor = cursor
     waiting = sure = 0
     for tile in range(first_tile, last_tile):
@@ -520,22 +521,34 @@ def survivors(tiles, cells, last_tile, visitors, prepared, cursor, wait_event, w
                             cell[event, dense_column[dense]], many, np.int64(place), np.int64(words), alive,
                         )  # fmt: skip
             alive[words - U1] &= tail
-            if tile_exact[tile] == 0 or plain[event] == 0:
+            if plain[event] == 0:
                 for word in range(words):
-                    left = alive[word]
-                    while left != U0:
-                        wait_event[waiting] = event
-                        wait_row[waiting] = np.uint64(begin) + U64 * word + np.uint64(lowest(left))
-                        waiting += 1
-                        left &= left - U1
+                    doubt[word] = ~U0
             else:
                 for word in range(words):
-                    left = alive[word]
-                    while left != U0:
-                        sure_event[sure] = event
-                        sure_row[sure] = np.uint64(begin) + U64 * word + np.uint64(lowest(left))
-                        sure += 1
-                        left &= left - U1
+                    doubt[word] = rest[np.uint64(rest_start[tile]) + word]
+                for i in range(len(doubted)):
+                    dense = np.uint64(doubted[i])
+                    place = places_of[of_tile + dense]
+                    number = np.uint64(by_dense[width * np.uint64(event) + dense])
+                    count = np.uint64(edge_start[dense + U1] - edge_start[dense]) + U2
+                    if place != NOWHERE and number < count - U1:
+                        first_word = place + (count + number) * words
+                        for word in range(words):
+                            doubt[word] |= bits[first_word + word]
+            for word in range(words):
+                left = alive[word] & doubt[word]
+                while left != U0:
+                    wait_event[waiting] = event
+                    wait_row[waiting] = np.uint64(begin) + U64 * word + np.uint64(lowest(left))
+                    waiting += 1
+                    left &= left - U1
+                left = alive[word] & ~doubt[word]
+                while left != U0:
+                    sure_event[sure] = event
+                    sure_row[sure] = np.uint64(begin) + U64 * word + np.uint64(lowest(left))
+                    sure += 1
+                    left &= left - U1
         first_visitor = 0
     return last_tile, 0, waiting, sure
 

@@ -22,6 +22,9 @@ ALWAYS, PACKED, PACKED_PAIR, KEYED, KEYED_PAIR = 0, 1, 2, 3, 4
 MOST_COPIES = 8
 """A row is filed under at most so many keys."""
 
+COPY_NS = 0.01
+"""What another copy of a row costs each event: nothing by itself, but memory that others need."""
+
 CONSIDERED = 12
 """Literals of a row that are considered, the most selective first."""
 
@@ -147,7 +150,7 @@ def choose(start, head, low, union_start, use, rate, columns, popular, popular_p
             if use[at] >= POINT:
                 size = popular[2 * column] * rate[at]
                 work = scan_ns if size < 256 else bits_ns + tile_ns / tile
-                cost = rate[at] * work * copies(use, head, low, union_start, at)
+                cost = rate[at] * work + COPY_NS * (copies(use, head, low, union_start, at) - 1)
                 cost += look_ns / max(1.0, popular[2 * column])
                 if cost < least:
                     least, kind[row], one[row], two[row] = cost, KEYED, at, -1
@@ -163,7 +166,8 @@ def choose(start, head, low, union_start, use, rate, columns, popular, popular_p
                 here = 2 * (min(column, second) * columns + max(column, second))
                 filed = copies(use, head, low, union_start, at) * copies(use, head, low, union_start, other)
                 if use[at] >= POINT and use[other] >= POINT and filed <= MOST_COPIES:
-                    cost = rate[at] * rate[other] * scan_ns * filed + look_ns / max(1.0, popular_pairs[here])
+                    cost = rate[at] * rate[other] * scan_ns + COPY_NS * (filed - 1)
+                    cost += look_ns / max(1.0, popular_pairs[here])
                     if cost < least:
                         least, kind[row], one[row], two[row] = cost, KEYED_PAIR, at, other
                 slack = min(1.0, np.sqrt(tile / max(1.0, popular_pairs[here + 1])))

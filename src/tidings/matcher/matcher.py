@@ -221,7 +221,7 @@ class Matcher:
 
     def needs(self) -> dict[str, Need]:
         """Return the attributes that matching reads, with their kinds."""
-        return self._admission.needs.resolved()
+        return dict(self._reading().needs)
 
     def _reading(self) -> _Moment:
         """Return how to read events and whom to ask; waits for a change only when nobody matched since the last one."""
