@@ -23,7 +23,9 @@ def cells_of(batch: Batch, places: Mapping[Column, int], spaces: Sequence[Space]
     """Return the codes of every event in every column; a column that the batch does not have is absent."""
     cell = np.full((events, len(spaces)), ABSENT, np.uint32)
     plain = np.ones(events, np.uint8)
-    starts, lows, highs = [np.zeros(1, np.int64)], [], []
+    starts = [np.zeros(1, np.int64)]
+    lows: list[NDArray[np.uint32]] = []
+    highs: list[NDArray[np.uint32]] = []
     for column, values in batch.items():
         number = places.get(column)
         if number is None:

@@ -60,7 +60,7 @@ class Literal(NamedTuple):
     column: int
     op: int
     span: int
-    count: int
+    spans: int
 
 
 class Meaning(NamedTuple):
@@ -240,8 +240,9 @@ class Draft:
 
 
 def _selective(literal: Filter) -> bool:
-    """Tell whether a literal can be a key. A filter with a conjunction that has none would be visited by every event,
-    several times; as a tree it is visited once for 512 of them.
+    """Tell whether a literal can be a key.
+
+    A filter with a conjunction that has none would be visited by every event; as a tree, once for 512 of them.
     """
     return (
         type(literal) is Test

@@ -118,7 +118,7 @@ def _rates(rows: Rows, literal: NDArray[Any], codes: NDArray[np.uint32]) -> NDAr
     head, low, high = (np.ascontiguousarray(literal[:, place]).astype(np.uint32) for place in range(3))
     unions = (rows.union_start, rows.union_low.astype(np.uint32), rows.union_high.astype(np.uint32))
     joined = np.concatenate([*ordered, np.zeros(0, np.uint32)]).astype(np.uint32)
-    inside = rates(head, low, high, *unions, bounds, joined)
+    inside, _ = rates(head, low, high, *unions, bounds, joined)
     present = np.append(np.diff(bounds), 0)[np.minimum(head >> OP_BITS, len(ordered))] / max(1, len(codes))
     return np.where((head & 7) == ANY, inside * present, 1.0)
 

@@ -72,7 +72,7 @@ def _segment(part: Part, sample: tuple[Batch, int] | None) -> dict[str, Any]:
     }
     size = bytes_of(segment)
     tiles = segment.index.tiles
-    checked = np.add.reduceat(np.append(tiles.rest, 0), tiles.rest_start[:-1]) if len(tiles.row) else tiles.rest
+    checked = np.maximum.reduceat(tiles.rest, tiles.rest_start[:-1]) if len(tiles.row) else tiles.rest
     exact = 0 if len(tiles.doubted) else int(np.count_nonzero(checked == 0))
     costs = [path.nanoseconds for path in estimate.paths] + [one["nanoseconds"] for one in parts.values() if one]
     return {

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidings.engine.plan import TILE, Choice, chosen
 from tidings.engine.table import several_rows
@@ -19,8 +20,6 @@ from tidings.kernels import plan as kernel
 from tidings.kernels.layout import OP_BITS, Build, Paths, Rows, Tiles
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from tidings.engine.table import Table
 
 TILED_FROM = 128
@@ -147,10 +146,12 @@ def _ready(table: Table, owner: NDArray[Any], rows: Build) -> Rows:
     literal = np.empty((len(rows.head), 3), code_type)
     for place, codes in enumerate((rows.head, rows.low, rows.high)):
         literal[:, place] = np.minimum(codes, 0xFFFF) if narrow else codes
-    unions = [np.minimum(one, np.iinfo(code_type).max).astype(code_type) for one in (rows.union_low, rows.union_high)]
+    most = np.iinfo(code_type).max
+    low, high = (np.minimum(one, most).astype(code_type) for one in (rows.union_low, rows.union_high))
     special = several_rows(table.entry, table.slot).astype(np.uint8)
     special[table.item_row] = 1
-    return Rows(rows.start, literal.ravel(), rows.union_start, *unions, *_entries(table, owner), special[owner])
+    entry, slot = _entries(table, owner)
+    return Rows(rows.start, literal.ravel(), rows.union_start, low, high, entry, slot, special[owner])
 
 
 def _entries(table: Table, owner: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -180,7 +181,7 @@ def _clusters(filed: _Filed) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
 
 def _paths(table: Table, filed: _Filed, cluster_start: NDArray[Any], cluster_group: NDArray[Any]) -> tuple[Paths, _Cut]:
     """Return the paths, and how clusters are cut into tiles."""
-    sizes = np.diff(cluster_start.astype(np.int64))
+    sizes: NDArray[Any] = np.diff(cluster_start.astype(np.int64))
     keyed = filed.kinds[cluster_group] >= kernel.KEYED
     tiled = np.flatnonzero((sizes >= TILED_FROM) | ~keyed)
     tiled_of = np.full(len(sizes), -1, np.int32)

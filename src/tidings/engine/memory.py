@@ -52,5 +52,8 @@ def _written(written: Sequence[Any]) -> int:
     if packed is not None or not len(written):
         return 0 if packed is None else packed.nbytes + written._start.nbytes  # type: ignore[attr-defined]
     step = max(1, len(written) // LOOKED_AT)
-    some = [sys.getsizeof(one) if isinstance(one, str) else len(pickle.dumps(one)) for one in (written[at] for at in range(0, len(written), step))]
+    some = [
+        sys.getsizeof(one) if isinstance(one, str) else len(pickle.dumps(one))
+        for one in (written[at] for at in range(0, len(written), step))
+    ]
     return len(written) * sum(some) // len(some)

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidings.kernels import plan as kernel
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from tidings.engine.table import Table
 
 SCAN_NS, WORD_NS, LOOK_NS, TILE_NS = 4.0, 0.5, 20.0, 60.0
@@ -56,7 +55,7 @@ def chosen(table: Table, sample: dict[int, NDArray[np.uint32]] | None = None) ->
     bounds = np.zeros(columns + 1, np.int64)
     np.cumsum([len(one) for one in codes], out=bounds[1:])
     joined = np.concatenate([*codes, np.zeros(0, np.uint32)]).astype(np.uint32)
-    rate = kernel.rates(*lits.arrays, bounds, joined)
+    rate, spanned = kernel.rates(*lits.arrays, bounds, joined)
     use = kernel.uses(table.start, *lits.arrays)
     pairs = 1 < columns <= PAIRS_UP_TO
     costs = (SCAN_NS, bits_ns(columns), LOOK_NS, TILE_NS)
@@ -65,15 +64,37 @@ def chosen(table: Table, sample: dict[int, NDArray[np.uint32]] | None = None) ->
         count = len(table.start) - 1
         rows = np.arange(0, count, max(1, count // PAIRS_FROM))
         popular_pairs = kernel.popular_pairs(
-            table.start, lits.head, use, rate, columns, rows, count / max(1, len(rows)), TILE, costs
+            table.start, lits.head, use, rate, spanned, columns, rows, count / max(1, len(rows)), TILE, costs
         )
     kind, one, two = kernel.choose(
-        table.start, lits.head, lits.low, lits.union_start, use, rate, columns, popular, popular_pairs, TILE, costs
+        table.start,
+        lits.head,
+        lits.low,
+        lits.union_start,
+        use,
+        rate,
+        spanned,
+        columns,
+        popular,
+        popular_pairs,
+        TILE,
+        costs,
     )
     for _ in range(ROUNDS - 1):
         popular, popular_pairs = kernel.chosen_popularity(lits.head, kind, one, two, columns, pairs)
         kind, one, two = kernel.choose(
-            table.start, lits.head, lits.low, lits.union_start, use, rate, columns, popular, popular_pairs, TILE, costs
+            table.start,
+            lits.head,
+            lits.low,
+            lits.union_start,
+            use,
+            rate,
+            spanned,
+            columns,
+            popular,
+            popular_pairs,
+            TILE,
+            costs,
         )
     return Choice(kind, one, two, use, rate)
 

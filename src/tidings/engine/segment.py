@@ -23,8 +23,8 @@ from tidings.engine.second import Second
 from tidings.engine.table import Literals, _renumbered
 from tidings.engine.trees import Forest
 from tidings.kernels import match as kernel
-from tidings.kernels.rows import distinct
 from tidings.kernels.layout import OP_BITS
+from tidings.kernels.rows import distinct
 from tidings.kernels.trees import decide_leaves
 from tidings.kernels.words import EVENTS, WORDS
 

@@ -10,20 +10,19 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidings.engine.columns import Column, Numbers, Texts
 from tidings.engine.encode.base import HIGH_OPEN, LOW_OPEN, NO_HIGH, NO_LOW
+from tidings.engine.second import Item
 from tidings.engine.spaces import Space, space_of
 from tidings.kernels import rows as kernel
 from tidings.kernels.layout import OP_BITS
 from tidings.kernels.literals import UNION
+from tidings.model import Kind, TextTest
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from tidings.engine.draft import Draft, Ends
-    from tidings.engine.second import Item
-    from tidings.model import Kind, TextTest
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +114,10 @@ class Table:
         return replace(self, leaves=leaves, leaf_items=items, trees=trees)
 
     def shared(self) -> Table:
-        """Return the table with equal conjunctions in one row; rows with items stay apart, and so do those
-        of subscriptions with several rows."""
+        """Return the table with equal conjunctions in one row.
+
+        Rows with items stay apart, and so do those of subscriptions with several rows.
+        """
         count = len(self.start) - 1
         alone = np.zeros(count, np.uint8)
         alone[self.item_row] = 1

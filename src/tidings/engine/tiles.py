@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 EXACT_UP_TO = 48
 """A column with at most so many edges has a bucket for each stretch between them."""
 
+EXACT_AT_MOST, EXACT_BITS = 256, 768
+"""So has one with at most so many, while all exact columns together have at most so many bits for a row."""
+
 DOUBTED_UP_TO = 12
 """With at most so many columns whose buckets do not tell all ends apart, bitmaps say in which rows there is doubt."""
 
@@ -61,9 +64,7 @@ def tiles_of(
     rest_start = np.zeros(len(words) + 1, np.int64)
     np.cumsum(words, out=rest_start[1:])
     rest = np.zeros(int(rest_start[-1]), np.uint64)
-    build.fill_tiles(
-        rows, tile_row, tile_end, place, dense_of, edge_start, edges, state, bits, rest, rest_start, keys
-    )
+    build.fill_tiles(rows, tile_row, tile_end, place, dense_of, edge_start, edges, state, bits, rest, rest_start, keys)
     hull_low, hull_high = np.zeros(2 * len(words), np.uint32), np.zeros(2 * len(words), np.uint32)
     build.hulls(rows, tile_row, tile_end, hull_column, hull_low, hull_high)
     rate_start = np.zeros(len(dense) + 1, np.int64)
@@ -94,8 +95,14 @@ def _edges(
     rows: Build, tile_row: NDArray[Any], tile_end: NDArray[Any], dense_of: NDArray[Any], dense: int
 ) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint8]]:
     """Return for each dense column where its buckets begin, and whether they tell all its ends apart."""
-    known, count, sample, sampled = build.edges_of(rows, tile_row, tile_end, dense_of, dense, EXACT_UP_TO, SAMPLED)
+    most = max(EXACT_UP_TO, EXACT_AT_MOST)
+    known, count, sample, sampled = build.edges_of(rows, tile_row, tile_end, dense_of, dense, most, SAMPLED)
     exact = (count <= EXACT_UP_TO).astype(np.uint8)
+    spent = int(count[exact == 1].sum())
+    for number in np.argsort(count, kind="stable").tolist():  # more of them, while there is room
+        if not exact[number] and count[number] <= EXACT_AT_MOST and spent + count[number] <= EXACT_BITS:
+            exact[number] = 1
+            spent += int(count[number])
     buckets = min(64, max(8, BITS // max(1, dense)))
     lists: list[NDArray[Any]] = []
     for number in range(dense):

@@ -183,7 +183,9 @@ def fill_tiles(rows, tile_row, tile_end, place, dense_of, edge_start, edges, sta
                 if not plain and not alone:
                     rest[rest_start[tile] + word] |= bit
                 elif state[dense] == DOUBTED:
-                    doubt_bits(rows, at, low, high, plain, edges, first, last, place[tile, dense], words, word, bit, bits)
+                    doubt_bits(
+                        rows, at, low, high, plain, edges, first, last, place[tile, dense], words, word, bit, bits
+                    )
         for dense in range(width):
             if place[tile, dense] < 0:
                 continue

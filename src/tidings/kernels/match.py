@@ -159,9 +159,7 @@ def sifted(rows, cells, wait_event, wait_row, waiting):  # type: ignore[no-untyp
                 odd = literal[at] & 15 != 0
                 first += U1
             if odd:
-                bad = not holds_from(
-                    U3 * np.uint64(start[row]), U3 * last, literal, unions, cell, many, wait_event[i]
-                )
+                bad = not holds_from(U3 * np.uint64(start[row]), U3 * last, literal, unions, cell, many, wait_event[i])
             if bad:
                 continue
             wait_event[good], wait_row[good] = wait_event[i], wait_row[i]
@@ -560,7 +558,16 @@ def match_tiles(rows, tiles, cells, first_tile, last_tile, visitors, prepared, r
     tile, visitor = np.int64(first_tile), np.int64(0)
     while tile < last_tile:
         tile, visitor, waiting, sure = survivors(
-            tiles, cells, np.int64(last_tile), visitors, prepared, (tile, visitor), wait_event, wait_row, sure_event, sure_row
+            tiles,
+            cells,
+            np.int64(last_tile),
+            visitors,
+            prepared,
+            (tile, visitor),
+            wait_event,
+            wait_row,
+            sure_event,
+            sure_row,
         )
         found, special = checked(rows, cells, wait_event, wait_row, waiting, found, special)
         found, special = emitted(rows, sure_event, sure_row, sure, found, special)
@@ -577,7 +584,12 @@ def match(rows, paths, tiles, cells):  # type: ignore[no-untyped-def]
         size = WAITING
         for tile in range(len(tiles.row)):
             size = max(size, 64 + np.int64(tiles.end[tile]) - np.int64(tiles.row[tile]))
-        room = (np.empty(size, np.uint32), np.empty(size, np.uint32), np.empty(size, np.uint32), np.empty(size, np.uint32))
+        room = (
+            np.empty(size, np.uint32),
+            np.empty(size, np.uint32),
+            np.empty(size, np.uint32),
+            np.empty(size, np.uint32),
+        )
         for i in range(len(tiles.loose)):
             begin, end = paths.tiled_start[tiles.loose[i]], paths.tiled_start[tiles.loose[i] + 1]
             found, special = match_tiles(rows, tiles, cells, begin, end, everyone, prepared, room, found, special)

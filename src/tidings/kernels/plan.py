@@ -31,7 +31,7 @@ CONSIDERED = 12
 
 @jit
 def sampled_ends(head, low, high, union_start, union_low, union_high, top, most):  # type: ignore[no-untyped-def]
-    """Return about `most` ends that the literals of each column name, and their number; `top` is twice its end points."""
+    """Return about `most` ends that the literals of a column name, and their number; `top`: twice its end points."""
     columns = len(top)
     total = np.zeros(columns, np.int64)
     for at in range(len(head)):
@@ -62,22 +62,32 @@ def sampled_ends(head, low, high, union_start, union_low, union_high, top, most)
 
 @jit
 def rates(head, low, high, union_start, union_low, union_high, sample_start, sample):  # type: ignore[no-untyped-def]
-    """Return the share of sampled codes that each literal's interval holds; `sample` is sorted by column."""
+    """Return the share of sampled codes that each literal accepts, and the share that lies between its ends.
+
+    The two differ for unions. `sample` is sorted by column.
+    """
     result = np.empty(len(head), np.float32)
+    spanned = np.empty(len(head), np.float32)
     for at in range(len(head)):
         column = np.int64(head[at] >> OP_BITS)
         codes = sample[sample_start[column] : sample_start[column + 1]]
         if len(codes) == 0:
-            result[at] = 1.0
+            result[at] = spanned[at] = 1.0
             continue
-        inside = 0
+        inside, between = 0, 0
         if head[at] & UNION:
+            least, most = np.int64(1) << 40, np.int64(0)
             for part in range(union_start[low[at]], union_start[low[at] + 1]):
                 inside += np.searchsorted(codes, union_high[part], "right") - np.searchsorted(codes, union_low[part])
+                least, most = min(least, np.int64(union_low[part])), max(most, np.int64(union_high[part]))
+            if least <= most:
+                between = np.searchsorted(codes, most, "right") - np.searchsorted(codes, least)
         elif low[at] <= high[at]:
             inside = np.searchsorted(codes, high[at], "right") - np.searchsorted(codes, low[at])
+            between = inside
         result[at] = min(1.0, (inside + 0.5) / (len(codes) + 1))
-    return result
+        spanned[at] = min(1.0, (between + 0.5) / (len(codes) + 1))
+    return result, spanned
 
 
 @jit
@@ -117,7 +127,7 @@ def copies(use, head, low, union_start, at):  # type: ignore[no-untyped-def]
 
 
 @jit
-def choose(start, head, low, union_start, use, rate, columns, popular, popular_pairs, tile, costs):  # type: ignore[no-untyped-def]
+def choose(start, head, low, union_start, use, rate, spanned, columns, popular, popular_pairs, tile, costs):  # type: ignore[no-untyped-def]
     """Return how each row is found and by which literals (-1: none), given how popular columns and pairs are.
 
     `costs` are nanoseconds: of a row scanned, of a row in bitmaps, of a look-up, of a visit to a tile.
@@ -155,7 +165,7 @@ def choose(start, head, low, union_start, use, rate, columns, popular, popular_p
                 if cost < least:
                     least, kind[row], one[row], two[row] = cost, KEYED, at, -1
             slack = min(1.0, tile / max(1.0, popular[2 * column + 1]))
-            cost = min(1.0, rate[at] + slack) * (bits_ns + tile_ns / tile)
+            cost = min(1.0, spanned[at] + slack) * (bits_ns + tile_ns / tile)
             if cost < least:
                 least, kind[row], one[row], two[row] = cost, PACKED, at, -1
             for j in range(i + 1, count if pairs else 0):
@@ -171,7 +181,7 @@ def choose(start, head, low, union_start, use, rate, columns, popular, popular_p
                     if cost < least:
                         least, kind[row], one[row], two[row] = cost, KEYED_PAIR, at, other
                 slack = min(1.0, np.sqrt(tile / max(1.0, popular_pairs[here + 1])))
-                cost = min(1.0, rate[at] + slack) * min(1.0, rate[other] + slack) * (bits_ns + tile_ns / tile)
+                cost = min(1.0, spanned[at] + slack) * min(1.0, spanned[other] + slack) * (bits_ns + tile_ns / tile)
                 if cost < least:
                     least, kind[row], one[row], two[row] = cost, PACKED_PAIR, at, other
         if two[row] >= 0 and head[one[row]] >> OP_BITS > head[two[row]] >> OP_BITS:
@@ -194,13 +204,13 @@ def popularity(start, head, use, rate, columns):  # type: ignore[no-untyped-def]
 
 
 @jit
-def popular_pairs(start, head, use, rate, columns, rows, scale, tile, costs):  # type: ignore[no-untyped-def]
+def popular_pairs(start, head, use, rate, spanned, columns, rows, scale, tile, costs):  # type: ignore[no-untyped-def]
     """Return how many rows each pair of columns would find if few pairs are used: one pair at a time, the most gained.
 
     Works on the sample `rows`; `scale` rows stand behind each. The gain of a pair is what its rows save against
     being found by their best single literal.
     """
-    scan_ns, bits_ns, look_ns, tile_ns = costs
+    scan_ns, bits_ns, _, tile_ns = costs
     work = bits_ns + tile_ns / tile
     popular = np.zeros(2 * columns * columns, np.float32)
     count = len(rows)
@@ -226,7 +236,7 @@ def popular_pairs(start, head, use, rate, columns, rows, scale, tile, costs):  #
                         continue
                     if use[at] >= POINT:
                         single = min(single, rate[at] * scan_ns)
-                    single = min(single, (rate[at] + slack) * work)
+                    single = min(single, (spanned[at] + slack) * work)
                 here_gain = np.float32(0)
                 for at in range(first, last):
                     if use[at] == NO_USE:
@@ -239,7 +249,7 @@ def popular_pairs(start, head, use, rate, columns, rows, scale, tile, costs):  #
                             continue
                         place = 2 * (min(one, two) * columns + max(one, two))
                         keyed = use[at] >= POINT and use[other] >= POINT
-                        cost = min(1.0, rate[at] + slack) * min(1.0, rate[other] + slack) * work
+                        cost = min(1.0, spanned[at] + slack) * min(1.0, spanned[other] + slack) * work
                         if keyed:
                             cost = min(cost, rate[at] * rate[other] * scan_ns)
                         else:

@@ -62,7 +62,11 @@ def test_tiles_that_decide_decide_as_the_check_would(seed):
     with mock.patch.object(index, "TILED_FROM", 1):
         built, _ = index.index_of(table)
     checked = index.Index(
-        built.rows, built.paths, built.tiles._replace(rest=np.full_like(built.tiles.rest, ~np.uint64(0))), built.origin, built.copy
+        built.rows,
+        built.paths,
+        built.tiles._replace(rest=np.full_like(built.tiles.rest, ~np.uint64(0))),
+        built.origin,
+        built.copy,
     )
     assert sorted(found_by(built, cells)) == sorted(found_by(checked, cells))
 

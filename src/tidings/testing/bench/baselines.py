@@ -50,11 +50,9 @@ class Scan:
 
         held = self.conjunctions
         if held.parts is None:
-            count = kernels.scan(held.starts, held.columns, held.lows, held.highs, cells, self._out)  # type: ignore[no-untyped-call]
+            count = kernels.scan(held.starts, held.columns, held.lows, held.highs, cells, self._out)
         else:
-            count = kernels.scan_sets(  # type: ignore[no-untyped-call]
-                held.starts, held.columns, held.parts, held.lows, held.highs, cells, self._out
-            )
+            count = kernels.scan_sets(held.starts, held.columns, held.parts, held.lows, held.highs, cells, self._out)
         return held.decided(self._out[:count], cells)
 
     def pairs(self, cells: NDArray[np.float64]) -> Pairs:
@@ -68,7 +66,7 @@ def written(pairs: Pairs) -> None:
     """Write the answer down, as a matcher must in any case."""
     from tidings.kernels import baselines as kernels
 
-    kernels.write_pairs(pairs.starts, pairs.rows)  # type: ignore[no-untyped-call]
+    kernels.write_pairs(pairs.starts, pairs.rows)
 
 
 class Expressions:
