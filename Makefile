@@ -38,6 +38,7 @@ check: $(VENV)/.dev ## format, lint, types and layers; changes nothing
 bench: $(VENV)/.bench ## run the benchmarks
 	@echo "==> benchmark: parse"; $(BIN)/python -m benchmarks.parse $(ARGS)
 	@echo "==> benchmark: match"; $(BIN)/python -m benchmarks.match $(ARGS)
+	@echo "==> benchmark: living"; $(BIN)/python -m benchmarks.living $(ARGS)
 
 format: $(VENV)/.dev ## format the code and mend what ruff can mend
 	$(BIN)/ruff check --fix-only .

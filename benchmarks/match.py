@@ -27,8 +27,8 @@ def main() -> None:
 def report(searches: int, ads: int) -> None:
     """Measure `ads` events against `searches` filters."""
     subscriptions, events = saved_searches(searches, seed=1), car_ads(ads, seed=2)
-    matcher = td.Matcher(now=NOW)
-    loading = timed(lambda: td.Matcher(now=NOW).add_many(subscriptions), repeat=3)
+    matcher = td.Matcher("brute", now=NOW)
+    loading = timed(lambda: td.Matcher("brute", now=NOW).add_many(subscriptions), repeat=3)
     matcher.add_many(subscriptions)
     matching = timed(lambda: matcher.match_many(events), repeat=5)
     lookups = [lambda event, n=number: event.get("price") == n for number in range(searches)]

@@ -237,6 +237,11 @@ class Engine:
         with self._lock:
             self._state = State(tuple(parts))
 
+    @property
+    def merging(self) -> bool:
+        """Whether the merging thread is at work."""
+        return self._merger is not None
+
     def settle(self) -> None:
         """Wait until the merging thread has nothing left to do."""
         while (merger := self._merger) is not None:

@@ -80,7 +80,7 @@ def tiles_of(
         hull_column=hull_column,
         hull_low=hull_low,
         hull_high=hull_high,
-        place=place.astype(np.uint64).ravel(),  # -1 becomes `match.NOWHERE`
+        place=place.astype(np.uint64).ravel(),  # -1 becomes `tiles.NOWHERE`
         words=bits,
         dense=dense,
         edge_start=edge_start,

@@ -31,7 +31,7 @@ def gathered(owner, start, head, low, high):  # type: ignore[no-untyped-def]
 
 @jit
 def fill_hash(first, second, cluster, mask, table_first, table_second, table_cluster, base):  # type: ignore[no-untyped-def]
-    """Enter the keys of one group into its table (linear probing; `match.cluster_of` looks them up)."""
+    """Enter the keys of one group into its table (linear probing; `keys.cluster_of` looks them up)."""
     for i in range(len(first)):
         at = (first[i] * np.int64(2654435761) + second[i] * np.int64(40503)) & mask
         while table_cluster[base + at] != 0:

@@ -84,7 +84,7 @@ class Tiles(NamedTuple):
     hull_column: Any  # two for each tile; -1: none
     hull_low: Any
     hull_high: Any
-    place: Any  # tile * dense columns + dense column -> first word of its bitmaps, or `match.NOWHERE`
+    place: Any  # tile * dense columns + dense column -> first word of its bitmaps, or `tiles.NOWHERE`
     words: Any
     dense: Any  # dense column -> column
     edge_start: Any

@@ -181,6 +181,16 @@ class Matcher:
         if isinstance(self._kept, Engine):
             self._kept.compact()
 
+    def settle(self) -> None:
+        """Wait until nothing is left to merge in the background."""
+        if isinstance(self._kept, Engine):
+            self._kept.settle()
+
+    @property
+    def merging(self) -> bool:
+        """Whether segments are being merged in the background."""
+        return isinstance(self._kept, Engine) and self._kept.merging
+
     # Matching ----------------------------------------------------------------------------------
 
     def match(self, event: EventLike, *, now: datetime | None = None) -> list[SubId]:

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from tests.unit.kernels.tables import accepts, build_of, random_table, spans_of
 
 from tidings.kernels import build
+from tidings.kernels.keys import cluster_of
 from tidings.kernels.layout import OP_BITS
-from tidings.kernels.match import cluster_of
 
 few = settings(max_examples=max(5, settings().max_examples // 4))
 
