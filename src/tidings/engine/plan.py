@@ -18,7 +18,7 @@ from tidings.kernels import plan as kernel
 if TYPE_CHECKING:
     from tidings.engine.table import Table
 
-SCAN_NS, WORD_NS, LOOK_NS, TILE_NS = 4.0, 0.5, 20.0, 60.0
+SCAN_NS, WORD_NS, LOOK_NS, TILE_NS = 4.0, 0.5, 20.0, 150.0
 """Nanoseconds to check a row, to take 64 rows of one column's bitmap, to look a key up, to visit a tile."""
 
 TILE = 1024

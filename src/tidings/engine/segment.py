@@ -100,7 +100,7 @@ class Segment:
             columns=table.columns,
             kinds=table.kinds,
             spaces=table.spaces,
-            index=index,
+            index=replace(index, origin=index.origin[:0]),  # of use only on the next line
             second=Second.of(table.items, *_moved(table, index)),
             automata={name: Automaton.build(tests) for name, tests in table.patterns.items()},
             trees=_trees(table),

@@ -30,7 +30,7 @@ def test_the_engine_prints_the_whole_plan():
     assert lines[0].endswith(" to judge an event, going by the values that filters name")
     assert lines[1] == "slow: 2 filters have no selective predicate"
     assert lines[2] == "slow: 1 filter is decided by the law (comparison of attributes)"
-    assert lines[3].startswith("segment 1: 4,003 subscriptions, 4,002 rows, ")
+    assert lines[3].startswith("segment 1: 4,003 subscriptions, 4,003 rows, ")
     assert lines[4].split() == ["found", "by", "how", "rows", "clusters", "tiles", "candidates", "time", "because"]
     assert any(line.startswith("  make      key") and "equality on make: 1 of " in line for line in lines)
     assert any(line.startswith("  second phase: 1 test of 1 filter by the law: ") for line in lines)
