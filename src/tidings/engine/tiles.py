@@ -31,7 +31,7 @@ SAMPLED = 4096
 """Edges of a column from which quantiles are taken."""
 
 BITS = 384
-"""Bits of bitmaps for each row: shared by the columns, they say how many buckets the others are cut into."""
+"""Bits of bitmaps for each row, twice as many where columns are few: they say how many buckets the others have."""
 
 
 def tiles_of(
@@ -103,7 +103,8 @@ def _edges(
         if not exact[number] and count[number] <= EXACT_AT_MOST and spent + count[number] <= EXACT_BITS:
             exact[number] = 1
             spent += int(count[number])
-    buckets = min(64, max(8, BITS // max(1, dense)))
+    room = BITS if dense > DOUBTED_UP_TO else 2 * BITS
+    buckets = min(64, max(8, room // max(1, dense)))
     lists: list[NDArray[Any]] = []
     for number in range(dense):
         if exact[number]:
