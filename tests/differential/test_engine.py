@@ -114,7 +114,9 @@ def compacted_and_reopened(matcher, folder):
     return reopened(compacted(matcher, folder), folder)
 
 
-@pytest.mark.parametrize("way", ["everything waits", "compiled", "any plan", "any plan, tiny tiles", "trees"])
+@pytest.mark.parametrize(
+    "way", ["everything waits", "compiled", "any plan", "any plan, tiny tiles", "trees", "trees found by anything"]
+)
 @pytest.mark.parametrize("after", [each_as_it_comes, compacted, settled, reopened, compacted_and_reopened])
 def test_after_every_step_it_is_as_the_law_says(way, after, tmp_path):
     for seed in range(3):
