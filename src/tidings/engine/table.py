@@ -223,14 +223,28 @@ def _literals(
 def _kept(
     known: dict[Any, int], trees: list[tuple[int, Any]], base: NDArray[Any], low: NDArray[Any], high: NDArray[Any]
 ) -> Kept:
-    """Number the leaves anew: literals first, items after them."""
+    """Number the leaves anew: literals first, those with the same codes as one, and items after them."""
     literal = [key for key in known if isinstance(key, tuple)]
     items = [key for key in known if not isinstance(key, tuple)]
-    number = {key: at for at, key in enumerate([*literal, *items])}
-    new = [number[key] for key in known]
     column, op, span, count = np.array(literal, np.int64).reshape(-1, 4).T
-    leaves = _literals(column, op, base[column] + span, count, low, high)
+    leaves, place = _distinct(_literals(column, op, base[column] + span, count, low, high))
+    number = dict(zip(literal, place.tolist(), strict=True)) | {
+        key: len(leaves.head) + at for at, key in enumerate(items)
+    }
+    new = [number[key] for key in known]
     return Kept(leaves, np.array(items, np.uint32), [(slot, renumbered(node, new)) for slot, node in trees])
+
+
+def _distinct(literals: Literals) -> tuple[Literals, NDArray[np.int64]]:
+    """Return literals without repetitions, and which of them each one is; unions stay apart."""
+    parts = literals.arrays[:3]
+    order = np.lexsort(parts)
+    new = np.ones(len(order), bool)
+    new[1:] = np.any([part[order[1:]] != part[order[:-1]] for part in parts], axis=0)
+    place = np.empty(len(order), np.int64)
+    place[order] = np.cumsum(new) - 1
+    head, low, high = (part[order[new]] for part in parts)
+    return Literals(head, low, high, *literals.unions), place
 
 
 def renumbered(node: Any, new: list[int]) -> Any:

@@ -1,6 +1,7 @@
 """Filters with a large normal form that some of their literals find: which they are, and what they answer."""
 
 import pickle
+import re
 from random import Random
 
 import pytest
@@ -10,6 +11,7 @@ from tidings.concepts import Ontology
 from tidings.engine import segment as segments
 from tidings.engine.check import check_state
 from tidings.engine.draft import Draft
+from tidings.engine.table import Table
 from tidings.kernels.words import EVENTS
 
 MAKES = ["ford", "opel", "fiat", "seat"]
@@ -92,6 +94,14 @@ def test_literals_that_are_no_key_do_not(key):
 def test_a_tree_with_items_is_left_to_blocks(item):
     draft = drafted(f"make = 'ford' and ({large(Random(1))} or {item})")
     assert (len(draft.asked), len(draft.trees)) == (0, 1)
+
+
+def test_equal_literals_are_one_leaf_of_all_trees():
+    whole = large(Random(1))
+    table = Table.of(drafted(*(f"make = 'm{at}' and ({whole})" for at in range(5)), *[whole + " or a = 1"] * 3))
+    distinct = len(set(re.findall(r"[nm]\d [<=] \d", whole)))
+    assert len(table.asked.leaves.head) == distinct + 5
+    assert len(table.trees.leaves.head) == distinct + 1
 
 
 def test_a_filter_below_the_limit_is_rows():
