@@ -22,7 +22,7 @@ import numpy as np
 
 import tidings as td
 from tidings.algebra import Binder, Needs, Reader, Setting, fold_names, holds
-from tidings.engine import draft, engine, index, plan, spaces, stage, tiles
+from tidings.engine import draft, engine, index, plan, segment, spaces, stage, tiles
 from tidings.kernels import plan as kernel
 from tidings.kernels.layout import OP_BITS
 from tidings.model import (
@@ -429,6 +429,7 @@ def _copies(literals: Any, at: int) -> int:
 
 _COMPILED: dict[Any, dict[str, Any]] = {stage: {"FEW": 0}, engine: {"FEW": 0}}
 _ANY_PLAN = {"chosen": any_plan}
+_FOUND = {"MOST_ROWS": 0, "_parting": bool}  # whatever stands beside an `or` finds the tree
 
 WAYS: dict[str, dict[Any, dict[str, Any]]] = {
     "everything waits": {stage: {"FEW": 10**6}, engine: {"FEW": 10**6}},
@@ -451,6 +452,9 @@ WAYS: dict[str, dict[Any, dict[str, Any]]] = {
     "tiles without bitmaps": {**_COMPILED, index: {**_ANY_PLAN, "TILED_FROM": 1}, tiles: {"SCAN_NS": 0.0}},
     "trees": {**_COMPILED, draft: {"MOST_ROWS": 0}},
     "integers without a list": {**_COMPILED, spaces: {"FEW": 0}},
+    "trees found by anything": {**_COMPILED, draft: _FOUND, segment: {"PAIR": 0}},
+    "trees found by any plan": {**_COMPILED, draft: _FOUND, segment: {"PAIR": 0}, index: _ANY_PLAN},
+    "trees found in vain": {**_COMPILED, draft: _FOUND, segment: {"PAIR": 10**9}},
 }
 """Constants of the engine that lead matching down each of its ways."""
 

@@ -11,6 +11,7 @@ from tests.differential.engine_worlds import KINDS, MOMENTS, NOW, WAYS, Drawer, 
 
 import tidings as td
 from tidings.engine import engine
+from tidings.model import And, Or, Test
 from tidings.model.arrow import rows_of
 from tidings.testing.checks.base import for_all
 from tidings.testing.checks.matching import _check_case, check_agrees_with_evaluate_on_car_ads
@@ -76,6 +77,31 @@ def test_named_cases_hold_when_they_are_compiled(way):
             assert verdict == case["verdict"], case["name"]
 
 
+@pytest.mark.parametrize("way", ["trees", "trees found by anything", "trees found by any plan", "trees found in vain"])
+def test_trees_that_literals_find_are_as_the_law_says(way, tmp_path):
+    found = 0
+    for seed in range(8):
+        drawer = Drawer(33_000 + seed, names=["n", "k", "t", "tags", "ok", "when"])
+        world = drawer.world(120, EVENTS)
+        keys = [tree for tree in world.filters.values() if isinstance(tree, Test)]
+        others = list(world.filters.values())
+        filters = {
+            id: And((*drawer.random.sample(keys, 2), Or(tuple(drawer.random.sample(others, 3))))) for id in range(60)
+        }
+        world = World(filters, world.events, world.keywords)
+        truth = world.by_law()
+        with set_to(way):
+            matcher = world.matcher()
+            matcher.add_many(filters.items())
+            assert_as_the_law_says(world, matcher, truth)
+            matcher.remove(0)
+            matcher.compact()
+            matcher = reopened(matcher, tmp_path)
+            assert_as_the_law_says(world, matcher, [ids - {0} for ids in truth])
+            found += sum(len(part.segment.asked.forest) for part in matcher._kept.state.parts if part.segment.asked)
+    assert found > (30 if way == "trees" else 100)
+
+
 # --- while subscriptions come and go -------------------------------------------------------------------
 
 
@@ -114,7 +140,9 @@ def compacted_and_reopened(matcher, folder):
     return reopened(compacted(matcher, folder), folder)
 
 
-@pytest.mark.parametrize("way", ["everything waits", "compiled", "any plan", "any plan, tiny tiles", "trees"])
+@pytest.mark.parametrize(
+    "way", ["everything waits", "compiled", "any plan", "any plan, tiny tiles", "trees", "trees found by anything"]
+)
 @pytest.mark.parametrize("after", [each_as_it_comes, compacted, settled, reopened, compacted_and_reopened])
 def test_after_every_step_it_is_as_the_law_says(way, after, tmp_path):
     for seed in range(3):

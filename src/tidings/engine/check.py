@@ -41,6 +41,7 @@ def check_segment(segment: Segment) -> None:
     _check_clusters(segment)
     _check_keys(segment)
     _check_tiles(segment)
+    _check_asked(segment)
     slots = segment.sources.slots
     assert (np.diff(slots) > 0).all()
     assert not len(slots) or slots[-1] < len(segment)
@@ -95,6 +96,21 @@ def _check_rows(segment: Segment) -> None:
             top = 2 * len(segment.spaces[column])
             assert op <= NOT_NONE
             assert all(0 <= low <= high <= top for low, high in spans)
+
+
+def _check_asked(segment: Segment) -> None:
+    """Every tree that is asked of survivors is found by one row, filed once or often, and has no items."""
+    if segment.asked is None:
+        return
+    rows, forest = segment.index.rows, segment.asked.forest
+    assert not len(segment.asked.items)
+    assert len(set(forest.slots.tolist())) == len(forest)
+    for place, slot in enumerate(forest.slots.tolist()):
+        assert segment.asked.place_of[slot] == place
+        entries = np.flatnonzero(rows.slot == slot)
+        owner = entries if not len(rows.entry) else np.searchsorted(rows.entry, entries, "right") - 1
+        assert rows.special[owner].all(), "a row that finds a tree must come to the second phase"
+        assert len(set(segment.index.origin[owner].tolist())) == 1
 
 
 def _check_clusters(segment: Segment) -> None:

@@ -2,8 +2,9 @@
 
 Each filter is a few rows; each row a conjunction of literals; each literal one or more intervals in the
 list of its column. What no interval can say is a second-phase item of its row. A filter whose normal form
-would be too large is kept as a tree over leaves, which are literals and second-phase items too. Appending is
-all that happens here, a million times, so the lists are plain arrays.
+would be too large is kept as a tree over leaves, which are literals and second-phase items too; where some of
+its literals are a key, they are a row that finds it. Appending is all that happens here, a million times, so
+the lists are plain arrays.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from tidings.model import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from tidings.concepts import Ontology
     from tidings.model import Filter
@@ -117,6 +118,8 @@ class Draft:
         self.patterns: dict[str, dict[TextTest, int]] = {}
         self.leaves: dict[Literal | int, int] = {}  # a literal, or the number of an item
         self.trees: list[tuple[int, Any]] = []
+        self.asked_leaves: dict[Literal | int, int] = {}  # literals alone
+        self.asked: list[tuple[int, Any]] = []  # trees that are asked of what their rows let live
         self._meanings: dict[tuple[int, bool], tuple[Test, Meaning]] = {}
 
     def add(self, slot: int, tree: Filter) -> bool:
@@ -147,7 +150,13 @@ class Draft:
             except TooLarge:
                 rows = None
         if rows is None or not all(any(map(_selective, row)) for row in rows):
-            self.trees.append((slot, self._node(pushed(tree))))
+            flat = pushed(tree)
+            relaxed = self._relaxed(flat)
+            if relaxed is None:
+                self.trees.append((slot, self._node(flat, self.leaves)))
+            else:
+                self._row(slot, relaxed, ())
+                self.asked.append((slot, self._node(flat, self.asked_leaves)))
             return
         for row in rows:
             meanings = [self._meaning_of(literal) for literal in row]
@@ -165,17 +174,27 @@ class Draft:
         self.row_size.append(len(literals))
         self.row_slot.append(slot)
 
-    def _node(self, flat: Filter) -> Any:
-        """Return a tree whose leaves are numbers of literals and items."""
+    def _relaxed(self, flat: Filter) -> list[Literal] | None:
+        """Return the literals that a filter asks for whatever its `or`s say, if they are a key; else nothing.
+
+        They let too many events live, never too few. A tree with items is left to blocks, where each is decided once.
+        """
+        direct = [part for part in flat.parts if not isinstance(part, Or)] if isinstance(flat, And) else []
+        if not any(map(_parting, direct)) or any(self._meaning_of(leaf).items for leaf in _leaves(flat)):
+            return None
+        return [literal for part in direct for literal in self._meaning_of(part).literals]
+
+    def _node(self, flat: Filter, known: dict[Literal | int, int]) -> Any:
+        """Return a tree whose leaves are numbers of literals and items in `known`."""
         match flat:
             case And(parts):
-                return ("and", tuple(self._node(part) for part in parts))
+                return ("and", tuple(self._node(part, known) for part in parts))
             case Or(parts):
-                return ("or", tuple(self._node(part) for part in parts))
+                return ("or", tuple(self._node(part, known) for part in parts))
         meaning = self._meaning_of(flat)
         # An item decides alone: its literals only say where to look.
         keys: list[Literal | int] = list(meaning.items) or list(meaning.literals)
-        leaves = tuple(self.leaves.setdefault(key, len(self.leaves)) for key in keys)
+        leaves = tuple(known.setdefault(key, len(known)) for key in keys)
         return leaves[0] if len(leaves) == 1 else ("and", leaves)
 
     def _meaning_of(self, literal: Filter) -> Meaning:
@@ -249,6 +268,20 @@ def _selective(literal: Filter) -> bool:
         and literal.quantifier is Quantifier.ANY
         and isinstance(literal.condition, Is | In | TextTest | IsA | Within | Near)
     )
+
+
+def _parting(literal: Filter) -> bool:
+    """Tell whether a selective literal parts events well enough to find a tree by: a truth value is half of them."""
+    return _selective(literal) and not isinstance(getattr(literal.condition, "value", None), bool)  # type: ignore[union-attr]
+
+
+def _leaves(flat: Filter) -> Iterator[Filter]:
+    """Yield the literals of a filter whose `not`s are pushed down."""
+    if isinstance(flat, And | Or):
+        for part in flat.parts:
+            yield from _leaves(part)
+    else:
+        yield flat
 
 
 def _spread(tree: Filter) -> list[tuple[Filter, ...]] | None:

@@ -167,13 +167,12 @@ class Engine:
             base += len(living)
             tables.append(table_of(part.segment, new))
             sources |= part.segment.sources.renumbered(new)
-            if part.segment.trees is not None:
-                for slot in part.segment.trees.forest.slots.tolist():
-                    if new[slot] >= 0:
-                        whole.add(int(new[slot]), self._bind(self._tree(part.segment, slot)))
+            kept = [one.forest.slots for one in (part.segment.trees, part.segment.asked) if one is not None]
+            for slot in [slot for slots in kept for slot in slots.tolist() if new[slot] >= 0]:
+                whole.add(int(new[slot]), self._bind(self._tree(part.segment, slot)))
             new_slots.append(new)
             keep.append(living)
-        if len(whole.trees):
+        if whole.trees or len(whole.row_slot):
             tables.append(Table.of(whole))
         ids = Ids.joined([part.segment.ids for part in parts], keep)
         self.merges += 1

@@ -82,7 +82,7 @@ def estimated(segment: Segment, sample: tuple[Batch, int] | None) -> Estimate:
 def unselective(segment: Segment, estimate: Estimate) -> NDArray[np.int64]:
     """Return the rows that most events see because no literal of theirs says no to half of the events."""
     rows = segment.index.rows
-    ends = np.append(estimate.row_start[1:], len(rows.start) - 1)[: len(estimate.paths)]
+    ends = np.append(estimate.row_start[1:], len(rows.start) - 1)[: len(estimate.row_start)]  # without rows, none
     seen = [
         np.arange(first, last)
         for path, first, last in zip(estimate.paths, estimate.row_start, ends, strict=True)

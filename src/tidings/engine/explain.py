@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from tidings.engine.state import Part, State
     from tidings.model import Filter
 
-TREE_NS, LAW_NS, AREA_NS, TEXT_NS, LOOSE_NS = 0.03, 8000.0, 1000.0, 10_000.0, 100.0
-"""Nanoseconds of a tree's instruction for one of 512 events, of a test that the law decides, of an area, of reading
-a text once, and of an expression without a literal on a text."""
+TREE_NS, ASKED_NS, LAW_NS, AREA_NS, TEXT_NS, LOOSE_NS = 0.03, 150.0, 8000.0, 1000.0, 10_000.0, 100.0
+"""Nanoseconds of a tree's instruction for one of 512 events, of a whole tree for one, of a test that the law decides,
+of an area, of reading a text once, and of an expression without a literal on a text."""
 
 MANY_SEGMENTS = 4
 """From so many on, `explain` says that they cost something."""
@@ -69,6 +69,7 @@ def _segment(part: Part, sample: tuple[Batch, int] | None) -> dict[str, Any]:
         "trees": _trees(segment),
         "text": _text(segment),
         "second phase": _second(part, estimate),
+        "found trees": _found_trees(part, estimate),
     }
     size = bytes_of(segment)
     tiles = segment.index.tiles
@@ -114,6 +115,21 @@ def _trees(segment: Segment) -> dict[str, Any] | None:
         "areas": len(asked) - law,
         "by the law": law,
         "nanoseconds": round(cost),
+    }
+
+
+def _found_trees(part: Part, estimate: Estimate) -> dict[str, Any] | None:
+    """Return the trees that rows find: each is decided for the events that its row lets live."""
+    segment = part.segment
+    if segment.asked is None:
+        return None
+    rows, found = segment.row_of[segment.asked.forest.slots], segment.asked.forest.summary()
+    survivors = float(passing(segment, rows, estimate.codes).sum())
+    return {
+        "trees": found.trees if part.dead is None else int(np.count_nonzero(~part.dead[segment.asked.forest.slots])),
+        "leaves": found.leaves,
+        "survivors": round(survivors, 1),
+        "nanoseconds": round(min(survivors * ASKED_NS, found.instructions * TREE_NS)),
     }
 
 

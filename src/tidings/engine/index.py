@@ -150,6 +150,9 @@ def _ready(table: Table, owner: NDArray[Any], rows: Build) -> Rows:
     low, high = (np.minimum(one, most).astype(code_type) for one in (rows.union_low, rows.union_high))
     special = several_rows(table.entry, table.slot).astype(np.uint8)
     special[table.item_row] = 1
+    if table.asked is not None:
+        owners = np.repeat(np.arange(len(special)), np.diff(table.entry))
+        special[owners[np.isin(table.slot, [slot for slot, _ in table.asked.trees])]] = 1
     entry, slot = _entries(table, owner)
     return Rows(rows.start, literal.ravel(), rows.union_start, low, high, entry, slot, special[owner])
 

@@ -27,7 +27,8 @@ def bytes_of(segment: Segment) -> int:
 def _parts(segment: Segment) -> list[Any]:
     automata = [automaton.arrays() for automaton in segment.automata.values()]
     ids = segment.ids.arrays()
-    return [segment.spaces, segment.index, segment.second, automata, segment.trees, ids, segment.sources.slots]
+    kept = [segment.trees, segment.asked]
+    return [segment.spaces, segment.index, segment.second, automata, kept, ids, segment.sources.slots]
 
 
 def _arrays(part: Any) -> Iterator[np.ndarray]:

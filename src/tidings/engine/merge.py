@@ -12,7 +12,7 @@ import numpy as np
 
 from tidings.engine.columns import Column, View
 from tidings.engine.spaces import Ranked, Space, merged
-from tidings.engine.table import Literals, Table
+from tidings.engine.table import Kept, Literals, Table
 from tidings.kernels import rows as kernel
 from tidings.kernels.build import gathered
 from tidings.kernels.layout import OP_BITS
@@ -28,7 +28,13 @@ if TYPE_CHECKING:
 
 
 def table_of(segment: Segment, new_slot: NDArray[np.int64]) -> Table:
-    """Return the rows of a segment whose slots live on: `new_slot` is their new number, or -1."""
+    """Return the rows of a segment whose slots live on: `new_slot` is their new number, or -1.
+
+    Rows that only find a tree are left out: the tree is compiled again, and brings its row.
+    """
+    if segment.asked is not None:
+        new_slot = new_slot.copy()
+        new_slot[segment.asked.forest.slots] = -1
     rows, index = segment.index.rows, segment.index
     count = len(rows.start) - 1
     entry = rows.entry if len(rows.entry) else np.arange(count + 1, dtype=np.uint32)
@@ -87,11 +93,14 @@ def joined(tables: Sequence[Table]) -> Table:
         parts.append(Literals(moved.head, (moved.low + base).astype(np.uint32), moved.high, *moved.unions))
         union_base += len(moved.union_start) - 1
     numbers = [np.array([items.setdefault(item, len(items)) for item in table.items], np.int64) for table in tables]
-    leaves = [
-        (table, _moved(table, table.leaves, np.array([columns.index(c) for c in table.columns]), ranks[number], size))
-        for number, table in enumerate(tables)
-        if table.leaves is not None
-    ]
+    kept: dict[str, Kept] = {}  # those of the one table that has some: trees are compiled again, all together
+    for number, table in enumerate(tables):
+        renumbered = np.array([columns.index(column) for column in table.columns], np.int64)
+        for name, one in (("trees", table.trees), ("asked", table.asked)):
+            if one is not None:
+                leaves = _moved(table, one.leaves, renumbered, ranks[number], size)
+                leaf_items = numbers[number][one.items].astype(np.uint32) if len(one.items) else one.items
+                kept[name] = Kept(leaves, leaf_items, one.trees)
     kinds = {column: kind for table in tables for column, kind in _used_kinds(table)}
     return Table(
         columns=tuple(columns),
@@ -107,17 +116,8 @@ def joined(tables: Sequence[Table]) -> Table:
         ).astype(np.uint32),
         items=list(items),
         patterns=patterns,
-        leaves=leaves[0][1] if leaves else None,
-        leaf_items=_leaf_items(tables, numbers),
-        trees=leaves[0][0].trees if leaves else [],
+        **kept,
     )
-
-
-def _leaf_items(tables: Sequence[Table], numbers: list[NDArray[Any]]) -> NDArray[np.uint32] | None:
-    for at, table in enumerate(tables):
-        if table.leaf_items is not None:
-            return numbers[at][table.leaf_items].astype(np.uint32) if len(table.leaf_items) else table.leaf_items
-    return None
 
 
 def _joined_patterns(tables: Sequence[Table]) -> dict[str, list[TextTest]]:

@@ -20,9 +20,10 @@ from tidings.engine.frozen import frozen, frozen_group
 from tidings.engine.index import index_of
 from tidings.engine.plan import total
 from tidings.engine.second import Second
-from tidings.engine.table import Literals, _renumbered
+from tidings.engine.table import Literals, renumbered
 from tidings.engine.trees import Forest
 from tidings.kernels import match as kernel
+from tidings.kernels.asked import decide_pairs
 from tidings.kernels.layout import OP_BITS
 from tidings.kernels.rows import distinct
 from tidings.kernels.trees import decide_leaves
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from tidings.engine.index import Index
     from tidings.engine.sources import Sources
     from tidings.engine.spaces import Space
-    from tidings.engine.table import Table
+    from tidings.engine.table import Kept, Table
     from tidings.kernels.layout import Cells
     from tidings.model import Kind
 
@@ -43,7 +44,11 @@ Pairs = tuple["NDArray[np.int64]", "NDArray[np.uint32]"]
 """Events and slots."""
 
 
-@dataclass(frozen=True, slots=True)
+PAIR = 12
+"""A tree for one event costs so many instructions of a block of 512; beyond that, blocks decide all trees."""
+
+
+@dataclass(frozen=True)
 class Trees:
     """Filters kept whole: their leaves, sorted by column, and the forest over them.
 
@@ -60,6 +65,39 @@ class Trees:
         object.__setattr__(self, "leaves", Literals(*map(frozen, self.leaves.arrays)))
         object.__setattr__(self, "column_start", frozen(self.column_start))
 
+    @cached_property
+    def column(self) -> NDArray[Any]:
+        """The column of each leaf."""
+        return frozen(self.leaves.head >> OP_BITS)
+
+    @cached_property
+    def op(self) -> NDArray[np.uint8]:
+        """The op of each leaf."""
+        return frozen(self.leaves.head.astype(np.uint8) & 15)
+
+    @cached_property
+    def place_of(self) -> NDArray[np.int64]:
+        """Where in the forest the tree of each slot is, or -1; slots beyond the last tree's are left out."""
+        slots = self.forest.slots
+        result = np.full(int(slots.max(initial=0)) + 1, -1, np.int64)
+        result[slots] = np.arange(len(slots))
+        return result
+
+    def decide(self, cells: Cells, events: NDArray[Any], places: NDArray[Any]) -> NDArray[np.bool_]:
+        """Decide pairs of an event and a tree's place one by one; `events` ascends. For trees without items."""
+        good = np.empty(len(events), np.bool_)
+        memo = np.zeros(self.forest.rows, np.int64)
+        decide_pairs(
+            self.forest.code, self.forest.starts, self.forest.turned, events, places, cells.cell,
+            cells.many_start, cells.many_low, cells.many_high, self.column, self.op,
+            self.leaves.low, self.leaves.high, *self.leaves.unions, memo, good,
+        )  # fmt: skip
+        return good
+
+    def cheaper_in_blocks(self, pairs: int, events: int) -> bool:
+        """Tell whether deciding all trees for all events in blocks costs less than some pairs one by one."""
+        return pairs * PAIR > -(-events // EVENTS) * (len(self.forest.code) + 2 * len(self.leaves.head))
+
 
 class Segment:
     """Subscriptions, and how to find those that an event satisfies."""
@@ -74,6 +112,7 @@ class Segment:
         second: Second,
         automata: dict[str, Automaton],
         trees: Trees | None,
+        asked: Trees | None = None,
         ids: Ids,
         sources: Sources,
         choice: dict[str, int],
@@ -82,7 +121,8 @@ class Segment:
         self.columns, self.kinds, self.spaces = columns, kinds, spaces
         rows, paths, tiles = frozen_group(index.rows), frozen_group(index.paths), frozen_group(index.tiles)
         self.index = replace(index, rows=rows, paths=paths, tiles=tiles)
-        self.second, self.automata, self.trees = second, automata, trees
+        self.second, self.automata = second, automata
+        self.trees, self.asked = trees, asked
         self.ids, self.sources, self.choice = ids, sources, choice
         self._place = {column: number for number, column in enumerate(columns)}
         boxes = [Column(name, view) for name in sorted(second.names) for view in (View.LONGITUDE, View.LATITUDE)]
@@ -103,7 +143,8 @@ class Segment:
             index=replace(index, origin=index.origin[:0]),  # of use only on the next line
             second=Second.of(table.items, *_moved(table, index)),
             automata={name: Automaton.build(tests) for name, tests in table.patterns.items()},
-            trees=_trees(table),
+            trees=_trees(table, table.trees),
+            asked=_trees(table, table.asked),
             ids=ids,
             sources=sources,
             choice=total(choice),
@@ -121,7 +162,7 @@ class Segment:
         cells = cells_of(batch, self._place, self.spaces, len(arrivals))
         events, slots, odd_events, odd_rows = kernel.match(self.index.rows, self.index.paths, self.index.tiles, cells)
         if len(odd_rows):
-            more = self._special(batch, arrivals, odd_events, odd_rows)
+            more = self._special(cells, batch, arrivals, odd_events, odd_rows)
             events, slots = np.concatenate([events, more[0]]), np.concatenate([slots, more[1]])
         if not cells.plain.all():
             events, slots = _once(events, slots, len(arrivals), len(self))
@@ -130,8 +171,27 @@ class Segment:
             events, slots = np.concatenate([events, more[0]]), np.concatenate([slots, more[1]])
         return events, slots
 
-    def _special(self, batch: Batch, arrivals: Arrivals, events: NDArray[Any], rows: NDArray[Any]) -> Pairs:
+    def _special(
+        self, cells: Cells, batch: Batch, arrivals: Arrivals, events: NDArray[Any], rows: NDArray[Any]
+    ) -> Pairs:
         """Decide the second phase, and report a subscription with several rows once."""
+        events, slots = self._second(batch, arrivals, events, rows)
+        if self.asked is None:
+            return events, slots
+        places = self.asked.place_of[np.minimum(slots, len(self.asked.place_of) - 1)]
+        places[slots >= len(self.asked.place_of)] = -1
+        mine = np.flatnonzero(places >= 0)
+        if self.asked.cheaper_in_blocks(len(mine), len(arrivals)):
+            more = self._whole(self.asked, cells, batch, arrivals)
+        else:
+            mine = mine[np.argsort(events[mine], kind="stable")]
+            good = mine[self.asked.decide(cells, events[mine], places[mine])]
+            more = events[good], slots[good]
+        rest = places < 0
+        return np.concatenate([events[rest], more[0]]), np.concatenate([slots[rest], more[1]])
+
+    def _second(self, batch: Batch, arrivals: Arrivals, events: NDArray[Any], rows: NDArray[Any]) -> Pairs:
+        """Return the pairs of event and slot whose rows satisfy their items, each once."""
         good = self.second.survivors(batch, arrivals, events, rows)
         events, rows = events[good], rows[good]
         entry, slot = self.index.rows.entry, self.index.rows.slot
@@ -152,7 +212,7 @@ class Segment:
             truths[:] = 0
             decide_leaves(
                 block, cells.many_start, cells.many_low, cells.many_high, trees.column_start,
-                leaves.head.astype(np.uint8) & 15, leaves.low, leaves.high, *leaves.unions, truths,
+                trees.op, leaves.low, leaves.high, *leaves.unions, truths,
             )  # fmt: skip
             for place, item in enumerate(trees.items.tolist()):
                 row = (len(leaves.head) + place) * WORDS
@@ -197,16 +257,16 @@ def _moved(table: Table, index: Index) -> tuple[NDArray[np.uint32], NDArray[np.u
     return np.repeat(np.arange(len(index.origin)), sizes).astype(np.uint32), item[places]
 
 
-def _trees(table: Table) -> Trees | None:
-    if table.leaves is None or table.leaf_items is None:
+def _trees(table: Table, kept: Kept | None) -> Trees | None:
+    if kept is None:
         return None
-    lits = table.leaves
+    lits = kept.leaves
     order = np.argsort(lits.head >> OP_BITS, kind="stable")
-    new = np.empty(len(order) + len(table.leaf_items), np.int64)
+    new = np.empty(len(order) + len(kept.items), np.int64)
     new[order] = np.arange(len(order))
     new[len(order) :] = np.arange(len(order), len(new))
     numbers = new.tolist()
     leaves = Literals(lits.head[order], lits.low[order], lits.high[order], *lits.unions)
     column_start = np.searchsorted(leaves.head >> OP_BITS, np.arange(len(table.columns) + 1)).astype(np.int64)
-    trees = [(slot, _renumbered(node, numbers)) for slot, node in table.trees]
-    return Trees(leaves, column_start, table.leaf_items, Forest.build(trees, leaves=len(new)))
+    trees = [(slot, renumbered(node, numbers)) for slot, node in kept.trees]
+    return Trees(leaves, column_start, kept.items, Forest.build(trees, leaves=len(new)))

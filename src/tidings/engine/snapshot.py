@@ -72,10 +72,11 @@ def arrays_of(segment: Segment) -> Arrays:
     found |= _named("places", second.places.arrays())
     for number, automaton in enumerate(segment.automata.values()):
         found |= _named(f"automaton.{number}", automaton.arrays())
-    if segment.trees is not None:
-        found |= _named("leaves", {name: getattr(segment.trees.leaves, name) for name in LEAVES})
-        found |= _named("trees", {name: getattr(segment.trees, name) for name in TREES})
-        found |= _named("forest", segment.trees.forest.arrays())
+    for prefix, trees in (("", segment.trees), ("asked.", segment.asked)):
+        if trees is not None:
+            found |= _named(f"{prefix}leaves", {name: getattr(trees.leaves, name) for name in LEAVES})
+            found |= _named(f"{prefix}trees", {name: getattr(trees, name) for name in TREES})
+            found |= _named(f"{prefix}forest", trees.forest.arrays())
     found |= _named("ids", segment.ids.arrays())
     found |= _named("sources", segment.sources.arrays())
     return found
@@ -123,7 +124,8 @@ def segment_of(description: Mapping[str, Any], arrays: Arrays, bind: Callable[[F
         automata={
             name: Automaton.of(parts[f"automaton.{number}"]) for number, name in enumerate(description["patterns"])
         },
-        trees=_trees(parts) if "trees" in parts else None,
+        trees=_trees(parts, ""),
+        asked=_trees(parts, "asked."),
         ids=Ids.of_arrays(parts["ids"]),
         sources=Sources.of_arrays(parts["sources"]),
         choice=dict(description["choice"]),
@@ -146,8 +148,11 @@ def _second(names: tuple[str, ...], parts: dict[str, Arrays], bind: Callable[[Fi
     return Second(items=items, places=places, names=names, **{name: arrays[name] for name in SECOND})
 
 
-def _trees(parts: dict[str, Arrays]) -> Trees:
-    return Trees(leaves=Literals(**parts["leaves"]), forest=Forest.of(parts["forest"]), **parts["trees"])
+def _trees(parts: dict[str, Arrays], prefix: str) -> Trees | None:
+    if f"{prefix}trees" not in parts:
+        return None
+    leaves, forest = Literals(**parts[f"{prefix}leaves"]), Forest.of(parts[f"{prefix}forest"])
+    return Trees(leaves=leaves, forest=forest, **parts[f"{prefix}trees"])
 
 
 class _Items(Sequence[Item]):

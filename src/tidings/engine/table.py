@@ -52,10 +52,19 @@ class Literals:
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """Filters kept whole: slots and trees, whose leaves are `leaves` and, from `len(leaves.head)` on, `items`."""
+
+    leaves: Literals
+    items: NDArray[np.uint32]
+    trees: list[tuple[int, Any]]
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """Rows of literals; `entry` and `slot` say whose; `item_row` and `item_number` what is left to the second phase.
 
-    `leaves` are the literals of trees; those from `len(leaves.head)` on are items (`leaf_items`).
+    `trees` have no rows; those `asked` have one each, which lets too many events live.
     """
 
     columns: tuple[Column, ...]
@@ -69,9 +78,8 @@ class Table:
     item_number: NDArray[np.uint32]
     items: list[Item] = field(default_factory=list)
     patterns: dict[str, list[TextTest]] = field(default_factory=dict)
-    leaves: Literals | None = None
-    leaf_items: NDArray[np.uint32] | None = None
-    trees: list[tuple[int, Any]] = field(default_factory=list)
+    trees: Kept | None = None
+    asked: Kept | None = None
 
     @classmethod
     def of(cls, draft: Draft) -> Table:
@@ -89,7 +97,11 @@ class Table:
         literals = _literals(column, op, base[column] + _array(draft.lit_span), _array(draft.lit_count), low, high)
         start = np.zeros(len(draft.row_size) + 1, np.uint32)
         np.cumsum(_array(draft.row_size), out=start[1:])
-        made = cls(
+        kept = [
+            _kept(leaves, trees, base, low, high) if trees else None
+            for leaves, trees in ((draft.leaves, draft.trees), (draft.asked_leaves, draft.asked))
+        ]
+        return cls(
             columns=tuple(draft.columns),
             kinds=tuple(ends.kind for ends in draft.ends),
             spaces=tuple(spaces),
@@ -101,21 +113,9 @@ class Table:
             item_number=_array(draft.item_number).astype(np.uint32),
             items=list(draft.items),
             patterns={attribute: list(known) for attribute, known in draft.patterns.items()},
+            trees=kept[0],
+            asked=kept[1],
         )
-        return made._with_trees(draft, base, low, high) if draft.trees else made
-
-    def _with_trees(self, draft: Draft, base: NDArray[Any], low: NDArray[Any], high: NDArray[Any]) -> Table:
-        """Number the leaves anew: literals first, items after them."""
-        keys = list(draft.leaves)
-        literal = [key for key in keys if isinstance(key, tuple)]
-        number = {key: at for at, key in enumerate([*literal, *(key for key in keys if not isinstance(key, tuple))])}
-        new = [number[key] for key in keys]
-        parts = np.array(literal, np.int64).reshape(-1, 4)
-        column, op, span, count = parts.T
-        leaves = _literals(column, op, base[column] + span, count, low, high)
-        items = np.array([key for key in keys if not isinstance(key, tuple)], np.uint32)
-        trees = [(slot, _renumbered(node, new)) for slot, node in draft.trees]
-        return replace(self, leaves=leaves, leaf_items=items, trees=trees)
 
     def shared(self) -> Table:
         """Return the table with equal conjunctions in one row.
@@ -224,7 +224,35 @@ def _literals(
     return Literals(head, lit_low, lit_high, union_start, low[parts].astype(np.uint32), high[parts].astype(np.uint32))
 
 
-def _renumbered(node: Any, new: list[int]) -> Any:
+def _kept(
+    known: dict[Any, int], trees: list[tuple[int, Any]], base: NDArray[Any], low: NDArray[Any], high: NDArray[Any]
+) -> Kept:
+    """Number the leaves anew: literals first, those with the same codes as one, and items after them."""
+    literal = [key for key in known if isinstance(key, tuple)]
+    items = [key for key in known if not isinstance(key, tuple)]
+    column, op, span, count = np.array(literal, np.int64).reshape(-1, 4).T
+    leaves, place = _distinct(_literals(column, op, base[column] + span, count, low, high))
+    number = dict(zip(literal, place.tolist(), strict=True)) | {
+        key: len(leaves.head) + at for at, key in enumerate(items)
+    }
+    new = [number[key] for key in known]
+    return Kept(leaves, np.array(items, np.uint32), [(slot, renumbered(node, new)) for slot, node in trees])
+
+
+def _distinct(literals: Literals) -> tuple[Literals, NDArray[np.int64]]:
+    """Return literals without repetitions, and which of them each one is; unions stay apart."""
+    parts = literals.arrays[:3]
+    order = np.lexsort(parts)
+    new = np.ones(len(order), bool)
+    new[1:] = np.any([part[order[1:]] != part[order[:-1]] for part in parts], axis=0)
+    place = np.empty(len(order), np.int64)
+    place[order] = np.cumsum(new) - 1
+    head, low, high = (part[order[new]] for part in parts)
+    return Literals(head, low, high, *literals.unions), place
+
+
+def renumbered(node: Any, new: list[int]) -> Any:
+    """Return a tree with other numbers for its leaves."""
     if isinstance(node, int):
         return new[node]
-    return (node[0], tuple(_renumbered(part, new) for part in node[1]))
+    return (node[0], tuple(renumbered(part, new) for part in node[1]))

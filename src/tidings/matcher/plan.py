@@ -140,6 +140,11 @@ def _parts(one: Mapping[str, Any]) -> list[str]:
     if trees := one.get("trees"):
         parts = f"{_many(trees['trees'], 'tree')} over {trees['leaves']:,} leaves, {trees['shared']:,} sub-trees shared"
         lines.append(f"{parts}: {time_of(trees['nanoseconds'])}")
+    if found := one.get("found trees"):
+        who = "filter is found by some of its" if found["trees"] == 1 else "filters are found by some of their"
+        whose = "its" if found["trees"] == 1 else "their"
+        parts = f"{found['trees']:,} {who} literals and decided by {whose} whole tree"
+        lines.append(f"{parts}: {time_of(found['nanoseconds'])}")
     if text := one.get("text"):
         without = f", {text['expressions without']:,} without a literal" if text["expressions without"] else ""
         kinds = f"{text['patterns']:,} patterns, {text['literals']:,} literals{without}"

@@ -1,0 +1,185 @@
+"""Filters with a large normal form that some of their literals find: which they are, and what they answer."""
+
+import pickle
+import re
+from random import Random
+
+import pytest
+
+import tidings as td
+from tidings.concepts import Ontology
+from tidings.engine import segment as segments
+from tidings.engine.check import check_state
+from tidings.engine.draft import Draft
+from tidings.engine.table import Table
+from tidings.kernels.words import EVENTS
+
+MAKES = ["ford", "opel", "fiat", "seat"]
+
+
+def large(random, parts=6):
+    """Return an `or` of so many conjunctions that it stays a tree."""
+    pairs = [
+        f"(n{random.randrange(4)} < {random.randrange(10)} and not (m{random.randrange(4)} = {random.randrange(5)}))"
+        for _ in range(parts)
+    ]
+    return " or ".join(pairs)
+
+
+def drawn_filters(random, count=60):
+    found = {}
+    for id in range(count):
+        more = random.choice(["", " and price < 5", " and not (color = 'red')", " and all(n1) > 2"])
+        key = random.choice([f"make = '{random.choice(MAKES)}'", "make in ('ford', 'fiat')", "make contains 'o'"])
+        found[id] = f"{key}{more} and ({large(random)})"
+    found[count] = "make = 'ford'"
+    found[count + 1] = large(random, 20)
+    return {id: td.parse(text) for id, text in found.items()}
+
+
+def drawn_event(random):
+    def some(values):
+        return [random.choice(values) for _ in range(random.randint(0, 3))] if random.random() < 0.3 else values[0]
+
+    event = {"make": some(random.sample(MAKES, 4)), "price": random.randrange(10), "color": some(["red", "blue"])}
+    event |= {f"{name}{at}": some(random.sample(range(10), 4)) for name in "nm" for at in range(4)}
+    return {name: value for name, value in event.items() if random.random() < 0.8}
+
+
+def matcher_of(filters):
+    matcher = td.Matcher()
+    matcher.add_many(filters.items())
+    return matcher
+
+
+def assert_as_the_law_says(matcher, filters, events):
+    check_state(matcher._kept.state)
+    truth = [{id for id, tree in filters.items() if td.evaluate(tree, event)} for event in events]
+    matches = matcher.match_many(events)
+    assert [set(ids) for ids in matches.by_event()] == truth
+    assert len(matches) == sum(map(len, truth))
+    assert [set(matcher.match(event)) for event in events[:20]] == truth[:20]
+    assert any(truth)
+
+
+def asked_in(matcher):
+    return sum(len(p.segment.asked.forest) for p in matcher._kept.state.parts if p.segment.asked is not None)
+
+
+def drafted(*texts):
+    draft = Draft(Ontology())
+    for slot, text in enumerate(texts):
+        draft.add(slot, td.parse(text))
+    return draft
+
+
+@pytest.mark.parametrize(
+    ("key", "literals"),
+    [("make = 'ford'", 1), ("make in ('ford', 'opel') and price < 3 and not (a = 1)", 3), ("t contains 'x'", 1)],
+)
+def test_literals_beside_the_or_become_a_row_and_the_whole_a_tree(key, literals):
+    draft = drafted(f"{key} and ({large(Random(1))})")
+    assert (len(draft.asked), len(draft.trees), list(draft.row_size)) == (1, 0, [literals])
+    assert not draft.leaves
+    assert not draft.item_row
+
+
+@pytest.mark.parametrize("key", ["price < 3", "not (make = 'ford')", "all(make) = 'ford'", "ok = true", "make exists"])
+def test_literals_that_are_no_key_do_not(key):
+    draft = drafted(f"{key} and ({large(Random(1))})")
+    assert (len(draft.asked), len(draft.trees), len(draft.row_size)) == (0, 1, 0)
+
+
+@pytest.mark.parametrize("item", ["p near (1, 2) 3 km", "a < b", "r has (x = 1)"])
+def test_a_tree_with_items_is_left_to_blocks(item):
+    draft = drafted(f"make = 'ford' and ({large(Random(1))} or {item})")
+    assert (len(draft.asked), len(draft.trees)) == (0, 1)
+
+
+def test_equal_literals_are_one_leaf_of_all_trees():
+    whole = large(Random(1))
+    table = Table.of(drafted(*(f"make = 'm{at}' and ({whole})" for at in range(5)), *[whole + " or a = 1"] * 3))
+    distinct = len(set(re.findall(r"[nm]\d [<=] \d", whole)))
+    assert len(table.asked.leaves.head) == distinct + 5
+    assert len(table.trees.leaves.head) == distinct + 1
+
+
+def test_a_filter_below_the_limit_is_rows():
+    draft = drafted("make = 'ford' and (a = 1 or b = 2)")
+    assert (len(draft.asked), len(draft.trees), len(draft.row_size)) == (0, 0, 2)
+
+
+@pytest.mark.parametrize("pair", [0, 12, 10**9], ids=["one by one", "as it comes", "in blocks"])
+@pytest.mark.parametrize("seed", range(3))
+def test_each_is_as_the_law_says(monkeypatch, pair, seed):
+    monkeypatch.setattr(segments, "PAIR", pair)
+    random = Random(seed)
+    filters, events = drawn_filters(random), [drawn_event(random) for _ in range(90)]
+    matcher = matcher_of(filters)
+    assert asked_in(matcher) == 60
+    assert_as_the_law_says(matcher, filters, events)
+
+
+@pytest.mark.parametrize("pair", [0, 10**9], ids=["one by one", "in blocks"])
+def test_and_after_removals_merges_pickles_and_snapshots(monkeypatch, tmp_path, pair):
+    monkeypatch.setattr(segments, "PAIR", pair)
+    random = Random(5)
+    filters, events = drawn_filters(random, 80), [drawn_event(random) for _ in range(60)]
+    matcher = matcher_of(dict(list(filters.items())[:40]))
+    matcher.add_many(list(filters.items())[40:])
+    matcher.remove_many(range(0, 80, 3))
+    living = {id: tree for id, tree in filters.items() if id % 3 or id >= 80}
+    assert_as_the_law_says(matcher, living, events)
+    matcher.compact()
+    assert asked_in(matcher) == len(living) - 2
+    assert_as_the_law_says(matcher, living, events)
+    assert_as_the_law_says(pickle.loads(pickle.dumps(matcher)), living, events)
+    matcher.save(tmp_path / "kept")
+    opened = td.Matcher.open(tmp_path / "kept", verify=True)
+    assert_as_the_law_says(opened, living, events)
+    assert {id: opened[id] for id in opened} == living
+    opened.remove(1)
+    opened.compact()
+    del living[1]
+    assert asked_in(opened) == len(living) - 2
+    assert_as_the_law_says(opened, living, events)
+
+
+def test_batches_of_several_blocks_are_as_the_law_says():
+    random = Random(7)
+    filters, events = drawn_filters(random, 30), [drawn_event(random) for _ in range(40)]
+    matcher = matcher_of(filters)
+    truth = [{id for id, tree in filters.items() if td.evaluate(tree, event)} for event in events]
+    times = 2 * EVENTS // len(events) + 1
+    assert [set(ids) for ids in matcher.match_many(events * times).by_event()] == truth * times
+
+
+def test_filters_that_were_trees_under_another_limit_are_kept_by_a_merge(monkeypatch):
+    from tidings.engine import draft
+
+    random = Random(3)
+    filters, events = drawn_filters(random, 30), [drawn_event(random) for _ in range(40)]
+    matcher = matcher_of(filters)
+    matcher.remove(0)
+    monkeypatch.setattr(draft, "MOST_ROWS", 64)
+    matcher.compact()
+    assert asked_in(matcher) == 0
+    del filters[0]
+    assert_as_the_law_says(matcher, filters, events)
+
+
+def test_explain_says_how_many():
+    matcher = matcher_of(drawn_filters(Random(1)))
+    matcher.compact()
+    plan = matcher.explain()
+    [one] = plan.to_dict()["segments"]
+    assert one["found trees"]["trees"] == 60
+    assert "60 filters are found by some of their literals and decided by their whole tree" in str(plan)
+    matcher.remove(0)
+    assert matcher.explain().to_dict()["segments"][0]["found trees"]["trees"] == 59
+
+
+def test_explain_speaks_of_segments_without_rows():
+    matcher = matcher_of({id: large(Random(id), 20) for id in range(20)})
+    matcher.compact()
+    assert matcher.explain().slow == ("20 filters are kept as trees (their normal form is too large)",)
