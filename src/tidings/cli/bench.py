@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from tidings.cli import render
-from tidings.errors import MissingExtra, TidingsError
+from tidings.errors import FileError, MissingExtra, TidingsError
 from tidings.testing import bench
 from tidings.testing.bench.report import number
 from tidings.testing.workloads import WORKLOADS, workload
@@ -73,6 +73,9 @@ def run(key: str, order: Order, *, out: Path | None, as_json: bool) -> None:
     """Measure, print the tables, write the files."""
     sizes = order.sizes or (QUICK_SIZE if order.quick else SIZE,)
     _check(order, sizes)
+    workload(key)  # a key that is wrong is refused before a folder is made
+    if out is not None:
+        _make(out)
     settings = order.settings()
     with _telling() as say:
         results = bench.bench(key, sizes, kinds=order.kinds or (None,), settings=settings, say=say)
@@ -125,6 +128,8 @@ def _print(results: list[Result], run: dict[str, Any]) -> None:
         render.out(bench.headline(some))
         _show(bench.table(some))
         render.out("\n".join(f"  {note}" for note in bench.notes(some)))
+    if run["quick"]:
+        render.out("quick: figures mean little")
     packages = ", ".join(f"{name} {version}" for name, version in run["packages"].items())
     render.out(f"{run['machine']}; Python {run['python']}, {packages}; {run['date']}")
 
@@ -163,6 +168,15 @@ def _telling() -> Iterator[Callable[[str], None]]:
 
 
 # Files -----------------------------------------------------------------------------------------
+
+
+def _make(folder: Path) -> None:
+    """Make the folder for the results, before an hour of measuring and not after it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        msg = f"cannot make the folder `{folder}` for the results: {problem.strerror}; choose another with --out"
+        raise FileError(msg) from problem
 
 
 def _write(results: list[Result], folder: Path, *, key: str, run: dict[str, Any]) -> None:

@@ -111,14 +111,6 @@ def sampled_ends(table: Table) -> list[NDArray[np.uint32]]:
     return [np.sort(ends[column, : count[column]]) for column in range(len(top))]
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """What a part of the plan costs: how many rows, and estimated nanoseconds for each event."""
-
-    rows: int
-    nanoseconds: float
-
-
 def total(choice: Choice) -> dict[str, Any]:
     """Return how many rows are found in each way."""
     names = ("always", "hull", "hulls of two columns", "key", "key of two columns")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import stat
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -35,7 +36,19 @@ def cache_folder() -> str | None:
         name = getpass.getuser()
     except (KeyError, OSError):  # a container's user without a name
         name = str(os.getuid())
-    return str(Path(tempfile.gettempdir()) / f"tidings-kernels-{name}")
+    return _own_folder(Path(tempfile.gettempdir()) / f"tidings-kernels-{name}")
+
+
+def _own_folder(folder: Path) -> str:
+    """Return the folder if nobody else can write there, else a fresh one: what lies in it is run."""
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        known = folder.lstat()
+        if stat.S_ISDIR(known.st_mode) and known.st_uid == os.getuid() and not known.st_mode & 0o022:
+            return str(folder)
+    except OSError:
+        pass
+    return tempfile.mkdtemp(prefix="tidings-kernels-")
 
 
 _folder = cache_folder()

@@ -36,7 +36,6 @@ _WORDS = {
 }
 _OPERATORS = {"EQ", "NE", "LT", "LE", "GT", "GE", "IN", "BETWEEN", "CONTAINS", "LIKE", "MATCHES", "WITHIN", "NEAR"}
 _OPERATORS |= {"EXISTS", "HAS", "STARTS_WITH", "ENDS_WITH", "IS_A", "IS_NULL"}
-_HIDDEN = {"HOLE", "QUANTIFIER", "AGE", "TRUE", "FALSE"}
 _HINTS = (
     (re.compile(r"=="), "equality is written `=`"),
     (re.compile(r"<>"), "unequal is written `!=`"),

@@ -98,9 +98,8 @@ class _Reader:
         if isinstance(node, bool):
             return TRUE if node else FALSE
         if not isinstance(node, dict):
-            return self._refuse(
-                "expected a filter: an object with `and`, `or`, `not` or `attr`, or true or false", path
-            )
+            expected = "an object with `and`, `or`, `not` or `attr`, or true or false"
+            return self._refuse(f"expected a filter: {expected}", path)
         if "attr" in node:
             return self._test(node, path, depth)
         if len(node) == 1:
@@ -128,11 +127,8 @@ class _Reader:
         if op == "!=":
             return self._unequal(fields, path, attribute, quantifier)
         if not isinstance(op, str) or op not in _READERS:
-            near = (
-                did_you_mean(op, [*_READERS, "!=", "has"])
-                if isinstance(op, str)
-                else f"; one of {', '.join(_READERS)}, !=, has"
-            )
+            known = [*_READERS, "!=", "has"]
+            near = did_you_mean(op, known) if isinstance(op, str) else f"; one of {', '.join(known)}"
             return self._refuse(f"unknown operator {_said(op)}{near}", f"{path}.op")
         return self._made(path, attribute, quantifier, lambda: _only(fields, _READERS[op](op, fields)))
 

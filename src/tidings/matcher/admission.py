@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -125,6 +126,22 @@ def _uncollected(many: bool) -> Iterator[None]:
 def is_id(id: object) -> bool:
     """Tell whether this can be a subscription's id."""
     return isinstance(id, str | int) and not isinstance(id, bool)
+
+
+def ids_given(ids: Any) -> list[SubId]:
+    """Return ids, each once: from any iterable of text or integers, an Arrow array or a NumPy array."""
+    for method in ("to_pylist", "tolist"):
+        if hasattr(ids, method):
+            ids = getattr(ids, method)()
+    if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
+        msg = f"remove_many takes a list of ids, not {ids!r}; remove takes one"
+        raise TidingsError(msg)
+    found = list(ids)
+    for id in found:
+        if not is_id(id):
+            msg = f"an id is text or an integer, not {id!r}"
+            raise TidingsError(msg)
+    return list(dict.fromkeys(found))
 
 
 def _check_id(id: SubId, first: SubId) -> None:

@@ -24,7 +24,6 @@ from tidings.engine.table import Table
 from tidings.errors import KindConflict, TidingsError
 from tidings.matcher.parameters import ParameterRows, asked_of, check_types, declared_kinds
 from tidings.matcher.plain import Plain
-from tidings.matcher.tally import tally
 from tidings.model import Kind
 
 if TYPE_CHECKING:
@@ -167,10 +166,10 @@ class Load:
         """Take back the demands of the subscriptions that are replaced."""
         replaced = kept.held(ids)
         if replaced:
-            demands, trees = tally(kept, replaced)
-            for (name, demand), count in demands.items():
+            found = kept.withdraw(replaced, keep=True)
+            for (name, demand), count in found.demands.items():
                 self.admission.needs.count(name, demand, -count)
-            for tree in trees:
+            for tree in found.trees:
                 self.admission.leave(tree)
 
     def _odd_rows(

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from tidings.errors import BadSubscriptions, FileError, TidingsError
-from tidings.matcher.parameters import in_parameters
+from tidings.matcher import parameters
 from tidings.matcher.rows import Lines, ParquetRows, Row, batched, csv_rows, json_rows, unreadable
 from tidings.matcher.sources import Watched
 
@@ -66,7 +66,7 @@ class RowFile:
     def parameters(self) -> Iterable[pa.RecordBatch] | None:
         """Return the file as columns where they are parameters of subscriptions: Parquet with `id` and no `filter`."""
         self._rows = self._rows or self._started(*self.looked())
-        if isinstance(self._rows, ParquetRows) and in_parameters(self._rows.schema):
+        if isinstance(self._rows, ParquetRows) and parameters.named(self._rows.schema.names):
             return self._rows.tables()
         return None
 
@@ -257,5 +257,7 @@ def _problem(row: Row) -> str | None:
         return row.problem
     missing = [name for name in ("id", "filter") if row.values.get(name) is None]
     if missing:
-        return f"there is no {' and no '.join(f'`{name}`' for name in missing)}; a subscription has `id` and `filter`"
+        told = f"there is no {' and no '.join(f'`{name}`' for name in missing)}; a subscription has `id` and `filter`"
+        in_columns = missing == ["filter"] and row.values.keys() - {"notation"} > {"id"} and "filter" not in row.values
+        return f"{told}; columns of parameters such as `price_to` are read from Parquet" if in_columns else told
     return None

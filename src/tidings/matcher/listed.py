@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tidings.engine.engine import Found
+from tidings.engine.engine import Found, Withdrawn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -56,6 +57,14 @@ class Listed:
         for id in ids:
             del self._written[id]
             self._algorithm.remove(id)
+
+    def withdraw(self, ids: Sequence[SubId]) -> Withdrawn:
+        """Remove many; if some are not there, nothing is removed, and they are told."""
+        missing = [id for id in ids if id not in self._written]
+        trees: list[Any] = [] if missing else [self.written(id) for id in ids]
+        if not missing:
+            self.discard(ids)
+        return Withdrawn(missing, Counter(), trees)
 
     def written(self, id: SubId) -> Filter | None:
         """Return a subscription's filter as written, or nothing."""

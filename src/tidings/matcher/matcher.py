@@ -16,14 +16,13 @@ from tidings.concepts import Ontology, check_surroundings, moment
 from tidings.engine.arrivals import Read
 from tidings.engine.engine import Engine
 from tidings.errors import TidingsError, UnknownSubscription
-from tidings.matcher.admission import Admission, is_id, refused
+from tidings.matcher.admission import Admission, ids_given, is_id, refused
 from tidings.matcher.arriving import Arriving
 from tidings.matcher.listed import Listed
 from tidings.matcher.parameters import in_parameters
 from tidings.matcher.plan import Plan
 from tidings.matcher.results import ids_of, matches_of
 from tidings.matcher.sources import Watched, pairs_of
-from tidings.matcher.tally import tally
 from tidings.matcher.why import Explanation, explained
 from tidings.matchers import ENGINE, algorithm
 from tidings.model import EventBatch, Matches
@@ -40,6 +39,10 @@ if TYPE_CHECKING:
 
 DEFAULT_KIND = ENGINE
 """The algorithm of `td.Matcher()`."""
+
+
+BATCH = 32
+"""From so many events on, subscriptions that wait are compiled before they are asked."""
 
 
 class _Moment(NamedTuple):
@@ -137,20 +140,17 @@ class Matcher:
 
     def remove_many(self, ids: Iterable[SubId]) -> None:
         """Remove many; if one of them is not there, `UnknownSubscription`, and none is removed."""
+        gone = ids_given(ids)
         with self._lock:
-            gone = list(dict.fromkeys(ids))
-            known = self._kept.known([id for id in gone if is_id(id)])
-            missing = [id for id in gone if id not in known]
-            if missing:
-                others = f" (nor {len(missing) - 1:,} others of these)" if len(missing) > 1 else ""
-                msg = f"no subscription has the id {missing[0]!r}{others}"
+            found = self._kept.withdraw(gone)
+            if found.missing:
+                others = f" (nor {len(found.missing) - 1:,} others of these)" if len(found.missing) > 1 else ""
+                msg = f"no subscription has the id {found.missing[0]!r}{others}"
                 raise UnknownSubscription(msg)
-            demands, trees = tally(self._kept, gone)
-            for (name, demand), count in demands.items():
+            for (name, demand), count in found.demands.items():
                 self._admission.needs.count(name, demand, -count)
-            for tree in trees:
+            for tree in found.trees:
                 self._admission.leave(tree)
-            self._kept.discard(gone)
             self._moment = None
 
     def _filter(self, id: SubId) -> Filter:
@@ -208,7 +208,7 @@ class Matcher:
         """
         _check_on_error(on_error)
         batch, setting = EventBatch.of(events), self._setting(now)
-        moment = self._reading()
+        moment = self._compiled_for(len(batch))
         arriving = Arriving(moment.reader, moment.needs, setting)
         wanted = None if moment.state is None else moment.state.wanted()
         arrived = arriving.batch(batch, wanted, collect=on_error == "collect")
@@ -248,6 +248,21 @@ class Matcher:
             finally:
                 self._lock.release()
         return known
+
+    def _compiled_for(self, events: int) -> _Moment:
+        """Return the moment for a batch; for more than a few events, what waits is compiled first.
+
+        Asking what waits reads every event by itself, which costs more than an index of a few subscriptions.
+        """
+        moment = self._reading()
+        if events >= BATCH and moment.state and moment.state.waiting and self._lock.acquire(blocking=False):
+            try:
+                if isinstance(self._kept, Engine):
+                    self._kept.seal()
+            finally:
+                self._lock.release()
+            moment = self._reading()
+        return moment
 
     @property
     def _state(self) -> State | None:

@@ -56,10 +56,12 @@ class Asked:
 
 
 def in_parameters(table: Any) -> bool:
-    """Tell whether this is a table, or the schema of one, of parameters: it has `id` and more, but no `filter`."""
-    if not is_arrow(table):
-        return False
-    names = getattr(table, "schema", table).names
+    """Tell whether this is an Arrow table of parameters; other things of Arrow's, such as arrays, have no columns."""
+    return is_arrow(table) and hasattr(table, "column") and hasattr(table, "schema") and named(table.schema.names)
+
+
+def named(names: Sequence[str]) -> bool:
+    """Tell whether columns of these names are parameters: there is `id` and more, but no `filter`."""
     return "id" in names and "filter" not in names and len(names) > 1
 
 

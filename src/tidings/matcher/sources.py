@@ -40,13 +40,16 @@ class Watched(list[tuple[Any, Any, str]]):
 
 def pairs_of(subscriptions: Any) -> Iterator[tuple[Any, Any, str]]:
     """Yield id, filter and notation."""
-    if is_arrow(subscriptions):
+    if is_arrow(subscriptions) and hasattr(subscriptions, "schema") and hasattr(subscriptions, "column"):
         yield from _columns(subscriptions)
         return
     if isinstance(subscriptions, Mapping):
         subscriptions = subscriptions.items()
-    if isinstance(subscriptions, str | bytes) or not isinstance(subscriptions, Iterable):
-        msg = "add_many takes pairs of id and filter, or an Arrow table with columns `id` and `filter`"
+    if isinstance(subscriptions, str | bytes) or is_arrow(subscriptions) or not isinstance(subscriptions, Iterable):
+        msg = (
+            "add_many takes pairs of id and filter, or an Arrow table with columns `id` and `filter`,"
+            f" or `id` and parameters such as `price_to`; not `{type(subscriptions).__name__}`"
+        )
         raise TidingsError(msg)
     for given in subscriptions:
         yield _triple(given)

@@ -29,12 +29,24 @@ def test_a_read_only_package_leaves_it_to_the_home(monkeypatch):
     assert jit.cache_folder() is None
 
 
-def test_without_a_home_it_goes_to_a_temporary_folder(monkeypatch):
+def test_without_a_home_it_goes_to_a_temporary_folder(monkeypatch, tmp_path):
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     monkeypatch.setattr(jit, "_writable", lambda _: False)
-    monkeypatch.setattr("tempfile.tempdir", "/somewhere")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr("getpass.getuser", lambda: "ada")
-    assert jit.cache_folder() == "/somewhere/tidings-kernels-ada"
+    assert jit.cache_folder() == str(tmp_path / "tidings-kernels-ada")
+    assert (tmp_path / "tidings-kernels-ada").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_temporary_folder_that_others_can_write_is_not_used(monkeypatch, tmp_path):
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setattr(jit, "_writable", lambda _: False)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr("getpass.getuser", lambda: "ada")
+    planted = tmp_path / "tidings-kernels-ada"
+    planted.mkdir()
+    planted.chmod(0o777)
+    assert jit.cache_folder() not in (None, str(planted))
 
 
 @pytest.mark.parametrize("problem", [KeyError, OSError])

@@ -155,18 +155,9 @@ def _changed(matcher: Matcher, more: Subscriptions, figures: dict[str, Figure], 
     deletes: list[float] = []
     for _ in range(settings.repeat + 1):
         inserts.append(seconds_of(lambda: matcher.add_many(more.given)))
-        deletes.append(seconds_of(lambda: _remove(matcher, ids)))
+        deletes.append(seconds_of(lambda: matcher.remove_many(ids)))
         if sum(inserts) + sum(deletes) > settings.budget_s:
             break
     warm = 1 if len(inserts) > 1 else 0
     figures["insert"] = scaled(inserts[warm:], "us", by=US / len(ids))
     figures["delete"] = scaled(deletes[warm:], "us", by=US / len(ids))
-
-
-def _remove(matcher: Matcher, ids: list[str]) -> None:
-    remove_many = getattr(matcher, "remove_many", None)
-    if remove_many is not None:
-        remove_many(ids)
-        return
-    for id in ids:
-        matcher.remove(id)

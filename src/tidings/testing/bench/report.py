@@ -30,7 +30,7 @@ def table(results: Sequence[Result]) -> list[list[str]]:
     for name, label in FIGURES.items():
         if any(name in result.figures for result in results):
             figures = [result.figures.get(name) for result in results]
-            rows.append([label, *(shown(figure) if figure else "" for figure in figures)])
+            rows.append([label, *(_cell(name, figure) if figure else "" for figure in figures)])
     for mine in results:
         if mine.ratios:
             ratios = [mine.ratios.get(other.subject) for other in results]
@@ -46,6 +46,12 @@ def notes(results: Sequence[Result]) -> list[str]:
 def _heading(result: Result, n: int) -> str:
     name = result.subject if result.role is Role.MATCHER else f"{result.subject} ({result.role})"
     return name if result.n == n else f"{name} at {result.n:,}"
+
+
+def _cell(name: str, figure: Figure) -> str:
+    """Write a figure; of a build that was made only once, say so, for nothing tells how sure it is."""
+    once = name.startswith("build") and len(figure.repeats) == 1
+    return f"{shown(figure)} (1 run)" if once else shown(figure)
 
 
 def shown(figure: Figure) -> str:

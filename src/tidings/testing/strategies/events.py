@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 _SEVERAL = ("absent", "null", "empty", "one", "one", "one", "list", "list", "with null", "nested list", "range")
 _SINGLE = ("absent", "null", "one", "one", "one")
 _RANGED = (Kind.NUMBER, Kind.TIME)
-_DIRECT = (int, float, str, bool, type(None))
 
 
 class _Aimer:

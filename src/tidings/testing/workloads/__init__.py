@@ -61,6 +61,15 @@ WORKLOADS: dict[str, Callable[..., Workload]] = {
 }
 """One line for each workload: its key and how to make it."""
 
+MOST = 100_000
+"""No parameter that counts something goes beyond this, unless `_LESS` says less."""
+
+_LESS = {("sparse", "values"): 128, ("concepts", "height"): 10}
+"""A value of `sparse` has one byte, and the trees of `concepts` double with each level."""
+
+_AMONG = (("wanted", "attributes"), ("wanted", "present"), ("present", "attributes"))
+"""Parameters that say how many of another one."""
+
 
 def workload(key: str) -> Workload:
     """Return the workload of this key, which may carry parameters.
@@ -81,8 +90,27 @@ def workload(key: str) -> Workload:
         known = ", ".join(allowed) or "none"
         msg = f"the workload `{name}` has no parameter `{unknown}`; it has {known}"
         raise TidingsError(msg)
+    _check(key, name, parameters, allowed)
     made = WORKLOADS[name](**parameters)
     return replace(made, key=key) if parameters else made
+
+
+def _check(key: str, name: str, given: dict[str, Any], defaults: dict[str, Any]) -> None:
+    """Refuse parameters that no workload can be made of."""
+    for one, value in given.items():
+        most = _LESS.get((name, one), MOST)
+        if isinstance(defaults[one], int):
+            right, range_ = isinstance(value, int) and 1 <= value <= most, f"a whole number from 1 to {most:,}"
+        else:
+            right, range_ = 0 < value <= 1, "a share: more than 0, at most 1"
+        if not right:
+            msg = f"the parameter `{one}={value}` of `{key}` is out of range; it is {range_}"
+            raise TidingsError(msg)
+    said = {**defaults, **given}
+    for some, among in _AMONG:
+        if some in said and among in said and said[some] > said[among]:
+            msg = f"`{key}` has `{some}={said[some]}` of `{among}={said[among]}`; there cannot be more of them"
+            raise TidingsError(msg)
 
 
 def _parameter(piece: str, key: str) -> tuple[str, Any]:
