@@ -1,19 +1,22 @@
-"""A matcher that lives: calls while a merge runs, and a snapshot opened anew: `python -m benchmarks.living`.
+"""A matcher that lives: calls while a merge runs, threads, a snapshot opened anew: `python -m benchmarks.living`.
 
-First, `--subscriptions` of the workload `equalities` and a third as many again, which starts a merge of all in the
-background; meanwhile calls of add, remove and match are timed one by one, and the longest is told. The baseline is the
-longest of as many calls when nothing is being merged. Then the matcher is saved, and new processes open it and match
-one event each.
+First, `--subscriptions` of the workload `equalities`, then a third as many again, which starts a merge of all in the
+background. Calls of add, remove (old ids, at random) and match are timed one by one while it runs; when it ends, the
+third is added once more, until there are enough calls. The baseline is as many calls when nothing is being merged.
+Then one thread and two match batches, and new processes open a snapshot and match one event each.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
+import random
 import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +27,9 @@ from tidings.testing.workloads import workload
 
 if TYPE_CHECKING:
     from tidings.matcher import Matcher
+
+ROUNDS = 12
+"""Merges that are started at most."""
 
 OPENING = """
 import json, sys, time
@@ -54,28 +60,50 @@ def main() -> None:
     for event in events:
         matcher.match(event)
     print(f"living: {count:,} subscriptions; {machine()}")
-    _report("nothing merged", timed_calls(matcher, events, given.calls // share // 10), "(baseline)")
-    matcher.add_many(_others(work.columns(count // 3, 3)))
-    calls = timed_calls(matcher, events, given.calls // share)
-    busy = matcher.merging
-    _report("while merging", calls, "" if busy else "(the merge was over before the calls were)")
+    names = work.columns(count, 1).column("id").to_pylist()
+    random.Random(1).shuffle(names)
+    _report("nothing merged", timed_calls(matcher, events, names, calls=given.calls // share // 10), "(baseline)")
+    third, calls = _others(work.columns(count // 3, 3)), given.calls // share
+    merging: list[float] = []
+    for _ in range(ROUNDS):
+        if len(merging) >= calls:
+            break
+        matcher.add_many(third)
+        merging += timed_calls(matcher, events, names, calls=calls - len(merging), merging=True)
+    _report("while merging", merging or [0.0], "" if len(merging) >= calls else "(the merges were over too soon)")
     matcher.settle()
+    matcher.compact()
+    report_threads(matcher, work.events(1024, 2), batches=2 if given.quick else 40)
     report_opening(matcher, events[0], repeat=1 if given.quick else 5)
 
 
-def timed_calls(matcher: Matcher, events: list[dict[str, object]], calls: int) -> np.ndarray:
-    """Add, remove and match in turn; return the seconds of each call, longest last."""
-    seconds = []
-    for call in range(calls):
+def timed_calls(
+    matcher: Matcher, events: list[dict[str, object]], names: list[str], *, calls: int, merging: bool = False
+) -> list[float]:
+    """Add, remove and match in turn; return the seconds of each call, of those made while merging if so asked."""
+    seconds: list[float] = []
+    for call in itertools.cycle(range(3 * calls)):
+        if len(seconds) >= calls or (merging and not matcher.merging):
+            return seconds
         begin = time.perf_counter()
         if call % 3 == 0:
-            matcher.add(f"new {call}", f"a1 = {call % 50} and a2 = 7 and a3 = 9")
+            matcher.add(f"new {len(names)}", f"a1 = {call % 50} and a2 = 7 and a3 = 9")
         elif call % 3 == 1:
-            matcher.remove(f"new {call - 1}")
+            matcher.remove(names.pop())
         else:
             matcher.match(events[call % len(events)])
         seconds.append(time.perf_counter() - begin)
-    return np.sort(seconds)
+    return seconds
+
+
+def report_threads(matcher: Matcher, table: pa.Table, *, batches: int) -> None:
+    """Match the same batches with one thread and with two."""
+    for threads in (1, 2):
+        with ThreadPoolExecutor(threads) as pool:
+            begin = time.perf_counter()
+            list(pool.map(lambda _: len(matcher.match_many(table)), range(batches)))
+            rate = batches * table.num_rows / (time.perf_counter() - begin)
+        print(f"  {threads} thread{'s' if threads > 1 else ' '}        {rate:10,.0f} events/s")
 
 
 def _others(table: pa.Table) -> pa.Table:
@@ -84,7 +112,8 @@ def _others(table: pa.Table) -> pa.Table:
     return table.set_column(table.column_names.index("id"), "id", ids)
 
 
-def _report(what: str, seconds: np.ndarray, remark: str) -> None:
+def _report(what: str, calls: list[float], remark: str) -> None:
+    seconds = np.sort(calls)
     middle, most = seconds[len(seconds) // 2] * 1e3, seconds[-1] * 1e3
     print(f"  {what:<16} {len(seconds):7,} calls: median {middle:6.2f} ms, longest {most:6.1f} ms  {remark}")
 

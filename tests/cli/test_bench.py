@@ -31,6 +31,7 @@ def test_a_quick_run_prints_a_table(measured):
     assert done.out.startswith("equalities, 200 subscriptions")
     assert "scan (baseline)" in done.out
     assert "times brute" in done.out
+    assert "quick: figures mean little" in done.out.splitlines()
     assert "Python" in done.out.splitlines()[-1]
     assert "note: wrote" in done.err
 
@@ -89,12 +90,22 @@ def test_a_wrong_answer_is_refused(tidings, monkeypatch):
     assert "disagree" in done.err
 
 
+def test_a_build_that_was_made_once_says_so(tidings):
+    done = tidings("bench", "run", "hem:m=2", "--quick", "-n", 100, "--from-text", "--no-peers")
+    (line,) = [line for line in done.out.splitlines() if line.startswith("build, text")]
+    assert "(1 run)" in line
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("run", "rangs", "--quick"), "did you mean `ranges`?"),
         (("run", "ranges", "--quick", "--matcher", "swift", "--no-peers"), "unknown matcher `swift`"),
         (("run", "ranges", "-n", "0"), "-n must be at least 1, not `0`"),
+        (("run", "hem:m=0", "--quick"), "`m=0` of `hem:m=0` is out of range"),
+        (("run", "hem:delta=2", "--quick"), "`delta=2` of `hem:delta=2` is out of range"),
+        (("run", "equalities:wanted=30", "--quick"), "`wanted=30` of `attributes=20`"),
+        (("run", "ranges", "--quick", "--out", "/dev/null/results"), "cannot make the folder `/dev/null/results`"),
         (("run", "used-cars", "--quick", "--data", "nowhere"), "needs real data"),
         (("compare", "a.jsonl", "b.jsonl"), "cannot read `a.jsonl`"),
     ],

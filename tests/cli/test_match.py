@@ -175,6 +175,13 @@ def test_every_bad_subscription_is_listed_and_nothing_is_matched(tidings, doubtf
     assert "unknown notation `morse`" in done.err
 
 
+def test_columns_of_parameters_in_csv_are_refused_with_a_hint(tidings, tmp_path, ads):
+    (tmp_path / "columns.csv").write_text("id,make,price_to\n1,ford,9000\n", encoding="utf-8")
+    done = tidings("match", "-s", tmp_path / "columns.csv", "-e", ads)
+    assert (done.code, done.out) == (1, "")
+    assert "columns of parameters such as `price_to` are read from Parquet" in done.err
+
+
 def test_the_caret_stays_under_its_place(tidings, doubtful, ads):
     lines = tidings("match", "-s", doubtful, "-e", ads).err.splitlines()
     at = next(i for i, line in enumerate(lines) if line.strip() == "make = and")

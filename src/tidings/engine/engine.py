@@ -222,7 +222,8 @@ class Engine:
     def _merge_later(self) -> None:
         """Start the merging thread if there is something for it."""
         if self._wants() and (self._merger is None or not self._merger.is_alive()):
-            self._merger = threading.Thread(target=self._merge_on, name="tidings-merge", daemon=True)
+            # Not a daemon: the interpreter must not end while a kernel of ours is running.
+            self._merger = threading.Thread(target=self._merge_on, name="tidings-merge")
             self._merger.start()
 
     def _wants(self) -> list[Part]:

@@ -30,6 +30,14 @@ def test_an_arrow_table_brings_ids_filters_and_notations():
         searches.add_many(pa.table({"id": [1]}))
 
 
+@pytest.mark.parametrize(
+    "given", [pa.array([1]), pa.scalar(1), pa.schema([("id", pa.int64()), ("a", pa.int64())]), "a"]
+)
+def test_what_is_no_table_is_refused_with_what_is_taken(given):
+    with pytest.raises(td.TidingsError, match=r"add_many takes pairs of id and filter, or an Arrow table"):
+        td.Matcher().add_many(given)
+
+
 def test_one_bad_filter_among_many_adds_none_and_names_every_bad_one():
     searches = td.Matcher()
     searches.add("old", "a = 1")
