@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tidings.engine.state import Part, State
     from tidings.model import Filter
 
-TREE_NS, ASKED_NS, LAW_NS, AREA_NS, TEXT_NS, LOOSE_NS = 0.03, 150.0, 8000.0, 1000.0, 10_000.0, 100.0
+TREE_NS, ASKED_NS, LAW_NS, AREA_NS, TEXT_NS, LOOSE_NS = 0.03, 600.0, 8000.0, 1000.0, 10_000.0, 100.0
 """Nanoseconds of a tree's instruction for one of 512 events, of a whole tree for one, of a test that the law decides,
 of an area, of reading a text once, and of an expression without a literal on a text."""
 

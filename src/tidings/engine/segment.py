@@ -44,7 +44,7 @@ Pairs = tuple["NDArray[np.int64]", "NDArray[np.uint32]"]
 """Events and slots."""
 
 
-PAIR = 12
+PAIR = 40
 """A tree for one event costs so many instructions of a block of 512; beyond that, blocks decide all trees."""
 
 

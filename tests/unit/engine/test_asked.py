@@ -109,7 +109,7 @@ def test_a_filter_below_the_limit_is_rows():
     assert (len(draft.asked), len(draft.trees), len(draft.row_size)) == (0, 0, 2)
 
 
-@pytest.mark.parametrize("pair", [0, 12, 10**9], ids=["one by one", "as it comes", "in blocks"])
+@pytest.mark.parametrize("pair", [0, 40, 10**9], ids=["one by one", "as it comes", "in blocks"])
 @pytest.mark.parametrize("seed", range(3))
 def test_each_is_as_the_law_says(monkeypatch, pair, seed):
     monkeypatch.setattr(segments, "PAIR", pair)
