@@ -66,22 +66,10 @@ def chosen(table: Table, sample: dict[int, NDArray[np.uint32]] | None = None) ->
         popular_pairs = kernel.popular_pairs(
             table.start, lits.head, use, rate, spanned, columns, rows, count / max(1, len(rows)), TILE, costs
         )
-    kind, one, two = kernel.choose(
-        table.start,
-        lits.head,
-        lits.low,
-        lits.union_start,
-        use,
-        rate,
-        spanned,
-        columns,
-        popular,
-        popular_pairs,
-        TILE,
-        costs,
-    )
-    for _ in range(ROUNDS - 1):
-        popular, popular_pairs = kernel.chosen_popularity(lits.head, kind, one, two, columns, pairs)
+    kind, one, two = np.zeros(0, np.uint8), np.zeros(0, np.int32), np.zeros(0, np.int32)
+    for turn in range(ROUNDS):
+        if turn:
+            popular, popular_pairs = kernel.chosen_popularity(lits.head, kind, one, two, columns, pairs)
         kind, one, two = kernel.choose(
             table.start,
             lits.head,
