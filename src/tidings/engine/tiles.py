@@ -30,7 +30,7 @@ DOUBTED_UP_TO = 12
 SAMPLED = 4096
 """Edges of a column from which quantiles are taken."""
 
-BITS = 384
+BITS = 320
 """Bits of bitmaps for each row, twice as many where columns are few: they say how many buckets the others have."""
 
 
