@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tidings.engine.columns import View
 from tidings.kernels import plan as kernel
+from tidings.kernels.layout import OP_BITS
 
 if TYPE_CHECKING:
     from tidings.engine.table import Table
@@ -56,6 +58,10 @@ def chosen(table: Table, sample: dict[int, NDArray[np.uint32]] | None = None) ->
     np.cumsum([len(one) for one in codes], out=bounds[1:])
     joined = np.concatenate([*codes, np.zeros(0, np.uint32)]).astype(np.uint32)
     rate, spanned = kernel.rates(*lits.arrays, bounds, joined)
+    # A text satisfies several patterns, and what lies between two ids says nothing: no hulls there.
+    several = np.array([column.view is View.PATTERNS for column in table.columns], bool)
+    if several.any():
+        spanned[several[lits.head >> OP_BITS]] = 1.0
     use = kernel.uses(table.start, *lits.arrays)
     pairs = 1 < columns <= PAIRS_UP_TO
     costs = (SCAN_NS, bits_ns(columns), LOOK_NS, TILE_NS)
