@@ -188,11 +188,12 @@ class Engine:
     def _tidied(self, state: State) -> State:
         """Merge small segments at once."""
         parts = [part for part in state.parts if len(part)]
-        small = _run(parts)
-        while len(small) > 1 and sum(len(part.segment) for part in small) <= AT_ONCE:
-            kept = parts[: len(parts) - len(small)]
+        while small := _run([part for part in parts if len(part.segment) <= AT_ONCE]):
+            if sum(len(part.segment) for part in small) > AT_ONCE:
+                break
+            gone = set(map(id, small))
+            kept = [part for part in parts if id(part) not in gone]
             parts = list(_by_size([*kept, self._merged(small)[0]]))
-            small = _run(parts)
         return State(tuple(parts), state.waiting)
 
     def _merged(self, parts: Sequence[Part]) -> tuple[Part, list[NDArray[np.int64]]]:
@@ -423,14 +424,13 @@ def _by_size(parts: Sequence[Part]) -> tuple[Part, ...]:
 
 
 def _run(parts: list[Part]) -> list[Part]:
-    """Return the smaller segments that are worth merging: each is not much larger than those after it together."""
-    total, first = 0, len(parts)
-    for at in range(len(parts) - 1, -1, -1):
-        if total and len(parts[at]) > GROWTH * total:
-            break
-        total += len(parts[at])
-        first = at
-    return parts[first:]
+    """Return the segments that are worth merging: the first that is not much larger than all after it, and those."""
+    rest = sum(map(len, parts))
+    for at, part in enumerate(parts):
+        rest -= len(part)
+        if rest and len(part) <= GROWTH * rest:
+            return parts[at:]
+    return []
 
 
 def _no_automaton(column: Column) -> Any:
