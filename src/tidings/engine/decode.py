@@ -8,15 +8,14 @@ import numpy as np
 
 from tidings.engine.columns import View
 from tidings.engine.encode.time import moment
+from tidings.engine.second import quantified
 from tidings.kernels.layout import OP_BITS
-from tidings.kernels.literals import NOT_ANY, UNION
-from tidings.model import Exists, In, Is, IsNull, Kind, Not, Quantifier, Range, Test, all_of
+from tidings.kernels.literals import UNION
+from tidings.model import Exists, In, Is, IsNull, Kind, Range, all_of
 
 if TYPE_CHECKING:
     from tidings.engine.segment import Segment
     from tidings.model import Condition, Filter
-
-QUANTIFIERS = (Quantifier.ANY, Quantifier.ALL, Quantifier.NONE)
 
 
 def filter_of(segment: Segment, slot: int) -> Filter:
@@ -30,8 +29,7 @@ def filter_of(segment: Segment, slot: int) -> Filter:
 def _test(segment: Segment, head: int, low: int, high: int) -> Filter:
     number, op = head >> OP_BITS, head & 7
     condition = _condition(segment, number, low, high, union=bool(head & UNION))
-    test = Test(segment.columns[number].attribute, condition, QUANTIFIERS[op % 3])
-    return Not(test) if op >= NOT_ANY else test
+    return quantified(segment.columns[number].attribute, condition, op)
 
 
 def _condition(segment: Segment, number: int, low: int, high: int, *, union: bool) -> Condition:

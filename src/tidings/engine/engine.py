@@ -22,6 +22,7 @@ from tidings.engine.draft import Draft
 from tidings.engine.explain import described
 from tidings.engine.ids import Ids
 from tidings.engine.merge import joined, table_of
+from tidings.engine.runs import runs
 from tidings.engine.segment import Segment
 from tidings.engine.sources import Sources, Written
 from tidings.engine.stage import FEW, Stage, Waiting
@@ -105,15 +106,6 @@ class Engine:
             self._state = self._tidied(state)
             self._merge_later()
 
-    def put(self, part: Part) -> None:
-        """Put a part that was built elsewhere in force."""
-        with self._lock:
-            state = self._state
-            if len(state):
-                state = state.without(list(part.segment.ids))
-            self._state = self._tidied(State(_by_size([*state.parts, part]), state.waiting))
-            self._merge_later()
-
     def take_in(self, table: Table, ids: Ids, sources: Sources) -> None:
         """Put rows that were compiled in bulk in force, replacing subscriptions with the same ids."""
         with self._lock:
@@ -137,17 +129,15 @@ class Engine:
             state = self._state
             there = np.array([id in state.waiting for id in ids], bool) if state.waiting else np.zeros(len(ids), bool)
             trees = [self._read(state.waiting[ids[at]].written) for at in np.flatnonzero(there).tolist()]
-            waiting = {id: one for id, one in state.waiting.items() if id not in ids} if trees else state.waiting
+            gone = set(ids) if trees else set()
+            waiting = {id: one for id, one in state.waiting.items() if id not in gone}
             asked: Counter[tuple[str, Demand]] = Counter()
             parts = []
             given = _arrow(ids)
             for part in state.parts:
-                slots = part.segment.ids.find_many(given)
-                alive = slots >= 0
-                if part.dead is not None:
-                    alive &= ~part.dead[np.maximum(slots, 0)]
-                there |= alive
-                slots = slots[alive]
+                slots = part.find_many(given)
+                there |= slots >= 0
+                slots = slots[slots >= 0]
                 read = np.isin(slots, part.segment.sources.slots) if len(part.segment.sources.slots) else slots < 0
                 trees += [self._tree(part.segment, slot) for slot in slots[read].tolist()]
                 asked += _demands(part.segment, slots[~read])
@@ -321,11 +311,7 @@ class Engine:
             return set(ids) if ids[0] in state.waiting or state.find(ids[0]) is not None else set()
         found = set(state.waiting.keys() & set(ids)) if state.waiting else set()
         for part in state.parts:
-            slots = part.segment.ids.find_many(ids)
-            there = slots >= 0
-            if part.dead is not None:
-                there &= ~part.dead[np.maximum(slots, 0)]
-            found.update(ids[at] for at in np.flatnonzero(there).tolist())
+            found.update(ids[at] for at in np.flatnonzero(part.find_many(ids) >= 0).tolist())
         return found
 
     def held(self, ids: Ids) -> list[str | int]:
@@ -334,9 +320,8 @@ class Engine:
         found = [id for id in state.waiting if ids.find(id) >= 0]
         every = ids.take(np.arange(len(ids))) if state.parts else None
         for part in state.parts:
-            slots = np.unique(part.segment.ids.find_many(every))
-            slots = slots[slots >= 0]
-            found += part.segment.ids.to_list(slots if part.dead is None else slots[~part.dead[slots]])
+            slots = np.unique(part.find_many(every))
+            found += part.segment.ids.to_list(slots[slots >= 0])
         return found
 
     def written(self, id: str | int) -> Filter | None:
@@ -398,8 +383,7 @@ def _demands(segment: Segment, slots: NDArray[np.int64]) -> Counter[tuple[str, D
     rows = segment.row_of[slots]
     start = segment.index.rows.start
     first, sizes = start[rows].astype(np.int64), (start[rows + 1] - start[rows]).astype(np.int64)
-    ends = np.cumsum(sizes)
-    places = np.repeat(first - (ends - sizes), sizes) + np.arange(sizes.sum())
+    places = runs(first, sizes)
     counts = np.bincount(segment.index.rows.literal[3 * places] >> OP_BITS, minlength=len(segment.columns))
     found: Counter[tuple[str, Demand]] = Counter()
     for number in np.flatnonzero(counts).tolist():

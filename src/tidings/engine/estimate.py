@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from tidings.engine.cells import cells_of
 from tidings.engine.plan import LOOK_NS, SCAN_NS, TILE_NS, bits_ns
+from tidings.engine.runs import runs
 from tidings.kernels.layout import OP_BITS
 from tidings.kernels.literals import ABSENT, ANY, SEVERAL, UNION
 from tidings.kernels.plan import rates
@@ -103,7 +104,7 @@ def _reduced(by: np.ufunc, rows: Rows, wanted: NDArray[np.int64], codes: NDArray
     """Return the least, or the product, of the shares of events that the literals of each row accept."""
     first, sizes = rows.start[wanted].astype(np.int64), np.diff(rows.start.astype(np.int64))[wanted]
     begin = np.cumsum(sizes) - sizes
-    literal = rows.literal.reshape(-1, 3)[np.repeat(first - begin, sizes) + np.arange(sizes.sum())]
+    literal = rows.literal.reshape(-1, 3)[runs(first, sizes)]
     result = np.ones(len(wanted))
     some = sizes > 0
     if some.any():

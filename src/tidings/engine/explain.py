@@ -14,6 +14,7 @@ import numpy as np
 
 from tidings.engine.estimate import Estimate, estimated, passing, unselective
 from tidings.engine.memory import bytes_of
+from tidings.engine.runs import runs
 from tidings.engine.second import LawItem, PlaceItem
 from tidings.model import And, Compare, Has, Not, Or, Test
 
@@ -168,8 +169,7 @@ def _living(part: Part, rows: NDArray[Any]) -> int:
     rows = np.unique(rows).astype(np.int64)
     if len(entry):
         sizes = entry[rows + 1].astype(np.int64) - entry[rows]
-        ends = np.cumsum(sizes)
-        rows = np.repeat(entry[rows].astype(np.int64) - (ends - sizes), sizes) + np.arange(sizes.sum())
+        rows = runs(entry[rows], sizes)
     slots = np.unique(slot[rows])
     return len(slots) if part.dead is None else int(np.count_nonzero(~part.dead[slots]))
 

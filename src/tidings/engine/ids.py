@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from tidings.engine.frozen import frozen
 from tidings.errors import TidingsError
 from tidings.kernels import ids as kernel
 
@@ -66,8 +67,8 @@ class Ids:
     def of_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Ids:
         """Take what `arrays` gave, as it is; nothing is read."""
         if "numbers" in arrays:
-            return cls(_frozen(arrays["numbers"]).view(np.uint64), None, _frozen(arrays["table"]))
-        return cls(_frozen(arrays["bytes"]), _frozen(arrays["offsets"]), _frozen(arrays["table"]))
+            return cls(frozen(arrays["numbers"]).view(np.uint64), None, frozen(arrays["table"]))
+        return cls(frozen(arrays["bytes"]), frozen(arrays["offsets"]), frozen(arrays["table"]))
 
     @classmethod
     def joined(cls, parts: Sequence[Ids], keep: Sequence[Slots]) -> Ids:
@@ -94,9 +95,9 @@ class Ids:
         if offsets is None:
             kernel.build_numbers(values, table)
         else:
-            offsets = _frozen(offsets.astype(np.uint32) if offsets[-1] < WIDE else offsets)
+            offsets = frozen(offsets.astype(np.uint32) if offsets[-1] < WIDE else offsets)
             kernel.build_text(values, offsets, table)
-        return cls(values, offsets, _frozen(table))
+        return cls(values, offsets, frozen(table))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the flat arrays that `of_arrays` takes."""
@@ -114,10 +115,10 @@ class Ids:
             except UnicodeEncodeError:  # half a character; no id has one
                 return -1
             ends = np.array((0, len(asked)), np.int64)
-            return int(kernel.find_text(self.values, self.offsets, self.table, asked, _frozen(ends))[0])
+            return int(kernel.find_text(self.values, self.offsets, self.table, asked, frozen(ends))[0])
         if not isinstance(id, int | np.integer) or isinstance(id, bool) or not INT64.min <= id <= INT64.max:
             return -1
-        asked = _frozen(np.array((id,), np.int64).view(np.uint64))
+        asked = frozen(np.array((id,), np.int64).view(np.uint64))
         return int(kernel.find_numbers(self.values, self.table, asked)[0])
 
     def find_many(self, ids: Given) -> NDArray[np.int64]:
@@ -129,7 +130,7 @@ class Ids:
         if offsets is None and self.offsets is None:
             found = kernel.find_numbers(self.values, self.table, values)
         elif offsets is not None and self.offsets is not None:
-            found = kernel.find_text(self.values, self.offsets, self.table, values, _frozen(offsets))
+            found = kernel.find_text(self.values, self.offsets, self.table, values, frozen(offsets))
         else:
             found = np.full(len(ids), -1, np.int64)
         return cast("NDArray[np.int64]", found)
@@ -280,24 +281,17 @@ def _flat(array: pa.Array) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
     import pyarrow as pa
 
     if pa.types.is_integer(array.type):
-        return _frozen(array.to_numpy()).view(np.uint64), None
+        return frozen(array.to_numpy()).view(np.uint64), None
     _, ends, text = array.buffers()
     width = np.int64 if pa.types.is_large_string(array.type) else np.int32
     if len(array) == 0:
-        return _frozen(np.empty(0, np.uint8)), np.zeros(1, np.int64)
+        return frozen(np.empty(0, np.uint8)), np.zeros(1, np.int64)
     offsets = np.frombuffer(ends, width)[array.offset : array.offset + len(array) + 1].astype(np.int64)
     data = np.frombuffer(text, np.uint8) if text is not None and text.size else np.empty(0, np.uint8)
-    return _frozen(data[offsets[0] : offsets[-1]]), offsets - offsets[0]
+    return frozen(data[offsets[0] : offsets[-1]]), offsets - offsets[0]
 
 
 def _listed(ids: Any) -> list[Any]:
     if isinstance(ids, np.ndarray):
         ids = ids.tolist()
     return list(ids.to_pylist() if hasattr(ids, "to_pylist") else ids)
-
-
-def _frozen(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a read-only view: kernels compile for one kind of array, and a memory map is read-only."""
-    view = np.ascontiguousarray(array).view(np.ndarray)
-    view.flags.writeable = False
-    return view

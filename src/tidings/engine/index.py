@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidings.engine.plan import TILE, Choice, chosen
+from tidings.engine.runs import runs
 from tidings.engine.table import several_rows
 from tidings.engine.tiles import tiles_of
 from tidings.kernels import build
@@ -83,9 +84,8 @@ def index_of(table: Table, sample: dict[int, NDArray[np.uint32]] | None = None) 
         hull_column=np.where(keyed[:, None], none, two).ravel(),
         loose=cut.loose,
     )
-    seen = np.zeros(len(table.start) - 1, bool)
     copy = np.zeros(0, np.uint8)
-    if len(filed.owner) > len(seen):
+    if len(filed.owner) > len(table.start) - 1:
         _, where = np.unique(filed.owner, return_index=True)
         copy = np.ones(len(filed.owner), np.uint8)
         copy[where] = 0
@@ -164,8 +164,7 @@ def _entries(table: Table, owner: NDArray[Any]) -> tuple[NDArray[Any], NDArray[A
     sizes = np.diff(table.entry)[owner].astype(np.int64)
     entry = np.zeros(len(owner) + 1, np.uint32)
     np.cumsum(sizes, out=entry[1:])
-    parts = np.repeat(table.entry[owner].astype(np.int64) - entry[:-1], sizes) + np.arange(sizes.sum())
-    return entry, table.slot[parts]
+    return entry, table.slot[runs(table.entry[owner], sizes)]
 
 
 def _clusters(filed: _Filed) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:

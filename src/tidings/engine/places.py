@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidings.algebra.evaluate import EARTH_RADIUS_M, distance_m
+from tidings.engine.frozen import frozen
 from tidings.errors import TidingsError
 from tidings.kernels import places as kernel
 from tidings.model import Near, Point, Within
@@ -101,7 +102,7 @@ class Places:
     def __post_init__(self) -> None:
         """Make the arrays read-only, as memory maps are: kernels then compile for one kind."""
         for name in ARRAYS:
-            object.__setattr__(self, name, _frozen(getattr(self, name)))
+            object.__setattr__(self, name, frozen(getattr(self, name)))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the flat arrays that `of` takes."""
@@ -138,8 +139,8 @@ class Places:
 
     def decide(self, places: Sequence[int] | Starts, lons: Sequence[float] | Floats, lats: Any) -> NDArray[np.bool_]:
         """Tell for each condition's number and place of the globe whether the condition accepts it."""
-        numbers = _frozen(np.asarray(places, np.int64))
-        at_lon, at_lat = (_frozen(np.asarray(degrees, np.float64)) for degrees in (lons, lats))
+        numbers = frozen(np.asarray(places, np.int64))
+        at_lon, at_lat = (frozen(np.asarray(degrees, np.float64)) for degrees in (lons, lats))
         answers = kernel.decide(numbers, at_lon, at_lat, *self.searched())
         for at in np.flatnonzero(answers == kernel.UNSURE):
             answers[at] = self.holds(int(numbers[at]), float(at_lon[at]), float(at_lat[at]))
@@ -232,9 +233,3 @@ def _bounds(run_ends: Starts, vertices: Floats) -> Floats:
     ends = (run_ends + np.array([0, 1])).ravel()  # what lies between two runs is reckoned too, and dropped
     padded = np.append(vertices, [[0.0, 0.0]], axis=0)  # so that the end of the last run is a position
     return np.hstack([side.reduceat(padded, ends, axis=0)[::2] for side in (np.minimum, np.maximum)])
-
-
-def _frozen(array: NDArray[Any]) -> NDArray[Any]:
-    view = np.ascontiguousarray(array).view(np.ndarray)
-    view.flags.writeable = False
-    return view

@@ -16,14 +16,22 @@ from numpy.typing import NDArray
 from tidings.algebra import holds
 from tidings.engine.columns import Column, Numbers, View
 from tidings.engine.places import Places
+from tidings.engine.runs import runs
 from tidings.kernels.literals import ALL, ANY, NOT_ANY, NOT_NONE
 from tidings.model import Filter, Near, Not, Quantifier, Test, Within
 
 if TYPE_CHECKING:
     from tidings.engine.arrivals import Arrivals
     from tidings.engine.columns import Batch
+    from tidings.model import Condition
 
 QUANTIFIERS = (Quantifier.ANY, Quantifier.ALL, Quantifier.NONE)
+
+
+def quantified(attribute: str, condition: Condition, op: int) -> Filter:
+    """Return the test, or its negation, that a literal's op stands for (`kernels.literals`)."""
+    test = Test(attribute, condition, QUANTIFIERS[op % 3])
+    return Not(test) if op >= NOT_ANY else test
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +45,7 @@ class PlaceItem:
     @property
     def filter(self) -> Filter:
         """The same as a filter, for the law."""
-        test = Test(self.attribute, self.condition, QUANTIFIERS[self.op % 3])
-        return Not(test) if self.op >= NOT_ANY else test
+        return quantified(self.attribute, self.condition, self.op)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +96,8 @@ class Second:
             return good
         first = np.searchsorted(self.row, rows)
         sizes = np.searchsorted(self.row, rows, "right") - first
-        ends = np.cumsum(sizes)
         pair = np.repeat(np.arange(len(rows)), sizes)
-        item = self.item[np.repeat(first - (ends - sizes), sizes) + np.arange(sizes.sum())]
+        item = self.item[runs(first, sizes)]
         keys, where = np.unique(events[pair] * len(self.items) + item, return_inverse=True)
         decided = self._decided(batch, arrivals, keys // len(self.items), keys % len(self.items))
         good[pair[~decided[where]]] = False

@@ -19,6 +19,7 @@ from tidings.engine.columns import Column, View
 from tidings.engine.frozen import frozen, frozen_group
 from tidings.engine.index import index_of
 from tidings.engine.plan import total
+from tidings.engine.runs import runs
 from tidings.engine.second import Second
 from tidings.engine.table import Literals, renumbered
 from tidings.engine.trees import Forest
@@ -198,9 +199,7 @@ class Segment:
         if not len(entry):
             return _once(events, slot[rows], len(arrivals), len(self))
         sizes = (entry[rows + np.uint32(1)] - entry[rows]).astype(np.int64)
-        ends = np.cumsum(sizes)
-        places = np.repeat(entry[rows].astype(np.int64) - (ends - sizes), sizes) + np.arange(sizes.sum())
-        return _once(np.repeat(events, sizes), slot[places], len(arrivals), len(self))
+        return _once(np.repeat(events, sizes), slot[runs(entry[rows], sizes)], len(arrivals), len(self))
 
     def _whole(self, trees: Trees, cells: Cells, batch: Batch, arrivals: Arrivals) -> Pairs:
         """Decide the filters that are kept as trees, in blocks of events."""
@@ -252,9 +251,7 @@ def _moved(table: Table, index: Index) -> tuple[NDArray[np.uint32], NDArray[np.u
     item_row, item = table.item_row[by_row], table.item_number[by_row]
     first = np.searchsorted(item_row, index.origin)
     sizes = np.searchsorted(item_row, index.origin, "right") - first
-    ends = np.cumsum(sizes)
-    places = np.repeat(first - (ends - sizes), sizes) + np.arange(sizes.sum())
-    return np.repeat(np.arange(len(index.origin)), sizes).astype(np.uint32), item[places]
+    return np.repeat(np.arange(len(index.origin)), sizes).astype(np.uint32), item[runs(first, sizes)]
 
 
 def _trees(table: Table, kept: Kept | None) -> Trees | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,11 @@ class Part:
         """Return the slot of a living subscription, or -1."""
         slot = self.segment.ids.find(id)
         return -1 if slot >= 0 and self.dead is not None and self.dead[slot] else slot
+
+    def find_many(self, ids: Any) -> NDArray[np.int64]:
+        """Return the slot of each living subscription, or -1."""
+        slots = self.segment.ids.find_many(ids)
+        return slots if self.dead is None else np.where(self.dead[np.maximum(slots, 0)], -1, slots)
 
     def without(self, slots: NDArray[np.int64]) -> Part:
         """Return the part with these slots dead as well."""
@@ -87,7 +92,7 @@ class State:
                 slot = part.find(ids[0])
                 parts.append(part if slot < 0 else part.without(np.array([slot])))
                 continue
-            slots = part.segment.ids.find_many(ids)
+            slots = part.find_many(ids)
             parts.append(part.without(np.unique(slots[slots >= 0])))
         return State(tuple(parts), waiting)
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from tidings.engine.columns import Column, Numbers, Texts
 from tidings.engine.encode.base import HIGH_OPEN, LOW_OPEN, NO_HIGH, NO_LOW
+from tidings.engine.runs import runs
 from tidings.engine.second import Item
 from tidings.engine.spaces import Space, space_of
 from tidings.kernels import rows as kernel
@@ -220,7 +221,7 @@ def _literals(
     sizes = count[several].astype(np.int64)
     union_start = np.zeros(len(several) + 1, np.uint32)
     np.cumsum(sizes, out=union_start[1:])
-    parts = np.repeat(span[several].astype(np.int64) - union_start[:-1], sizes) + np.arange(sizes.sum())
+    parts = runs(span[several], sizes)
     return Literals(head, lit_low, lit_high, union_start, low[parts].astype(np.uint32), high[parts].astype(np.uint32))
 
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from tidings.engine.automaton.expressions import Expression, Expressions
 from tidings.engine.automaton.program import Program, programs_of
+from tidings.engine.frozen import frozen
 from tidings.kernels import automaton as kernel
 from tidings.model.filters import TextOp, TextTest
 
@@ -49,7 +50,7 @@ class Automaton:
     """
 
     def __init__(self, arrays: Mapping[str, NDArray[np.generic]]) -> None:
-        self._arrays = {name: _frozen(array) for name, array in arrays.items()}
+        self._arrays = {name: frozen(array) for name, array in arrays.items()}
         self._tables = tuple(self._arrays[name] for name in _TABLES)
         nodes = self._arrays["nodes"]
         # Whether case-folded text has anything to find: its root has a child, or the empty literal.
@@ -145,13 +146,6 @@ class Automaton:
 
 _TABLES = ("nodes", "dense", "literals", "members", "owners", "doubtful", "program_starts", "programs")
 """The arrays that the scan takes, in its order."""
-
-
-def _frozen(array: NDArray[np.generic]) -> NDArray[np.generic]:
-    """Return a view that cannot be written: one type for the kernel, mapped from a file or not."""
-    view = np.asarray(array).view()
-    view.flags.writeable = False
-    return view
 
 
 def _joined(
