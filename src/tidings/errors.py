@@ -124,6 +124,13 @@ class UnknownMatcher(TidingsError, LookupError):
     """No matcher has this name."""
 
 
+class Unsupported(TidingsError, ValueError):
+    """This matcher cannot express the filter."""
+
+    kind: str
+    part: str
+
+
 class SnapshotError(TidingsError, ValueError):
     """The snapshot cannot be read."""
 

@@ -81,7 +81,11 @@ class Admission:
                         old = kept.written(id)
                     bound = self._booked(id, tree, old)
                     written = source if type(source) is str and notation == "text" else tree
-                    stage.add(id, bound, written, faithful=bound is tree)
+                    try:
+                        stage.add(id, bound, written, faithful=bound is tree)
+                    except TidingsError:  # what the matcher cannot express must not be asked of events either
+                        self._unbooked(id, tree, old)
+                        raise
                     seen[id] = at
                 except TidingsError as problem:
                     errors.append((id, problem))
@@ -104,10 +108,18 @@ class Admission:
         try:
             self.needs.add(folded, f"subscription `{id}`")
         except TidingsError:
-            if old is not None:
-                self.needs.add(fold_names(old, self._used), f"subscription `{id}`")
+            self._rebooked(id, old)
             raise
         return bound
+
+    def _unbooked(self, id: SubId, tree: Filter, old: Filter | None) -> None:
+        """Take back what `_booked` did."""
+        self.leave(tree)
+        self._rebooked(id, old)
+
+    def _rebooked(self, id: SubId, old: Filter | None) -> None:
+        if old is not None:
+            self.needs.add(fold_names(old, self._used), f"subscription `{id}`")
 
 
 @contextmanager

@@ -19,20 +19,21 @@ if TYPE_CHECKING:
 
 class _One(NamedTuple):
     written: Any
-    bound: Filter
+    compiled: Any
 
 
 class ListedStage:
     """Subscriptions of one call."""
 
-    def __init__(self) -> None:
+    def __init__(self, algorithm: Algorithm) -> None:
         """Start empty."""
+        self._algorithm = algorithm
         self.added: dict[SubId, _One] = {}
 
     def add(self, id: SubId, bound: Filter, written: Any, *, faithful: bool) -> None:
-        """Take a subscription."""
+        """Take a subscription, or refuse what the algorithm cannot express."""
         del faithful
-        self.added[id] = _One(written, bound)
+        self.added[id] = _One(written, self._algorithm.compiled(bound))
 
 
 class Listed:
@@ -45,11 +46,11 @@ class Listed:
 
     def stage(self) -> ListedStage:
         """Return an empty stage."""
-        return ListedStage()
+        return ListedStage(self._algorithm)
 
     def commit(self, stage: Any) -> None:
         """Put a stage in force."""
-        self._algorithm.add_many((id, one.bound) for id, one in stage.added.items())
+        self._algorithm.add_many((id, one.compiled) for id, one in stage.added.items())
         self._written.update((id, one.written) for id, one in stage.added.items())
 
     def discard(self, ids: Sequence[SubId]) -> None:

@@ -84,7 +84,7 @@ class Matcher:
         self._kept: Engine | Listed = (
             Engine(self._used, self._admission.meant, self._admission.parsed)
             if kind == ENGINE
-            else Listed(algorithm(kind), self._admission.parsed)
+            else Listed(algorithm(kind, self._used), self._admission.parsed)
         )
         self._moment: _Moment | None = None
         self._lock = RLock()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -14,10 +14,17 @@ SubId: TypeAlias = str | int
 
 
 class Algorithm(Protocol):
-    """Finds the bound filters that a reading satisfies; agrees with `algebra.holds` always."""
+    """Finds the bound filters that a reading satisfies; agrees with `algebra.holds` always.
 
-    def add_many(self, filters: Iterable[tuple[SubId, Filter]]) -> None:
-        """Take filters in; a known id is replaced."""
+    A filter comes in two steps. `compiled` says it in the algorithm's own terms or refuses it, and changes
+    nothing; `add_many` takes what `compiled` returned. So many filters are all taken, or none.
+    """
+
+    def compiled(self, tree: Filter) -> Any:
+        """Return the filter in the algorithm's own terms; what it cannot express raises `Unsupported`."""
+
+    def add_many(self, filters: Iterable[tuple[SubId, Any]]) -> None:
+        """Take compiled filters in; a known id is replaced."""
 
     def remove(self, id: SubId) -> None:
         """Forget a filter that is there."""
