@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from tidings.errors import Unsupported
 from tidings.testing.drawing import HealthCheck, given, settings, st
 
 if TYPE_CHECKING:
@@ -19,17 +21,64 @@ Check: TypeAlias = "Callable[[Factory], None]"
 
 T = TypeVar("T")
 
-SEARCHES: dict[str, str] = {
-    "cheap": "price < 9000",
-    "ford": "make = 'ford' and price in [2000 .. 9000)",
-    "either": "make = 'ford' or price < 9000 or year >= 2015",
-    "set": "make in ('ford', 'opel') and not (year < 2010)",
-    "tagged": "tags = 'warranty' and none(tags) = 'accident'",
-    "near": "spot near (13.4, 52.5) 30 km",
-    "everything": "true",
-    "nothing": "false",
-}
-"""Small searches of several shapes, by id."""
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Small searches by id, and what else checks say, in what a matcher can express; answers are the same in all."""
+
+    searches: dict[str, str]
+    ford: str
+    kia: str
+    clash: str
+    """A filter that contradicts the kinds of `searches`, on the attribute named by `clashing`."""
+    clashing: str
+    often: dict[str, str]
+    """Filters that one event satisfies in several ways."""
+
+
+FULL = Words(
+    searches={
+        "cheap": "price < 9000",
+        "ford": "make = 'ford' and price in [2000 .. 9000)",
+        "either": "make = 'ford' or price < 9000 or year >= 2015",
+        "set": "make in ('ford', 'opel') and not (year < 2010)",
+        "tagged": "tags = 'warranty' and none(tags) = 'accident'",
+        "near": "spot near (13.4, 52.5) 30 km",
+        "everything": "true",
+        "nothing": "false",
+    },
+    ford="make = 'ford'",
+    kia="make = 'kia'",
+    clash="make > 5",
+    clashing="make",
+    often={
+        "often": "a = 1 or a = 2 or a in (1, 2) or a in [0 .. 9] or b exists or not c exists",
+        "tags": "t in ('x', 'y') or t starts with 'x' or t ends with 'y'",
+    },
+)
+"""For matchers that take every filter."""
+
+NUMBERS = Words(
+    searches={
+        "cheap": "price < 9000",
+        "ford": "brand = 7 and price in [2000 .. 9000)",
+        "either": "brand = 7 or price < 9000 or year >= 2015",
+        "set": "brand in (7, 8) and year >= 2010",
+        "tagged": "marks = 1 and brand <= 9",
+        "near": "east in (13 .. 14.5]",
+        "everything": "true",
+        "nothing": "false",
+    },
+    ford="brand = 7",
+    kia="brand = 9",
+    clash="brand = 'x'",
+    clashing="brand",
+    often={
+        "often": "a = 1 or a = 2 or a in (1, 2) or a in [0 .. 9] or b > 4",
+        "tags": "b = 5 or b in [5 .. 6) or a >= 1",
+    },
+)
+"""For matchers of numbers: ranges, equality and sets, under `and` and `or`."""
 
 EVENTS: list[dict[str, Any]] = [
     {"make": "ford", "price": 8500, "year": 2016, "tags": ["warranty"], "spot": (13.41, 52.52)},
@@ -38,13 +87,32 @@ EVENTS: list[dict[str, Any]] = [
     {"make": "kia", "price": 100, "tags": []},
     {},
 ]
-"""Small events that the searches tell apart."""
+"""Small events that the searches tell apart; beside words they carry the same in numbers."""
+
+_IN_NUMBERS: list[dict[str, Any]] = [
+    {"brand": 7, "marks": [1], "east": 13.41},
+    {"brand": 7, "marks": [1, 2]},
+    {"brand": 8, "east": 0},
+    {"brand": 9, "marks": []},
+    {},
+]
+for _event, _more in zip(EVENTS, _IN_NUMBERS, strict=True):
+    _event.update(_more)
+
+
+def words(factory: Factory) -> Words:
+    """Return the words that the matchers of this factory understand: all, or those in numbers."""
+    problems = factory().add_many(FULL.searches.items(), on_error="collect")
+    for _, problem in problems:
+        if not isinstance(problem, Unsupported):
+            raise problem
+    return NUMBERS if problems else FULL
 
 
 def filled(factory: Factory, searches: dict[str, str] | None = None) -> Matcher:
     """Return a matcher with the searches in it."""
     matcher = factory()
-    matcher.add_many((SEARCHES if searches is None else searches).items())
+    matcher.add_many((words(factory).searches if searches is None else searches).items())
     return matcher
 
 

@@ -1,0 +1,51 @@
+"""What each matcher can express, told apart from its own code: what is within reach is taken, all else refused."""
+
+from tidings.model import And, Exists, In, Is, IsA, Kind, Not, Or, Quantifier, Range, Test
+
+COMPLETE = {"evaluate", "engine", "brute", "counting", "forest", "poset", "candidates-tree"}
+"""These take every filter."""
+
+RANGES = {"hem", "rein", "tama", "htree"}
+CONCEPTS = {"ctps", "g-topss", "mic", "ops"}
+
+
+def reaches(kind, tree):
+    """Tell whether a matcher of this kind takes the filter."""
+    if kind in COMPLETE:
+        return True
+    match tree:
+        case And(parts) | Or(parts):
+            return all(reaches(kind, part) for part in parts)
+        case Not():
+            return False
+        case Test(_, condition, quantifier):
+            return quantifier is Quantifier.ANY and WITHIN[kind](condition)
+
+
+def in_ranges(condition):
+    return isinstance(condition, Exists) or (
+        isinstance(condition, Is | In | Range)
+        and condition.kind in (Kind.NUMBER, Kind.TIME)
+        and all(value is None or exact(value) for value in values(condition))
+    )
+
+
+def in_concepts(condition):
+    named = isinstance(condition, Is | In) and condition.kind is Kind.TEXT
+    return named or isinstance(condition, IsA) or in_ranges(condition)
+
+
+def values(condition):
+    match condition:
+        case Is(value):
+            return (value,)
+        case In(several):
+            return several
+    return (condition.low, condition.high)
+
+
+def exact(value):
+    return not isinstance(value, int) or int(float(value)) == value
+
+
+WITHIN = {**dict.fromkeys(RANGES, in_ranges), **dict.fromkeys(CONCEPTS, in_concepts)}
