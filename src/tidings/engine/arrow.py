@@ -3,13 +3,13 @@
 Every attribute that filters need is looked up once in the table and read as a whole (`held.py`). Rows that
 hold something the reader would refuse are left to the reader, which says why; all others are plain. A table
 of a shape that is not read at once goes row by row: maps, lists in lists, arrays of records, attributes that
-are derived, compared, fed by several columns or whose unit stands in another column. Columns that no filter
-needs are not touched, so what they hold cannot make an event bad.
+are derived, compared, or whose unit stands in another column. Columns that no filter needs are not touched, so
+what they hold cannot make an event bad.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from tidings.engine.arrival import Automata, flags, hits, starts_of
 from tidings.engine.columns import Batch, Column, EventColumn, View
-from tidings.engine.held import Held, Mask, NotPlain, held, unfit, valid
+from tidings.engine.found import Found, Piece, Words, joined
+from tidings.engine.held import Held, Mask, Memo, NotPlain, held, unfit, valid
 from tidings.engine.shown import points
 from tidings.model import Kind
 
@@ -39,36 +40,6 @@ class Arrived:
     batch: Batch
     plain: NDArray[np.int64]
     odd: NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """What a table holds for one attribute: one place for each event or, with `owners`, for each list element."""
-
-    held: Held
-    count: int
-    null: Mask | None = None
-    refused: Mask | None = None
-    owners: NDArray[np.int64] | None = None
-
-    def odd(self) -> Mask | None:
-        """Return the events that hold something the reader refuses."""
-        bad = self.held.bad
-        if self.owners is None or bad is None:
-            return self.refused if bad is None else bad
-        found = np.zeros(self.count, dtype=bool)
-        found[self.owners[bad]] = True
-        return found
-
-    def kept(self, plain: Mask, count: int) -> _Found:
-        """Return what the plain events hold, of which there are `count`."""
-        null = None if self.null is None else self.null[plain]
-        if self.owners is None:
-            return _Found(self.held.kept(plain), count, null)
-        places, renumbered = plain[self.owners], np.cumsum(plain) - 1
-        if self.held.there is not None:
-            places &= self.held.there
-        return _Found(self.held.kept(places), count, null, owners=renumbered[self.owners[places]])
 
 
 def columns_of_table(
@@ -120,6 +91,11 @@ class _Table:
         setting: Setting,
     ) -> None:
         self.fields, self.needs, self.columns, self.setting = fields, needs, columns, setting
+        self._pieces: dict[tuple[str, Need], list[Piece]] = {}
+        self._words: dict[Need, Words] = {}
+        self._memo: Memo = {}
+        # What feeds several attributes is read for all of them, whoever asks first.
+        self._fed = {name for name in needs if len(setting.ontology.sources(name)) > 1}
 
     def arrived(self, every: NDArray[np.int64], automata: Automata) -> Arrived:
         """Read all needed attributes, and show those of the plain rows to the views."""
@@ -140,42 +116,65 @@ class _Table:
         }
         return Arrived(batch, plain, odds)
 
-    def attribute(self, name: str, need: Need) -> _Found | None:
+    def attribute(self, name: str, need: Need) -> Found | None:
         """Read what the table holds for one attribute, if anything."""
         if name in self.setting.ontology.derived or need.compared:
             raise NotPlain
         if need.unit_from is not None and self.leaves(need.unit_from):
             raise NotPlain
+        sources = self.setting.ontology.sources(name)
+        if len(sources) > 1:
+            return self.together(name, need, sources)
         leaves = self.leaves(name)
         if len(leaves) > 1:
             raise NotPlain
-        if not leaves:
-            return None
-        source, array, alive = leaves[0]
+        return self.one(name, need, *leaves[0]) if leaves else None
+
+    def one(self, name: str, need: Need, source: str, array: pa.Array, alive: Mask | None) -> Found:
+        """Read the column that feeds an attribute."""
         null = _null(array, alive)
         if alive is not None:
             array = array.take(pa.array(np.arange(len(array)), mask=~alive))
         if need.kind is Kind.RECORD:
-            return _Found(self.record(name, array), len(array), null)
+            return Found(self.record(name, array), len(array), null)
         if _is_list(array.type):
             return self.several(name, need, array, source, null)
-        return _Found(self.held(name, need, array, source), len(array), null)
+        return Found(self.held(name, need, array, source), len(array), null)
+
+    def together(self, name: str, need: Need, sources: tuple[str, ...]) -> Found | None:
+        """Read all columns that feed an attribute, each once for all attributes that are read alike."""
+        if need.kind is Kind.RECORD:
+            raise NotPlain
+        pieces: list[Piece] = []
+        alike = replace(need, several=True)  # how many values an event has is seen when all columns are there
+        for source in sources:
+            if (source, alike) not in self._pieces:
+                self._pieces[source, alike] = list(self._read(name, alike, source))
+            pieces += self._pieces[source, alike]
+        if not need.several and any(piece.found.owners is not None for piece in pieces):
+            raise NotPlain  # a list of one is refused too
+        return joined(pieces, several=need.several, words=self._words[alike]) if pieces else None
+
+    def _read(self, name: str, need: Need, source: str) -> Iterator[Piece]:
+        words = self._words.setdefault(need, Words())
+        for array, alive in _leaves(self.fields, tuple(source.split(".")), None):
+            yield Piece.of(self.one(name, need, source, array, alive), words)
 
     def held(self, name: str, need: Need, array: pa.Array, source: str) -> Held:
-        seen = any(column.view not in _UNSEEN for column in self.columns.get(name, ()))
+        seen = name in self._fed or any(column.view not in _UNSEEN for column in self.columns.get(name, ()))
         _refuse_strange(array.type)
-        return held(array, name, need=need, source=source, setting=self.setting, seen=seen)
+        return held(array, source, need=need, setting=self.setting, seen=seen, memo=self._memo)
 
-    def several(self, name: str, need: Need, array: pa.Array, source: str, null: Mask | None) -> _Found:
+    def several(self, name: str, need: Need, array: pa.Array, source: str, null: Mask | None) -> Found:
         """Read a column of lists: their elements are the values, and where there is one value a list is bad."""
         if _is_list(array.type.value_type) or (need.kind is Kind.PLACE and not t.is_struct(array.type.value_type)):
             raise NotPlain
         if not need.several:
-            return _Found(Held(np.zeros(len(array), dtype=bool)), len(array), null, refused=unfit(array).bad)
+            return Found(Held(np.zeros(len(array), dtype=bool)), len(array), null, refused=unfit(array).bad)
         counts = pc.list_value_length(array).fill_null(0).to_numpy()
         owners = np.repeat(np.arange(len(array)), counts)
         read = self.held(name, need, pc.list_flatten(array), source)
-        found = _Found(read, len(array), null, owners=owners)
+        found = Found(read, len(array), null, owners=owners)
         return (
             found
             if read.there is None or read.bad is not None
@@ -252,7 +251,7 @@ def _refuse_strange(told: pa.DataType) -> None:
 # --- views ----------------------------------------------------------------------------------------
 
 
-def _view(column: Column, found: _Found, setting: Setting, automata: Automata) -> EventColumn | None:
+def _view(column: Column, found: Found, setting: Setting, automata: Automata) -> EventColumn | None:
     if column.view is View.NULL:
         return None if found.null is None else flags(found.null)
     if column.view is View.EXISTS:
@@ -266,13 +265,13 @@ def _view(column: Column, found: _Found, setting: Setting, automata: Automata) -
     return EventColumn(seen, starts=starts)
 
 
-def _exists(found: _Found) -> Mask:
+def _exists(found: Found) -> Mask:
     if found.owners is not None:
         return np.bincount(found.owners, minlength=found.count) > 0
     return np.ones(found.count, dtype=bool) if found.held.there is None else found.held.there
 
 
-def _patterns(column: Column, found: _Found, automata: Automata) -> EventColumn | None:
+def _patterns(column: Column, found: Found, automata: Automata) -> EventColumn | None:
     index, words = found.held.index, found.held.distinct
     if index is None:
         return None

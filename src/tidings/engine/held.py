@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 Mask: TypeAlias = NDArray[np.bool_]
 """Truth for each event, or for each place."""
 
+Memo: TypeAlias = "dict[Need, dict[Any, Any]]"
+"""What raw values mean, for each need."""
+
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000}
 _FIRST, _LAST = micros(datetime.min.replace(tzinfo=UTC)), micros(datetime.max.replace(tzinfo=UTC))
 _FIRST_DAY, _LAST_DAY = ((end - EPOCH.date()).days for end in (date.min, date.max))
@@ -69,8 +72,11 @@ class Held:
         )
 
 
-def held(array: pa.Array, name: str, *, need: Need, source: str, setting: Setting, seen: bool) -> Held:
-    """Read an array of scalars or records; unless `seen`, no view looks at its values and only mistakes count."""
+def held(array: pa.Array, source: str, *, need: Need, setting: Setting, seen: bool, memo: Memo) -> Held:
+    """Read the column `source` of scalars or records; unless `seen`, no view looks at it and only mistakes count.
+
+    `memo` remembers values that were read for the same need, in this column or another.
+    """
     kind, told = need.kind or _natural(array.type), array.type
     if kind is Kind.OPAQUE:
         return _opaque(array)
@@ -85,8 +91,8 @@ def held(array: pa.Array, name: str, *, need: Need, source: str, setting: Settin
     if kind is Kind.TIME and (t.is_timestamp(told) or t.is_date(told)):
         return _times(array)
     if kind in (Kind.TEXT, Kind.CONCEPT) and is_text(told) and not need.folded:
-        return Held(valid(array)) if not seen and _sound(array) else _distinct(array, str)
-    return _distinct(array, _read(name, need, source, setting))
+        return Held(valid(array)) if not seen and _sound(array) else _distinct(array, str, {})
+    return _distinct(array, _read(need, source, setting), memo.setdefault(need, {}))
 
 
 def valid(array: pa.Array) -> Mask | None:
@@ -208,23 +214,28 @@ def _opaque(array: pa.Array) -> Held:
     return Held(there, _both(np.array([raw is _BROKEN for raw in _pylist(array)], dtype=bool), there))
 
 
-def _read(name: str, need: Need, source: str, setting: Setting) -> Callable[[Any], Any]:
+def _read(need: Need, source: str, setting: Setting) -> Callable[[Any], Any]:
     """Return the function that reads one raw value as rows are read."""
     if not need.folded and (need.unit is None or need.kind is not Kind.NUMBER):
         return lambda raw: coerce(raw, need.kind)
-    reader = Reader({name: replace(need, several=True, compared=())}, setting.ontology)
-    return lambda raw: reader.read({source: raw}, setting.now).values[name][0]
+    # Read under the column's own name: the attribute's may have many columns, and would look for all of them.
+    reader = Reader({source: replace(need, several=True, compared=())}, setting.ontology)
+    return lambda raw: reader.read({source: raw}, setting.now).values[source][0]
 
 
-def _distinct(array: pa.Array, read: Callable[[Any], Any]) -> Held:
+def _distinct(array: pa.Array, read: Callable[[Any], Any], known: dict[Any, Any]) -> Held:
     """Read each distinct value once."""
     index, raws = _dictionary(array)
     values: list[Any] = []
     bad = np.zeros(len(raws) + 1, dtype=bool)
     for at, raw in enumerate(raws):
         bad[at] = raw is _BROKEN
+        if (type(raw), raw) in known:
+            values.append(known[type(raw), raw])
+            continue
         try:
             values.append(None if raw is None or raw is _BROKEN else read(raw))
+            known[type(raw), raw] = values[-1]
         except ValueError:
             values.append(None)
             bad[at] = True
