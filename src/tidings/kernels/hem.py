@@ -1,17 +1,18 @@
 """HEM's triangle: ranges as cells of a grid, one traversal for each attribute, and the order in which they go.
 
-Ends are integers here. A domain is divided into `UNITS` fine steps; a value's step is monotone in the value, and what
-lies outside has the first or the last. The range from step L to step H is the point X = L + H, Y = H - L (twice the
-paper's x and y), and its cell is (Y // SIDE, X // SIDE). All that is decided about a whole cell is decided in
-these integers, where nothing is rounded: a cell is dropped unseen only if every H in it is below the value's step,
-or every L above it. Steps that are equal say nothing, and the ends themselves are compared.
+Ends are integers here. A domain is divided into `UNITS` fine steps; a value's step (`cells.cell`) is monotone in the
+value, and what lies outside has the first or the last. The range from step L to step H is the point X = L + H,
+Y = H - L (twice the paper's x and y), and its cell is (Y // SIDE, X // SIDE). All that is decided about a whole cell
+is decided in these integers, where nothing is rounded: a cell is dropped unseen only if every H in it is below the
+value's step, or every L above it. Steps that are equal say nothing, and the ends themselves are compared.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from tidings.kernels.jit import inlined, jit
+from tidings.kernels.cells import WANTED, cell, least_inside, most_inside
+from tidings.kernels.jit import jit
 
 TAU = 80
 """Rows of a grid; it has twice as many columns (Table 1 of the paper)."""
@@ -20,8 +21,8 @@ SIDE_BITS = 26
 SIDE = 1 << SIDE_BITS
 """The side of a cell in fine steps of X and Y."""
 
-UNITS = TAU * SIDE - 1
-"""The last fine step; so Y is below TAU sides and X below 2 * TAU."""
+UNITS = TAU * SIDE
+"""Fine steps of a domain; so Y is below TAU sides and X below 2 * TAU."""
 
 CELLS = TAU * 2 * TAU
 """Lists of one attribute; those outside the triangle stay empty."""
@@ -29,57 +30,44 @@ CELLS = TAU * 2 * TAU
 BUCKETS = 2 * TAU
 """Ends are counted in so many buckets of a domain, for U_m."""
 
-WANTED = 4
-"""The bit of `ends` that says that a row asks for the attribute."""
-
 TRIANGLE, DIRECT = 0, 1
 """The two methods of matching one attribute."""
 
 
-@inlined
-def step(value, base, top, scale):  # type: ignore[no-untyped-def]
-    """Return a value's fine step; monotone, whatever is rounded on the way."""
-    found = np.int64(0)
-    if value >= top and value > base:
-        found = np.int64(UNITS)
-    elif value > base:
-        found = min(np.int64((value - base) * scale), np.int64(UNITS))
-    return found
-
-
 @jit
-def cells_of(lows, highs, ends, rows, base, top, scale, cells):  # type: ignore[no-untyped-def]
+def cells_of(ends, rows, domain, column, cells):  # type: ignore[no-untyped-def]
     """Write the cell of each row on one attribute, or -1 where it asks nothing of it."""
     for at in range(len(rows)):
         row = rows[at]
         cells[at] = -1
-        if ends[row] & WANTED:
-            low, high = step(lows[row], base, top, scale), step(highs[row], base, top, scale)
-            cells[at] = ((high - low) >> SIDE_BITS) * 2 * TAU + ((high + low) >> SIDE_BITS)
+        if ends.mark[column, row] & WANTED:
+            low = cell(domain, column, ends.low[column, row], UNITS)
+            high = cell(domain, column, ends.high[column, row], UNITS)
+            cells[at] = (column * TAU + ((high - low) >> SIDE_BITS)) * 2 * TAU + ((high + low) >> SIDE_BITS)
 
 
 @jit
-def count_ends(lows, highs, ends, rows, base, top, scale, by, low_counts, high_counts):  # type: ignore[no-untyped-def]
+def count_ends(ends, rows, domain, column, by, low_counts, high_counts):  # type: ignore[no-untyped-def]
     """Add `by` to the counts of both ends of each row that asks for the attribute; return how many do."""
     asked = 0
     for at in range(len(rows)):
         row = rows[at]
-        if ends[row] & WANTED:
-            low_counts[step(lows[row], base, top, scale) >> (SIDE_BITS - 1)] += by
-            high_counts[step(highs[row], base, top, scale) >> (SIDE_BITS - 1)] += by
+        if ends.mark[column, row] & WANTED:
+            low_counts[column, cell(domain, column, ends.low[column, row], UNITS) >> (SIDE_BITS - 1)] += by
+            high_counts[column, cell(domain, column, ends.high[column, row], UNITS) >> (SIDE_BITS - 1)] += by
             asked += 1
     return asked
 
 
 @jit
-def unmatched(vector, bases, tops, scales, low_counts, high_counts, asked, total, theta):  # type: ignore[no-untyped-def]
+def unmatched(vector, domain, low_counts, high_counts, asked, total, theta):  # type: ignore[no-untyped-def]
     """Write theta, the share of rows that fail on each attribute: U_m over the number of rows (Formula 4)."""
     for m in range(len(vector)):
         failing = np.int64(0)
         if np.isnan(vector[m]):
             failing = asked[m]
         else:
-            bucket = step(vector[m], bases[m], tops[m], scales[m]) >> (SIDE_BITS - 1)
+            bucket = cell(domain, m, vector[m], UNITS) >> (SIDE_BITS - 1)
             for at in range(bucket):
                 failing += high_counts[m, at]
             for at in range(bucket + 1, BUCKETS):
@@ -140,104 +128,84 @@ def optimal(theta, order, methods):  # type: ignore[no-untyped-def]
     return best
 
 
-@inlined
-def _fails(value, low, high, marks):  # type: ignore[no-untyped-def]
-    """Theorems 1 and 2: the value is beyond an end, or on an open one."""
-    return (
-        (high < value) | (low > value) | ((high == value) & ((marks & 2) != 0)) | ((low == value) & ((marks & 1) != 0))
-    )
-
-
-@inlined
-def _drop(row, after, before, member):  # type: ignore[no-untyped-def]
-    """Take a row out of the linked candidates and out of the set, if it is there."""
-    if member[row]:
-        member[row] = 0
-        after[before[row]] = after[row]
-        before[after[row]] = before[row]
-
-
 @jit
-def by_triangle(starts, sizes, pool, first, lows, highs, ends, value, at_step, after, before, member):  # type: ignore[no-untyped-def]
-    """Algorithm 1 on linked candidates: drop the rows of both triangles; `first` is the attribute's first list.
+def close(ends, rows, column, closed):  # type: ignore[no-untyped-def]
+    """Write both ends of rows side by side, open ones as the next float inside; of who asks nothing, no ends at all.
 
-    In row i of the grid, cells below `whole1` lie in Subarea 1 and cells from `whole2` on in Subarea 2; cells up to
-    `some1` and from `some2` on meet a line, and their rows are compared. Return how many rows were visited.
+    Values are floats, so `x < 5` and `x <= the float below 5` are the same; and to look at a row takes one line of the
+    cache instead of three.
     """
-    visited = 0
-    twice = 2 * at_step
+    for at in range(len(rows)):
+        row = rows[at]
+        closed[column, 2 * row] = least_inside(ends, column, row)
+        closed[column, 2 * row + 1] = most_inside(ends, column, row)
+
+
+@jit
+def by_triangle(starts, sizes, pool, closed, domain, column, value, member):  # type: ignore[no-untyped-def]
+    """Algorithm 1: take the rows of both triangles out of the set.
+
+    A cell whose rows all end below the value (line 11) or all begin above it (line 23) is dropped unseen. In a cell on
+    one of the lines, rows are compared; with both theorems at once, which is right on either line.
+    """
+    mine = closed[column]
+    twice = 2 * cell(domain, column, value, UNITS)
     for i in range(TAU):
         for j in range(i, 2 * TAU - i):
-            cell = first + i * 2 * TAU + j
-            size = sizes[cell]
+            number = (column * TAU + i) * 2 * TAU + j
+            size = sizes[number]
             if size == 0:
                 continue
-            begin = starts[cell]
-            if (i + j + 2) * SIDE - 2 < twice or (j - i - 1) * SIDE + 1 > twice:
-                visited += size
-                for at in range(begin, begin + size):
-                    _drop(pool[at], after, before, member)
-            elif (i + j) * SIDE <= twice or (j - i + 1) * SIDE - 1 >= twice:
-                visited += size
-                for at in range(begin, begin + size):
-                    row = pool[at]
-                    if _fails(value, lows[row], highs[row], ends[row]):
-                        _drop(row, after, before, member)
-    return visited
-
-
-@jit
-def drop_all(starts, sizes, pool, first, after, before, member):  # type: ignore[no-untyped-def]
-    """Drop every row that asks for an attribute that the event lacks."""
-    for cell in range(first, first + CELLS):
-        for at in range(starts[cell], starts[cell] + sizes[cell]):
-            _drop(pool[at], after, before, member)
-
-
-@jit
-def directly(lows, highs, ends, value, head, after, before, member):  # type: ignore[no-untyped-def]
-    """Algorithm 2 on linked candidates: visit what is left and drop what fails; NaN fails whoever asks."""
-    row = after[head]
-    absent = np.isnan(value)
-    while row != head:
-        following = after[row]
-        if ends[row] & WANTED and (absent or _fails(value, lows[row], highs[row], ends[row])):
-            _drop(row, after, before, member)
-        row = following
-
-
-@jit
-def marked_triangle(starts, sizes, pool, first, lows, highs, ends, value, at_step, member):  # type: ignore[no-untyped-def]
-    """Algorithm 1 on a plain array of marks: the same cells, one store for each row."""
-    twice = 2 * at_step
-    for i in range(TAU):
-        for j in range(i, 2 * TAU - i):
-            cell = first + i * 2 * TAU + j
-            size = sizes[cell]
-            if size == 0:
-                continue
-            begin = starts[cell]
+            begin = starts[number]
             if (i + j + 2) * SIDE - 2 < twice or (j - i - 1) * SIDE + 1 > twice:
                 for at in range(begin, begin + size):
                     member[pool[at]] = 0
             elif (i + j) * SIDE <= twice or (j - i + 1) * SIDE - 1 >= twice:
                 for at in range(begin, begin + size):
                     row = pool[at]
-                    if _fails(value, lows[row], highs[row], ends[row]):
+                    if value < mine[2 * row] or value > mine[2 * row + 1]:
                         member[row] = 0
 
 
 @jit
-def unmark_all(starts, sizes, pool, first, member):  # type: ignore[no-untyped-def]
-    """Unmark every row that asks for an attribute that the event lacks."""
-    for cell in range(first, first + CELLS):
-        for at in range(starts[cell], starts[cell] + sizes[cell]):
-            member[pool[at]] = 0
+def without_absent(starts, sizes, pool, vector, member):  # type: ignore[no-untyped-def]
+    """Take every row out of the set that asks for an attribute that the event lacks."""
+    for m in range(len(vector)):
+        if np.isnan(vector[m]):
+            for number in range(m * CELLS, (m + 1) * CELLS):
+                for at in range(starts[number], starts[number] + sizes[number]):
+                    member[pool[at]] = 0
+
+
+@jit
+def directly(closed, column, value, head, after, member):  # type: ignore[no-untyped-def]
+    """Algorithm 2 on the linked list: keep the rows that are in the set and hold the value."""
+    mine = closed[column]
+    last, row = head, after[head]
+    while row != head:
+        following = after[row]
+        if member[row] and mine[2 * row] <= value <= mine[2 * row + 1]:
+            last = row
+        else:
+            after[last] = following
+        row = following
+
+
+@jit
+def walked(head, after, member, out):  # type: ignore[no-untyped-def]
+    """Write the rows of the list that are in the set, and return how many."""
+    count = 0
+    row = after[head]
+    while row != head:
+        out[count] = row
+        count += np.int64(member[row])
+        row = after[row]
+    return count
 
 
 @jit
 def listed(member, rows, out):  # type: ignore[no-untyped-def]
-    """Write the rows that are marked, and return how many."""
+    """Write the rows of the set in their order, and return how many."""
     count = 0
     for row in range(rows):
         out[count] = row
@@ -246,28 +214,62 @@ def listed(member, rows, out):  # type: ignore[no-untyped-def]
 
 
 @jit
-def filtered(lows, highs, ends, value, out, count):  # type: ignore[no-untyped-def]
-    """Algorithm 2 on a list: keep the rows that hold the value, and return how many."""
+def filtered(closed, column, value, out, count):  # type: ignore[no-untyped-def]
+    """Algorithm 2 on an array: keep the rows that hold the value, and return how many."""
+    mine = closed[column]
     kept = 0
-    absent = np.isnan(value)
     for at in range(count):
         row = out[at]
         out[kept] = row
-        if not ends[row] & WANTED or not (absent or _fails(value, lows[row], highs[row], ends[row])):
-            kept += 1
+        kept += np.int64((mine[2 * row] <= value) & (value <= mine[2 * row + 1]))
     return kept
 
 
 @jit
-def walked(head, after, out):  # type: ignore[no-untyped-def]
-    """Write the linked candidates, and return how many."""
-    count = 0
-    row = after[head]
-    while row != head:
-        out[count] = row
-        count += 1
-        row = after[row]
-    return count
+def planned(vector, domain, low_counts, high_counts, asked, total, exhaustive, theta, order, methods):  # type: ignore[no-untyped-def]
+    """Estimate the rates of an event, and choose its plan."""
+    unmatched(vector, domain, low_counts, high_counts, asked, total, theta)
+    if exhaustive:
+        optimal(theta, order, methods)
+    else:
+        near_optimal(theta, order, methods)
+
+
+@jit
+def linked_run(closed, domain, starts, sizes, pool, vector, order, methods, all_after, all_member, after, member, out):  # type: ignore[no-untyped-def]
+    """Algorithm 3 on a linked list and a set; `after` and `member` are its work space. Return how many rows match."""
+    head = len(all_member)
+    after[:] = all_after  # line 02: all rows are candidates
+    member[:] = all_member
+    without_absent(starts, sizes, pool, vector, member)
+    for at in range(len(order)):
+        m = order[at]
+        if np.isnan(vector[m]):
+            continue
+        if methods[at] == DIRECT:
+            directly(closed, m, vector[m], head, after, member)
+        else:
+            by_triangle(starts, sizes, pool, closed, domain, m, vector[m], member)
+    return walked(head, after, member, out)
+
+
+@jit
+def array_run(closed, domain, starts, sizes, pool, vector, order, methods, rows, all_member, member, out):  # type: ignore[no-untyped-def]
+    """The same with the candidates in an array from the first direct matching on."""
+    member[:] = all_member
+    count = np.int64(-1)
+    without_absent(starts, sizes, pool, vector, member)
+    for at in range(len(order)):
+        m = order[at]
+        if np.isnan(vector[m]):
+            continue
+        if methods[at] == DIRECT or count >= 0:
+            if count < 0:
+                count = listed(member, rows, out)
+            count = filtered(closed, m, vector[m], out, count)
+        else:
+            by_triangle(starts, sizes, pool, closed, domain, m, vector[m], member)
+    return listed(member, rows, out) if count < 0 else count
 
 
 @jit

@@ -120,6 +120,8 @@ class Boxes:
     def vector(self, reading: Reading) -> NDArray[np.float64] | None:
         """Return an event as coordinates in the table's order, or nothing if some attribute has no single one."""
         columns = self.table.columns
+        if reading.elements and not columns.keys().isdisjoint(reading.elements):
+            return None  # records exist, too
         vector = np.full(len(columns), ABSENT)
         for name, values in reading.values.items():
             place = columns.get(name)

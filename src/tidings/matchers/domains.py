@@ -1,19 +1,17 @@
-"""Domains of attributes, taken from the ends that were seen: papers have them declared, users have not.
+"""The domains of attributes, which nobody declares: taken from the ends of the first rows, and widened when it pays.
 
-A domain is divided into steps; a value's step is monotone in the value, and what lies outside has the first or the
-last step. So a structure that orders rows by steps stays right whatever comes, as long as it compares ends where
-steps are equal; only its balance suffers. When the rows have doubled and ends lie outside, it is made anew, so
-that costs O(1) a row in the long run.
+A matcher divides a domain into cells. The domain must not move while rows lie in its cells, so it is fixed when an
+attribute is first asked for; ends beyond it fall into the outermost cells, where they are right but crowded. Once the
+rows have doubled and the ends reach further, it is time to lay all rows out again: amortised, each row pays for two.
 """
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidings.matchers.intervals import WANTED
+from tidings.kernels import cells as kernels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,73 +20,70 @@ if TYPE_CHECKING:
 
 
 class Domains:
-    """For each attribute the least and the greatest end seen, and how many steps one unit has."""
+    """Where each attribute's cells begin and end."""
 
-    def __init__(self, last: int) -> None:
-        """Start with nothing seen; `last` is the number of the last step."""
-        self._last = last
-        self.bases, self.tops, self.scales = np.zeros(0), np.zeros(0), np.zeros(0)
-        self._rows = self._measured = 0
+    def __init__(self) -> None:
+        """Start without attributes."""
+        self._least = np.empty(0)
+        self._most = np.empty(0)
+        self._settled_rows = 0
+        self.domain = kernels.Domain(np.empty(0), np.empty(0), np.empty(0))
 
     @property
-    def all(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Return bases, tops and scales of all attributes."""
-        return self.bases, self.tops, self.scales
+    def count(self) -> int:
+        """Return how many attributes have a domain."""
+        return len(self._least)
 
-    def of(self, m: int) -> tuple[float, float, float]:
-        """Return base, top and scale of one attribute."""
-        return float(self.bases[m]), float(self.tops[m]), float(self.scales[m])
+    def see(self, table: Table, rows: NDArray[np.int32]) -> bool:
+        """Take note of new rows; tell whether all rows should be laid out again, with `settle` before."""
+        known, columns = self.count, len(table.columns)
+        if columns > known:
+            self._least = np.concatenate([self._least, np.full(columns - known, np.inf)])
+            self._most = np.concatenate([self._most, np.full(columns - known, -np.inf)])
+        kernels.widen(ends_of(table), rows, columns, self._least, self._most)
+        if columns > known:
+            fresh = self._measured(slice(known, columns))
+            self.domain = kernels.Domain(*map(np.concatenate, zip(self.domain, fresh, strict=True)))
+        if self._settled_rows == 0:
+            self._settled_rows = table.count
+        return self.doubled(table) and self._grown()
 
-    def step(self, m: int, value: float) -> int:
-        """Return a value's step on an attribute; the same as the kernels reckon."""
-        base, top, scale = self.of(m)
-        if value <= base:
-            return 0
-        return self._last if value >= top else min(int((value - base) * scale), self._last)
+    def doubled(self, table: Table) -> bool:
+        """Tell whether there are twice the rows of when the domains were settled."""
+        return table.count >= 2 * self._settled_rows
 
-    def outgrown(self, table: Table, rows: NDArray[np.int32]) -> bool:
-        """Tell whether the domains have changed, now that the table has these rows: then index all of them anew."""
-        self._rows += len(rows)
-        if self._rows >= 2 * self._measured:
-            self._measured = self._rows
-            return self._measure(table)
-        known = len(self.bases)
-        if len(table.columns) > known:  # no row but these asks for the new ones, so nothing has to move
-            self._take(*(np.concatenate(pair) for pair in zip(self.all[:2], _extremes(table, known), strict=True)))
-        return False
+    def less(self, count: int) -> None:
+        """Take note that only so many rows are left, so that doubling is reckoned from there."""
+        self._settled_rows = min(self._settled_rows, max(count, 1))
 
-    def forget(self, count: int) -> None:
-        """Note that rows are gone."""
-        self._rows -= count
+    def settle(self, table: Table) -> None:
+        """Let the domains reach as far as the ends seen."""
+        self.domain = self._measured(slice(None))
+        self._settled_rows = table.count
 
-    def _measure(self, table: Table) -> bool:
-        """Take the domains from all rows of the table, unless all of them lie inside already."""
-        bases, tops = _extremes(table)
-        known = len(self.bases)
-        if known == len(bases) and bool(np.all(bases >= self.bases) and np.all(tops <= self.tops)):
-            return False
-        self._take(bases, tops)
-        return True
+    def _grown(self) -> bool:
+        return bool(np.any((self._least < self.domain.origin) | (self._most > self.domain.top)))
 
-    def _take(self, bases: NDArray[np.float64], tops: NDArray[np.float64]) -> None:
-        self.bases, self.tops = bases, tops
-        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            scales = self._last / (tops - bases)
-        self.scales = np.where(np.isfinite(scales), scales, 0.0)
+    def _measured(self, part: slice) -> kernels.Domain:
+        """Return the domains of attributes; one that has no finite end, or only one value, is a point."""
+        some = self._least[part] <= self._most[part]
+        origin = np.where(some, self._least[part], 0.0)
+        top = np.where(some, self._most[part], 0.0)
+        with np.errstate(divide="ignore", over="ignore"):
+            scale = 1.0 / (0.5 * top - 0.5 * origin)
+        return kernels.Domain(origin, top, np.where(np.isfinite(scale), scale, 0.0))
 
 
-def _extremes(table: Table, begin: int = 0) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the least and the greatest finite end of each attribute; zero where there is none."""
-    count, rows = len(table.columns), table.rows
-    bases, tops = np.zeros(count - begin), np.zeros(count - begin)
-    for at, m in enumerate(range(begin, count)):
-        asked = (table.ends[m, :rows] & WANTED) != 0
-        ends = np.concatenate([table.lows[m, :rows][asked], table.highs[m, :rows][asked]])
-        ends = ends[np.isfinite(ends)]
-        if len(ends):
-            bases[at], tops[at] = ends.min(), ends.max()
-        with np.errstate(over="ignore"):
-            width = tops[at] - bases[at]
-        if not math.isfinite(width):  # ends of both signs near the largest float
-            bases[at], tops[at] = bases[at] / 2, tops[at] / 2
-    return bases, tops
+def ends_of(table: Table) -> kernels.Ends:
+    """Return the table's arrays as kernels take them."""
+    return kernels.Ends(table.lows, table.highs, table.ends)
+
+
+def grown(array: Any, shape: tuple[int, ...], empty: float = 0) -> Any:
+    """Return the array, or a larger one that begins with it."""
+    if all(have >= want for have, want in zip(array.shape, shape, strict=True)):
+        return array
+    wanted = tuple(max(have, want) for have, want in zip(array.shape, shape, strict=True))
+    larger = np.full(wanted, empty, array.dtype)
+    larger[tuple(slice(have) for have in array.shape)] = array
+    return larger

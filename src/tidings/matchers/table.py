@@ -71,11 +71,17 @@ class Table:
 
     def add(self, boxes: Sequence[Box]) -> NDArray[np.int32]:
         """Put boxes into rows, and return which."""
+        known = len(self.columns)
         for box in boxes:
             for name in box:
                 if name not in self.columns:
                     self.columns[name] = len(self.columns)
-        self._reserve(len(boxes))
+        try:
+            self._reserve(len(boxes))
+        except TidingsError:  # there is no room for the new attributes, so they are not known
+            for name in list(self.columns)[known:]:
+                del self.columns[name]
+            raise
         again = min(len(boxes), len(self._free))
         rows = np.empty(len(boxes), np.int32)
         if again:
