@@ -1,0 +1,1 @@
+"""Streaming matching of events (Schitinin, Tsesko, 2016): rate and latency over time, and what the text claims."""

@@ -1,0 +1,198 @@
+"""Figures 8 to 10: events at a steady and then a rising rate, on one node and on two shards; the claims in words."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.papers.classifieds.cluster import Cluster
+from benchmarks.papers.classifieds.small import chart, exponent, grown, with_polygons, worst
+from benchmarks.papers.classifieds.stream import Able, Run, capacity, fed
+from benchmarks.papers.classifieds.workload import CARS, SIZES, Sizes, arrivals
+from tidings.testing.bench.studies import Chart, Line, Scale, Study
+from tidings.testing.bench.timing import Figure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+TITLE = "Streaming matching of events (classifieds): rate and latency on a node and on two shards"
+
+DISTINCT = 1000
+"""The stream repeats so many events."""
+
+STEADY, OVERLOAD = 0.4, 1.6
+"""The rates that are fed, as shares of what was measured: the steady one of one node's, the last one of its own."""
+
+OURS = "candidates-tree"
+
+
+@dataclass(frozen=True, slots=True)
+class Fed:
+    """What one cluster did in the three phases."""
+
+    kind: str
+    shards: int
+    steady: Run
+    changing: Run
+    rising: Run
+    able: Able
+    updates_per_s: float
+    wrong: int
+    wrong_changing: int
+
+    @property
+    def stress(self) -> float:
+        """Events answered in a second under stress: of the last third of the seconds."""
+        last = self.rising.seconds[-max(1, len(self.rising.seconds) // 3) :]
+        return statistics.median(second.answered for second in last)
+
+    @property
+    def steady_p50(self) -> float:
+        """The typical latency at a steady rate, in milliseconds."""
+        return statistics.median(second.p50 for second in self.steady.seconds if second.answered)
+
+
+def study(scale: Scale, *, seed: int, say: Callable[[str], None]) -> Study:
+    """Feed the streams, then make the smaller experiments."""
+    sizes, reference, rates = SIZES[scale], dict[int, set[str]](), dict[str, float]()
+    kinds = ["engine", OURS, *(["filter-tree"] if sizes.subscriptions <= sizes.whole_tree else [])]
+    runs = [
+        _run(kind, shards, sizes, seed=seed, reference=reference, rates=rates, say=say)
+        for kind in kinds
+        for shards in (1, 2)
+    ]
+    growth = grown(sizes.growth, whole_tree=sizes.whole_tree, seed=seed, say=say)
+    areas = with_polygons(sizes.polygons, seed=seed, say=say)
+    worst_case, counted = worst(sizes.names, say)
+    most = max(sizes.polygons)
+    facts = {
+        **_stream_facts({(run.kind, run.shards): run for run in runs}),
+        "growth_exponent": exponent(growth[OURS]),
+        "growth_exponent_filter_tree": exponent(growth["filter-tree"]),
+        "areas_filter_tree_of_candidates_tree": areas["filter-tree"][most].median / areas[OURS][most].median,
+        **counted,
+    }
+    charts = (
+        *_figures(runs, sizes),
+        chart(growth, key="growth", title="Time of an event as subscriptions grow (2.5)"),
+        chart(areas, key="areas", title="Time of an event, an area in every filter (2.6)"),
+        worst_case,
+    )
+    return Study(TITLE, charts, facts, _notes(runs, sizes))
+
+
+def _run(
+    kind: str,
+    shards: int,
+    sizes: Sizes,
+    *,
+    seed: int,
+    reference: dict[int, set[str]],
+    rates: dict[str, float],
+    say: Callable[[str], None],
+) -> Fed:
+    """Load a cluster, hold its answers to those of the first one, and feed it."""
+    events = CARS.event_rows(DISTINCT, seed)
+    say(f"{kind}, {shards} shard(s): loading {sizes.subscriptions:,} subscriptions")
+    with Cluster(kind, shards=shards, subscriptions=sizes.subscriptions, seed=seed) as cluster:
+        wrong = _wrong(_at_rest(cluster, events), reference)
+        able = capacity(cluster, events, sizes.warm_s)
+        steady_rate = STEADY * rates.setdefault(kind, able.rate)
+        say(f"{kind}, {shards} shard(s): {able.rate:,.0f} events/s; feeding {steady_rate:,.0f} events/s")
+        times = arrivals(steady_rate, steady_rate, sizes.steady_s)
+        steady = fed(cluster, events, times, seconds=sizes.steady_s)
+        cluster.change(on=True)
+        times = arrivals(steady_rate, steady_rate, sizes.changing_s)
+        changing = fed(cluster, events, times, seconds=sizes.changing_s)
+        changes = sum(cluster.change(on=False))
+        say(f"{kind}, {shards} shard(s): {changes:,} changes meanwhile; now a rising rate")
+        times = arrivals(STEADY * able.rate, OVERLOAD * able.rate, sizes.rising_s)
+        rising = fed(cluster, events, times, seconds=sizes.rising_s)
+        wrong += _wrong(steady.answers + rising.answers, reference) + _wrong(_at_rest(cluster, events), reference)
+    amid = [(at, [id for id in ids if not id.startswith("x-")]) for at, ids in changing.answers]
+    return Fed(kind, shards, steady, changing, rising, able, changes / sizes.changing_s, wrong, _wrong(amid, reference))
+
+
+def _at_rest(cluster: Cluster, events: list[dict[str, Any]]) -> list[tuple[int, list[str]]]:
+    lists = [cluster.ask(events[at : at + 100]) for at in range(0, len(events), 100)]
+    return list(enumerate(ids for some in lists for ids in some))
+
+
+def _wrong(answers: list[tuple[int, list[str]]], reference: dict[int, set[str]]) -> int:
+    """Count the answers that differ from the first ones that were given to the same event, or have an id twice."""
+    wrong = 0
+    for at, ids in answers:
+        found = set(ids)
+        wrong += reference.setdefault(at, found) != found or len(found) != len(ids)
+    return wrong
+
+
+def _stream_facts(runs: dict[tuple[str, int], Fed]) -> dict[str, float]:
+    one, two, engine = runs[OURS, 1], runs[OURS, 2], runs["engine", 1]
+    rate, latency = two.stress / one.stress, one.steady_p50 / two.steady_p50
+    return {
+        "shards_throughput_gain": rate,
+        "shards_latency_gain": latency,
+        "shards_gain": max(rate, latency),
+        "shards_work_gain": one.able.busiest_us / two.able.busiest_us,
+        "wrong_answers": float(sum(run.wrong for run in runs.values())),
+        "wrong_answers_while_changing": float(sum(run.wrong_changing for run in runs.values())),
+        "updates_per_s": one.updates_per_s,
+        "steady_p99_s": max(second.p99 for second in one.steady.seconds if second.answered) / 1e3,
+        "events_per_s_candidates_tree": one.stress,
+        "events_per_s_engine": engine.stress,
+        "engine_of_candidates_tree": engine.stress / one.stress,
+    }
+
+
+# Charts ----------------------------------------------------------------------------------------
+
+
+def _figures(runs: list[Fed], sizes: Sizes) -> list[Chart]:
+    calm = {(run.kind, run.shards): _joined(run, sizes) for run in runs}
+    stress = {(run.kind, run.shards): run.rising for run in runs}
+    note = f"{sizes.subscriptions:,} subscriptions; from second {sizes.steady_s} on, subscriptions come and go"
+    kinds = list(dict.fromkeys(run.kind for run in runs))
+    charts = _pair("figure-8", "Events matching on a cluster of two, steady rate", {k: calm[k, 2] for k in kinds}, note)
+    charts += _pair("figure-8-node", "The same on one node", {k: calm[k, 1] for k in kinds}, note)
+    note = f"{sizes.subscriptions:,} subscriptions; the rate rises from 0.4 to 1.6 of what was measured"
+    charts += _pair("figure-9", "Events matching throughput, two shards", {k: stress[k, 2] for k in kinds}, note)
+    charts += _pair("figure-10", "Events matching throughput on a node", {k: stress[k, 1] for k in kinds}, note)
+    return charts
+
+
+def _joined(run: Fed, sizes: Sizes) -> Run:
+    """One run of the steady phase and the one with changes after it."""
+    later = [replace(second, at=second.at + sizes.steady_s) for second in run.changing.seconds]
+    return Run([*run.steady.seconds, *later])
+
+
+def _pair(key: str, title: str, runs: dict[str, Run], note: str) -> list[Chart]:
+    rates = [_line(name, run, "answered", "events/s") for name, run in runs.items()]
+    rates += [_line(f"{name}, offered", run, "came", "events/s") for name, run in runs.items()]
+    late = [_line(f"{name}, {p}", run, p, "ms") for name, run in runs.items() for p in ("p50", "p99")]
+    return [
+        Chart(f"{key}-rate", f"{title}: rate", "second", "events/s", tuple(rates), log_y=True, note=note),
+        Chart(f"{key}-latency", f"{title}: latency", "second", "latency, ms", tuple(late), log_y=True, note=note),
+    ]
+
+
+def _line(name: str, run: Run, what: str, unit: str) -> Line:
+    seen = [second for second in run.seconds if second.answered]
+    return Line(name, tuple((float(second.at), Figure(unit, (float(getattr(second, what)),))) for second in seen))
+
+
+def _notes(runs: list[Fed], sizes: Sizes) -> tuple[str, ...]:
+    lines = [
+        f"{run.kind} on {run.shards}: {run.stress:,.0f} events/s under stress, p50 {run.steady_p50:.2f} ms at a steady"
+        f" rate, {run.able.busiest_us:.0f} us of processor time an event on the busiest instance,"
+        f" {run.updates_per_s:.0f} subscriptions/s came or went"
+        for run in runs
+    ]
+    return (
+        f"{sizes.subscriptions:,} subscriptions of `classifieds`; the paper has 300,000 of its own.",
+        "Both shards, and what feeds them, share this machine; the paper's instances have machines of their own.",
+        "The paper's figures are pictures without numbers in the text; two of them it calls `Figure ???`.",
+        *lines,
+    )
