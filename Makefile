@@ -14,7 +14,7 @@ NEEDS := pyproject.toml constraints.txt $(VENV)/.made
 # Handed on to the demo, pytest or the benchmark: make test ARGS="tests/unit -k parse"
 ARGS ?=
 
-.PHONY: help demo test check bench format constraints clean distclean java
+.PHONY: help demo test check bench scoreboard format constraints clean distclean java
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,6 +39,9 @@ bench: $(VENV)/.bench ## run the benchmarks
 	@echo "==> benchmark: parse"; $(BIN)/python -m benchmarks.parse $(ARGS)
 	@echo "==> benchmark: match"; $(BIN)/python -m benchmarks.match $(ARGS)
 	@echo "==> benchmark: living"; $(BIN)/python -m benchmarks.living $(ARGS)
+
+scoreboard: $(VENV)/.bench ## measure every matcher and peer on every workload (hours); ARGS="--resume"
+	@$(BIN)/python -m benchmarks.scoreboard $(ARGS)
 
 format: $(VENV)/.dev ## format the code and mend what ruff can mend
 	$(BIN)/ruff check --fix-only .

@@ -1,5 +1,6 @@
 """A smoke test of the benchmarks: they run and print their table; timing decides nothing."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -13,3 +14,17 @@ def test_a_benchmark_runs_and_prints_its_baseline(name):
     done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "baseline" in done.stdout
+
+
+def test_the_scoreboard_writes_its_page(tmp_path):
+    options = ["--quick", "--workloads", "equalities,concepts", "--kinds", "engine,brute,numpy", "--out", str(tmp_path)]
+    command = [sys.executable, "-m", "benchmarks.scoreboard", *options]
+    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "scoreboard.md").read_text(encoding="utf-8")
+    assert [line for line in page.splitlines() if line.startswith("## ")][1:] == ["## equalities", "## concepts"]
+    assert "python -m benchmarks.scoreboard --quick" in page
+    said = json.loads((tmp_path / "scoreboard" / "scoreboard.json").read_text(encoding="utf-8"))
+    found = [(one["workload"], one["who"], one["wrong"]) for one in said["entries"]]
+    assert found == [(key, who, 0) for key in ("equalities", "concepts") for who in ("engine", "brute", "numpy")][:-1]
+    assert {one["ended"] for one in said["entries"]} == {"done"}

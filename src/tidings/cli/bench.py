@@ -11,17 +11,18 @@ from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidings.cli import render
 from tidings.errors import FileError, MissingExtra, TidingsError
 from tidings.testing import bench
+from tidings.testing.bench.checkout import PREFIX, studies
 from tidings.testing.bench.report import number
 from tidings.testing.workloads import WORKLOADS, workload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
     from tidings.testing.bench import Result, Settings
 
@@ -39,7 +40,7 @@ class Order:
     repeat: int | None
     seed: int
     quick: bool
-    peers: bool
+    peers: bool | None
     memory: bool | None
     from_text: bool
 
@@ -52,21 +53,27 @@ class Order:
             budget_s=0.5 if self.quick else 20.0,
             from_text=self.from_text,
             memory=not self.quick if self.memory is None else self.memory,
-            peers=self.peers,
+            peers=self.peers is not False,
         )
 
 
 def listing(*, as_json: bool) -> None:
-    """Print the workloads, each with the matches it expects at a million subscriptions."""
+    """Print the workloads, each with the matches it expects at a million subscriptions, and a checkout's studies."""
     made = [workload(key) for key in WORKLOADS]
+    there = studies(Path.cwd())
     if as_json:
         for one in made:
             expected = one.expected(SIZE)
             render.out_json({"key": one.key, "description": one.description, "expected_at_1m": expected})
+        for place in there:
+            render.out_json({"key": f"{PREFIX}{place.key}", "description": place.title, "expected_at_1m": None})
         return
     rows = [["workload", "matches / event at 1M", "what it is"]]
     rows += [[one.key, number(one.expected(SIZE)), one.description] for one in made]
-    _show(rows)
+    show(rows)
+    if there:
+        render.out("")
+        show([["study", "what it repeats"], *([f"{PREFIX}{place.key}", place.title] for place in there)])
 
 
 def run(key: str, order: Order, *, out: Path | None, as_json: bool) -> None:
@@ -75,9 +82,9 @@ def run(key: str, order: Order, *, out: Path | None, as_json: bool) -> None:
     _check(order, sizes)
     workload(key)  # a key that is wrong is refused before a folder is made
     if out is not None:
-        _make(out)
+        make_folder(out)
     settings = order.settings()
-    with _telling() as say:
+    with telling() as say:
         results = bench.bench(key, sizes, kinds=order.kinds or (None,), settings=settings, say=say)
     circumstances = bench.circumstances(
         shlex.join(["tidings", *sys.argv[1:]]), seed=settings.seed, repeat=settings.repeat, quick=order.quick
@@ -106,7 +113,7 @@ def compare(before: Path, after: Path, *, as_json: bool) -> None:
         named = [one.workload, f"{one.n:,}", one.subject, one.figure]
         amounts = [f"{number(value)} {one.unit}".rstrip() for value in (one.before, one.after)]
         rows.append([*named, *amounts, f"{one.ratio:.2f}x" if one.before else "", str(one.verdict)])
-    _show(rows)
+    show(rows)
     counted = Counter(str(one.verdict) for one in changes)
     render.note(", ".join(f"{count} {verdict}" for verdict, count in counted.most_common()))
 
@@ -126,7 +133,7 @@ def _check(order: Order, sizes: Sequence[int]) -> None:
 def _print(results: list[Result], run: dict[str, Any]) -> None:
     for some in bench.sizes(results).values():
         render.out(bench.headline(some))
-        _show(bench.table(some))
+        show(bench.table(some))
         render.out("\n".join(f"  {note}" for note in bench.notes(some)))
     if run["quick"]:
         render.out("quick: figures mean little")
@@ -134,7 +141,7 @@ def _print(results: list[Result], run: dict[str, Any]) -> None:
     render.out(f"{run['machine']}; Python {run['python']}, {packages}; {run['date']}")
 
 
-def _show(rows: list[list[str]]) -> None:
+def show(rows: list[list[str]]) -> None:
     """Print a table: drawn on a terminal, laid out with spaces elsewhere."""
     if not sys.stdout.isatty():
         render.out(bench.plain(rows))
@@ -152,7 +159,7 @@ def _show(rows: list[list[str]]) -> None:
 
 
 @contextmanager
-def _telling() -> Iterator[Callable[[str], None]]:
+def telling() -> Iterator[Callable[[str], None]]:
     """Hand out a way to say what is being done; on a terminal it is shown, with the time it has taken."""
     if not sys.stderr.isatty():
         yield lambda _: None
@@ -170,7 +177,7 @@ def _telling() -> Iterator[Callable[[str], None]]:
 # Files -----------------------------------------------------------------------------------------
 
 
-def _make(folder: Path) -> None:
+def make_folder(folder: Path) -> None:
     """Make the folder for the results, before an hour of measuring and not after it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
