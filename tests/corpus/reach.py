@@ -18,21 +18,25 @@ def reaches(kind, tree):
             return all(reaches(kind, part) for part in parts)
         case Not():
             return False
+        case Test() if kind == "filter-tree":
+            return True
         case Test(_, condition, quantifier):
             return quantifier is Quantifier.ANY and WITHIN[kind](condition)
 
 
-def in_ranges(condition):
+def in_numbers(condition):
     return isinstance(condition, Exists) or (
-        isinstance(condition, Is | In | Range)
-        and condition.kind in (Kind.NUMBER, Kind.TIME)
-        and all(value is None or exact(value) for value in values(condition))
+        isinstance(condition, Is | In | Range) and condition.kind in (Kind.NUMBER, Kind.TIME)
     )
 
 
+def in_ranges(condition):
+    return in_numbers(condition) and all(value is None or exact(value) for value in values(condition))
+
+
 def in_concepts(condition):
-    named = isinstance(condition, Is | In) and condition.kind is Kind.TEXT
-    return named or isinstance(condition, IsA) or in_ranges(condition)
+    named = isinstance(condition, Is | In) and condition.kind in (Kind.TEXT, Kind.BOOL)
+    return named or isinstance(condition, IsA) or in_numbers(condition)
 
 
 def values(condition):
@@ -41,7 +45,9 @@ def values(condition):
             return (value,)
         case In(several):
             return several
-    return (condition.low, condition.high)
+        case Range(low, high):
+            return (low, high)
+    return ()
 
 
 def exact(value):

@@ -5,7 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tidings.errors import UnknownMatcher
+from tidings.matchers.boxes import Boxes
 from tidings.matchers.brute import Brute
+from tidings.matchers.candidates_tree import CandidatesTree
+from tidings.matchers.counting import Counting
+from tidings.matchers.ctps import Ctps
+from tidings.matchers.filter_tree import FilterTree
+from tidings.matchers.forest import Forest
+from tidings.matchers.g_topss import GTopss
+from tidings.matchers.hem import Hem
+from tidings.matchers.htree import HTree
+from tidings.matchers.mic import Mic
+from tidings.matchers.ops import Ops
+from tidings.matchers.poset import Poset
+from tidings.matchers.rein import Rein
+from tidings.matchers.tama import Tama
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +32,19 @@ ENGINE = "engine"
 
 ALGORITHMS: dict[str, Callable[[Ontology], Algorithm]] = {
     "brute": lambda _: Brute(),
+    "counting": lambda _: Counting(),
+    "forest": Forest,
+    "poset": Poset,
+    "filter-tree": lambda _: FilterTree(),
+    "candidates-tree": lambda _: CandidatesTree(),
+    "hem": lambda _: Boxes("hem", Hem()),
+    "rein": lambda _: Boxes("rein", Rein()),
+    "tama": lambda _: Boxes("tama", Tama()),
+    "htree": lambda _: Boxes("htree", HTree()),
+    "ctps": lambda ontology: Ctps(ontology),
+    "g-topss": lambda ontology: GTopss(ontology),
+    "mic": lambda ontology: Mic(ontology),
+    "ops": lambda ontology: Ops(ontology),
 }
 """One line for each algorithm: its name and how to make it for filters over these concepts."""
 

@@ -1,0 +1,167 @@
+"""What one matcher takes on one setting: memory, and time for a thousand events.
+
+The four algorithms are measured by themselves: filters are parsed and bound, events are read beforehand. The engine is
+measured in three ways: with the same readings, with the columns that it makes of them, and as a user calls it.
+
+Times are the process's own, so that what else the machine does counts little; nothing here runs in several threads.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+import tracemalloc
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from tidings.algebra import Reader, Reading, Setting, needs_of
+from tidings.concepts import Ontology
+from tidings.engine.arrivals import Read
+from tidings.errors import Unsupported
+from tidings.matcher import Matcher
+from tidings.matchers import algorithm
+from tidings.model import Filter
+from tidings.testing.bench.timing import Figure, scaled
+from tidings.testing.workloads import workload
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from tidings.matchers import Algorithm
+
+NOW = datetime(2024, 5, 1, tzinfo=UTC)
+CHECKED = 20
+"""Answers to so many events are compared with those of CTPS."""
+
+EVENTS = 1000
+"""Times are told for so many events, as in the paper."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Subscriptions, and events as read and as given."""
+
+    ontology: Ontology
+    pairs: list[tuple[str, Filter]]
+    readings: Sequence[Reading]
+    events: list[dict[str, Any]]
+    setting: Setting
+
+
+def world(n: int, *, height: int, events: int, seed: int, pairs: list[tuple[str, Any]] | None = None) -> World:
+    """Return `n` subscriptions of the workload `concepts` at a height, or the given ones, and events for them."""
+    chosen = workload(f"concepts:height={height}")
+    assert chosen.make_ontology is not None
+    ontology = chosen.make_ontology()
+    given: list[tuple[str, Any]] = list(chosen.pairs(n, seed)) if pairs is None else pairs
+    reader = Reader(needs_of([tree for _, tree in given], schema=None, ontology=ontology), ontology)
+    rows = chosen.event_rows(events, seed)
+    return World(ontology, given, [reader.read(row, NOW) for row in rows], rows, Setting(ontology, NOW))
+
+
+def own_seconds(work: Callable[[], object], *, repeat: int, budget_s: float = 10.0) -> list[float]:
+    """Return the processor's seconds of up to `repeat` runs; once the budget is spent, no more are made."""
+    found: list[float] = []
+    while len(found) < repeat and (not found or sum(found) < budget_s):
+        begin = time.process_time()
+        work()
+        found.append(time.process_time() - begin)
+    return found
+
+
+def built(kind: str, made: World) -> Algorithm:
+    """Return the algorithm with the world's subscriptions; it may refuse them."""
+    found = algorithm(kind, made.ontology)
+    found.add_many((id, found.compiled(tree)) for id, tree in made.pairs)
+    return found
+
+
+def megabytes(kind: str, made: World) -> Figure | None:
+    """Return what the algorithm keeps, beside filters and ids, or nothing where it refuses."""
+    built(kind, World(made.ontology, made.pairs[:50], (), [], made.setting)).match_many(made.readings[:2], made.setting)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        kept = built(kind, made)
+        kept.match_many(made.readings[:2], made.setting)
+        gc.collect()
+        after = tracemalloc.get_traced_memory()[0]
+    except Unsupported:
+        return None
+    finally:
+        tracemalloc.stop()
+    return Figure("MB", ((after - before) / 1e6,))
+
+
+def milliseconds(kept: Algorithm, made: World, *, repeat: int) -> Figure:
+    """Return the time of a thousand events, read beforehand, with the ids of all matches."""
+    kept.match_many(made.readings[:5], made.setting)
+    seconds = own_seconds(lambda: kept.match_many(made.readings, made.setting), repeat=repeat)
+    return scaled(seconds, "ms", by=1e3 * EVENTS / len(made.readings))
+
+
+def in_turn(all_kept: Iterable[tuple[float, Algorithm, World]], *, repeat: int) -> dict[float, Figure]:
+    """Measure several settings by turns, so that what else the machine does falls on all alike."""
+    settings = [*all_kept]
+    found: dict[float, list[float]] = {x: [] for x, _, _ in settings}
+    for _ in range(repeat):
+        for x, kept, made in settings:
+            found[x].append(milliseconds(kept, made, repeat=1).median)
+    return {x: Figure("ms", tuple(times)) for x, times in found.items()}
+
+
+def agreed(one: Algorithm, other: Algorithm, made: World) -> bool:
+    """Tell whether two give the same answers to the first events."""
+    some = made.readings[:CHECKED]
+    answers = [[set(ids) for ids in each.match_many(some, made.setting)] for each in (one, other)]
+    return answers[0] == answers[1]
+
+
+@dataclass(frozen=True, slots=True)
+class EngineTaken:
+    """Milliseconds for a thousand events: from readings, from columns, and with reading them."""
+
+    readings: Figure
+    columns: Figure
+    public: Figure
+
+
+class _Ready(Read):
+    """Readings whose columns are made once."""
+
+    def __init__(self, readings: Sequence[Reading], setting: Setting) -> None:
+        super().__init__(readings, setting)
+        self._made: dict[Any, Any] = {}
+
+    def columns(self, wanted: Any, automata: Any) -> Any:
+        key = tuple(wanted)
+        if key not in self._made:
+            self._made[key] = super().columns(key, automata)
+        return self._made[key]
+
+
+def engine_taken(made: World, *, repeat: int) -> EngineTaken:
+    """Measure the engine in its three ways."""
+    engine = Matcher(ontology=made.ontology, now=NOW)
+    engine.add_many(made.pairs)
+    engine.settle()
+    engine.compact()
+    engine.match_many(made.events[:50])
+    state = engine._reading().state  # the engine by itself has no public face
+    found = engine._kept.found
+    by = 1e3 * EVENTS / len(made.readings)
+    ways: list[Figure] = []
+    for arrivals in (Read(made.readings, made.setting), _Ready(made.readings, made.setting)):
+        found(arrivals, state)
+        seconds = own_seconds(lambda arrivals=arrivals: found(arrivals, state), repeat=repeat)  # type: ignore[misc]
+        ways.append(scaled(seconds, "ms", by=by))
+    return EngineTaken(ways[0], ways[1], public_taken(engine, made, repeat=1))
+
+
+def public_taken(matcher: Matcher, made: World, *, repeat: int) -> Figure:
+    """Return the time of `match_many`, which reads the events."""
+    seconds = own_seconds(lambda: matcher.match_many(made.events), repeat=repeat)
+    return scaled(seconds, "ms", by=1e3 * EVENTS / len(made.events))

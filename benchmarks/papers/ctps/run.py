@@ -1,0 +1,252 @@
+"""Figures 7 and 8 of CTPS: memory and time over subscriptions and height, time over the match rate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.papers.ctps.measured import (
+    agreed,
+    built,
+    engine_taken,
+    in_turn,
+    megabytes,
+    milliseconds,
+    public_taken,
+    world,
+)
+from benchmarks.papers.ctps.workload import rated
+from tidings.errors import TidingsError
+from tidings.matcher import Matcher
+from tidings.testing.bench.memory import measured
+from tidings.testing.bench.studies import Chart, Line, Scale, Study
+from tidings.testing.bench.timing import Figure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from benchmarks.papers.ctps.measured import World
+
+TITLE = "CTPS: concept trees in publish/subscribe (Zhang, Wang, Huang, Yung 2022), Figures 7 and 8"
+
+CTPS, RIVALS = "ctps", ("g-topss", "mic", "ops")
+KINDS = (CTPS, *RIVALS)
+ENGINE, ENGINE_COLUMNS = "engine, from readings", "engine, from columns"
+HEIGHTS = (1, 2, 3, 4, 5)
+LOW, HIGH = HEIGHTS[0], HEIGHTS[-1]
+
+STEADY_RATE = 0.01
+"""The match rate at which heights are compared: the number of answers must not differ between them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """What one scale measures: `most` subscriptions where only something else varies, `mic` at most for MIC high up."""
+
+    ns: tuple[int, ...]
+    most: int
+    mic: int
+    events: int
+    rates: tuple[float, ...]
+    repeat: int
+    turns: int
+    large: tuple[int, ...] = ()
+
+
+SIZES = {
+    Scale.QUICK: Sizes((500, 2_000, 10_000), 10_000, 500, 200, (0.001, 0.05, 0.2, 0.5), 3, 15),
+    Scale.USUAL: Sizes(
+        (500, 1_000, 2_000, 4_000, 6_000, 8_000, 10_000), 10_000, 2_000, 1_000, (0.001, 0.01, 0.1, 0.2, 0.4, 0.6, 0.8),
+        3, 15, (100_000,),
+    ),
+    Scale.FULL: Sizes(
+        (500, 1_000, 2_000, 3_000, 4_000, 5_000, 6_000, 7_000, 8_000, 9_000, 10_000), 10_000, 10_000, 1_000,
+        (0.001, 0.01, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9), 5, 25, (100_000, 1_000_000),
+    ),
+}  # fmt: skip
+"""Table 1's ranges; `large` sizes are ours, for the engine beside CTPS."""
+
+
+class _Found:
+    """Curves and facts as they come."""
+
+    def __init__(self) -> None:
+        self.curves: dict[str, dict[str, dict[float, Figure]]] = {}
+        self.facts: dict[str, float] = {}
+
+    def put(self, figure: str, name: str, x: float, what: Figure | None) -> None:
+        """Add a point, if there is one."""
+        if what is not None:
+            self.curves.setdefault(figure, {}).setdefault(name, {})[x] = what
+
+    def at(self, figure: str, name: str, x: float) -> float:
+        """Return a point's median."""
+        return self.curves[figure][name][x].median
+
+    def lines(self, figure: str) -> tuple[Line, ...]:
+        """Return the curves of a figure."""
+        return tuple(Line(name, tuple(points.items())) for name, points in self.curves.get(figure, {}).items())
+
+
+def study(scale: Scale, *, seed: int, say: Callable[[str], None]) -> Study:
+    """Measure all figures at a scale."""
+    sizes, found = SIZES[scale], _Found()
+    for height in (LOW, HIGH):
+        for n in sizes.ns:
+            say(f"figures 7 and 8: {n:,} subscriptions, height {height}")
+            made = world(n, height=height, events=sizes.events, seed=seed)
+            _over_subscriptions(found, made, height, sizes, seed=seed)
+    _engine_facts(found, sizes, seed=seed, say=say)
+    _over_height(found, sizes, seed=seed, say=say)
+    for rate in sizes.rates:
+        say(f"figure 8d: {rate:.1%} of {sizes.most:,} subscriptions match")
+        pairs = rated(sizes.most, height=HIGH, rate=rate, seed=seed)
+        made = world(sizes.most, height=HIGH, events=sizes.events, seed=seed, pairs=pairs)
+        kept = built(CTPS, made)
+        share = fmean(map(len, kept.match_many(made.readings, made.setting))) / sizes.most
+        found.put("8d", CTPS, 100 * share, milliseconds(kept, made, repeat=sizes.repeat))
+    _facts(found, sizes)
+    return Study(TITLE, _charts(found, sizes), found.facts, NOTES)
+
+
+def _over_subscriptions(found: _Found, made: World, height: int, sizes: Sizes, *, seed: int) -> None:
+    n = len(made.pairs)
+    ours = built(CTPS, made)
+    for kind in KINDS:
+        if kind == "mic" and height > LOW and n > sizes.mic:
+            continue
+        found.put(f"7-{height}", kind, n, megabytes(kind, made))
+        try:
+            kept = ours if kind == CTPS else built(kind, made)
+        except TidingsError:
+            continue
+        if not agreed(kept, ours, made):
+            msg = f"`{kind}` and `ctps` give different answers at {n:,} subscriptions, height {height}"
+            raise TidingsError(msg)
+        found.put(f"8-{height}", kind, n, milliseconds(kept, made, repeat=sizes.repeat))
+        _note_sizes(found, kind, kept.explain(), n=n, height=height)
+    taken = engine_taken(made, repeat=sizes.repeat)
+    found.put(f"8-{height}", ENGINE, n, taken.readings)
+    found.put(f"8-{height}", ENGINE_COLUMNS, n, taken.columns)
+    if n == sizes.most:
+        whole = measured(f"concepts:height={height}", n, kind=None, seed=seed)
+        figure = None if whole is None else Figure("MB", (whole.whole / 1e6,))
+        found.put(f"7-{height}", "engine (resident, with what was written)", n, figure)
+        found.facts[f"engine_public_ms_{height}"] = taken.public.median
+        matcher = Matcher(CTPS, ontology=made.ontology)
+        matcher.add_many(made.pairs)
+        found.facts[f"ctps_public_ms_{height}"] = public_taken(matcher, made, repeat=1).median
+
+
+def _note_sizes(found: _Found, kind: str, told: dict[str, Any], *, n: int, height: int) -> None:
+    """Keep what an index tells of itself."""
+    if kind == "mic":
+        found.facts[f"mic_entries_{height}"] = float(told["entries for each constraint"])
+    if kind == "ops":
+        found.facts[f"ops_index_bytes_{height}_{n}"] = float(told["bytes of possible edges"])
+    if kind == CTPS:
+        found.facts[f"ctps_bit_megabytes_{height}"] = float(told["bytes of bit arrays"]) / 1e6
+
+
+def _engine_facts(found: _Found, sizes: Sizes, *, seed: int, say: Callable[[str], None]) -> None:
+    """Compare the engine with CTPS at the paper's largest size, and beyond."""
+    for n in sizes.large:
+        say(f"the engine beside CTPS: {n:,} subscriptions, height {HIGH}")
+        made = world(n, height=HIGH, events=min(sizes.events, 200), seed=seed)
+        kept = built(CTPS, made)
+        found.put(f"8-{HIGH}-large", CTPS, n, milliseconds(kept, made, repeat=sizes.repeat))
+        del kept
+        taken = engine_taken(made, repeat=sizes.repeat)
+        found.put(f"8-{HIGH}-large", ENGINE, n, taken.readings)
+        found.put(f"8-{HIGH}-large", ENGINE_COLUMNS, n, taken.columns)
+        ours = found.at(f"8-{HIGH}-large", CTPS, n)
+        found.facts[f"engine_faster_{n}"] = ours / taken.readings.median
+        found.facts[f"engine_columns_faster_{n}"] = ours / taken.columns.median
+    n = sizes.most
+    ours = found.at(f"8-{HIGH}", CTPS, n)
+    found.facts["engine_faster"] = ours / found.at(f"8-{HIGH}", ENGINE, n)
+    found.facts["engine_columns_faster"] = ours / found.at(f"8-{HIGH}", ENGINE_COLUMNS, n)
+
+
+def _over_height(found: _Found, sizes: Sizes, *, seed: int, say: Callable[[str], None]) -> None:
+    """Measure CTPS at all heights by turns, once with equal numbers of answers, once as Table 1 has it."""
+    steady, table, rivals = [], [], []
+    for height in HEIGHTS:
+        say(f"time over height: height {height}, {sizes.most:,} subscriptions")
+        pairs = rated(sizes.most, height=height, rate=STEADY_RATE, seed=seed)
+        equal = world(sizes.most, height=height, events=sizes.events, seed=seed, pairs=pairs)
+        plain = world(sizes.most, height=height, events=sizes.events, seed=seed)
+        steady.append((float(height), built(CTPS, equal), equal))
+        rivals.append((float(height), built("g-topss", equal), equal))
+        table.append((float(height), built(CTPS, plain), plain))
+        found.put("height-ops", "ops", height, Figure("MB", (_ops_index(plain) / 1e6,)))
+    curves = {"ctps, 1 % match": steady, "ctps, Table 1": table, "g-topss, 1 % match": rivals}
+    for name, settings in curves.items():
+        times = in_turn(settings, repeat=sizes.turns if settings is not rivals else sizes.repeat)
+        for x, figure in times.items():
+            found.put("height", name, x, figure)
+    found.facts["height_spread"] = _spread(found, "ctps, 1 % match")
+    found.facts["height_spread_table"] = _spread(found, "ctps, Table 1")
+    low, high = (found.at("height", "g-topss, 1 % match", height) for height in (LOW, HIGH))
+    found.facts["g_topss_growth"] = high / low
+
+
+def _spread(found: _Found, name: str) -> float:
+    """Return how far the heights lie apart, as a share of their mean."""
+    medians = [found.at("height", name, height) for height in HEIGHTS]
+    return (max(medians) - min(medians)) / fmean(medians)
+
+
+def _ops_index(made: World) -> float:
+    return float(built("ops", made).explain()["bytes of possible edges"])  # type: ignore[arg-type]
+
+
+def _facts(found: _Found, sizes: Sizes) -> None:
+    facts, n, few = found.facts, sizes.most, sizes.ns[0]
+    for height in (LOW, HIGH):
+        ours = found.at(f"8-{height}", CTPS, n)
+        for rival in RIVALS:
+            if n in found.curves[f"8-{height}"].get(rival, {}):
+                facts[f"faster_than_{rival.replace('-', '_')}_{height}"] = found.at(f"8-{height}", rival, n) / ours
+        facts[f"ctps_megabytes_{height}"] = found.at(f"7-{height}", CTPS, n)
+        facts[f"memory_of_g_topss_{height}"] = found.at(f"7-{height}", CTPS, n) / found.at(f"7-{height}", "g-topss", n)
+        if few in found.curves[f"7-{height}"].get("mic", {}):
+            mic = found.at(f"7-{height}", "mic", few)
+            facts[f"mic_megabytes_{height}"] = mic
+            facts[f"mic_blow_up_{height}"] = mic / found.at(f"7-{height}", CTPS, few)
+    facts["mic_growth"] = found.at(f"7-{HIGH}", "mic", few) / found.at(f"7-{LOW}", "mic", few)
+    facts["ops_index_growth"] = found.at("height-ops", "ops", HIGH) / found.at("height-ops", "ops", LOW)
+    index = [facts[f"ops_index_bytes_{HIGH}_{size}"] for size in (few, n)]
+    facts["ops_index_over_subscriptions"] = index[1] / index[0]
+    rates = sorted(found.curves["8d"][CTPS].items())
+    facts["rate_growth"] = rates[-1][1].median / rates[0][1].median
+    over = [found.at(f"8-{HIGH}", CTPS, size) for size in (few, n)]
+    facts["growth_over_subscriptions"] = over[1] / over[0]
+
+
+def _charts(found: _Found, sizes: Sizes) -> tuple[Chart, ...]:
+    number, time, memory = "subscriptions", "ms for 1,000 events", "MB"
+    charts = [
+        Chart("figure-7a", f"Memory, height {LOW}", number, memory, found.lines(f"7-{LOW}"), log_y=True),
+        Chart("figure-7b", f"Memory, height {HIGH}", number, memory, found.lines(f"7-{HIGH}"), log_y=True),
+        Chart("figure-7-ops", "OPS: its index over height", "height", memory, found.lines("height-ops"), log_y=True),
+        Chart("figure-8ab", f"Time, height {LOW}", number, time, found.lines(f"8-{LOW}"), log_y=True),
+        Chart("figure-8c", f"Time, height {HIGH}", number, time, found.lines(f"8-{HIGH}"), log_y=True),
+        Chart("figure-8d", f"CTPS over the match rate, {sizes.most:,}", "% that match", time, found.lines("8d")),
+        Chart("height", f"Time over height, {sizes.most:,}", "height", time, found.lines("height"), log_y=True),
+    ]
+    if sizes.large:
+        large = found.lines(f"8-{HIGH}-large")
+        charts.append(Chart("large", f"Time, height {HIGH}", number, time, large, log_x=True, log_y=True))
+    return tuple(charts)
+
+
+NOTES = (
+    "Subscriptions and events are the workload `concepts`: a name and a concept of any level, a number's one end.",
+    "Events are read beforehand: the times are those of matching, with the ids of all answers.",
+    "The engine is told from readings, as the others, and from the columns that it makes of them.",
+    "Memory is what the algorithm allocated, beside filters and ids (tracemalloc); the engine's is a process's growth.",
+    "A grid has 10 x 10 cells: the paper prints T = 5 in an example only.",
+    "Figure 8d and the time over height use subscriptions of a chosen match rate (workload.py).",
+)

@@ -1,0 +1,157 @@
+"""What one index takes on one setting: to insert, to match, to delete; and the engine beside it.
+
+Indexes are measured by themselves: the subscriptions lie in a table, the event is a vector. The engine is measured
+as a user calls it, with an Arrow batch of the same events; its time includes reading them and writing the matches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from benchmarks.papers.hem.workload import accepted
+from tidings.errors import TidingsError
+from tidings.matchers.hem import Hem
+from tidings.matchers.htree import HTree
+from tidings.matchers.rein import Rein
+from tidings.matchers.table import Table
+from tidings.matchers.tama import Tama
+from tidings.testing.bench.timing import Figure, repeated, scaled, seconds_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from benchmarks.papers.hem.workload import Ranges
+    from tidings.matchers.boxes import Core
+
+HEM, LISTED, REIN, TAMA, HTREE, ENGINE = "HEM", "HEM, array", "REIN", "TAMA", "H-Tree", "Tidings engine"
+"""Who is measured; `HEM, array` is HEM with its candidates in an array instead of the paper's linked list."""
+
+INDEXES: dict[str, Callable[[], Core]] = {
+    HEM: Hem,
+    LISTED: lambda: Hem(candidates="array"),
+    REIN: Rein,
+    TAMA: lambda: Tama(exact=False),
+    HTREE: HTree,
+}
+
+APPROXIMATE = {TAMA}
+"""These may give too many, never too few."""
+
+CHECKED = 5
+"""Answers to so many events are compared with a plain scan."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Milliseconds for an event, microseconds to insert and to delete a subscription, and false positives."""
+
+    match: Figure
+    insert: Figure
+    delete: Figure
+    extra: float = 0.0
+
+
+def taken(name: str, ranges: Ranges, *, repeat: int) -> Taken | None:
+    """Measure an index; nothing, if it refuses so many subscriptions."""
+    table = Table.of(ranges.lows, ranges.highs, ranges.ends)
+    rows = np.arange(ranges.count, dtype=np.int32)
+    _warm(name, ranges)
+    core = INDEXES[name]()
+    try:
+        insert = seconds_of(lambda: core.insert(table, rows))
+    except (MemoryError, TidingsError):
+        return None
+    extra = _checked(name, core, table, ranges)
+    seconds = repeated(
+        lambda: [core.match(table, event) for event in ranges.events], repeat=repeat, budget_s=1e9, warm_up=False
+    )
+    order = np.random.default_rng(0).permutation(rows)
+    delete = seconds_of(lambda: core.delete(table, order))
+    by, each = 1e3 / len(ranges.events), 1e6 / ranges.count
+    return Taken(scaled(seconds, "ms", by=by), scaled([insert], "us", by=each), scaled([delete], "us", by=each), extra)
+
+
+def _warm(name: str, ranges: Ranges) -> None:
+    """Compile, on a few rows."""
+    few = slice(0, 500)
+    table = Table.of(ranges.lows[:, few].copy(), ranges.highs[:, few].copy(), ranges.ends[:, few].copy())
+    core, rows = INDEXES[name](), np.arange(table.rows, dtype=np.int32)
+    core.insert(table, rows)
+    core.match(table, ranges.events[0])
+    core.delete(table, rows[:10].copy())
+
+
+def _checked(name: str, core: Core, table: Table, ranges: Ranges) -> float:
+    """Hold answers to the scan; return the false positives of an approximate index as a share of what it found."""
+    found = extra = 0
+    for event in ranges.events[:CHECKED]:
+        mine, right = set(core.match(table, event).tolist()), set(accepted(ranges, event).tolist())
+        if not right <= mine or (mine != right and name not in APPROXIMATE):
+            msg = f"{name} is wrong: {len(mine - right)} too many, {len(right - mine)} missed"
+            raise TidingsError(msg)
+        found, extra = found + len(mine), extra + len(mine - right)
+    return extra / found if found else 0.0
+
+
+def engine_taken(ranges: Ranges, *, repeat: int) -> Figure:
+    """Measure the engine on the same subscriptions and events, in one batch; milliseconds for an event."""
+    from tidings.matcher import Matcher
+    from tidings.model import Schema
+
+    names = [f"a{m}" for m in range(len(ranges.lows))]
+    matcher = Matcher(schema=Schema(dict.fromkeys(names, "number")))
+    matcher.add_many(_columns(ranges, names))
+    matcher.settle()
+    events = _events(ranges.events, names)
+    for at, event in enumerate(ranges.events[:CHECKED]):
+        found = matcher.match_many(events.slice(at, 1)).ids
+        if sorted(found) != accepted(ranges, event).tolist():
+            msg = f"the engine is wrong on event {at}"
+            raise TidingsError(msg)
+    seconds = repeated(lambda: matcher.match_many(events), repeat=repeat, budget_s=1e9)
+    return scaled(seconds, "ms", by=1e3 / len(ranges.events))
+
+
+def _columns(ranges: Ranges, names: list[str]) -> Any:
+    import pyarrow as pa
+
+    columns: dict[str, Any] = {"id": pa.array(np.arange(ranges.count))}
+    for name, low, high, ends in zip(names, ranges.lows, ranges.highs, ranges.ends, strict=True):
+        columns[f"{name}_from"] = pa.array(low, mask=(ends & 1) != 0)
+        columns[f"{name}_above"] = pa.array(low, mask=(ends & 1) == 0)
+        columns[f"{name}_to"] = pa.array(high, mask=(ends & 2) != 0)
+        columns[f"{name}_below"] = pa.array(high, mask=(ends & 2) == 0)
+    return pa.table(columns)
+
+
+def _events(events: NDArray[np.float64], names: list[str]) -> Any:
+    import pyarrow as pa
+
+    return pa.table(
+        {name: pa.array(np.ascontiguousarray(values)) for name, values in zip(names, events.T, strict=True)}
+    )
+
+
+def plans_taken(ranges: Ranges, *, repeat: int) -> dict[str, Figure]:
+    """Measure HEM by its near-optimal plan, by the optimal one, and by the optimal one with the search for it."""
+    table = Table.of(ranges.lows, ranges.highs, ranges.ends)
+    rows = np.arange(ranges.count, dtype=np.int32)
+    fast, best = Hem(), Hem(plan="optimal")
+    fast.insert(table, rows)
+    best.insert(table, rows)
+    best.match(table, ranges.events[0])
+    plans = [tuple(part.copy() for part in best.planned(event)) for event in ranges.events]
+    work = {
+        "near-optimal": lambda: [fast.match(table, event) for event in ranges.events],
+        "optimal, without its search": lambda: [
+            best.run(table, event, *plan) for event, plan in zip(ranges.events, plans, strict=True)
+        ],
+        "optimal, with its search": lambda: [best.match(table, event) for event in ranges.events],
+    }
+    by = 1e3 / len(ranges.events)
+    return {name: scaled(repeated(act, repeat=repeat, budget_s=1e9), "ms", by=by) for name, act in work.items()}

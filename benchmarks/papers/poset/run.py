@@ -1,0 +1,323 @@
+"""Poset, forest and counting against the number of filters and of covering pairs; interfaces; deadlines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from statistics import mean
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from benchmarks.papers.poset import workload
+from tidings.algebra import Reader, Setting, needs_of
+from tidings.concepts import Ontology
+from tidings.matcher import Matcher
+from tidings.matchers import Algorithm
+from tidings.matchers.brute import Brute
+from tidings.matchers.counting import Counting
+from tidings.matchers.forest import Forest, Skip
+from tidings.matchers.poset import Poset
+from tidings.testing.bench.studies import Chart, Line, Scale, Study
+from tidings.testing.bench.timing import Figure, repeated, scaled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+TITLE = "Poset-based matching: forest, poset and counting"
+
+SIZES = {
+    Scale.QUICK: (250, 500, 1000, 2000),
+    Scale.USUAL: (500, 1000, 2000, 4000, 8000),
+    Scale.FULL: (500, 1000, 2000, 4000, 8000, 16_000, 32_000),
+}
+"""Numbers of filters; the text prints none."""
+
+POSETS = {Scale.QUICK: 2000, Scale.USUAL: 4000, Scale.FULL: 16_000}
+"""Posets take so many filters at most: placing one looks at many others."""
+
+NESTINGS = (0.0, 0.25, 0.5, 0.75, 0.95)
+"""Shares of filters that are narrowed from others."""
+
+NESTED = 0.75
+"""The share where the number of filters varies."""
+
+INTERFACES = (2, 4, 8, 16, 32, 64)
+DEADLINES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+"""Shares of the tests of a full walk after which time is up."""
+
+REPEAT, BUDGET_S = 5, 2.0
+SETTING = Setting(Ontology(), datetime(2026, 1, 1, tzinfo=UTC))
+
+MAKERS: dict[str, Callable[[], Algorithm]] = {
+    "brute force": Brute,
+    "forest": lambda: Forest(SETTING.ontology),
+    "poset": lambda: Poset(SETTING.ontology),
+    "counting": Counting,
+    "counting, nothing eliminated": lambda: Counting(access=False),
+}
+ENGINE = "engine"
+
+
+@dataclass
+class Lines:
+    """Curves that grow point by point."""
+
+    found: dict[str, list[tuple[float, Figure]]] = field(default_factory=dict)
+
+    def add(self, name: str, x: float, figure: Figure) -> None:
+        """Put a point at the end of a curve."""
+        self.found.setdefault(name, []).append((x, figure))
+
+    def lines(self) -> tuple[Line, ...]:
+        """Return the curves."""
+        return tuple(Line(name, tuple(points)) for name, points in self.found.items())
+
+    def total(self, name: str) -> float:
+        """Return the sum of a curve's medians."""
+        return sum(figure.median for _, figure in self.found[name])
+
+    def last(self, name: str) -> float:
+        """Return the last median of a curve."""
+        return self.found[name][-1][1].median
+
+
+@dataclass
+class Market:
+    """Filters, events as filters see them, and every matcher filled with the filters."""
+
+    ends: Any
+    trees: list[Any]
+    events: list[dict[str, Any]]
+    readings: list[Any]
+    made: dict[str, Algorithm]
+    build: dict[str, Figure]
+    engine: Matcher
+
+
+def market(n: int, nested: float, *, seed: int, posets: int) -> Market:
+    """Draw filters and events and fill the matchers, with the time it took."""
+    ends = workload.spans(n, nested, np.random.default_rng([seed, 1]))
+    trees = workload.filters(ends)
+    events = workload.events(np.random.default_rng([seed, 2]))
+    reader = Reader(needs_of(trees, schema=None, ontology=SETTING.ontology), SETTING.ontology)
+    made: dict[str, Algorithm] = {}
+    build: dict[str, Figure] = {}
+    for name, make in MAKERS.items():
+        if name == "poset" and n > posets:
+            continue
+        made[name] = one = make()
+        begin = perf_counter()
+        one.add_many((at, one.compiled(tree)) for at, tree in enumerate(trees))
+        build[name] = Figure("us a filter", ((perf_counter() - begin) / n * 1e6,))
+    engine = Matcher()
+    engine.add_many(enumerate(trees))
+    engine.compact()
+    return Market(ends, trees, events, [reader.read(event, SETTING.now) for event in events], made, build, engine)
+
+
+def timed(work: Callable[[], object], events: int) -> Figure:
+    """Return the time for one event."""
+    return scaled(repeated(work, repeat=REPEAT, budget_s=BUDGET_S), "us an event", by=1e6 / events)
+
+
+def times_of(one: Market) -> dict[str, Figure]:
+    """Measure every matcher, and hold every answer to the engine's."""
+    wanted = [set(ids) for ids in one.engine.match_many(one.events).by_event()]
+    found = {}
+    for name, made in one.made.items():
+        answers = made.match_many(one.readings, SETTING)
+        assert [set(ids) for ids in answers] == wanted, name
+        found[name] = timed(partial(made.match_many, one.readings, SETTING), len(one.readings))
+    found[ENGINE] = timed(partial(one.engine.match_many, one.events), len(one.events))
+    return found
+
+
+def tests_of(one: Market) -> dict[str, Figure]:
+    """Count the tests that each event takes."""
+    count = len(one.trees)
+    found = {"brute force": Figure("tests an event", (float(count),))}
+    for name in ("forest", "poset"):
+        made = one.made.get(name)
+        if isinstance(made, Forest):
+            tests = [made.match_until(reading, SETTING, deadline=1.0).tests for reading in one.readings]
+            found[name] = Figure("tests an event", (mean(tests),))
+    return found
+
+
+def by_size(scale: Scale, facts: dict[str, float], *, seed: int, say: Callable[[str], None]) -> list[Chart]:
+    """Measure against the number of filters."""
+    time, tests, build = Lines(), Lines(), Lines()
+    for n in SIZES[scale]:
+        say(f"{n:,} filters, {NESTED:.0%} of them narrowed from others")
+        one = market(n, NESTED, seed=seed, posets=POSETS[scale])
+        measured = times_of(one)
+        for lines, figures in ((time, measured), (tests, tests_of(one)), (build, one.build)):
+            for name, figure in figures.items():
+                lines.add(name, n, figure)
+        for name in ("forest", "counting", ENGINE):
+            facts[f"{name}_of_brute_time"] = measured[name].median / measured["brute force"].median
+        facts["counting_of_forest_time"] = measured["counting"].median / measured["forest"].median
+        facts["eliminating_of_plain_time"] = (
+            measured["counting"].median / measured["counting, nothing eliminated"].median
+        )
+        facts["engine_of_counting_time"] = measured[ENGINE].median / measured["counting"].median
+        if "poset" in measured:
+            facts["poset_of_forest_build"] = one.build["poset"].median / one.build["forest"].median
+            facts["poset_of_forest_time"] = measured["poset"].median / measured["forest"].median
+    x = "filters"
+    return [
+        Chart("time", "Time against the number of filters", x, "us an event", time.lines(), log_x=True, log_y=True),
+        Chart(
+            "tests", "Tests against the number of filters", x, "tests an event", tests.lines(), log_x=True, log_y=True
+        ),
+        Chart("build", "Placing a filter", x, "us a filter", build.lines(), log_x=True, log_y=True),
+    ]
+
+
+def by_nesting(scale: Scale, facts: dict[str, float], *, seed: int, say: Callable[[str], None]) -> list[Chart]:
+    """Measure against the number of covering pairs."""
+    time, tests, n = Lines(), Lines(), SIZES[scale][-2 if scale is Scale.QUICK else 2]
+    for nested in NESTINGS:
+        one = market(n, nested, seed=seed, posets=POSETS[scale])
+        pairs = max(1, workload.covering_pairs(one.ends))
+        say(f"{n:,} filters with {pairs:,} covering pairs")
+        counted = tests_of(one)
+        for lines, figures in ((time, times_of(one)), (tests, counted)):
+            for name, figure in figures.items():
+                lines.add(name, pairs, figure)
+        facts["forest_of_brute_tests"] = counted["forest"].median / n
+        facts["poset_of_forest_tests"] = counted["poset"].median / counted["forest"].median
+        if nested == 0.0:
+            facts["flat_forest_of_brute_tests"] = facts["forest_of_brute_tests"]
+    x = "covering pairs"
+    return [
+        Chart(
+            "pairs-time",
+            f"Time against covering pairs, {n:,} filters",
+            x,
+            "us an event",
+            time.lines(),
+            log_x=True,
+            log_y=True,
+        ),
+        Chart(
+            "pairs-tests",
+            f"Tests against covering pairs, {n:,} filters",
+            x,
+            "tests an event",
+            tests.lines(),
+            log_x=True,
+        ),
+    ]
+
+
+def by_interfaces(scale: Scale, facts: dict[str, float], *, seed: int, say: Callable[[str], None]) -> list[Chart]:
+    """Measure routes to few and many interfaces, with each way to skip."""
+    time, tests, n = Lines(), Lines(), SIZES[scale][2]
+    one = market(n, NESTED, seed=seed, posets=0)
+    rng = np.random.default_rng([seed, 3])
+    for count in INTERFACES:
+        say(f"{count} interfaces")
+        owners: dict[int | str, int] = dict(enumerate(rng.integers(count, size=n).tolist()))
+        made = Forest(SETTING.ontology, interfaces=owners)
+        made.add_many(enumerate(one.trees))
+        wanted = [{owners[id] for id in ids} for ids in one.made["counting"].match_many(one.readings, SETTING)]
+        for skip in Skip:
+            found = [made.route(reading, SETTING, skip=skip) for reading in one.readings]
+            assert [set(route.ids) for route in found] == wanted
+            tests.add(skip.value, count, Figure("tests an event", (mean(route.tests for route in found),)))
+            walk = partial(_routes, made, one.readings, skip)
+            time.add(skip.value, count, timed(walk, len(one.readings)))
+    for skip in (Skip.TESTS, Skip.SUBTREES):
+        facts[f"skip_{skip.value}_of_time"] = time.total(skip.value) / time.total(Skip.NOTHING.value)
+        facts[f"skip_{skip.value}_of_tests"] = tests.total(skip.value) / tests.total(Skip.NOTHING.value)
+    x = "interfaces"
+    return [
+        Chart(
+            "interfaces-time",
+            f"Routes of {n:,} filters, by what is skipped",
+            x,
+            "us an event",
+            time.lines(),
+            log_x=True,
+        ),
+        Chart(
+            "interfaces-tests",
+            f"Tests of {n:,} filters, by what is skipped",
+            x,
+            "tests an event",
+            tests.lines(),
+            log_x=True,
+        ),
+    ]
+
+
+def _routes(made: Forest, readings: list[Any], skip: Skip) -> None:
+    for reading in readings:
+        made.route(reading, SETTING, skip=skip)
+
+
+class Tests:
+    """A clock that counts how often it was looked at: time in tests, the same on every machine."""
+
+    def __init__(self) -> None:
+        """Start before the first test."""
+        self.looks = -1
+
+    def __call__(self) -> float:
+        """Tell the tests made so far."""
+        self.looks += 1
+        return self.looks
+
+
+def by_deadline(scale: Scale, facts: dict[str, float], *, seed: int, say: Callable[[str], None]) -> list[Chart]:
+    """Measure how many false positives a deadline costs; misses are counted, and there must be none."""
+    n = SIZES[scale][2]
+    say(f"deadlines of {n:,} filters")
+    one = market(n, NESTED, seed=seed, posets=n)
+    false, misses = Lines(), 0
+    for name in ("forest", "poset"):
+        made = one.made[name]
+        assert isinstance(made, Forest)
+        whole = [made.match_until(reading, SETTING, deadline=1.0) for reading in one.readings]
+        for share in DEADLINES:
+            extra = []
+            for reading, full in zip(one.readings, whole, strict=True):
+                found = made.match_until(reading, SETTING, deadline=share * full.tests, clock=Tests())
+                wanted = set(full.ids)
+                misses += len(wanted - set(found.ids))
+                extra.append((len(found.ids) - len(wanted)) / (n - len(wanted)))
+            false.add(name, share, Figure("share of what does not match", (mean(extra),)))
+            if share == 0.5:
+                facts[f"{name}_false_at_half"] = mean(extra)
+    facts["deadline_misses"] = float(misses)
+    facts["forest_false_at_end"] = false.last("forest")
+    return [
+        Chart(
+            "deadline",
+            f"What a deadline costs, {n:,} filters",
+            "deadline, as a share of the tests of a full walk",
+            "false positives, as a share of what does not match",
+            false.lines(),
+            note="Misses: none at any deadline.",
+        )
+    ]
+
+
+def study(scale: Scale, *, seed: int, say: Callable[[str], None]) -> Study:
+    """Run all of it."""
+    facts: dict[str, float] = {}
+    charts = [
+        chart
+        for part in (by_size, by_nesting, by_interfaces, by_deadline)
+        for chart in part(scale, facts, seed=seed, say=say)
+    ]
+    notes = (
+        "The text prints no figures and no workload; filters are ranges and kinds, some narrowed from others.",
+        "Matchers are given events that were read once; the engine's time includes reading them.",
+        "A deadline is measured in tests, so that the curve is the same on every machine.",
+    )
+    return Study(TITLE, tuple(charts), facts, notes)

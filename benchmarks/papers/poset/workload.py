@@ -1,0 +1,88 @@
+"""Filters that cover each other as much as one asks for: ranges, and at times a kind; some narrowed from others.
+
+`nested` is the share of filters that are made from an earlier one, by narrowing its ranges or adding one; so each of
+them is covered by it and by all that cover that. The others are drawn afresh. The text prints no workload; this is
+ours.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tidings.model import Is, Range, Test, all_of
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+    from numpy.typing import NDArray
+
+    from tidings.model import Filter
+
+ATTRIBUTES = 6
+"""Numbers that every event has; a fresh filter asks for two of them."""
+
+KINDS = 10
+"""Every event also is of one of so many kinds; half of the fresh filters ask for one, as a last attribute."""
+
+DOMAIN = 1000
+"""Values lie from 0 up to this."""
+
+EVENTS = 64
+"""Events of one measurement."""
+
+
+def spans(n: int, nested: float, rng: Generator) -> NDArray[np.float64]:
+    """Return for each filter and attribute the low and the high end; infinite where it asks nothing."""
+    found = np.empty((n, ATTRIBUTES + 1, 2))
+    found[:, :, 0], found[:, :, 1] = -np.inf, np.inf
+    for at in range(n):
+        if at and rng.random() < nested:
+            found[at] = _narrowed(found[rng.integers(at)], rng)
+        else:
+            for attribute in rng.choice(ATTRIBUTES, 2, replace=False):
+                found[at, attribute] = _span(0, DOMAIN, rng)
+            if rng.random() < 0.5:
+                found[at, -1] = rng.integers(KINDS)
+    return found
+
+
+def _span(low: float, high: float, rng: Generator) -> tuple[float, float]:
+    """Return a part of a span, three to nine tenths as wide."""
+    width = (high - low) * rng.uniform(0.3, 0.9)
+    start = rng.uniform(low, high - width)
+    return start, start + width
+
+
+def _narrowed(parent: NDArray[np.float64], rng: Generator) -> NDArray[np.float64]:
+    child = parent.copy()
+    attribute = rng.integers(ATTRIBUTES)
+    low, high = max(0.0, parent[attribute, 0]), min(float(DOMAIN), parent[attribute, 1])
+    child[attribute] = _span(low, high, rng)
+    return child
+
+
+def filters(ends: NDArray[np.float64]) -> list[Filter]:
+    """Return the filters of these ends."""
+    return [all_of(_test(at, *span) for at, span in enumerate(one.tolist()) if np.isfinite(span[0])) for one in ends]
+
+
+def _test(at: int, low: float, high: float) -> Test:
+    return Test("kind", Is(int(low))) if at == ATTRIBUTES else Test(f"a{at}", Range(low, high))
+
+
+def covering_pairs(ends: NDArray[np.float64]) -> int:
+    """Count the pairs of two filters of which the first covers the second."""
+    total = 0
+    for one in ends:
+        total += int(((ends[:, :, 0] >= one[:, 0]) & (ends[:, :, 1] <= one[:, 1])).all(axis=1).sum()) - 1
+    return total
+
+
+def events(rng: Generator, count: int = EVENTS) -> list[dict[str, Any]]:
+    """Return events with a number for each attribute, and a kind."""
+    numbers, kinds = rng.uniform(0, DOMAIN, (count, ATTRIBUTES)).tolist(), rng.integers(KINDS, size=count).tolist()
+    return [
+        {"kind": kind, **{f"a{at}": value for at, value in enumerate(row)}}
+        for row, kind in zip(numbers, kinds, strict=True)
+    ]

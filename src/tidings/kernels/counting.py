@@ -1,0 +1,348 @@
+"""Counting satisfied predicates for each row: posting lists, an interval index, counters that need no clearing.
+
+The interval index is the centred interval tree with a virtual backbone. Each attribute's ends are numbered: end `i`
+has the code `2 i + 2`, what lies between two ends an odd code, so open and closed ends are plain whole numbers. The
+tree's nodes are the codes themselves; an interval is filed at the one number in it with the most zero bits at the end.
+Entries lie sorted by node and low code, and once more by node and high code. So what a value hits is, on its path of
+O(log n) nodes, one contiguous run each, and what an event's range hits inside is one run in all.
+
+Several values of one attribute count a predicate once: they come as segments, ascending and apart, and an entry counts
+for the first segment it meets, which is the one with `floor < low`, where `floor` is the end of the segment before.
+
+A removed entry stays in its place as `~row`, which is below zero, until the tree is built again.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tidings.kernels.jit import inlined, jit
+
+OPEN_LOW, OPEN_HIGH = 1, 2
+"""Bits of an entry's `opens`."""
+
+POSTED = -1
+"""In place of an attribute: this predicate of a row is found through its list, not by comparing ends."""
+
+LAST = 65_535
+"""Counters have 16 bits; when an event's counts could go beyond, all are cleared once."""
+
+
+class Tree(NamedTuple):
+    """The interval index: for each attribute its ends, its first node and its root; for each node its entries."""
+
+    ends: Any
+    ends_first: Any
+    nodes_first: Any
+    roots: Any
+    first: Any
+    low_codes: Any
+    low_rows: Any
+    high_codes: Any
+    high_rows: Any
+    high_lows: Any
+
+
+class Entries(NamedTuple):
+    """Range predicates as given; `waiting` are those that the tree does not have yet."""
+
+    attrs: Any
+    lows: Any
+    highs: Any
+    opens: Any
+    rows: Any
+    waiting: Any
+
+
+class Rows(NamedTuple):
+    """Of each row: its counter, how many it needs (none needs fewer than `least`); and the items of all rows.
+
+    A block of items is the row, their number and, for each, its attribute and its entry, or `POSTED` and a predicate.
+    """
+
+    counts: Any
+    needs: Any
+    least: int
+    items: Any
+
+
+class Lists(NamedTuple):
+    """For each predicate the rows filed under it; `stamps` tell at which event it last held.
+
+    The pool has rows where they are counted; where they are candidates, it has their blocks of items. `seconds` name
+    beside each row another predicate of it that is looked up, or nothing (below zero): most rows fail there already,
+    and are not touched.
+    """
+
+    first: Any
+    count: Any
+    pool: Any
+    seconds: Any
+    stamps: Any
+
+
+class Events(NamedTuple):
+    """Of each event: the predicates that hold, and the numbers it has, as segments sorted by attribute and value.
+
+    An end is a number and a side: -1 just below it, 1 just above. `odd` events have a segment of no width.
+    """
+
+    hits_first: Any
+    hits: Any
+    segments_first: Any
+    attrs: Any
+    lows: Any
+    low_sides: Any
+    highs: Any
+    high_sides: Any
+    odd: Any
+
+
+class Marks(NamedTuple):
+    """Of each attribute: the event that has it, and its first segment."""
+
+    stamps: Any
+    segments: Any
+
+
+@inlined
+def code_of(ends, start, stop, value, side):  # type: ignore[no-untyped-def]
+    """Return the code of a value among an attribute's ends."""
+    left, right = start, stop
+    while left < right:
+        middle = (left + right) >> 1
+        if ends[middle] < value:
+            left = middle + 1
+        else:
+            right = middle
+    if left < stop and ends[left] == value:
+        return 2 * (left - start) + 2 + side
+    return 2 * (left - start) + 1
+
+
+@inlined
+def least_above(codes, start, stop, least):  # type: ignore[no-untyped-def]
+    """Return the first place in a sorted run whose code is at least this."""
+    left, right = start, stop
+    while left < right:
+        middle = (left + right) >> 1
+        if codes[middle] < least:
+            left = middle + 1
+        else:
+            right = middle
+    return left
+
+
+# Inner loops get arrays, not the tuples they come in: handing a tuple on counts references of all its arrays, which
+# costs more than the comparison itself (measured: 150 ns an entry against 4).
+
+
+@inlined
+def meets(low, high, opens, value, side, end, end_side):  # type: ignore[no-untyped-def]
+    """Tell whether a segment, from `value` to `end`, meets a range, by the numbers themselves."""
+    above = end > low or (end == low and end_side >= (1 if opens & OPEN_LOW else 0))
+    return above and (value < high or (value == high and side <= (-1 if opens & OPEN_HIGH else 0)))
+
+
+@inlined
+def counted_row(counts, needs, row, base, out, found):  # type: ignore[no-untyped-def]
+    """Count one predicate for a row; one that has all of its own goes out."""
+    count = max(base, np.int64(counts[row])) + 1
+    counts[row] = count
+    if count - base == needs[row]:
+        out[found] = row
+        found += 1
+    return found
+
+
+@jit
+def counted(rows, listed, start, stop, base, out, found):  # type: ignore[no-untyped-def]
+    """Count one predicate for each row of a run; rows that have all of theirs go out."""
+    counts, needs, run = rows.counts, rows.needs, listed[start:stop]
+    least = base + rows.least
+    for at in range(len(run)):
+        row = run[at]
+        if row < 0:
+            continue
+        count = max(base, np.int64(counts[row])) + 1
+        counts[row] = count
+        if count >= least and count - base == needs[row]:  # most rows never get so far: one look at memory less
+            out[found] = row
+            found += 1
+    return found
+
+
+@jit
+def counted_above(rows, listed, lows, start, stop, floor, base, out, found):  # type: ignore[no-untyped-def]
+    """Do the same for the entries of a run that begin above the floor."""
+    counts, needs = rows.counts, rows.needs
+    for at in range(start, stop):
+        if lows[at] > floor and listed[at] >= 0:
+            found = counted_row(counts, needs, listed[at], base, out, found)
+    return found
+
+
+@jit
+def stabbed(tree, rows, attr, low, high, floor, base, out, found):  # type: ignore[no-untyped-def]
+    """Count every entry of an attribute that meets the codes from `low` to `high` and begins above `floor`."""
+    nodes, first = tree.nodes_first[attr], tree.first
+    last = tree.nodes_first[attr + 1] - nodes - 2  # the backbone has nodes beyond the attribute's codes: all empty
+    start, stop = first[nodes + low], first[nodes + high + 1]
+    found = counted_above(rows, tree.low_rows, tree.low_codes, start, stop, floor, base, out, found)
+    node, step = tree.roots[attr], tree.roots[attr] >> 1
+    while node != low:
+        if node > low:
+            node -= step
+        else:
+            if node > floor:  # otherwise all that is here and reaches `low` has met the segment before
+                stop = first[nodes + node + 1]
+                start = least_above(tree.high_codes, first[nodes + node], stop, low)
+                if floor:
+                    found = counted_above(rows, tree.high_rows, tree.high_lows, start, stop, floor, base, out, found)
+                else:
+                    found = counted(rows, tree.high_rows, start, stop, base, out, found)
+            node += step
+        step >>= 1
+    node, step = tree.roots[attr], tree.roots[attr] >> 1
+    while node != high:
+        if node < high:
+            node += step
+        else:
+            if node <= last:
+                start = least_above(tree.low_codes, first[nodes + node], first[nodes + node + 1], floor + 1)
+                stop = least_above(tree.low_codes, start, first[nodes + node + 1], high + 1)
+                found = counted(rows, tree.low_rows, start, stop, base, out, found)
+            node -= step
+        step >>= 1
+    return found
+
+
+@jit
+def in_tree(tree, rows, events, event, base, out, found):  # type: ignore[no-untyped-def]
+    """Count what an event's segments hit in the tree."""
+    attr, floor = -1, 0
+    for at in range(events.segments_first[event], events.segments_first[event + 1]):
+        if events.attrs[at] != attr:
+            attr, floor = events.attrs[at], 0
+        if attr >= len(tree.roots) or tree.roots[attr] == 0:  # none of its ranges is in the tree
+            continue
+        start, stop = tree.ends_first[attr], tree.ends_first[attr + 1]
+        low = code_of(tree.ends, start, stop, events.lows[at], events.low_sides[at])
+        high = code_of(tree.ends, start, stop, events.highs[at], events.high_sides[at])
+        found = stabbed(tree, rows, attr, low, high, floor, base, out, found)
+        floor = max(floor, high)
+    return found
+
+
+@jit
+def one_by_one(entries, slots, rows, events, marks, event, tick, base, out, found):  # type: ignore[no-untyped-def]
+    """Count the entries of these slots that an event satisfies."""
+    counts, needs, stop = rows.counts, rows.needs, events.segments_first[event + 1]
+    attrs, lows, highs, opens, owners = entries.attrs, entries.lows, entries.highs, entries.opens, entries.rows
+    segment_attrs, values, sides = events.attrs, events.lows, events.low_sides
+    ends, end_sides = events.highs, events.high_sides
+    stamps, segments = marks.stamps, marks.segments
+    for place in range(len(slots)):
+        slot = slots[place]
+        row, attr = owners[slot], attrs[slot]
+        if row < 0 or stamps[attr] != tick:
+            continue
+        at = segments[attr]
+        while at < stop and segment_attrs[at] == attr:
+            if meets(lows[slot], highs[slot], opens[slot], values[at], sides[at], ends[at], end_sides[at]):
+                found = counted_row(counts, needs, row, base, out, found)
+                break
+            at += 1
+    return found
+
+
+@jit
+def candidates(entries, rows, lists, events, marks, event, tick, out, found):  # type: ignore[no-untyped-def]
+    """Put out the rows filed under a predicate that holds, all of whose other predicates hold."""
+    items, pool, seconds, held = rows.items, lists.pool, lists.seconds, lists.stamps
+    lows, highs, opens = entries.lows, entries.highs, entries.opens
+    segment_attrs, values, sides = events.attrs, events.lows, events.low_sides
+    ends, end_sides, last = events.highs, events.high_sides, events.segments_first[event + 1]
+    stamps, segments = marks.stamps, marks.segments
+    for hit in range(events.hits_first[event], events.hits_first[event + 1]):
+        first = lists.first[events.hits[hit]]
+        for place in range(first, first + lists.count[events.hits[hit]]):
+            if seconds[place] >= 0 and held[seconds[place]] != tick:
+                continue
+            block = pool[place]
+            item, stop = block + 4, block + 2 + 2 * items[block + 1]  # the first item led here
+            while item < stop:
+                attr, ref = items[item], items[item + 1]
+                true = False
+                if attr == POSTED:
+                    true = held[ref] == tick
+                elif stamps[attr] == tick:
+                    at = segments[attr]
+                    while not true and at < last and segment_attrs[at] == attr:
+                        true = meets(lows[ref], highs[ref], opens[ref], values[at], sides[at], ends[at], end_sides[at])
+                        at += 1
+                if not true:
+                    break
+                item += 2
+            if item >= stop:
+                out[found] = items[block]
+                found += 1
+    return found
+
+
+@jit
+def match(tree, entries, every, rows, lists, events, marks, access, clock):  # type: ignore[no-untyped-def]
+    """Return the rows that each event satisfies, and where each event's begin.
+
+    `clock` holds the tick of the last event, the base of its counts, and the step between bases. `every` lists all
+    slots, for odd events. With `access`, a row under a predicate is a candidate; without, it is counted.
+    """
+    count = len(events.hits_first) - 1
+    first = np.zeros(count + 1, np.int64)
+    out = np.empty(len(rows.counts) + 64, np.int32)
+    found = 0
+    for event in range(count):
+        if len(out) - found < len(rows.counts):  # an event puts each row out once at most
+            more = np.empty(2 * len(out) + len(rows.counts), np.int32)
+            more[:found] = out[:found]
+            out = more
+        tick, base = clock[0] + 1, clock[1] + clock[2]
+        if base + clock[2] > LAST:
+            rows.counts[:] = 0
+            base = 0
+        clock[0], clock[1] = tick, base
+        for at in range(events.hits_first[event], events.hits_first[event + 1]):
+            lists.stamps[events.hits[at]] = tick
+        for at in range(events.segments_first[event + 1] - 1, events.segments_first[event] - 1, -1):
+            marks.stamps[events.attrs[at]] = tick
+            marks.segments[events.attrs[at]] = at
+        if access:
+            found = candidates(entries, rows, lists, events, marks, event, tick, out, found)
+        else:
+            for at in range(events.hits_first[event], events.hits_first[event + 1]):
+                start = lists.first[events.hits[at]]
+                stop = start + lists.count[events.hits[at]]
+                found = counted(rows, lists.pool, start, stop, base, out, found)
+        if events.odd[event]:
+            found = one_by_one(entries, every, rows, events, marks, event, tick, base, out, found)
+        else:
+            found = in_tree(tree, rows, events, event, base, out, found)
+            found = one_by_one(entries, entries.waiting, rows, events, marks, event, tick, base, out, found)
+        first[event + 1] = found
+    return out[:found].copy(), first
+
+
+@jit
+def forgotten(tree, attr, node, low, high, row):  # type: ignore[no-untyped-def]
+    """Strike an entry of the tree out, in both orders; O(log n + entries with the same end)."""
+    start, stop = tree.first[tree.nodes_first[attr] + node], tree.first[tree.nodes_first[attr] + node + 1]
+    at = least_above(tree.low_codes, start, stop, low)
+    while tree.low_rows[at] != row:
+        at += 1
+    tree.low_rows[at] = ~row
+    at = least_above(tree.high_codes, start, stop, high)
+    while tree.high_rows[at] != row:
+        at += 1
+    tree.high_rows[at] = ~row

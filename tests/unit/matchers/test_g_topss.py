@@ -1,0 +1,42 @@
+"""G-ToPSS answers as the law does."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.unit.matchers.concept_worlds import answers, check_steps, events, matcher, steps
+
+from tidings.errors import Unsupported
+from tidings.testing.workloads import workload
+
+QUIET = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@QUIET
+@given(steps(), st.lists(events(), min_size=1, max_size=4))
+def test_every_step_leaves_the_answers_of_the_law(done, seen):
+    check_steps("g-topss", done, seen)
+
+
+def test_names_and_values_are_found_below_what_is_asked():
+    filters = {"a": "contact = 'x'", "b": "call = 'x'", "c": "item is a 'computer'", "d": "item = 'computer'"}
+    assert answers("g-topss", filters, {"email": "x", "item": ["phablet", "toy"]}) == ["a", "c"]
+    assert answers("g-topss", {"a": "email = 'y'"}, {"email": "x", "call": "y"}) == []
+
+
+def test_what_it_has_not_is_refused_by_name():
+    with pytest.raises(Unsupported, match=r"td\.Matcher") as caught:
+        matcher("g-topss").add("s", "email starts with 'x'")
+    assert caught.value.kind == "g-topss"
+
+
+@pytest.mark.parametrize("height", [1, 3])
+def test_the_papers_workload_has_the_answers_of_brute_force(height):
+    work = workload(f"concepts:height={height}")
+    subscriptions, seen = list(work.pairs(300, 3)), work.event_rows(20, 3)
+    found = []
+    for kind in ("brute", "g-topss"):
+        made = work.matcher(kind)
+        made.add_many(subscriptions)
+        made.remove_many([id for id, _ in subscriptions[100:150]])
+        found.append([sorted(ids) for ids in made.match_many(seen).by_event()])
+    assert found[0] == found[1]

@@ -1,0 +1,139 @@
+"""Filters as boxes, boxes as rows of a table, events as vectors."""
+
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tidings as td
+from tidings.errors import TidingsError, Unsupported
+from tidings.matchers import table as tables
+from tidings.matchers.intervals import ALL, HIGH_OPEN, INFINITY, LOW_OPEN, WANTED, Interval, boxes_of, coordinate
+from tidings.matchers.table import Table
+from tidings.model import Range
+
+ENDS = st.sampled_from([-INFINITY, -1.0, 0.0, 0.5, 1.0, 2.0, INFINITY])
+INTERVALS = st.builds(Interval, ENDS, ENDS, st.integers(0, 3))
+POINTS = [-1.5, -1.0, -0.5, 0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0]
+
+
+def holds(interval, value):
+    """Tell whether an interval holds a value, end by end."""
+    if interval is None:
+        return False
+    low = value > interval.low if interval.ends & LOW_OPEN else value >= interval.low
+    high = value < interval.high if interval.ends & HIGH_OPEN else value <= interval.high
+    return low and high
+
+
+@given(INTERVALS, INTERVALS)
+def test_two_intervals_meet_in_what_both_hold(one, other):
+    met = one.met(other)
+    for value in POINTS:
+        assert holds(met, value) == (holds(one, value) and holds(other, value))
+
+
+def boxes(text):
+    return boxes_of(td.parse(text), "some")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a < 3", [{"a": Interval(-INFINITY, 3.0, HIGH_OPEN)}]),
+        ("a >= 3", [{"a": Interval(3.0, INFINITY)}]),
+        ("a = 3 and b in (1 .. 2]", [{"a": Interval(3.0, 3.0), "b": Interval(1.0, 2.0, LOW_OPEN)}]),
+        ("a exists", [{"a": ALL}]),
+        ("a > 1 and a < 2 and a <= 5", [{"a": Interval(1.0, 2.0, LOW_OPEN | HIGH_OPEN)}]),
+        ("a > 2 and a < 1", []),
+        ("a >= 2 and a < 2", []),
+        ("true", [{}]),
+        ("false", []),
+        ("a in (1, 2)", [{"a": Interval(1.0, 1.0)}, {"a": Interval(2.0, 2.0)}]),
+        ("a = 9007199254740992", [{"a": Interval(2.0**53, 2.0**53)}]),
+    ],
+)
+def test_a_filter_is_boxes(text, expected):
+    assert sorted(map(str, boxes(text))) == sorted(map(str, expected))
+
+
+def test_or_makes_a_box_of_each_conjunction():
+    assert len(boxes("(a = 1 or b = 2) and (c = 3 or d = 4)")) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("a = 1 and make = 'ford'", "make = 'ford'"),
+        ("a = 1 or not b > 2", "not b > 2"),
+        ("all(a) = 1", "all(a) = 1"),
+        ("a in ('x', 'y')", "a in ('x', 'y')"),
+        ("a = true", "a = true"),
+        ("b = 1 and a > 9007199254740993", "a > 9007199254740993"),
+    ],
+)
+def test_what_is_no_interval_is_named(text, part):
+    with pytest.raises(Unsupported) as caught:
+        boxes(text)
+    assert caught.value.part == part
+    assert f"`{part}`" in str(caught.value)
+    assert "`some`" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ((3,), 3.0),
+        ((2.5,), 2.5),
+        ((2**53 + 1,), None),
+        ((2**53 + 2,), 2.0**53 + 2),
+        ((-(2**60),), -(2.0**60)),
+        ((1, 1), None),
+        ((Range(1, 2),), None),
+        (("x",), None),
+        ((True,), None),
+        ((datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC),), 1e6),
+        ((datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC),), None),
+        ((datetime(9999, 12, 31, tzinfo=UTC),), 253402214400e6),
+    ],
+)
+def test_a_coordinate_is_one_value_that_a_float_equals(values, expected):
+    assert coordinate(values) == expected
+
+
+BOXES = st.lists(st.dictionaries(st.sampled_from("abcdefg"), INTERVALS, max_size=4), max_size=6)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(BOXES, st.sets(st.integers(0, 30))), max_size=8))
+def test_a_table_has_what_was_added_and_not_discarded(steps):
+    table, twin = Table("some"), {}
+    for more, places in steps:
+        rows = table.add(more)
+        assert len(set(rows.tolist()) | set(twin)) == len(more) + len(twin)
+        twin.update(zip(rows.tolist(), more, strict=True))
+        gone = [row for at, row in enumerate(sorted(twin)) if at in places]
+        table.discard(np.array(gone, np.int32))
+        for row in gone:
+            del twin[row]
+        assert np.flatnonzero(table.alive).tolist() == sorted(twin)
+        assert table.count == len(twin)
+        for row, box in twin.items():
+            for name, column in table.columns.items():
+                cell = box.get(name)
+                expected = (-INFINITY, INFINITY, 0) if cell is None else (cell.low, cell.high, cell.ends | WANTED)
+                found = table.lows[column, row], table.highs[column, row], table.ends[column, row]
+                assert found == expected
+
+
+def test_a_table_that_would_be_too_large_is_refused_and_left_as_it_was(monkeypatch):
+    table = Table("some")
+    table.add([{"a": ALL}])
+    monkeypatch.setattr(tables, "MOST_BYTES", 10_000)
+    with pytest.raises(TidingsError, match="`some` keeps a cell"):
+        table.add([{f"x{number}": ALL for number in range(100)}])
+    assert list(table.columns) == ["a"]
+    assert table.add([{"b": ALL}]).tolist() == [1]
+    assert (table.count, list(table.columns)) == (2, ["a", "b"])

@@ -1,0 +1,57 @@
+"""MIC answers as the law does."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.unit.matchers.concept_worlds import ONTOLOGY, answers, check_steps, events, matcher, steps
+
+from tidings.errors import Unsupported
+from tidings.matchers.mic import Mic
+from tidings.model import IsA, Test
+from tidings.testing.workloads import workload
+
+QUIET = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@QUIET
+@given(steps(), st.lists(events(), min_size=1, max_size=4))
+def test_every_step_leaves_the_answers_of_the_law(done, seen):
+    check_steps("mic", done, seen)
+
+
+def test_names_and_values_are_found_below_what_is_asked():
+    filters = {"a": "contact = 'x'", "b": "call = 'x'", "c": "item is a 'computer'", "d": "item = 'computer'"}
+    assert answers("mic", filters, {"email": "x", "item": ["phablet", "toy"]}) == ["a", "c"]
+    assert answers("mic", {"a": "email = 'y'"}, {"email": "x", "call": "y"}) == []
+
+
+def test_what_it_has_not_is_refused_by_name():
+    with pytest.raises(Unsupported, match=r"td\.Matcher") as caught:
+        matcher("mic").add("s", "email starts with 'x'")
+    assert caught.value.kind == "mic"
+
+
+@pytest.mark.parametrize("height", [1, 3])
+def test_the_papers_workload_has_the_answers_of_brute_force(height):
+    work = workload(f"concepts:height={height}")
+    subscriptions, seen = list(work.pairs(300, 3)), work.event_rows(20, 3)
+    found = []
+    for kind in ("brute", "mic"):
+        made = work.matcher(kind)
+        made.add_many(subscriptions)
+        made.remove_many([id for id, _ in subscriptions[100:150]])
+        found.append([sorted(ids) for ids in made.match_many(seen).by_event()])
+    assert found[0] == found[1]
+
+
+def test_an_expansion_beyond_the_limit_is_refused_and_changes_nothing():
+    made = Mic(ONTOLOGY, limit=15)
+    few, many = (made.compiled(Test("item", IsA(word, "product"))) for word in ("laptop", "device"))
+    made.add_many([("few", few)])
+    with pytest.raises(Unsupported, match="the limit is 15; use `ctps`"):
+        made.compiled(Test("place", IsA("device", "product")))  # three names, six concepts
+    with pytest.raises(Unsupported, match="entries"):
+        made.add_many([(at, many) for at in range(10)])
+    assert (made.explain()["filters"], made.explain()["entries"]) == (1, 1)
+    made.remove("few")
+    assert made.explain()["entries"] == 0
