@@ -396,9 +396,9 @@ class Drawer:
 # --- the ways an engine can be set --------------------------------------------------------------------
 
 
-def any_plan(table: Any, sample: Any = None) -> plan.Choice:
+def any_plan(table: Any, sample: Any = None, present: Any = None) -> plan.Choice:
     """Choose for each row any way in which it can be found, whatever it costs: every choice must find every row."""
-    real = chosen(table, sample)
+    real = chosen(table, sample, present)
     random = Random(len(table.start) * 31 + len(table.literals.head))
     head, start = table.literals.head, table.start
     kind, one, two = real.kind.copy(), np.full_like(real.one, -1), np.full_like(real.two, -1)

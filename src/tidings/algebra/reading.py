@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from tidings.concepts import Ontology
     from tidings.model import EventLike
 
+MANY = 32
+"""With more attributes than this, and fewer fields in an event, what its fields feed is looked up."""
+
 EventValue: TypeAlias = "int | float | str | bool | datetime | Point | Address | Range"
 
 
@@ -45,6 +48,7 @@ class Reader:
         self._plain = {name: need for name, need in needs.items() if name not in ontology.derived}
         self._derived = {name: need for name, need in needs.items() if name in ontology.derived}
         self._paths: dict[str, list[tuple[str, ...]]] = {}
+        self._fed: dict[str, list[int]] | None = None
         self._records = {
             name: Reader(_below(name, needs), ontology) for name, need in needs.items() if need.kind is Kind.RECORD
         }
@@ -62,7 +66,7 @@ class Reader:
         values: dict[str, tuple[EventValue, ...]] = {}
         nulls: set[str] = set()
         elements: dict[str, tuple[Reading, ...]] = {}
-        for name, need in self._plain.items():
+        for name, need in self._asked(fields):
             found = self._found(name, fields)
             if not found:
                 continue
@@ -79,12 +83,41 @@ class Reader:
                 refuse_unlike(pair.op, left, right, names=(pair.left, pair.right))
         return Reading(values, frozenset(nulls), elements)
 
-    def _found(self, name: str, fields: Mapping[str, Any]) -> list[Any]:
-        """Return what an event gives for an attribute, under any of the names that feed it."""
+    def _asked(self, fields: Mapping[str, Any]) -> Iterable[tuple[str, Need]]:
+        """Return the attributes that an event may have something for: all, or where they are many, by its fields."""
+        if len(self._plain) <= max(MANY, len(fields)):
+            return self._plain.items()
+        if self._fed is None:
+            self._fed = self._feeding()
+        fed = self._fed
+        places = {place for key in fields for place in fed.get(key, ())}
+        every = list(self._plain.items())
+        return [every[place] for place in sorted(places)]
+
+    def _feeding(self) -> dict[str, list[int]]:
+        """Return, for each field that can begin a path, the places of the attributes that the path feeds."""
+        fed: dict[str, list[int]] = {}
+        for place, name in enumerate(self._plain):
+            for path in self._paths_of(name):
+                for split in range(1, len(path) + 1):
+                    fed.setdefault(".".join(path[:split]), []).append(place)
+        return fed
+
+    def _paths_of(self, name: str) -> list[tuple[str, ...]]:
         paths = self._paths.get(name)
         if paths is None:
             paths = self._paths[name] = [tuple(source.split(".")) for source in self._ontology.sources(name)]
-        return [leaf for path in paths for leaf in leaves(fields, path)]
+        return paths
+
+    def _found(self, name: str, fields: Mapping[str, Any]) -> list[Any]:
+        """Return what an event gives for an attribute, under any of the names that feed it."""
+        found: list[Any] = []
+        for path in self._paths_of(name):
+            if len(path) > 1:
+                found += leaves(fields, path)
+            elif path[0] in fields:
+                found.append(fields[path[0]])
+        return found
 
     def _values(self, name: str, need: Need, found: list[Any], fields: Mapping[str, Any]) -> tuple[EventValue, ...]:
         try:

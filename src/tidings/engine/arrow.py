@@ -94,8 +94,9 @@ class _Table:
         self._pieces: dict[tuple[str, Need], list[Piece]] = {}
         self._words: dict[Need, Words] = {}
         self._memo: Memo = {}
-        # What feeds several attributes is read for all of them, whoever asks first.
-        self._fed = {name for name in needs if len(setting.ontology.sources(name)) > 1}
+        # What feeds several attributes is read once for all of them, whoever asks first.
+        trees = setting.ontology.attribute_trees.values()
+        self._fed = {name for tree in trees if len(tree) > 1 for name in tree.names} & needs.keys()
 
     def arrived(self, every: NDArray[np.int64], automata: Automata) -> Arrived:
         """Read all needed attributes, and show those of the plain rows to the views."""
@@ -122,9 +123,8 @@ class _Table:
             raise NotPlain
         if need.unit_from is not None and self.leaves(need.unit_from):
             raise NotPlain
-        sources = self.setting.ontology.sources(name)
-        if len(sources) > 1:
-            return self.together(name, need, sources)
+        if name in self._fed:
+            return self.together(name, need, self.setting.ontology.sources(name))
         leaves = self.leaves(name)
         if len(leaves) > 1:
             raise NotPlain

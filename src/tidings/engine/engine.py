@@ -22,6 +22,7 @@ from tidings.engine.draft import Draft
 from tidings.engine.explain import described
 from tidings.engine.ids import Ids
 from tidings.engine.merge import joined, table_of
+from tidings.engine.plan import present
 from tidings.engine.runs import runs
 from tidings.engine.segment import Segment
 from tidings.engine.sources import Sources, Written
@@ -161,7 +162,7 @@ class Engine:
         return State(_by_size([*state.parts, self._part(stage)]), {})
 
     def _built(self, table: Table, ids: Ids, sources: Sources) -> Segment:
-        return Segment.build(table, ids, sources, sample=self._sampled(table))
+        return Segment.build(table, ids, sources, sample=self._sampled(table), present=present(table, self._ontology))
 
     def _sampled(self, table: Table) -> dict[int, NDArray[np.uint32]] | None:
         """Return the codes that sampled events have in the columns of a table."""

@@ -63,9 +63,13 @@ class _Cut:
     loose: NDArray[np.int32]
 
 
-def index_of(table: Table, sample: dict[int, NDArray[np.uint32]] | None = None) -> tuple[Index, Choice]:
-    """Plan and build."""
-    choice = chosen(table, sample)
+def index_of(
+    table: Table,
+    sample: dict[int, NDArray[np.uint32]] | None = None,
+    present: NDArray[np.float32] | None = None,
+) -> tuple[Index, Choice]:
+    """Plan and build; see `plan.chosen` for what is known of events."""
+    choice = chosen(table, sample, present)
     filed = _filed(table, choice)
     start, head, low, high = build.gathered(filed.owner, table.start, *table.literals.arrays[:3])
     rows = Build(start, head, low, high, *table.literals.unions)

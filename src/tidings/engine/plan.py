@@ -18,6 +18,7 @@ from tidings.kernels import plan as kernel
 from tidings.kernels.layout import OP_BITS
 
 if TYPE_CHECKING:
+    from tidings.concepts import Ontology
     from tidings.engine.table import Table
 
 SCAN_NS, WORD_NS, LOOK_NS, TILE_NS = 4.0, 0.5, 20.0, 150.0
@@ -50,8 +51,16 @@ class Choice:
     rate: NDArray[np.float32]
 
 
-def chosen(table: Table, sample: dict[int, NDArray[np.uint32]] | None = None) -> Choice:
-    """Return the best choice for every row; `sample` has the sorted codes of some events in some columns."""
+def chosen(
+    table: Table,
+    sample: dict[int, NDArray[np.uint32]] | None = None,
+    present: NDArray[np.float32] | None = None,
+) -> Choice:
+    """Return the best choice for every row.
+
+    `sample` has the sorted codes of some events in some columns; `present` is the share of events that have each
+    column, all of them where nothing is known.
+    """
     lits, columns = table.literals, len(table.columns)
     codes = [(sample or {}).get(number, ends) for number, ends in enumerate(sampled_ends(table))]
     bounds = np.zeros(columns + 1, np.int64)
@@ -62,6 +71,8 @@ def chosen(table: Table, sample: dict[int, NDArray[np.uint32]] | None = None) ->
     several = np.array([column.view is View.PATTERNS for column in table.columns], bool)
     if several.any():
         spanned[several[lits.head >> OP_BITS]] = 1.0
+    there = np.ones(len(lits.head), np.float32) if present is None else present[lits.head >> OP_BITS]
+    rate *= there
     use = kernel.uses(table.start, *lits.arrays)
     pairs = 1 < columns <= PAIRS_UP_TO
     costs = (SCAN_NS, bits_ns(columns), LOOK_NS, TILE_NS)
@@ -70,7 +81,7 @@ def chosen(table: Table, sample: dict[int, NDArray[np.uint32]] | None = None) ->
         count = len(table.start) - 1
         rows = np.arange(0, count, max(1, count // PAIRS_FROM))
         popular_pairs = kernel.popular_pairs(
-            table.start, lits.head, use, rate, spanned, columns, rows, count / max(1, len(rows)), TILE, costs
+            table.start, lits.head, use, rate, spanned, there, columns, rows, count / max(1, len(rows)), TILE, costs
         )
     kind, one, two = np.zeros(0, np.uint8), np.zeros(0, np.int32), np.zeros(0, np.int32)
     for turn in range(ROUNDS):
@@ -84,6 +95,7 @@ def chosen(table: Table, sample: dict[int, NDArray[np.uint32]] | None = None) ->
             use,
             rate,
             spanned,
+            there,
             columns,
             popular,
             popular_pairs,
@@ -91,6 +103,18 @@ def chosen(table: Table, sample: dict[int, NDArray[np.uint32]] | None = None) ->
             costs,
         )
     return Choice(kind, one, two, use, rate)
+
+
+def present(table: Table, ontology: Ontology) -> NDArray[np.float32]:
+    """Guess the share of events that have each column: of an attribute tree, an event has one of the leaves.
+
+    So a name has as many events as leaves below it, of all the leaves; a name in no tree is taken to be always there.
+    """
+    shares: dict[str, float] = {}
+    for tree in ontology.attribute_trees.values():
+        for name in tree.names:
+            shares[name] = len(ontology.sources(name)) / max(1, len(ontology.sources(tree.root(name))))
+    return np.array([min(1.0, shares.get(column.attribute, 1.0)) for column in table.columns], np.float32)
 
 
 def bits_ns(columns: int) -> float:

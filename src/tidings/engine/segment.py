@@ -132,11 +132,17 @@ class Segment:
 
     @classmethod
     def build(
-        cls, table: Table, ids: Ids, sources: Sources, *, sample: dict[int, NDArray[np.uint32]] | None = None
+        cls,
+        table: Table,
+        ids: Ids,
+        sources: Sources,
+        *,
+        sample: dict[int, NDArray[np.uint32]] | None = None,
+        present: NDArray[np.float32] | None = None,
     ) -> Segment:
         """Plan and index a table's rows; slot `s` is the subscription `ids[s]`."""
         table = table.shared()
-        index, choice = index_of(table, sample)
+        index, choice = index_of(table, sample, present)
         return cls(
             columns=table.columns,
             kinds=table.kinds,

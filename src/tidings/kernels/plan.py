@@ -25,6 +25,9 @@ MOST_COPIES = 8
 COPY_NS = 0.01
 """What another copy of a row costs each event: nothing by itself, but memory that others need."""
 
+HULL_NS = 4.0
+"""What an event pays for each tile to see that it need not go there."""
+
 CONSIDERED = 12
 """Literals of a row that are considered, the most selective first."""
 
@@ -127,11 +130,12 @@ def copies(use, head, low, union_start, at):  # type: ignore[no-untyped-def]
 
 
 @jit
-def choose(start, head, low, union_start, use, rate, spanned, columns, popular, popular_pairs, tile, costs):  # type: ignore[no-untyped-def]
+def choose(start, head, low, union_start, use, rate, spanned, there, columns, popular, popular_pairs, tile, costs):  # type: ignore[no-untyped-def]
     """Return how each row is found and by which literals (-1: none), given how popular columns and pairs are.
 
     `costs` are nanoseconds: of a row scanned, of a row in bitmaps, of a look-up, of a visit to a tile.
-    `popular` counts, for keys and for hulls apart, the rows that may use a column or a pair of columns.
+    `popular` counts, for keys and for hulls apart, the rows that may use a column or a pair of columns. `there` is
+    the share of events that have a literal's column at all; the others visit none of the tiles packed by it.
     """
     rows = len(start) - 1
     kind = np.zeros(rows, np.uint8)
@@ -165,7 +169,8 @@ def choose(start, head, low, union_start, use, rate, spanned, columns, popular, 
                 if cost < least:
                     least, kind[row], one[row], two[row] = cost, KEYED, at, -1
             slack = min(1.0, tile / max(1.0, popular[2 * column + 1]))
-            cost = min(1.0, spanned[at] + slack) * (bits_ns + tile_ns / tile)
+            full = min(tile, max(1.0, popular[2 * column + 1]))
+            cost = there[at] * min(1.0, spanned[at] + slack) * (bits_ns + tile_ns / full) + HULL_NS / full
             if cost < least:
                 least, kind[row], one[row], two[row] = cost, PACKED, at, -1
             for j in range(i + 1, count if pairs else 0):
@@ -181,7 +186,9 @@ def choose(start, head, low, union_start, use, rate, spanned, columns, popular, 
                     if cost < least:
                         least, kind[row], one[row], two[row] = cost, KEYED_PAIR, at, other
                 slack = min(1.0, np.sqrt(tile / max(1.0, popular_pairs[here + 1])))
-                cost = min(1.0, spanned[at] + slack) * min(1.0, spanned[other] + slack) * (bits_ns + tile_ns / tile)
+                cost = there[at] * there[other] * min(1.0, spanned[at] + slack) * min(1.0, spanned[other] + slack)
+                full = min(tile, max(1.0, popular_pairs[here + 1]))
+                cost = cost * (bits_ns + tile_ns / full) + HULL_NS / full
                 if cost < least:
                     least, kind[row], one[row], two[row] = cost, PACKED_PAIR, at, other
         if two[row] >= 0 and head[one[row]] >> OP_BITS > head[two[row]] >> OP_BITS:
@@ -204,7 +211,7 @@ def popularity(start, head, use, rate, columns):  # type: ignore[no-untyped-def]
 
 
 @jit
-def popular_pairs(start, head, use, rate, spanned, columns, rows, scale, tile, costs):  # type: ignore[no-untyped-def]
+def popular_pairs(start, head, use, rate, spanned, there, columns, rows, scale, tile, costs):  # type: ignore[no-untyped-def]
     """Return how many rows each pair of columns would find if few pairs are used: one pair at a time, the most gained.
 
     Works on the sample `rows`; `scale` rows stand behind each. The gain of a pair is what its rows save against
@@ -236,7 +243,7 @@ def popular_pairs(start, head, use, rate, spanned, columns, rows, scale, tile, c
                         continue
                     if use[at] >= POINT:
                         single = min(single, rate[at] * scan_ns)
-                    single = min(single, (spanned[at] + slack) * work)
+                    single = min(single, there[at] * (spanned[at] + slack) * work)
                 here_gain = np.float32(0)
                 for at in range(first, last):
                     if use[at] == NO_USE:
@@ -249,7 +256,8 @@ def popular_pairs(start, head, use, rate, spanned, columns, rows, scale, tile, c
                             continue
                         place = 2 * (min(one, two) * columns + max(one, two))
                         keyed = use[at] >= POINT and use[other] >= POINT
-                        cost = min(1.0, spanned[at] + slack) * min(1.0, spanned[other] + slack) * work
+                        cost = there[at] * min(1.0, spanned[at] + slack) * work
+                        cost *= there[other] * min(1.0, spanned[other] + slack)
                         if keyed:
                             cost = min(cost, rate[at] * rate[other] * scan_ns)
                         else:

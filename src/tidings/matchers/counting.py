@@ -10,7 +10,8 @@ rows (its access predicate), and only when that holds is the row counted, over i
 first that fails. Rows of ranges alone are counted from the index, in counters that carry their event's number and so
 need no clearing. Rows of asked predicates alone are filed under one of those. No predicate is looked up or asked of an
 attribute that the event lacks, and the asked ones of a row only where all others held. `access=False` leaves the
-elimination out: every predicate that holds is counted for all its rows, as the text has the basic algorithm.
+elimination out: every predicate that holds is counted for all its rows, as the text has the basic algorithm. Looked-up
+predicates alone gain nothing by it (measured); where predicates have to be asked, it is what makes the matcher usable.
 
 Cost: match O(values + log n for each range attribute + rows counted + predicates asked); add and remove
 O(predicates), amortised O(log n) for each range; space O(predicates of all rows). It expresses everything: a filter

@@ -41,10 +41,10 @@ ALGORITHMS: dict[str, Callable[[Ontology], Algorithm]] = {
     "rein": lambda _: Boxes("rein", Rein()),
     "tama": lambda _: Boxes("tama", Tama()),
     "htree": lambda _: Boxes("htree", HTree()),
-    "ctps": lambda ontology: Ctps(ontology),
-    "g-topss": lambda ontology: GTopss(ontology),
-    "mic": lambda ontology: Mic(ontology),
-    "ops": lambda ontology: Ops(ontology),
+    "ctps": Ctps,
+    "g-topss": GTopss,
+    "mic": Mic,
+    "ops": Ops,
 }
 """One line for each algorithm: its name and how to make it for filters over these concepts."""
 
