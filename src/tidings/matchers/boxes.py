@@ -125,11 +125,12 @@ class Boxes:
         vector = np.full(len(columns), ABSENT)
         for name, values in reading.values.items():
             place = columns.get(name)
-            if place is not None and values:
+            if values:
                 point = coordinate(values)
                 if point is None:
-                    return None
-                vector[place] = point
+                    return None  # also where no row asks: `a = 0 and a = 1` has no box, and holds for both at once
+                if place is not None:
+                    vector[place] = point
         return vector
 
     def explain(self) -> dict[str, object]:

@@ -22,6 +22,7 @@ import numpy as np
 
 from tidings.kernels import hem as kernels
 from tidings.matchers.domains import Domains, ends_of, grown
+from tidings.matchers.intervals import WANTED
 from tidings.matchers.lists import Lists
 
 if TYPE_CHECKING:
@@ -83,9 +84,10 @@ class Hem:
     def delete(self, table: Table, rows: NDArray[np.int32]) -> None:
         """Take rows out of their cells, the counts and the list."""
         for m in range(len(self._asked)):  # a filter that replaces these may have brought attributes to the table
-            cells = self._cells(table, m, rows)
-            self._lists.take(cells, rows, self._places[m])
-            self._count(table, m, rows, by=-1)
+            mine = rows[(table.ends[m, rows] & WANTED) != 0]
+            if len(mine):
+                self._lists.take(self._cells(table, m, mine), mine, self._places[m])
+                self._count(table, m, mine, by=-1)
         kernels.unlink(rows, self._after, self._before)
         self._member[rows] = 0
         self._rows -= len(rows)
@@ -93,10 +95,11 @@ class Hem:
 
     def _index(self, table: Table, rows: NDArray[np.int32]) -> None:
         for m in range(len(table.columns)):
-            cells = self._cells(table, m, rows)
-            self._lists.push(cells, rows, self._places[m])
-            self._count(table, m, rows, by=1)
             kernels.close(ends_of(table), rows, m, self._closed)
+            mine = rows[(table.ends[m, rows] & WANTED) != 0]
+            if len(mine):
+                self._lists.push(self._cells(table, m, mine), mine, self._places[m])
+                self._count(table, m, mine, by=1)
 
     def _cells(self, table: Table, m: int, rows: NDArray[np.int32]) -> NDArray[np.int32]:
         cells = np.empty(len(rows), np.int32)

@@ -149,7 +149,8 @@ class Mic:
             trees[term.value[0]] = trees.get(term.value[0], 0) + 1
         for label in self._names_below(term.name):
             if label not in self._edges:
-                self._edges[label], self._known[label] = {}, (root, label)
+                # Its own root: a name with several parents lies below terms of several roots.
+                self._edges[label], self._known[label] = {}, (self._terms.roots.get(label, label), label)
             vertices = self._edges[label]
             for vertex in self._vertices(term):
                 found = vertices.get(vertex)

@@ -66,6 +66,14 @@ def test_what_no_tree_knows_is_a_leaf_of_its_own():
     assert answers("ctps", {"a": "item exists", "b": "item is a 'device'"}, {"item": "unheard of"}) == ["a"]
 
 
+def test_ends_are_kept_beside_the_cells():
+    # Algorithm 5 sets a bit in a cell and never fills `list`, which Algorithm 9 compares the value with.
+    wide = {"far": "price in [0 .. 1000]"}  # so the others share one cell, and only their ends tell them apart
+    near = {"a": "price in [501 .. 503]", "b": "price in (503 .. 505]", "c": "price = 503", "d": "price < 503"}
+    assert answers("ctps", wide | near, {"price": 503}) == ["a", "c", "far"]
+    assert answers("ctps", wide | near, {"price": 504}) == ["b", "far"]
+
+
 @pytest.mark.parametrize("value", [-50, 0, 19.5, 20, 45, 60, 99, 100, 1000])
 def test_every_part_of_the_grid_is_compared_where_it_must_be(value):
     # Line 19 of Algorithm 9 reads cell[x][r] for part D, where x has left its loop.

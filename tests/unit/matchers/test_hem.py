@@ -46,6 +46,14 @@ def test_algorithm_4_goes_by_rate_and_turns_to_the_direct_method_once(theta):
             assert (methods[at] == kernels.TRIANGLE) == (left > theta[order[at]])
 
 
+def test_what_is_left_is_held_to_the_share_that_fails():
+    """4.3.3 compares with the "matching rate", line 8 of Algorithm 4 with theta: the cost of the triangles is theta."""
+    theta = [0.6, 0.3]  # 0.4 are left: more than fail on the second attribute (0.3), fewer than match (0.7)
+    order, methods = planned(kernels.near_optimal, theta)
+    assert methods == [kernels.TRIANGLE, kernels.TRIANGLE]
+    assert cost(theta, order, methods) < cost(theta, order, [kernels.TRIANGLE, kernels.DIRECT])
+
+
 @given(rates)
 def test_the_optimal_plan_is_the_best_that_the_observations_allow(theta):
     found = cost(theta, *planned(kernels.optimal, theta))
@@ -80,7 +88,7 @@ def inside(table, m, row, value):
     return (low < value or (low == value and not marks & 1)) and (value < high or (value == high and not marks & 2))
 
 
-@pytest.mark.parametrize("options", [{}, {"candidates": "array"}, {"plan": "optimal"}])
+@pytest.mark.parametrize("options", [{}, {"candidates": "linked"}, {"plan": "optimal"}])
 def test_every_variant_finds_what_a_scan_finds(options):
     hem, table, rng = filled(**options)
     for event in rng.integers(-50, 1050, (20, 3)) / 1000:
@@ -110,6 +118,24 @@ def test_the_rate_of_an_event_follows_rows_that_come_and_go():
     assert sorted(hem.match(table, event).tolist()) == scan(table, event)
 
 
+@pytest.mark.parametrize("candidates", ["linked", "array"])
+def test_both_forms_of_the_candidates_follow_rows_that_come_and_go(candidates):
+    hem, table, rng = filled(1500, candidates=candidates)
+    gone = rng.permutation(1500)[:700].astype(np.int32)
+    events = rng.integers(-50, 1050, (8, 3)) / 1000
+    events[0, 1] = np.nan  # absent
+    hem.delete(table, gone)
+    table.alive[gone] = False
+    assert hem.match(table, events[0]).tolist() == []  # every row asks for every attribute
+    for event in events[1:]:
+        assert sorted(hem.match(table, event).tolist()) == scan(table, event)
+    for row in gone[:300]:
+        table.alive[row] = True
+        hem.insert(table, np.array([row], np.int32))
+    for event in events[1:]:
+        assert sorted(hem.match(table, event).tolist()) == scan(table, event)
+
+
 def test_the_cell_of_a_range_uses_the_whole_grid():
     """Formula 3 prints a row height of R / tau; half-widths reach R / 2 only, so half of the rows would stay empty."""
     lows, highs = np.array([[0.0, 0.0, 0.0]]), np.array([[1.0, 0.5, 0.0]])
@@ -120,8 +146,20 @@ def test_the_cell_of_a_range_uses_the_whole_grid():
     assert rows == [0, kernels.TAU // 2, kernels.TAU - 1]
 
 
+def test_algorithm_1_ends_where_a_row_of_the_triangle_ends():
+    """Line 17 runs to column 2 tau - i of row i, which is one past the row's last cell: it is not to be visited."""
+    hem, _, _ = filled(10, m=1)
+    sizes = np.ones_like(hem._lists.sizes)
+    for row in range(kernels.TAU):
+        begin = row * 2 * kernels.TAU
+        sizes[begin + row : begin + 2 * kernels.TAU - row] = 0  # the triangle is empty, and all around it is row 0
+    starts, pool, member = np.zeros_like(hem._lists.starts), np.zeros_like(hem._lists.pool), np.ones(10, np.uint8)
+    for value in (0.0, 0.5, 1.0):
+        kernels.by_triangle(starts, sizes, pool, hem._closed, hem._domains.domain, 0, value, member)
+        assert member.all()
+
+
 def test_no_cell_lies_outside_the_triangle():
-    """Algorithm 1, line 17, runs to column 2 tau - i of row i, which is one past the row's last cell."""
     hem, _, _ = filled(5000, m=1, delta=0.01)
     for number in np.flatnonzero(hem._lists.sizes).tolist():
         row, column = divmod(number, 2 * kernels.TAU)
@@ -130,7 +168,7 @@ def test_no_cell_lies_outside_the_triangle():
 
 def test_an_empty_range_accepts_nothing():
     """Theorem 4 (2) accepts v for [v, v), which Theorem 1 (1) excludes; nothing lies in it."""
-    for options in ({}, {"candidates": "array"}):
+    for options in ({}, {"candidates": "linked"}):
         hem = Boxes("hem", Hem(**options))
         matcher = td.Matcher("hem")
         matcher._kept._algorithm = hem

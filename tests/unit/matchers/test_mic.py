@@ -25,6 +25,13 @@ def test_names_and_values_are_found_below_what_is_asked():
     assert answers("mic", {"a": "email = 'y'"}, {"email": "x", "call": "y"}) == []
 
 
+def test_a_name_below_two_roots_is_found_whichever_root_was_asked_first():
+    filters = {"a": "work exists", "b": "office is a 'device'", "c": "place is a 'device'"}  # office is both
+    for order in (["a", "b", "c"], ["b", "a"], ["c", "a", "b"]):
+        asked = {id: filters[id] for id in order}
+        assert answers("mic", asked, {"desk": "device"}) == sorted(order)
+
+
 def test_what_it_has_not_is_refused_by_name():
     with pytest.raises(Unsupported, match=r"td\.Matcher") as caught:
         matcher("mic").add("s", "email starts with 'x'")

@@ -163,6 +163,16 @@ def test_what_exists_need_not_be_a_number(kind, value):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("value", [[0, 1], Range(0, 1), 0, 1, [1, 2]])
+def test_tests_that_no_single_value_passes_are_passed_by_several(kind, value):
+    mine, law = pair(kind)
+    for matcher in (mine, law):  # no row of the first asks for `a`
+        matcher.add_many({"both": "a = 0 and a = 1", "or": "b > 3 or (a < 1 and a > 1 and c exists)"}.items())
+    for event in ({"a": value}, {"a": value, "b": 2, "c": "text"}, {"a": value, "b": 4}):
+        assert answer(mine, event) == answer(law, event)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_an_array_of_records_exists(kind):
     schema = td.Schema({"parts": "several record", "parts.size": "several number"})
     matcher = td.Matcher(kind=kind, schema=schema)
