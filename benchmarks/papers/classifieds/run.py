@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -49,8 +50,8 @@ class Fed:
 
     @property
     def steady_p50(self) -> float:
-        """The typical latency at a steady rate, in milliseconds."""
-        return statistics.median(second.p50 for second in self.steady.seconds if second.answered)
+        """The typical latency at a steady rate, in milliseconds; NaN where nothing was answered in time."""
+        return statistics.median([second.p50 for second in self.steady.seconds if second.answered] or [math.nan])
 
 
 def study(scale: Scale, *, seed: int, say: Callable[[str], None]) -> Study:
@@ -130,20 +131,26 @@ def _wrong(answers: list[tuple[int, list[str]]], reference: dict[int, set[str]])
 
 def _stream_facts(runs: dict[tuple[str, int], Fed]) -> dict[str, float]:
     one, two, engine = runs[OURS, 1], runs[OURS, 2], runs["engine", 1]
-    rate, latency = two.stress / one.stress, one.steady_p50 / two.steady_p50
+    rate, latency = _ratio(two.stress, one.stress), _ratio(one.steady_p50, two.steady_p50)
+    tails = [second.p99 for second in one.steady.seconds if second.answered]
     return {
         "shards_throughput_gain": rate,
         "shards_latency_gain": latency,
         "shards_gain": max(rate, latency),
-        "shards_work_gain": one.able.busiest_us / two.able.busiest_us,
+        "shards_work_gain": _ratio(one.able.busiest_us, two.able.busiest_us),
         "wrong_answers": float(sum(run.wrong for run in runs.values())),
         "wrong_answers_while_changing": float(sum(run.wrong_changing for run in runs.values())),
         "updates_per_s": one.updates_per_s,
-        "steady_p99_s": max(second.p99 for second in one.steady.seconds if second.answered) / 1e3,
+        "steady_p99_s": max(tails, default=math.nan) / 1e3,
         "events_per_s_candidates_tree": one.stress,
         "events_per_s_engine": engine.stress,
-        "engine_of_candidates_tree": engine.stress / one.stress,
+        "engine_of_candidates_tree": _ratio(engine.stress, one.stress),
     }
+
+
+def _ratio(one: float, two: float) -> float:
+    """Return how many times the second the first is; NaN of nothing, as on a machine that stood still for a second."""
+    return one / two if two else math.nan
 
 
 # Charts ----------------------------------------------------------------------------------------
