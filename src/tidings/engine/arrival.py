@@ -43,25 +43,42 @@ def columns_of(readings: Sequence[Reading], wanted: Iterable[Column], *, setting
     if len(readings) == 1:
         return _of_one(readings[0], wanted, setting, automata)
     batch: Batch = {}
-    cells: dict[str, list[tuple[Any, ...]]] = {}
+    count, held = len(readings), _by_name(readings)
     for column in wanted:
-        name = column.attribute
-        if name not in cells:
-            cells[name] = [reading.values.get(name, ()) for reading in readings]
+        events, cells = held.get(column.attribute, _NOTHING)
         match column.view:
             case View.EXISTS:
-                found = flags(
-                    [bool(held or r.elements.get(name)) for held, r in zip(cells[name], readings, strict=True)]
-                )
+                there = [bool(reading.elements.get(column.attribute)) for reading in readings]
+                for event in events:
+                    there[event] = True
+                found = flags(there)
             case View.NULL:
-                found = flags([name in reading.nulls for reading in readings])
+                found = flags([column.attribute in reading.nulls for reading in readings])
             case View.PATTERNS:
-                found = _patterns(column, cells[name], automata)
+                found = _patterns(column, cells, automata)
             case _:
-                found = _column(column, cells[name], setting)
+                found = _column(column, cells, setting) if cells else None
         if found is not None:
-            batch[column] = found
+            known = len(cells) == count or column.view in (View.EXISTS, View.NULL)
+            batch[column] = found if known else _spread(found, events, count)
     return batch
+
+
+_NOTHING: tuple[list[int], list[tuple[Any, ...]]] = ([], [])
+
+
+def _by_name(readings: Sequence[Reading]) -> dict[str, tuple[list[int], list[tuple[Any, ...]]]]:
+    """Return, for each attribute, the events that have it and their values: of many names, an event has a few."""
+    held: dict[str, tuple[list[int], list[tuple[Any, ...]]]] = {}
+    for event, reading in enumerate(readings):
+        for name, values in reading.values.items():
+            if values:
+                known = held.get(name)
+                if known is None:
+                    known = held[name] = ([], [])
+                known[0].append(event)
+                known[1].append(values)
+    return held
 
 
 # --- many events ----------------------------------------------------------------------------------
@@ -87,6 +104,31 @@ def _column(column: Column, cells: list[tuple[Any, ...]], setting: Setting) -> E
 
 
 _NUMERIC = {int, float, bool, type(None)}
+
+
+def _spread(column: EventColumn, events: list[int], count: int) -> EventColumn:
+    """Return the column of some events as one of all `count`; the others have no value."""
+    places = np.array(events, dtype=np.int64)
+    if column.starts is not None:
+        counts = np.zeros(count, dtype=np.int64)
+        counts[places] = np.diff(column.starts)
+        return EventColumn(column.low, column.high, column.open, starts_of(counts))
+    low = _points(column.low, places, count)
+    high = None if column.high is None else _points(column.high, places, count)
+    return EventColumn(low, high, None if column.open is None else _filled(column.open, places, count, 0))
+
+
+def _points(points: Any, places: NDArray[np.int64], count: int) -> Any:
+    if isinstance(points, Texts):
+        return Texts(_filled(points.index, places, count, -1), points.distinct)
+    rest = None if points.rest is None else _filled(points.rest, places, count, 0)
+    return Numbers(_filled(points.near, places, count, np.nan), rest)
+
+
+def _filled(values: NDArray[Any], places: NDArray[np.int64], count: int, empty: float) -> NDArray[Any]:
+    whole = np.full(count, empty, values.dtype)
+    whole[places] = values
+    return whole
 
 
 def _numeric(codes: list[Any], starts: NDArray[np.int64] | None) -> EventColumn:
