@@ -38,6 +38,8 @@ Every matcher of `td.matchers()` and peers from PyPI, on the workloads of `tidin
   matcher keeps are shared with all others and not counted; the engine needs none of them.
 - Answers to the first 64 events, or as many as it did, are compared with the engine's as sets of ids (peers count, and
   counts are compared): a difference is *WRONG*. *% too many*: an approximate matcher may only have more ids, and has.
+- Blank: was not run; see the commands for what was. mokaccino 0.9.1 misses matches where some queries have `<` and
+  others `>=` on one field, as in `classifieds`.
 - *cannot*: the matcher cannot express these filters. *of 61,234*: a peer gets the filters it can say, and has no ratio.
 """
 
