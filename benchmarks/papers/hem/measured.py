@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from benchmarks.papers.hem.workload import accepted
+from benchmarks.papers.hem.workload import BATCH, accepted
 from tidings.errors import TidingsError
 from tidings.matchers.hem import Hem
 from tidings.matchers.htree import HTree
@@ -43,9 +43,6 @@ INDEXES: dict[str, Callable[[], Core]] = {
 
 APPROXIMATE = {TAMA}
 """These may give too many, never too few."""
-
-BATCH = 1024
-"""The engine is given so many events at a time, the same ones again and again where there are fewer."""
 
 CHECKED = 5
 """Answers to so many events are compared with a plain scan."""
@@ -117,7 +114,7 @@ def engine_taken(ranges: Ranges, *, repeat: int) -> Figure:
     matcher = Matcher(schema=Schema(dict.fromkeys(names, "number")))
     matcher.add_many(_columns(ranges, names))
     matcher.settle()
-    events = _events(np.resize(ranges.events, (BATCH, len(names))), names)
+    events = _events(ranges.batch, names)
     for at, event in enumerate(ranges.events[:CHECKED]):
         found = matcher.match_many(events.slice(at, 1)).ids
         if sorted(found) != accepted(ranges, event).tolist():

@@ -15,15 +15,19 @@ from numpy.typing import NDArray
 DIGITS = 1_000_000
 """Values are multiples of one part in so many."""
 
+BATCH = 1024
+"""The engine is given so many events at a time."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """Ends of all subscriptions, a line for each attribute, and events, a line each."""
+    """Ends of all subscriptions, a line for each attribute; events, a line each, and a batch of them for the engine."""
 
     lows: NDArray[np.float64]
     highs: NDArray[np.float64]
     ends: NDArray[np.uint8]
     events: NDArray[np.float64]
+    batch: NDArray[np.float64]
 
     @property
     def count(self) -> int:
@@ -37,8 +41,8 @@ def drawn(n: int, *, m: int, delta: float, events: int, seed: int) -> Ranges:
     width = round(delta * DIGITS)
     lows = rng.integers(0, DIGITS - width, (m, n), endpoint=True)
     ends = rng.integers(0, 4, (m, n)).astype(np.uint8)
-    values = rng.integers(0, DIGITS, (events, m), endpoint=True)
-    return Ranges(lows / DIGITS, (lows + width) / DIGITS, ends, values / DIGITS)
+    values = rng.integers(0, DIGITS, (max(events, BATCH), m), endpoint=True) / DIGITS
+    return Ranges(lows / DIGITS, (lows + width) / DIGITS, ends, values[:events], values[:BATCH])
 
 
 def swapped(delta: float, *, draws: int, seed: int) -> float:
