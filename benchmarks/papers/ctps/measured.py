@@ -23,7 +23,7 @@ from tidings.errors import Unsupported
 from tidings.matcher import Matcher
 from tidings.matchers import algorithm
 from tidings.model import Filter
-from tidings.testing.bench.timing import Figure, scaled
+from tidings.testing.bench.timing import Figure, repeated, scaled
 from tidings.testing.workloads import workload
 
 if TYPE_CHECKING:
@@ -63,12 +63,7 @@ def world(n: int, *, height: int, events: int, seed: int, pairs: list[tuple[str,
 
 def own_seconds(work: Callable[[], object], *, repeat: int, budget_s: float = 10.0) -> list[float]:
     """Return the processor's seconds of up to `repeat` runs; once the budget is spent, no more are made."""
-    found: list[float] = []
-    while len(found) < repeat and (not found or sum(found) < budget_s):
-        begin = time.process_time()
-        work()
-        found.append(time.process_time() - begin)
-    return found
+    return repeated(work, repeat=repeat, budget_s=budget_s, warm_up=False, clock=time.process_time)
 
 
 def built(kind: str, made: World) -> Algorithm:

@@ -7,6 +7,7 @@ All times are of the processor, so other work on the machine counts for little.
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from tidings.matchers.htree import HTree
 from tidings.matchers.rein import Rein
 from tidings.matchers.table import Table
 from tidings.matchers.tama import Tama
-from tidings.testing.bench.timing import Figure, scaled
+from tidings.testing.bench.timing import Figure, repeated, scaled, seconds_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,13 +59,6 @@ class Taken:
     extra: float = 0.0
 
 
-def seconds_of(work: Callable[[], object]) -> float:
-    """Run the work once and return the processor's time."""
-    begin = time.process_time()
-    work()
-    return time.process_time() - begin
-
-
 def taken(name: str, ranges: Ranges, *, repeat: int) -> Taken | None:
     """Measure an index; nothing, if it refuses so many subscriptions."""
     table = Table.of(ranges.lows, ranges.highs, ranges.ends)
@@ -72,15 +66,19 @@ def taken(name: str, ranges: Ranges, *, repeat: int) -> Taken | None:
     _warm(name, ranges)
     core = INDEXES[name]()
     try:
-        insert = seconds_of(lambda: core.insert(table, rows))
+        insert = seconds_of(lambda: core.insert(table, rows), time.process_time)
     except (MemoryError, TidingsError):
         return None
     extra = _checked(name, core, table, ranges)
-    seconds = [seconds_of(lambda: [core.match(table, event) for event in ranges.events]) for _ in range(repeat)]
+    seconds = _by_processor(lambda: [core.match(table, event) for event in ranges.events], repeat)
     order = np.random.default_rng(0).permutation(rows)
-    delete = seconds_of(lambda: core.delete(table, order))
+    delete = seconds_of(lambda: core.delete(table, order), time.process_time)
     by, each = 1e3 / len(ranges.events), 1e6 / ranges.count
     return Taken(scaled(seconds, "ms", by=by), scaled([insert], "us", by=each), scaled([delete], "us", by=each), extra)
+
+
+def _by_processor(work: Callable[[], object], repeat: int) -> list[float]:
+    return repeated(work, repeat=repeat, budget_s=math.inf, warm_up=False, clock=time.process_time)
 
 
 def _warm(name: str, ranges: Ranges) -> None:
@@ -121,7 +119,7 @@ def engine_taken(ranges: Ranges, *, repeat: int) -> Figure:
             msg = f"the engine is wrong on event {at}"
             raise TidingsError(msg)
     matcher.match_many(events)
-    seconds = [seconds_of(lambda: matcher.match_many(events)) for _ in range(repeat)]
+    seconds = _by_processor(lambda: matcher.match_many(events), repeat)
     return scaled(seconds, "ms", by=1e3 / BATCH)
 
 
@@ -165,5 +163,5 @@ def plans_taken(ranges: Ranges, *, repeat: int) -> dict[str, Figure]:
     turns: dict[str, list[float]] = {name: [] for name in work}
     for _ in range(repeat):  # by turns, so that what disturbs the machine disturbs all of them
         for name, act in work.items():
-            turns[name].append(seconds_of(act))
+            turns[name].append(seconds_of(act, time.process_time))
     return {name: scaled(seconds, "ms", by=by) for name, seconds in turns.items()}

@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tidings.engine.arrival import EXACT
 from tidings.engine.held import Held, Mask, NotPlain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-EXACT = 2**53
-"""Up to here floats hold every integer."""
 
 
 @dataclass(frozen=True, slots=True)

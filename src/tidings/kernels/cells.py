@@ -15,7 +15,7 @@ import numpy as np
 from tidings.kernels.jit import inlined, jit
 
 LOW_OPEN, HIGH_OPEN, WANTED = 1, 2, 4
-"""Bits of a row's ends, as in `matchers.intervals`."""
+"""Bits of a row's ends: open below, open above, and that the attribute is asked for at all."""
 
 
 class Domain(NamedTuple):

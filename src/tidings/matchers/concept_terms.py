@@ -11,7 +11,7 @@ Numbers and times are exact: a number is a float and a tie (`key_of`), which ord
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from enum import IntEnum
 from itertools import product
 from math import inf, prod
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from tidings.algebra.normal import LIMIT, conjunctions
 from tidings.errors import TooLarge, Unsupported
 from tidings.lang import render
+from tidings.matchers.intervals import EXACT_INT, micros
 from tidings.model import And, Exists, In, Is, IsA, Kind, Quantifier, Range, Test
 
 if TYPE_CHECKING:
@@ -32,9 +33,6 @@ if TYPE_CHECKING:
 NUMBER, TIME = "number", "time"
 """The two scales of intervals; a number never meets a time."""
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_TICK = timedelta(microseconds=1)
-_EXACT = 2**53
 MEASURED = frozenset((int, float, datetime, Range))
 """The types of values that intervals are asked of."""
 
@@ -85,9 +83,9 @@ def key_of(value: Any) -> tuple[float, int]:
     """Return a number or a time as a float and a tie: twice what the float misses of an integer."""
     if type(value) is float:
         return value, 0
-    whole = (value - _EPOCH) // _TICK if isinstance(value, datetime) else int(value)
+    whole = micros(value) if isinstance(value, datetime) else int(value)
     near = float(whole)
-    return near, 0 if -_EXACT <= whole <= _EXACT else 2 * (whole - int(near))
+    return near, 0 if -EXACT_INT <= whole <= EXACT_INT else 2 * (whole - int(near))
 
 
 def span_of(condition: Range) -> Span | None:

@@ -7,7 +7,7 @@ rows have doubled and the ends reach further, it is time to lay all rows out aga
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -77,13 +77,3 @@ class Domains:
 def ends_of(table: Table) -> kernels.Ends:
     """Return the table's arrays as kernels take them."""
     return kernels.Ends(table.lows, table.highs, table.ends)
-
-
-def grown(array: Any, shape: tuple[int, ...], empty: float = 0) -> Any:
-    """Return the array, or a larger one that begins with it."""
-    if all(have >= want for have, want in zip(array.shape, shape, strict=True)):
-        return array
-    wanted = tuple(max(have, want) for have, want in zip(array.shape, shape, strict=True))
-    larger = np.full(wanted, empty, array.dtype)
-    larger[tuple(slice(have) for have in array.shape)] = array
-    return larger

@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from tidings.kernels import hem as kernels
-from tidings.matchers.domains import Domains, ends_of, grown
-from tidings.matchers.intervals import WANTED
+from tidings.kernels.cells import WANTED
+from tidings.matchers.domains import Domains, ends_of
 from tidings.matchers.lists import Lists
+from tidings.matchers.table import grown
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

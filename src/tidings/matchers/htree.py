@@ -32,8 +32,9 @@ import numpy as np
 
 from tidings.kernels import htree as kernels
 from tidings.kernels.cells import Held
-from tidings.matchers.domains import Domains, ends_of, grown
+from tidings.matchers.domains import Domains, ends_of
 from tidings.matchers.lists import Lists
+from tidings.matchers.table import grown
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

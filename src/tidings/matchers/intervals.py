@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from tidings.algebra.normal import conjunctions
 from tidings.errors import Unsupported
+from tidings.kernels.cells import HIGH_OPEN, LOW_OPEN
 from tidings.model import And, Exists, In, Is, Kind, Not, Or, Quantifier, Range, Test
 
 if TYPE_CHECKING:
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
     from tidings.model import Filter
 
 INFINITY = float("inf")
-
-LOW_OPEN, HIGH_OPEN, WANTED = 1, 2, 4
-"""Bits of a cell's ends: open below, open above, and that the attribute is asked for at all."""
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
@@ -162,8 +160,13 @@ def _point(value: Any) -> float | None:
     if type(value) is int:
         return float(value) if -EXACT_INT <= value <= EXACT_INT or int(float(value)) == value else None
     if type(value) is datetime:
-        return _point((value - EPOCH) // MICROSECOND)
+        return _point(micros(value))
     return None
+
+
+def micros(time: datetime) -> int:
+    """Return a time as microseconds since 1970."""
+    return (time - EPOCH) // MICROSECOND
 
 
 def coordinate(values: tuple[Any, ...]) -> float | None:

@@ -7,12 +7,13 @@ float64 cannot hold) is a predicate that the law decides.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from tidings.algebra.normal import conjunctions
 from tidings.errors import TooLarge
 from tidings.kernels.counting import OPEN_HIGH, OPEN_LOW
+from tidings.matchers.intervals import EXACT_INT, micros
 from tidings.model import And, In, Is, IsNull, Quantifier, Range, Test
 
 if TYPE_CHECKING:
@@ -21,12 +22,7 @@ if TYPE_CHECKING:
     from tidings.algebra import Reading
     from tidings.model import Filter
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MICROSECOND = timedelta(microseconds=1)
 INFINITE = float("inf")
-
-EXACT_INT = 2**53
-"""Whole numbers up to here are float64 numbers; beyond, only some are."""
 
 COUNTED = 200
 """So many predicates of a row are looked up; a counter has eight bits of needs. The rest are asked."""
@@ -106,7 +102,7 @@ def _spot(value: Any) -> tuple[float, int] | None:
     if type(value) is float:
         return value, 0
     if type(value) is datetime:
-        value = (value - EPOCH) // MICROSECOND
+        value = micros(value)
     elif type(value) is not int:
         return None
     near = float(value)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidings.errors import TidingsError
-from tidings.matchers.intervals import INFINITY, WANTED
+from tidings.kernels.cells import WANTED
+from tidings.matchers.intervals import INFINITY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -129,13 +130,17 @@ class Table:
             raise TidingsError(msg)
         if new_long * new_wide * CELL_BYTES > MOST_BYTES:
             new_wide = len(self.columns)
-        self.lows = _grown(self.lows, (new_wide, new_long), -INFINITY)
-        self.highs = _grown(self.highs, (new_wide, new_long), INFINITY)
-        self.ends = _grown(self.ends, (new_wide, new_long), 0)
+        self.lows = grown(self.lows, (new_wide, new_long), -INFINITY)
+        self.highs = grown(self.highs, (new_wide, new_long), INFINITY)
+        self.ends = grown(self.ends, (new_wide, new_long), 0)
         self.alive = np.concatenate([self.alive, np.zeros(new_long - long, np.bool_)])
 
 
-def _grown(array: Any, shape: tuple[int, int], empty: float) -> Any:
-    larger = np.full(shape, empty, array.dtype)
-    larger[: array.shape[0], : array.shape[1]] = array
+def grown(array: Any, shape: tuple[int, ...], empty: float = 0) -> Any:
+    """Return the array, or a larger one that begins with it."""
+    if all(have >= want for have, want in zip(array.shape, shape, strict=True)):
+        return array
+    wanted = tuple(max(have, want) for have, want in zip(array.shape, shape, strict=True))
+    larger = np.full(wanted, empty, array.dtype)
+    larger[tuple(slice(have) for have in array.shape)] = array
     return larger

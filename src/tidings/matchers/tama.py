@@ -26,8 +26,9 @@ import numpy as np
 
 from tidings.kernels import tama as kernels
 from tidings.kernels.cells import WANTED, Held
-from tidings.matchers.domains import Domains, ends_of, grown
+from tidings.matchers.domains import Domains, ends_of
 from tidings.matchers.lists import Lists
+from tidings.matchers.table import grown
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

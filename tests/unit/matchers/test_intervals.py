@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 import tidings as td
 from tidings.errors import TidingsError, Unsupported
+from tidings.kernels.cells import HIGH_OPEN, LOW_OPEN, WANTED
 from tidings.matchers import table as tables
-from tidings.matchers.intervals import ALL, HIGH_OPEN, INFINITY, LOW_OPEN, WANTED, Interval, boxes_of, coordinate
+from tidings.matchers.intervals import ALL, INFINITY, Interval, boxes_of, coordinate
 from tidings.matchers.table import Table
 from tidings.model import Range
 

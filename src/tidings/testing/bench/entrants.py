@@ -27,9 +27,10 @@ from tidings.testing.bench import peers as others
 from tidings.testing.bench.apart import READY, status
 from tidings.testing.bench.loading import loaded, unwatched
 from tidings.testing.bench.measure import BATCH_SIZE, GROWTH, US
+from tidings.testing.bench.timing import seconds_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     import pyarrow as pa
 
@@ -196,10 +197,10 @@ def measure(entrant: Entrant, subscriptions: int, terms: Terms, *, send: Send) -
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak starts anew
     resident, began = status("VmRSS"), process_time()
     send(READY)
-    build = _processor_s(lambda: entrant.build(subscriptions))
+    build = seconds_of(lambda: entrant.build(subscriptions), process_time)
     entrant.prepare(1)
     # What is built when the first event comes belongs to building.
-    first, again = (_processor_s(lambda: entrant.match(1)) for _ in range(2))
+    first, again = (seconds_of(lambda: entrant.match(1), process_time) for _ in range(2))
     build += max(0.0, first - again)
     send({"build_s": build})
     left = max(0.0, terms.budget_s - (process_time() - began))
@@ -211,11 +212,11 @@ def measure(entrant: Entrant, subscriptions: int, terms: Terms, *, send: Send) -
     sizes = [one if isinstance(one, int) else len(one) for one in answers]
     some = answers[: terms.checked]
     del answers
-    loops = max(1, math.ceil(LEAST_S / max(_processor_s(lambda: entrant.match(count)), 1e-6)))
+    loops = max(1, math.ceil(LEAST_S / max(seconds_of(lambda: entrant.match(count), process_time), 1e-6)))
     seconds: list[float] = []
     clock = perf_counter()
     while len(seconds) < repeat and (not seconds or sum(seconds) < left * 0.7):
-        seconds.append(_processor_s(lambda: [entrant.match(count) for _ in range(loops)]))
+        seconds.append(seconds_of(lambda: [entrant.match(count) for _ in range(loops)], process_time))
     clock = perf_counter() - clock
     peak = status("VmHWM") - resident
     grown = {"bytes": _settled() - before, "peak": peak} if before else {}
@@ -246,7 +247,7 @@ def _fitting(entrant: Entrant, terms: Terms, once: float, *, allowed_s: float) -
     while size < terms.events and once * GROWTH <= share:
         size = min(terms.events, size * GROWTH)
         entrant.prepare(size)
-        once = _processor_s(lambda size=size: entrant.match(size))  # type: ignore[misc]
+        once = seconds_of(lambda size=size: entrant.match(size), process_time)  # type: ignore[misc]
     if size >= terms.events:
         return terms.events, terms.repeat
     fits = int(size * share / max(once, 1e-9))
@@ -254,12 +255,6 @@ def _fitting(entrant: Entrant, terms: Terms, once: float, *, allowed_s: float) -
         return min(terms.events, fits), terms.repeat
     few = min(3, terms.repeat)
     return max(1, min(terms.events, int(size * allowed_s / (few + 1) / max(once, 1e-9)))), few
-
-
-def _processor_s(work: Callable[[], object]) -> float:
-    begin = process_time()
-    work()
-    return process_time() - begin
 
 
 def _settled() -> int:
