@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tidings.concepts import Ontology, Regions
     from tidings.errors import BadEvent, FilterError, NotExpressible, TidingsError, UnknownSubscription
     from tidings.lang import parse, render
-    from tidings.matcher import Matcher
+    from tidings.matcher import Live, Matcher
     from tidings.model import Event, EventBatch, Matches, Range, Schema
 
 __version__ = "0.1.0"
@@ -22,7 +22,7 @@ _HOMES = {
     "concepts": "Ontology Regions",
     "errors": "BadEvent FilterError NotExpressible TidingsError UnknownSubscription",
     "lang": "parse render",
-    "matcher": "Matcher",
+    "matcher": "Live Matcher",
     "model": "Event EventBatch Matches Range Schema",
 }
 _HOME = {name: f"tidings.{home}" for home, names in _HOMES.items() for name in names.split()}

@@ -105,6 +105,17 @@ class Needs:
         """Take over the counts that `to_dict` gave, for the same schema and ontology; nothing is judged again."""
         self._tallies.restore(counts)
 
+    def merge(self, counts: Mapping[str, Any]) -> None:
+        """Count what was counted elsewhere, as `to_dict` gave it; a contradiction is refused, and may be half counted."""
+        other = Tallies()
+        other.restore(counts)
+        for tally in [tally for demands in other.demands.values() for tally in demands.values()]:
+            self.count(tally.name, tally.demand, tally.count, witness=tally.witness)
+        for pair, number in other.compared.items():
+            for _ in range(number):
+                self._tallies.put_pair(pair)
+        self._check_compared("a comparison", undo=lambda: None)
+
     def resolved(self) -> dict[str, Need]:
         """Return the need of every attribute that a filter mentions or a closed schema declares."""
         found = {name: self.need(name) for name in self._tallies.demands}

@@ -25,6 +25,7 @@ from tidings.engine.table import Literals, renumbered
 from tidings.engine.trees import Forest
 from tidings.kernels import match as kernel
 from tidings.kernels.asked import decide_pairs
+from tidings.kernels.check import MOST
 from tidings.kernels.layout import OP_BITS
 from tidings.kernels.rows import distinct
 from tidings.kernels.trees import decide_leaves
@@ -100,6 +101,20 @@ class Trees:
         return pairs * PAIR > -(-events // EVENTS) * (len(self.forest.code) + 2 * len(self.leaves.head))
 
 
+class Crowded(Exception):  # noqa: N818 - nobody's mistake: the caller asks again with fewer events
+    """So many pairs in one call that they are not written down; asked about fewer events, a segment answers."""
+
+    def __init__(self, pairs: int, events: int) -> None:
+        """Tell how many pairs there are, about, and of how many events."""
+        super().__init__(f"{pairs:,} pairs of {events:,} events")
+        self.pairs, self.events = pairs, events
+
+    @property
+    def fewer(self) -> int:
+        """How many events to ask about next."""
+        return max(1, min(self.events // 2, self.events * MOST // (2 * self.pairs)))
+
+
 class Segment:
     """Subscriptions, and how to find those that an event satisfies."""
 
@@ -167,7 +182,11 @@ class Segment:
             texts = arrivals.columns(self.patterns, lambda column: self.automata[column.attribute])
             batch = {**batch, **texts}
         cells = cells_of(batch, self._place, self.spaces, len(arrivals))
-        events, slots, odd_events, odd_rows = kernel.match(self.index.rows, self.index.paths, self.index.tiles, cells)
+        events, slots, odd_events, odd_rows, pairs = kernel.match(
+            self.index.rows, self.index.paths, self.index.tiles, cells
+        )
+        if pairs > len(events) + len(odd_events):
+            raise Crowded(int(pairs), len(arrivals))
         if len(odd_rows):
             more = self._special(cells, batch, arrivals, odd_events, odd_rows)
             events, slots = np.concatenate([events, more[0]]), np.concatenate([slots, more[1]])
@@ -211,7 +230,7 @@ class Segment:
         """Decide the filters that are kept as trees, in blocks of events."""
         found: list[Pairs] = [(np.zeros(0, np.int64), np.zeros(0, np.uint32))]
         truths = trees.forest.table()
-        leaves = trees.leaves
+        leaves, total = trees.leaves, 0
         for first in range(0, len(arrivals), EVENTS):
             block = np.ascontiguousarray(cells.cell[first : first + EVENTS])
             truths[:] = 0
@@ -225,6 +244,9 @@ class Segment:
                     if self.second.holds(batch, arrivals, first + event, item):
                         truths[row + event // 64] |= np.uint64(1) << np.uint64(event % 64)
             starts, slots = trees.forest.match(truths, len(block))
+            total += len(slots)
+            if total > MOST and first + EVENTS < len(arrivals):
+                raise Crowded(total * -(-len(arrivals) // (first + EVENTS)), len(arrivals))
             found.append((np.repeat(np.arange(first, first + len(block)), np.diff(starts)), slots))
         return np.concatenate([one[0] for one in found]), np.concatenate([one[1] for one in found])
 

@@ -18,6 +18,9 @@ POSITIVE = 0b100011
 WAITING, TOUCHED = 4096, 64
 """Rows that wait for their check, and how many of them are touched together."""
 
+MOST = 1 << 25
+"""Pairs that one call writes down; what comes after is only counted, and the caller asks again with fewer events."""
+
 U0, U1, U2, U3, U4, U5, U6, U7, U8, U9, U10, U11 = (np.uint64(number) for number in range(12))
 
 
@@ -55,6 +58,8 @@ def holds_from(at, last, literal, unions, cell, many, event):  # type: ignore[no
 def with_special(special, event, row):  # type: ignore[no-untyped-def]
     """Append a special row."""
     events, rows, count = special
+    if count >= MOST:
+        return events, rows, count + 1
     if count == len(events):
         events, rows = grown(events, 0), grown(rows, 0)
     events[count] = event
@@ -73,6 +78,8 @@ def emitted(rows, sure_event, sure_row, sure, found, special):  # type: ignore[n
         total = np.int64(0)
         for i in range(sure):
             total += np.int64(entry[np.uint64(sure_row[i]) + U1]) - np.int64(entry[sure_row[i]])
+    if count + total > max(MOST, len(slot)):  # never so many of one event: a slot has one ordinary row
+        return (out_event, out_slot, count + total), special
     if count + total > len(out_event):
         out_event, out_slot = grown(out_event, count + total), grown(out_slot, count + total)
     specials = 0

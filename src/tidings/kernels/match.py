@@ -34,7 +34,11 @@ def by_cluster(visits, clusters):  # type: ignore[no-untyped-def]
 
 @jit
 def match(rows, paths, tiles, cells):  # type: ignore[no-untyped-def]
-    """Return (events, slots) of the ordinary rows and (events, rows) of the special rows that the events satisfy."""
+    """Return (events, slots) of the ordinary rows and (events, rows) of the special rows that the events satisfy.
+
+    The fifth value is the number of pairs that there are; where it is more than were written down, there was no room
+    for all of them (`check.MOST`), and the four arrays are not to be used.
+    """
     found, special, visits = follow_keys(rows, paths, cells)
     if len(tiles.row) > 0:
         prepared = prepare(tiles, cells)
@@ -57,4 +61,5 @@ def match(rows, paths, tiles, cells):  # type: ignore[no-untyped-def]
                 visitors = ordered[start[cluster] : start[cluster + 1]]
                 begin, end = paths.tiled_start[cluster], paths.tiled_start[cluster + 1]
                 found, special = match_tiles(rows, tiles, cells, begin, end, visitors, prepared, room, found, special)
-    return found[0][: found[2]], found[1][: found[2]], special[0][: special[2]], special[1][: special[2]]
+    count = found[2] + special[2]
+    return found[0][: found[2]], found[1][: found[2]], special[0][: special[2]], special[1][: special[2]], count

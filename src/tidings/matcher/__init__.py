@@ -1,6 +1,10 @@
-"""`td.Matcher`: what users hold. Subscriptions in any notation go in, events go in, ids come out."""
+"""`td.Matcher`: what users hold. Subscriptions in any notation go in, events go in, ids come out.
 
+`td.Live` is the same for subscriptions that change while streams run: a folder of versions.
+"""
+
+from tidings.matcher.live import Live
 from tidings.matcher.matcher import Matcher
 from tidings.matcher.why import Explanation
 
-__all__ = ["Explanation", "Matcher"]
+__all__ = ["Explanation", "Live", "Matcher"]

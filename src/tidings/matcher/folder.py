@@ -32,6 +32,9 @@ def check_target(folder: Path) -> None:
     except OSError as problem:
         msg = f"cannot write the snapshot `{folder}`: {problem}"
         raise SnapshotError(msg) from problem
+    if (folder / "versions").is_dir():
+        msg = f"`{folder}` holds versions of subscriptions; open it with td.Live to change them, or save elsewhere"
+        raise SnapshotError(msg)
     if others:
         msg = f"`{folder}` holds other files and no snapshot; give a new or empty directory"
         raise SnapshotError(msg)

@@ -15,13 +15,14 @@ from tidings.algebra import Reader, Setting
 from tidings.concepts import Ontology, check_surroundings, moment
 from tidings.engine.arrivals import Read
 from tidings.engine.engine import Engine
+from tidings.engine.segment import Crowded
 from tidings.errors import TidingsError, UnknownSubscription
 from tidings.matcher.admission import Admission, ids_given, is_id, refused
 from tidings.matcher.arriving import Arriving
 from tidings.matcher.listed import Listed
 from tidings.matcher.parameters import in_parameters
 from tidings.matcher.plan import Plan
-from tidings.matcher.results import ids_of, matches_of
+from tidings.matcher.results import ids_of, joined, matches_of
 from tidings.matcher.sources import Watched, pairs_of
 from tidings.matcher.why import Explanation, explained
 from tidings.matchers import ENGINE, algorithm
@@ -51,6 +52,13 @@ class _Moment(NamedTuple):
     reader: Reader
     needs: dict[str, Need]
     state: State | None  # nothing: not the engine
+
+
+class Piece(NamedTuple):
+    """The matches of some of a batch's events; their indexes count from `first`."""
+
+    first: int
+    matches: Matches
 
 
 class Matcher:
@@ -206,12 +214,36 @@ class Matcher:
 
         A bad event raises `BadEvent`; with `on_error="collect"` it goes to `.dead_letters` with its index.
         """
+        pieces = list(self.match_in_pieces(events, on_error=on_error, now=now))
+        return pieces[0].matches if len(pieces) == 1 else joined([tuple(piece) for piece in pieces])
+
+    def match_in_pieces(
+        self, events: Any, *, on_error: Literal["raise", "collect"] = "raise", now: datetime | None = None
+    ) -> Iterator[Piece]:
+        """Match as `match_many` does, for more matches than memory holds: a piece of the events after the other.
+
+        A batch is one piece unless its matches are too many (tens of millions); a piece tells how many events
+        came before it. All pieces see the subscriptions of the moment when the first was asked for.
+        """
         _check_on_error(on_error)
         batch, setting = EventBatch.of(events), self._setting(now)
         moment = self._compiled_for(len(batch))
+        waiting = [(0, batch)]
+        while waiting:
+            first, some = waiting.pop()
+            try:
+                yield Piece(first, self._matched(some, moment, setting, collect=on_error == "collect"))
+            except Crowded as crowd:
+                if len(some) == 1:
+                    msg = f"one event matches {crowd.pairs:,} subscriptions of one segment; split them into shards"
+                    raise TidingsError(msg) from crowd
+                starts = range(0, len(some), crowd.fewer)
+                waiting += [(first + start, some.slice(start, crowd.fewer)) for start in reversed(starts)]
+
+    def _matched(self, batch: EventBatch, moment: _Moment, setting: Setting, *, collect: bool) -> Matches:
         arriving = Arriving(moment.reader, moment.needs, setting)
         wanted = None if moment.state is None else moment.state.wanted()
-        arrived = arriving.batch(batch, wanted, collect=on_error == "collect")
+        arrived = arriving.batch(batch, wanted, collect=collect)
         found = [(index, one) for arrivals, index in arrived for one in self._kept.found(arrivals, moment.state)]
         return matches_of(found, len(batch), tuple(arriving.dead))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,6 +39,16 @@ def matches_of(found: Sequence[tuple[NDArray[np.int64], Found]], events: int, de
     return Matches(event_index, lambda: _arrow([one for _, one in parts]), events, dead)
 
 
+def joined(pieces: Sequence[tuple[int, Matches]]) -> Matches:
+    """Return the matches of all pieces as those of one batch; each comes with the number of events before it."""
+    index = np.concatenate([np.zeros(0, np.int64), *(matches.event_index + first for first, matches in pieces)])
+    letters = [
+        replace(letter, index=letter.index + first) for first, matches in pieces for letter in matches.dead_letters
+    ]
+    events = sum(matches.events for _, matches in pieces)
+    return Matches(index, lambda: _concatenated([matches.id_array() for _, matches in pieces]), events, tuple(letters))
+
+
 def _arrow(parts: Sequence[Found]) -> Any:
     import pyarrow as pa
 
@@ -45,6 +56,13 @@ def _arrow(parts: Sequence[Found]) -> Any:
         ids.take(slots) if isinstance(ids, Ids) else pa.array([ids[slot] for slot in slots.tolist()])
         for _, slots, ids in parts
     ]
+    return _concatenated(arrays)
+
+
+def _concatenated(arrays: list[Any]) -> Any:
+    import pyarrow as pa
+
+    arrays = [array for array in arrays if len(array)]
     if not arrays:
         return pa.array([], pa.string())
     if len({array.type for array in arrays}) > 1:

@@ -72,25 +72,25 @@ def save(matcher: Matcher, path: str | Path) -> None:
 
 def _manifest(matcher: Matcher, folder: Path) -> dict[str, Any]:
     """Write the data files, and return the manifest that names them."""
-    state, needs = _captured(matcher)
+    state, needs = captured(matcher)
     manifest: dict[str, Any] = {"format": FILTERS if state is None else ARRAYS, "tidings": td.__version__}
     manifest |= {"kind": matcher.kind, "count": len(matcher) if state is None else len(state)}
     manifest["now"] = matcher.now.isoformat() if matcher.now else None
-    files = {name: _written(folder, name, data) for name, data in _surroundings(matcher).items()}
+    files = {name: written_file(folder, name, data) for name, data in surroundings_of(matcher).items()}
     if state is None:
-        files["subscriptions"] = _written(folder, "subscriptions", _lines(matcher))
+        files["subscriptions"] = written_file(folder, "subscriptions", _lines(matcher))
         return {**manifest, "files": files}
     dead = dead_of(state.parts)
     return {
         **manifest,
         "needs": needs,
         "files": files,
-        "segments": [_segment(folder, part.segment) for part in state.parts],
+        "segments": [written_segment(folder, part.segment) for part in state.parts],
         "dead": write_arrays(folder, "dead", dead) if dead else None,
     }
 
 
-def _captured(matcher: Matcher) -> tuple[State | None, dict[str, Any]]:
+def captured(matcher: Matcher) -> tuple[State | None, dict[str, Any]]:
     """Return what is in force in an engine, and the demands that go with it; of other kinds nothing."""
     with matcher._lock:
         if isinstance(matcher._kept, Engine):
@@ -98,7 +98,7 @@ def _captured(matcher: Matcher) -> tuple[State | None, dict[str, Any]]:
     return None, {}
 
 
-def _segment(folder: Path, segment: Segment) -> dict[str, Any]:
+def written_segment(folder: Path, segment: Segment) -> dict[str, Any]:
     entry = _files.get(segment)
     if entry is None or not is_there(folder, entry):
         entry = {**write_arrays(folder, "segment", arrays_of(segment)), **description_of(segment)}
@@ -106,12 +106,17 @@ def _segment(folder: Path, segment: Segment) -> dict[str, Any]:
     return entry
 
 
+def remember(segment: Segment, entry: dict[str, Any]) -> None:
+    """Note the file that a segment was opened from, so that saving it again reckons nothing."""
+    _files[segment] = entry
+
+
 def _lines(matcher: Matcher) -> bytes:
     lines = [json.dumps([id, json.loads(render(matcher[id], notation="json"))]) for id in matcher]
     return "\n".join(lines).encode()
 
 
-def _surroundings(matcher: Matcher) -> dict[str, bytes]:
+def surroundings_of(matcher: Matcher) -> dict[str, bytes]:
     schema = matcher.schema
     found = {
         "schema": {"closed": schema.closed, "attributes": schema.to_dict()} if schema is not None else None,
@@ -121,7 +126,7 @@ def _surroundings(matcher: Matcher) -> dict[str, bytes]:
     return {name: json.dumps(value).encode() for name, value in found.items() if value is not None}
 
 
-def _written(folder: Path, name: str, data: bytes) -> dict[str, Any]:
+def written_file(folder: Path, name: str, data: bytes) -> dict[str, Any]:
     digest = hashlib.sha256(data).hexdigest()
     entry: dict[str, Any] = {"name": f"{name}-{digest[:16]}.json", "bytes": len(data), "sha256": digest}
     if not is_there(folder, entry):
@@ -133,8 +138,12 @@ def _written(folder: Path, name: str, data: bytes) -> dict[str, Any]:
 
 
 def load(path: str | Path, *, verify: bool = False) -> Matcher:
-    """Open a snapshot directory; with `verify`, compare every file with its checksum."""
+    """Open a snapshot directory, or the newest of a folder of versions; with `verify`, compare every checksum."""
+    from tidings.matcher import versions
+
     folder = Path(path)
+    if versions.is_versioned(folder):
+        return versions.open_version(folder, versions.read_version(folder))
     for _ in range(ATTEMPTS):
         manifest = manifest_of(folder, newest=ARRAYS)
         try:
@@ -148,8 +157,8 @@ def load(path: str | Path, *, verify: bool = False) -> Matcher:
 
 def _loaded(folder: Path, manifest: dict[str, Any], *, verify: bool) -> Matcher:
     try:
-        files = {name: _read(folder, entry) for name, entry in manifest["files"].items()}
-        around = {**_read_surroundings(files), "now": _moment(manifest.get("now"))}
+        files = {name: read_file(folder, entry) for name, entry in manifest["files"].items()}
+        around = {**read_surroundings(files), "now": read_moment(manifest.get("now"))}
         if manifest["format"] == FILTERS:
             made = _of_filters(manifest["kind"], around, files["subscriptions"])
         else:
@@ -181,7 +190,8 @@ def _of_arrays(folder: Path, manifest: dict[str, Any], around: dict[str, Any], *
     segments = [(entry, map_arrays(folder, entry, verify=verify)) for entry in entries]
     gone = {} if dead is None else map_arrays(folder, dead, verify=verify)
     made, parts = _engine(Packed(around, manifest["needs"], segments, gone))
-    _files.update(zip(parts, entries, strict=True))
+    for segment, entry in zip(parts, entries, strict=True):
+        remember(segment, entry)
     return made
 
 
@@ -196,7 +206,7 @@ def _engine(packed: Packed) -> tuple[Matcher, list[Segment]]:
     return made, segments
 
 
-def _read(folder: Path, entry: dict[str, Any]) -> bytes:
+def read_file(folder: Path, entry: dict[str, Any]) -> bytes:
     path = plain_path(folder, entry["name"])
     try:
         data = path.read_bytes()
@@ -209,7 +219,7 @@ def _read(folder: Path, entry: dict[str, Any]) -> bytes:
     return data
 
 
-def _read_surroundings(files: dict[str, bytes]) -> dict[str, Any]:
+def read_surroundings(files: dict[str, bytes]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if "schema" in files:
         table = json.loads(files["schema"])
@@ -226,7 +236,7 @@ def _subscription(line: bytes) -> tuple[Any, Any]:
     return id, parse(tree, notation="json")
 
 
-def _moment(text: str | None) -> Any:
+def read_moment(text: str | None) -> Any:
     from datetime import datetime
 
     return None if text is None else datetime.fromisoformat(text)
@@ -237,7 +247,7 @@ def _moment(text: str | None) -> Any:
 
 def packed(matcher: Matcher) -> Packed | None:
     """Return what a pickle of the engine carries; of other kinds nothing."""
-    state, needs = _captured(matcher)
+    state, needs = captured(matcher)
     if state is None:
         return None
     around = {"schema": matcher.schema, "ontology": matcher.ontology, "regions": matcher.regions, "now": matcher.now}

@@ -92,6 +92,13 @@ class EventBatch:
         held: Any = self.table if self._rows is None else self._rows
         return len(held)
 
+    def slice(self, start: int, length: int) -> EventBatch:
+        """Return some of the events."""
+        if self.table is not None:
+            return EventBatch.from_arrow(self.table.slice(start, length))
+        assert self._rows is not None
+        return EventBatch(self._rows[start : start + length], schema=self.schema)
+
     def __iter__(self) -> Iterator[EventLike]:
         """Yield the events in order."""
         if self._rows is None:

@@ -51,7 +51,7 @@ class Matches:
     def ids(self) -> list[Any]:
         """The ids of the pairs, in their order."""
         if self._ids is None:
-            self._ids = self._as_arrow().to_pylist()
+            self._ids = self.id_array().to_pylist()
         return self._ids
 
     def __iter__(self) -> Iterator[tuple[int, str | int]]:
@@ -69,9 +69,10 @@ class Matches:
         """Return a table `event: int64, subscription`."""
         import pyarrow as pa
 
-        return pa.table({"event": pa.array(self.event_index, pa.int64()), "subscription": self._as_arrow()})
+        return pa.table({"event": pa.array(self.event_index, pa.int64()), "subscription": self.id_array()})
 
-    def _as_arrow(self) -> pa.Array:
+    def id_array(self) -> pa.Array:
+        """Return the ids of the pairs, in their order, as an Arrow array."""
         import pyarrow as pa
 
         if self._arrow is None:

@@ -1,0 +1,271 @@
+"""Subscriptions that change while streams run: every change is a version, every batch uses one of them.
+
+    live = td.Live("searches/")                  # a folder that everybody sees
+    live.add("s1", "price < 9000")               # written, and in force in every batch that starts from now on
+    ts.match(ads, live, event_id="id")
+
+A change costs what it changes: the new subscriptions become a small segment beside the large ones, and the version is
+a small file. Several processes may write, one after the other (a lock on the folder); each goes on from the newest
+version, whoever wrote it. `follow` names a feed that is looked at when a batch begins: a folder of changes, say.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from tidings.errors import SnapshotError, TidingsError
+from tidings.matcher import claims, versions
+from tidings.matcher.admission import refused
+from tidings.matcher.claims import Claim
+from tidings.matcher.feeds import feed_of
+from tidings.matcher.folder import alone
+from tidings.matcher.matcher import Matcher
+from tidings.matcher.sources import pairs_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from datetime import datetime
+
+    from tidings.concepts import Ontology, Regions
+    from tidings.matcher.feeds import Feed
+    from tidings.matcher.versions import Version
+    from tidings.matchers import SubId
+    from tidings.model import Filter, Schema
+
+TOKENS = 4096
+"""Subscriptions are dealt to tokens by a fixed hash of their ids, and tokens to shards."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What became of a change: the version that has it, and how much it was."""
+
+    version: int
+    added: int = 0
+    removed: int = 0
+    refused: list[tuple[Any, TidingsError]] = field(default_factory=list)
+
+
+def shard_of(id: SubId, shards: int) -> int:
+    """Return the shard of a subscription: the same everywhere and always (`spark.compile` says it in SQL)."""
+    token = int(hashlib.sha256(str(id).encode()).hexdigest()[:8], 16) % TOKENS
+    return token * shards // TOKENS
+
+
+class Live:
+    """A folder of subscriptions that may change at any time."""
+
+    def __init__(
+        self,
+        folder: str | Path,
+        *,
+        shards: int | None = None,
+        schema: Schema | None = None,
+        ontology: Ontology | None = None,
+        regions: Regions | None = None,
+        now: datetime | None = None,
+        follow: Feed | str | Path | None = None,
+    ) -> None:
+        """Open the folder, or make one; what is there already brings its own schema, ontology, regions and shards."""
+        self.folder = Path(folder)
+        self.follow = feed_of(follow) if isinstance(follow, str | Path) else follow
+        self._lock, self._depth = threading.RLock(), 0
+        self._version: Version | None = None
+        self._open: list[Matcher] = []
+        around = {"schema": schema, "ontology": ontology, "regions": regions, "now": now}
+        if versions.newest(self.folder) is None:
+            self._make(shards or 1, around)
+        else:
+            self._agree(shards, around)
+
+    def _make(self, shards: int, around: dict[str, Any]) -> None:
+        if shards < 1:
+            msg = f"shards is 1 or more, not {shards}"
+            raise TidingsError(msg)
+        with self._writing():
+            if versions.newest(self.folder) is None:
+                empty = Matcher(**around)
+                none = [{"count": 0, "segments": [], "dead": None} for _ in range(shards)]
+                versions.write_version(self.folder, 1, none, around=empty, position={}, ids=None)
+
+    def _agree(self, shards: int | None, around: dict[str, Any]) -> None:
+        there = self.version
+        if shards is not None and shards != len(there.shards):
+            msg = f"`{self.folder}` has {len(there.shards)} shards, not {shards}; make another folder to change that"
+            raise SnapshotError(msg)
+        given_ones = {name: given for name, given in around.items() if given is not None}
+        kept = versions.open_version(self.folder, there, 0) if given_ones else None
+        for name, given in given_ones.items():
+            if given != getattr(kept, name):
+                msg = f"`{self.folder}` was made with another `{name}`; make another folder to change that"
+                raise SnapshotError(msg)
+
+    # Looking -----------------------------------------------------------------------------------
+
+    @property
+    def version(self) -> Version:
+        """The newest version, whoever wrote it."""
+        return versions.read_version(self.folder)
+
+    def open(self, version: int | None = None) -> Matcher:
+        """Return the subscriptions of a version, by default the newest; what is done to them stays with you."""
+        return versions.open_version(self.folder, versions.read_version(self.folder, version))
+
+    def __len__(self) -> int:
+        """Count the subscriptions."""
+        return self.version.count
+
+    def __iter__(self) -> Iterator[SubId]:
+        """Yield the ids."""
+        return iter(self.open())
+
+    def __contains__(self, id: object) -> bool:
+        """Tell whether there is a subscription with this id."""
+        return id in self.open()
+
+    def __repr__(self) -> str:
+        """Show the folder and the newest version."""
+        return f"<Live {str(self.folder)!r}: {len(self):,} subscriptions, version {self.version.number}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel as the folder's path: the subscriptions stay where they are."""
+        return _again, (str(self.folder), self.follow)
+
+    # Changing ----------------------------------------------------------------------------------
+
+    def add(self, id: SubId, filter: str | Filter, *, notation: str = "text") -> int:
+        """Add or replace one subscription, and return the version that has it."""
+        return self.change([(id, filter, notation)]).version
+
+    def add_many(self, subscriptions: Any, *, on_error: Literal["raise", "collect"] = "raise") -> Change:
+        """Add or replace many, all or nothing; with `on_error="collect"` the good ones."""
+        return self.change(subscriptions, on_error=on_error)
+
+    def remove(self, id: SubId) -> int:
+        """Remove one subscription, and return the version that lacks it; what is not there is no mistake."""
+        return self.change((), [id]).version
+
+    def change(
+        self,
+        added: Any = (),
+        removed: Iterable[SubId] = (),
+        *,
+        on_error: Literal["raise", "collect"] = "raise",
+        position: Mapping[str, Any] | None = None,
+    ) -> Change:
+        """Add, replace and remove in one version; `position` is where a feed has been read to.
+
+        What is both removed and added is added. A change that changes nothing makes no version.
+        """
+        given = list(pairs_of(added))
+        with self._writing():
+            return self._changed(given, list(removed), position, keep_good=on_error == "collect")
+
+    def _changed(
+        self, given: list[Any], removed: list[SubId], position: Mapping[str, Any] | None, *, keep_good: bool
+    ) -> Change:
+        there = self._latest()
+        try:
+            errors = self._entered(given, keep_good=keep_good)
+            known = {id for id, _, _ in given}
+            gone = self._removed([id for id in removed if id not in known])
+        except BaseException:
+            self._version = None  # what is open is half changed
+            raise
+        if errors and not keep_good:
+            self._version = None
+            raise refused(errors, len(given))
+        if len(errors) == len(given) and not gone and (position is None or position == there.position):
+            return Change(there.number, refused=errors)
+        made = self._published(there, position)
+        return Change(made.number, len(given) - len(errors), gone, errors)
+
+    def _entered(self, given: list[Any], *, keep_good: bool) -> list[tuple[Any, TidingsError]]:
+        errors: list[tuple[Any, TidingsError]] = []
+        for shard, matcher in enumerate(self._open):
+            mine = given if len(self._open) == 1 else [one for one in given if self._shard(one[0]) == shard]
+            if mine:
+                errors += matcher._enter(mine, keep_good=keep_good)
+        return errors
+
+    def _removed(self, ids: list[SubId]) -> int:
+        """Remove those that are there, and return how many were."""
+        total = 0
+        for shard, matcher in enumerate(self._open if ids else ()):
+            known = matcher._kept.known([id for id in ids if self._shard(id) == shard])
+            if known:
+                matcher.remove_many(known)
+            total += len(known)
+        return total
+
+    def _shard(self, id: Any) -> int:
+        return shard_of(id, len(self._open)) if len(self._open) > 1 else 0
+
+    def _published(self, there: Version, position: Mapping[str, Any] | None) -> Version:
+        shards = [versions.write_shard(self.folder, matcher) for matcher in self._open]
+        first = next((id for matcher in self._open for id in matcher), None)
+        ids = there.ids if first is None else "integer" if isinstance(first, int) else "text"
+        self._version = versions.write_version(
+            self.folder,
+            there.number + 1,
+            shards,
+            around=self._open[0],
+            position=there.position if position is None else position,
+            ids=ids,
+        )
+        versions.remove_old(self.folder, claims.versions_claimed(self.folder))
+        return self._version
+
+    def _latest(self) -> Version:
+        """Return the newest version, open to be changed."""
+        number = versions.newest(self.folder)
+        if self._version is None or self._version.number != number:
+            self._version = versions.read_version(self.folder, number)
+            self._open = versions.open_shards(self.folder, self._version)
+        return self._version
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Keep all other writers out: other threads by a lock, other processes by one on the folder."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with self._lock, ExitStack() as stack:
+            if not self._depth:
+                stack.enter_context(alone(self.folder))
+            self._depth += 1
+            try:
+                yield
+            finally:
+                self._depth -= 1
+
+    # Batches -----------------------------------------------------------------------------------
+
+    def sync(self) -> Change:
+        """Take in what the feed has, now; without a feed, or with nothing new, there is no new version."""
+        if self.follow is None:
+            return Change(self.version.number)
+        with self._writing():
+            there = self._latest()
+            found = self.follow.changes(there.position, self)
+            change = self._changed(found.added, found.removed, found.position, keep_good=True)
+        return Change(change.version, change.added, change.removed, [*found.refused, *change.refused])
+
+    def claim(self, query: str, batch: int, *, facts: Mapping[str, Any] | None = None) -> Claim:
+        """Settle what a batch uses: the newest version at this moment; asked again, the answer is the same.
+
+        The feed is looked at first, so a change that was written before the batch began is in force in it.
+        """
+        known = claims.claimed(self.folder, query, batch)
+        if known is not None:
+            return known
+        with self._writing():
+            number = self.sync().version
+            return claims.settle(self.folder, query, batch, claim=Claim(number, dict(facts or {})))
+
+
+def _again(folder: str, follow: Feed | None) -> Live:
+    return Live(folder, follow=follow)
