@@ -1,3 +1,5 @@
+"""What workers do with Arrow batches, without a Spark."""
+
 import pickle
 from datetime import UTC, datetime
 
@@ -8,41 +10,58 @@ import pytest
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
 import tidings as td
-from tidings.model import DeadLetter, Matches
-from tidings.spark import codec
-from tidings.spark.codec import Shipment, Step, letters, lists, pairs
+from tidings.errors import SnapshotError
+from tidings.matcher.live import shard_of
+from tidings.model import DeadLetter
+from tidings.spark import codec, places
+from tidings.spark.codec import Answer, Both, Step, letters, lists, pairs
+from tidings.spark.places import Packed, Snapshot, Versioned
 
 ROWS = pa.RecordBatch.from_pydict({"event": [10, 11, 12], "tags": [["a"], None, []]})
 
 
 def found(index, ids, dead=()):
-    return Matches(np.array(index, dtype=np.int64), ids, 3, tuple(dead))
+    return Answer(ROWS, ROWS, np.array(index, dtype=np.int64), pa.array(ids, pa.int64()), tuple(dead))
 
 
-def columns(batch):
-    return [column.to_pylist() for column in batch.columns]
+def columns(batches):
+    """Return the columns of all batches."""
+    tables = [pa.Table.from_batches([batch]) for batch in batches]
+    return [column.to_pylist() for column in pa.concat_tables(tables).columns] if tables else None
 
 
 def test_pairs_take_a_row_for_each_match():
-    made = pairs(ROWS, found([2, 0, 2], ["x", "y", "z"]), pa.string())
-    assert columns(made) == [[12, 10, 12], [[], ["a"], []], ["x", "y", "z"]]
+    assert columns(pairs(found([2, 0, 2], [7, 8, 9]), pa.int64())) == [[12, 10, 12], [[], ["a"], []], [7, 8, 9]]
+
+
+def test_ids_come_back_in_the_type_that_was_promised():
+    assert columns(pairs(found([2], [7]), pa.string())) == [[12], [[]], ["7"]]
 
 
 def test_lists_leave_out_events_without_a_match():
-    made = lists(ROWS, found([2, 0, 2], [7, 8, 9]), pa.int64())
-    assert columns(made) == [[10, 12], [["a"], []], [[8], [7, 9]]]
+    assert columns(lists(found([2, 0, 2], [7, 8, 9]), pa.int64())) == [[10, 12], [["a"], []], [[8], [7, 9]]]
 
 
-@pytest.mark.parametrize("build", [pairs, lists, letters])
-def test_nothing_found_is_an_empty_batch_of_the_same_columns(build):
-    made = build(ROWS, found([], []), pa.string())
-    assert columns(made) == [[], [], []]
-    assert made.schema.types[:2] == ROWS.schema.types
+@pytest.mark.parametrize("build", [pairs, lists, letters, Both(pairs)])
+def test_nothing_found_is_no_batch(build):
+    assert columns(build(found([], []), pa.string())) is None
 
 
 def test_letters_carry_the_reason():
-    made = letters(ROWS, found([], [], [DeadLetter(1, "because")]), pa.string())
-    assert columns(made) == [[11], [None], ["because"]]
+    assert columns(letters(found([], [], [DeadLetter(1, "because")]), pa.string())) == [[11], [None], ["because"]]
+
+
+def test_matches_and_letters_come_in_one_pass():
+    made = columns(Both(pairs)(found([0], [7], [DeadLetter(1, "because")]), pa.int64()))
+    assert made == [[10, 11], [["a"], None], [7, None], [None, "because"], [None, '{"event": 11, "tags": null}']]
+
+
+def test_what_comes_out_is_cut_into_chunks(monkeypatch):
+    monkeypatch.setattr(codec, "CHUNK", 2)
+    answer = found([0, 0, 0, 1, 2], [1, 2, 3, 4, 5])
+    assert [batch.num_rows for batch in pairs(answer, pa.int64())] == [2, 2, 1]
+    assert [batch.num_rows for batch in lists(answer, pa.int64())] == [1, 2]
+    assert columns(lists(answer, pa.int64()))[2] == [[1, 2, 3], [4], [5]]
 
 
 def searches(*filters):
@@ -52,29 +71,70 @@ def searches(*filters):
 
 
 def test_a_worker_unpacks_a_matcher_once():
-    shipment = Shipment.of(searches("a = 1"))
-    again = pickle.loads(pickle.dumps(shipment))
-    assert shipment.open() is again.open()
+    packed = Packed.of(searches("a = 1"))
+    again = pickle.loads(pickle.dumps(packed))
+    assert packed.open(0) is again.open(0)
 
 
-def test_a_shipment_does_not_follow_later_changes():
+def test_packed_bytes_do_not_follow_later_changes():
     matcher = searches("a = 1")
-    shipment = Shipment.of(matcher)
+    packed = Packed.of(matcher)
     matcher.remove(0)
-    assert list(shipment.open()) == [0]
+    assert list(packed.open(0)) == [0]
 
 
 def test_a_worker_keeps_a_few_matchers_and_forgets_the_longest_unused(monkeypatch):
-    monkeypatch.setattr(codec, "_open", type(codec._open)())
-    shipments = [Shipment.of(searches(f"a = {n}")) for n in range(codec.KEPT + 1)]
-    opened = [shipment.open() for shipment in shipments]
-    assert shipments[1].open() is opened[1]
-    assert shipments[0].open() is not opened[0]
+    monkeypatch.setattr(places, "_open", type(places._open)())
+    packed = [Packed.of(searches(f"a = {n}")) for n in range(places.KEPT + 1)]
+    opened = [one.open(0) for one in packed]
+    assert packed[1].open(0) is opened[1]
+    assert packed[0].open(0) is not opened[0]
+
+
+def test_a_snapshot_that_was_replaced_is_refused_by_name(tmp_path):
+    searches("a = 1").save(tmp_path / "s")
+    place = Snapshot.of(str(tmp_path / "s"))
+    searches("a = 2").save(tmp_path / "s")
+    with pytest.raises(SnapshotError, match="was replaced after the job began"):
+        place.open(0)
+
+
+def test_a_version_stays_what_it_is(tmp_path):
+    live = td.Live(tmp_path / "s")
+    live.add("x", "a = 1")
+    place = Versioned.of(str(tmp_path / "s"))
+    live.add("y", "a = 1")
+    assert list(place.open(0)) == ["x"]
+    assert sorted(Versioned.of(str(tmp_path / "s")).open(0)) == ["x", "y"]
 
 
 def test_now_is_read_from_its_column():
     moment = datetime(2024, 5, 1, tzinfo=UTC)
     batch = pa.RecordBatch.from_pydict({"posted": [datetime(2024, 4, 30, tzinfo=UTC)] * 3000, "now": [moment] * 3000})
-    step = Step(Shipment.of(searches("age(posted) < 2 days")), pairs, (0,), ("posted",), (), pa.int64(), 1)
+    step = Step(Packed.of(searches("age(posted) < 2 days")), pairs, (0,), ("posted",), (), pa.int64(), 1)
     assert sum(part.num_rows for part in step(iter([batch]))) == 3000
-    assert all(part.num_rows <= codec.SLICE for part in step(iter([batch])))
+
+
+def test_rows_that_the_source_refused_are_letters_and_are_not_matched():
+    batch = pa.RecordBatch.from_pydict({"a": [1, None, 1], "why": [None, "not JSON", None]})
+    step = Step(Packed.of(searches("a = 1")), Both(pairs), (0,), ("a",), (0,), pa.int64(), datetime.now(UTC), refused=1)
+    assert columns(step(iter([batch])))[1:3] == [[None, 0, 0], ["not JSON", None, None]]
+
+
+def test_an_event_that_too_many_want_is_reported_with_the_number():
+    wide = searches(*["a > 0"] * 5, "a = 2")
+    batch = pa.RecordBatch.from_pydict({"a": [1, 2, 0]})
+    step = Step(Packed.of(wide), Both(pairs), (0,), ("a",), (0,), pa.int64(), datetime.now(UTC), limit=5)
+    events, _, reasons, rows = columns(step(iter([batch])))
+    assert events == [1] * 5 + [2]
+    assert reasons[-1] == "6 subscriptions match, more than the limit of 5"
+    assert rows[-1] == '{"a": 2}'
+
+
+def test_copies_for_several_shards_go_to_their_shards(tmp_path):
+    live = td.Live(tmp_path / "s", shards=3)
+    live.add_many([(n, "a = 1") for n in range(30)])
+    batch = pa.RecordBatch.from_pydict({"a": [1] * 5, "shard": [0, 1, 2, 0, 1]})
+    step = Step(Versioned.of(str(tmp_path / "s")), pairs, (0,), ("a",), (1,), pa.int64(), datetime.now(UTC), shard=1)
+    shard, ids = columns(step(iter([batch])))
+    assert {(s, n) for s, n in zip(shard, ids, strict=True)} == {(shard_of(n, 3), n) for n in range(30)}

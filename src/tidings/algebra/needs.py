@@ -106,7 +106,7 @@ class Needs:
         self._tallies.restore(counts)
 
     def merge(self, counts: Mapping[str, Any]) -> None:
-        """Count what was counted elsewhere, as `to_dict` gave it; a contradiction is refused, and may be half counted."""
+        """Count what was counted elsewhere, as `to_dict` gave it; what contradicts is refused, and half counted."""
         other = Tallies()
         other.restore(counts)
         for tally in [tally for demands in other.demands.values() for tally in demands.values()]:

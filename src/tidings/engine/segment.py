@@ -101,7 +101,7 @@ class Trees:
         return pairs * PAIR > -(-events // EVENTS) * (len(self.forest.code) + 2 * len(self.leaves.head))
 
 
-class Crowded(Exception):  # noqa: N818 - nobody's mistake: the caller asks again with fewer events
+class Crowded(Exception):
     """So many pairs in one call that they are not written down; asked about fewer events, a segment answers."""
 
     def __init__(self, pairs: int, events: int) -> None:

@@ -2,11 +2,13 @@
 
 A feed is asked with the position that the newest version was made at, and answers with what has changed since and the
 new position. It keeps nothing that is not in the position: another process may ask next. A change file has a row for
-each subscription, as JSON lines, CSV or Parquet: `id` and `filter` (and `notation`); without a filter the id is removed.
+each subscription, as JSON lines, CSV or Parquet: `id` and `filter` (and `notation`); without a filter the id is
+removed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -16,7 +18,7 @@ from tidings.matcher.admission import is_id
 from tidings.matcher.files import RowFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from tidings.matcher.rows import Row
 
@@ -130,7 +132,7 @@ def _problem(row: Row) -> str | None:
     if row.values is None:
         return row.problem
     if not is_id(row.values.get("id")):
-        return "there is no `id` of text or an integer; a change has `id` and `filter`, and without `filter` the id is removed"
+        return "there is no `id` of text or an integer; a change has `id`, and `filter` unless it removes"
     return None
 
 

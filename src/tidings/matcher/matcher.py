@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tidings.concepts import Regions
     from tidings.engine.state import State
     from tidings.matchers import SubId
-    from tidings.model import EventLike, Filter, Schema
+    from tidings.model import DeadLetter, EventLike, Filter, Schema
 
 DEFAULT_KIND = ENGINE
 """The algorithm of `td.Matcher()`."""
@@ -215,7 +215,7 @@ class Matcher:
         A bad event raises `BadEvent`; with `on_error="collect"` it goes to `.dead_letters` with its index.
         """
         pieces = list(self.match_in_pieces(events, on_error=on_error, now=now))
-        return pieces[0].matches if len(pieces) == 1 else joined([tuple(piece) for piece in pieces])
+        return pieces[0].matches if len(pieces) == 1 else joined(pieces)
 
     def match_in_pieces(
         self, events: Any, *, on_error: Literal["raise", "collect"] = "raise", now: datetime | None = None
@@ -239,6 +239,13 @@ class Matcher:
                     raise TidingsError(msg) from crowd
                 starts = range(0, len(some), crowd.fewer)
                 waiting += [(first + start, some.slice(start, crowd.fewer)) for start in reversed(starts)]
+
+    def dead_letters(self, events: Any, *, now: datetime | None = None) -> list[DeadLetter]:
+        """Return the events that cannot be read, with the reason, and ask no subscription about the others."""
+        batch, moment = EventBatch.of(events), self._reading()
+        arriving = Arriving(moment.reader, moment.needs, self._setting(now))
+        arriving.batch(batch, () if moment.state is not None else None, collect=True)
+        return sorted(arriving.dead, key=lambda letter: letter.index)
 
     def _matched(self, batch: EventBatch, moment: _Moment, setting: Setting, *, collect: bool) -> Matches:
         arriving = Arriving(moment.reader, moment.needs, setting)

@@ -99,6 +99,7 @@ def captured(matcher: Matcher) -> tuple[State | None, dict[str, Any]]:
 
 
 def written_segment(folder: Path, segment: Segment) -> dict[str, Any]:
+    """Write a segment's file unless it is there, and return its entry."""
     entry = _files.get(segment)
     if entry is None or not is_there(folder, entry):
         entry = {**write_arrays(folder, "segment", arrays_of(segment)), **description_of(segment)}
@@ -117,6 +118,7 @@ def _lines(matcher: Matcher) -> bytes:
 
 
 def surroundings_of(matcher: Matcher) -> dict[str, bytes]:
+    """Return what filters are understood by, each as JSON."""
     schema = matcher.schema
     found = {
         "schema": {"closed": schema.closed, "attributes": schema.to_dict()} if schema is not None else None,
@@ -127,6 +129,7 @@ def surroundings_of(matcher: Matcher) -> dict[str, bytes]:
 
 
 def written_file(folder: Path, name: str, data: bytes) -> dict[str, Any]:
+    """Write a file of JSON unless it is there, and return its entry."""
     digest = hashlib.sha256(data).hexdigest()
     entry: dict[str, Any] = {"name": f"{name}-{digest[:16]}.json", "bytes": len(data), "sha256": digest}
     if not is_there(folder, entry):
@@ -207,6 +210,7 @@ def _engine(packed: Packed) -> tuple[Matcher, list[Segment]]:
 
 
 def read_file(folder: Path, entry: dict[str, Any]) -> bytes:
+    """Read a file of JSON, and compare its checksum."""
     path = plain_path(folder, entry["name"])
     try:
         data = path.read_bytes()
@@ -220,6 +224,7 @@ def read_file(folder: Path, entry: dict[str, Any]) -> bytes:
 
 
 def read_surroundings(files: dict[str, bytes]) -> dict[str, Any]:
+    """Return what `surroundings_of` wrote."""
     found: dict[str, Any] = {}
     if "schema" in files:
         table = json.loads(files["schema"])
@@ -237,6 +242,7 @@ def _subscription(line: bytes) -> tuple[Any, Any]:
 
 
 def read_moment(text: str | None) -> Any:
+    """Return a moment that was written in ISO 8601, or nothing."""
     from datetime import datetime
 
     return None if text is None else datetime.fromisoformat(text)

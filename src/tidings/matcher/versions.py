@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +29,7 @@ from tidings.matcher.folder import OURS, readable, signed
 from tidings.matchers import ENGINE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from tidings.engine.segment import Segment
     from tidings.engine.state import Part
@@ -193,6 +194,14 @@ def write_shard(folder: Path, matcher: Matcher) -> dict[str, Any]:
     }
 
 
+def merged_shard(folder: Path, parts: Sequence[Mapping[str, Any]], matcher: Matcher) -> dict[str, Any]:
+    """Make one segment of the parts of a shard, in an empty matcher; return what a version says of the shard."""
+    assert isinstance(matcher._kept, Engine)
+    matcher._kept.restore([part for one in parts for part in _parts(folder, one, matcher)])
+    matcher.compact()
+    return write_shard(folder, matcher)
+
+
 def write_version(
     folder: Path,
     number: int,
@@ -236,11 +245,16 @@ def remove_old(folder: Path, claimed: Iterable[int]) -> list[int]:
         return []
     for number in gone:
         _path(folder, number).unlink(missing_ok=True)
-    named = {name for number in set(numbers) - set(gone) for name in _named(read_version(folder, number))}
+    remove_unnamed(folder)
+    return gone
+
+
+def remove_unnamed(folder: Path) -> None:
+    """Remove the data that no version names; only for who holds the folder's lock."""
+    named = {name for number in _numbers(folder) for name in _named(read_version(folder, number))}
     for path in folder.iterdir():
         if OURS.fullmatch(path.name) and path.name not in named:
             path.unlink(missing_ok=True)
-    return gone
 
 
 def _named(version: Version) -> set[str]:

@@ -14,7 +14,9 @@ except ModuleNotFoundError as problem:
     msg = "tidings.spark needs PySpark; install it with `pip install 'tidings[spark]'`"
     raise MissingExtra(msg) from problem
 
+from tidings.spark.compile import compile  # noqa: A004 - as `tidings compile` does
 from tidings.spark.match import dead_letters, match
+from tidings.spark.schema import schema_of
 from tidings.spark.session import session
 
-__all__ = ["dead_letters", "match", "session"]
+__all__ = ["compile", "dead_letters", "match", "schema_of", "session"]

@@ -1,94 +1,134 @@
-"""What runs inside Spark's Python workers: Arrow batch in, matcher, Arrow batch out.
+"""What runs inside Spark's Python workers: Arrow batch in, matcher, Arrow batches out.
 
-The matcher travels as bytes inside the function that Spark ships; a worker process unpacks it once and keeps it
-by digest, so later batches pay nothing. Nothing here imports pyspark, and no loop here visits rows one by one:
-matched rows are taken from the batch by index. Output comes in slices of the input, so memory stays bounded by
-what a thousand events can match.
+No loop here visits rows one by one: a whole Arrow batch is matched at once, and matched rows are taken from it by
+index. What comes out is cut into bounded pieces, so that a subscription set of which everything matches fills no
+memory: the matcher gives its matches in pieces (`match_in_pieces`), and each goes out in chunks.
 """
 
 from __future__ import annotations
 
-import hashlib
-import pickle
-from collections import OrderedDict
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from tidings.model import EventBatch, Matches
+from tidings.model import DeadLetter, EventBatch, Matches
+from tidings.spark.places import Place
 
 if TYPE_CHECKING:
     from tidings.matcher import Matcher
 
-SLICE = 1024
-"""Events matched in one call; what they match is in memory at once."""
-
-KEPT = 4
-"""Matchers a worker keeps open: a few queries may share its process."""
+CHUNK = 1 << 16
+"""Rows of one batch that goes out, about: an event's list of ids is not cut."""
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 """What Spark counts its microseconds from."""
 
-Build: TypeAlias = Callable[[pa.RecordBatch, Matches, pa.DataType], pa.RecordBatch]
-"""Makes the output of some rows (their columns that are kept) from what matched, given the type of ids."""
-
-_open: OrderedDict[str, Matcher] = OrderedDict()
+Build: TypeAlias = Callable[["Answer", pa.DataType], Iterator[pa.RecordBatch]]
+"""Makes the output from what matched, given the type of ids."""
 
 
 @dataclass(frozen=True, slots=True)
-class Shipment:
-    """A matcher on its way to the workers, as it was when it was packed."""
+class Answer:
+    """What became of some rows: pairs of a row and an id, and the rows that could not be read.
 
-    digest: str
-    payload: bytes
+    `rows` has the columns that are kept; `whole` all that the event had, to show a bad one as it was.
+    """
 
-    @classmethod
-    def of(cls, matcher: Matcher) -> Shipment:
-        """Pack the matcher; changes made to it later do not travel."""
-        payload = pickle.dumps(matcher, protocol=pickle.HIGHEST_PROTOCOL)
-        return cls(hashlib.blake2b(payload, digest_size=16).hexdigest(), payload)
-
-    def open(self) -> Matcher:
-        """Return the matcher, unpacked once in this process."""
-        if self.digest not in _open:
-            _open[self.digest] = pickle.loads(self.payload)  # noqa: S301 - our own bytes, from our own driver
-            while len(_open) > KEPT:
-                _open.popitem(last=False)
-        _open.move_to_end(self.digest)
-        return _open[self.digest]
+    rows: pa.RecordBatch
+    whole: pa.RecordBatch
+    index: NDArray[np.int64]
+    ids: pa.Array
+    letters: tuple[DeadLetter, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """The function Spark runs over Arrow batches, whose columns it knows by their place.
 
-    The columns `read`, called `names`, are the event; each output row takes the columns `kept`. `now` is a
-    moment, or the place of a column that holds it (the same in every row that Spark hands over in one query).
+    The columns `read`, called `names`, are the event; each output row takes the columns `kept`. `now` is a moment, or
+    the place of a column that holds it (the same in every row that Spark hands over in one query). `shard` is the place
+    of the column that says which shard a row is for, `refused` of the one that says why the source could not read it.
     """
 
-    shipment: Shipment
+    place: Place
     build: Build
     read: tuple[int, ...]
     names: tuple[str, ...]
     kept: tuple[int, ...]
     ids: pa.DataType
     now: datetime | int
+    shard: int | None = None
+    refused: int | None = None
+    limit: int | None = None
+    judge: bool = False
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the output of every slice of every batch."""
-        matcher = self.shipment.open()
+        """Yield the output of every batch."""
+        place: Place | None = None
         for batch in batches:
-            for start in range(0, batch.num_rows, SLICE):
-                rows = batch.slice(start, SLICE)
-                yield self.build(rows.select(list(self.kept)), self._matched(matcher, rows), self.ids)
+            place = place or self.place.settled()
+            for shard, rows in self._by_shard(batch):
+                for answer in self._answers(place.open(shard), rows, shard):
+                    yield from self.build(answer, self.ids)
 
-    def _matched(self, matcher: Matcher, rows: pa.RecordBatch) -> Matches:
+    def _by_shard(self, batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Part a batch by shard; mostly it is all of one."""
+        if self.shard is None:
+            yield 0, batch
+            return
+        column = batch.column(self.shard)
+        for shard in pc.unique(column).sort().to_pylist():
+            mine = pc.equal(column, shard)
+            yield shard, batch if mine.true_count == len(batch) else batch.filter(mine)
+
+    def _answers(self, matcher: Matcher, rows: pa.RecordBatch, shard: int) -> Iterator[Answer]:
+        good, letters = self._sifted(rows)
+        if letters and shard == 0:
+            yield self._answer(rows, np.zeros(0, np.int64), pa.array([], self.ids), tuple(letters))
+        if good.num_rows:
+            for first, matches in self._pieces(matcher, good):
+                some = good.slice(first, matches.events)
+                yield self._limited(some, matches, report=shard == 0)
+
+    def _sifted(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, list[DeadLetter]]:
+        """Part the rows that the source could not read from the others."""
+        if self.refused is None or rows.column(self.refused).null_count == len(rows):
+            return rows, []
+        reasons = rows.column(self.refused)
+        bad = np.flatnonzero(np.asarray(reasons.is_valid()))
+        return rows.filter(reasons.is_null()), [DeadLetter(at, reasons[at].as_py()) for at in bad.tolist()]
+
+    def _pieces(self, matcher: Matcher, rows: pa.RecordBatch) -> Iterator[tuple[int, Matches]]:
         events = EventBatch.from_arrow(rows.select(list(self.read)).rename_columns(list(self.names)))
-        return matcher.match_many(events, on_error="collect", now=self._now(rows))
+        if self.judge:
+            letters = tuple(matcher.dead_letters(events, now=self._now(rows)))
+            return iter([(0, Matches(np.zeros(0, np.int64), [], len(events), letters))])
+        return matcher.match_in_pieces(events, on_error="collect", now=self._now(rows))
+
+    def _limited(self, rows: pa.RecordBatch, matches: Matches, *, report: bool) -> Answer:
+        """Leave out the events that too many want, and say so."""
+        index, ids = matches.event_index, matches.id_array()
+        letters = list(matches.dead_letters) if report else []
+        if self.limit is not None and len(index) > self.limit:
+            counts = np.bincount(index, minlength=rows.num_rows)
+            for at in np.flatnonzero(counts > self.limit).tolist():
+                letters.append(DeadLetter(at, over(int(counts[at]), self.limit)))
+            fine = counts[index] <= self.limit
+            index, ids = index[fine], ids.filter(pa.array(fine))
+        return self._answer(rows, index, ids, tuple(letters))
+
+    def _answer(
+        self, rows: pa.RecordBatch, index: NDArray[np.int64], ids: pa.Array, letters: tuple[DeadLetter, ...]
+    ) -> Answer:
+        whole = rows.select(list(self.read)).rename_columns(list(self.names))
+        return Answer(rows.select(list(self.kept)), whole, index, ids, letters)
 
     def _now(self, rows: pa.RecordBatch) -> datetime:
         if isinstance(self.now, datetime):
@@ -96,26 +136,97 @@ class Step:
         return EPOCH + timedelta(microseconds=rows.column(self.now)[0].value)
 
 
-def pairs(rows: pa.RecordBatch, matches: Matches, ids: pa.DataType) -> pa.RecordBatch:
-    """Return a row for each match: the event's columns and the subscription's id."""
-    taken = rows.take(pa.array(matches.event_index, pa.int64()))
-    return _with(taken, pa.array(matches.ids, ids))
+def over(count: int, limit: int) -> str:
+    """Say that too many want an event."""
+    return f"{count:,} subscriptions match, more than the limit of {limit:,}"
 
 
-def lists(rows: pa.RecordBatch, matches: Matches, ids: pa.DataType) -> pa.RecordBatch:
-    """Return a row for each event that matched: its columns and the list of all ids that match it."""
-    order = np.argsort(matches.event_index, kind="stable")
-    events, counts = np.unique(matches.event_index, return_counts=True)
-    ends = np.concatenate(([0], np.cumsum(counts)))
-    sorted_ids = pa.array(matches.ids, ids).take(pa.array(order, pa.int64()))
-    found = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), sorted_ids)
-    return _with(rows.take(pa.array(events, pa.int64())), found)
+def pairs(answer: Answer, ids: pa.DataType) -> Iterator[pa.RecordBatch]:
+    """Yield a row for each match: the event's columns and the subscription's id."""
+    found = _as(answer.ids, ids)
+    for start in range(0, len(answer.index), CHUNK):
+        taken = answer.rows.take(pa.array(answer.index[start : start + CHUNK]))
+        yield _with(taken, found.slice(start, CHUNK))
 
 
-def letters(rows: pa.RecordBatch, matches: Matches, _: pa.DataType) -> pa.RecordBatch:
-    """Return a row for each event that could not be read: its columns and the reason."""
-    bad = pa.array([letter.index for letter in matches.dead_letters], pa.int64())
-    return _with(rows.take(bad), pa.array([letter.reason for letter in matches.dead_letters], pa.string()))
+def lists(answer: Answer, ids: pa.DataType) -> Iterator[pa.RecordBatch]:
+    """Yield a row for each event that matched: its columns and the list of all ids that match it."""
+    order = np.argsort(answer.index, kind="stable")
+    events, counts = np.unique(answer.index, return_counts=True)
+    found = _as(answer.ids, ids).take(pa.array(order))
+    first = 0
+    for some in _cut(counts):
+        total = int(counts[some].sum())
+        ends = np.concatenate(([0], np.cumsum(counts[some])))
+        listed = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), found.slice(first, total))
+        yield _with(answer.rows.take(pa.array(events[some])), listed)
+        first += total
+
+
+def _cut(counts: NDArray[np.int64]) -> Iterator[slice]:
+    """Cut lists into runs of about `CHUNK` ids."""
+    at = 0
+    while at < len(counts):
+        ends = np.cumsum(counts[at : at + CHUNK])
+        size = max(1, int(np.searchsorted(ends, CHUNK, "right")))
+        yield slice(at, at + size)
+        at += size
+
+
+def letters(answer: Answer, ids: pa.DataType) -> Iterator[pa.RecordBatch]:  # noqa: ARG001 - what a `Build` takes
+    """Yield a row for each event that could not be read: its columns and the reason."""
+    if answer.letters:
+        yield _with(answer.rows.take(_places(answer)), _reasons(answer))
+
+
+@dataclass(frozen=True, slots=True)
+class Both:
+    """Matches and dead letters in one pass: the columns of the match, then `reason` and `row`, the raw row as JSON.
+
+    Either the match or the reason is null. A row that the source could not decode shows the raw text it had: in the
+    column `raw`, if there is one.
+    """
+
+    build: Build
+    raw: str | None = None
+
+    def __call__(self, answer: Answer, ids: pa.DataType) -> Iterator[pa.RecordBatch]:
+        """Yield the matches, then the letters."""
+        for found in self.build(answer, ids):
+            nothing = pa.nulls(found.num_rows, pa.string())
+            yield _with(_with(found, nothing), nothing)
+        if answer.letters:
+            made = pa.list_(ids) if self.build is lists else ids
+            rows = _with(answer.rows.take(_places(answer)), pa.nulls(len(answer.letters), made))
+            yield _with(_with(rows, _reasons(answer)), pa.array(self._shown(answer), pa.string()))
+
+    def _shown(self, answer: Answer) -> list[str]:
+        whole = answer.whole.take(_places(answer))
+        return [self._json(row) for row in whole.to_pylist()]
+
+    def _json(self, row: dict[str, Any]) -> str:
+        raw = row.pop(self.raw, None) if self.raw is not None else None
+        if raw is not None:  # not decoded: what columns there are say where it came from
+            row = {**{name: value for name, value in row.items() if value is not None}, "raw": raw}
+        return json.dumps(row, default=_plain, ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
+
+
+def _places(answer: Answer) -> pa.Array:
+    return pa.array([letter.index for letter in answer.letters], pa.int64())
+
+
+def _reasons(answer: Answer) -> pa.Array:
+    return pa.array([letter.reason for letter in answer.letters], pa.string())
+
+
+def _as(ids: pa.Array, kind: pa.DataType) -> pa.Array:
+    return ids if ids.type == kind else ids.cast(kind)
 
 
 def _with(rows: pa.RecordBatch, column: pa.Array) -> pa.RecordBatch:

@@ -1,35 +1,36 @@
 """`match` and `dead_letters`: a DataFrame of events in, a DataFrame of who must hear of them out.
 
-Both are one `mapInArrow` between two selections, so the same call serves a batch and a stream, and Spark Connect:
-nothing here reaches into the JVM. Only the columns that filters read and the output keeps cross into Python. The
-time that `age` is reckoned against is Spark's own `current_timestamp()`, carried as a column: one moment for a
+Both are one `mapInArrow` between two selections (`crossing`), so the same call serves a batch and a stream, and Spark
+Connect: nothing here reaches into the JVM. Only the columns that filters read and the output keeps cross into Python.
+The time that `age` is reckoned against is Spark's own `current_timestamp()`, carried as a column: one moment for a
 whole batch query, one for each micro-batch of a stream, whatever the partition.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
-from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, LongType, StringType, StructField
 
-from tidings.concepts import Ontology
-from tidings.model import Schema
-from tidings.spark.codec import Build, Shipment, Step, letters, lists, pairs
-from tidings.spark.schema import arrow_type, columns_read, names_read, require_columns, schema_of
+from tidings.errors import BadFrame
+from tidings.spark.codec import letters, lists, pairs
+from tidings.spark.crossing import Crossing, crossed
+from tidings.spark.gathering import grouped_again, limited, numbered
+from tidings.spark.schema import column, crossable, require_columns, schema_of, unused
 from tidings.spark.shape import shape_of
-from tidings.spark.subscriptions import Surroundings, id_type, judge_of, matcher_of
+from tidings.spark.subscriptions import subscribed
+from tidings.spark.surroundings import Surroundings, schema_given
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
-    from tidings.concepts import Regions
-    from tidings.matcher import Matcher
+    from tidings.concepts import Ontology, Regions
+    from tidings.model import Schema
     from tidings.spark.subscriptions import Subscriptions
 
 
@@ -44,27 +45,43 @@ def match(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
     ontology: Ontology | None = None,
     regions: Regions | None = None,
     now: datetime | None = None,
+    shards: int | None = None,
+    spread: int | None = None,
+    limit: int | None = None,
 ) -> DataFrame:
     """Return who must hear of which event: a row for each pair of an event and a subscription it satisfies.
 
     `events` is a batch or a streaming DataFrame; `subscriptions` a DataFrame with columns `id` and `filter` (and
-    `notation`), pairs, a `td.Matcher` or the path of a snapshot. With `event_id` the columns are `event` (that
-    column's value) and `subscription`; without it, all columns of the event and `subscription`. `keep` names
-    columns to carry along. `grouped=True` gives one row for each event that matched, with the array
-    `subscriptions`.
+    `notation`), pairs, a `td.Matcher`, the path of a snapshot or of what `compile` made, or a `td.Live`, whose changes
+    are in force in the first micro-batch that starts after them. With `event_id` the columns are `event` (that column's
+    value) and `subscription`; without it, all columns of the event and `subscription`. `keep` names columns to carry
+    along. `grouped=True` gives one row for each event that matched, with the array `subscriptions`.
+
+    `shards` splits the subscriptions, and sends every event to each shard: for more than a machine holds. `spread`
+    deals the events to so many tasks, where few partitions come in or one of them is hot. `limit` leaves out events
+    that more subscriptions match, and `dead_letters` with the same limit lists them.
 
     Events that do not fit their attributes' kinds match nothing; `dead_letters` says which and why. A filter that
     is not well formed is refused here, before any job runs. `schema` wins over the DataFrame's own types; `now`
     is what `age` is reckoned against, by default the time of the query or micro-batch.
     """
     shape = shape_of(events.schema, event_id=event_id, keep=keep, grouped=grouped)
-    given = Surroundings(_schema(schema), ontology, regions, now)
-    matcher = matcher_of(subscriptions, schema_of(events.schema), given)
-    ids = id_type(matcher)
-    spark_ids = LongType() if pa.types.is_integer(ids) else StringType()
-    made = StructField(shape.made, ArrayType(spark_ids, containsNull=False) if grouped else spark_ids, nullable=False)
-    crossing = _Crossing(shape.kept, shape.names, lists if grouped else pairs, made, ids)
-    return _crossed(events, matcher, crossing, now).select(*map(_column, shape.output))
+    given = Surroundings(schema_given(schema), ontology, regions, now)
+    _check_numbers(spread=spread, limit=limit)
+    found = subscribed(events.sparkSession, subscriptions, schema_of(events.schema), given, shards=shards)
+    ids = LongType() if pa.types.is_integer(found.ids) else StringType()
+    apart = found.place.shards > 1 and (grouped or limit is not None)
+    made = StructField(shape.made, ArrayType(ids, containsNull=False) if grouped and not apart else ids, nullable=False)
+    crossing = Crossing(shape.kept, shape.names, lists if grouped and not apart else pairs, (made,), spread=spread)
+    if not apart:
+        result = crossed(events, found, crossing.limited(limit), now)
+        return result.select(*map(column, shape.output))
+    # What belongs to one event comes from several shards: rows are numbered first, and gathered by number.
+    frame, number = numbered(events, "grouped=True or limit=")
+    result = crossed(frame, found, crossing.carrying(number), now)
+    result = result if limit is None else limited(result, number, limit)
+    result = grouped_again(result, number, shape) if grouped else result
+    return result.select(*map(column, shape.output))
 
 
 def dead_letters(
@@ -76,89 +93,34 @@ def dead_letters(
     ontology: Ontology | None = None,
     regions: Regions | None = None,
     now: datetime | None = None,
+    limit: int | None = None,
 ) -> DataFrame:
     """Return the events that `match` could not read: `event`, `reason`, and `row`, the raw row as JSON.
 
-    Take the same subscriptions as for `match`: they say what an event must fit. Without `event_id` there is no
-    column `event`.
+    Take the same subscriptions as for `match`: they say what an event must fit. With a `limit`, events that more
+    subscriptions match are among them. Without `event_id` there is no column `event`.
     """
-    names = dict.fromkeys(events.columns)
+    names = tuple(dict.fromkeys(events.columns))
     if event_id is not None:
         require_columns([event_id], events.schema, why="event_id")
-    given = Surroundings(_schema(schema), ontology, regions, now)
-    matcher = matcher_of(subscriptions, schema_of(events.schema), given)
-    made = StructField(_unused("reason", events.columns), StringType(), nullable=False)
-    crossing = _Crossing(tuple(names), tuple(names), letters, made, pa.string())
-    frame = _crossable(events)
+    _check_numbers(limit=limit)
+    given = Surroundings(schema_given(schema), ontology, regions, now)
+    found = subscribed(events.sparkSession, subscriptions, schema_of(events.schema), given, shards=None)
+    if limit is not None and found.place.shards > 1:
+        msg = "dead_letters(limit=) counts the matches of an event in one place, and these subscriptions are in shards"
+        raise BadFrame(msg)
+    made = StructField(unused("reason", events.columns), StringType(), nullable=False)
+    frame = crossable(events)
     require_columns(names, frame.schema, why="the events")
-    bad = _crossed(frame, judge_of(matcher), crossing, now)
+    bad = crossed(frame, found, Crossing(names, names, letters, (made,), judge=limit is None).limited(limit), now)
     # Rendered on the way out, where only bad rows are left.
-    row = F.to_json(F.struct(*map(_column, names)), {"ignoreNullFields": "false"})
-    event = [] if event_id is None else [_column(event_id).alias("event")]
-    return bad.select(*event, _column(made.name).alias("reason"), row.alias("row"))
+    row = F.to_json(F.struct(*map(column, names)), {"ignoreNullFields": "false"})
+    event = [] if event_id is None else [column(event_id).alias("event")]
+    return bad.select(*event, column(made.name).alias("reason"), row.alias("row"))
 
 
-@dataclass(frozen=True, slots=True)
-class _Crossing:
-    """What comes back from Python: columns kept, under their new names, and one that is made there."""
-
-    kept: tuple[str, ...]
-    names: tuple[str, ...]
-    build: Build
-    made: StructField
-    ids: pa.DataType
-
-    def schema(self, events: StructType) -> StructType:
-        kept = zip(self.kept, self.names, strict=True)
-        fields = [
-            StructField(name, events[old].dataType, events[old].nullable, events[old].metadata) for old, name in kept
-        ]
-        return StructType([*fields, self.made])
-
-
-def _crossed(events: DataFrame, matcher: Matcher, crossing: _Crossing, now: datetime | None) -> DataFrame:
-    """Send what is read and what is kept, and no other column, through the matcher."""
-    read = tuple(columns_read(names_read(matcher.needs(), matcher.ontology or Ontology()), events.columns))
-    needed = tuple(dict.fromkeys([*crossing.kept, *read]))
-    require_columns(read, events.schema, why="the filters")
-    columns = [_column(name) for name in needed]
-    moment = now or matcher.now or len(columns)
-    if isinstance(moment, int) or not columns:  # Arrow would lose the number of rows without a column
-        columns.append(F.current_timestamp())
-    step = Step(
-        Shipment.of(matcher),
-        crossing.build,
-        read=tuple(map(needed.index, read)),
-        names=read,
-        kept=tuple(map(needed.index, crossing.kept)),
-        ids=crossing.ids,
-        now=moment,
-    )
-    # By place and under plain names: mapInArrow would take a dot in a column's name for a field of a struct.
-    plain = [column.alias(f"_{place}") for place, column in enumerate(columns)]
-    return events.select(*plain).mapInArrow(step, crossing.schema(events.schema))
-
-
-def _schema(given: Schema | Mapping[str, str] | None) -> Schema | None:
-    return given if given is None or isinstance(given, Schema) else Schema(given)
-
-
-def _crossable(events: DataFrame) -> DataFrame:
-    """Return the frame with columns that Arrow cannot carry written as text, which is what JSON makes of them."""
-    stuck = {
-        field.name: _column(field.name).cast("string") for field in events.schema if arrow_type(field.dataType) is None
-    }
-    return events.withColumns(stuck) if stuck else events
-
-
-def _column(name: str) -> Column:
-    """Return the column of exactly this name, dots and backticks included."""
-    return F.col("`" + name.replace("`", "``") + "`")
-
-
-def _unused(name: str, columns: Sequence[str]) -> str:
-    taken = {column.lower() for column in columns}
-    name = f"__tidings_{name}"
-    while name in taken:
-        name += "_"
-    return name
+def _check_numbers(**given: int | None) -> None:
+    for name, number in given.items():
+        if number is not None and (type(number) is not int or number < 1):
+            msg = f"{name} is a number from 1 up, not {number!r}"
+            raise BadFrame(msg)

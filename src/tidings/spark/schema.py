@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.errors import PySparkTypeError
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import (
     CharType,
@@ -30,6 +31,8 @@ from tidings.model.arrow import attributes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from pyspark.sql import Column, DataFrame
 
     from tidings.algebra import Need
     from tidings.concepts import Ontology
@@ -101,6 +104,28 @@ def refuse_conflicts(needs: Mapping[str, Need], frame: Schema) -> None:
             what = f"`{name}` is {column.kind} in the DataFrame, but the subscriptions use it as {need.kind}"
             msg = f"{what}; cast the column, or change the filters"
             raise KindConflict(msg, attribute=name)
+
+
+def column(name: str) -> Column:
+    """Return the column of exactly this name, dots and backticks included."""
+    return F.col("`" + name.replace("`", "``") + "`")
+
+
+def unused(name: str, columns: Iterable[str]) -> str:
+    """Return a name for a column of ours that no column has."""
+    taken = {one.lower() for one in columns}
+    name = f"__tidings_{name}"
+    while name in taken:
+        name += "_"
+    return name
+
+
+def crossable(frame: DataFrame) -> DataFrame:
+    """Return the frame with columns that Arrow cannot carry written as text, which is what JSON makes of them."""
+    stuck = {
+        field.name: column(field.name).cast("string") for field in frame.schema if arrow_type(field.dataType) is None
+    }
+    return frame.withColumns(stuck) if stuck else frame
 
 
 def require_columns(wanted: Iterable[str], frame: StructType, *, why: str) -> None:

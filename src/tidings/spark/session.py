@@ -16,20 +16,17 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyspark
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from tidings.errors import SparkUnavailable
+from tidings.spark.connector import kafka_settings, require_kafka, why_not_started
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 OLDEST_JAVA = 17
 """Spark 4 does not start on an older one."""
-
-KAFKA = "org.apache.spark:spark-sql-kafka-0-10_2.13"
-"""The coordinates of Spark's Kafka connector; its version is Spark's own."""
 
 _JAVA_HINT = "install it (`sudo apt-get install openjdk-17-jre-headless`) or point JAVA_HOME at one"
 
@@ -54,70 +51,60 @@ def session(
     *,
     master: str | None = None,
     kafka: bool = False,
+    jars: str | None = None,
     config: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """Return a Spark session for this process: the running one, or a new one.
 
     The master is `local[*]`, or what `spark-submit` or SPARK_REMOTE say. `kafka=True` adds Spark's
-    Kafka connector: from the folder of jars that TIDINGS_JARS names, else by its coordinates. `config` is
+    Kafka connector: from the folder that `jars`, else TIDINGS_JARS, names, else by its coordinates. `config` is
     added last and wins. A master that is not local keeps its own web page and logs.
     """
     # Spark would take the system's python3, which need not have our packages, or even our version.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     running = SparkSession.getActiveSession()
     if running is not None and kafka:
-        _refuse_without_kafka(running)
+        require_kafka(running, "stop() the running session first")
     # Of a Spark that somebody else started, only the query's own settings are ours to say.
     started = running is not None or "SPARK_REMOTE" in os.environ
-    settings = _ALWAYS if started else {**_ALWAYS, **_starting(master, kafka)}
-    builder = SparkSession.builder.appName(name)
-    for key, value in {**settings, **(config or {})}.items():
-        builder = builder.config(key, value)
-    return _started(builder, kafka)
+    settings = {**_ALWAYS, **(config or {})}
+    if not started:
+        settings = {**_starting(master), **settings}
+    by_us = not started and not _submitted()
+    if kafka and by_us:
+        settings |= kafka_settings(jars, config)
+    made = _started(name, settings)
+    if kafka and not by_us:
+        require_kafka(made, "hand it over there: `--jars` or `--packages` of spark-submit or of the Connect server")
+    return made
 
 
-def _starting(master: str | None, kafka: bool) -> dict[str, str]:
+def _submitted() -> bool:
+    """Tell whether spark-submit started this process, and with it Spark's Java."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _starting(master: str | None) -> dict[str, str]:
     """Return the settings of a new Spark; under spark-submit, which has found Java, its own word on the master."""
-    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+    if not _submitted():
         require_java()
         master = master or "local[*]"
-    settings = {"spark.log.level": "ERROR", **(kafka_settings() if kafka else {})}
+    settings = {"spark.log.level": "ERROR"}
     if master is not None:
         settings["spark.master"] = master
     return {**settings, **_LOCAL} if master is not None and master.startswith("local") else settings
 
 
-def _started(builder: SparkSession.Builder, kafka: bool) -> SparkSession:
+def _started(name: str, settings: Mapping[str, str]) -> SparkSession:
+    builder = SparkSession.builder.appName(name)
+    for key, value in settings.items():
+        builder = builder.config(key, value)
     try:
         return builder.getOrCreate()
     except PySparkRuntimeError as problem:
         if "JAVA_GATEWAY_EXITED" not in str(problem):
             raise
-        msg = "Spark's Java process ended before it was ready; its own words are above"
-        if kafka:
-            msg += (
-                f"; if it could not fetch `{KAFKA}`, put the connector's jars into a folder and set TIDINGS_JARS to it"
-            )
-        raise SparkUnavailable(msg) from problem
-
-
-def kafka_settings() -> dict[str, str]:
-    """Return what brings the Kafka connector: a folder of jars where one is given, else coordinates."""
-    folder = os.environ.get("TIDINGS_JARS")
-    if not folder:
-        return {"spark.jars.packages": f"{KAFKA}:{pyspark.__version__}"}
-    jars = sorted(str(path.resolve()) for path in Path(folder).glob("*.jar"))
-    if not jars:
-        msg = f"TIDINGS_JARS names `{folder}`, which holds no jars; put the Kafka connector's jars there, or unset it"
-        raise SparkUnavailable(msg)
-    return {"spark.jars": ",".join(jars)}
-
-
-def _refuse_without_kafka(running: SparkSession) -> None:
-    given = running.conf.get("spark.jars.packages", "") or running.conf.get("spark.jars", "") or ""
-    if "kafka" not in given:
-        msg = "a session without the Kafka connector is running, and jars are read at the start; stop() it first"
-        raise SparkUnavailable(msg)
+        raise SparkUnavailable(why_not_started(settings)) from problem
 
 
 def require_java() -> None:

@@ -1,149 +1,181 @@
-"""Subscriptions in any of their forms as one matcher: a DataFrame, pairs, an Arrow table, a matcher, a snapshot.
+"""Subscriptions in any of their forms as a place that workers can open, and what is known of it on the driver.
 
-Filters meet the frame's schema here, on the driver, so that a bad one is refused by its id before any job runs.
-A DataFrame of subscriptions passes through the driver.
+Pairs, Arrow tables and matchers become a snapshot in a folder of this process; a DataFrame is compiled by the
+executors, and never passes through the driver; paths and `td.Live` are there already. Filters meet the frame's schema
+before any job runs on events, so that a bad one is refused by its id.
 """
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
-from pyspark.sql.types import IntegralType, StringType, StructType
+from pyspark.sql.types import IntegralType
 
-from tidings.concepts import Ontology, Regions
-from tidings.errors import BadFrame, BadSubscriptions, TidingsError
-from tidings.matcher import Matcher
-from tidings.model import Compare, Kind, Schema, condition_kind, tests
-from tidings.spark.schema import refuse_conflicts, require_columns
+from tidings.algebra import Need
+from tidings.concepts import Ontology
+from tidings.errors import BadFrame, TidingsError
+from tidings.matcher import Live, Matcher
+from tidings.matcher.live import shard_of
+from tidings.matcher.versions import is_versioned, open_version, read_version, write_shard, write_version
+from tidings.model import Schema
+from tidings.spark.compile import compiled, subscriptions_table
+from tidings.spark.places import Following, Packed, Place, Snapshot, Versioned
+from tidings.spark.schema import refuse_conflicts
+from tidings.spark.sharing import shared_folder
+from tidings.spark.surroundings import Surroundings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
+    from pathlib import Path
 
+    from pyspark.sql import SparkSession
+
+    from tidings.matcher.versions import Version
     from tidings.model import Filter
 
 Pairs: TypeAlias = "Iterable[tuple[str | int, str | Filter]]"
 """Ids and filters, as text or parsed; a third member, where there is one, names the notation."""
 
-Subscriptions: TypeAlias = "DataFrame | Matcher | str | os.PathLike[str] | pa.Table | Pairs"
-"""What `match` takes: each form that `td.Matcher.add_many` takes, a DataFrame, a matcher, or a snapshot's path."""
+Subscriptions: TypeAlias = "DataFrame | Matcher | Live | str | os.PathLike[str] | pa.Table | Pairs"
+"""What `match` takes: what `td.Matcher.add_many` takes, a DataFrame, a matcher, a folder's path, a `td.Live`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What filters are understood by; each may be given by the caller or be left out."""
+class Subscribed:
+    """Subscriptions that workers can open, and what the driver needs to know of them."""
 
-    schema: Schema | None = None
-    ontology: Ontology | None = None
-    regions: Regions | None = None
-    now: datetime | None = None
+    place: Place
+    needs: Mapping[str, Need]
+    ontology: Ontology | None
+    ids: pa.DataType
+    now: datetime | None  # its own time, if it brings one
+
+    @property
+    def changing(self) -> bool:
+        """Whether what it needs of events may change from batch to batch."""
+        return isinstance(self.place, Following)
 
 
-def matcher_of(subscriptions: Subscriptions, frame: Schema, given: Surroundings) -> Matcher:
-    """Return the matcher of these subscriptions; `frame` is the schema of the events' DataFrame."""
+def subscribed(
+    session: SparkSession, subscriptions: Subscriptions, frame: Schema, given: Surroundings, *, shards: int | None
+) -> Subscribed:
+    """Return the place of these subscriptions; `frame` is the schema of the events' DataFrame."""
+    if shards is not None and shards < 1:
+        msg = f"shards is 1 or more, not {shards}"
+        raise BadFrame(msg)
+    if isinstance(subscriptions, Live):
+        return _live(subscriptions, frame, given, shards)
     if isinstance(subscriptions, str | os.PathLike):
-        subscriptions = Matcher.open(Path(subscriptions))
+        return _path(str(subscriptions), frame, given, shards)
     if isinstance(subscriptions, Matcher):
         _refuse_surroundings(given)
         refuse_conflicts(subscriptions.needs(), frame)
-        return subscriptions
-    table = _table(subscriptions) if isinstance(subscriptions, DataFrame) else subscriptions
-    if given.schema is None:
-        return _matcher(table, frame, given)
-    matcher = _matcher(table, frame.merged(given.schema), given)
-    if not given.schema.closed:
-        return matcher
-    # A closed schema holds events to every attribute it has: the caller's own, yes, but of the frame's columns
-    # only those that filters use. A NaN where nobody looks is no reason for a dead letter.
-    used = {name for id_ in matcher for name, _ in tests(matcher[id_])}
-    columns = Schema({name: frame[name] for name in used if name in frame})
-    return _matcher([(id_, matcher[id_]) for id_ in matcher], columns.merged(given.schema), given)
+        return _placed(session, subscriptions, shards)
+    folder = shared_folder(session)
+    if isinstance(subscriptions, DataFrame) and folder is not None:
+        return _compiled(subscriptions, folder, frame, given, shards or 1)
+    table = subscriptions_table(subscriptions) if isinstance(subscriptions, DataFrame) else subscriptions
+    return _placed(session, _matcher(table, frame, given), shards)
 
 
-def _matcher(subscriptions: Pairs | pa.Table, schema: Schema | None, given: Surroundings) -> Matcher:
-    matcher = Matcher(schema=schema, ontology=given.ontology, regions=given.regions, now=given.now)
+def _live(live: Live, frame: Schema, given: Surroundings, shards: int | None) -> Subscribed:
+    _refuse_surroundings(given)
+    version = live.version
+    _check_shards(str(live.folder), version, shards)
+    place = Following(str(live.folder.resolve()), live.follow, len(version.shards))
+    return _known(place, live.open(), frame, version)
+
+
+def _path(path: str, frame: Schema, given: Surroundings, shards: int | None) -> Subscribed:
+    _refuse_surroundings(given)
+    if is_versioned(path):
+        version = read_version(path)
+        _check_shards(path, version, shards)
+        place = Versioned.of(path, version.number)
+        return _known(place, open_version(path, version), frame, version)
+    if shards not in (None, 1):
+        msg = f"the snapshot `{path}` is of one shard; compile the subscriptions with ts.compile(..., shards={shards})"
+        raise BadFrame(msg)
+    return _known(Snapshot.of(path), Matcher.open(path), frame)
+
+
+def _known(place: Place, matcher: Matcher, frame: Schema, version: Version | None = None) -> Subscribed:
+    needs = matcher.needs()
+    refuse_conflicts(needs, frame)
+    kind = version.ids if version is not None else _kind_of_ids(matcher)
+    ids = pa.int64() if kind == "integer" else pa.string()
+    return Subscribed(place, needs, matcher.ontology, ids, matcher.now)
+
+
+def _kind_of_ids(matcher: Matcher) -> str:
+    return "integer" if isinstance(next(iter(matcher), None), int) else "text"
+
+
+def _check_shards(path: str, version: Version, shards: int | None) -> None:
+    if shards is not None and shards != len(version.shards):
+        msg = f"`{path}` has {len(version.shards)} shards, not {shards}; leave shards= out, or compile it anew"
+        raise BadFrame(msg)
+
+
+# What comes from the driver ------------------------------------------------------------------------
+
+
+def _placed(session: SparkSession, matcher: Matcher, shards: int | None) -> Subscribed:
+    """Write a matcher where workers can open it; without such a folder it travels as bytes."""
+    folder = shared_folder(session)
+    around = Schema({}).opened()
+    if folder is None:
+        if shards not in (None, 1):
+            msg = "shards need a folder that all workers see: set TIDINGS_SHARED to one, or compile with ts.compile"
+            raise BadFrame(msg)
+        return _known(Packed.of(matcher), matcher, around)
+    if shards in (None, 1):
+        matcher.save(folder)
+        return _known(Snapshot.of(str(folder)), matcher, around)
+    return _known(_dealt(folder, matcher, shards or 1), matcher, around, read_version(folder))
+
+
+def _dealt(folder: Path, matcher: Matcher, shards: int) -> Versioned:
+    """Deal the subscriptions of a matcher to shards."""
+    around = Surroundings(matcher.schema, matcher.ontology, matcher.regions, matcher.now)
+    made = [around.matcher() for _ in range(shards)]
+    for shard, one in enumerate(made):
+        one._admission = made[0]._admission
+        one.add_many([(id, matcher[id]) for id in matcher if shard_of(id, shards) == shard])
+    kind = _kind_of_ids(matcher) if len(matcher) else None
+    told = [write_shard(folder, one) for one in made]
+    write_version(folder, 1, told, around=made[0], position={}, ids=kind)
+    return Versioned.of(str(folder), 1)
+
+
+def _matcher(subscriptions: Pairs | pa.Table, frame: Schema, given: Surroundings) -> Matcher:
+    wide = given.beside(frame)
+    matcher = wide.matcher()
     matcher.add_many(subscriptions)
-    return matcher
+    narrow = given.beside(frame, {name for name, *_ in matcher._admission.needs.to_dict()["demands"]})
+    if narrow == wide:
+        return matcher
+    made = narrow.matcher()
+    made.add_many([(id, matcher[id]) for id in matcher])
+    return made
 
 
-def judge_of(matcher: Matcher) -> Matcher:
-    """Return a smaller matcher that finds the same events bad.
-
-    Reading decides that, and reading depends on what filters ask of each attribute, not on how many ask it; only
-    two attributes compared can find an event bad later. So one filter for each thing asked stands for all.
-    """
-    chosen = [(id_, matcher[id_]) for id_ in _speakers(matcher)]
-    given = Surroundings(matcher.schema, matcher.ontology, matcher.regions, matcher.now)
-    judge = _matcher(chosen, matcher.schema, given)
-    return judge if judge.needs() == matcher.needs() else matcher
-
-
-def _speakers(matcher: Matcher) -> Iterator[str | int]:
-    asked: set[tuple[str, type, Kind | None]] = set()
-    for id_ in matcher:
-        asks = {(name, type(test.condition), condition_kind(test.condition)) for name, test in tests(matcher[id_])}
-        if not asks <= asked or any(condition is Compare for _, condition, _ in asks):
-            asked |= asks
-            yield id_
-
-
-def id_type(subscriptions: Matcher) -> pa.DataType:
-    """Return the Arrow type of the ids: text, or integers; of no ids, text."""
-    return pa.int64() if isinstance(next(iter(subscriptions), None), int) else pa.string()
+def _compiled(frame: DataFrame, folder: Path, events: Schema, given: Surroundings, shards: int) -> Subscribed:
+    """Compile a DataFrame on the executors."""
+    version = compiled(frame, folder, shards=shards, given=given, events=events)
+    integers = isinstance(frame.schema["id"].dataType, IntegralType)
+    known = _known(Versioned.of(str(folder), version.number), open_version(folder, version), events, version)
+    return replace(known, ids=pa.int64() if integers else pa.string())  # known even of none
 
 
 def _refuse_surroundings(given: Surroundings) -> None:
-    named = [name for name in ("schema", "ontology", "regions") if getattr(given, name) is not None]
-    if named:
-        words = " and ".join(f"`{name}`" for name in named)
+    if given.named:
+        words = " and ".join(f"`{name}`" for name in given.named)
         msg = f"a matcher brings its own {words}; give them to td.Matcher, or pass the subscriptions as pairs"
         raise TidingsError(msg)
-
-
-def _table(frame: DataFrame) -> pa.Table:
-    """Bring a DataFrame of subscriptions to the driver, its ids as text or 64-bit integers."""
-    if frame.isStreaming:
-        msg = "the subscriptions are a streaming DataFrame; read them with session.read, not session.readStream"
-        raise BadFrame(msg)
-    names = ["id", "filter", *(["notation"] if "notation" in frame.columns else [])]
-    require_columns(names, frame.schema, why="the subscriptions")
-    _require_types(names, frame.schema)
-    kind = "long" if isinstance(frame.schema["id"].dataType, IntegralType) else "string"
-    table = frame.select(F.col("id").cast(kind), *names[1:]).distinct().toArrow()
-    _refuse_nulls(table)
-    _refuse_repeated(table)
-    return table
-
-
-def _require_types(names: list[str], schema: StructType) -> None:
-    for name in names:
-        kind = schema[name].dataType
-        if not isinstance(kind, (StringType, IntegralType) if name == "id" else StringType):
-            wanted = "text or integers" if name == "id" else "text"
-            msg = f"the subscriptions: `{name}` is {kind.simpleString()}; it must be {wanted}"
-            raise BadFrame(msg)
-
-
-def _refuse_nulls(table: pa.Table) -> None:
-    for name in ("id", "filter"):
-        if missing := table[name].null_count:
-            msg = f"the subscriptions: `{name}` is null in {missing} rows; leave them out: .where('{name} is not null')"
-            raise BadFrame(msg)
-
-
-def _refuse_repeated(table: pa.Table) -> None:
-    """Rows of a frame have no order, so of two filters under one id neither is the later one."""
-    counted = pc.value_counts(table["id"])
-    repeated = counted.filter(pc.greater(counted.field("counts"), 1)).field("values").to_pylist()
-    if repeated:
-        shown = ", ".join(f"`{id_}`" for id_ in sorted(repeated)[:10]) + (", ..." if len(repeated) > 10 else "")
-        msg = f"{len(repeated)} ids have several filters in the subscriptions' DataFrame: {shown}; an id has one filter"
-        errors = tuple((id_, BadFrame(msg)) for id_ in repeated)
-        raise BadSubscriptions(msg, errors=errors)

@@ -1,0 +1,127 @@
+"""The one way of events into Python and back: what goes in, what comes out, and in how many tasks.
+
+Subscriptions in shards: every event is copied for each shard, and the copies are dealt to tasks of one shard each, in
+the order of the shards, so that a worker reads one shard after the other and not all at once. Events are dealt by
+turns and not by what they say, and subscriptions by a hash of their ids: a hot kind of event and a huge group
+of like subscriptions are spread over all tasks alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql.types import MapType, StructField, StructType
+
+from tidings.concepts import Ontology
+from tidings.spark.codec import Build, Step
+from tidings.spark.schema import arrow_type, column, columns_read, names_read, require_columns
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from pyspark.sql import Column, DataFrame
+
+    from tidings.spark.subscriptions import Subscribed
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """What comes back from Python: columns kept, under their new names, and those that are made there."""
+
+    kept: tuple[str, ...]
+    names: tuple[str, ...]
+    build: Build
+    made: tuple[StructField, ...]
+    spread: int | None = None
+    limit: int | None = None
+    judge: bool = False
+    refused: str | None = None
+    whole: bool = False
+
+    def limited(self, limit: int | None) -> Crossing:
+        """Leave out events that more subscriptions match."""
+        return replace(self, limit=limit)
+
+    def carrying(self, name: str) -> Crossing:
+        """Keep one column more."""
+        return replace(self, kept=(*self.kept, name), names=(*self.names, name))
+
+    def schema(self, events: StructType) -> StructType:
+        """Return the columns that come back."""
+        kept = zip(self.kept, self.names, strict=True)
+        fields = [
+            StructField(name, events[old].dataType, events[old].nullable, events[old].metadata) for old, name in kept
+        ]
+        return StructType([*fields, *self.made])
+
+
+def crossed(events: DataFrame, found: Subscribed, crossing: Crossing, now: datetime | None) -> DataFrame:
+    """Send what is read and what is kept, and no other column, through the matcher."""
+    read = _read(events, found, crossing)
+    needed = tuple(dict.fromkeys([*crossing.kept, *read, *([crossing.refused] if crossing.refused else ())]))
+    require_columns(read, events.schema, why="the filters")
+    columns = [column(name) for name in needed]
+    moment: datetime | int = now or (found.now if found.now is not None else len(columns))
+    if isinstance(moment, int) or not columns:  # Arrow would lose the number of rows without a column
+        columns.append(F.current_timestamp())
+    # By place and under plain names: mapInArrow would take a dot in a column's name for a field of a struct.
+    plain = events.select(*(one.alias(f"_{place}") for place, one in enumerate(columns)))
+    plain, shard = _dealt(plain, found.place.shards, crossing.spread)
+    step = Step(
+        found.place,
+        crossing.build,
+        read=tuple(map(needed.index, read)),
+        names=read,
+        kept=tuple(map(needed.index, crossing.kept)),
+        ids=found.ids,
+        now=moment,
+        shard=shard,
+        refused=needed.index(crossing.refused) if crossing.refused else None,
+        limit=crossing.limit,
+        judge=crossing.judge,
+    )
+    return plain.mapInArrow(step, crossing.schema(events.schema))
+
+
+def _read(events: DataFrame, found: Subscribed, crossing: Crossing) -> tuple[str, ...]:
+    """Return the columns that matching reads: all that can cross, where the next change may ask for any of them."""
+    if found.changing or crossing.whole:
+        return tuple(
+            field.name
+            for field in events.schema
+            if field.name != crossing.refused and arrow_type(field.dataType) is not None
+        )
+    return tuple(columns_read(names_read(found.needs, found.ontology or Ontology()), events.columns))
+
+
+def _dealt(plain: DataFrame, shards: int, spread: int | None) -> tuple[DataFrame, int | None]:
+    """Copy the rows for each shard, and deal them to tasks; return the place of the column that says which shard."""
+    if shards == 1 and spread is None:
+        return plain, None
+    tasks = spread or _tasks(plain, shards)
+    place = len(plain.columns)
+    copied = plain.withColumn(f"_{place}", F.explode(F.array(*map(F.lit, range(shards)))))
+    task = column(f"_{place}") * tasks + _turn(plain, tasks)
+    return copied.repartitionById(shards * tasks, task.cast("int")), place
+
+
+def _tasks(plain: DataFrame, shards: int) -> int:
+    """Return how many tasks a shard gets, so that all cores have something to do."""
+    cores = int(plain.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
+    return max(1, -(-cores // shards))
+
+
+def _turn(plain: DataFrame, tasks: int) -> Column:
+    """Return a number below `tasks` for each row: by turns, or, since streams cannot count, by what the row holds."""
+    if not plain.isStreaming:
+        return F.pmod(F.monotonically_increasing_id(), F.lit(tasks))
+    hashed = [column(field.name) for field in plain.schema if not _has_map(field.dataType)]
+    return F.pmod(F.xxhash64(*hashed), F.lit(tasks))
+
+
+def _has_map(kind: object) -> bool:
+    if isinstance(kind, StructType):
+        return any(_has_map(field.dataType) for field in kind)
+    return isinstance(kind, MapType) or _has_map(getattr(kind, "elementType", None)) if kind is not None else False

@@ -1,0 +1,157 @@
+"""Where the workers find the subscriptions: by path and version, mapped, and kept open between batches.
+
+What travels with a job is a path, never the subscriptions: the workers of a host share the pages of one file. Only
+where the workers cannot see the driver's files (a cluster without a shared folder) do the arrays travel as bytes.
+Nothing here is asked twice: a worker keeps the matchers it opened, by what they hold and not by where they lie.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from collections import OrderedDict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from tidings.errors import SnapshotError, TidingsError
+from tidings.matcher import Live, Matcher
+from tidings.matcher.feeds import Feed
+from tidings.matcher.folder import manifest_of
+from tidings.matcher.snapshot import ARRAYS
+from tidings.matcher.versions import open_version, read_version
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+KEPT = 12
+"""Matchers a worker keeps open: several shards, and a few queries that share its process."""
+
+BATCH_ID, QUERY_ID = "streaming.sql.batchId", "sql.streaming.queryId"
+"""What Spark calls the number of the micro-batch and the query, in the properties that it hands to each task."""
+
+_open: OrderedDict[Any, Matcher] = OrderedDict()
+_live: dict[str, Live] = {}
+
+
+def _kept(key: Any, make: Callable[[], Matcher]) -> Matcher:
+    """Return what is open under a key; the least used is closed when there are too many."""
+    found = _open.pop(key, None)
+    _open[key] = make() if found is None else found
+    while len(_open) > KEPT:
+        _open.popitem(last=False)
+    return _open[key]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A snapshot directory, and the checksum of the manifest that was there when the job was made."""
+
+    folder: str
+    checksum: str
+    shards: int = 1
+
+    @classmethod
+    def of(cls, folder: str) -> Snapshot:
+        """Take the snapshot that is there now."""
+        return cls(str(Path(folder).resolve()), _checksum(folder))
+
+    def settled(self) -> Snapshot:
+        """Return itself: it does not depend on the batch."""
+        return self
+
+    def open(self, shard: int) -> Matcher:  # noqa: ARG002 - a place's shape
+        """Return the subscriptions."""
+        return _kept((self.folder, self.checksum), self._opened)
+
+    def _opened(self) -> Matcher:
+        matcher = Matcher.open(self.folder)
+        if _checksum(self.folder) != self.checksum:
+            msg = f"the snapshot `{self.folder}` was replaced after the job began; start it again, or use td.Live"
+            raise SnapshotError(msg)
+        return matcher
+
+
+def _checksum(folder: str) -> str:
+    manifest = manifest_of(Path(folder), newest=ARRAYS)
+    return str(manifest.get("checksum") or hashlib.sha256(repr(manifest).encode()).hexdigest())
+
+
+@dataclass(frozen=True, slots=True)
+class Versioned:
+    """One version of a folder of versions."""
+
+    folder: str
+    number: int
+    shards: int
+
+    @classmethod
+    def of(cls, folder: str, number: int | None = None) -> Versioned:
+        """Take a version, by default the newest."""
+        version = read_version(folder, number)
+        return cls(str(Path(folder).resolve()), version.number, len(version.shards))
+
+    def settled(self) -> Versioned:
+        """Return itself: it does not depend on the batch."""
+        return self
+
+    def open(self, shard: int) -> Matcher:
+        """Return the subscriptions of a shard."""
+        make = lambda: open_version(self.folder, read_version(self.folder, self.number), shard)  # noqa: E731
+        return _kept((self.folder, self.number, shard), make)
+
+
+@dataclass(frozen=True, slots=True)
+class Following:
+    """Subscriptions that change: each micro-batch uses the version that was the newest when it began.
+
+    The first task of a batch settles the version, and all others, and all retries, find it settled.
+    """
+
+    folder: str
+    follow: Feed | None
+    shards: int
+
+    def settled(self) -> Versioned:
+        """Return the version of the micro-batch that this task is part of."""
+        from pyspark import TaskContext
+
+        task = TaskContext.get()
+        batch = task.getLocalProperty(BATCH_ID) if task is not None else None
+        if task is None or batch is None:  # a batch job: whatever is the newest
+            return Versioned.of(self.folder)
+        live = _live.setdefault(self.folder, Live(self.folder, follow=self.follow))
+        claim = live.claim(task.getLocalProperty(QUERY_ID) or "query", int(batch))
+        return Versioned(self.folder, claim.version, self.shards)
+
+    def open(self, shard: int) -> Matcher:
+        """Refuse: it is the settled place that can be opened."""
+        msg = f"shard {shard} of `{self.folder}` is asked for before its version is settled"
+        raise TidingsError(msg)
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A matcher as bytes inside the job, as it was when it was packed; for clusters without a shared folder."""
+
+    digest: str
+    payload: bytes
+    shards: int = 1
+
+    @classmethod
+    def of(cls, matcher: Matcher) -> Packed:
+        """Pack the matcher; changes made to it later do not travel."""
+        payload = pickle.dumps(matcher, protocol=pickle.HIGHEST_PROTOCOL)
+        return cls(hashlib.blake2b(payload, digest_size=16).hexdigest(), payload)
+
+    def settled(self) -> Packed:
+        """Return itself: it does not depend on the batch."""
+        return self
+
+    def open(self, shard: int) -> Matcher:  # noqa: ARG002 - a place's shape
+        """Return the matcher, unpacked once in this process."""
+        return _kept(self.digest, lambda: pickle.loads(self.payload))  # noqa: S301 - our own bytes, from our driver
+
+
+Place: TypeAlias = Snapshot | Versioned | Following | Packed
+"""Anything that workers can open."""

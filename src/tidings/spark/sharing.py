@@ -1,0 +1,47 @@
+"""A folder that the driver and all workers see: where snapshots lie that this process makes.
+
+With a local master every folder is such a one, and a temporary one is taken, which goes when the process ends. On a
+cluster TIDINGS_SHARED names it: a mounted volume. Without one, small sets travel inside the job.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.sql.utils import is_remote
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SHARED = "TIDINGS_SHARED"
+"""The variable that names a folder which driver and workers share."""
+
+
+def shared_folder(session: SparkSession) -> Path | None:
+    """Return a new, empty folder that workers see, or nothing where none is known."""
+    named = os.environ.get(SHARED)
+    if named is None and not is_local(session):
+        return None
+    return Path(tempfile.mkdtemp(dir=_base(named)))
+
+
+def is_local(session: SparkSession) -> bool:
+    """Tell whether the workers run on this machine: a local master, and not one behind a remote connection."""
+    host = session.client.host if is_remote() else "localhost"
+    return host in ("localhost", "127.0.0.1") and (session.conf.get("spark.master", "") or "").startswith("local")
+
+
+@lru_cache
+def _base(named: str | None) -> str:
+    """Make this process's own folder, and see to it that it goes with the process."""
+    if named is not None:
+        Path(named).mkdir(parents=True, exist_ok=True)
+    folder = tempfile.mkdtemp(prefix="tidings-", dir=named)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
