@@ -14,7 +14,7 @@ NEEDS := pyproject.toml constraints.txt $(VENV)/.made
 # Handed on to the demo, pytest or the benchmark: make test ARGS="tests/unit -k parse"
 ARGS ?=
 
-.PHONY: help demo test check bench scoreboard format constraints clean distclean java
+.PHONY: help demo test check bench scoreboard format constraints clean distclean java kafka
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,7 +24,7 @@ demo: java $(VENV)/.spark ## match a stream of car ads against saved searches, o
 	echo "==> demo: Spark on the Java in $$JAVA_HOME"; \
 	$(BIN)/python -m tidings.spark.demo $(ARGS)
 
-test: java $(VENV)/.dev ## run all tests
+test: java kafka $(VENV)/.dev ## run all tests
 	@export JAVA_HOME="$$(tools/java-home 2>/dev/null)"; \
 	echo "==> tests: pytest, Spark on the Java in $$JAVA_HOME"; \
 	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-ci} $(BIN)/python -m pytest $(ARGS)
@@ -54,8 +54,8 @@ clean: ## remove caches and output
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist out spark-warehouse
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
-distclean: clean ## remove the virtual environment too
-	rm -rf $(VENV)
+distclean: clean ## remove the virtual environment and the Kafka jars too
+	rm -rf $(VENV) .kafka
 
 # --- set-up ---------------------------------------------------------------------------------------
 
@@ -73,6 +73,10 @@ endef
 # Before the packages, so that who must install Java by hand hears of it at once.
 java:
 	@tools/java-home >/dev/null
+
+# A machine that cannot fetch them skips the Kafka tests; the gate must not.
+kafka:
+	@tools/kafka-jars || if [ "$${CI:-}" = true ]; then exit 1; else echo "==> the Kafka tests will be skipped"; fi
 
 $(VENV)/.made: tools/make-venv
 	@tools/make-venv $(VENV)

@@ -149,3 +149,25 @@ class SparkUnavailable(TidingsError, RuntimeError):
 
 class BadFrame(TidingsError, ValueError):
     """The DataFrame's columns do not fit what was asked."""
+
+
+class CheckpointError(TidingsError, ValueError):
+    """The checkpoint folder cannot be used."""
+
+
+class PipelineFailed(TidingsError, RuntimeError):
+    """The pipeline stopped by itself."""
+
+
+class SinkError(TidingsError, RuntimeError):
+    """The sink cannot take the rows."""
+
+
+class CannotServe(TidingsError, RuntimeError):
+    """The metrics cannot be served at this address."""
+
+
+class BadPipeline(TidingsError, ValueError):
+    """The pipeline's file has mistakes."""
+
+    mistakes: tuple[str, ...]

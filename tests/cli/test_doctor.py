@@ -30,7 +30,7 @@ def test_a_machine_that_has_everything_is_well(tidings):
     done = tidings("doctor")
     assert done.code == 0
     assert done.out.splitlines()[-1] == "the core works"
-    for name in ("python", *doctor.PROBES, "tidings", "[spark]", "java", "worker python"):
+    for name in ("python", *doctor.PROBES, "tidings", "[spark]", "java", "worker python", "kafka"):
         assert f" {name} " in done.out
 
 
@@ -185,3 +185,67 @@ def test_another_python_for_the_workers_is_wrong(monkeypatch, tmp_path):
     assert "is Python 3.8" in check.found
     monkeypatch.setenv("PYSPARK_PYTHON", str(tmp_path / "nowhere"))
     assert "which is not there" in machine.worker_python().found
+
+
+# Kafka's jars -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def jars(monkeypatch, tmp_path):
+    """A folder with the connector's four jars, by their names; Spark itself has none."""
+    for coordinates in machine.CONNECTOR:
+        _, name, version = coordinates.split(":")
+        (tmp_path / f"{name}-{version}.jar").touch()
+    monkeypatch.delenv("TIDINGS_JARS", raising=False)
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path / "spark"))
+    return tmp_path
+
+
+def test_the_folder_of_the_connectors_jars_is_named(jars, monkeypatch):
+    monkeypatch.setenv("TIDINGS_JARS", str(jars))
+    check = machine.kafka()
+    assert (check.status, check.fix) == (Status.OK, None)
+    assert check.found == f"the connector's jars are in {jars} (TIDINGS_JARS)"
+
+
+def test_jars_that_are_missing_from_the_folder_are_named(jars, monkeypatch):
+    monkeypatch.setenv("TIDINGS_JARS", str(jars))
+    for jar in [*jars.glob("commons-pool2*"), *jars.glob("kafka-clients*")]:
+        jar.unlink()
+    check = machine.kafka()
+    assert check.status is Status.WRONG
+    assert check.found == f"TIDINGS_JARS is `{jars}`, which lacks kafka-clients, commons-pool2"
+    assert "org.apache.commons:commons-pool2:2.12.1" in check.fix
+
+
+def test_a_folder_of_jars_that_is_not_there_is_named(jars, monkeypatch):
+    monkeypatch.setenv("TIDINGS_JARS", str(jars / "nowhere"))
+    assert machine.kafka().found == f"TIDINGS_JARS is `{jars / 'nowhere'}`, which is not there"
+
+
+def test_no_connector_is_optional_and_says_how_to_get_it(jars, tidings):
+    done = tidings("doctor")
+    assert done.code == 0
+    assert "missing kafka          no connector's jars (optional)" in done.out
+    assert all(coordinates in done.out for coordinates in machine.CONNECTOR)
+    assert "export TIDINGS_JARS=" in done.out
+
+
+def test_a_connector_among_sparks_own_jars_is_found(jars, monkeypatch):
+    (jars / "spark").mkdir()
+    (jars / "spark" / "jars").symlink_to(jars)
+    assert machine.kafka().found == f"the connector's jars are in {jars / 'spark' / 'jars'}"
+
+
+def test_without_pyspark_it_still_looks_for_the_connector(monkeypatch):
+    monkeypatch.delenv("TIDINGS_JARS", raising=False)
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    monkeypatch.setattr(machine, "find_spec", lambda _: None)
+    assert machine.kafka().status is Status.MISSING
+
+
+def test_the_doctor_and_the_session_name_the_same_jars():
+    pytest.importorskip("pyspark", reason="needs tidings[spark]")
+    from tidings.spark.connector import WORKING
+
+    assert WORKING == machine.CONNECTOR

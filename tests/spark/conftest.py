@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.kafka.fixture import connector_jars, kafka  # noqa: F401 - a fixture
 
 SETTINGS = {
     "spark.sql.shuffle.partitions": "2",  # as many as there are cores; the default makes 200 tiny tasks
@@ -22,6 +23,7 @@ def pytest_collection_modifyitems(items):
 def spark():
     from tidings import spark as ts
 
-    session = ts.session("tidings tests", master="local[2]", config=SETTINGS)
+    jars = connector_jars()
+    session = ts.session("tidings tests", master="local[2]", kafka=jars is not None, jars=jars, config=SETTINGS)
     yield session
     session.stop()

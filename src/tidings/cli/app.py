@@ -270,6 +270,55 @@ def compile(  # noqa: PLR0913
         body.run(origin, output, as_json=as_json)
 
 
+@app.command()
+def run(
+    pipeline: Annotated[Path, typer.Argument(metavar="PIPELINE", help="The pipeline's file (TOML).")],
+    check: Annotated[
+        bool, typer.Option("--check", help="Only check the file and say what would happen; nothing runs.")
+    ] = False,
+    once: Annotated[
+        bool,
+        typer.Option(
+            "--once", envvar="TIDINGS_ONCE", help="Take what is there now, then end, whatever `trigger` says."
+        ),
+    ] = False,
+    as_json: o.Json = False,
+) -> None:
+    """Run a pipeline on Spark: events stream in, subscriptions change, matches stream out.
+
+    For example:
+
+        tidings run pipeline.toml --check
+        tidings run pipeline.toml
+
+    where `pipeline.toml` says:
+
+        checkpoint = "state"
+        trigger = "1 second"
+
+        [source]
+        kind = "json"
+        path = "ads"
+        columns = "id BIGINT, make STRING, price DOUBLE"
+        id = "id"
+
+        [subscriptions]
+        directory = "searches"
+
+        [[sink]]
+        kind = "json"
+        path = "matches"
+
+    Paths are reckoned from the file's folder. `${NAME}` in a value is a variable of the environment, for secrets.
+    All mistakes are told together, before anything starts. Ctrl-C and SIGTERM stop it after the current micro-batch;
+    the next run goes on from there.
+    """
+    with guarded():
+        from tidings.cli import run as body
+
+        body.run(pipeline, check=check, once=once, as_json=as_json)
+
+
 @concept_app.command()
 def show(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A concept, by any of its names.")],

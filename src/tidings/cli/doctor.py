@@ -72,6 +72,7 @@ def _checks() -> Iterator[Check]:
             yield _extra(extra, needs[extra])
     yield machine.worker_python()
     yield machine.java()
+    yield machine.kafka()
 
 
 def _python() -> Check:

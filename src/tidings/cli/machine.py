@@ -1,4 +1,4 @@
-"""What lies outside Python's packages: the Java that Spark would find, and the Python that its workers would run."""
+"""What lies outside Python's packages: the Java that Spark would find, the Python of its workers, Kafka's jars."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from enum import StrEnum
+from importlib.util import find_spec
 from pathlib import Path
 
 OLDEST_JAVA = 17
@@ -16,6 +17,14 @@ OLDEST_JAVA = 17
 
 SYSTEM_JAVAS = Path("/usr/lib/jvm")
 """Where Linux systems keep theirs."""
+
+CONNECTOR = (
+    "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
+    "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
+    "org.apache.kafka:kafka-clients:3.9.1",
+    "org.apache.commons:commons-pool2:2.12.1",
+)
+"""Spark's Kafka connector as `tidings.spark.connector` knows it, which is not to be had without PySpark."""
 
 PATIENCE_S = 30
 """A program that does not say its version in this time is broken."""
@@ -87,6 +96,44 @@ def worker_python() -> Check:
         reason = f"is Python {said[:4]}, not {ours}" if not said.startswith(ours) else "cannot import tidings"
         return Check("spark", "worker python", Status.WRONG, f"PYSPARK_PYTHON is `{named}`, which {reason}", fix)
     return Check("spark", "worker python", Status.OK, f"{path} (PYSPARK_PYTHON)")
+
+
+def kafka() -> Check:
+    """Tell where Spark would take its Kafka connector from: TIDINGS_JARS, its own jars, or the network."""
+    folder = os.environ.get("TIDINGS_JARS")
+    if folder:
+        return _kafka_in(folder)
+    if (jars := _spark_jars()) and not _lacking(jars):
+        return Check("spark", "kafka", Status.OK, f"the connector's jars are in {jars}")
+    found = "no connector's jars (optional); Spark tries to fetch them when a session asks for Kafka"
+    return Check("spark", "kafka", Status.MISSING, found, f"{_kafka_fix()}, and export TIDINGS_JARS=that folder")
+
+
+def _kafka_in(folder: str) -> Check:
+    lacking = _lacking(Path(folder))
+    if not lacking:
+        return Check("spark", "kafka", Status.OK, f"the connector's jars are in {folder} (TIDINGS_JARS)")
+    there = f"lacks {', '.join(lacking)}" if Path(folder).is_dir() else "is not there"
+    return Check("spark", "kafka", Status.WRONG, f"TIDINGS_JARS is `{folder}`, which {there}", _kafka_fix())
+
+
+def _kafka_fix() -> str:
+    return f"put these jars into a folder, each without its own dependencies: {', '.join(CONNECTOR)}"
+
+
+def _lacking(folder: Path) -> list[str]:
+    names = [path.name for path in folder.glob("*.jar")]
+    wanted = [coordinates.split(":")[1] for coordinates in CONNECTOR]
+    return [jar for jar in wanted if not any(name.startswith(jar) for name in names)]
+
+
+def _spark_jars() -> Path | None:
+    """Return where Spark keeps its own jars; PySpark is looked up, not imported."""
+    home = os.environ.get("SPARK_HOME")
+    if home:
+        return Path(home, "jars")
+    package = find_spec("pyspark")
+    return Path(package.origin).with_name("jars") if package and package.origin else None
 
 
 def _output(command: list[str]) -> str:

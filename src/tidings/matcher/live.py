@@ -28,7 +28,7 @@ from tidings.matcher.matcher import Matcher
 from tidings.matcher.sources import pairs_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from datetime import datetime
 
     from tidings.concepts import Ontology, Regions
@@ -166,6 +166,18 @@ class Live:
         with self._writing():
             return self._changed(given, list(removed), position, keep_good=on_error == "collect")
 
+    def replace(self, matcher: Matcher, *, position: Mapping[str, Any] | None = None) -> Change:
+        """Put the subscriptions of a matcher in force instead of all there are; its schema and ontology come along."""
+        with self._writing():
+            there = self._latest()
+            if len(self._open) > 1:
+                msg = f"`{self.folder}` has {len(self._open)} shards; a snapshot is of one"
+                raise SnapshotError(msg)
+            self._open = [matcher]
+            made = self._published(there, position)
+            self._version = None  # the matcher stays the caller's
+            return Change(made.number, added=made.count)
+
     def _changed(
         self, given: list[Any], removed: list[SubId], position: Mapping[str, Any] | None, *, keep_good: bool
     ) -> Change:
@@ -254,17 +266,28 @@ class Live:
             change = self._changed(found.added, found.removed, found.position, keep_good=True)
         return Change(change.version, change.added, change.removed, [*found.refused, *change.refused])
 
-    def claim(self, query: str, batch: int, *, facts: Mapping[str, Any] | None = None) -> Claim:
+    def claim(
+        self,
+        query: str,
+        batch: int,
+        *,
+        facts: Mapping[str, Any] | None = None,
+        heard: Callable[[Change], object] | None = None,
+    ) -> Claim:
         """Settle what a batch uses: the newest version at this moment; asked again, the answer is the same.
 
-        The feed is looked at first, so a change that was written before the batch began is in force in it.
+        The feed is looked at first, so a change that was written before the batch began is in force in it; `heard` is
+        told what it brought. `facts` are kept with the claim: whatever else must be the same the next time.
         """
         known = claims.claimed(self.folder, query, batch)
         if known is not None:
             return known
         with self._writing():
-            number = self.sync().version
-            return claims.settle(self.folder, query, batch, claim=Claim(number, dict(facts or {})))
+            change = self.sync()
+            claim = claims.settle(self.folder, query, batch, claim=Claim(change.version, dict(facts or {})))
+        if heard is not None:
+            heard(change)
+        return claim
 
 
 def _again(folder: str, follow: Feed | None) -> Live:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -46,6 +46,7 @@ class Answer:
     index: NDArray[np.int64]
     ids: pa.Array
     letters: tuple[DeadLetter, ...]
+    tallied: bool = False  # whether its rows are all of a batch's, and are to be counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +91,9 @@ class Step:
 
     def _answers(self, matcher: Matcher, rows: pa.RecordBatch, shard: int) -> Iterator[Answer]:
         good, letters = self._sifted(rows)
-        if letters and shard == 0:
-            yield self._answer(rows, np.zeros(0, np.int64), pa.array([], self.ids), tuple(letters))
+        if shard == 0:
+            none = self._answer(rows, np.zeros(0, np.int64), pa.array([], self.ids), tuple(letters))
+            yield replace(none, tallied=True)
         if good.num_rows:
             for first, matches in self._pieces(matcher, good):
                 some = good.slice(first, matches.events)
@@ -181,34 +183,64 @@ def letters(answer: Answer, ids: pa.DataType) -> Iterator[pa.RecordBatch]:  # no
 
 @dataclass(frozen=True, slots=True)
 class Both:
-    """Matches and dead letters in one pass: the columns of the match, then `reason` and `row`, the raw row as JSON.
+    """Matches and dead letters in one pass, and how many events there were.
 
-    Either the match or the reason is null. A row that the source could not decode shows the raw text it had: in the
-    column `raw`, if there is one.
+    After the columns of the match come `reason` and `row` of a dead letter, the row as JSON, and `events` and `newest`
+    of a tally: the number of events of a batch and the newest `time` among them. A row of the output has one of the
+    three and null for the others. An event that the source could not decode shows the text that it had, in the
+    column `raw`; columns that are `hidden` are not shown.
     """
 
     build: Build
     raw: str | None = None
+    time: str | None = None
+    hidden: tuple[str, ...] = ()
 
     def __call__(self, answer: Answer, ids: pa.DataType) -> Iterator[pa.RecordBatch]:
-        """Yield the matches, then the letters."""
+        """Yield the matches, then the letters, then the tally."""
         for found in self.build(answer, ids):
-            nothing = pa.nulls(found.num_rows, pa.string())
-            yield _with(_with(found, nothing), nothing)
+            yield _beside(found, {})
+        made = pa.list_(ids) if self.build is lists else ids
         if answer.letters:
-            made = pa.list_(ids) if self.build is lists else ids
             rows = _with(answer.rows.take(_places(answer)), pa.nulls(len(answer.letters), made))
-            yield _with(_with(rows, _reasons(answer)), pa.array(self._shown(answer), pa.string()))
+            yield _beside(rows, {"reason": _reasons(answer), "row": pa.array(self._shown(answer), pa.string())})
+        if answer.tallied:
+            nothing = pa.RecordBatch.from_arrays(
+                [pa.nulls(1, field.type) for field in answer.rows.schema], names=answer.rows.schema.names
+            )
+            newest = None if self.time is None else pc.max(answer.whole.column(self.time))
+            tally = {"events": pa.array([answer.whole.num_rows], pa.int64()), "newest": _moment(newest)}
+            yield _beside(_with(nothing, pa.nulls(1, made)), tally)
 
     def _shown(self, answer: Answer) -> list[str]:
         whole = answer.whole.take(_places(answer))
         return [self._json(row) for row in whole.to_pylist()]
 
     def _json(self, row: dict[str, Any]) -> str:
+        row = {name: value for name, value in row.items() if name not in self.hidden}
         raw = row.pop(self.raw, None) if self.raw is not None else None
         if raw is not None:  # not decoded: what columns there are say where it came from
             row = {**{name: value for name, value in row.items() if value is not None}, "raw": raw}
         return json.dumps(row, default=_plain, ensure_ascii=False)
+
+
+MADE = {"reason": pa.string(), "row": pa.string(), "events": pa.int64(), "newest": pa.timestamp("us", "UTC")}
+"""The columns that `Both` adds, in their order."""
+
+
+def _beside(rows: pa.RecordBatch, given: dict[str, pa.Array]) -> pa.RecordBatch:
+    for name, kind in MADE.items():
+        rows = _with(rows, given.get(name, pa.nulls(rows.num_rows, kind)))
+    return rows
+
+
+def _moment(newest: pa.Scalar | None) -> pa.Array:
+    """Return the newest time as Spark has it; a date is its midnight, a time without a zone is in UTC."""
+    kind = MADE["newest"]
+    if newest is None or not newest.is_valid:
+        return pa.nulls(1, kind)
+    found = pa.array([newest.as_py()], newest.type).cast(pa.timestamp("us"))
+    return found.cast(pa.int64()).cast(kind) if newest.type != kind else pa.array([newest.as_py()], kind)
 
 
 def _plain(value: Any) -> Any:

@@ -1,0 +1,268 @@
+"""One micro-batch: what it uses is settled first, then events cross into Python once, then sinks are handed their rows.
+
+The version of the subscriptions, the time that ages are reckoned against and the bound of lateness are written down
+before anything is done with the batch. Spark hands a batch over at least once, after a crash again: then all of that is
+found written down, the rows are the same, and sinks that have them already take nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql.types import ArrayType, LongType, StringType, StructField, TimestampType
+
+from tidings.matcher.versions import open_version, read_version
+from tidings.spark.codec import Both, lists, over, pairs
+from tidings.spark.crossing import Crossing, crossed
+from tidings.spark.gathering import grouped_again, numbered
+from tidings.spark.pipeline.outputs import Output
+from tidings.spark.pipeline.report import Report
+from tidings.spark.places import Versioned
+from tidings.spark.schema import column
+from tidings.spark.shape import shape_of
+from tidings.spark.subscriptions import Subscribed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import Column, DataFrame, Row
+
+    from tidings.matcher import Live
+    from tidings.matcher.claims import Claim
+    from tidings.matcher.live import Change
+    from tidings.spark.pipeline.config import Pipeline
+    from tidings.spark.pipeline.report import Watch
+    from tidings.spark.pipeline.state import Checkpoint
+    from tidings.spark.shape import Shape
+
+EVENT, TIME, REFUSED, RAW, ARRIVED = "_event", "_time", "_refused", "_raw", "_arrived"
+"""Columns of our own: the event's id and time, why the source could not read it, its raw text, when it came."""
+
+LATE = "late: "
+"""How the reason begins that an event is late."""
+
+SHOWN_REFUSALS = 5
+"""So many refused subscriptions of a batch are told one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sinks:
+    """Where rows go."""
+
+    matches: Sequence[Output]
+    dead_letters: Output
+
+
+class Batches:
+    """Takes the micro-batches of a query, one after the other; `lock` is held while one is being worked on."""
+
+    def __init__(self, pipeline: Pipeline, *, live: Live, checkpoint: Checkpoint, sinks: Sinks, watch: Watch) -> None:
+        """Take all that a batch needs."""
+        self._pipeline, self._live, self._checkpoint = pipeline, live, checkpoint
+        self._sinks, self._watch = sinks, watch
+        self._made = "subscriptions" if pipeline.matching.per == "event" else "subscription"
+        self._over = over(0, pipeline.matching.limit or 0).partition(",")[2]
+        self._changes: list[Change] = []
+        self.lock = threading.Lock()
+        self.failure: BaseException | None = None
+        self.done: SimpleQueue[Report] = SimpleQueue()
+        self.totals = {"batches": 0, "events": 0, "matches": 0, "dead_letters": 0}
+
+    def heard(self, change: Change) -> None:
+        """Take note of what the feed brought; the next batch reports it."""
+        self._changes.append(change)
+
+    def __call__(self, frame: DataFrame, batch: int) -> None:
+        """Take a micro-batch; what goes wrong is kept, since Spark makes one long text of it."""
+        with self.lock:
+            try:
+                self._taken(frame, batch)
+            except BaseException as problem:
+                self.failure = problem
+                raise
+
+    def _taken(self, frame: DataFrame, batch: int) -> None:
+        started, begun = datetime.now(UTC), time.monotonic()
+        claim = self._claimed(batch, started)
+        changes = self._told_changes(batch)
+        found, subscriptions = self._subscribed(claim)
+        with ExitStack() as held:
+            tagged = kept(self._crossed(frame, found, claim, held), held)
+            counts = self._counted(tagged)
+            self._written(tagged, counts, batch)
+        if counts["newest"] is not None:
+            self._note_newest(batch, counts["newest"].astimezone(UTC), claim)
+        self._told(
+            Report(
+                self._pipeline.name,
+                batch,
+                started,
+                time.monotonic() - begun,
+                counts["events"] or 0,
+                counts["matches"],
+                dead_letters=counts["letters"],
+                late=counts["late"],
+                over_limit=counts["over_limit"],
+                subscriptions=subscriptions,
+                version=claim.version,
+                changes=sum(change.added + change.removed for change in changes),
+                refused_subscriptions=sum(len(change.refused) for change in changes),
+            )
+        )
+
+    # What it uses ------------------------------------------------------------------------------
+
+    def _claimed(self, batch: int, started: datetime) -> Claim:
+        """Settle the version, the time and the bound of lateness; the feed is looked at on the way."""
+        newest = self._checkpoint.newest() if self._pipeline.late is not None else None
+        now = self._pipeline.matching.now or started
+        facts = {"now": now.isoformat(), "newest": newest.isoformat() if newest is not None else None}
+        return self._live.claim(self._checkpoint.id, batch, facts=facts, heard=self.heard)
+
+    def _told_changes(self, batch: int) -> list[Change]:
+        """Tell what the feed brought, and what of it was refused."""
+        changes, self._changes[:] = list(self._changes), []
+        refused = [one for change in changes for one in change.refused]
+        if refused:
+            self._checkpoint.note_refused(refused, batch)
+            for id, problem in refused[:SHOWN_REFUSALS]:
+                self._watch.warn(f"subscription `{id}` refused: {problem}" if id is not None else str(problem))
+            if len(refused) > SHOWN_REFUSALS:
+                rest = len(refused) - SHOWN_REFUSALS
+                self._watch.warn(f"and {rest:,} others: {self._checkpoint.folder}/refused_subscriptions.jsonl")
+        return changes
+
+    def _subscribed(self, claim: Claim) -> tuple[Subscribed, int]:
+        version = read_version(self._live.folder, claim.version)
+        place = Versioned(str(self._live.folder.resolve()), version.number, len(version.shards))
+        matcher = open_version(self._live.folder, version, 0)
+        ids = pa.int64() if version.ids == "integer" else pa.string()
+        return Subscribed(place, matcher.needs(), matcher.ontology, ids, None), version.count
+
+    # What becomes of it ------------------------------------------------------------------------
+
+    def _crossed(self, frame: DataFrame, found: Subscribed, claim: Claim, held: ExitStack) -> DataFrame:
+        """Return matches, dead letters and tallies as one frame."""
+        frame = self._prepared(frame, claim.facts)
+        shape, grouped = self._shape(frame), self._pipeline.matching.per == "event"
+        now = datetime.fromisoformat(claim.facts["now"])
+        if not grouped or found.place.shards == 1:
+            return crossed(frame, found, self._crossing(shape, found, grouped=grouped), now)
+        # What belongs to one event comes from several shards: rows are numbered, and gathered by number.
+        frame, number = numbered(frame, "per = event")
+        crossing = self._crossing(shape, found, grouped=False).carrying(number)
+        tagged = kept(crossed(frame, found, crossing, now), held)
+        matched = column(shape.made).isNotNull()
+        lists = grouped_again(tagged.where(matched), number, shape).drop(number)
+        none = F.lit(None).cast(lists.schema[shape.made].dataType)
+        return tagged.where(~matched).withColumn(shape.made, none).drop(number).unionByName(lists, True)
+
+    def _crossing(self, shape: Shape, found: Subscribed, *, grouped: bool) -> Crossing:
+        matching = self._pipeline.matching
+        kind = LongType() if pa.types.is_integer(found.ids) else StringType()
+        made = StructField(shape.made, ArrayType(kind, containsNull=False) if grouped else kind)
+        time = TIME if self._pipeline.late is not None else None
+        build = Both(lists if grouped else pairs, raw=RAW, time=time, hidden=(EVENT, TIME))
+        return Crossing(
+            shape.kept,
+            shape.names,
+            build,
+            (made, *_ADDED),
+            spread=matching.spread,
+            limit=matching.limit,
+            refused=REFUSED,
+            whole=True,
+        )
+
+    def _prepared(self, frame: DataFrame, facts: Mapping[str, Any]) -> DataFrame:
+        """Add the columns of our own, and refuse what is late."""
+        source, late = self._pipeline.source, self._pipeline.late
+        frame = frame.drop(ARRIVED)
+        if source.id is not None:
+            frame = frame.withColumn(EVENT, path(frame, source.id))
+        if late is None or source.time is None:
+            return frame
+        frame = frame.withColumn(TIME, path(frame, source.time).cast("timestamp"))
+        if facts["newest"] is None:
+            return frame
+        bound = datetime.fromisoformat(facts["newest"]) - late.after
+        said = F.concat(F.lit(LATE), column(TIME).cast("string"), F.lit(f" is before {bound:%Y-%m-%d %H:%M:%S}"))
+        is_late = column(REFUSED).isNull() & (column(TIME) < F.lit(bound))
+        return frame.withColumn(REFUSED, F.when(is_late, said).otherwise(column(REFUSED)))
+
+    def _shape(self, frame: DataFrame) -> Shape:
+        matching, source = self._pipeline.matching, self._pipeline.source
+        keep = matching.keep
+        if keep is None and source.id is None:
+            keep = tuple(name for name in frame.columns if name not in (EVENT, TIME, REFUSED, RAW))
+        event = EVENT if source.id is not None else None
+        return shape_of(frame.schema, event_id=event, keep=keep, grouped=matching.per == "event")
+
+    def _counted(self, tagged: DataFrame) -> Row:
+        """Count what there is; this is the one pass over the events, the sinks take what it kept."""
+        reason = column("reason")
+        found = tagged.agg(
+            F.sum("events").alias("events"),
+            F.max("newest").alias("newest"),
+            F.count(column(self._made)).alias("matches"),
+            F.count(reason).alias("letters"),
+            F.count_if(reason.startswith(LATE)).alias("late"),
+            F.count_if(reason.endswith(self._over)).alias("over_limit"),
+        ).first()
+        assert found is not None
+        return found
+
+    def _written(self, tagged: DataFrame, counts: Row, batch: int) -> None:
+        if counts["matches"]:
+            rows = tagged.where(column(self._made).isNotNull()).select(*map(column, self._columns(tagged)))
+            for output in self._sinks.matches:
+                output.write(rows, batch)
+        if counts["letters"]:
+            names = [name for name in ("event", "reason", "row") if name in tagged.columns]
+            self._sinks.dead_letters.write(tagged.where(column("reason").isNotNull()).select(*names), batch)
+
+    def _columns(self, tagged: DataFrame) -> list[str]:
+        """Return the columns of a match in their order: the id, who, and what is kept; without an id, who is last."""
+        names = [name for name in tagged.columns if name not in _NAMES]
+        first = ["event", self._made] if self._pipeline.source.id is not None else []
+        return [*first, *(name for name in names if name not in first)]
+
+    def _note_newest(self, batch: int, newest: datetime, claim: Claim) -> None:
+        before = claim.facts["newest"]
+        known = datetime.fromisoformat(before) if before is not None else newest
+        self._checkpoint.note_newest(batch, max(newest, known))
+
+    def _told(self, report: Report) -> None:
+        self.totals["batches"] += 1
+        for name in ("events", "matches", "dead_letters"):
+            self.totals[name] += getattr(report, name)
+        self.done.put(report)
+
+
+_ADDED = (
+    StructField("reason", StringType()),
+    StructField("row", StringType()),
+    StructField("events", LongType()),
+    StructField("newest", TimestampType()),
+)
+_NAMES = frozenset(field.name for field in _ADDED)
+
+
+def path(frame: DataFrame, name: str) -> Column:
+    """Return a column, or a field of one such as `kafka.key`."""
+    return column(name) if name in frame.columns else F.col(name)
+
+
+def kept(frame: DataFrame, held: ExitStack) -> DataFrame:
+    """Keep a frame's rows, on disk where memory is short, until the batch is done."""
+    held.callback(frame.persist().unpersist)
+    return frame

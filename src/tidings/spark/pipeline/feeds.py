@@ -1,0 +1,172 @@
+"""Changes of subscriptions that Spark reads: a Kafka topic, a table, and a snapshot that is replaced.
+
+Each is asked at the start of a micro-batch, with the position of the newest version, and answers with what has changed
+since (`matcher.feeds`). A topic is read from the offsets of the last time to its end. A table is compared by Spark with
+the ids and hashes of the last time, and only what differs comes to the driver.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from tidings.errors import FileError, TidingsError
+from tidings.matcher.feeds import Changes
+from tidings.spark.compile import check_subscriptions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyspark.sql import Column, DataFrame, Row
+
+
+@dataclass(slots=True)
+class TopicFeed:
+    """A Kafka topic, best compacted: the key is the id, the value the filter, and no value removes.
+
+    A value is a filter in the feed's notation, or JSON: `{"filter": ..., "notation": ...}`, or the tree of a filter.
+    """
+
+    session: SparkSession
+    topic: str
+    servers: str
+    notation: str = "text"
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def changes(self, position: Mapping[str, Any], current: Iterable[Any]) -> Changes:  # noqa: ARG002 - a feed's shape
+        """Read the records from the position to the end."""
+        known: dict[str, int] = dict(position.get("offsets", {}))
+        rows = self._rows(known)
+        offsets = dict(known)
+        last: dict[str, Any] = {}
+        refused: list[tuple[Any, TidingsError]] = []
+        for row in sorted(rows, key=lambda row: (row.partition, row.offset)):
+            offsets[str(row.partition)] = row.offset + 1
+            self._take(row, last, refused)
+        added = [(id, *one) for id, one in last.items() if one is not None]
+        gone = [id for id, one in last.items() if one is None]
+        return Changes(added, gone, {"offsets": offsets} if rows else position, refused)
+
+    def _take(self, row: Row, last: dict[str, Any], refused: list[tuple[Any, TidingsError]]) -> None:
+        if row.key is None:
+            where = f"topic `{self.topic}`, partition {row.partition}, offset {row.offset}"
+            refused.append((None, FileError(f"{where}: there is no key; the key is the subscription's id")))
+            return
+        last.pop(row.key, None)
+        last[row.key] = None if row.value is None else _said(row.value, self.notation)
+
+    def _rows(self, known: Mapping[str, int]) -> list[Row]:
+        """Read from the known offsets; a topic that has more partitions by now is read as a whole, and sifted."""
+        start = json.dumps({self.topic: dict(known)}) if known else "earliest"
+        try:
+            return self._read(start).collect()
+        except PySparkException:
+            if not known:
+                raise
+        seen = F.lit(False)
+        for part, offset in known.items():
+            seen = seen | ((F.col("partition") == int(part)) & (F.col("offset") < offset))
+        return self._read("earliest").where(~seen).collect()
+
+    def _read(self, start: str) -> DataFrame:
+        reader = self.session.read.format("kafka").options(**self.options)
+        reader = reader.option("kafka.bootstrap.servers", self.servers).option("subscribe", self.topic)
+        rows = reader.option("startingOffsets", start).option("endingOffsets", "latest").load()
+        return rows.select(_text("key"), _text("value"), "partition", "offset")
+
+
+def _text(name: str) -> Column:
+    return F.make_valid_utf8(F.col(name).cast("string")).alias(name)
+
+
+def _said(value: str, notation: str) -> tuple[Any, str]:
+    """Return the filter and its notation that a record's value says."""
+    if value.lstrip().startswith("{"):
+        try:
+            told = json.loads(value)
+        except ValueError:
+            return value, notation
+        if isinstance(told, dict) and "filter" in told:
+            return told["filter"], told.get("notation") or notation
+        return told, "json"
+    return value, notation
+
+
+@dataclass(slots=True)
+class TableFeed:
+    """A table, or anything else that can stand after FROM, with the columns `id` and `filter` (and `notation`).
+
+    A table of files is looked at when its files are others; any other (a view, a database) every `refresh` seconds.
+    """
+
+    session: SparkSession
+    table: str
+    folder: Path
+    refresh: float
+    notation: str = "text"
+    _looked: float | None = None
+
+    def frame(self) -> DataFrame:
+        """Return the table as it is now, each row with a hash of what it says."""
+        rows = self.session.sql(f"SELECT * FROM {self.table}")  # noqa: S608 - the user's own words, in the user's own file
+        check_subscriptions(rows)
+        notation = (
+            F.coalesce(F.col("notation"), F.lit(self.notation)) if "notation" in rows.columns else F.lit(self.notation)
+        )
+        kept = rows.select("id", "filter", notation.alias("notation"))
+        return kept.withColumn("hash", F.xxhash64("filter", "notation"))
+
+    def fingerprint(self) -> list[str] | None:
+        """Return what tells one state of the table from another, where files do."""
+        self.session.catalog.refreshTable(self.table) if self._is_named() else None
+        files = self.session.sql(f"SELECT * FROM {self.table}").inputFiles()  # noqa: S608
+        return sorted(files) or None
+
+    def _is_named(self) -> bool:
+        return "`" not in self.table and "(" not in self.table and " " not in self.table.strip()
+
+    def changes(self, position: Mapping[str, Any], current: Iterable[Any]) -> Changes:  # noqa: ARG002 - a feed's shape
+        """Compare the table with what it was, if it may be another."""
+        told = position.get("table", {})
+        if self._is_fresh():
+            return Changes([], [], position)
+        files = self.fingerprint()
+        if told and files is not None and told.get("files") == files:
+            return Changes([], [], position)
+        new = self.frame()
+        old = self.session.read.parquet(told["state"]) if told else new.limit(0)
+        added = new.join(old.select("id", "hash"), ["id", "hash"], "left_anti").collect()
+        gone = old.join(new.select("id"), "id", "left_anti").select("id").collect()
+        self._looked = time.monotonic() if files is None else None
+        if told and not added and not gone:
+            return Changes([], [], {"table": {**told, "files": files}} if files is not None else position)
+        at = {"table": {"files": files, "state": self.note(new)}}
+        return Changes([(row.id, row.filter, row.notation) for row in added], [row.id for row in gone], at)
+
+    def _is_fresh(self) -> bool:
+        return self._looked is not None and time.monotonic() - self._looked < self.refresh
+
+    def note(self, rows: DataFrame) -> str:
+        """Write the ids and hashes for the next comparison, and return where."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        state = str(self.folder / f"{time.time_ns()}.parquet")
+        rows.select("id", "hash").write.parquet(state)
+        for path in sorted(self.folder.iterdir())[
+            :-3
+        ]:  # the last ones: a version that names one may yet be gone back to
+            _remove(path)
+        return state
+
+
+def _remove(path: Path) -> None:
+    import shutil
+
+    shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,114 @@
+"""The checkpoint folder: what a pipeline remembers, and which version of Tidings wrote it.
+
+| name | what it is |
+|---|---|
+| `tidings.json` | the format, the version that made it, the pipeline's own id |
+| `query/` | Spark's checkpoint: which events were read, which batches are done |
+| `subscriptions/NAME/` | versions of the subscriptions, and which one each batch uses; NAME stands for the schema |
+| `newest.json` | the newest time of an event up to a batch, for `late` |
+| `refused_subscriptions.jsonl` | changes of subscriptions that were refused, with the reason |
+| `dead_letters/` | events that could not be read, unless the pipeline says otherwise |
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import tidings as td
+from tidings.engine.mapped import put
+from tidings.errors import CheckpointError
+from tidings.spark.pipeline.folders import local_path
+
+if TYPE_CHECKING:
+    from tidings.errors import TidingsError
+    from tidings.spark.surroundings import Surroundings
+
+FORMAT = 1
+"""The format of the folder; a newer one is refused by its number."""
+
+MARK = "tidings.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """An open checkpoint folder."""
+
+    folder: Path
+    id: str
+
+    @classmethod
+    def opened(cls, path: str) -> Checkpoint:
+        """Open the folder, or make one; refuse what another program or a newer version wrote."""
+        folder = local_path(path)
+        if folder is None:
+            msg = f"the checkpoint `{path}` must be a path that driver and workers see, such as a mounted volume"
+            raise CheckpointError(msg)
+        mark = Path(folder) / MARK
+        if not mark.exists():
+            _check_empty(mark.parent)
+            mark.parent.mkdir(parents=True, exist_ok=True)
+            told = {"format": FORMAT, "tidings": td.__version__, "id": str(uuid.uuid4())}
+            put(mark, iter([json.dumps(told).encode()]))
+        return cls(mark.parent, _read(mark))
+
+    @property
+    def query(self) -> str:
+        """Where Spark keeps its own checkpoint."""
+        return str(self.folder / "query")
+
+    def subscriptions(self, given: Surroundings) -> Path:
+        """Return the folder of versions for subscriptions that are understood so."""
+        told = {name: part.to_dict() for name, part in given.named.items()}  # type: ignore[attr-defined]
+        said = json.dumps(
+            {**told, "closed": given.schema is not None and given.schema.closed}, sort_keys=True, default=str
+        )
+        return self.folder / "subscriptions" / hashlib.sha256(said.encode()).hexdigest()[:16]
+
+    # The newest time of an event ---------------------------------------------------------------
+
+    def newest(self) -> datetime | None:
+        """Return the newest time of an event, up to the last batch that is done."""
+        try:
+            told = json.loads((self.folder / "newest.json").read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        return datetime.fromisoformat(told["newest"])
+
+    def note_newest(self, batch: int, newest: datetime) -> None:
+        """Remember the newest time of an event."""
+        told = {"batch": batch, "newest": newest.isoformat()}
+        put(self.folder / "newest.json", iter([json.dumps(told).encode()]))
+
+    # Refused subscriptions ---------------------------------------------------------------------
+
+    def note_refused(self, refused: list[tuple[Any, TidingsError]], batch: int) -> None:
+        """Append the changes of subscriptions that were refused."""
+        at = datetime.now(UTC).isoformat()
+        with (self.folder / "refused_subscriptions.jsonl").open("a", encoding="utf-8") as out:
+            for id, problem in refused:
+                out.write(json.dumps({"id": id, "reason": str(problem), "batch": batch, "at": at}) + "\n")
+
+
+def _check_empty(folder: Path) -> None:
+    if folder.is_dir() and any(folder.iterdir()):
+        msg = f"the checkpoint `{folder}` is not empty and was not made by `tidings run`; give a new folder"
+        raise CheckpointError(msg)
+
+
+def _read(mark: Path) -> str:
+    try:
+        told = json.loads(mark.read_text(encoding="utf-8"))
+        format, id, by = int(told["format"]), str(told["id"]), told["tidings"]
+    except (OSError, ValueError, LookupError, TypeError) as problem:
+        msg = f"`{mark}` is not a checkpoint's: {problem}"
+        raise CheckpointError(msg) from problem
+    if format > FORMAT:
+        msg = f"the checkpoint `{mark.parent}` has format {format} (by tidings {by}); this version reads up to {FORMAT}"
+        raise CheckpointError(msg)
+    return id

@@ -1,0 +1,160 @@
+"""A real Kafka broker for the tests: one node in KRaft mode, on loopback ports, gone when its parent is.
+
+It has two doors: plain, and SASL with a user and a password. `stop` and the interpreter's end end it; so does the
+leash, when neither comes to pass.
+"""
+
+import atexit
+import base64
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+from tests.kafka import wire
+from tests.kafka.leash import leashed
+
+FOLDER = Path(__file__).resolve().parents[2] / ".kafka"
+"""Where tools/kafka-jars puts what it fetches."""
+
+BROKER, CONNECTOR = FOLDER / "broker", FOLDER / "connector"
+
+USER, PASSWORD = "tidings", "a-password-of-the-tests"
+
+START_S = 90
+"""Eight seconds on an idle machine; builds run several things at once."""
+
+TRIES = 3
+"""A port found free may be taken before the broker asks for it."""
+
+JAVA = ("-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+"""The second compiler and the many-threaded collector do not pay for a broker of a minute's life."""
+
+PROPERTIES = """
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{plain},SASL_PLAINTEXT://127.0.0.1:{sasl},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{plain},SASL_PLAINTEXT://127.0.0.1:{sasl}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT
+inter.broker.listener.name=PLAINTEXT
+controller.listener.names=CONTROLLER
+sasl.enabled.mechanisms=PLAIN
+listener.name.sasl_plaintext.plain.sasl.jaas.config=\
+org.apache.kafka.common.security.plain.PlainLoginModule required user_{user}="{password}";
+log.dirs={logs}
+auto.create.topics.enable=false
+delete.topic.enable=true
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=1
+group.initial.rebalance.delay.ms=0
+log.cleaner.dedupe.buffer.size=2097152
+log.cleaner.threads=1
+log.segment.bytes=16777216
+"""
+
+
+class BrokerFailed(Exception):
+    """The broker did not start."""
+
+
+class Broker:
+    """A broker that runs: `servers` and `sasl_servers` are its addresses."""
+
+    user, password = USER, PASSWORD
+
+    def __init__(self, folder, *, jars=BROKER):
+        self._folder, self._jars = Path(folder), jars
+        for _ in range(TRIES):
+            self._ports = _free_ports(3)
+            self._start()
+            if self._answers():
+                break
+            self.stop()
+        else:
+            msg = f"the Kafka broker did not start:\n{self.words()[-3000:]}"
+            raise BrokerFailed(msg)
+
+    @property
+    def servers(self):
+        return f"127.0.0.1:{self._ports[0]}"
+
+    @property
+    def sasl_servers(self):
+        return f"127.0.0.1:{self._ports[1]}"
+
+    @property
+    def address(self):
+        return "127.0.0.1", self._ports[0]
+
+    @property
+    def pid(self):
+        return self._process.pid
+
+    def words(self):
+        """Return what the broker said: its errors."""
+        return (self._folder / "broker.log").read_text(errors="replace")
+
+    def stop(self):
+        """End the broker at once; nothing of it is kept."""
+        atexit.unregister(self.stop)
+        self._process.kill()
+        self._process.wait()
+        shutil.rmtree(self._folder / "logs", ignore_errors=True)
+
+    def _start(self):
+        plain, sasl, controller = self._ports
+        names = {"plain": plain, "sasl": sasl, "controller": controller, "logs": self._folder / "logs"}
+        properties = self._folder / "server.properties"
+        properties.write_text(PROPERTIES.format(user=USER, password=PASSWORD, **names))
+        cluster = base64.urlsafe_b64encode(secrets.token_bytes(16)).decode().strip("=")
+        self._run("kafka.tools.StorageTool", "format", "-t", cluster, "-c", properties).wait(START_S)
+        self._process = self._run("kafka.Kafka", properties)
+        atexit.register(self.stop)
+
+    def _run(self, *program):
+        command = leashed(java(), *JAVA, "-cp", f"{self._jars}/*", *program)
+        with (self._folder / "broker.log").open("ab") as log:
+            return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def _answers(self):
+        """Wait until the broker knows itself, so that a topic can be made; false when it ended instead."""
+        return wait_for(lambda: self._process.poll() is not None or _knows_itself(self.address), START_S) and (
+            self._process.poll() is None
+        )
+
+
+def java():
+    home = os.environ.get("JAVA_HOME")
+    return str(Path(home, "bin", "java")) if home else "java"
+
+
+def wait_for(condition, seconds):
+    """Ask until the answer is yes, and return it; or no, when the time is up."""
+    until = time.monotonic() + seconds
+    while not (answer := condition()) and time.monotonic() < until:
+        time.sleep(0.05)
+    return answer
+
+
+def _knows_itself(address):
+    try:
+        return bool(wire.brokers(address))
+    except OSError:
+        return False
+
+
+def _free_ports(number):
+    taken = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
+    ports = [line.getsockname()[1] for line in taken]
+    for line in taken:
+        line.close()
+    return ports

@@ -1,0 +1,132 @@
+"""Signals ask a pipeline to stop; real processes get real ones."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+pytest.importorskip("pyspark", reason="needs tidings[spark]")
+
+from tidings.spark.pipeline.stopping import Stopping
+
+MODULE = sys.modules[Stopping.__module__].__file__
+
+# Background shells ignore SIGINT, and a child inherits that. The module is loaded alone: its package imports PySpark,
+# which takes seconds.
+CHILD = """
+import importlib.util, signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
+found = importlib.util.spec_from_file_location("stopping", sys.argv[1])
+module = importlib.util.module_from_spec(found)
+found.loader.exec_module(module)
+Stopping = module.Stopping
+
+def say(text):
+    print(text, flush=True)
+
+with Stopping() as stopping:
+    {taken}
+    say("ready")
+    said = stopping.wait(60)
+    say(f"asked {{said}} {{stopping.asked.is_set()}}")
+    {then}
+say("done")
+{after}
+"""
+
+
+class Child:
+    """A process that is told to stop."""
+
+    def __init__(self, *, taken="", then="", after=""):
+        source = CHILD.format(taken=taken, then=then, after=after)
+        self.process = subprocess.Popen([sys.executable, "-c", source, MODULE], stdout=subprocess.PIPE, text=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.communicate()
+
+    def says(self):
+        return self.process.stdout.readline().rstrip("\n")
+
+    def send(self, number):
+        self.process.send_signal(number)
+
+    def ends(self):
+        return self.process.wait(60)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_is_a_wish_and_the_program_ends_as_it_likes(number):
+    with Child() as child:
+        assert child.says() == "ready"
+        child.send(number)
+        assert (child.says(), child.says()) == ("asked True True", "done")
+        assert child.ends() == 0
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "status"),
+    [(signal.SIGINT, signal.SIGINT, 130), (signal.SIGINT, signal.SIGTERM, 143), (signal.SIGTERM, signal.SIGINT, 130)],
+)
+def test_the_second_signal_ends_the_process_where_it_stands(first, second, status):
+    with Child(then="time.sleep(600)") as child:
+        assert child.says() == "ready"
+        child.send(first)
+        assert child.says() == "asked True True"
+        child.send(second)
+        assert child.ends() == status
+
+
+def test_signals_are_taken_back_from_whoever_took_them_and_old_handlers_return():
+    spark_does = "signal.signal(signal.SIGINT, lambda *_: say('not for us'))\n    stopping.take()"
+    asks = "import os\ntry:\n    os.kill(os.getpid(), signal.SIGINT); time.sleep(60)\nexcept KeyboardInterrupt:\n"
+    with Child(taken=spark_does, after=asks + "    say('as before')") as child:
+        assert child.says() == "ready"
+        child.send(signal.SIGINT)
+        assert [child.says() for _ in range(3)] == ["asked True True", "done", "as before"]
+        assert child.ends() == 0
+
+
+def test_handlers_of_this_process_are_those_from_before():
+    before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
+    with Stopping() as stopping:
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert stopping.wait(30)
+    assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)] == before
+
+
+def test_a_program_may_ask_itself_and_waiting_has_an_end():
+    with Stopping() as stopping:
+        assert not stopping.wait(0)
+        stopping.ask()
+        assert stopping.wait(0)
+
+
+def test_outside_the_main_thread_signals_stay_with_whom_they_were():
+    before, found = signal.getsignal(signal.SIGTERM), []
+
+    def work():
+        with Stopping() as stopping:
+            found.append(signal.getsignal(signal.SIGTERM))
+            stopping.ask()
+            found.append(stopping.wait(0))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [before, True]
+
+
+def test_a_signal_while_the_main_thread_holds_the_events_lock_does_not_hang():
+    """A handler that set the event itself would wait for the lock that its own thread holds, as inside `wait`."""
+    inside = "with stopping.asked._cond: signal.raise_signal(signal.SIGTERM)"
+    with Child(taken=inside) as child:
+        said, _ = child.process.communicate(timeout=20)
+        assert said.splitlines() == ["ready", "asked True True", "done"]
