@@ -10,6 +10,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -25,6 +27,9 @@ CLAIMS = "claims"
 
 KEPT = 64
 """So many claims of a query stay."""
+
+SILENT = 30 * 86_400
+"""Seconds after its last claim that a query is taken to be gone; it would find other versions if it came back."""
 
 _NAME = re.compile(r"(\d{10,})\.json")
 
@@ -69,7 +74,8 @@ def settle(folder: Path, query: str, batch: int, *, claim: Claim) -> Claim:
 
 
 def versions_claimed(folder: Path) -> set[int]:
-    """Return the versions that some claim names."""
+    """Return the versions that some claim names; of queries that have been silent for long, claims are removed."""
+    _forget_silent(folder)
     found = set()
     for path in (folder / CLAIMS).glob("*/*.json"):
         try:
@@ -77,6 +83,14 @@ def versions_claimed(folder: Path) -> set[int]:
         except FileNotFoundError:  # forgotten meanwhile
             continue
     return found
+
+
+def _forget_silent(folder: Path) -> None:
+    for query in (folder / CLAIMS).glob("*"):
+        with suppress(FileNotFoundError):  # forgotten meanwhile
+            times = [path.stat().st_mtime for path in query.glob("*.json")]
+            if times and time.time() - max(times) > SILENT:
+                shutil.rmtree(query, ignore_errors=True)
 
 
 def _forget(folder: Path) -> None:

@@ -18,5 +18,6 @@ from tidings.spark.compile import compile  # noqa: A004 - as `tidings compile` d
 from tidings.spark.match import dead_letters, match
 from tidings.spark.schema import schema_of
 from tidings.spark.session import session
+from tidings.spark.sql import register
 
-__all__ = ["compile", "dead_letters", "match", "schema_of", "session"]
+__all__ = ["compile", "dead_letters", "match", "register", "schema_of", "session"]

@@ -120,8 +120,9 @@ class Following:
         batch = task.getLocalProperty(BATCH_ID) if task is not None else None
         if task is None or batch is None:  # a batch job: whatever is the newest
             return Versioned.of(self.folder)
-        live = _live.setdefault(self.folder, Live(self.folder, follow=self.follow))
-        claim = live.claim(task.getLocalProperty(QUERY_ID) or "query", int(batch))
+        if self.folder not in _live:
+            _live[self.folder] = Live(self.folder, follow=self.follow)
+        claim = _live[self.folder].claim(task.getLocalProperty(QUERY_ID) or "query", int(batch))
         return Versioned(self.folder, claim.version, self.shards)
 
     def open(self, shard: int) -> Matcher:

@@ -37,6 +37,7 @@ _ALWAYS = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",  # createDataFrame and toPandas go by columns
 }
 _LOCAL = {
+    "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),  # Spark's own 200 are for a cluster
     "spark.ui.enabled": "false",  # no port to clash with the next session's
     "spark.ui.showConsoleProgress": "false",  # Spark's own bar writes over ours
     "spark.driver.host": "localhost",  # a laptop's host name often does not resolve

@@ -72,7 +72,7 @@ def subscribed(
     if isinstance(subscriptions, Live):
         return _live(subscriptions, frame, given, shards)
     if isinstance(subscriptions, str | os.PathLike):
-        return _path(str(subscriptions), frame, given, shards)
+        return stored(str(subscriptions), frame, given, shards)
     if isinstance(subscriptions, Matcher):
         _refuse_surroundings(given)
         refuse_conflicts(subscriptions.needs(), frame)
@@ -92,7 +92,8 @@ def _live(live: Live, frame: Schema, given: Surroundings, shards: int | None) ->
     return _known(place, live.open(), frame, version)
 
 
-def _path(path: str, frame: Schema, given: Surroundings, shards: int | None) -> Subscribed:
+def stored(path: str, frame: Schema, given: Surroundings, shards: int | None) -> Subscribed:
+    """Return the place of a snapshot or of a folder of versions; it needs no session."""
     _refuse_surroundings(given)
     if is_versioned(path):
         version = read_version(path)
