@@ -27,7 +27,7 @@ from tidings.matcher.plain import Plain
 from tidings.model import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -86,9 +86,7 @@ class Load:
         table = self.table.take(rows)
         ids = table.column("id").to_pylist()
         errors, given, numbers = [], [], []
-        for row, name, made in zip(
-            rows.tolist(), ids, ParameterRows(table, self.asked, self.kinds).made(), strict=True
-        ):
+        for row, name, made in zip(rows.tolist(), ids, self._filters(rows), strict=True):
             if isinstance(made, TidingsError):
                 errors.append((row, name, made))
             else:
@@ -100,12 +98,20 @@ class Load:
             errors.append((next(row for row, one in left if one[0] is refused), refused, problem))
         return sorted(errors, key=lambda error: error[0])
 
+    def _filters(self, rows: NDArray[np.int64]) -> Iterable[Any]:
+        """Return the filter of each row, or what is wrong with it."""
+        return ParameterRows(self.table.take(rows), self.asked, self.kinds).made()
+
+    def _left(self) -> NDArray[np.bool_]:
+        """Return the rows that the columns do not hold."""
+        return np.zeros(self.table.num_rows, bool)
+
     # Whole columns -----------------------------------------------------------------------------
 
     def _at_once(self, kept: Engine, before: Any, keep_good: bool) -> Refusals:
         read = Plain(self.table, self.kinds, self.ontology)
         asked = [test for one in self.asked if (test := read.test(one)) is not None]
-        odd = read.odd | self._odd_ids(kept)
+        odd = read.odd | self._odd_ids(kept) | self._left()
         plain = ~odd
         tests = [_only(test, plain, whole=not odd.any()) for test in asked]
         self._count(tests)
@@ -195,13 +201,19 @@ class Load:
 
     def _sources(self, tests: list[Tested], read: Plain, odd: NDArray[np.bool_], slots: NDArray[np.int64]) -> Sources:
         """Return what was written by the rows that do not say it: it is read from the table when asked for."""
+        rows = self._unsaid(tests, read, odd, slots)
+        written = ParameterRows(self.table.take(rows).combine_chunks(), self.asked, self.kinds) if len(rows) else []
+        return Sources(slots[rows].astype(np.int64), written)
+
+    def _unsaid(
+        self, tests: list[Tested], read: Plain, odd: NDArray[np.bool_], slots: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Return the rows whose literals do not say what was written."""
         kept = np.diff(slots, prepend=-1) > 0
         unsaid = (read.unsaid | odd) & kept
         if len(tests) >= LONG:
             unsaid |= (sum(test.given.astype(np.int64) for test in tests) >= LONG) & kept
-        rows = np.flatnonzero(unsaid)
-        written = ParameterRows(self.table.take(rows).combine_chunks(), self.asked, self.kinds) if len(rows) else []
-        return Sources(slots[rows].astype(np.int64), written)
+        return np.flatnonzero(unsaid)
 
 
 class _LongWay(Exception):

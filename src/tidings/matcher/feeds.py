@@ -54,7 +54,9 @@ def feed_of(path: str | Path) -> Feed:
 class FolderFeed:
     """A folder to which change files are added, and applied once each, in the order of their names.
 
-    A file must be complete when it gets its name: write it beside, with a dot in front, and rename it.
+    A file must be complete when it gets its name: write it beside, with a dot in front, and rename it. It is read
+    once: what it has of bad rows, or all of it when it is broken, is refused and told once, the other rows and files
+    are in force. To mend it, add another file.
     """
 
     folder: str
@@ -69,7 +71,7 @@ class FolderFeed:
         for name in there:
             if name not in seen:
                 refused += _read(Path(self.folder, name), last, self.notation)
-        return _told(last, {"files": there}, refused)
+        return _told(last, {"files": there} if there else {}, refused)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,12 +18,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from tidings.concepts import moment
 from tidings.errors import SnapshotError, TidingsError
 from tidings.matcher import claims, versions
-from tidings.matcher.admission import refused
+from tidings.matcher.admission import ids_given, is_id, refused
 from tidings.matcher.claims import Claim
+from tidings.matcher.dealt import Dealt
 from tidings.matcher.feeds import feed_of
-from tidings.matcher.folder import alone
+from tidings.matcher.folder import MANIFEST, alone
 from tidings.matcher.matcher import Matcher
 from tidings.matcher.sources import pairs_of
 
@@ -77,9 +79,9 @@ class Live:
         self._lock, self._depth = threading.RLock(), 0
         self._version: Version | None = None
         self._open: list[Matcher] = []
-        around = {"schema": schema, "ontology": ontology, "regions": regions, "now": now}
+        around = {"schema": schema, "ontology": ontology, "regions": regions, "now": moment(now)}
         if versions.newest(self.folder) is None:
-            self._make(shards or 1, around)
+            self._make(1 if shards is None else shards, around)
         else:
             self._agree(shards, around)
 
@@ -87,6 +89,9 @@ class Live:
         if shards < 1:
             msg = f"shards is 1 or more, not {shards}"
             raise TidingsError(msg)
+        if (self.folder / MANIFEST).exists():  # its files would be removed as files that no version names
+            msg = f"`{self.folder}` is a snapshot; open it with td.Matcher, and make a new folder for td.Live"
+            raise SnapshotError(msg)
         with self._writing():
             if versions.newest(self.folder) is None:
                 empty = Matcher(**around)
@@ -134,13 +139,16 @@ class Live:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel as the folder's path: the subscriptions stay where they are."""
-        return _again, (str(self.folder), self.follow)
+        return _again, (str(self.folder.resolve()), self.follow)
 
     # Changing ----------------------------------------------------------------------------------
 
     def add(self, id: SubId, filter: str | Filter, *, notation: str = "text") -> int:
         """Add or replace one subscription, and return the version that has it."""
-        return self.change([(id, filter, notation)]).version
+        change = self.change([(id, filter, notation)], on_error="collect")
+        for _, problem in change.refused:
+            raise problem
+        return change.version
 
     def add_many(self, subscriptions: Any, *, on_error: Literal["raise", "collect"] = "raise") -> Change:
         """Add or replace many, all or nothing; with `on_error="collect"` the good ones."""
@@ -160,11 +168,12 @@ class Live:
     ) -> Change:
         """Add, replace and remove in one version; `position` is where a feed has been read to.
 
-        What is both removed and added is added. A change that changes nothing makes no version.
+        What is both removed and added is added; what is removed goes first, and with it the kinds that it asked for.
+        A change that changes nothing makes no version.
         """
         given = list(pairs_of(added))
         with self._writing():
-            return self._changed(given, list(removed), position, keep_good=on_error == "collect")
+            return self._changed(given, ids_given(removed), position, keep_good=on_error == "collect")
 
     def replace(self, matcher: Matcher, *, position: Mapping[str, Any] | None = None) -> Change:
         """Put the subscriptions of a matcher in force instead of all there are; its schema and ontology come along."""
@@ -183,27 +192,24 @@ class Live:
     ) -> Change:
         there = self._latest()
         try:
-            errors = self._entered(given, keep_good=keep_good)
-            known = {id for id, _, _ in given}
+            known = {id for id, _, _ in given if is_id(id)}
             gone = self._removed([id for id in removed if id not in known])
+            errors = self._entered(given, keep_good=keep_good)
+            if errors and not keep_good:
+                raise refused(errors, len(given))
+            if len(errors) == len(given) and not gone and (position is None or position == there.position):
+                return Change(there.number, refused=errors)
+            made = self._published(there, position)
         except BaseException:
-            self._version = None  # what is open is half changed
+            self._version = None  # what is open is half changed, or changed and not written
             raise
-        if errors and not keep_good:
-            self._version = None
-            raise refused(errors, len(given))
-        if len(errors) == len(given) and not gone and (position is None or position == there.position):
-            return Change(there.number, refused=errors)
-        made = self._published(there, position)
         return Change(made.number, len(given) - len(errors), gone, errors)
 
     def _entered(self, given: list[Any], *, keep_good: bool) -> list[tuple[Any, TidingsError]]:
-        errors: list[tuple[Any, TidingsError]] = []
-        for shard, matcher in enumerate(self._open):
-            mine = given if len(self._open) == 1 else [one for one in given if self._shard(one[0]) == shard]
-            if mine:
-                errors += matcher._enter(mine, keep_good=keep_good)
-        return errors
+        if len(self._open) == 1:
+            return self._open[0]._enter(given, keep_good=keep_good)
+        kept: Any = Dealt([matcher._kept for matcher in self._open], self._shard)  # type: ignore[misc]
+        return self._open[0]._admission.enter(given, kept, keep_good=keep_good)
 
     def _removed(self, ids: list[SubId]) -> int:
         """Remove those that are there, and return how many were."""
@@ -235,16 +241,20 @@ class Live:
 
     def _latest(self) -> Version:
         """Return the newest version, open to be changed."""
-        number = versions.newest(self.folder)
-        if self._version is None or self._version.number != number:
-            self._version = versions.read_version(self.folder, number)
-            self._open = versions.open_shards(self.folder, self._version)
-        return self._version
+        there = self.version
+        if self._version is None or self._version.checksum != there.checksum:
+            self._open = versions.open_shards(self.folder, there)
+            self._version = there
+        return there
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
         """Keep all other writers out: other threads by a lock, other processes by one on the folder."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as problem:
+            msg = f"cannot write to the folder `{self.folder}`: {problem}"
+            raise SnapshotError(msg) from problem
         with self._lock, ExitStack() as stack:
             if not self._depth:
                 stack.enter_context(alone(self.folder))
@@ -291,4 +301,5 @@ class Live:
 
 
 def _again(folder: str, follow: Feed | None) -> Live:
+    versions.read_version(folder)  # who does not see the folder must not make an empty one
     return Live(folder, follow=follow)

@@ -27,6 +27,7 @@ from tidings.matcher.sources import Watched, pairs_of
 from tidings.matcher.why import Explanation, explained
 from tidings.matchers import ENGINE, algorithm
 from tidings.model import EventBatch, Matches
+from tidings.model.events import is_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from tidings.algebra import Need, Reading
     from tidings.concepts import Regions
     from tidings.engine.state import State
+    from tidings.matcher.bulk import Load
     from tidings.matchers import SubId
     from tidings.model import DeadLetter, EventLike, Filter, Schema
 
@@ -119,11 +121,10 @@ class Matcher:
         """
         _check_on_error(on_error)
         keep_good = on_error == "collect"
-        if in_parameters(subscriptions):
-            from tidings.matcher.bulk import Load
-
+        load_of = self._load_of(subscriptions)
+        if load_of is not None:
             with self._lock:
-                load = Load(subscriptions, self._admission, self._kept, schema=self.schema, ontology=self._used)
+                load = load_of(subscriptions, self._admission, self._kept, schema=self.schema, ontology=self._used)
                 total, errors = load.table.num_rows, load.enter(keep_good=keep_good)
                 self._moment = None
         else:
@@ -132,6 +133,18 @@ class Matcher:
         if errors and on_error == "raise":
             raise refused(errors, total)
         return errors
+
+    def _load_of(self, subscriptions: Any) -> type[Load] | None:
+        """Return how a table goes in by whole columns, if it does."""
+        if in_parameters(subscriptions):
+            from tidings.matcher.bulk import Load
+
+            return Load
+        if self.kind == ENGINE and is_arrow(subscriptions):
+            from tidings.matcher import texts
+
+            return texts.TextLoad if texts.takes(subscriptions) else None
+        return None
 
     def _enter(self, given: list[Any], *, keep_good: bool) -> list[tuple[SubId, TidingsError]]:
         with self._lock:

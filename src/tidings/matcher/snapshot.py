@@ -146,7 +146,7 @@ def load(path: str | Path, *, verify: bool = False) -> Matcher:
 
     folder = Path(path)
     if versions.is_versioned(folder):
-        return versions.open_version(folder, versions.read_version(folder))
+        return versions.open_version(folder, versions.read_version(folder), verify=verify)
     for _ in range(ATTEMPTS):
         manifest = manifest_of(folder, newest=ARRAYS)
         try:

@@ -74,7 +74,7 @@ def newest(folder: Path) -> int | None:
 def _numbers(folder: Path) -> list[int]:
     try:
         names = [path.name for path in (folder / VERSIONS).iterdir()]
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
     return [int(found[1]) for name in names if (found := _NAME.fullmatch(name))]
 
@@ -128,8 +128,8 @@ def _checked(told: Any, path: Path) -> Version:
 # Opening -------------------------------------------------------------------------------------------
 
 
-def open_version(folder: str | Path, version: Version, shard: int | None = None) -> Matcher:
-    """Return a matcher of one shard, or of all; the files are mapped, not read."""
+def open_version(folder: str | Path, version: Version, shard: int | None = None, *, verify: bool = False) -> Matcher:
+    """Return a matcher of one shard, or of all; the files are mapped, not read, unless to `verify` their checksums."""
     from tidings.matcher.matcher import Matcher
 
     folder = Path(folder)
@@ -137,7 +137,7 @@ def open_version(folder: str | Path, version: Version, shard: int | None = None)
     chosen = version.shards if shard is None else version.shards[shard : shard + 1]
     assert isinstance(made._kept, Engine)
     made._admission.needs.restore(version.needs)
-    made._kept.restore([part for one in chosen for part in _parts(folder, one, made)])
+    made._kept.restore([part for one in chosen for part in _parts(folder, one, made, verify=verify)])
     return made
 
 
@@ -161,10 +161,10 @@ def _surroundings(folder: Path, version: Version) -> dict[str, Any]:
     return {**snapshot.read_surroundings(files), "now": snapshot.read_moment(version.now)}
 
 
-def _parts(folder: Path, shard: Mapping[str, Any], matcher: Matcher) -> list[Part]:
+def _parts(folder: Path, shard: Mapping[str, Any], matcher: Matcher, *, verify: bool = False) -> list[Part]:
     try:
-        segments = [_mapped(folder, entry, matcher) for entry in shard["segments"]]
-        gone = {} if shard["dead"] is None else map_arrays(folder, shard["dead"])
+        segments = [_mapped(folder, entry, matcher, verify=verify) for entry in shard["segments"]]
+        gone = {} if shard["dead"] is None else map_arrays(folder, shard["dead"], verify=verify)
         return parts_of(segments, gone)
     except (LookupError, TypeError, ValueError, AttributeError) as problem:
         if isinstance(problem, TidingsError):
@@ -173,8 +173,8 @@ def _parts(folder: Path, shard: Mapping[str, Any], matcher: Matcher) -> list[Par
         raise SnapshotError(msg) from problem
 
 
-def _mapped(folder: Path, entry: dict[str, Any], matcher: Matcher) -> Segment:
-    segment = segment_of(entry, map_arrays(folder, entry), matcher._admission.meant)
+def _mapped(folder: Path, entry: dict[str, Any], matcher: Matcher, *, verify: bool) -> Segment:
+    segment = segment_of(entry, map_arrays(folder, entry, verify=verify), matcher._admission.meant)
     snapshot.remember(segment, entry)
     return segment
 
@@ -250,8 +250,13 @@ def remove_old(folder: Path, claimed: Iterable[int]) -> list[int]:
 
 
 def remove_unnamed(folder: Path) -> None:
-    """Remove the data that no version names; only for who holds the folder's lock."""
-    named = {name for number in _numbers(folder) for name in _named(read_version(folder, number))}
+    """Remove the data that no version names, and what broken writers left; only for who holds the folder's lock."""
+    try:
+        named = {name for number in _numbers(folder) for name in _named(read_version(folder, number))}
+    except SnapshotError:  # a version that cannot be read may name any of them
+        return
+    for path in (folder / VERSIONS).glob("*.tmp"):
+        path.unlink(missing_ok=True)
     for path in folder.iterdir():
         if OURS.fullmatch(path.name) and path.name not in named:
             path.unlink(missing_ok=True)

@@ -1,0 +1,268 @@
+"""Filters in text, read from one block of bytes: plain conjunctions of comparisons, ranges and sets.
+
+`make = 'ford' and price in [1000 .. 9000] and fuel in ('gas', 'diesel') and year >= 2015`: names of ASCII letters,
+numbers of up to fifteen digits, text in single quotes without escapes. A row that has anything else, be it a mistake,
+is left to the parser: the kernel says only what it is certain of. Invariant: for rows that it takes, the parser gives
+the same tree.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tidings.kernels.jit import inlined, jit
+
+EQ, LT, LE, GT, GE, RANGE, SET = range(7)
+"""What a predicate says of its name."""
+
+HAS_LOW, HAS_HIGH, LOW_OPEN, HIGH_OPEN = 1, 2, 4, 8
+"""Flags of a range."""
+
+INT, FLOAT, TEXT = range(3)
+"""What a value is."""
+
+NAMES = 4096
+"""So many names are told apart; rows with yet others are left to the parser."""
+
+DIGITS = 15
+"""Numbers of so many digits are exact: a whole number below 2**53, divided by an exact power of ten."""
+
+SPACE, QUOTE, BACKSLASH, COMMA, DOT, MINUS = 32, 39, 92, 44, 46, 45
+LEFT, RIGHT, OPEN, CLOSE = 40, 41, 91, 93
+LESS, EQUAL, MORE = 60, 61, 62
+
+
+@inlined
+def is_letter(byte):  # type: ignore[no-untyped-def]
+    """Tell whether a name may begin so."""
+    return (97 <= byte <= 122) or (65 <= byte <= 90) or byte == 95
+
+
+@inlined
+def is_digit(byte):  # type: ignore[no-untyped-def]
+    """Tell whether this is a digit."""
+    return 48 <= byte <= 57
+
+
+@inlined
+def skipped(data, at, end):  # type: ignore[no-untyped-def]
+    """Return where the next byte is that is no space."""
+    while at < end and data[at] == SPACE:
+        at += 1
+    return at
+
+
+@jit
+def number_at(data, at, end):  # type: ignore[no-untyped-def]
+    """Read a number: where it ends (-1: it is none that is exact), whether it is whole, and both its values."""
+    negative = at < end and data[at] == MINUS
+    if negative:
+        at += 1
+    value, digits, decimals, whole = np.int64(0), 0, 0, True
+    first = at
+    while at < end and is_digit(data[at]):
+        value = value * 10 + np.int64(data[at] - 48)
+        digits += 1
+        at += 1
+        if digits > DIGITS:
+            return np.int64(-1), True, np.int64(0), 0.0
+    if digits == 0 or (digits > 1 and data[first] == 48):
+        return np.int64(-1), True, np.int64(0), 0.0
+    if at + 1 < end and data[at] == DOT and is_digit(data[at + 1]):
+        at += 1
+        whole = False
+        while at < end and is_digit(data[at]):
+            value = value * 10 + np.int64(data[at] - 48)
+            digits += 1
+            decimals += 1
+            at += 1
+            if digits > DIGITS:
+                return np.int64(-1), True, np.int64(0), 0.0
+    if negative and value == 0:  # minus nothing is the parser's to say
+        return np.int64(-1), True, np.int64(0), 0.0
+    scale = 1.0
+    for _ in range(decimals):
+        scale *= 10.0
+    exact = np.float64(value) / scale
+    return np.int64(at), whole, -value if negative else value, -exact if negative else exact
+
+
+@jit
+def name_of(data, at, end, names, table):  # type: ignore[no-untyped-def]
+    """Return the number of a name: a new one where it is new, -1 where there are too many."""
+    hash = np.uint64(14695981039346656037)
+    for place in range(at, end):
+        hash = (hash ^ np.uint64(data[place])) * np.uint64(1099511628211)
+    slot = np.int64(hash % np.uint64(len(table)))
+    while table[slot] >= 0:
+        known = table[slot]
+        if names[known, 1] == end - at:
+            same = True
+            for place in range(end - at):
+                if data[names[known, 0] + place] != data[at + place]:
+                    same = False
+                    break
+            if same:
+                return known
+        slot = (slot + 1) % len(table)
+    count = names[NAMES, 0]
+    if count == NAMES:
+        return np.int64(-1)
+    names[count, 0], names[count, 1] = at, end - at
+    names[NAMES, 0] = count + 1
+    table[slot] = count
+    return count
+
+
+@jit
+def value_at(data, at, end, values, count):  # type: ignore[no-untyped-def]
+    """Read a value into its place; return where it ends, or -1."""
+    kinds, ints, floats, places, lengths = values
+    if at < end and data[at] == QUOTE:
+        first = at + 1
+        at = first
+        while at < end and data[at] != QUOTE:
+            if data[at] == BACKSLASH or data[at] == 0:
+                return np.int64(-1)
+            at += 1
+        if at >= end:
+            return np.int64(-1)
+        kinds[count], places[count], lengths[count] = TEXT, first, at - first
+        return np.int64(at + 1)
+    stop, whole, as_int, as_float = number_at(data, at, end)
+    if stop >= 0:
+        kinds[count] = INT if whole else FLOAT
+        ints[count], floats[count] = as_int, as_float
+    return stop
+
+
+@jit
+def range_at(data, at, end, values, count):  # type: ignore[no-untyped-def]
+    """Read `[low .. high]` with either end left out or open; return where it ends, its flags, how many values."""
+    flags, used = 0, 0
+    if data[at] == LEFT:
+        flags |= LOW_OPEN
+    at = skipped(data, at + 1, end)
+    if at < end and data[at] != DOT:
+        at = value_at(data, at, end, values, count)
+        if at < 0:
+            return np.int64(-1), 0, 0
+        flags |= HAS_LOW
+        used += 1
+        at = skipped(data, at, end)
+    if at + 1 >= end or data[at] != DOT or data[at + 1] != DOT:
+        return np.int64(-1), 0, 0
+    at = skipped(data, at + 2, end)
+    if at < end and data[at] != CLOSE and data[at] != RIGHT:
+        at = value_at(data, at, end, values, count + used)
+        if at < 0:
+            return np.int64(-1), 0, 0
+        flags |= HAS_HIGH
+        used += 1
+        at = skipped(data, at, end)
+    if at >= end or (data[at] != CLOSE and data[at] != RIGHT) or used == 0:
+        return np.int64(-1), 0, 0
+    if data[at] == RIGHT:
+        flags |= HIGH_OPEN
+    return np.int64(at + 1), flags, used
+
+
+@jit
+def set_at(data, at, end, values, count):  # type: ignore[no-untyped-def]
+    """Read `(one, two)`; return where it ends, and how many values."""
+    used = 0
+    while True:
+        at = skipped(data, at + 1, end)
+        at = value_at(data, at, end, values, count + used)
+        if at < 0:
+            return np.int64(-1), 0
+        used += 1
+        at = skipped(data, at, end)
+        if at >= end or (data[at] != COMMA and data[at] != RIGHT):
+            return np.int64(-1), 0
+        if data[at] == RIGHT:
+            return np.int64(at + 1), used
+
+
+@jit
+def read(data, start, predicates, values, names, table, long):  # type: ignore[no-untyped-def]
+    """Read all rows; return the number of predicates and of values.
+
+    `predicates` are arrays of row, name, op, flags, first value and number of values; rows that are not plain are
+    marked in `long`, and none of their predicates stays.
+    """
+    rows, named, ops, flagged, firsts, counts = predicates
+    total, used = 0, 0
+    for row in range(len(start) - 1):
+        begin_total, begin_used = total, used
+        at, end = np.int64(start[row]), np.int64(start[row + 1])
+        while end > at and data[end - 1] == SPACE:
+            end -= 1
+        good = at < end
+        while good:
+            at = skipped(data, at, end)
+            first = at
+            while at < end and (is_letter(data[at]) or (at > first and is_digit(data[at]))):
+                at += 1
+            name_end = at
+            at = skipped(data, at, end)
+            good = name_end > first and at < end
+            if not good:
+                break
+            op, flags, taken = -1, 0, 1
+            if data[at] == EQUAL:
+                op = EQ
+                at += 1
+            elif data[at] == LESS or data[at] == MORE:
+                op = LT if data[at] == LESS else GT
+                at += 1
+                if at < end and data[at] == EQUAL:
+                    op += 1
+                    at += 1
+            if op >= 0:
+                at = value_at(data, skipped(data, at, end), end, values, used)
+            elif at > name_end and at + 2 < end and data[at] == 105 and data[at + 1] == 110:
+                if is_letter(data[at + 2]) or is_digit(data[at + 2]):
+                    good = False
+                    break
+                at = skipped(data, at + 2, end)
+                at, op, flags, taken = within_at(data, at, end, values, used)
+            else:
+                at = np.int64(-1)
+            good = at >= 0
+            if not good:
+                break
+            name = name_of(data, first, name_end, names, table)
+            if name < 0:
+                good = False
+                break
+            rows[total], named[total], ops[total], flagged[total] = row, name, op, flags
+            firsts[total], counts[total] = used, taken
+            total += 1
+            used += taken
+            if at == end:
+                break
+            good = data[at] == SPACE
+            at = skipped(data, at, end)
+            good &= at + 4 < end and data[at] == 97 and data[at + 1] == 110 and data[at + 2] == 100
+            if good:
+                good = data[at + 3] == SPACE
+                at += 4
+        if not good:
+            long[row] = True
+            total, used = begin_total, begin_used
+    return total, used
+
+
+@jit
+def within_at(data, at, end, values, count):  # type: ignore[no-untyped-def]
+    """Read what follows `in`: a range or a set; return where it ends, the op, the flags and how many values."""
+    if at >= end or (data[at] != OPEN and data[at] != LEFT):
+        return np.int64(-1), 0, 0, 0
+    stop, flags, taken = range_at(data, at, end, values, count)
+    if stop >= 0:
+        return stop, RANGE, flags, taken
+    if data[at] != LEFT:
+        return np.int64(-1), 0, 0, 0
+    stop, taken = set_at(data, at, end, values, count)
+    return stop, SET, 0, taken

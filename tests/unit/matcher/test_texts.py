@@ -1,0 +1,154 @@
+"""Filters in text by whole columns: the same filters, refusals and answers as one by one."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tidings as td
+from tidings.lang import render
+from tidings.matcher import texts
+from tidings.matcher.texts import laid_out, read_texts, takes
+from tidings.testing.strategies import cases
+
+NAMES = st.sampled_from(["a", "b", "price", "year_from", "x9", "_y", "in", "And", "größe", "s.t", "kind"])
+NUMBERS = st.one_of(
+    st.integers(-20, 20).map(str),
+    st.integers(-(10**16), 10**16).map(str),
+    st.sampled_from(["1.5", "-0", "007", "2.50", "1e5", "0.1", "-3.25", "123456789012345", "1234567890.123456", "9."]),
+)
+STRINGS = st.sampled_from(["'x'", "'y z'", "'salt and pepper'", "''", r"'it\'s'", "'ß'", "'x', 'x'", '"q"', "'(a'"])
+VALUES = st.one_of(NUMBERS, STRINGS)
+SPACES = st.sampled_from(["", " ", " ", " ", "  "])
+
+
+@st.composite
+def pieces(draw):
+    name, space = draw(NAMES), draw(SPACES)
+    match draw(st.sampled_from(["op", "op", "range", "range", "set", "odd"])):
+        case "op":
+            return f"{name}{space}{draw(st.sampled_from(['=', '<', '<=', '>', '>=', '!=', '==']))}{space}{draw(VALUES)}"
+        case "range":
+            low, high = draw(st.one_of(st.just(""), NUMBERS)), draw(st.one_of(st.just(""), NUMBERS))
+            left, right = draw(st.sampled_from("[(")), draw(st.sampled_from("])"))
+            return f"{name} in {left}{low} .. {high}{right}"
+        case "set":
+            return f"{name} in{space}({', '.join(draw(st.lists(VALUES, min_size=1, max_size=3)))})"
+        case _:
+            return draw(
+                st.sampled_from([f"{name} exists", f"not {name} = 1", f"{name} < 5 km", f"{name} in", "(a = 1)"])
+            )
+
+
+written = st.lists(pieces(), min_size=1, max_size=4).map(" and ".join)
+
+
+def loaded(given, *, by_column):
+    """Return a matcher, what it refused, and by which way it was loaded."""
+    matcher = td.Matcher()
+    table = pa.table({"id": [f"s{n}" for n in range(len(given))], "filter": pa.array(given, pa.string())})
+    if by_column:
+        load = texts.TextLoad(table, matcher._admission, matcher._kept, schema=None, ontology=matcher._used)
+        errors = load.enter(keep_good=True)
+        matcher._moment = None
+    else:
+        errors = matcher.add_many(list(zip(*table.to_pydict().values(), strict=True)), on_error="collect")
+    return matcher, [(id, str(problem)) for id, problem in errors]
+
+
+def same(one, two):
+    assert one[1] == two[1]
+    assert sorted(one[0]) == sorted(two[0])
+    assert {id: render(one[0][id]) for id in one[0]} == {id: render(two[0][id]) for id in two[0]}
+    assert {id: one[0][id] for id in one[0]} == {id: two[0][id] for id in two[0]}
+    assert one[0].needs() == two[0].needs()
+
+
+def answer(matcher, event):
+    """Return who hears of an event; of several bad attributes either may be the one that is named."""
+    try:
+        return sorted(matcher.match(event))
+    except td.BadEvent:
+        return "bad"
+
+
+@pytest.fixture(autouse=True)
+def _few(monkeypatch):
+    monkeypatch.setattr("tidings.matcher.bulk.LEAST", 1)
+
+
+@given(st.lists(written, min_size=1, max_size=12))
+def test_text_by_columns_is_text_one_by_one(given):
+    one, two = loaded(given, by_column=True), loaded(given, by_column=False)
+    same(one, two)
+    values = [None, -7, 0, 1, 1.5, 5, 13, "x", "y z", "salt and pepper", [1, 7], ["x", 3]]
+    for value in values:
+        event = {"a": value, "b": 1, "price": value, "x9": value, "_y": "x", "kind": value}
+        assert answer(one[0], event) == answer(two[0], event)
+
+
+@given(cases())
+def test_filters_of_every_kind_go_in_the_same_way(case):
+    given = [render(tree) for tree in case.filters]
+    table = pa.table({"id": [str(n) for n in range(len(given))], "filter": pa.array(given, pa.string())})
+    made = []
+    for by_column in (True, False):
+        matcher = td.Matcher(**case.world.keywords)
+        if by_column:
+            load = texts.TextLoad(
+                table, matcher._admission, matcher._kept, schema=matcher.schema, ontology=matcher._used
+            )
+            errors = load.enter(keep_good=True)
+            matcher._moment = None
+        else:
+            errors = matcher.add_many(list(zip(*table.to_pydict().values(), strict=True)), on_error="collect")
+        made.append((matcher, [(id, str(problem)) for id, problem in errors]))
+    same(*made)
+    for event in case.events:
+        assert answer(made[0][0], event) == answer(made[1][0], event)
+
+
+def test_typical_searches_are_read_by_the_kernel():
+    given = ["make = 'ford' and price in [1000 .. 9000]", "fuel in ('gas', 'diesel')", "a<5", "year >= 2015.5"]
+    laid = laid_out(read_texts(pa.array(given)))
+    assert not laid.long.any()
+    assert laid.columns["price_from"].to_pylist() == [1000, None, None, None]
+    assert laid.columns["fuel"].to_pylist() == [None, ["gas", "diesel"], None, None]
+    assert laid.columns["a_below"].to_pylist() == [None, None, 5, None]
+    assert laid.columns["year_from"].to_pylist() == [None, None, None, 2015.5]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a = 1 and a = 2", "a < 5 km", "a in [1 .. 2", "a in (1, 'x')", "a = 1 or b = 2", "a = 'it\\'s'", "", "a = 01",
+     "a = 1234567890123456", "in = 1", "a.b = 1", "x_from = 1", "a = 1 and", "a = 1and b = 2", "a = 1 and b", "a in 5"],
+)  # fmt: skip
+def test_what_is_not_plain_is_left_to_the_parser(text):
+    assert laid_out(read_texts(pa.array([text]))).long.tolist() == [True]
+
+
+def test_rows_whose_tests_stand_in_another_order_keep_their_text():
+    given = ["a = 1 and b = 2"] * 5 + ["b = 2 and a = 1"]
+    matcher, _ = loaded(given, by_column=True)
+    assert render(matcher["s5"]) == "b = 2 and a = 1"
+    assert render(matcher["s0"]) == "a = 1 and b = 2"
+
+
+def test_large_tables_of_text_take_this_way_and_others_do_not():
+    many = pa.table({"id": np.arange(texts.MANY), "filter": ["a = 1"] * texts.MANY})
+    assert takes(many)
+    assert not takes(many.slice(1))
+    assert not takes(many.set_column(1, "filter", pa.array(["a exists"] * texts.MANY)))
+    assert not takes(many.append_column("notation", pa.array(["url"] * texts.MANY)))
+    matcher = td.Matcher()
+    matcher.add_many(many)
+    assert len(matcher.match({"a": 1})) == texts.MANY
+
+
+def test_texts_that_begin_in_the_middle_of_a_buffer_are_read_there():
+    whole = pa.array(["x = 9", "a = 1", "b = 'y'", None])
+    laid = laid_out(read_texts(whole.slice(1)))
+    assert laid.columns["a"].to_pylist() == [1, None, None]
+    assert laid.columns["b"].to_pylist() == [None, "y", None]
+    assert laid.long.tolist() == [False, False, True]
