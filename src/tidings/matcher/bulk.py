@@ -59,6 +59,7 @@ class Load:
         self.asked = asked_of(self.table.column_names, schema)
         self.kinds = declared_kinds(self.asked, schema, ontology)
         self.admission, self.kept, self.ontology = admission, kept, ontology
+        self.refused: list[int] = []  # the rows that were, once they are in
 
     def enter(self, *, keep_good: bool) -> Refusals:
         """Put the rows in force; return the refusals, with which, unless `keep_good`, nothing is."""
@@ -79,6 +80,10 @@ class Load:
             self.admission.needs.restore(before)
         else:
             self.kept.commit(stand_in.staged)
+        return self._refusals(errors)
+
+    def _refusals(self, errors: list[tuple[int, Any, TidingsError]]) -> Refusals:
+        self.refused = [row for row, _, _ in errors]
         return [(id, problem) for _, id, problem in errors]
 
     def _judged(self, rows: NDArray[np.int64], stand_in: _Staging) -> list[tuple[int, Any, TidingsError]]:
@@ -118,7 +123,7 @@ class Load:
         errors, accepted, draft = self._odd_rows(kept, odd)
         if errors and not keep_good:
             self.admission.needs.restore(before)
-            return [(id, problem) for _, id, problem in errors]
+            return self._refusals(errors)
         rows = np.flatnonzero(accepted)
         slots = np.cumsum(accepted) - 1
         ids = Ids.of(self._ids() if len(rows) == len(accepted) else self._ids().take(rows))
@@ -130,7 +135,7 @@ class Load:
         kept.take_in(
             replace(table, slot=slots[table.slot].astype(np.uint32)), ids, self._sources(tests, read, odd, slots)
         )
-        return [(id, problem) for _, id, problem in errors]
+        return self._refusals(errors)
 
     def _ids(self) -> pa.Array:
         return self.table.column("id").combine_chunks()

@@ -147,7 +147,15 @@ class Matcher:
         return None
 
     def _enter(self, given: list[Any], *, keep_good: bool) -> list[tuple[SubId, TidingsError]]:
+        from tidings.matcher import texts
+
+        table = texts.table_of(given) if self.kind == ENGINE else None
         with self._lock:
+            if table is not None:
+                load = texts.TextLoad(table, self._admission, self._kept, schema=self.schema, ontology=self._used)
+                problems = [problem for _, problem in load.enter(keep_good=keep_good)]
+                self._moment = None
+                return [(given[row][0], problem) for row, problem in zip(load.refused, problems, strict=True)]
             errors = self._admission.enter(given, self._kept, keep_good=keep_good)
             self._moment = None
         return errors

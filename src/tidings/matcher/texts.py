@@ -76,6 +76,27 @@ def takes(table: Any) -> bool:
     return bool(sample.long.mean() < 0.5)
 
 
+def table_of(given: list[Any]) -> pa.Table | None:
+    """Return triples of id, filter and notation as a table, where they are many, and all filters are text."""
+    import pyarrow as pa
+
+    if len(given) < MANY:
+        return None
+    ids, filters = [], []
+    for id, source, notation in given:
+        if type(source) is not str or notation != "text":
+            return None
+        ids.append(id)
+        filters.append(source)
+    if {*map(type, ids)} not in ({str}, {int}):
+        return None
+    try:
+        table = pa.table({"id": ids, "filter": pa.array(filters, pa.string())})
+    except (pa.ArrowException, OverflowError, UnicodeError):
+        return None
+    return table if takes(table) else None
+
+
 def _texts(table: Any) -> pa.Array:
     import pyarrow as pa
 

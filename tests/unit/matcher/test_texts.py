@@ -152,3 +152,16 @@ def test_texts_that_begin_in_the_middle_of_a_buffer_are_read_there():
     assert laid.columns["a"].to_pylist() == [1, None, None]
     assert laid.columns["b"].to_pylist() == [None, "y", None]
     assert laid.long.tolist() == [False, False, True]
+
+
+def test_many_pairs_go_this_way_and_refusals_name_their_own_ids():
+    ids = [f"s{n}" for n in range(texts.MANY)]
+    given = [(id, "price < 5 and make = 'x'") for id in ids]
+    given[7], given[1999] = (ids[7], "price <"), (ids[1999], "price = 'low'")
+    matcher = td.Matcher()
+    errors = matcher.add_many(given, on_error="collect")
+    assert [id for id, _ in errors] == ["s7", "s1999"]
+    assert errors[0][0] is ids[7]
+    assert len(matcher) == texts.MANY - 2
+    with pytest.raises(td.TidingsError, match=r"(?s)2 of 2000 subscriptions were refused.*`s7`.*`s1999`"):
+        td.Matcher().add_many(given)
