@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.kafka.fixture import connector_jars, kafka  # noqa: F401 - a fixture
+from tests.spark.piping import Pipe
 
 SETTINGS = {
     "spark.sql.shuffle.partitions": "2",  # as many as there are cores; the default makes 200 tiny tasks
@@ -27,3 +28,9 @@ def spark():
     session = ts.session("tidings tests", master="local[2]", kafka=jars is not None, jars=jars, config=SETTINGS)
     yield session
     session.stop()
+
+
+@pytest.fixture
+def pipe(spark, tmp_path):
+    """A pipeline in a folder of its own, run in the session of the tests."""
+    return Pipe(tmp_path)

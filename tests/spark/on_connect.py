@@ -45,8 +45,19 @@ def found(session):
         "grouped": sum(len(row.subscriptions) for row in ts.match(batch, wanted, grouped=True, **about).collect()),
         "wide": ts.match(batch, local).columns,
         "letters": rows(ts.dead_letters(batch, wanted, **about).drop("row")),
+        "sql": rows(in_sql(session, batch, local)),
         "streamed": streamed(session, ts.match(stream, wanted, **about)),
     }
+
+
+def in_sql(session, batch, matcher):
+    from tidings import spark as ts
+
+    snapshot = Path(tempfile.mkdtemp()) / "snapshot"
+    matcher.save(snapshot)
+    ts.register(session)
+    batch.createOrReplaceTempView("ads")
+    return session.sql(f"SELECT * FROM tidings_match(TABLE(ads), '{snapshot}', event_id => 'id')")
 
 
 def rows(frame):

@@ -53,7 +53,16 @@ def test_letters_carry_the_reason():
 
 def test_matches_and_letters_come_in_one_pass():
     made = columns(Both(pairs)(found([0], [7], [DeadLetter(1, "because")]), pa.int64()))
-    assert made == [[10, 11], [["a"], None], [7, None], [None, "because"], [None, '{"event": 11, "tags": null}']]
+    assert made[:3] == [[10, 11], [["a"], None], [7, None]]
+    assert made[3:5] == [[None, "because"], [None, '{"event": 11, "tags": null}']]
+    assert made[5:] == [[None, None], [None, None]]
+
+
+def test_a_tally_counts_the_events_of_a_batch_and_finds_the_newest():
+    moments = [datetime(2024, 5, day, tzinfo=UTC) for day in (2, 9, 1)]
+    rows = pa.RecordBatch.from_pydict({"posted": pa.array(moments, pa.timestamp("us", "UTC"))})
+    answer = Answer(rows, rows, np.zeros(0, np.int64), pa.array([], pa.int64()), (), tallied=True)
+    assert columns(Both(pairs, time="posted")(answer, pa.int64()))[-2:] == [[3], [moments[1]]]
 
 
 def test_what_comes_out_is_cut_into_chunks(monkeypatch):
@@ -118,17 +127,19 @@ def test_now_is_read_from_its_column():
 def test_rows_that_the_source_refused_are_letters_and_are_not_matched():
     batch = pa.RecordBatch.from_pydict({"a": [1, None, 1], "why": [None, "not JSON", None]})
     step = Step(Packed.of(searches("a = 1")), Both(pairs), (0,), ("a",), (0,), pa.int64(), datetime.now(UTC), refused=1)
-    assert columns(step(iter([batch])))[1:3] == [[None, 0, 0], ["not JSON", None, None]]
+    made = columns(step(iter([batch])))
+    assert made[1:3] == [[None, None, 0, 0], ["not JSON", None, None, None]]
+    assert made[4] == [None, 3, None, None]
 
 
 def test_an_event_that_too_many_want_is_reported_with_the_number():
     wide = searches(*["a > 0"] * 5, "a = 2")
     batch = pa.RecordBatch.from_pydict({"a": [1, 2, 0]})
     step = Step(Packed.of(wide), Both(pairs), (0,), ("a",), (0,), pa.int64(), datetime.now(UTC), limit=5)
-    events, _, reasons, rows = columns(step(iter([batch])))
-    assert events == [1] * 5 + [2]
-    assert reasons[-1] == "6 subscriptions match, more than the limit of 5"
-    assert rows[-1] == '{"a": 2}'
+    made = columns(step(iter([batch])))
+    rows = [row for row in zip(*made, strict=True) if row[4] is None]
+    assert [row[0] for row in rows] == [1] * 5 + [2]
+    assert rows[-1][2:4] == ("6 subscriptions match, more than the limit of 5", '{"a": 2}')
 
 
 def test_copies_for_several_shards_go_to_their_shards(tmp_path):

@@ -44,6 +44,10 @@ def test_a_batch_matches_as_it_does_locally(found):
     assert found["grouped"] == len(found["local"]) > 50
 
 
+def test_sql_finds_the_table_function(found):
+    assert found["sql"] == found["pairs"]
+
+
 def test_a_stream_matches_as_the_batch_does(found):
     assert found["streamed"] == found["pairs"]
 

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 CHUNK = 1 << 16
 """Rows of one batch that goes out, about: an event's list of ids is not cut."""
 
+FEW, PAIRS = 128, 1 << 22
+"""So many events are asked about first, and then so many that about `PAIRS` matches come at once."""
+
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 """What Spark counts its microseconds from."""
 
@@ -72,11 +75,11 @@ class Step:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the output of every batch."""
-        place: Place | None = None
+        place, pace = None, Pace()
         for batch in batches:
             place = place or self.place.settled()
             for shard, rows in self._by_shard(batch):
-                for answer in self._answers(place.open(shard), rows, shard):
+                for answer in self._answers(place.open(shard), rows, shard, pace):
                     yield from self.build(answer, self.ids)
 
     def _by_shard(self, batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -89,15 +92,15 @@ class Step:
             mine = pc.equal(column, shard)
             yield shard, batch if mine.true_count == len(batch) else batch.filter(mine)
 
-    def _answers(self, matcher: Matcher, rows: pa.RecordBatch, shard: int) -> Iterator[Answer]:
+    def _answers(self, matcher: Matcher, rows: pa.RecordBatch, shard: int, pace: Pace) -> Iterator[Answer]:
         good, letters = self._sifted(rows)
         if shard == 0:
             none = self._answer(rows, np.zeros(0, np.int64), pa.array([], self.ids), tuple(letters))
             yield replace(none, tallied=True)
-        if good.num_rows:
-            for first, matches in self._pieces(matcher, good):
-                some = good.slice(first, matches.events)
-                yield self._limited(some, matches, report=shard == 0)
+        for some in pace.cut(good):
+            for first, matches in self._pieces(matcher, some):
+                pace.learn(matches)
+                yield self._limited(some.slice(first, matches.events), matches, report=shard == 0)
 
     def _sifted(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, list[DeadLetter]]:
         """Part the rows that the source could not read from the others."""
@@ -136,6 +139,29 @@ class Step:
         if isinstance(self.now, datetime):
             return self.now
         return EPOCH + timedelta(microseconds=rows.column(self.now)[0].value)
+
+
+class Pace:
+    """How many events to ask about at once: few at first, then as many as their matches allow.
+
+    The engine's own bound is on what it can write down at all; text ids of so many matches would take gigabytes.
+    """
+
+    def __init__(self) -> None:
+        """Begin carefully."""
+        self._events = FEW
+
+    def cut(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Yield the rows in slices, each as long as was learnt from those before."""
+        start = 0
+        while start < rows.num_rows:
+            some = rows.slice(start, self._events)
+            start += some.num_rows
+            yield some
+
+    def learn(self, matches: Matches) -> None:
+        """Take in how many matches so many events had."""
+        self._events = max(1, PAIRS * matches.events // max(1, len(matches)))
 
 
 def over(count: int, limit: int) -> str:

@@ -22,7 +22,7 @@ from pyspark.sql.types import IntegralType, StringType
 
 from tidings.errors import BadFrame, BadSubscriptions, SnapshotError, TidingsError
 from tidings.matcher import versions
-from tidings.matcher.folder import alone
+from tidings.matcher.folder import MANIFEST, OURS, alone
 from tidings.matcher.live import TOKENS
 from tidings.spark.schema import require_columns
 from tidings.spark.surroundings import Surroundings, schema_given
@@ -132,8 +132,9 @@ def _parts_of_a_shard(frame: DataFrame, shards: int) -> int:
 
 
 def _check_target(folder: Path) -> None:
+    """Refuse a folder that holds anything; what a refused or broken compilation left is no matter, and goes."""
     folder.mkdir(parents=True, exist_ok=True)
-    if any(folder.iterdir()):
+    if any(path.name == MANIFEST or not OURS.fullmatch(path.name) for path in folder.iterdir()):
         msg = f"`{folder}` is not empty; give a new folder, or open the subscriptions that it holds with td.Live"
         raise SnapshotError(msg)
 

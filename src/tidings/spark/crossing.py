@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
-from pyspark.sql.types import MapType, StructField, StructType
+from pyspark.sql.types import StructField, StructType
 
 from tidings.concepts import Ontology
 from tidings.spark.codec import Build, Step
@@ -21,7 +21,7 @@ from tidings.spark.schema import arrow_type, column, columns_read, names_read, r
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
     from tidings.spark.subscriptions import Subscribed
 
@@ -49,10 +49,11 @@ class Crossing:
         return replace(self, kept=(*self.kept, name), names=(*self.names, name))
 
     def schema(self, events: StructType) -> StructType:
-        """Return the columns that come back."""
+        """Return the columns that come back; where the whole event goes, rows that are no match come back too."""
         kept = zip(self.kept, self.names, strict=True)
         fields = [
-            StructField(name, events[old].dataType, events[old].nullable, events[old].metadata) for old, name in kept
+            StructField(name, events[old].dataType, events[old].nullable or self.whole, events[old].metadata)
+            for old, name in kept
         ]
         return StructType([*fields, *self.made])
 
@@ -98,12 +99,16 @@ def _read(events: DataFrame, found: Subscribed, crossing: Crossing) -> tuple[str
 
 def _dealt(plain: DataFrame, shards: int, spread: int | None) -> tuple[DataFrame, int | None]:
     """Copy the rows for each shard, and deal them to tasks; return the place of the column that says which shard."""
-    if shards == 1 and spread is None:
-        return plain, None
+    if shards == 1:
+        return plain if spread is None else plain.repartition(spread), None
     tasks = spread or _tasks(plain, shards)
-    place = len(plain.columns)
-    copied = plain.withColumn(f"_{place}", F.explode(F.array(*map(F.lit, range(shards)))))
-    task = column(f"_{place}") * tasks + _turn(plain, tasks)
+    place, copies = len(plain.columns), F.explode(F.array(*map(F.lit, range(shards))))
+    # By turns before they are copied. Spark deals so that a task that is run again deals the same rows the same way;
+    # numbers of rows would not be the same after a shuffle, and rows would be lost or come twice.
+    dealt = plain if tasks == 1 else plain.repartition(shards * tasks)
+    turn = F.lit(0) if tasks == 1 else F.pmod(F.spark_partition_id(), F.lit(tasks))
+    copied = dealt.withColumn(f"_{place}", copies)
+    task = column(f"_{place}") * tasks + turn
     return copied.repartitionById(shards * tasks, task.cast("int")), place
 
 
@@ -111,17 +116,3 @@ def _tasks(plain: DataFrame, shards: int) -> int:
     """Return how many tasks a shard gets, so that all cores have something to do."""
     cores = int(plain.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
     return max(1, -(-cores // shards))
-
-
-def _turn(plain: DataFrame, tasks: int) -> Column:
-    """Return a number below `tasks` for each row: by turns, or, since streams cannot count, by what the row holds."""
-    if not plain.isStreaming:
-        return F.pmod(F.monotonically_increasing_id(), F.lit(tasks))
-    hashed = [column(field.name) for field in plain.schema if not _has_map(field.dataType)]
-    return F.pmod(F.xxhash64(*hashed), F.lit(tasks))
-
-
-def _has_map(kind: object) -> bool:
-    if isinstance(kind, StructType):
-        return any(_has_map(field.dataType) for field in kind)
-    return isinstance(kind, MapType) or _has_map(getattr(kind, "elementType", None)) if kind is not None else False

@@ -79,17 +79,18 @@ def _checksum(folder: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Versioned:
-    """One version of a folder of versions."""
+    """One version of a folder of versions; with its checksum it is not taken for one of a folder made anew."""
 
     folder: str
     number: int
     shards: int
+    checksum: str = ""
 
     @classmethod
     def of(cls, folder: str, number: int | None = None) -> Versioned:
         """Take a version, by default the newest."""
         version = read_version(folder, number)
-        return cls(str(Path(folder).resolve()), version.number, len(version.shards))
+        return cls(str(Path(folder).resolve()), version.number, len(version.shards), version.checksum)
 
     def settled(self) -> Versioned:
         """Return itself: it does not depend on the batch."""
@@ -98,19 +99,21 @@ class Versioned:
     def open(self, shard: int) -> Matcher:
         """Return the subscriptions of a shard."""
         make = lambda: open_version(self.folder, read_version(self.folder, self.number), shard)  # noqa: E731
-        return _kept((self.folder, self.number, shard), make)
+        return _kept((self.folder, self.number, self.checksum, shard), make)
 
 
 @dataclass(frozen=True, slots=True)
 class Following:
     """Subscriptions that change: each micro-batch uses the version that was the newest when it began.
 
-    The first task of a batch settles the version, and all others, and all retries, find it settled.
+    The first task of a batch settles the version, and all others, and all retries, find it settled. Outside of
+    streams it is `number`, the newest when the job was made: the tasks of one job must not differ.
     """
 
     folder: str
     follow: Feed | None
     shards: int
+    number: int
 
     def settled(self) -> Versioned:
         """Return the version of the micro-batch that this task is part of."""
@@ -118,12 +121,18 @@ class Following:
 
         task = TaskContext.get()
         batch = task.getLocalProperty(BATCH_ID) if task is not None else None
-        if task is None or batch is None:  # a batch job: whatever is the newest
-            return Versioned.of(self.folder)
-        if self.folder not in _live:
-            _live[self.folder] = Live(self.folder, follow=self.follow)
-        claim = _live[self.folder].claim(task.getLocalProperty(QUERY_ID) or "query", int(batch))
-        return Versioned(self.folder, claim.version, self.shards)
+        if task is None or batch is None:
+            return Versioned.of(self.folder, self.number)
+        claim = self._followed().claim(task.getLocalProperty(QUERY_ID) or "query", int(batch))
+        return Versioned.of(self.folder, claim.version)
+
+    def _followed(self) -> Live:
+        """Return this process's own, which knows what it wrote last; a folder that is not seen here is not made."""
+        live = _live.get(self.folder)
+        if live is None or live.follow != self.follow:
+            read_version(self.folder)
+            live = _live[self.folder] = Live(self.folder, follow=self.follow)
+        return live
 
     def open(self, shard: int) -> Matcher:
         """Refuse: it is the settled place that can be opened."""

@@ -86,10 +86,11 @@ def subscribed(
 
 def _live(live: Live, frame: Schema, given: Surroundings, shards: int | None) -> Subscribed:
     _refuse_surroundings(given)
+    live.sync()
     version = live.version
     _check_shards(str(live.folder), version, shards)
-    place = Following(str(live.folder.resolve()), live.follow, len(version.shards))
-    return _known(place, live.open(), frame, version)
+    place = Following(str(live.folder.resolve()), live.follow, len(version.shards), version.number)
+    return _known(place, live.open(version.number), frame, version)
 
 
 def stored(path: str, frame: Schema, given: Surroundings, shards: int | None) -> Subscribed:

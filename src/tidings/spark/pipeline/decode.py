@@ -102,8 +102,8 @@ def _refused(columns: StructType, again: Column, options: Mapping[str, str]) -> 
     faults = F.concat_ws("; ", *(_fault(field, again["r"].getField(field.name), options) for field in columns))
     is_object = again[_CORRUPT].isNull() & again["r"].isNotNull()
     return (
-        F.when(_unreadable().isNotNull(), _unreadable())
-        .when(F.col("_whole"), None)
+        F.when(F.col("_whole"), None)  # first: good rows pay for nothing below
+        .when(_unreadable().isNotNull(), _unreadable())
         .when(~F.coalesce(is_object, F.lit(False)), _no_object())
         .when(faults != "", faults)
     )

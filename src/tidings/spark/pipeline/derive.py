@@ -42,8 +42,8 @@ def _goes_well(expression: Column) -> Column:
     """Return whether the expression can be computed, by computing it.
 
     An array's size needs its elements but tells nothing of them. The partition's number is no constant to Spark, so
-    it keeps this apart from the projection that takes the value: put together, the common part would be
-    computed first, outside of the try.
+    it keeps this apart from the projection that takes the value: put together, Spark may compute what is
+    common to both first, outside of the try.
     """
     size = F.size(F.array(expression)).cast("string")
     return F.try_to_binary(size, F.lit("utf-8")).isNotNull() & (F.spark_partition_id() >= 0)

@@ -1,0 +1,1 @@
+"""What the pipeline on Spark costs; each module is a program: `python -m benchmarks.spark.join`. See README.md."""

@@ -1,0 +1,134 @@
+"""What it takes to compile subscriptions on Spark from a DataFrame of text: `python -m benchmarks.spark.compiling`.
+
+The subscriptions are Parquet files of `id` and `filter`; `ts.compile` reads them on the executors and leaves a folder
+that can be matched. The baseline is `add_many` of some of them in this process, as one Arrow table of the same text:
+what reading the filters and building the index costs without Spark, scaled to all of them and to two cores.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from benchmarks.spark import ground
+from benchmarks.spark.processes import Memory, Spent, in_turn
+from tidings import spark as ts
+from tidings.testing.workloads import workload
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+CHUNK = 50_000
+"""Subscriptions of one seed; more are made of several seeds, so that no process holds all of the text."""
+
+CHECKED = 64
+"""Events that the compiled folder and a matcher in this process must answer alike."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """What compiling took, the memory meanwhile, and processor seconds that plain code takes for a subscription."""
+
+    spent: Spent
+    memory: Memory
+    plain_s: float
+
+
+def main() -> None:
+    """Measure and print."""
+    options = ground.options(__doc__)
+    options.add_argument("--workload", default="classifieds")
+    options.add_argument("--subscriptions", type=int, default=1_000_000)
+    options.add_argument("--shards", type=int, default=1)
+    options.set_defaults(repeat=1)
+    given = options.parse_args()
+    count = 1_000 if given.quick else given.subscriptions
+    session = ground.session()
+    print(ground.heading(f"compiling: {given.workload}, {count:,} subscriptions, {given.shards} shards"), flush=True)
+    with ground.folder_of(given.folder) as folder:
+        found = measured(session, given.workload, count, folder=folder, shards=given.shards, repeat=given.repeat)
+        report(found, count)
+
+
+def texts(key: str, count: int, folder: Path) -> Path:
+    """Write so many subscriptions as text, a file for each seed, unless they are there; return their folder."""
+    path = folder / f"{key}-texts-{count}"
+    if not path.exists():
+        path.mkdir(parents=True)
+        for seed, first in enumerate(range(0, count, CHUNK)):
+            pq.write_table(chunk(key, seed, min(CHUNK, count - first)), path / f"part-{seed}.parquet")
+    return path
+
+
+def chunk(key: str, seed: int, count: int) -> pa.Table:
+    """Return the subscriptions of one seed, under ids that no other seed has."""
+    table = workload(key).texts(count, seed)
+    return table.set_column(0, "id", pa.array([f"{seed}-{number}" for number in range(count)]))
+
+
+def measured(
+    session: SparkSession, key: str, count: int, *, folder: Path, shards: int = 1, repeat: int = 1
+) -> Compiled:
+    """Compile as often as asked, check what came out, and measure plain code on some of it."""
+    read, made = texts(key, count, folder), folder / "compiled"
+    schema = dict(workload(key).schema or {})
+
+    def work() -> None:
+        shutil.rmtree(made, ignore_errors=True)
+        ts.compile(session.read.parquet(str(read)), made, shards=shards, schema=schema)
+
+    # One small compilation first: the session, the workers and the compiled kernels are warm in a job that runs daily.
+    small = texts(key, min(count, 1_000), folder)
+    ts.compile(session.read.parquet(str(small)), folder / "warm", schema=schema)
+    shutil.rmtree(folder / "warm")
+    with Memory() as memory:
+        spent = in_turn({"compile": work}, repeat=repeat, warm_up=0)["compile"]
+    some = ds.dataset(read).head(max(count // 20, min(count, 20_000)))
+    agree(session, key, made, some)
+    return Compiled(spent, memory, plain_s(key, some))
+
+
+def plain_s(key: str, some: pa.Table) -> float:
+    """Return the processor seconds of one subscription, added to a matcher in this process."""
+    begin = time.process_time()
+    matcher = workload(key).matcher()
+    matcher.add_many(some)
+    matcher.compact()
+    return (time.process_time() - begin) / some.num_rows
+
+
+def agree(session: SparkSession, key: str, compiled: Path, some: pa.Table) -> int:
+    """Hold the folder's matches among some subscriptions to a matcher's in this process; return how many there are."""
+    events = ground.with_ids(workload(key).events(CHECKED, ground.EVENTS_SEED))
+    matcher = workload(key).matcher()
+    matcher.add_many(some)
+    frame = session.createDataFrame(events)
+    found = ts.match(frame, str(compiled), event_id="id").toArrow()
+    known = set(some.column("id").to_pylist())
+    pairs = zip(found["event"].to_pylist(), found["subscription"].to_pylist(), strict=True)
+    mine = sorted(pair for pair in pairs if pair[1] in known)
+    if mine != sorted(matcher.match_many(events.drop_columns("id"))):
+        msg = f"`{compiled}` and a matcher of the same {len(known):,} subscriptions give different pairs"
+        raise RuntimeError(msg)
+    print(f"  same {len(mine):,} pairs from {CHECKED} events and {len(known):,} of the subscriptions", flush=True)
+    return len(mine)
+
+
+def report(found: Compiled, count: int) -> None:
+    """Print what it took, and what plain code would."""
+    print(f"  ts.compile    {found.spent}, {found.spent.cpu_s / count * 1e6:.1f} us of a processor a subscription")
+    plain = found.plain_s * count / ground.CORES
+    print(f"  add_many      {plain:8.2f} s on {ground.CORES} cores, {found.plain_s * 1e6:.1f} us  (baseline)")
+    print(f"  most memory   {found.memory}")
+
+
+if __name__ == "__main__":
+    main()

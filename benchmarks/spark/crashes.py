@@ -1,0 +1,42 @@
+"""The crash tests, so many times in a row: processes are killed at other moments each time, and all must be green.
+
+python -m benchmarks.spark.crashes --times 10
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+TESTS = ("tests/spark/test_crash.py", "tests/spark/test_local_cluster.py")
+
+
+def main() -> int:
+    """Run them, tell each result, and fail with the first that fails."""
+    made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("--times", type=int, default=10)
+    made.add_argument("--keep", type=Path, default=None, help="folder for what each run said")
+    given = made.parse_args()
+    for number in range(1, given.times + 1):
+        started = time.monotonic()
+        done = subprocess.run(  # noqa: S603 - our own tests
+            [sys.executable, "-m", "pytest", "-q", *TESTS], cwd=ROOT, capture_output=True, text=True, check=False
+        )
+        if given.keep is not None:
+            given.keep.mkdir(parents=True, exist_ok=True)
+            (given.keep / f"{number}.log").write_text(done.stdout + done.stderr)
+        last = done.stdout.strip().splitlines()[-1:]
+        print(f"{number:>3} of {given.times}: {time.monotonic() - started:6.1f} s  {' '.join(last)}", flush=True)
+        if done.returncode:
+            print(done.stdout[-8000:], file=sys.stderr)
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

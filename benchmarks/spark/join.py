@@ -1,0 +1,180 @@
+"""What an index is worth on Spark: `python -m benchmarks.spark.join`.
+
+`ranges` subscriptions from a snapshot: `ts.match` of a batch into the sink that keeps nothing, warm, on `local[2]`.
+Beside it, in turn, what Spark does without us: the same ranges as columns of a DataFrame, broadcast, and a join on
+all of them, which Spark runs as a nested loop. And DuckDB's join of the same columns on two threads. Both get fewer
+events, and their time is scaled; of Spark's join what it takes without an event (reading and broadcasting the
+subscriptions) is taken off first, of ours nothing. All three must give the same pairs before anything is timed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from benchmarks.spark import ground
+from benchmarks.spark.processes import in_turn
+from tidings import spark as ts
+from tidings.testing.workloads import workload
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from benchmarks.spark.processes import Spent
+
+LEAST, MOST = -(2**31), 2**31 - 1
+"""The ends of a range that is not asked for. No null, so that the joins have nothing to ask but two comparisons."""
+
+ATTRIBUTES = list(workload("ranges").schema or ())
+"""Of the workload `ranges`."""
+
+CONDITION = " AND ".join(f"e.{name} >= s.{name}_from AND e.{name} <= s.{name}_to" for name in ATTRIBUTES)
+"""Of both joins."""
+
+NESTED_LOOP = "BroadcastNestedLoopJoin"
+"""What Spark's plan calls it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What is on disk: the snapshot, the same subscriptions as columns, many events, a few, and none."""
+
+    snapshot: Path
+    columns: Path
+    many: Path
+    few: Path
+    none: Path
+
+
+def main() -> None:
+    """Measure and print."""
+    options = ground.options(__doc__)
+    options.add_argument("--subscriptions", type=int, default=100_000)
+    options.add_argument("--events", type=int, default=200_000, help="that ts.match gets")
+    options.add_argument("--few", type=int, default=1_000, help="that the joins get")
+    given = options.parse_args()
+    sizes = (2_000, 500, 100) if given.quick else (given.subscriptions, given.events, given.few)
+    session = ground.session()
+    print(ground.heading(f"join: ranges, {sizes[0]:,} subscriptions"), flush=True)
+    with ground.folder_of(given.folder) as folder:
+        made = prepared(*sizes, folder=folder)
+        agree(session, made)
+        report(measured(session, made, repeat=given.repeat), many=sizes[1], few=sizes[2])
+
+
+def prepared(subscriptions: int, many: int, few: int, *, folder: Path) -> Made:
+    """Write what is read."""
+    columns = folder / f"columns-{subscriptions}.parquet"
+    if not columns.exists():
+        pq.write_table(closed(workload("ranges").columns(subscriptions, ground.SUBSCRIPTIONS_SEED)), columns)
+    snapshot = ground.snapshot("ranges", subscriptions, folder)
+    return Made(snapshot, columns, *(ground.events("ranges", count, folder) for count in (many, few, 0)))
+
+
+def closed(columns: pa.Table) -> pa.Table:
+    """Give every attribute a range; one that is not asked for reaches from end to end."""
+    for place, name in enumerate(columns.column_names):
+        if name != "id":
+            filled = pc.fill_null(columns.column(name), LEAST if name.endswith("_from") else MOST)
+            columns = columns.set_column(place, name, filled)
+    return columns
+
+
+# The three ways --------------------------------------------------------------------------------
+
+
+def nested_loop(session: SparkSession, made: Made, events: Path) -> DataFrame:
+    """Return Spark's own join; it is made sure that it is the nested loop over the broadcast subscriptions."""
+    subscriptions = F.broadcast(session.read.parquet(str(made.columns)).alias("s"))
+    joined = session.read.parquet(str(events)).alias("e").join(subscriptions, F.expr(CONDITION))
+    frame = joined.select(F.col("e.id").alias("event"), F.col("s.id").alias("subscription"))
+    with contextlib.redirect_stdout(io.StringIO()) as plan:
+        frame.explain()
+    assert NESTED_LOOP in plan.getvalue(), plan.getvalue()
+    return frame
+
+
+def engine(session: SparkSession, made: Made, events: Path) -> DataFrame:
+    """Return ours."""
+    return ts.match(session.read.parquet(str(events)), str(made.snapshot), event_id="id")
+
+
+class Duck:
+    """DuckDB's join, on as many threads, over tables that lie in its memory."""
+
+    def __init__(self, made: Made, events: Path) -> None:
+        """Load both tables."""
+        import duckdb
+
+        self._base = duckdb.connect()
+        self._base.execute(f"SET threads = {ground.CORES}")
+        for name, path in (("s", str(made.columns)), ("e", f"{events}/*.parquet")):
+            self._base.execute(f"CREATE TABLE {name} AS SELECT * FROM read_parquet('{path}')")  # noqa: S608 - ours
+        self._query = f"SELECT e.id AS event, s.id AS subscription FROM e JOIN s ON {CONDITION}"  # noqa: S608 - ours
+
+    def __call__(self) -> pa.Table:
+        """Run the join and return the pairs."""
+        return self._base.sql(self._query).to_arrow_table()
+
+
+# Measuring -------------------------------------------------------------------------------------
+
+
+def agree(session: SparkSession, made: Made) -> int:
+    """Hold all three to the same pairs on the few events; return how many there are."""
+    pairs = {
+        "ts.match": _pairs(engine(session, made, made.few).toArrow()),
+        "nested loop": _pairs(nested_loop(session, made, made.few).toArrow()),
+        "DuckDB": _pairs(Duck(made, made.few)()),
+    }
+    first = pairs["ts.match"]
+    if wrong := [name for name, found in pairs.items() if found != first]:
+        msg = f"`ts.match` and {' and '.join(wrong)} give different pairs; figures of a wrong answer mean nothing"
+        raise RuntimeError(msg)
+    print(f"  same {len(first):,} pairs from all three", flush=True)
+    return len(first)
+
+
+def _pairs(table: pa.Table) -> list[tuple[int, str]]:
+    return sorted(zip(table["event"].to_pylist(), table["subscription"].to_pylist(), strict=True))
+
+
+def measured(session: SparkSession, made: Made, *, repeat: int, warm_up: int = 2) -> dict[str, Spent]:
+    """Measure all in turn; Java compiles the nested loop late, so one round does not warm it up."""
+    works: dict[str, Callable[[], object]] = {
+        "ts.match": partial(ground.drained, engine(session, made, made.many)),
+        "nested loop": partial(ground.drained, nested_loop(session, made, made.few)),
+        "no event": partial(ground.drained, nested_loop(session, made, made.none)),
+        "DuckDB": Duck(made, made.few),
+    }
+    return in_turn(works, repeat=repeat, warm_up=warm_up)
+
+
+def report(found: dict[str, Spent], *, many: int, few: int) -> None:
+    """Print each, for an event too, and how many times longer the joins take."""
+    counts = {"ts.match": many, "nested loop": few, "DuckDB": few}
+    for name, spent in found.items():
+        print(f"  {name:<12} {counts.get(name, 0):8,} events  {spent}")
+    for clock in ("wall_s", "cpu_s"):
+        took = {name: getattr(spent, clock) for name, spent in found.items()}
+        took["nested loop"] = max(took["nested loop"] - took["no event"], 1e-9)
+        each = {name: took[name] / count * 1e6 for name, count in counts.items()}
+        said = ", ".join(f"{name} {us:,.1f} us" for name, us in each.items())
+        ratios = {name: each[name] / each["ts.match"] for name in ("nested loop", "DuckDB")}
+        told = ", ".join(f"{ratio:,.0f}x {name}" for name, ratio in ratios.items())
+        print(f"  an event, by {'the wall' if clock == 'wall_s' else 'processor time'}: {said}: {told}  (baselines)")
+
+
+if __name__ == "__main__":
+    main()

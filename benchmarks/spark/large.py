@@ -1,0 +1,113 @@
+"""More subscriptions than one matcher should hold: `python -m benchmarks.spark.large`.
+
+Subscriptions of `classifieds` are made as text by the executors, from seeds, so that none of them passes through the
+driver; `ts.compile` deals them to shards, and a batch of events is matched against all shards. Seconds, the most
+memory that driver, JVM and workers held, and bytes on disk. The baseline is making the text, which is no part of it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+from benchmarks.spark import ground
+from benchmarks.spark.compiling import CHUNK, agree, chunk
+from benchmarks.spark.processes import Memory, Spent, in_turn
+from tidings import spark as ts
+from tidings.testing.workloads import workload
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+KEY = "classifieds"
+"""The workload."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One step of it: what it took, and the memory meanwhile."""
+
+    name: str
+    spent: Spent
+    memory: Memory
+
+
+@dataclass(frozen=True, slots=True)
+class Large:
+    """All steps, how many pairs were found, and the bytes of the folder."""
+
+    stages: list[Stage] = field(default_factory=list)
+    pairs: list[int] = field(default_factory=list)
+    disk: int = 0
+
+
+def main() -> None:
+    """Measure and print."""
+    options = ground.options(__doc__)
+    options.add_argument("--subscriptions", type=int, default=10_000_000)
+    options.add_argument("--shards", type=int, default=8)
+    options.add_argument("--events", type=int, default=10_000)
+    options.add_argument("--memory", default="4g", help="of the JVM")
+    given = options.parse_args()
+    count, events = (4_000, 200) if given.quick else (given.subscriptions, given.events)
+    session = ground.session(memory=given.memory)
+    print(ground.heading(f"large: {KEY}, {count:,} subscriptions, {given.shards} shards"), flush=True)
+    with ground.folder_of(given.folder) as folder:
+        report(measured(session, count, events, shards=given.shards, folder=folder), count, events)
+
+
+def subscriptions(session: SparkSession, count: int) -> DataFrame:
+    """Return a DataFrame of which a task makes a chunk for each seed it is given."""
+    each = min(CHUNK, -(-count // ground.CORES))
+    seeds = session.range(0, -(-count // each), 1, numPartitions=-(-count // each))
+    return seeds.mapInArrow(partial(_made, count=count, each=each), "id STRING, filter STRING")
+
+
+def _made(batches: Iterator[pa.RecordBatch], *, count: int, each: int) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for seed in batch.column(0).to_pylist():
+            yield from chunk(KEY, seed, min(each, count - seed * each)).to_batches(max_chunksize=10_000)
+
+
+def measured(session: SparkSession, count: int, events: int, *, shards: int, folder: Path) -> Large:
+    """Make, compile, check and match."""
+    found, made = Large(), folder / "compiled"
+    shutil.rmtree(made, ignore_errors=True)
+    frame, schema = subscriptions(session, count), dict(workload(KEY).schema or {})
+    ground.drained(subscriptions(session, 200))  # workers that have imported what they need
+    found.stages.append(_stage("make the text", partial(ground.drained, frame)))
+    found.stages.append(_stage("compile", lambda: ts.compile(frame, made, shards=shards, schema=schema)))
+    agree(session, KEY, made, chunk(KEY, 0, min(CHUNK, -(-count // ground.CORES))))
+    read = session.read.parquet(str(ground.events(KEY, events, folder)))
+    matched = ts.match(read, str(made), event_id="id")
+    found.stages.append(_stage("match, shards cold", lambda: found.pairs.append(matched.count())))
+    found.stages.append(_stage("match, warm", lambda: found.pairs.append(matched.count())))
+    disk = sum(path.stat().st_size for path in made.rglob("*") if path.is_file())
+    return Large(found.stages, found.pairs, disk)
+
+
+def _stage(name: str, work: Callable[[], object]) -> Stage:
+    with Memory() as memory:
+        spent = in_turn({name: work}, repeat=1, warm_up=0)[name]
+    print(f"  {name:<20} {spent}\n    most memory: {memory}", flush=True)
+    return Stage(name, spent, memory)
+
+
+def report(found: Large, count: int, events: int) -> None:
+    """Print what is left to say; the stages were told as they ended."""
+    took = {stage.name: stage.spent for stage in found.stages}
+    made, compiled, warm = took["make the text"], took["compile"], took["match, warm"]
+    print(f"  {found.disk / count:.0f} bytes on disk a subscription, {found.disk / 2**20:,.0f} MiB in all")
+    print(f"  compiled in {compiled.wall_s:.0f} s, making the text alone took {made.wall_s:.0f} s  (baseline)")
+    rate, pairs = events / warm.wall_s, found.pairs[-1] / events
+    print(f"  {rate:,.0f} events/s at {pairs:,.0f} matches each, {found.pairs[-1] / warm.wall_s:,.0f} matches/s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,157 @@
+"""What this process and all below it take: processor time and memory, as Linux tells them.
+
+Spark's work is spread over this process, a JVM and its Python workers. On a machine that others use as well the
+clock on the wall says little, but processor time holds still, so both are measured.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import TracebackType
+
+TICKS = os.sysconf("SC_CLK_TCK")
+"""Processor time is told in these, so many a second."""
+
+LOOK_S = 0.2
+"""How often memory is looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What repetitions of one piece of work took: seconds on the wall, and of processors."""
+
+    wall: tuple[float, ...]
+    cpu: tuple[float, ...]
+
+    @property
+    def wall_s(self) -> float:
+        """The middle repetition on the wall."""
+        return statistics.median(self.wall)
+
+    @property
+    def cpu_s(self) -> float:
+        """The middle repetition in processor time."""
+        return statistics.median(self.cpu)
+
+    def __str__(self) -> str:
+        """Say both with their spread."""
+        return (
+            f"{self.wall_s:8.2f} s +-{_spread(self.wall):.0%}, processors {self.cpu_s:8.2f} s +-{_spread(self.cpu):.0%}"
+        )
+
+
+def _spread(values: tuple[float, ...]) -> float:
+    return (max(values) - min(values)) / 2 / statistics.median(values)
+
+
+def in_turn(works: dict[str, Callable[[], object]], *, repeat: int, warm_up: int = 1) -> dict[str, Spent]:
+    """Run the works in turn, so that a noisy minute troubles all of them alike; first a few rounds unmeasured."""
+    for _ in range(warm_up):
+        for work in works.values():
+            work()
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in works}
+    for _ in range(repeat):
+        for name, work in works.items():
+            found[name].append(_once(work))
+    return {name: Spent(*zip(*times, strict=True)) for name, times in found.items()}
+
+
+def _once(work: Callable[[], object]) -> tuple[float, float]:
+    cpu, wall = cpu_seconds(), time.perf_counter()
+    work()
+    return time.perf_counter() - wall, max(cpu_seconds() - cpu, 1 / TICKS)
+
+
+def cpu_seconds(root: int | None = None) -> float:
+    """Return the processor time of a process (this one) and all below it, those that have ended included."""
+    return sum(sum(map(int, _stat(pid)[11:15])) for pid in family(root)) / TICKS
+
+
+def family(root: int | None = None) -> list[int]:
+    """Return a process (this one) and all below it."""
+    parents = dict(_parents())
+    found = [root or os.getpid()]
+    for pid in found:  # grows while it is gone through
+        found += [child for child, parent in parents.items() if parent == pid]
+    return found
+
+
+def _parents() -> Iterator[tuple[int, int]]:
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and (stat := _stat(int(entry.name)))[1] != "0":
+            yield int(entry.name), int(stat[1])
+
+
+def _stat(pid: int) -> list[str]:
+    """Return what stands behind the name in `/proc/PID/stat`; zeros when the process is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return ["0"] * 50
+
+
+# Memory ----------------------------------------------------------------------------------------
+
+
+class Memory:
+    """Watches memory while a `with` block runs: the most that driver, JVM and workers held, in bytes.
+
+    Anonymous memory is what a process has for itself; pages of mapped files (snapshots) are shared by all, and the
+    system takes them back when it must, so they are counted apart, as the most that one process had mapped in.
+    Of the workers it is their sum.
+    """
+
+    def __init__(self) -> None:
+        """Begin with nothing seen."""
+        self.most: dict[str, int] = {}
+        self._ended = threading.Event()
+        self._looking = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> Self:
+        """Begin to look."""
+        self._looking.start()
+        return self
+
+    def __exit__(self, kind: type | None, problem: BaseException | None, trace: TracebackType | None) -> None:
+        """Stop looking."""
+        self._ended.set()
+        self._looking.join()
+
+    def _look(self) -> None:
+        while not self._ended.wait(LOOK_S):
+            for name, size in _memory().items():
+                self.most[name] = max(size, self.most.get(name, 0))
+
+    def __str__(self) -> str:
+        """Say what was seen, in MiB."""
+        return ", ".join(f"{name} {size / 2**20:,.0f} MiB" for name, size in self.most.items())
+
+
+def _memory() -> dict[str, int]:
+    found = {"driver": 0, "JVM": 0, "workers": 0, "all": 0, "mapped": 0}
+    for pid in family():
+        name, own, mapped = _held(pid)
+        who = "driver" if pid == os.getpid() else "JVM" if name == "java" else "workers"
+        found[who] += own
+        found["all"] += own
+        found["mapped"] = max(found["mapped"], mapped)
+    return found
+
+
+def _held(pid: int) -> tuple[str, int, int]:
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return "", 0, 0
+    said = dict(line.split(":", 1) for line in lines if ":" in line)
+    own, mapped = (int(said.get(key, "0 kB").split()[0]) * 1024 for key in ("RssAnon", "RssFile"))
+    return said.get("Name", "").strip(), own, mapped

@@ -1,0 +1,110 @@
+"""How much of the engine's speed is left on Spark: `python -m benchmarks.spark.share`.
+
+`ranges` from a snapshot, events from Parquet. `ts.match` on `local[2]` into the sink that keeps nothing, against two
+plain processes that open the same snapshot, read the same files and call `match_many`; in turn, warm. `--parts` adds
+what is not the engine's: the scan of the Parquet files in the JVM, and the crossing into Python and back with as many
+rows as there are matches, but no matching.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from benchmarks.spark import ground
+from benchmarks.spark.plain import BATCH, Plain
+from benchmarks.spark.processes import Spent, in_turn
+from tidings import spark as ts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What Spark and the plain processes took for the same events, and how many pairs both found."""
+
+    spark: Spent
+    plain: Spent
+    pairs: int
+
+    @property
+    def wall(self) -> float:
+        """The share that is left, by the clock on the wall."""
+        return self.plain.wall_s / self.spark.wall_s
+
+    @property
+    def cpu(self) -> float:
+        """The share that is left, by processor time: what the wall says when nobody else is there."""
+        return self.plain.cpu_s / self.spark.cpu_s
+
+
+def main() -> None:
+    """Measure and print."""
+    options = ground.options(__doc__)
+    options.add_argument("--subscriptions", type=int, default=1_000_000)
+    options.add_argument("--events", type=int, default=200_000)
+    options.add_argument("--batch", type=int, default=BATCH, help="events in a batch of the plain processes")
+    options.add_argument("--arrow", type=int, default=None, help="spark.sql.execution.arrow.maxRecordsPerBatch")
+    options.add_argument("--parts", action="store_true", help="also what Spark takes without the engine")
+    given = options.parse_args()
+    subscriptions, events = (2_000, 1_000) if given.quick else (given.subscriptions, given.events)
+    session = ground.session()
+    if given.arrow:
+        session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(given.arrow))
+    print(ground.heading(f"share: ranges, {subscriptions:,} subscriptions, {events:,} events"), flush=True)
+    with ground.folder_of(given.folder) as folder:
+        snapshot, read = ground.snapshot("ranges", subscriptions, folder), ground.events("ranges", events, folder)
+        report(measured(session, snapshot, read, repeat=given.repeat, batch=given.batch), events)
+        if given.parts:
+            report_parts(session, read, repeat=given.repeat)
+
+
+def measured(session: SparkSession, snapshot: Path, events: Path, *, repeat: int, batch: int = BATCH) -> Shared:
+    """Measure both in turn; they must find as many pairs."""
+    frame = ts.match(session.read.parquet(str(events)), str(snapshot), event_id="id")
+    with Plain(snapshot, events, batch=batch) as plain:
+        pairs, counted = plain(), frame.count()
+        if pairs != counted:
+            msg = f"Spark found {counted:,} pairs, the engine {pairs:,}; figures of a wrong answer mean nothing"
+            raise RuntimeError(msg)
+        works: dict[str, Callable[[], object]] = {"spark": partial(ground.drained, frame), "plain": plain}
+        spent = in_turn(works, repeat=repeat, warm_up=2)
+    return Shared(spent["spark"], spent["plain"], pairs)
+
+
+def report(found: Shared, events: int) -> None:
+    """Print both and the share."""
+    print(f"  {found.pairs / events:.1f} matches an event")
+    for name, spent in (("on Spark", found.spark), ("two plain processes", found.plain)):
+        print(f"  {name:<20} {events / spent.wall_s:10,.0f} events/s  {spent}")
+    print(f"  share kept: {found.wall:.0%} by the wall, {found.cpu:.0%} by processor time  (baseline: the plain ones)")
+
+
+def report_parts(session: SparkSession, events: Path, *, repeat: int) -> None:
+    """Print what Spark takes for the same events without the engine."""
+    frame = session.read.parquet(str(events))
+    parts: dict[str, DataFrame] = {
+        "scan": frame,
+        "scan, cross, return": frame.mapInArrow(_crossed, "id BIGINT, s STRING"),
+    }
+    works: dict[str, Callable[[], object]] = {name: partial(ground.drained, part) for name, part in parts.items()}
+    for name, spent in in_turn(works, repeat=repeat).items():
+        print(f"  {name:<20} {spent}")
+
+
+def _crossed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Send back a row for each event, an id and a short text, and look at nothing."""
+    for batch in batches:
+        ids = pa.repeat("s123456", batch.num_rows)
+        yield pa.RecordBatch.from_arrays([batch.column(0), ids], ["id", "s"])
+
+
+if __name__ == "__main__":
+    main()
