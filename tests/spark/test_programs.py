@@ -5,16 +5,32 @@ import io
 import json
 import re
 import runpy
+import signal
+import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
+from rich.console import Console
+from tests.kafka.broker import wait_for
+from tests.kafka.leash import leashed
+from typer.testing import CliRunner
+
+import tidings as td
+from tidings.cli.app import app
 from tidings.spark import demo
+from tidings.spark.demo_world import World, publish
+from tidings.spark.pipeline import config
+from tidings.spark.pipeline.reading import load
+from tidings.spark.pipeline.runner import run
+from tidings.testing import workloads
 
 ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 pytestmark = pytest.mark.usefixtures("spark")
 
 
@@ -48,30 +64,128 @@ def test_the_stream_example_runs(capsys, monkeypatch, tmp_path):
     assert "ad 3 is bad: `price`: 'call me' is not a number" in capsys.readouterr().out
 
 
-def told_by_demo(folder):
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said):
-        demo.demo(ads=80, searches=60, out=folder, seed=3)
-    return said.getvalue()
+def rows(folder, pattern):
+    return [json.loads(line) for path in sorted(folder.glob(pattern)) for line in path.open()]
 
 
 @pytest.fixture(scope="module")
 def shown(spark, tmp_path_factory):
+    """What the demo leaves and says, in a folder that has something of an earlier one."""
     folder = tmp_path_factory.mktemp("demo")
-    return folder, told_by_demo(folder)
+    for left in ("state/query/offsets/7", "matches/batch=00000000/part.json", "searches/009.jsonl"):
+        (folder / left).parent.mkdir(parents=True)
+        (folder / left).write_text("left over\n")
+    said = io.StringIO()
+    with pytest.MonkeyPatch.context() as patched, contextlib.redirect_stdout(said):
+        patched.setattr(demo, "PAUSE", 0.02)
+        demo.demo(ads=120, searches=150, out=folder, seed=3)
+    return folder, said.getvalue()
 
 
 def test_the_demo_tells_what_it_found_and_where_it_lies(shown):
     folder, said = shown
-    written = [json.loads(line) for path in folder.glob("matches/*.json") for line in path.open()]
+    written = rows(folder, "matches/batch=*/*.json")
     assert re.search(rf"matches +│ +{len(written)} ", said)
     assert {"event", "subscription", "make"} <= written[0].keys()
+    assert re.search(r"ads +│ +120 in \d+ batches", said)
     assert "A few ads, and the searches that caught them" in said
-    assert "is not" in said.partition("could not be read, and why")[2]
+    assert re.search(r"ad \d+: `(price|spot)`|a line: not JSON", said.partition("could not be read, and why")[2])
     assert str(folder) in said.replace("\n", "")
 
 
-def test_the_demo_says_the_same_again_in_the_same_folder(shown):
-    folder, said = shown
-    counts = r"matches +│ +(\S+)"
-    assert re.search(counts, told_by_demo(folder))[1] == re.search(counts, said)[1]
+def test_every_ad_of_the_demo_is_read_once_by_the_searches_of_its_act(shown):
+    folder, _ = shown
+    batches = [line for line in rows(folder, "progress.jsonl") if line["kind"] == "batch"]
+    assert sum(batch["events"] for batch in batches) == 120
+    assert [batch["version"] for batch in batches] == sorted(batch["version"] for batch in batches)
+    assert {batch["version"] for batch in batches} == {2, 3, 4, 5}
+    world = World.made(120, 150, seed=3)
+    pairs = set()
+    for number, act in enumerate(world.acts):
+        searches = td.Matcher(now=workloads.NOW)
+        searches.add_many(list(world.before(number + 1).items()))
+        good = [ad for ad in act.ads if ad["id"] not in world.spoilt]
+        pairs |= {(good[at]["id"], id) for at, id in searches.match_many(good)}
+    assert {(row["event"], row["subscription"]) for row in rows(folder, "matches/batch=*/*.json")} == pairs
+    assert len(rows(folder, "dead_letters/batch=*/*.json")) == len(world.spoilt)
+
+
+def test_the_demo_shows_an_added_and_a_removed_search(shown):
+    _, said = shown
+    added = said.partition("A search that was added while it ran:")[2].partition("\n\n")[0]
+    assert re.search(r"caught ads? \d.*; it was added before ad 30", added)
+    removed = said.partition("A search that was removed while it ran:")[2].partition("\n\n")[0]
+    assert re.search(r"it was removed before ad 90\n +ads? \d.* would have been for it, and it heard of none", removed)
+
+
+def test_the_demos_pipeline_can_be_run_again(shown):
+    folder, _ = shown
+    pipeline = replace(load(folder / "pipeline.toml"), trigger=config.Trigger(available_now=True))
+    ad = {"id": 999, "make": "ford", "model": "focus", "year": 2020, "price": 1}
+    publish(folder / "ads" / "mine.json", [json.dumps(ad)])
+    publish(folder / "searches" / "mine.jsonl", [json.dumps({"id": "mine", "filter": "make = 'ford' and price < 2"})])
+    said = io.StringIO()
+    outcome = run(pipeline, console=Console(file=said))
+    assert (outcome.events, outcome.stopped) == (1, False)
+    assert (999, "mine") in {(row["event"], row["subscription"]) for row in rows(folder, "matches/batch=*/*.json")}
+
+
+def test_the_readme_shows_the_demo_as_it_is(shown):
+    (listed,) = re.findall(r"^```text\n(wrote out/demo.*?)^```", README, re.MULTILINE | re.DOTALL)
+    names = re.findall(r"^│ (.*?) +│", listed, re.MULTILINE)
+    headings = re.findall(r"^A .*:$", listed, re.MULTILINE)
+    assert len(names) > 5
+    assert len(headings) == 4
+    assert all(line in shown[1] for line in (*headings, *names, "saved searches", "searches are added"))
+
+
+# The whole as a user has it: a process of its own ------------------------------------------------
+
+
+def test_ctrl_c_ends_the_demo_without_a_trace(tmp_path):
+    command = [sys.executable, "-m", "tidings.spark.demo", "--searches", "50", "--out", str(tmp_path)]
+    with subprocess.Popen(leashed(*command), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        begun = wait_for(lambda: list(tmp_path.glob("ads/*.json")) or process.poll() is not None, 120)
+        assert begun
+        assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        said, wrong = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "goes on from here" in said
+    assert wrong == ""
+    assert (tmp_path / "spark.log").exists()
+
+
+# Pipelines and notebooks -------------------------------------------------------------------------
+
+
+def test_the_kafka_example_runs_against_a_broker(kafka, monkeypatch, tmp_path):
+    ads, searches, matches = (
+        kafka.topic(name, compacted=name == "searches") for name in ("ads", "searches", "matches")
+    )
+    letters = kafka.topic("bad-ads")
+    kafka.produce(searches, ("cheap fords", "make = 'ford' and price < 9000"), ("gone", "price > 0"), ("gone", None))
+    kafka.produce(ads, ("1", '{"make": "ford", "price": 8500}'), ("2", '{"make": "opel", "price": 4000}'), ("3", "{"))
+    monkeypatch.setenv("KAFKA_SERVERS", kafka.sasl_servers)
+    monkeypatch.setenv("KAFKA_PROTOCOL", "SASL_PLAINTEXT")
+    monkeypatch.setenv("KAFKA_LOGIN", kafka.sasl_options()["kafka.sasl.jaas.config"])
+    text = (ROOT / "examples/kafka/pipeline.toml").read_text(encoding="utf-8")
+    assert text.count("${KAFKA_LOGIN}") == 4
+    for name, topic in {"ads": ads, "searches": searches, "matches": matches, "bad-ads": letters}.items():
+        assert f'topic = "{name}"' in text
+        text = text.replace(f'topic = "{name}"', f'topic = "{topic}"')
+    (tmp_path / "pipeline.toml").write_text(text, encoding="utf-8")
+    assert CliRunner().invoke(app, ["run", str(tmp_path / "pipeline.toml"), "--once", "--json"]).exit_code == 0
+    (match,) = kafka.records(matches)
+    assert json.loads(match.key) == ["cheap fords", "1"]
+    assert json.loads(match.value) == {"event": "1", "subscription": "cheap fords", "make": "ford", "price": 8500.0}
+    (letter,) = kafka.records(letters)
+    assert json.loads(letter.value)["event"] == "3"
+
+
+def test_the_notebook_runs_from_top_to_bottom(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "examples/notebook.py").read_text(encoding="utf-8")
+    assert text.count("\n# %%") >= 8
+    runpy.run_path(str(ROOT / "examples/notebook.py"))
+    assert "is not a number" in capsys.readouterr().out

@@ -1,41 +1,37 @@
-"""`make demo`: a stream of car ads meets a few thousand saved searches, on Spark.
+"""`make demo`: car ads stream in while people save, change and drop searches, and who must hear of which ad comes out.
 
-Ads are written as a directory of JSON files, as a crawler would leave them, and read back as a stream; the call
-to `match` is the one a batch job would make. A few ads are spoilt on purpose, to show where bad events go. All
-of it is seeded: the same options give the same matches.
+It is `tidings run` on a `pipeline.toml` that is written first, and a thread that plays the world (`demo_world`): it
+drops files of ads into one folder and changes of searches into another. When the play is over and all is read it
+stops the query, and what was found is read back from the files (`demo_summary`). A few ads are spoilt on purpose.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import signal
 import sys
 import threading
 import time
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from random import Random
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from pyspark.sql import Row
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 from rich.text import Text
 
-from tidings import spark as ts
 from tidings.errors import TidingsError
+from tidings.spark import demo_summary
+from tidings.spark.demo_world import World, announce, play
+from tidings.spark.pipeline.reading import load
+from tidings.spark.pipeline.runner import run
+from tidings.spark.pipeline.trouble import SPARKS
 from tidings.testing import workloads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 ADS = """
@@ -45,114 +41,102 @@ ADS = """
 """
 """The stream's schema. A price is text, since sellers write what they like; filters say that it is a number."""
 
-SPOILT = ({"price": "call me"}, {"spot": {"lon": 13.4, "lat": 525.2}}, {"price": "4.500,-"})
-"""What is wrong with the bad ads: each of them gets one of these."""
+NAME = "car ads"
 
-FILES = 16
-"""Files the ads come in; the stream reads two at a time."""
+PIPELINE = f'''\
+# Written by `make demo`; `tidings run` goes on with it.
+name = "{NAME}"
+checkpoint = "state"
+trigger = "300 ms"
 
-SHORT = {
-    "spark.sql.shuffle.partitions": "2",
-    # Java's second compiler only pays in programs that run for longer than this one.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
-}
-"""Settings of a run that is over within a minute."""
+[source]
+kind = "json"
+path = "ads"
+columns = """{ADS}"""
+id = "id"
 
-MADE = ("ads", "matches", "dead_letters", "checkpoints", "searches.jsonl", "spark.log")
+[subscriptions]
+directory = "searches"                # a new file here changes the searches
+
+[matching]
+keep = ["make", "model", "year", "price"]
+now = {workloads.NOW:%Y-%m-%dT%H:%M:%SZ}            # when the searches were saved; real ones leave it out
+
+[[sink]]
+kind = "json"
+path = "matches"
+
+[dead_letters]
+kind = "json"
+path = "dead_letters"
+
+[shown]
+lines = "progress.jsonl"
+
+[spark]
+# Java's second compiler only pays in programs that run for longer than a minute.
+spark.driver.extraJavaOptions = "-XX:TieredStopAtLevel=1"
+'''
+
+PAUSE = 0.4
+"""Seconds between two files of ads."""
+
+MADE = ("ads", "searches", "matches", "dead_letters", "state", "pipeline.toml", "progress.jsonl", "spark.log")
 """What a run leaves in its folder, and the next run replaces."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What the run found."""
-
-    ads: int
-    searches: int
-    matches: int
-    matched_ads: int
-    seconds: float
-    examples: list[Row]
-    letters: list[Row]
-    bad: int
 
 
 def demo(
     ads: Annotated[int, typer.Option(min=1, help="How many car ads.")] = 1500,
     searches: Annotated[int, typer.Option(min=1, help="How many saved searches.")] = 3000,
-    out: Annotated[Path, typer.Option(help="Where ads, matches and dead letters are written.")] = Path("out/demo"),
-    seed: Annotated[int, typer.Option(help="The same seed gives the same ads and searches.")] = 7,
+    out: Annotated[Path, typer.Option(help="Where the pipeline, its ads and its matches are.")] = Path("out/demo"),
+    seed: Annotated[int, typer.Option(help="The same seed gives the same ads, searches and matches.")] = 7,
 ) -> None:
-    """Match a stream of car ads against saved searches, on Spark."""
+    """Match a stream of car ads against saved searches that change meanwhile, on Spark."""
     console = Console(highlight=False)
+    begun = time.monotonic()
     try:
-        wanted = _written(console, out, ads, searches, seed)
-        _report(console, _run(console, out, wanted), dict(wanted), out)
+        world = _prepared(out, ads, searches, seed)
+        console.print(Text(f"wrote {out}/pipeline.toml and {searches:,} saved searches"), soft_wrap=True)
+        stopped = _run(console, world, out)
     except TidingsError as problem:
         Console(stderr=True, highlight=False).print(Text(f"error: {problem}"))
         raise typer.Exit(1) from None
+    if stopped:
+        console.print(Text(f"stopped; tidings run {out}/pipeline.toml goes on from here"), soft_wrap=True)
+        raise typer.Exit(130)
+    console.print()
+    demo_summary.tell(console, world, out, seconds=time.monotonic() - begun)
 
 
-# --- the ads and the searches ---------------------------------------------------------------------
-
-
-def _written(console: Console, out: Path, ads: int, searches: int, seed: int) -> list[tuple[str, str]]:
-    """Write the ads and the searches, and return the searches."""
-    _cleared(out)
-    made = _spoil(workloads.car_ads(ads, seed), seed)
-    wanted = workloads.saved_searches(searches, seed + 1)
-    size = -(-len(made) // FILES)
-    for start in range(0, len(made), size):
-        _write_lines(out / "ads" / f"ads-{start // size:03}.json", made[start : start + size])
-    _write_lines(out / "searches.jsonl", [{"id": id_, "filter": text} for id_, text in wanted])
-    console.print(f"wrote {len(made):,} car ads and {len(wanted):,} saved searches into {out}/")
-    return wanted
-
-
-def _cleared(out: Path) -> None:
-    out.mkdir(parents=True, exist_ok=True)
+def _prepared(out: Path, ads: int, searches: int, seed: int) -> World:
+    """Clear the folder, and write the pipeline and the searches that are there from the start."""
     for name in MADE:
         shutil.rmtree(out / name) if (out / name).is_dir() else (out / name).unlink(missing_ok=True)
-    (out / "ads").mkdir()
+    for name in ("ads", "searches"):
+        (out / name).mkdir(parents=True)
+    (out / "pipeline.toml").write_text(PIPELINE, encoding="utf-8")
+    world = World.made(ads, searches, seed=seed)
+    announce(world, 0, out)
+    return world
 
 
-def _spoil(ads: list[dict[str, Any]], seed: int) -> list[dict[str, Any]]:
-    """Make about one ad in five hundred unreadable, as the world does."""
-    rng = Random(seed)
-    for number in rng.sample(range(len(ads)), -(-len(ads) // 500)):
-        ads[number].update(rng.choice(SPOILT))
-    return ads
+def _run(console: Console, world: World, out: Path) -> bool:
+    """Run the pipeline while the world plays; tell whether somebody stopped it."""
+    pipeline = load(out / "pipeline.toml")
+    with ExitStack() as stack:
+        starting = stack.enter_context(ExitStack())
+        starting.enter_context(_stderr_into(out / "spark.log"))
+        player = Player(console, world, out)
+        stack.callback(player.end)
 
+        def started(session: SparkSession) -> None:
+            starting.close()
+            player.begin(session)
 
-def _write_lines(path: Path, rows: list[dict[str, Any]]) -> None:
-    path.write_text("".join(json.dumps(row, default=str) + "\n" for row in rows), encoding="utf-8")
-
-
-# --- the pipeline ---------------------------------------------------------------------------------
-
-
-def _run(console: Console, out: Path, wanted: list[tuple[str, str]]) -> Outcome:
-    session = _started(console, out)
-    stream = session.readStream.schema(ADS).option("maxFilesPerTrigger", 2).json(str(out / "ads"))
-    # The searches were saved for ads of a certain day; a real stream leaves `now` out.
-    now = workloads.NOW
-    matches = ts.match(stream, wanted, event_id="id", keep=["make", "model", "year", "price", "posted"], now=now)
-    letters = ts.dead_letters(stream, wanted, event_id="id", now=now)
-    STOP.check()
-    begun = time.perf_counter()
-    queries = [_writing(matches, out, "matches"), _writing(letters, out, "dead_letters")]
-    total = sum(1 for path in (out / "ads").iterdir() for _ in path.open(encoding="utf-8"))
-    _followed(console, queries, total)
-    return _outcome(session, out, total, len(wanted), time.perf_counter() - begun)
-
-
-def _started(console: Console, out: Path) -> SparkSession:
-    begun = time.perf_counter()
-    with console.status("starting Spark ..."), _stderr_into(out / "spark.log"):
-        session = ts.session("tidings demo", config=SHORT)
-    STOP.watch()  # Spark has just put its own handler in place
-    STOP.check()
-    console.print(f"started Spark {session.version} in {time.perf_counter() - begun:.0f} s (its log: {out}/spark.log)")
-    return session
+        outcome = run(pipeline, console=console, started=started)
+    if player.problem is not None:
+        raise player.problem
+    return outcome.stopped
 
 
 @contextmanager
@@ -169,118 +153,68 @@ def _stderr_into(path: Path) -> Iterator[None]:
         os.close(kept)
 
 
-def _writing(frame: DataFrame, out: Path, name: str) -> StreamingQuery:
-    """Write a stream as JSON files until all that is there has been read."""
-    writer = frame.writeStream.format("json").option("checkpointLocation", str(out / "checkpoints" / name))
-    return writer.trigger(availableNow=True).start(str(out / name))
+class Player:
+    """Plays the world in a thread of its own, and stops the query when all of it is read."""
 
+    def __init__(self, console: Console, world: World, folder: Path) -> None:
+        """Take what is to be played."""
+        self._console, self._world, self._folder = console, world, folder
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+        self.problem: Exception | None = None
 
-def _followed(console: Console, queries: list[StreamingQuery], total: int) -> None:
-    columns = (TextColumn("matching ads"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    try:
-        with Progress(*columns, console=console) as progress:
-            task = progress.add_task("", total=total)
-            while any(query.isActive for query in queries):
-                STOP.check()
-                progress.update(task, completed=_read_so_far(queries[0]))
-                time.sleep(0.25)
-            for query in queries:
-                query.awaitTermination()  # raises what went wrong, if anything did
-            progress.update(task, completed=total)
-    finally:
-        for query in queries:
-            query.stop()
+    def begin(self, session: SparkSession) -> None:
+        """Begin to play."""
+        self._thread = threading.Thread(target=self._play, args=(session,), name="tidings-demo", daemon=True)
+        self._thread.start()
 
+    def end(self) -> None:
+        """Stop playing, wherever it is."""
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join()
 
-def _read_so_far(query: StreamingQuery) -> int:
-    return sum(step.numInputRows for step in query.recentProgress)
+    def _play(self, session: SparkSession) -> None:
+        try:
+            play(
+                self._world,
+                self._folder,
+                wait=lambda: not self._over.wait(PAUSE),
+                read=lambda: self._all_read(session),
+                tell=self._tell,
+            )
+        except Exception as problem:  # told by who started us, when the query has ended
+            self.problem = problem
+        with suppress(*SPARKS):
+            if (query := self._query(session)) is not None:
+                query.stop()
 
+    def _tell(self, text: str) -> None:
+        self._console.print(Text(text), soft_wrap=True)
 
-def _outcome(session: SparkSession, out: Path, ads: int, searches: int, seconds: float) -> Outcome:
-    kinds = "event BIGINT, subscription STRING, make STRING, model STRING, year INT, price STRING, posted TIMESTAMP"
-    matches = session.read.schema(kinds).json(str(out / "matches"))
-    letters = session.read.schema("event BIGINT, reason STRING, row STRING").json(str(out / "dead_letters"))
-    by_ad = matches.groupBy("event", "make", "model", "year", "price").agg(
-        F.array_sort(F.collect_list("subscription")).alias("searches")
-    )
-    counts = by_ad.agg(F.sum(F.size("searches")), F.count("*")).first()
-    assert counts is not None  # an aggregate without groups has one row
-    examples = by_ad.where(F.size("searches") <= 3).orderBy("event").limit(4).collect()
-    bad = letters.orderBy("event").collect()
-    return Outcome(ads, searches, counts[0] or 0, counts[1], seconds, examples, bad[:3], len(bad))
+    def _all_read(self, session: SparkSession) -> bool:
+        """Wait until every file that is there was read and every sink has its rows."""
+        query = self._query(session)
+        if query is None:
+            return False
+        with suppress(*SPARKS):  # the query ended meanwhile: who runs it says why
+            query.processAllAvailable()
+            return query.isActive
+        return False
 
-
-class Stop:
-    """Ctrl-C as a wish that is asked about between steps: an exception inside a call to Java leaves a trace and a hang.
-
-    The second Ctrl-C ends the process where it stands.
-    """
-
-    def __init__(self) -> None:
-        """Nobody has asked yet."""
-        self.asked = False
-
-    def watch(self) -> None:
-        """Take Ctrl-C from whoever had it; outside the main thread Python does not allow that."""
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, self._ask)
-
-    def _ask(self, *_: object) -> None:
-        if self.asked:
-            os._exit(130)
-        self.asked = True
-
-    def check(self) -> None:
-        """Give up here if that was asked."""
-        if self.asked:
-            raise KeyboardInterrupt
-
-
-STOP = Stop()
-"""The wish to stop."""
-
-
-# --- what it says ---------------------------------------------------------------------------------
-
-
-def _report(console: Console, found: Outcome, wanted: dict[str, str], out: Path) -> None:
-    table = Table(title="Tidings: car ads against saved searches", title_justify="left", show_header=False)
-    table.add_column(justify="left")
-    table.add_column(justify="right")
-    rate = found.ads / found.seconds
-    for name, value in {
-        "ads read": f"{found.ads:,}",
-        "saved searches": f"{found.searches:,}",
-        "matches": f"{found.matches:,}",
-        "ads that somebody wants": f"{found.matched_ads:,}",
-        "dead letters": f"{found.bad:,}",
-        "time": f"{found.seconds:.1f} s",
-        "rate": f"{rate:,.0f} ads/s, {rate * found.searches / 1e6:,.2f} million pairs judged/s",
-    }.items():
-        table.add_row(name, value)
-    console.print(table)
-    _print_examples(console, found, wanted)
-    console.print(f"\nmatches:      {out}/matches/*.json\ndead letters: {out}/dead_letters/*.json")
-    console.print(f"the searches: {out}/searches.jsonl\nthe ads:      {out}/ads/*.json")
-
-
-def _print_examples(console: Console, found: Outcome, wanted: dict[str, str]) -> None:
-    console.print("\nA few ads, and the searches that caught them:")
-    for ad in found.examples:
-        price = f"for {ad.price}" if ad.price else "without a price"
-        console.print(f"  ad {ad.event}: {ad.make} {ad.model}, {ad.year}, {price}", markup=False)
-        for id_ in ad.searches:
-            console.print(Text(f"    {id_}: {wanted[id_]}"), no_wrap=True, overflow="ellipsis")
-    console.print("\nA few ads that could not be read, and why:")
-    for letter in found.letters:
-        console.print(Text(f"  ad {letter.event}: {letter.reason}"), no_wrap=True, overflow="ellipsis")
+    def _query(self, session: SparkSession) -> StreamingQuery | None:
+        """Return the running query, once it has started."""
+        while not self._over.wait(0.05):
+            for query in session.streams.active:
+                if query.name == NAME:
+                    return query
+        return None
 
 
 def main() -> None:
     """Run the demo; Ctrl-C ends it without a trace."""
     app = typer.Typer(add_completion=False)
     app.command()(demo)
-    STOP.watch()
     app()
 
 

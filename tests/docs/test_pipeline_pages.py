@@ -1,0 +1,91 @@
+"""What the pages say of pipelines and folders of versions, held against what is written and shown."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import tidings as td
+from tidings.matcher import claims, versions
+from tidings.matcher.live import TOKENS, shard_of
+
+DOCS = Path(__file__).parents[2] / "docs"
+SNAPSHOT = (DOCS / "snapshot.md").read_text(encoding="utf-8").split("## A folder of versions")[1].split("\n## ")[0]
+PIPELINE = (DOCS / "guide" / "pipeline.md").read_text(encoding="utf-8")
+
+
+def test_the_page_shows_a_version_as_it_is_written(tmp_path):
+    td.Live(tmp_path).add("s1", "price < 9000")
+    real = json.loads((tmp_path / "versions" / "00000002.json").read_text(encoding="utf-8"))
+    (block,) = re.findall(r"```\n(.*?)```", SNAPSHOT, re.DOTALL)
+    shown = json.loads(block)
+    assert shown.keys() == real.keys()
+    assert shown["shards"][0].keys() == real["shards"][0].keys()
+    for name in ("format", "number", "count", "now", "ids", "needs", "files"):
+        assert shown[name] == real[name], name
+
+
+def test_the_page_names_the_files_of_the_folder(tmp_path):
+    live = td.Live(tmp_path)
+    live.claim("query", 345)
+    assert [path.name for path in (tmp_path / "claims" / "query").iterdir()] == ["0000000345.json"]
+    assert "`claims/QUERY/0000000345.json`" in SNAPSHOT
+    assert f"last {claims.KEPT} claims stay" in SNAPSHOT
+    assert f"last {versions.KEPT} versions stay" in SNAPSHOT
+
+
+def test_the_page_says_which_shard_an_id_is_in():
+    import hashlib
+
+    assert f"`token * shards // {TOKENS}`" in SNAPSHOT
+    for id in ("s1", 17, "Zürich"):
+        token = int(hashlib.sha256(str(id).encode()).hexdigest()[:8], 16) % TOKENS
+        assert shard_of(id, 7) == token * 7 // TOKENS
+
+
+def test_the_pipelines_page_names_every_field_of_a_report():
+    pytest.importorskip("pyspark", reason="needs tidings[spark]")
+    from tidings.spark.pipeline.report import Report
+
+    row = next(line for line in PIPELINE.splitlines() if line.startswith("| `lines` | a JSON object"))
+    told = set(re.findall(r"`([a-z_]+)`", row)) - {"lines", "kind", "batch", "status", "warning", "at"}
+    rates = {"events_per_second", "matches_per_second"}
+    assert told == {*Report.__dataclass_fields__, *rates} - {"pipeline", "batch", "files_behind"}
+
+
+def test_the_pipelines_page_names_every_metric_that_is_not_a_count():
+    pytest.importorskip("pyspark", reason="needs tidings[spark]")
+    from prometheus_client.parser import text_string_to_metric_families
+
+    from tidings.spark.pipeline.metrics import COUNTED, Metrics
+
+    metrics = Metrics("127.0.0.1:0", name="p")
+    try:
+        served = _fetched(metrics.port)
+    finally:
+        metrics.close()
+    names = {
+        f"{one.name}_total" if one.type == "counter" else one.name for one in text_string_to_metric_families(served)
+    }
+    own = {name for name in names if name.startswith("tidings_") and not name.endswith("_created")} - {
+        f"tidings_{name}_total" for name in COUNTED
+    }
+    shown = set(re.findall(r"`(tidings_[a-z_]+)`", PIPELINE)) - {"tidings_events_total"}
+    assert shown == own - {"tidings_files_behind"}
+
+
+def _fetched(port):
+    from urllib.request import urlopen
+
+    with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        return answer.read().decode()
+
+
+def test_the_pipelines_page_has_the_table_of_the_checkpoint():
+    pytest.importorskip("pyspark", reason="needs tidings[spark]")
+    from tidings.spark.pipeline import state
+
+    names = re.findall(r"^\| (`\S+`) \|", state.__doc__, re.MULTILINE)
+    section = PIPELINE.split("## Checkpoints and versions")[1].split("\n## ")[0]
+    assert re.findall(r"^\| (`\S+`) \|", section, re.MULTILINE) == names
