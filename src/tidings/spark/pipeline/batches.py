@@ -23,7 +23,7 @@ from pyspark.sql.types import ArrayType, LongType, StringType, StructField, Time
 from tidings.matcher.versions import open_version, read_version
 from tidings.spark.codec import Both, lists, over, pairs
 from tidings.spark.crossing import Crossing, crossed
-from tidings.spark.gathering import grouped_again, numbered
+from tidings.spark.gathering import grouped_again, numbered, parted
 from tidings.spark.pipeline.outputs import Output
 from tidings.spark.pipeline.report import Report
 from tidings.spark.places import Versioned
@@ -62,8 +62,12 @@ class Sinks:
     dead_letters: Output
 
 
+class Closed(Exception):
+    """Raised to Spark for a batch that would begin after the pipeline was asked to stop; the next run begins it."""
+
+
 class Batches:
-    """Takes the micro-batches of a query, one after the other; `lock` is held while one is being worked on."""
+    """Takes the micro-batches of a query, one after the other."""
 
     def __init__(self, pipeline: Pipeline, *, live: Live, checkpoint: Checkpoint, sinks: Sinks, watch: Watch) -> None:
         """Take all that a batch needs."""
@@ -72,7 +76,8 @@ class Batches:
         self._made = "subscriptions" if pipeline.matching.per == "event" else "subscription"
         self._over = over(0, pipeline.matching.limit or 0).partition(",")[2]
         self._changes: list[Change] = []
-        self.lock = threading.Lock()
+        self._lock, self._closed = threading.Lock(), False  # held while a batch is being worked on
+        self._last: int | None = None
         self.failure: BaseException | None = None
         self.done: SimpleQueue[Report] = SimpleQueue()
         self.totals = {"batches": 0, "events": 0, "matches": 0, "dead_letters": 0}
@@ -83,12 +88,27 @@ class Batches:
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Take a micro-batch; what goes wrong is kept, since Spark makes one long text of it."""
-        with self.lock:
+        with self._lock:
+            if self._closed:
+                raise Closed
             try:
                 self._taken(frame, batch)
+                self._last = batch
             except BaseException as problem:
                 self.failure = problem
                 raise
+
+    def close(self) -> None:
+        """Wait for the batch that is being worked on; none begins after that.
+
+        Spark waits for a batch that has begun before it stops a query. So a batch must not wait for whoever stops it.
+        """
+        with self._lock:
+            self._closed = True
+
+    def is_done(self) -> bool:
+        """Tell whether Spark has noted that the last batch is done, or there was none."""
+        return self._last is None or self._checkpoint.is_done(self._last)
 
     def _taken(self, frame: DataFrame, batch: int) -> None:
         started, begun = datetime.now(UTC), time.monotonic()
@@ -143,7 +163,7 @@ class Batches:
 
     def _subscribed(self, claim: Claim) -> tuple[Subscribed, int]:
         version = read_version(self._live.folder, claim.version)
-        place = Versioned(str(self._live.folder.resolve()), version.number, len(version.shards))
+        place = Versioned(str(self._live.folder.resolve()), version.number, len(version.shards), version.checksum)
         matcher = open_version(self._live.folder, version, 0)
         ids = pa.int64() if version.ids == "integer" else pa.string()
         return Subscribed(place, matcher.needs(), matcher.ontology, ids, None), version.count
@@ -153,18 +173,23 @@ class Batches:
     def _crossed(self, frame: DataFrame, found: Subscribed, claim: Claim, held: ExitStack) -> DataFrame:
         """Return matches, dead letters and tallies as one frame."""
         frame = self._prepared(frame, claim.facts)
-        shape, grouped = self._shape(frame), self._pipeline.matching.per == "event"
+        shape, limit = self._shape(frame), self._pipeline.matching.limit
+        grouped = self._pipeline.matching.per == "event"
         now = datetime.fromisoformat(claim.facts["now"])
-        if not grouped or found.place.shards == 1:
-            return crossed(frame, found, self._crossing(shape, found, grouped=grouped), now)
+        if found.place.shards == 1 or (not grouped and limit is None):
+            return crossed(frame, found, self._crossing(shape, found, grouped=grouped).limited(limit), now)
         # What belongs to one event comes from several shards: rows are numbered, and gathered by number.
-        frame, number = numbered(frame, "per = event")
+        frame, number = numbered(frame, "per = event or a limit")
+        frame = frame if limit is None else kept(frame, held)  # asked for again, under the same numbers
         crossing = self._crossing(shape, found, grouped=False).carrying(number)
         tagged = kept(crossed(frame, found, crossing, now), held)
-        matched = column(shape.made).isNotNull()
-        lists = grouped_again(tagged.where(matched), number, shape).drop(number)
-        none = F.lit(None).cast(lists.schema[shape.made].dataType)
-        return tagged.where(~matched).withColumn(shape.made, none).drop(number).unionByName(lists, True)
+        matched = tagged.where(column(shape.made).isNotNull())
+        others = tagged.where(column(shape.made).isNull()).drop(shape.made)
+        if limit is not None:
+            matched, letters = parted(matched, frame, number, limit=limit, shape=shape, hidden=_HIDDEN)
+            others = others.unionByName(letters, allowMissingColumns=True)
+        matched = grouped_again(matched, number, shape) if grouped else matched
+        return others.unionByName(matched, allowMissingColumns=True).drop(number)
 
     def _crossing(self, shape: Shape, found: Subscribed, *, grouped: bool) -> Crossing:
         matching = self._pipeline.matching
@@ -178,7 +203,6 @@ class Batches:
             build,
             (made, *_ADDED),
             spread=matching.spread,
-            limit=matching.limit,
             refused=REFUSED,
             whole=True,
         )
@@ -203,7 +227,7 @@ class Batches:
         matching, source = self._pipeline.matching, self._pipeline.source
         keep = matching.keep
         if keep is None and source.id is None:
-            keep = tuple(name for name in frame.columns if name not in (EVENT, TIME, REFUSED, RAW))
+            keep = tuple(name for name in frame.columns if name not in _HIDDEN)
         event = EVENT if source.id is not None else None
         return shape_of(frame.schema, event_id=event, keep=keep, grouped=matching.per == "event")
 
@@ -255,6 +279,7 @@ _ADDED = (
     StructField("newest", TimestampType()),
 )
 _NAMES = frozenset(field.name for field in _ADDED)
+_HIDDEN = (EVENT, TIME, REFUSED, RAW)
 
 
 def path(frame: DataFrame, name: str) -> Column:

@@ -8,24 +8,33 @@ the ids and hashes of the last time, and only what differs comes to the driver.
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from tidings.errors import FileError, TidingsError
 from tidings.matcher.feeds import Changes
 from tidings.spark.compile import check_subscriptions
+from tidings.spark.pipeline.trouble import SPARKS, words
+from tidings.spark.pipeline.variables import Expanded, written
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pyspark.sql import Column, DataFrame, Row
+
+EARLIEST = -2
+"""What Spark calls the beginning of a partition."""
+
+KEPT = 3
+"""So many states of a table are kept; what a crash left of one is among those that go."""
 
 
 @dataclass(slots=True)
@@ -43,9 +52,13 @@ class TopicFeed:
 
     def changes(self, position: Mapping[str, Any], current: Iterable[Any]) -> Changes:  # noqa: ARG002 - a feed's shape
         """Read the records from the position to the end."""
-        known: dict[str, int] = dict(position.get("offsets", {}))
-        rows = self._rows(known)
-        offsets = dict(known)
+        offsets: dict[str, int] = dict(position.get("offsets", {}))
+        try:
+            rows = self._rows(offsets)
+        except SPARKS as problem:
+            if not offsets:
+                raise
+            return _unread(f"the topic `{written(self.topic)}`", problem, position, self._is_open())
         last: dict[str, Any] = {}
         refused: list[tuple[Any, TidingsError]] = []
         for row in sorted(rows, key=lambda row: (row.partition, row.offset)):
@@ -53,7 +66,10 @@ class TopicFeed:
             self._take(row, last, refused)
         added = [(id, *one) for id, one in last.items() if one is not None]
         gone = [id for id, one in last.items() if one is None]
-        return Changes(added, gone, {"offsets": offsets} if rows else position, refused)
+        return Changes(added, gone, {"offsets": offsets} if offsets else position, refused)
+
+    def _is_open(self) -> bool:
+        return not any(isinstance(text, Expanded) for text in (self.topic, self.servers, *self.options.values()))
 
     def _take(self, row: Row, last: dict[str, Any], refused: list[tuple[Any, TidingsError]]) -> None:
         if row.key is None:
@@ -63,14 +79,21 @@ class TopicFeed:
         last.pop(row.key, None)
         last[row.key] = None if row.value is None else _said(row.value, self.notation)
 
-    def _rows(self, known: Mapping[str, int]) -> list[Row]:
-        """Read from the known offsets; a topic that has more partitions by now is read as a whole, and sifted."""
-        start = json.dumps({self.topic: dict(known)}) if known else "earliest"
+    def _rows(self, known: dict[str, int]) -> list[Row]:
+        """Read from the known offsets; where Kafka has them no longer, all of the topic is read, and sifted.
+
+        Spark wants to be told of every partition. Those that are not known, since they are new or have been empty so
+        far, are in its complaint; they are read from their beginning.
+        """
+        if not known:
+            return self._read("earliest").collect()
         try:
-            return self._read(start).collect()
-        except PySparkException:
-            if not known:
-                raise
+            return self._read(json.dumps({self.topic: known})).collect()
+        except SPARKS as problem:
+            missing = {part for part in _partitions(self.topic, str(problem)) if part not in known}
+            known.update(dict.fromkeys(missing, EARLIEST))
+        if missing:
+            return self._read(json.dumps({self.topic: known})).collect()
         seen = F.lit(False)
         for part, offset in known.items():
             seen = seen | ((F.col("partition") == int(part)) & (F.col("offset") < offset))
@@ -81,6 +104,22 @@ class TopicFeed:
         reader = reader.option("kafka.bootstrap.servers", self.servers).option("subscribe", self.topic)
         rows = reader.option("startingOffsets", start).option("endingOffsets", "latest").load()
         return rows.select(_text("key"), _text("value"), "partition", "offset")
+
+
+def _partitions(topic: str, complaint: str) -> list[str]:
+    """Return the partitions that a topic has, as Spark says where it was not told of all of them.
+
+    >>> _partitions("a.b", "... Specified: Set(a.b-0) Assigned: Set(a.b-0, a.b-1)")
+    ['0', '1']
+    """
+    return re.findall(rf"(?<![\w.-]){re.escape(topic)}-(\d+)\b", complaint.partition("Assigned:")[2])
+
+
+def _unread(what: str, problem: BaseException, position: Mapping[str, Any], is_open: bool) -> Changes:
+    """Say that a feed cannot be read now: what was read before stays in force."""
+    why = words(problem) if is_open else "a variable is part of it, so the reason is not shown"
+    told = FileError(f"{what} cannot be read, so what was read of it before stays in force: {why}")
+    return Changes([], [], position, [(None, told)])
 
 
 def _text(name: str) -> Column:
@@ -104,7 +143,7 @@ def _said(value: str, notation: str) -> tuple[Any, str]:
 class TableFeed:
     """A table, or anything else that can stand after FROM, with the columns `id` and `filter` (and `notation`).
 
-    A table of files is looked at when its files are others; any other (a view, a database) every `refresh` seconds.
+    It is looked at with each batch, or every `refresh` seconds; one of files only when its files are others.
     """
 
     session: SparkSession
@@ -138,18 +177,36 @@ class TableFeed:
         told = position.get("table", {})
         if self._is_fresh():
             return Changes([], [], position)
-        files = self.fingerprint()
-        if told and files is not None and told.get("files") == files:
-            return Changes([], [], position)
-        new = self.frame()
-        old = self.session.read.parquet(told["state"]) if told else new.limit(0)
-        added = new.join(old.select("id", "hash"), ["id", "hash"], "left_anti").collect()
-        gone = old.join(new.select("id"), "id", "left_anti").select("id").collect()
-        self._looked = time.monotonic() if files is None else None
-        if told and not added and not gone:
-            return Changes([], [], {"table": {**told, "files": files}} if files is not None else position)
-        at = {"table": {"files": files, "state": self.note(new)}}
-        return Changes([(row.id, row.filter, row.notation) for row in added], [row.id for row in gone], at)
+        try:
+            files = self.fingerprint()
+            if told and files is not None and told.get("files") == files:
+                return Changes([], [], position)
+            return self._compared(told, files)
+        except SPARKS as problem:
+            if not told:
+                raise
+            is_open = not isinstance(self.table, Expanded)
+            return _unread(f"the table `{written(self.table)}`", problem, position, is_open)
+        finally:
+            self._looked = time.monotonic()
+
+    def _compared(self, told: Mapping[str, Any], files: list[str] | None) -> Changes:
+        new = self.frame().persist()  # read once: what is noted must be what was compared
+        try:
+            old = self.session.read.parquet(told["state"]) if told else new.limit(0)
+            added = new.join(old.select("id", "hash"), ["id", "hash"], "left_anti").collect()
+            gone = old.join(new.select("id"), "id", "left_anti").select("id").distinct().collect()
+            state = told["state"] if told and not added and not gone else self.note(new)
+        finally:
+            new.unpersist()
+        good = [(row.id, row.filter, row.notation) for row in added if row.id is not None and row.filter is not None]
+        refused: list[tuple[Any, TidingsError]] = [
+            (row.id, FileError(f"the table `{written(self.table)}` has a row without `id` or `filter`"))
+            for row in added
+            if row.id is None or row.filter is None
+        ]
+        at = {"table": {"files": files, "state": state}}
+        return Changes(good, [row.id for row in gone if row.id is not None], at, refused)
 
     def _is_fresh(self) -> bool:
         return self._looked is not None and time.monotonic() - self._looked < self.refresh
@@ -159,14 +216,6 @@ class TableFeed:
         self.folder.mkdir(parents=True, exist_ok=True)
         state = str(self.folder / f"{time.time_ns()}.parquet")
         rows.select("id", "hash").write.parquet(state)
-        for path in sorted(self.folder.iterdir())[
-            :-3
-        ]:  # the last ones: a version that names one may yet be gone back to
-            _remove(path)
+        for path in sorted(self.folder.iterdir())[:-KEPT]:
+            shutil.rmtree(path, ignore_errors=True)
         return state
-
-
-def _remove(path: Path) -> None:
-    import shutil
-
-    shutil.rmtree(path, ignore_errors=True)

@@ -1,17 +1,18 @@
 """The subscriptions of a pipeline, wherever they come from, as one folder of versions that is brought up to date.
 
-The folder lies in the checkpoint, under a name that stands for schema and ontology: filters that are understood
-otherwise are other subscriptions, and are read anew. A folder of versions that others write (`td.Live`) is used where
-it is. A table is compiled by the executors the first time; all else is small changes.
+The folder lies in the checkpoint, under a name that stands for schema, ontology and feed: filters that are understood
+otherwise, or come from elsewhere, are other subscriptions, and are read anew. A folder of versions that others write
+(`td.Live`) is used where it is. A table is compiled by the executors the first time; all else is small changes.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import shutil
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidings.errors import SnapshotError
+from tidings.errors import BadFrame, BadSubscriptions, SnapshotError
 from tidings.matcher import Live, Matcher
 from tidings.matcher.feeds import Changes, FileFeed, FolderFeed
 from tidings.matcher.folder import manifest_of
@@ -28,11 +29,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tidings.spark.pipeline.config import Pipeline
+    from tidings.spark.pipeline.config import Pipeline, Subscriptions
     from tidings.spark.pipeline.state import Checkpoint
-
-REFRESH = 60.0
-"""Seconds after which a table that is not of files is looked at again."""
 
 
 def live_of(session: SparkSession, pipeline: Pipeline, checkpoint: Checkpoint) -> Live:
@@ -41,14 +39,25 @@ def live_of(session: SparkSession, pipeline: Pipeline, checkpoint: Checkpoint) -
     if about.snapshot is not None:
         return _of_snapshot(about.snapshot, checkpoint)
     given = surroundings_of(session, pipeline)
-    folder = checkpoint.subscriptions(given)
+    folder = checkpoint.subscriptions(given, _identity(about))
     if about.table is not None:
-        seconds = about.refresh.total_seconds() if about.refresh is not None else REFRESH
+        seconds = about.refresh.total_seconds() if about.refresh is not None else 0.0
         feed = TableFeed(session, about.table, folder / "table", seconds, about.notation)
         if newest(folder) is None:
             return _of_table(feed, folder, given, about.shards)
         return Live(folder, follow=feed)
     return _made(folder, given, about.shards, _feed(session, pipeline))
+
+
+def _identity(about: Subscriptions) -> dict[str, Any]:
+    """Return what makes these subscriptions others than those that were read before, and lets them be read anew.
+
+    A file, a table and a snapshot are compared with what is in force, wherever they lie; change files and records are
+    not: those of another folder or topic are others.
+    """
+    kind = next(name for name in ("file", "directory", "table", "topic") if getattr(about, name) is not None)
+    where = str(about.directory or about.topic or "")
+    return {"kind": kind, "where": where, "notation": about.notation, "shards": about.shards}
 
 
 def _feed(session: SparkSession, pipeline: Pipeline) -> FileFeed | FolderFeed | TopicFeed:
@@ -81,12 +90,19 @@ def surroundings_of(session: SparkSession, pipeline: Pipeline) -> Surroundings:
 
 
 def _of_table(feed: TableFeed, folder: Path, given: Surroundings, shards: int) -> Live:
-    """Compile a table on the executors, and follow it from there."""
+    """Compile a table on the executors, and follow it from there.
+
+    Where a row of it is bad, the driver takes the rows one by one, as it does with changes: the good ones count.
+    """
+    shutil.rmtree(folder, ignore_errors=True)  # no version is there: what a crash left half compiled
     files, rows = feed.fingerprint(), feed.frame().persist()
     try:
         compiled(rows.select("id", "filter", "notation"), folder, shards=shards, given=given)
         live = Live(folder, follow=feed)
         live.change(position={"table": {"files": files, "state": feed.note(rows)}})
+    except (BadSubscriptions, BadFrame):
+        shutil.rmtree(folder, ignore_errors=True)
+        return _made(folder, given, shards, feed)
     finally:
         rows.unpersist()
     return live
@@ -103,11 +119,15 @@ class SnapshotFeed:
 
     def changes(self, position: Mapping[str, Any], current: Iterable[Any]) -> Changes:
         """Replace the subscriptions if the manifest is another; that is not a list of changes, so it is done here."""
-        checksum = manifest_of(Path(self.path), newest=ARRAYS).get("checksum")
-        if position.get("snapshot") == checksum:
-            return Changes([], [], position)
         assert isinstance(current, Live)
-        current.replace(Matcher.open(self.path), position={"snapshot": checksum})
+        try:
+            checksum = manifest_of(Path(self.path), newest=ARRAYS).get("checksum")
+            if position.get("snapshot") != checksum:
+                current.replace(Matcher.open(self.path), position={"snapshot": checksum})
+        except SnapshotError as problem:
+            if not position:
+                raise
+            return Changes([], [], position, [(None, problem)])  # being replaced: what was read stays in force
         return Changes([], [], {"snapshot": checksum})
 
 
@@ -117,6 +137,6 @@ def _of_snapshot(path: str, checkpoint: Checkpoint) -> Live:
     if manifest_of(Path(path), newest=ARRAYS).get("kind") != "engine":
         msg = f"the snapshot `{path}` is not of the engine; a pipeline needs one of td.Matcher()"
         raise SnapshotError(msg)
-    live = Live(checkpoint.subscriptions(replace(Surroundings())), follow=SnapshotFeed(path))
+    live = Live(checkpoint.subscriptions(Surroundings(), {"kind": "snapshot"}), follow=SnapshotFeed(path))
     live.sync()
     return live

@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from queue import Empty
 from typing import TYPE_CHECKING, Any
 
-from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 from pyspark.sql.utils import is_remote
 from rich.console import Console
 
 from tidings.errors import BadPipeline, PipelineFailed, SparkUnavailable, TidingsError
-from tidings.spark.pipeline.analysis import check_on_spark, said
+from tidings.spark.pipeline.analysis import check_on_spark
 from tidings.spark.pipeline.batches import ARRIVED, REFUSED, Batches, Sinks, path
 from tidings.spark.pipeline.following import live_of
 from tidings.spark.pipeline.outputs import output_of
@@ -30,11 +30,12 @@ from tidings.spark.pipeline.shown import watch_of
 from tidings.spark.pipeline.sources import events_of
 from tidings.spark.pipeline.state import Checkpoint
 from tidings.spark.pipeline.stopping import Stopping
+from tidings.spark.pipeline.trouble import SPARKS, words
 from tidings.spark.schema import column
 from tidings.spark.session import session as ts_session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
@@ -47,6 +48,11 @@ MASTER = "local[*,4]"
 
 OFTEN = 0.1
 """Seconds between two looks at the query."""
+
+SHUFFLES = "spark.sql.shuffle.partitions"
+
+SETTLING, SHORTLY = 30.0, 0.01
+"""Seconds that a batch, done, may take to be noted in Spark's checkpoint; and between two looks there."""
 
 PATIENCE = 3.0
 """Seconds a report waits for Spark's own, which knows the lag."""
@@ -74,6 +80,7 @@ def run(
     with ExitStack() as stack:
         stopping = stack.enter_context(Stopping())
         checkpoint = Checkpoint.opened(pipeline.checkpoint)
+        stack.enter_context(checkpoint.alone())
         watch = watch_of(pipeline.shown, name=pipeline.name, console=console)
         stack.callback(watch.close)
         watch.status("starting Spark")
@@ -81,6 +88,7 @@ def run(
         stopping.take()  # Spark has just put its own handler in place
         if started is not None:
             started(session)
+        stack.enter_context(_in_one_line())
         mistakes = check_on_spark(session, pipeline)
         if mistakes:
             raise BadPipeline("\n".join(mistakes), mistakes=tuple(mistakes))
@@ -99,7 +107,16 @@ def _session(pipeline: Pipeline) -> SparkSession:
         raise SparkUnavailable(msg)
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     master = pipeline.master or (None if submitted else MASTER)
-    return ts_session(pipeline.name, master=master, kafka=pipeline.kafka, jars=pipeline.jars, config=pipeline.spark)
+    config = {**_shuffles(master), **pipeline.spark}
+    return ts_session(pipeline.name, master=master, kafka=pipeline.kafka, jars=pipeline.jars, config=config)
+
+
+def _shuffles(master: str | None) -> dict[str, str]:
+    """Return how many parts a shuffle has on this machine: as many as cores, not a cluster's 200."""
+    if master is None or not (found := re.fullmatch(r"local(?:\[(\d+|\*)(?:,\d+)?\])?", master)):
+        return {}
+    cores = found[1] or "1"
+    return {SHUFFLES: str(os.cpu_count() or 1) if cores == "*" else cores}
 
 
 def _batches(
@@ -158,22 +175,36 @@ def _followed(query: StreamingQuery, batches: Batches, watch: Watch, stopping: S
         telling.look()
     if query.isActive:
         watch.status("stopping after this batch")
-        with batches.lock:  # whoever holds it is working on a batch
-            query.stop()
+        batches.close()
+        _wait(lambda: batches.is_done() or not query.isActive, SETTLING)
+        query.stop()
     telling.look(last=True)
-    problem = None if stopping.asked.is_set() else query.exception()
-    if batches.failure is not None and not stopping.asked.is_set():
-        raise _failure(batches.failure)
+    problem = batches.failure or (None if stopping.asked.is_set() else query.exception())
     if problem is not None:
         raise _failure(problem)
+
+
+def _wait(condition: Callable[[], bool], seconds: float) -> None:
+    """Wait for Spark to note that a batch is done: the next run would do it again, and send its records again."""
+    until = time.monotonic() + seconds
+    while not condition() and time.monotonic() < until:
+        time.sleep(SHORTLY)
+
+
+@contextmanager
+def _in_one_line() -> Iterator[None]:
+    """Let Spark's own errors out as ours."""
+    try:
+        yield
+    except SPARKS as problem:
+        raise _failure(problem) from problem
 
 
 def _failure(problem: BaseException) -> BaseException:
     """Return what went wrong, in one line where it is Spark's."""
     if isinstance(problem, TidingsError):
         return problem
-    words = said(problem) if isinstance(problem, PySparkException) else f"{type(problem).__name__}: {problem}"
-    failed = PipelineFailed(f"the query ended: {words}; what is done is kept, start it again to go on")
+    failed = PipelineFailed(f"the pipeline ended: {words(problem)}; what is done is kept, start it again to go on")
     failed.__cause__ = problem
     return failed
 
@@ -190,29 +221,28 @@ class _Telling:
         with suppress(Empty):
             while True:
                 self._waiting.append((time.monotonic(), self._batches.done.get_nowait()))
-        if not self._waiting:
-            return
-        progress = self._progress()
-        at = int(progress.get("batchId", -1))
-        while self._waiting and (last or self._waiting[0][1].batch <= at or self._is_old()):
-            self._watch.report(_completed(self._waiting.pop(0)[1], progress))
+        known = self._progress() if self._waiting else {}
+        while self._waiting and (last or self._waiting[0][1].batch <= max(known, default=-1) or self._is_old()):
+            report = self._waiting.pop(0)[1]
+            self._watch.report(_completed(report, known.get(report.batch)))
 
     def _is_old(self) -> bool:
         return time.monotonic() - self._waiting[0][0] > PATIENCE
 
-    def _progress(self) -> dict[str, Any]:
-        with suppress(PySparkException):
-            found = self._query.lastProgress
-            return {} if found is None else json.loads(found.json)
+    def _progress(self) -> dict[int, dict[str, Any]]:
+        """Return what Spark tells of its last batches, by their numbers; while it waits for events it tells of none."""
+        with suppress(*SPARKS):
+            told = [json.loads(one.json) for one in self._query.recentProgress]
+            return {one["batchId"]: one for one in told if "addBatch" in one.get("durationMs", ())}
         return {}
 
 
-def _completed(report: Report, progress: dict[str, Any]) -> Report:
-    if progress.get("batchId") != report.batch:
+def _completed(report: Report, progress: dict[str, Any] | None) -> Report:
+    if progress is None:
         return report
     return replace(report, lag=lag_of(progress), duplicates=duplicates_of(progress))
 
 
 def _ended(query: StreamingQuery) -> None:
-    with suppress(StreamingQueryException, PySparkException):
+    with suppress(*SPARKS):
         query.stop()

@@ -4,7 +4,7 @@
 |---|---|
 | `tidings.json` | the format, the version that made it, the pipeline's own id |
 | `query/` | Spark's checkpoint: which events were read, which batches are done |
-| `subscriptions/NAME/` | versions of the subscriptions, and which one each batch uses; NAME stands for the schema |
+| `subscriptions/NAME/` | versions of the subscriptions, and which one a batch uses; NAME stands for schema and feed |
 | `newest.json` | the newest time of an event up to a batch, for `late` |
 | `refused_subscriptions.jsonl` | changes of subscriptions that were refused, with the reason |
 | `dead_letters/` | events that could not be read, unless the pipeline says otherwise |
@@ -12,9 +12,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import uuid
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,6 +28,8 @@ from tidings.errors import CheckpointError
 from tidings.spark.pipeline.folders import local_path
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from tidings.errors import TidingsError
     from tidings.spark.surroundings import Surroundings
 
@@ -57,17 +61,36 @@ class Checkpoint:
             put(mark, iter([json.dumps(told).encode()]))
         return cls(mark.parent, _read(mark))
 
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep other processes out: each would take away what the other is writing. The lock ends with its process."""
+        with (self.folder / MARK).open("rb+") as mark:
+            try:
+                fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as problem:
+                msg = (
+                    f"the checkpoint `{self.folder}` is in use by another `tidings run`; stop it, or give a new folder"
+                )
+                raise CheckpointError(msg) from problem
+            yield
+
     @property
     def query(self) -> str:
-        """Where Spark keeps its own checkpoint."""
-        return str(self.folder / "query")
+        """Where Spark keeps its own checkpoint: on this file system, whatever Spark takes by default."""
+        return f"file://{self.folder}/query"
 
-    def subscriptions(self, given: Surroundings) -> Path:
-        """Return the folder of versions for subscriptions that are understood so."""
+    def is_done(self, batch: int) -> bool:
+        """Tell whether Spark counts a batch as done."""
+        return (self.folder / "query" / "commits" / str(batch)).exists()
+
+    def subscriptions(self, given: Surroundings, feed: Mapping[str, Any]) -> Path:
+        """Return the folder of versions for subscriptions that are understood so, and come from this feed.
+
+        What a feed has read, by names of files or offsets, means nothing to another one.
+        """
         told = {name: part.to_dict() for name, part in given.named.items()}  # type: ignore[attr-defined]
-        said = json.dumps(
-            {**told, "closed": given.schema is not None and given.schema.closed}, sort_keys=True, default=str
-        )
+        closed = given.schema is not None and given.schema.closed
+        said = json.dumps({**told, "closed": closed, "feed": dict(feed)}, sort_keys=True, default=str)
         return self.folder / "subscriptions" / hashlib.sha256(said.encode()).hexdigest()[:16]
 
     # The newest time of an event ---------------------------------------------------------------
@@ -96,9 +119,14 @@ class Checkpoint:
 
 
 def _check_empty(folder: Path) -> None:
-    if folder.is_dir() and any(folder.iterdir()):
+    if folder.is_dir() and any(not _is_ours(path.name) for path in folder.iterdir()):
         msg = f"the checkpoint `{folder}` is not empty and was not made by `tidings run`; give a new folder"
         raise CheckpointError(msg)
+
+
+def _is_ours(name: str) -> bool:
+    """Tell whether a file is the mark, as a crash left it: half written, under another name."""
+    return name.startswith(f"{MARK}.") and name.endswith(".tmp")
 
 
 def _read(mark: Path) -> str:

@@ -68,7 +68,7 @@ class LiveView:
     def report(self, report: Report) -> None:
         """Take a batch in."""
         with self._lock:
-            self._last = report
+            self._last, self._status = report, "running"
             self._first = self._first or report.started
             self._totals.update({name: getattr(report, name) for name in TOTALS})
             self._recent.append(report)

@@ -1,0 +1,201 @@
+"""Subscriptions that change while a pipeline runs: every feed, good changes and bad ones, each batch's version."""
+
+import json
+import uuid
+
+import pytest
+
+pytest.importorskip("pyspark", reason="needs tidings[spark]")
+
+from tests.spark.piping import filters, jsonl
+
+import tidings as td
+from tidings.spark.pipeline.config import Trigger
+
+FIRST = {"a": "price < 10", "gone": "price >= 0", "same": "price = 5"}
+THEN = {"a": "price > 100", "same": "price = 5", "new": "price >= 0"}
+BAD = {"bad": "price <<"}
+
+
+class File:
+    refuses = True
+
+    def __init__(self, pipe, _):
+        self.path = pipe.folder / "all.jsonl"
+        self.toml = 'file = "all.jsonl"'
+
+    def write(self, subscriptions):
+        self.path.with_suffix(".new").write_text(jsonl(filters(subscriptions)))
+        self.path.with_suffix(".new").replace(self.path)
+
+    def change(self):
+        self.write({**THEN, **BAD})
+
+
+class Directory:
+    refuses = True
+    toml = 'directory = "searches"'
+
+    def __init__(self, pipe, _):
+        self.pipe = pipe
+
+    def write(self, subscriptions):
+        self.pipe.searches("1", **subscriptions)
+
+    def change(self):
+        self.pipe.searches("2", **{**THEN, **BAD, "gone": None})
+
+
+class Table(File):
+    def __init__(self, pipe, spark):
+        self.spark, self.path = spark, pipe.folder / "subs.parquet"
+        self.toml = f'table = "parquet.`{self.path}`"'
+
+    def write(self, subscriptions):
+        self.frame(subscriptions).write.mode("overwrite").parquet(str(self.path))
+
+    def frame(self, subscriptions):
+        return self.spark.createDataFrame(list(subscriptions.items()), "id STRING, filter STRING")
+
+
+class View(Table):
+    def __init__(self, _, spark):
+        self.spark, self.name = spark, f"subs_{uuid.uuid4().hex}"
+        self.toml = f'table = "{self.name}"\nshards = 2'
+
+    def write(self, subscriptions):
+        self.frame(subscriptions).createOrReplaceTempView(self.name)
+
+
+class Snapshot(File):
+    refuses = False
+
+    def __init__(self, pipe, _):
+        self.path = pipe.folder / "snapshot"
+        self.toml = 'snapshot = "snapshot"'
+
+    def write(self, subscriptions):
+        matcher = td.Matcher(schema=td.Schema({"price": "number"}))
+        matcher.add_many(subscriptions.items())
+        matcher.save(self.path)
+
+    def change(self):
+        self.write(THEN)
+
+
+class Live(Snapshot):
+    def write(self, subscriptions):
+        td.Live(self.path, schema=td.Schema({"price": "number"})).add_many(subscriptions.items())
+
+    def change(self):
+        td.Live(self.path).change(THEN.items(), ["gone"])
+
+
+@pytest.mark.parametrize("feed", [File, Directory, Table, View, Snapshot, Live])
+def test_a_change_is_in_force_in_the_next_batch_and_a_bad_one_is_refused_alone(pipe, spark, feed):
+    feed = feed(pipe, spark)
+    feed.write(FIRST)
+    for id in (1, 2):
+        pipe.events({"id": id, "price": 5})
+    pipe.during(0, feed.change)
+    outcome = pipe.toml(subscriptions=feed.toml).run()
+    assert pipe.matches() == [(0, 1, "a"), (0, 1, "gone"), (0, 1, "same"), (1, 2, "new"), (1, 2, "same")]
+    assert (outcome.batches, outcome.events, outcome.matches, outcome.stopped) == (2, 2, 5, False)
+    assert [one["version"] for one in pipe.reports] == [pipe.claims()[batch]["version"] for batch in (0, 1)]
+    assert pipe.reports[0]["version"] < pipe.reports[1]["version"]
+    assert [one["subscriptions"] for one in pipe.reports] == [3, 3]
+    if feed.refuses:
+        assert [(one["id"], one["batch"]) for one in pipe.refused()] == [("bad", 1)]
+        assert any("`bad` refused" in text for text in pipe.warnings)
+        assert [one["refused_subscriptions"] for one in pipe.reports] == [0, 1]
+
+    pipe.events({"id": 3, "price": 101})  # the next run goes on with what is there
+    pipe.run()
+    assert pipe.matches()[5:] == [(2, 3, "a"), (2, 3, "new")]
+    assert pipe.reports[0]["version"] == pipe.claims()[1]["version"]
+
+
+def test_a_topic_of_subscriptions_is_followed(pipe, spark, kafka):
+    topic = kafka.topic("subs", partitions=2)  # not compacted: such a one takes no record without a key
+    said = [*FIRST.items(), ("tree", json.dumps({"filter": "price_from=100", "notation": "url"}))]
+    kafka.produce(topic, *[{"key": id, "value": text, "partition": 0} for id, text in said])
+
+    def change():
+        given = [("a", THEN["a"]), ("new", json.dumps({"filter": "price >= 0"})), ("gone", None), *BAD.items()]
+        kafka.produce(topic, *[{"key": id, "value": text, "partition": 0} for id, text in given])
+        kafka.produce(topic, {"key": None, "value": "price > 0", "partition": 0})
+        kafka.produce(topic, {"key": "other", "value": "price > 4", "partition": 1})  # empty until now
+
+    for id in (1, 2):
+        pipe.events({"id": id, "price": 5})
+    pipe.during(0, change)
+    pipe.toml(subscriptions=f'topic = "{topic}"\nservers = "{kafka.servers}"').run()
+    assert pipe.matches()[:3] == [(0, 1, "a"), (0, 1, "gone"), (0, 1, "same")]
+    assert pipe.matches()[3:] == [(1, 2, "new"), (1, 2, "other"), (1, 2, "same")]
+    assert sorted(str(one["id"]) for one in pipe.refused()) == ["None", "bad"]
+    assert any("there is no key" in one["reason"] and "partition 0" in one["reason"] for one in pipe.refused())
+
+    kafka.produce(topic, ("new", None))
+    pipe.events({"id": 3, "price": 5})
+    pipe.run()
+    assert pipe.matches()[6:] == [(2, 3, "other"), (2, 3, "same")]
+
+
+def test_a_feed_that_cannot_be_read_for_a_while_leaves_what_was_read_in_force(pipe, spark):
+    feed = Table(pipe, spark)
+    feed.write(FIRST)
+    for id in (1, 2, 3):
+        pipe.events({"id": id, "price": 50})
+    pipe.during(0, lambda: feed.path.rename(feed.path.with_suffix(".away")))
+    pipe.during(1, lambda: feed.write(THEN))
+    pipe.toml(subscriptions=feed.toml).run()
+    assert pipe.matches() == [(0, 1, "gone"), (1, 2, "gone"), (2, 3, "new")]
+    assert any("stays in force" in text for text in pipe.warnings)
+
+
+def test_a_table_that_a_crash_left_half_compiled_is_compiled_again(pipe, spark):
+    feed = Table(pipe, spark)
+    feed.write(FIRST)
+    pipe.events({"id": 1, "price": 5})
+    pipe.toml(subscriptions=feed.toml).run(trigger=Trigger(available_now=True))
+    (folder,) = (pipe.folder / "state" / "subscriptions").iterdir()
+    for version in (folder / "versions").iterdir():
+        version.unlink()
+    pipe.events({"id": 2, "price": 5})
+    pipe.run()
+    assert pipe.matches()[3:] == [(1, 2, "a"), (1, 2, "gone"), (1, 2, "same")]
+
+
+def test_a_table_with_a_bad_row_starts_with_the_good_ones(pipe, spark):
+    feed = Table(pipe, spark)
+    feed.frame({**FIRST, **BAD, "none": None}).write.parquet(str(feed.path))
+    pipe.events({"id": 1, "price": 50})
+    pipe.toml(subscriptions=feed.toml).run()
+    assert pipe.matches() == [(0, 1, "gone")]
+    assert sorted(one["id"] for one in pipe.refused()) == ["bad", "none"]
+
+
+def test_another_folder_of_changes_or_number_of_shards_is_read_from_its_beginning(pipe):
+    pipe.searches("1", old="price > 0")
+    pipe.events({"id": 1, "price": 5})
+    pipe.toml().run()
+    (pipe.folder / "others").mkdir()
+    (pipe.folder / "others" / "1.jsonl").write_text(jsonl(filters({"new": "price > 0"})))
+    pipe.events({"id": 2, "price": 5})
+    pipe.toml(subscriptions='directory = "others"').run()
+    pipe.events({"id": 3, "price": 5})
+    pipe.toml(subscriptions='directory = "others"\nshards = 2').run()
+    assert pipe.matches() == [(0, 1, "old"), (1, 2, "new"), (2, 3, "new")]
+
+
+def test_a_thousand_changes_on_top_of_many_are_reported_and_in_force(pipe):
+    pipe.searches("1", **{f"s{n}": f"price = {n}" for n in range(20_000)})
+    changes = {f"s{n}": "price = -1" for n in range(600)} | {f"s{n}": None for n in range(600, 1000)}
+    for id in (1, 2):
+        pipe.events({"id": id, "price": 700}, {"id": 10 * id, "price": -1})
+    pipe.during(0, lambda: pipe.searches("2", **changes))
+    pipe.toml().run()
+    assert pipe.matches()[0] == (0, 1, "s700")
+    assert len(pipe.matches()) == 1 + 600
+    assert [one["changes"] for one in pipe.reports] == [20_000, 1000]
+    assert [one["subscriptions"] for one in pipe.reports] == [20_000, 19_600]
