@@ -14,6 +14,10 @@ NEEDS := pyproject.toml constraints.txt $(VENV)/.made
 # Handed on to the demo, pytest or the benchmark: make test ARGS="tests/unit -k parse"
 ARGS ?=
 
+# Two processes for two cores: most of the time of Spark's tests is Java's and the workers'.
+SPARKS := tests/spark tests/kafka
+OTHERS := $(addprefix --ignore=,$(SPARKS))
+
 .PHONY: help demo test check bench scoreboard format constraints clean distclean java kafka
 
 help: ## show this list
@@ -25,9 +29,19 @@ demo: java $(VENV)/.spark ## match a stream of car ads against saved searches, o
 	$(BIN)/python -m tidings.spark.demo $(ARGS)
 
 test: java kafka $(VENV)/.dev ## run all tests
-	@export JAVA_HOME="$$(tools/java-home 2>/dev/null)"; \
-	echo "==> tests: pytest, Spark on the Java in $$JAVA_HOME"; \
-	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-ci} $(BIN)/python -m pytest $(ARGS)
+	@export JAVA_HOME="$$(tools/java-home 2>/dev/null)" HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-ci}; \
+	if [ -n "$(if $(strip $(ARGS)),some)" ]; then \
+		echo "==> tests: pytest, Spark on the Java in $$JAVA_HOME"; \
+		$(BIN)/python -m pytest $(ARGS); \
+	else \
+		echo "==> tests: those of Spark, on the Java in $$JAVA_HOME, and beside them all others (told when they are done)"; \
+		$(BIN)/python -m pytest $(OTHERS) > $(VENV)/others.log 2>&1 & others=$$!; \
+		trap 'kill $$others 2>/dev/null || true' EXIT; \
+		first=0; $(BIN)/python -m pytest $(SPARKS) || first=$$?; \
+		second=0; wait $$others || second=$$?; \
+		echo "==> tests: all others"; cat $(VENV)/others.log; \
+		exit $$((first + second)); \
+	fi
 
 check: $(VENV)/.dev ## format, lint, types and layers; changes nothing
 	@echo "==> ruff format"; $(BIN)/ruff format --check .

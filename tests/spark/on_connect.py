@@ -46,6 +46,8 @@ def found(session):
         "wide": ts.match(batch, local).columns,
         "letters": rows(ts.dead_letters(batch, wanted, **about).drop("row")),
         "sql": rows(in_sql(session, batch, local)),
+        "sharded": rows(ts.match(batch, table, shards=3, **about)),
+        "live": streamed(session, ts.match(stream, living(wanted), **about), "live"),
         "streamed": streamed(session, ts.match(stream, wanted, **about)),
     }
 
@@ -64,10 +66,18 @@ def rows(frame):
     return sorted(list(row) for row in frame.collect())
 
 
-def streamed(session, frame):
-    query = frame.writeStream.format("memory").queryName("streamed").trigger(availableNow=True).start()
+def living(wanted):
+    import tidings as td
+
+    live = td.Live(Path(tempfile.mkdtemp()) / "live", shards=2)
+    live.add_many(wanted)
+    return live
+
+
+def streamed(session, frame, name="streamed"):
+    query = frame.writeStream.format("memory").queryName(name).trigger(availableNow=True).start()
     query.awaitTermination()
-    return rows(session.table("streamed"))
+    return rows(session.table(name))
 
 
 if __name__ == "__main__":

@@ -52,6 +52,11 @@ def test_a_stream_matches_as_the_batch_does(found):
     assert found["streamed"] == found["pairs"]
 
 
+def test_shards_and_live_subscriptions_work_there_too(found):
+    assert found["sharded"] == found["pairs"]
+    assert found["live"] == found["pairs"]
+
+
 def test_a_bad_event_is_a_dead_letter(found):
     assert found["letters"] == [[3, "`price`: 'call me' is not a number"]]
 

@@ -1,5 +1,6 @@
 """Sources as streams: whatever comes, nothing stops the query, and every line is one row, good or refused."""
 
+import gzip
 import json
 import socket
 import threading
@@ -382,3 +383,18 @@ def test_a_socket_gives_lines_of_json_or_text(spark, value):
         assert [row["value"] for row in rows] == ['{"id": 1}', "not JSON", '{"id": 2}']
     else:
         assert [(row["id"], row["_raw"]) for row in rows] == [(1, None), (None, "not JSON"), (2, None)]
+
+
+def test_packed_json_is_read_and_a_broken_file_is_one_refused_row(spark, tmp_path):
+    whole = "".join(json.dumps({"id": number, "name": "ü" * 200}) + "\n" for number in range(2000))
+    (tmp_path / "good.json.gz").write_bytes(gzip.compress(whole.encode()))
+    (tmp_path / "cut.json.gz").write_bytes(gzip.compress(whole.encode())[:-200])
+    (tmp_path / "noise.json.gz").write_bytes(bytes(range(256)) * 4)
+    (tmp_path / "plain.json").write_text('{"id": 5000, "name": "x"}\n\nnot JSON\n')
+    rows = all_of(spark, Source("json", path=str(tmp_path), columns="id BIGINT, name STRING"))
+    reasons = [row["_refused"] for row in rows if row["_refused"] is not None]
+    assert sum("the file cannot be read" in reason for reason in reasons) == 2
+    assert sum("not JSON" in reason for reason in reasons) >= 1
+    good = [row["id"] for row in rows if row["_refused"] is None]
+    assert sorted(set(good)) == [*range(2000), 5000]
+    assert good.count(0) == 2  # of the whole file, and of the one that ends too soon

@@ -42,7 +42,9 @@ def run(file: Path, *, check: bool, once: bool, as_json: bool) -> None:
 
 def checked(draft: Draft) -> Pipeline:
     """Return the pipeline if nothing is wrong with it, Spark's own word included."""
-    mistakes = _asked_of_spark(draft) if draft.events is not None else []
+    from tidings.spark.pipeline.checks import missing_source
+
+    mistakes = [*missing_source(draft.events.source), *_asked_of_spark(draft)] if draft.events is not None else []
     if mistakes or draft.pipeline is None:
         raise draft.refuse(*mistakes)
     return draft.pipeline

@@ -76,7 +76,11 @@ class FolderFeed:
 
 @dataclass(frozen=True, slots=True)
 class FileFeed:
-    """One file that holds all subscriptions: when it is another, those that it lacks are removed."""
+    """One file that holds all subscriptions: when it is another, those that it lacks are removed.
+
+    A file of which something cannot be read removes nothing, and one without a row changes nothing: somebody may be
+    writing it. Replace the file by a rename.
+    """
 
     path: str
     notation: str = "text"
@@ -92,10 +96,14 @@ class FileFeed:
             return Changes([], [], position)
         last: dict[Any, tuple[Any, str] | None] = {}
         refused = _read(Path(self.path), last, self.notation)
-        if refused and not last:  # not such a file at all: what was read before stays in force
-            return Changes([], [], at, refused)
+        if not last:  # what was read before stays in force
+            empty: list[tuple[Any, TidingsError]] = [
+                (None, FileError(f"`{self.path}` holds no subscription; what was read before stays in force"))
+            ]
+            return Changes([], [], at, refused or empty)
         found = _told(last, at, refused)
-        return Changes(found.added, [id for id in current if last.get(id) is None], at, refused)
+        gone = found.removed if refused else [id for id in current if last.get(id) is None]
+        return Changes(found.added, gone, at, refused)
 
 
 def _listed(folder: Path) -> Iterator[Path]:

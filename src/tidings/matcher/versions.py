@@ -52,12 +52,12 @@ class Version:
 
     number: int
     count: int
-    shards: tuple[dict[str, Any], ...]
-    needs: dict[str, Any]
-    files: dict[str, Any]
+    shards: tuple[dict[str, Any], ...] = field(repr=False)
+    needs: dict[str, Any] = field(repr=False)
+    files: dict[str, Any] = field(repr=False)
     checksum: str
     now: str | None = None
-    position: Mapping[str, Any] = field(default_factory=dict)
+    position: Mapping[str, Any] = field(default_factory=dict, repr=False)
     ids: str | None = None  # "text" or "integer", once there was one
 
 

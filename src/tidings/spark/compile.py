@@ -24,7 +24,7 @@ from tidings.errors import BadFrame, BadSubscriptions, SnapshotError, TidingsErr
 from tidings.matcher import versions
 from tidings.matcher.folder import MANIFEST, OURS, alone
 from tidings.matcher.live import TOKENS
-from tidings.spark.schema import require_columns
+from tidings.spark.schema import require_columns, require_frame
 from tidings.spark.surroundings import Surroundings, schema_given
 
 if TYPE_CHECKING:
@@ -74,8 +74,8 @@ def compiled(
 ) -> Version:
     """Compile into a folder, with filters understood by `given`; `events` are the attributes of a frame of events."""
     check_subscriptions(subscriptions)
-    if shards < 1:
-        msg = f"shards is 1 or more, not {shards}"
+    if type(shards) is not int or shards < 1:
+        msg = f"shards is 1 or more, not {shards!r}"
         raise BadFrame(msg)
     _check_target(folder)
     parts = shards * _parts_of_a_shard(subscriptions, shards)
@@ -99,6 +99,7 @@ def compiled(
 
 def check_subscriptions(frame: DataFrame) -> None:
     """Refuse what is not a frame of subscriptions."""
+    require_frame(frame, "the subscriptions")
     if frame.isStreaming:
         msg = "the subscriptions are a streaming DataFrame; read them with session.read, or follow them with td.Live"
         raise BadFrame(msg)

@@ -18,7 +18,7 @@ from tidings.errors import BadFrame
 from tidings.spark.codec import letters, lists, pairs
 from tidings.spark.crossing import Crossing, crossed
 from tidings.spark.gathering import grouped_again, limited, numbered
-from tidings.spark.schema import column, crossable, require_columns, schema_of, unused
+from tidings.spark.schema import column, crossable, require_columns, require_frame, schema_of, unused
 from tidings.spark.shape import shape_of
 from tidings.spark.subscriptions import subscribed
 from tidings.spark.surroundings import Surroundings, schema_given
@@ -65,6 +65,7 @@ def match(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
     is not well formed is refused here, before any job runs. `schema` wins over the DataFrame's own types; `now`
     is what `age` is reckoned against, by default the time of the query or micro-batch.
     """
+    require_frame(events, "the events")
     shape = shape_of(events.schema, event_id=event_id, keep=keep, grouped=grouped)
     given = Surroundings(schema_given(schema), ontology, regions, now)
     _check_numbers(spread=spread, limit=limit)
@@ -100,6 +101,7 @@ def dead_letters(
     Take the same subscriptions as for `match`: they say what an event must fit. With a `limit`, events that more
     subscriptions match are among them. Without `event_id` there is no column `event`.
     """
+    require_frame(events, "the events")
     names = tuple(dict.fromkeys(events.columns))
     if event_id is not None:
         require_columns([event_id], events.schema, why="event_id")

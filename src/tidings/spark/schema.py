@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.errors import PySparkTypeError
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import (
@@ -32,7 +33,7 @@ from tidings.model.arrow import attributes_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column
 
     from tidings.algebra import Need
     from tidings.concepts import Ontology
@@ -126,6 +127,13 @@ def crossable(frame: DataFrame) -> DataFrame:
         field.name: column(field.name).cast("string") for field in frame.schema if arrow_type(field.dataType) is None
     }
     return frame.withColumns(stuck) if stuck else frame
+
+
+def require_frame(frame: object, what: str) -> None:
+    """Refuse what is not a DataFrame of Spark's."""
+    if not isinstance(frame, DataFrame):
+        msg = f"{what} must be a DataFrame of Spark's, not `{type(frame).__name__}`; session.createDataFrame makes one"
+        raise BadFrame(msg)
 
 
 def require_columns(wanted: Iterable[str], frame: StructType, *, why: str) -> None:

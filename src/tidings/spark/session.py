@@ -7,6 +7,7 @@ takes about six seconds, once for each process.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
@@ -63,6 +64,8 @@ def session(
     """
     # Spark would take the system's python3, which need not have our packages, or even our version.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # PySpark writes each mistake in a query to standard error as one long line of JSON, beside raising it.
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     running = SparkSession.getActiveSession()
     if running is not None and kafka:
         require_kafka(running, "stop() the running session first")

@@ -66,8 +66,8 @@ def subscribed(
     session: SparkSession, subscriptions: Subscriptions, frame: Schema, given: Surroundings, *, shards: int | None
 ) -> Subscribed:
     """Return the place of these subscriptions; `frame` is the schema of the events' DataFrame."""
-    if shards is not None and shards < 1:
-        msg = f"shards is 1 or more, not {shards}"
+    if shards is not None and (type(shards) is not int or shards < 1):
+        msg = f"shards is 1 or more, not {shards!r}"
         raise BadFrame(msg)
     if isinstance(subscriptions, Live):
         return _live(subscriptions, frame, given, shards)

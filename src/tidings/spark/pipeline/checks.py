@@ -19,6 +19,7 @@ from tidings.spark.pipeline.variables import written
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from tidings.spark.pipeline import config
     from tidings.spark.pipeline.sections import Reader, Said
 
 RESERVED = ("_refused", "_raw", "_text", "_went_well", "_first", "_again", "_whole")
@@ -88,6 +89,14 @@ def source(reader: Reader, said: Said) -> None:
     """Refuse columns for text, which is a column of its own."""
     if said["value"] == "text" and said["columns"] is not None:
         reader.wrong(said, "columns", 'does not go with value = "text", which gives one column `value`')
+
+
+def missing_source(about: config.Source) -> list[str]:
+    """Return the mistake that the folder of events is not there, if it is one; it may come between check and run."""
+    local = local_path(about.path) if about.path is not None else None
+    if local is None or any(sign in str(local) for sign in "*?[{") or local.is_dir():
+        return []
+    return [f"[source] `path` names `{written(about.path or '')}`: there is no such folder"]
 
 
 def derived(reader: Reader, said: Said, source: Said) -> None:

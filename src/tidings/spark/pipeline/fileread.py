@@ -27,6 +27,9 @@ from tidings.spark.pipeline.mend import Mended, unmended
 BLOCK = 16 << 20
 """Bytes of a CSV file, and about as many of a Parquet file, that are in memory at once; no row may be larger."""
 
+LINES, PIECE = 4 << 20, 1 << 16
+"""Bytes of a file of lines that make up a batch, and that are read at once."""
+
 ROWS = 8192
 """Rows of a batch at most."""
 
@@ -126,6 +129,26 @@ def read_csv(path: str, table: Table, form: CsvForm) -> Iterator[pa.RecordBatch]
                 wrong.clear()
     if wrong:
         yield table.refusals(wrong)
+
+
+def read_lines(path: str, table: Table) -> Iterator[pa.RecordBatch]:  # noqa: ARG001 - what a `Reader` takes
+    """Read the lines of a file, unpacked where its name says so, as bytes: what they say is decided later."""
+    files, inner = opened(path)
+    lines, rest, held = list[bytes](), b"", 0
+    with files.open_input_stream(inner) as stream:
+        try:
+            while block := stream.read(PIECE):
+                *whole, rest = (rest + block).split(b"\n")
+                lines += whole
+                held += len(block)
+                if held >= LINES:
+                    yield _with([pa.array(lines, pa.binary())], {})
+                    lines, held = [], 0
+            lines += [rest] if rest else []
+        except Exception:  # where the file is broken, what came before is good
+            yield _with([pa.array(lines, pa.binary())], {})
+            raise
+    yield _with([pa.array(lines, pa.binary())], {})
 
 
 def opened(path: str) -> tuple[pfs.FileSystem, str]:

@@ -16,7 +16,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from tidings.errors import BadFrame
 from tidings.spark.pipeline.decode import word_for
-from tidings.spark.pipeline.fileread import CsvForm, Reader, Table, read_csv, read_parquet, read_safely
+from tidings.spark.pipeline.fileread import CsvForm, Reader, Table, read_csv, read_lines, read_parquet, read_safely
 from tidings.spark.schema import arrow_type
 
 if TYPE_CHECKING:
@@ -36,6 +36,9 @@ LISTING = {
     "ignoreMissingFiles": "true",
 }
 """What every directory is listed with, unless the options say otherwise."""
+
+PACKED, UNPACKED = "*z", "*[^z]"
+"""Names of files that are packed (`.gz`), and of all others; a name that only ends so is read as it is."""
 
 FORM = {"header", "sep", "delimiter", "quote", "escape", "nullValue", "encoding", "charset", "multiLine"}
 """Options of Spark's CSV reader that ours knows too; the others are for the listing."""
@@ -64,6 +67,17 @@ def rows_of_files(session: SparkSession, source: Source, columns: StructType) ->
     hidden = [StructField(name, StringType()) for name in ("_refused", "_raw")]
     step = Reading(table_of(columns, nested=source.kind != "csv"), read)
     return listed.load(source.path).select("path").mapInArrow(step, StructType([*columns, *hidden]))
+
+
+def lines_of_files(session: SparkSession, source: Source) -> DataFrame:
+    """Return the lines of packed files as bytes in `_text`, and why a file could not be read to its end.
+
+    Spark's own reader stops the query at a packed file that is broken, and at every restart again.
+    """
+    named = {**LISTING, **source.options, "pathGlobFilter": PACKED}
+    listed = session.readStream.format("binaryFile").schema(LISTED).options(**named).load(source.path)
+    table = Table(pa.schema([("_text", pa.binary())]), ("BINARY",))
+    return listed.select("path").mapInArrow(Reading(table, read_lines), "_text BINARY, _broken STRING, _file STRING")
 
 
 def table_of(columns: StructType, *, nested: bool) -> Table:

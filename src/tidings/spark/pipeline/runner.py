@@ -23,9 +23,11 @@ from rich.console import Console
 from tidings.errors import BadPipeline, PipelineFailed, SparkUnavailable, TidingsError
 from tidings.spark.pipeline.analysis import check_on_spark
 from tidings.spark.pipeline.batches import ARRIVED, REFUSED, Batches, Sinks, path
+from tidings.spark.pipeline.checks import missing_source
 from tidings.spark.pipeline.following import live_of
 from tidings.spark.pipeline.outputs import output_of
 from tidings.spark.pipeline.progress import duplicates_of, lag_of
+from tidings.spark.pipeline.reach import require_brokers
 from tidings.spark.pipeline.shown import watch_of
 from tidings.spark.pipeline.sources import events_of
 from tidings.spark.pipeline.state import Checkpoint
@@ -79,6 +81,7 @@ def run(
     console = console or Console(highlight=False)
     with ExitStack() as stack:
         stopping = stack.enter_context(Stopping())
+        _refuse(missing_source(pipeline.source))
         checkpoint = Checkpoint.opened(pipeline.checkpoint)
         stack.enter_context(checkpoint.alone())
         watch = watch_of(pipeline.shown, name=pipeline.name, console=console)
@@ -89,9 +92,8 @@ def run(
         if started is not None:
             started(session)
         stack.enter_context(_in_one_line())
-        mistakes = check_on_spark(session, pipeline)
-        if mistakes:
-            raise BadPipeline("\n".join(mistakes), mistakes=tuple(mistakes))
+        _refuse(check_on_spark(session, pipeline))
+        require_brokers(pipeline)
         batches = _batches(session, pipeline, checkpoint, watch, stack, console)
         if stopping.asked.is_set():
             return Outcome(0, 0, 0, 0, stopped=True)
@@ -99,6 +101,11 @@ def run(
         stack.callback(_ended, query)
         _followed(query, batches, watch, stopping)
         return Outcome(**batches.totals, stopped=stopping.asked.is_set())
+
+
+def _refuse(mistakes: list[str]) -> None:
+    if mistakes:
+        raise BadPipeline("\n".join(mistakes), mistakes=tuple(mistakes))
 
 
 def _session(pipeline: Pipeline) -> SparkSession:

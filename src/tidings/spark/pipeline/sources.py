@@ -7,6 +7,7 @@ Nothing that stands in a file or a record stops the query, and every line is one
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
@@ -15,7 +16,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType, Tim
 from tidings.errors import BadFrame
 from tidings.spark.pipeline.decode import decoded, plain_text
 from tidings.spark.pipeline.derive import with_derived
-from tidings.spark.pipeline.files import LISTING, rows_of_files
+from tidings.spark.pipeline.files import LISTING, UNPACKED, lines_of_files, rows_of_files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,7 +41,7 @@ def events_of(session: SparkSession, source: Source, derived: Mapping[str, str])
             nothing = F.lit(None).cast("string")
             events = rows.select("timestamp", "value", nothing.alias("_refused"), nothing.alias("_raw"))
         case "json":
-            events = _decoded(_written(_lines(session, source)), source)
+            events = _of_lines(session, source)
         case "socket":
             events = _decoded(_written(_socket(session, source)), source)
         case "kafka":
@@ -88,6 +89,20 @@ def _written(lines: DataFrame) -> DataFrame:
 def _lines(session: SparkSession, source: Source) -> DataFrame:
     reader = session.readStream.format("text").options(**{**LISTING, **source.options})
     return reader.load(source.path).select(F.col("value").alias("_text"))
+
+
+def _of_lines(session: SparkSession, source: Source) -> DataFrame:
+    """Return the events of files of JSON lines; packed ones are read by our own workers, since they may be broken."""
+    if "pathGlobFilter" in source.options:
+        return _decoded(_written(_lines(session, source)), source)
+    named = replace(source, options={**source.options, "pathGlobFilter": UNPACKED})
+    plain = _decoded(_written(_lines(session, named)), source)
+    packed = lines_of_files(session, source)
+    texts = packed.select(F.col("_text").cast("string").alias("_text"), "_broken", "_file")
+    texts = texts.where((F.btrim(F.col("_text"), F.lit(_BLANK)) != "") | F.col("_broken").isNotNull())
+    rows = _decoded(texts, source, "_broken", "_file")
+    told = {"_refused": F.coalesce("_broken", "_refused"), "_raw": F.coalesce("_file", "_raw")}
+    return plain.unionByName(rows.withColumns(told).drop("_broken", "_file"))
 
 
 def _socket(session: SparkSession, source: Source) -> DataFrame:

@@ -54,11 +54,15 @@ class Checkpoint:
             msg = f"the checkpoint `{path}` must be a path that driver and workers see, such as a mounted volume"
             raise CheckpointError(msg)
         mark = Path(folder) / MARK
-        if not mark.exists():
-            _check_empty(mark.parent)
-            mark.parent.mkdir(parents=True, exist_ok=True)
-            told = {"format": FORMAT, "tidings": td.__version__, "id": str(uuid.uuid4())}
-            put(mark, iter([json.dumps(told).encode()]))
+        try:
+            if not mark.exists():
+                _check_empty(mark.parent)
+                mark.parent.mkdir(parents=True, exist_ok=True)
+                told = {"format": FORMAT, "tidings": td.__version__, "id": str(uuid.uuid4())}
+                put(mark, iter([json.dumps(told).encode()]))
+        except OSError as problem:
+            msg = f"the checkpoint `{folder}` cannot be made: {problem.strerror}; give a folder that can be written to"
+            raise CheckpointError(msg) from problem
         return cls(mark.parent, _read(mark))
 
     @contextmanager
