@@ -63,7 +63,10 @@ class Version:
 
 def is_versioned(folder: str | Path) -> bool:
     """Tell whether a folder holds versions."""
-    return (Path(folder) / VERSIONS).is_dir()
+    try:
+        return (Path(folder) / VERSIONS).is_dir()
+    except OSError:  # a name that no file system takes
+        return False
 
 
 def newest(folder: Path) -> int | None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkRuntimeError
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from tidings.errors import SparkUnavailable
@@ -65,7 +66,7 @@ def session(
     # Spark would take the system's python3, which need not have our packages, or even our version.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # PySpark writes each mistake in a query to standard error as one long line of JSON, beside raising it.
-    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    query_logger().setLevel(logging.CRITICAL)
     running = SparkSession.getActiveSession()
     if running is not None and kafka:
         require_kafka(running, "stop() the running session first")
@@ -81,6 +82,11 @@ def session(
     if kafka and not by_us:
         require_kafka(made, "hand it over there: `--jars` or `--packages` of spark-submit or of the Connect server")
     return made
+
+
+def query_logger() -> logging.Logger:
+    """Return the logger that PySpark writes mistakes in queries to; made by its own class, which takes more words."""
+    return PySparkLogger.getLogger("SQLQueryContextLogger")
 
 
 def _submitted() -> bool:

@@ -6,7 +6,6 @@ job runs. Each mistake is one line: ours, then Spark's own sentence without its 
 
 from __future__ import annotations
 
-import logging
 import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -33,6 +32,7 @@ from tidings.spark.pipeline.checks import RESERVED
 from tidings.spark.pipeline.derive import HIDDEN, with_derived
 from tidings.spark.pipeline.sources import columns_of
 from tidings.spark.pipeline.variables import Expanded, written
+from tidings.spark.session import query_logger
 from tidings.spark.session import session as ts_session
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def said(problem: PySparkException) -> str:
 @contextmanager
 def _unlogged() -> Iterator[None]:
     """Keep PySpark from writing each refusal to standard error, with the plan and the values in it."""
-    logger = logging.getLogger("SQLQueryContextLogger")
+    logger = query_logger()
     before, logger.disabled = logger.disabled, True
     try:
         yield

@@ -96,13 +96,13 @@ def _of_lines(session: SparkSession, source: Source) -> DataFrame:
     if "pathGlobFilter" in source.options:
         return _decoded(_written(_lines(session, source)), source)
     named = replace(source, options={**source.options, "pathGlobFilter": UNPACKED})
-    plain = _decoded(_written(_lines(session, named)), source)
     packed = lines_of_files(session, source)
-    texts = packed.select(F.col("_text").cast("string").alias("_text"), "_broken", "_file")
+    packed = packed.select(F.col("_text").cast("string").alias("_text"), "_broken", "_file")
+    texts = _lines(session, named).unionByName(packed, allowMissingColumns=True)
     texts = texts.where((F.btrim(F.col("_text"), F.lit(_BLANK)) != "") | F.col("_broken").isNotNull())
     rows = _decoded(texts, source, "_broken", "_file")
     told = {"_refused": F.coalesce("_broken", "_refused"), "_raw": F.coalesce("_file", "_raw")}
-    return plain.unionByName(rows.withColumns(told).drop("_broken", "_file"))
+    return rows.withColumns(told).drop("_broken", "_file")
 
 
 def _socket(session: SparkSession, source: Source) -> DataFrame:
