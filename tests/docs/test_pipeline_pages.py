@@ -89,3 +89,9 @@ def test_the_pipelines_page_has_the_table_of_the_checkpoint():
     names = re.findall(r"^\| (`\S+`) \|", state.__doc__, re.MULTILINE)
     section = PIPELINE.split("## Checkpoints and versions")[1].split("\n## ")[0]
     assert re.findall(r"^\| (`\S+`) \|", section, re.MULTILINE) == names
+
+
+def test_no_figure_is_left_to_be_measured():
+    root = Path(__file__).parents[2]
+    pages = [root / "README.md", *sorted((root / "docs").rglob("*.md")), *sorted((root / "benchmarks").rglob("*.md"))]
+    assert [page.name for page in pages if "MEASURE:" in page.read_text(encoding="utf-8")] == []
