@@ -31,7 +31,8 @@ few = settings(max_examples=max(5, settings().max_examples // 4))
 
 def found_by(built, cells):
     """Return the pairs of event and slot that the kernel finds; special rows count as found."""
-    events, slots, odd_events, odd_rows = match.match(built.rows, built.paths, built.tiles, cells)
+    events, slots, odd_events, odd_rows, pairs = match.match(built.rows, built.paths, built.tiles, cells)
+    assert pairs == len(events) + len(odd_events)
     found = list(zip(events.tolist(), slots.tolist(), strict=True))
     entry, slot = built.rows.entry, built.rows.slot
     for event, row in zip(odd_events.tolist(), odd_rows.tolist(), strict=True):
