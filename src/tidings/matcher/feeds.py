@@ -71,7 +71,7 @@ class FolderFeed:
         for name in there:
             if name not in seen:
                 refused += _read(Path(self.folder, name), last, self.notation)
-        return _told(last, {"files": there} if there else {}, refused)
+        return told_of(last, {"files": there} if there else {}, refused)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class FileFeed:
                 (None, FileError(f"`{self.path}` holds no subscription; what was read before stays in force"))
             ]
             return Changes([], [], at, refused or empty)
-        found = _told(last, at, refused)
+        found = told_of(last, at, refused)
         gone = found.removed if refused else [id for id in current if last.get(id) is None]
         return Changes(found.added, gone, at, refused)
 
@@ -146,6 +146,7 @@ def _problem(row: Row) -> str | None:
     return None
 
 
-def _told(last: Mapping[Any, Any], position: Mapping[str, Any], refused: list[tuple[Any, TidingsError]]) -> Changes:
+def told_of(last: Mapping[Any, Any], position: Mapping[str, Any], refused: list[tuple[Any, TidingsError]]) -> Changes:
+    """Return the last word on each id as changes: a filter and its notation, or nothing, which removes."""
     added = [(id, *one) for id, one in last.items() if one is not None]
     return Changes(added, [id for id, one in last.items() if one is None], position, refused)

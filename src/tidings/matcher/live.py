@@ -95,7 +95,7 @@ class Live:
         with self._writing():
             if versions.newest(self.folder) is None:
                 empty = Matcher(**around)
-                none: list[dict[str, Any]] = [{"count": 0, "segments": [], "dead": None} for _ in range(shards)]
+                none = [dict(versions.EMPTY) for _ in range(shards)]
                 versions.write_version(self.folder, 1, none, around=empty, position={}, ids=None)
 
     def _agree(self, shards: int | None, around: dict[str, Any]) -> None:

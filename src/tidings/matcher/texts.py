@@ -72,7 +72,7 @@ def takes(table: Any) -> bool:
         other = pc.fill_null(pc.not_equal(table.column("notation"), "text"), False)
         if pc.any(other).as_py():
             return False
-    sample = read_texts(_texts(table).slice(0, MANY // 2))
+    sample = read_texts(_texts(table.slice(0, MANY // 2)))
     return bool(sample.long.mean() < 0.5)
 
 

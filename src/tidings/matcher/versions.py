@@ -43,6 +43,9 @@ VERSIONS = "versions"
 KEPT = 16
 """So many of the newest versions stay, claimed or not: somebody may have read a number and not opened it yet."""
 
+EMPTY: Mapping[str, Any] = {"count": 0, "segments": [], "dead": None}
+"""What a version says of a shard without subscriptions."""
+
 _NAME = re.compile(r"(\d{8,})\.json")
 
 

@@ -25,6 +25,7 @@ from tidings.matcher import versions
 from tidings.matcher.folder import MANIFEST, OURS, alone
 from tidings.matcher.live import TOKENS
 from tidings.spark.schema import require_columns, require_frame
+from tidings.spark.sharing import tasks_of_a_shard
 from tidings.spark.surroundings import Surroundings, schema_given
 
 if TYPE_CHECKING:
@@ -42,9 +43,6 @@ LISTED = 100
 
 RESULT = "part INT, told STRING"
 """What a task returns: the number of its part or shard, and JSON."""
-
-_EMPTY: dict[str, Any] = {"count": 0, "segments": [], "dead": None}
-"""A shard without subscriptions."""
 
 MOST_PARTS = 16
 """So many tasks compile a shard at most: what they make is merged by one."""
@@ -78,7 +76,7 @@ def compiled(
         msg = f"shards is 1 or more, not {shards!r}"
         raise BadFrame(msg)
     _check_target(folder)
-    parts = shards * _parts_of_a_shard(subscriptions, shards)
+    parts = shards * min(tasks_of_a_shard(subscriptions.sparkSession, shards), MOST_PARTS)
     rows = subscriptions.select(*_columns(subscriptions.schema), part_of("id", parts).alias("part"))
     wide = given.beside(events)
     task = Part(str(folder.resolve()), wide)
@@ -124,12 +122,6 @@ def part_of(id: str, parts: int) -> Column:
     digits = F.substring(F.sha2(F.col(id).cast("string"), 256), 1, 8)
     token = F.conv(digits, 16, 10).cast("long") % TOKENS
     return F.coalesce(F.floor(token * parts / TOKENS), F.lit(0)).cast("int")
-
-
-def _parts_of_a_shard(frame: DataFrame, shards: int) -> int:
-    """Return how many tasks compile a shard, so that all cores have something to do."""
-    cores = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
-    return max(1, min(-(-cores // shards), MOST_PARTS))
 
 
 def _check_target(folder: Path) -> None:
@@ -249,7 +241,7 @@ def _merged(
     frame: DataFrame, folder: Path, parts: list[list[dict[str, Any]]], given: Surroundings
 ) -> list[dict[str, Any]]:
     """Return the shards, each of one segment; those that came in several parts are merged by the executors."""
-    done = {shard: mine[0] if mine else _EMPTY for shard, mine in enumerate(parts) if len(mine) < 2}
+    done = {shard: mine[0] if mine else dict(versions.EMPTY) for shard, mine in enumerate(parts) if len(mine) < 2}
     open_ones = [(shard, json.dumps(mine)) for shard, mine in enumerate(parts) if shard not in done]
     if open_ones:
         rows = frame.sparkSession.createDataFrame(open_ones, RESULT).repartitionById(len(parts), F.col("part"))

@@ -17,6 +17,7 @@ from pyspark.sql.types import StructField, StructType
 from tidings.concepts import Ontology
 from tidings.spark.codec import Build, Step
 from tidings.spark.schema import arrow_type, column, columns_read, names_read, require_columns
+from tidings.spark.sharing import tasks_of_a_shard
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -101,7 +102,7 @@ def _dealt(plain: DataFrame, shards: int, spread: int | None) -> tuple[DataFrame
     """Copy the rows for each shard, and deal them to tasks; return the place of the column that says which shard."""
     if shards == 1:
         return plain if spread is None else plain.repartition(spread), None
-    tasks = spread or _tasks(plain, shards)
+    tasks = spread or tasks_of_a_shard(plain.sparkSession, shards)
     place, copies = len(plain.columns), F.explode(F.array(*map(F.lit, range(shards))))
     # By turns before they are copied. Spark deals so that a task that is run again deals the same rows the same way;
     # numbers of rows would not be the same after a shuffle, and rows would be lost or come twice.
@@ -110,9 +111,3 @@ def _dealt(plain: DataFrame, shards: int, spread: int | None) -> tuple[DataFrame
     copied = dealt.withColumn(f"_{place}", copies)
     task = column(f"_{place}") * tasks + turn
     return copied.repartitionById(shards * tasks, task.cast("int")), place
-
-
-def _tasks(plain: DataFrame, shards: int) -> int:
-    """Return how many tasks a shard gets, so that all cores have something to do."""
-    cores = int(plain.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
-    return max(1, -(-cores // shards))

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
-from pyspark.sql.types import ArrayType, LongType, StringType, StructField
+from pyspark.sql.types import ArrayType, StringType, StructField
 
 from tidings.errors import BadFrame
 from tidings.spark.codec import letters, lists, pairs
@@ -70,7 +69,7 @@ def match(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
     given = Surroundings(schema_given(schema), ontology, regions, now)
     _check_numbers(spread=spread, limit=limit)
     found = subscribed(events.sparkSession, subscriptions, schema_of(events.schema), given, shards=shards)
-    ids = LongType() if pa.types.is_integer(found.ids) else StringType()
+    ids = found.id_type
     apart = found.place.shards > 1 and (grouped or limit is not None)
     made = StructField(shape.made, ArrayType(ids, containsNull=False) if grouped and not apart else ids, nullable=False)
     crossing = Crossing(shape.kept, shape.names, lists if grouped and not apart else pairs, (made,), spread=spread)

@@ -107,9 +107,14 @@ def refuse_conflicts(needs: Mapping[str, Need], frame: Schema) -> None:
             raise KindConflict(msg, attribute=name)
 
 
+def quoted(name: str) -> str:
+    """Return a column's name as SQL has it, so that dots and backticks are part of the name."""
+    return "`" + name.replace("`", "``") + "`"
+
+
 def column(name: str) -> Column:
     """Return the column of exactly this name, dots and backticks included."""
-    return F.col("`" + name.replace("`", "``") + "`")
+    return F.col(quoted(name))
 
 
 def unused(name: str, columns: Iterable[str]) -> str:

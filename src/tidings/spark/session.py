@@ -39,7 +39,6 @@ _ALWAYS = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",  # createDataFrame and toPandas go by columns
 }
 _LOCAL = {
-    "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),  # Spark's own 200 are for a cluster
     "spark.ui.enabled": "false",  # no port to clash with the next session's
     "spark.ui.showConsoleProgress": "false",  # Spark's own bar writes over ours
     "spark.driver.host": "localhost",  # a laptop's host name often does not resolve
@@ -75,7 +74,7 @@ def session(
     settings = {**_ALWAYS, **(config or {})}
     if not started:
         settings = {**_starting(master), **settings}
-    by_us = not started and not _submitted()
+    by_us = not started and not is_submitted()
     if kafka and by_us:
         settings |= kafka_settings(jars, config)
     made = _started(name, settings)
@@ -89,20 +88,28 @@ def query_logger() -> logging.Logger:
     return PySparkLogger.getLogger("SQLQueryContextLogger")
 
 
-def _submitted() -> bool:
+def is_submitted() -> bool:
     """Tell whether spark-submit started this process, and with it Spark's Java."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def _starting(master: str | None) -> dict[str, str]:
     """Return the settings of a new Spark; under spark-submit, which has found Java, its own word on the master."""
-    if not _submitted():
+    if not is_submitted():
         require_java()
         master = master or "local[*]"
     settings = {"spark.log.level": "ERROR"}
     if master is not None:
         settings["spark.master"] = master
-    return {**settings, **_LOCAL} if master is not None and master.startswith("local") else settings
+    if master is None or not master.startswith("local"):
+        return settings
+    return {**settings, **_LOCAL, "spark.sql.shuffle.partitions": _cores(master)}
+
+
+def _cores(master: str) -> str:
+    """Return how many parts a shuffle has on this machine: as many as cores. Spark's own 200 are for a cluster."""
+    found = re.match(r"local\[(\d+)", master)
+    return found[1] if found else "1" if master == "local" else str(os.cpu_count() or 1)
 
 
 def _started(name: str, settings: Mapping[str, str]) -> SparkSession:

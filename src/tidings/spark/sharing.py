@@ -31,6 +31,12 @@ def shared_folder(session: SparkSession) -> Path | None:
     return Path(tempfile.mkdtemp(dir=_base(named)))
 
 
+def tasks_of_a_shard(session: SparkSession, shards: int) -> int:
+    """Return how many tasks a shard gets, so that all cores have something to do."""
+    cores = int(session.conf.get("spark.sql.shuffle.partitions") or 1)
+    return max(1, -(-cores // shards))
+
+
 def is_local(session: SparkSession) -> bool:
     """Tell whether the workers run on this machine: a local master, and not one behind a remote connection."""
     host = session.client.host if is_remote() else "localhost"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 from pyspark.sql.functions import udtf
-from pyspark.sql.types import LongType, StringType, StructField, StructType
+from pyspark.sql.types import StringType, StructField, StructType
 from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult, SelectedColumn
 from pyspark.util import PythonEvalType
 
@@ -23,7 +23,7 @@ from tidings.concepts import Ontology
 from tidings.errors import BadFrame, TidingsError
 from tidings.spark.codec import Step, letters, pairs
 from tidings.spark.crossing import Crossing
-from tidings.spark.schema import arrow_type, columns_read, names_read, require_columns, schema_of
+from tidings.spark.schema import arrow_type, columns_read, names_read, quoted, require_columns, schema_of
 from tidings.spark.shape import shape_of
 from tidings.spark.subscriptions import Subscribed, stored
 from tidings.spark.surroundings import Surroundings
@@ -175,9 +175,8 @@ def _mistakes(name: str, given: AnalyzeArgument | None, fits: bool, wanted: str)
 def _matching(asked: Asked) -> Planned:
     shape = shape_of(asked.frame, event_id=asked.event_id, keep=asked.keep, grouped=False)
     found = stored(asked.path, schema_of(asked.frame), Surroundings(), None)
-    ids = LongType() if pa.types.is_integer(found.ids) else StringType()
-    crossing = Crossing(shape.kept, shape.names, pairs, (StructField(shape.made, ids, nullable=False),))
-    step, columns = _step(asked.frame, found, crossing, [_quoted(name) for name in shape.kept])
+    crossing = Crossing(shape.kept, shape.names, pairs, (StructField(shape.made, found.id_type, nullable=False),))
+    step, columns = _step(asked.frame, found, crossing, [quoted(name) for name in shape.kept])
     return _planned(step, columns, crossing.schema(asked.frame), shape.output)
 
 
@@ -187,7 +186,7 @@ def _judging(asked: Asked) -> Planned:
     found = stored(asked.path, schema_of(asked.frame), Surroundings(), None)
     made = (StructField("row", StringType()), StructField("reason", StringType(), nullable=False))
     crossing = Crossing(wanted, ("event",) * len(wanted), letters, made, judge=True)
-    step, columns = _step(asked.frame, found, crossing, [*map(_quoted, wanted), _row(asked.frame)])
+    step, columns = _step(asked.frame, found, crossing, [*map(quoted, wanted), _row(asked.frame)])
     return _planned(step, columns, crossing.schema(asked.frame), (*crossing.names, "reason", "row"))
 
 
@@ -197,7 +196,7 @@ def _step(
     """Return the step, and the expressions of SQL that make its columns: what it keeps, what it reads, the time."""
     read = tuple(columns_read(names_read(found.needs, found.ontology or Ontology()), frame.names))
     require_columns(read, frame, why="the filters")
-    columns = tuple(dict.fromkeys([*kept, *map(_quoted, read)]))
+    columns = tuple(dict.fromkeys([*kept, *map(quoted, read)]))
     moment: datetime | int = len(columns) if found.now is None else found.now
     if isinstance(moment, int) or not columns:  # Arrow would lose the number of rows without a column
         columns = (*columns, "current_timestamp()")
@@ -205,7 +204,7 @@ def _step(
     step = Step(
         found.place,
         crossing.build,
-        read=tuple(columns.index(_quoted(name)) for name in read),
+        read=tuple(columns.index(quoted(name)) for name in read),
         names=read,
         kept=tuple(map(columns.index, kept)),
         ids=found.ids,
@@ -232,11 +231,7 @@ def _row(frame: StructType) -> str:
     return f"to_json(struct({', '.join(_shown(frame[name]) for name in names)}), map('ignoreNullFields', 'false'))"
 
 
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
-
-
 def _shown(field: StructField) -> str:
     """Return a column as JSON takes it: what Arrow cannot carry, as text, as `dead_letters` does."""
-    name = _quoted(field.name)
+    name = quoted(field.name)
     return name if arrow_type(field.dataType) is not None else f"CAST({name} AS STRING) AS {name}"

@@ -15,20 +15,18 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql.types import IntegralType
+from pyspark.sql.types import IntegralType, LongType, StringType
 
 from tidings.algebra import Need
 from tidings.concepts import Ontology
 from tidings.errors import BadFrame, TidingsError
 from tidings.matcher import Live, Matcher
-from tidings.matcher.live import shard_of
-from tidings.matcher.versions import is_versioned, open_version, read_version, write_shard, write_version
+from tidings.matcher.versions import is_versioned, open_version, read_version
 from tidings.model import Schema
 from tidings.spark.compile import compiled, subscriptions_table
 from tidings.spark.places import Following, Packed, Place, Snapshot, Versioned
 from tidings.spark.schema import refuse_conflicts
 from tidings.spark.sharing import shared_folder
-from tidings.spark.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,6 +36,7 @@ if TYPE_CHECKING:
 
     from tidings.matcher.versions import Version
     from tidings.model import Filter
+    from tidings.spark.surroundings import Surroundings
 
 Pairs: TypeAlias = "Iterable[tuple[str | int, str | Filter]]"
 """Ids and filters, as text or parsed; a third member, where there is one, names the notation."""
@@ -55,6 +54,11 @@ class Subscribed:
     ontology: Ontology | None
     ids: pa.DataType
     now: datetime | None  # its own time, if it brings one
+
+    @property
+    def id_type(self) -> LongType | StringType:
+        """The type of the ids, as Spark has it."""
+        return LongType() if pa.types.is_integer(self.ids) else StringType()
 
     @property
     def changing(self) -> bool:
@@ -111,8 +115,12 @@ def _known(place: Place, matcher: Matcher, frame: Schema, version: Version | Non
     needs = matcher.needs()
     refuse_conflicts(needs, frame)
     kind = version.ids if version is not None else _kind_of_ids(matcher)
-    ids = pa.int64() if kind == "integer" else pa.string()
-    return Subscribed(place, needs, matcher.ontology, ids, matcher.now)
+    return Subscribed(place, needs, matcher.ontology, arrow_ids(kind), matcher.now)
+
+
+def arrow_ids(kind: str | None) -> pa.DataType:
+    """Return the Arrow type of ids of a kind; of no ids, text."""
+    return pa.int64() if kind == "integer" else pa.string()
 
 
 def _kind_of_ids(matcher: Matcher) -> str:
@@ -145,15 +153,10 @@ def _placed(session: SparkSession, matcher: Matcher, shards: int | None) -> Subs
 
 def _dealt(folder: Path, matcher: Matcher, shards: int) -> Versioned:
     """Deal the subscriptions of a matcher to shards."""
-    around = Surroundings(matcher.schema, matcher.ontology, matcher.regions, matcher.now)
-    made = [around.matcher() for _ in range(shards)]
-    for shard, one in enumerate(made):
-        one._admission = made[0]._admission
-        one.add_many([(id, matcher[id]) for id in matcher if shard_of(id, shards) == shard])
-    kind = _kind_of_ids(matcher) if len(matcher) else None
-    told = [write_shard(folder, one) for one in made]
-    write_version(folder, 1, told, around=made[0], position={}, ids=kind)
-    return Versioned.of(str(folder), 1)
+    around = {name: getattr(matcher, name) for name in ("schema", "ontology", "regions", "now")}
+    live = Live(folder, shards=shards, **around)
+    live.add_many([(id, matcher[id]) for id in matcher])
+    return Versioned.of(str(folder))
 
 
 def _matcher(subscriptions: Pairs | pa.Table, frame: Schema, given: Surroundings) -> Matcher:

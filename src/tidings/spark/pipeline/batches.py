@@ -16,11 +16,10 @@ from datetime import UTC, datetime
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 from pyspark.sql.types import ArrayType, LongType, StringType, StructField, TimestampType
 
-from tidings.matcher.versions import open_version, read_version
+from tidings.matcher.versions import read_version
 from tidings.spark.codec import Both, lists, over, pairs
 from tidings.spark.crossing import Crossing, crossed
 from tidings.spark.gathering import grouped_again, numbered, parted
@@ -29,7 +28,7 @@ from tidings.spark.pipeline.report import Report
 from tidings.spark.places import Versioned
 from tidings.spark.schema import column
 from tidings.spark.shape import shape_of
-from tidings.spark.subscriptions import Subscribed
+from tidings.spark.subscriptions import Subscribed, arrow_ids
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -164,9 +163,8 @@ class Batches:
     def _subscribed(self, claim: Claim) -> tuple[Subscribed, int]:
         version = read_version(self._live.folder, claim.version)
         place = Versioned(str(self._live.folder.resolve()), version.number, len(version.shards), version.checksum)
-        matcher = open_version(self._live.folder, version, 0)
-        ids = pa.int64() if version.ids == "integer" else pa.string()
-        return Subscribed(place, matcher.needs(), matcher.ontology, ids, None), version.count
+        # Whole events cross, and the time is the claim's: what the filters need of events is not asked for here.
+        return Subscribed(place, {}, None, arrow_ids(version.ids), None), version.count
 
     # What becomes of it ------------------------------------------------------------------------
 
@@ -193,8 +191,7 @@ class Batches:
 
     def _crossing(self, shape: Shape, found: Subscribed, *, grouped: bool) -> Crossing:
         matching = self._pipeline.matching
-        kind = LongType() if pa.types.is_integer(found.ids) else StringType()
-        made = StructField(shape.made, ArrayType(kind, containsNull=False) if grouped else kind)
+        made = StructField(shape.made, ArrayType(found.id_type, containsNull=False) if grouped else found.id_type)
         time = TIME if self._pipeline.late is not None else None
         build = Both(lists if grouped else pairs, raw=RAW, time=time, hidden=(EVENT, TIME))
         return Crossing(

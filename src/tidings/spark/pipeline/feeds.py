@@ -20,15 +20,16 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from tidings.errors import FileError, TidingsError
-from tidings.matcher.feeds import Changes
+from tidings.matcher.feeds import Changes, told_of
 from tidings.spark.compile import check_subscriptions
+from tidings.spark.pipeline.sources import text_of
 from tidings.spark.pipeline.trouble import SPARKS, words
 from tidings.spark.pipeline.variables import Expanded, written
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pyspark.sql import Column, DataFrame, Row
+    from pyspark.sql import DataFrame, Row
 
 EARLIEST = -2
 """What Spark calls the beginning of a partition."""
@@ -64,9 +65,7 @@ class TopicFeed:
         for row in sorted(rows, key=lambda row: (row.partition, row.offset)):
             offsets[str(row.partition)] = row.offset + 1
             self._take(row, last, refused)
-        added = [(id, *one) for id, one in last.items() if one is not None]
-        gone = [id for id, one in last.items() if one is None]
-        return Changes(added, gone, {"offsets": offsets} if offsets else position, refused)
+        return told_of(last, {"offsets": offsets} if offsets else position, refused)
 
     def _is_open(self) -> bool:
         return not any(isinstance(text, Expanded) for text in (self.topic, self.servers, *self.options.values()))
@@ -103,7 +102,7 @@ class TopicFeed:
         reader = self.session.read.format("kafka").options(**self.options)
         reader = reader.option("kafka.bootstrap.servers", self.servers).option("subscribe", self.topic)
         rows = reader.option("startingOffsets", start).option("endingOffsets", "latest").load()
-        return rows.select(_text("key"), _text("value"), "partition", "offset")
+        return rows.select(text_of("key"), text_of("value"), "partition", "offset")
 
 
 def _partitions(topic: str, complaint: str) -> list[str]:
@@ -120,10 +119,6 @@ def _unread(what: str, problem: BaseException, position: Mapping[str, Any], is_o
     why = words(problem) if is_open else "a variable is part of it, so the reason is not shown"
     told = FileError(f"{what} cannot be read, so what was read of it before stays in force: {why}")
     return Changes([], [], position, [(None, told)])
-
-
-def _text(name: str) -> Column:
-    return F.make_valid_utf8(F.col(name).cast("string")).alias(name)
 
 
 def _said(value: str, notation: str) -> tuple[Any, str]:

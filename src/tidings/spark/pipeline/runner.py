@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import time
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -34,6 +33,7 @@ from tidings.spark.pipeline.state import Checkpoint
 from tidings.spark.pipeline.stopping import Stopping
 from tidings.spark.pipeline.trouble import SPARKS, words
 from tidings.spark.schema import column
+from tidings.spark.session import is_submitted
 from tidings.spark.session import session as ts_session
 
 if TYPE_CHECKING:
@@ -50,8 +50,6 @@ MASTER = "local[*,4]"
 
 OFTEN = 0.1
 """Seconds between two looks at the query."""
-
-SHUFFLES = "spark.sql.shuffle.partitions"
 
 SETTLING, SHORTLY = 30.0, 0.01
 """Seconds that a batch, done, may take to be noted in Spark's checkpoint; and between two looks there."""
@@ -112,18 +110,8 @@ def _session(pipeline: Pipeline) -> SparkSession:
     if "SPARK_REMOTE" in os.environ or is_remote():
         msg = "`tidings run` drives Spark itself and cannot do so through Spark Connect; unset SPARK_REMOTE"
         raise SparkUnavailable(msg)
-    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    master = pipeline.master or (None if submitted else MASTER)
-    config = {**_shuffles(master), **pipeline.spark}
-    return ts_session(pipeline.name, master=master, kafka=pipeline.kafka, jars=pipeline.jars, config=config)
-
-
-def _shuffles(master: str | None) -> dict[str, str]:
-    """Return how many parts a shuffle has on this machine: as many as cores, not a cluster's 200."""
-    if master is None or not (found := re.fullmatch(r"local(?:\[(\d+|\*)(?:,\d+)?\])?", master)):
-        return {}
-    cores = found[1] or "1"
-    return {SHUFFLES: str(os.cpu_count() or 1) if cores == "*" else cores}
+    master = pipeline.master or (None if is_submitted() else MASTER)
+    return ts_session(pipeline.name, master=master, kafka=pipeline.kafka, jars=pipeline.jars, config=pipeline.spark)
 
 
 def _batches(

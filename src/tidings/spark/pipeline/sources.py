@@ -17,6 +17,7 @@ from tidings.errors import BadFrame
 from tidings.spark.pipeline.decode import decoded, plain_text
 from tidings.spark.pipeline.derive import with_derived
 from tidings.spark.pipeline.files import LISTING, UNPACKED, lines_of_files, rows_of_files
+from tidings.spark.schema import column
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -78,7 +79,7 @@ def _decoded(texts: DataFrame, source: Source, *kept: str) -> DataFrame:
     if not kept:
         return rows
     order = [name for name in rows.columns if name not in (*kept, "_refused", "_raw")]
-    return rows.select(*(F.col("`" + name.replace("`", "``") + "`") for name in order), *kept, "_refused", "_raw")
+    return rows.select(*map(column, order), *kept, "_refused", "_raw")
 
 
 def _written(lines: DataFrame) -> DataFrame:
@@ -117,11 +118,12 @@ def _records(session: SparkSession, source: Source) -> DataFrame:
         reader = reader.option("kafka.bootstrap.servers", source.servers)
     if source.topic is not None:
         reader = reader.option("subscribe", source.topic)
-    about: list[Column] = [_text("key"), *map(F.col, ("topic", "partition", "offset", "timestamp")), _headers()]
+    about: list[Column] = [text_of("key"), *map(F.col, ("topic", "partition", "offset", "timestamp")), _headers()]
     return reader.load().select(F.struct(*about).alias("kafka"), F.col("value").cast("string").alias("_text"))
 
 
-def _text(name: str) -> Column:
+def text_of(name: str) -> Column:
+    """Return bytes of Kafka's as text; what is not UTF-8 is marked in it."""
     return F.make_valid_utf8(F.col(name).cast("string")).alias(name)
 
 
