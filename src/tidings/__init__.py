@@ -10,20 +10,30 @@ if TYPE_CHECKING:
     from tidings import matchers
     from tidings.algebra import covers, evaluate, infer_schema, normal_form, overlaps, simplify
     from tidings.concepts import Ontology, Regions
-    from tidings.errors import BadEvent, FilterError, NotExpressible, TidingsError, UnknownSubscription
+    from tidings.errors import (
+        BadEvent,
+        FilterError,
+        NotExpressible,
+        PatternError,
+        TidingsError,
+        UnknownPattern,
+        UnknownSubscription,
+    )
     from tidings.lang import parse, render
     from tidings.matcher import Live, Matcher
     from tidings.model import Event, EventBatch, Matches, Range, Schema
+    from tidings.patterns import Detection, Detections, Detector
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "algebra": "covers evaluate infer_schema normal_form overlaps simplify",
     "concepts": "Ontology Regions",
-    "errors": "BadEvent FilterError NotExpressible TidingsError UnknownSubscription",
+    "errors": "BadEvent FilterError NotExpressible PatternError TidingsError UnknownPattern UnknownSubscription",
     "lang": "parse render",
     "matcher": "Live Matcher",
     "model": "Event EventBatch Matches Range Schema",
+    "patterns": "Detection Detections Detector",
 }
 _HOME = {name: f"tidings.{home}" for home, names in _HOMES.items() for name in names.split()}
 __all__ = sorted([*_HOME, "matchers"])  # noqa: PLE0605 - one list of names, above

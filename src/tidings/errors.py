@@ -48,6 +48,13 @@ class FilterError(TidingsError, ValueError):
     text: str | None
 
 
+class PatternError(TidingsError, ValueError):
+    """The pattern is not well formed."""
+
+    mistakes: tuple[Mistake, ...] = ()
+    text: str | None = None
+
+
 class NotExpressible(TidingsError, ValueError):
     """This notation cannot say that."""
 
@@ -118,6 +125,14 @@ class BadSubscriptions(TidingsError, ValueError):
     """Some subscriptions were refused, so none was added."""
 
     errors: tuple[tuple[str | int, TidingsError], ...]
+
+
+class UnknownPattern(TidingsError, KeyError):
+    """No pattern has this name."""
+
+
+class StateError(TidingsError, ValueError):
+    """The detector's state cannot be read."""
 
 
 class UnknownMatcher(TidingsError, LookupError):

@@ -69,6 +69,19 @@ def inlined(function: Kernel) -> Kernel:
     return _compiled(function, inline="always")
 
 
+def lean(function: Kernel) -> Kernel:
+    """The same for kernels of many arrays that make none: they are not counted on their way from call to call.
+
+    Counting took most of the time where an event does little (patterns: 2 million events a second instead of 6).
+    """
+    return _compiled(function, boundscheck=False, _nrt=False)
+
+
+def lean_inside(function: Kernel) -> Kernel:
+    """The same, put into its callers: handing on a dozen arrays costs more than a small step does."""
+    return _compiled(function, boundscheck=False, _nrt=False, forceinline=True)
+
+
 def _compiled(function: Kernel, **flags: Any) -> Kernel:
     # Plain Python warns where a hash goes around; compiled code does not.
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]

@@ -1,5 +1,14 @@
-"""Notation: one filter tree, three ways to write it (text, JSON, URL query)."""
+"""Notation: one filter tree, three ways to write it (text, JSON, URL query); patterns in text, JSON and files."""
 
 from tidings.lang.notations import parse, render
+from tidings.lang.patterns import WrittenPattern, parse_pattern, read_patterns, render_pattern, render_patterns
 
-__all__ = ["parse", "render"]
+__all__ = [
+    "WrittenPattern",
+    "parse",
+    "parse_pattern",
+    "read_patterns",
+    "render",
+    "render_pattern",
+    "render_patterns",
+]

@@ -1,0 +1,10 @@
+"""Notation of patterns: one tree, written as text or as JSON, alone or in a file of named patterns.
+
+`scan` cuts text into tokens, `layout` finds the named filters and the expression, `definitions` and `expression`
+read them, `check` judges the whole. The filters themselves are read by the filters' own parser.
+"""
+
+from tidings.lang.patterns.files import WrittenPattern, read_patterns, render_patterns
+from tidings.lang.patterns.notations import parse_pattern, render_pattern
+
+__all__ = ["WrittenPattern", "parse_pattern", "read_patterns", "render_pattern", "render_patterns"]

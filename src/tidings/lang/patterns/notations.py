@@ -1,0 +1,97 @@
+"""`parse_pattern` and `render_pattern`: one tree, two notations, the same checks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tidings.errors import PatternError, TidingsError
+from tidings.model.patterns import Pattern
+
+if TYPE_CHECKING:
+    from tidings.concepts import Ontology, Regions
+    from tidings.lang.patterns.definitions import Surroundings
+    from tidings.lang.patterns.places import Draft
+    from tidings.model import Schema
+
+NOTATIONS = ("text", "json")
+"""The names `notation=` takes."""
+
+
+def parse_pattern(
+    source: Any,
+    *,
+    notation: str = "text",
+    schema: Schema | None = None,
+    ontology: Ontology | None = None,
+    regions: Regions | None = None,
+) -> Pattern:
+    """Read a pattern; `PatternError` reports every mistake with its place.
+
+    >>> pattern = parse_pattern('''
+    ...     fail  = status = 'denied' and ip = $x
+    ...     enter = status = 'success' and ip = $x
+    ...     fail{3,} @ t(fail) - t(first fail) < 5 min ; enter
+    ... ''')
+    >>> pattern.key_variables()
+    ('x',)
+
+    `json` takes text or the decoded object. With a schema, ontology or regions, the filters' names are checked
+    and their literals take the attributes' kinds. A file of patterns is for `read_patterns`.
+    """
+    from tidings.lang.patterns.definitions import Surroundings
+
+    _check_notation(notation)
+    if notation == "text" and not isinstance(source, str):
+        msg = f"a pattern in text notation is text, not {type(source).__name__}"
+        raise PatternError(msg)
+    return judged(_read(source, notation, Surroundings(schema, ontology, regions)), source)
+
+
+def _read(source: Any, notation: str, surroundings: Surroundings) -> Draft:
+    if notation == "json":
+        from tidings.lang.patterns.jsonform import read_json
+
+        return read_json(source, surroundings)
+    from tidings.lang.patterns.text import read_text
+
+    return read_text(source, surroundings)
+
+
+def judged(draft: Draft, source: Any) -> Pattern:
+    """Return the pattern of a draft, or report what is wrong with it."""
+    from tidings.lang.patterns.check import check
+    from tidings.lang.patterns.places import pattern_error
+
+    mistakes = draft.places.mistakes
+    apart = [found for found in check(draft) if not any(found.meets(other) for other in mistakes)]
+    if mistakes or apart:
+        raise pattern_error([*mistakes, *apart], source if isinstance(source, str) else None)
+    assert draft.root is not None
+    return Pattern(draft.filters, draft.root, draft.absence)
+
+
+def render_pattern(pattern: Pattern, notation: str = "text") -> str:
+    r"""Write a pattern so that `parse_pattern` reads the same tree.
+
+    >>> print(render_pattern(parse_pattern("a = kind = 'a'\nb = kind = 'b'\na ; not b ; x:a within 90 s")))
+    a = kind = 'a'
+    b = kind = 'b'
+    (a ; not b ; x:a) within 90 s
+    """
+    _check_notation(notation)
+    if not isinstance(pattern, Pattern):
+        msg = f"{type(pattern).__name__} is not a pattern; `parse_pattern` makes one of text or JSON"
+        raise PatternError(msg)
+    if notation == "json":
+        from tidings.lang.patterns.jsonwrite import render_pattern_json
+
+        return render_pattern_json(pattern)
+    from tidings.lang.patterns.textform import render_pattern_text
+
+    return render_pattern_text(pattern)
+
+
+def _check_notation(notation: str) -> None:
+    if notation not in NOTATIONS:
+        msg = f"unknown notation `{notation}` of patterns; the notations are {', '.join(NOTATIONS)}"
+        raise TidingsError(msg)

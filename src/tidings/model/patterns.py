@@ -1,0 +1,274 @@
+"""The pattern tree: steps over named filters, in sequence, in any order, or as alternatives.
+
+A pattern is inert: `patterns.compile` makes a machine of it. A match assigns one event to each step that it
+takes; `patterns.definition` says which assignments count. Spans of time are whole microseconds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, TypeAlias
+
+from tidings.errors import PatternError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tidings.model.filters import Filter
+
+
+class Mode(StrEnum):
+    """Which matches are reported; docs/language.md tells them apart on one stream."""
+
+    RESTART = "restart"
+    OVERLAP = "overlap"
+    NEXT = "next"
+    ANY = "any"
+
+
+class Gap(StrEnum):
+    """What may lie between two operands of a sequence."""
+
+    NEXT = ","
+    LATER = ";"
+
+
+class Which(StrEnum):
+    """Which event of a repeated step a moment means."""
+
+    FIRST = "first"
+    LAST = "last"
+
+
+@dataclass(frozen=True, slots=True)
+class NamedFilter:
+    """What one event must say, and the attributes it gives to variables: `ip = $x` is `("ip", "x")`."""
+
+    name: str
+    filter: Filter
+    variables: tuple[tuple[str, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse a variable that is given twice."""
+        _refuse_if(
+            len({variable for _, variable in self.variables}) < len(self.variables),
+            f"`{self.name}` gives one variable two values; compare the attributes instead: `a = b`",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One event that satisfies a named filter; conditions call it by its label, or else by the filter's name."""
+
+    filter: str
+    label: str | None = None
+
+    @property
+    def called(self) -> str:
+        """The name that conditions use."""
+        return self.label or self.filter
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """A step so many times, later events each (`fail{3,}`); `most` is nothing when there is no upper end."""
+
+    step: Step
+    least: int
+    most: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse counts that say nothing."""
+        _refuse_if(self.least < 1, "a step is repeated at least once: {1,}")
+        _refuse_if(self.most is not None and self.most < self.least, "a repetition's upper end lies below its lower end")
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """How an operand follows the one before it: at once or later, and what must not come between."""
+
+    gap: Gap
+    without: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Nothing lies between two neighbours."""
+        _refuse_if(self.gap is Gap.NEXT and bool(self.without), "`not` stands between two `;`: a ; not b ; c")
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """One operand after the other; `joints[i]` stands between `parts[i]` and `parts[i + 1]`."""
+
+    parts: tuple[Node, ...]
+    joints: tuple[Joint, ...]
+
+    def __post_init__(self) -> None:
+        """One joint less than parts."""
+        _refuse_if(len(self.parts) < 2 or len(self.joints) != len(self.parts) - 1, "a sequence joins two parts or more")
+
+
+@dataclass(frozen=True, slots=True)
+class Both:
+    """`and`: every operand, each on events of its own, in any order and interleaved."""
+
+    parts: tuple[Node, ...]
+
+    def __post_init__(self) -> None:
+        """Two parts or more."""
+        _refuse_if(len(self.parts) < 2, "`and` joins two parts or more")
+
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    """`or`: one of the operands."""
+
+    parts: tuple[Node, ...]
+
+    def __post_init__(self) -> None:
+        """Two parts or more."""
+        _refuse_if(len(self.parts) < 2, "`or` joins two parts or more")
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """When a step happened: `t(f)`; of a repeated step its last event, or with `t(first f)` its first."""
+
+    label: str
+    which: Which = Which.LAST
+
+
+@dataclass(frozen=True, slots=True)
+class Elapsed:
+    """`low <= t(late) - t(early) <= high` in microseconds; `absolute` takes the difference without its sign."""
+
+    late: Moment
+    early: Moment
+    low: int | None = None
+    high: int | None = None
+    low_open: bool = False
+    high_open: bool = False
+    absolute: bool = False
+
+    def __post_init__(self) -> None:
+        """A condition says something, about two moments."""
+        _refuse_if(self.low is None and self.high is None, "a time condition needs a bound")
+        _refuse_if(self.late == self.early, "a time condition compares two different moments")
+
+    def holds(self, late: int, early: int) -> bool:
+        """Tell whether two times, in microseconds, satisfy it."""
+        apart = abs(late - early) if self.absolute else late - early
+        return (self.low is None or apart > self.low or (apart == self.low and not self.low_open)) and (
+            self.high is None or apart < self.high or (apart == self.high and not self.high_open)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """A part with time conditions, which bind when the part is taken; `within` bounds it from first to last event.
+
+    `within` includes its end: exactly ten minutes are within ten minutes.
+    """
+
+    part: Node
+    conditions: tuple[Elapsed, ...] = ()
+    within: int | None = None
+
+    def __post_init__(self) -> None:
+        """A timed part has a condition."""
+        _refuse_if(not self.conditions and self.within is None, "`@` needs a condition")
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """`not b for 5 min` at the end: no event of these kinds for so long after the last event, the end excluded."""
+
+    without: tuple[str, ...]
+    span: int
+
+    def __post_init__(self) -> None:
+        """An absence lasts."""
+        _refuse_if(self.span <= 0, "an absence lasts longer than nothing")
+
+
+Node: TypeAlias = Step | Repeat | Sequence | Both | Either | Timed
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """Named filters and what must happen over them."""
+
+    filters: tuple[NamedFilter, ...]
+    root: Node
+    absence: Absence | None = None
+
+    def __post_init__(self) -> None:
+        """Names are known, and each means one thing."""
+        names = [named.name for named in self.filters]
+        _refuse_if(len(set(names)) < len(names), "two filters have one name")
+        for name in self.used():
+            _refuse_if(name not in names, f"no filter is called `{name}`")
+
+    def __getitem__(self, name: str) -> NamedFilter:
+        """Return the filter of this name."""
+        return next(named for named in self.filters if named.name == name)
+
+    def steps(self) -> list[Step]:
+        """Return the steps in the order they are written."""
+        return list(steps_of(self.root))
+
+    def guards(self) -> tuple[str, ...]:
+        """Return the names of the filters that stand under `not`."""
+        ends = self.absence.without if self.absence else ()
+        return tuple(dict.fromkeys([*_guards_of(self.root), *ends]))
+
+    def used(self) -> tuple[str, ...]:
+        """Return the names of the filters that steps and `not`s use."""
+        return tuple(dict.fromkeys([*(step.filter for step in self.steps()), *self.guards()]))
+
+    def key_variables(self) -> tuple[str, ...]:
+        """Return the variables that every operand gives a value: their values part the stream into keys."""
+        held = [{variable for _, variable in self[name].variables} for name in self.used()]
+        return tuple(sorted(set.intersection(*held))) if held else ()
+
+
+def children_of(node: Node) -> tuple[Node, ...]:
+    """Return the parts of a node, in order."""
+    match node:
+        case Sequence(parts, _) | Both(parts) | Either(parts):
+            return parts
+        case Repeat(step, _, _):
+            return (step,)
+        case Timed(part, _, _):
+            return (part,)
+        case Step():
+            return ()
+
+
+def steps_of(node: Node) -> Iterator[Step]:
+    """Yield the steps of a node in the order they are written."""
+    if isinstance(node, Step):
+        yield node
+    for part in children_of(node):
+        yield from steps_of(part)
+
+
+def conditions_of(node: Node) -> Iterator[Elapsed]:
+    """Yield the time conditions of a node and of what is below it."""
+    if isinstance(node, Timed):
+        yield from node.conditions
+    for part in children_of(node):
+        yield from conditions_of(part)
+
+
+def _guards_of(node: Node) -> Iterator[str]:
+    if isinstance(node, Sequence):
+        for joint in node.joints:
+            yield from joint.without
+    for part in children_of(node):
+        yield from _guards_of(part)
+
+
+def _refuse_if(wrong: bool, message: str) -> None:
+    if wrong:
+        raise PatternError(message)

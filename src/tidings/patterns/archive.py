@@ -1,0 +1,95 @@
+"""Which events a detection names: their ids, and the fields that travel along, for as long as one may name them.
+
+Whole batches are kept as they came; when they hold far more than is still needed, what is needed moves together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Some events' ids and fields, in one order; Arrow where they came as Arrow, else lists."""
+
+    ids: pa.Array | list[Any]
+    fields: pa.Table | list[dict[str, Any]] | None = None
+
+    def __len__(self) -> int:
+        """Count the events."""
+        return len(self.ids)
+
+    def take(self, places: np.ndarray) -> Told:
+        """Return the events at these places."""
+        if isinstance(self.ids, list):
+            ids: Any = [self.ids[place] for place in places.tolist()]
+        else:
+            ids = self.ids.take(places)
+        if isinstance(self.fields, list):
+            return Told(ids, [self.fields[place] for place in places.tolist()])
+        return Told(ids, None if self.fields is None else self.fields.take(places))
+
+    def listed(self) -> Told:
+        """Return the same as lists."""
+        ids = self.ids if isinstance(self.ids, list) else self.ids.to_pylist()
+        fields = self.fields
+        return Told(ids, fields if fields is None or isinstance(fields, list) else fields.to_pylist())
+
+
+def joined(pieces: list[Told]) -> Told:
+    """Return pieces end to end; as lists unless all are Arrow's and of one type."""
+    import pyarrow as pa
+
+    if len(pieces) == 1:
+        return pieces[0]
+    kinds = {None if isinstance(piece.ids, list) else piece.ids.type for piece in pieces}
+    if len(kinds) == 1 and None not in kinds:
+        fields = [piece.fields for piece in pieces]
+        schemas = {None if field is None else field.schema for field in fields}
+        if len(schemas) == 1:
+            together = None if None in schemas else pa.concat_tables(fields)
+            return Told(pa.concat_arrays([piece.ids for piece in pieces]), together)
+    lists = [piece.listed() for piece in pieces]
+    fields = None if lists[0].fields is None else [row for piece in lists for row in piece.fields]
+    return Told([one for piece in lists for one in piece.ids], fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """Events by their numbers; a value: adding makes a new one, so that answers keep what they were given."""
+
+    chunks: tuple[tuple[np.ndarray, Told], ...] = ()  # ascending numbers, and what they are called
+
+    def __len__(self) -> int:
+        """Count the events."""
+        return sum(len(seqs) for seqs, _ in self.chunks)
+
+    def add(self, first: int, told: Told) -> Archive:
+        """Return the archive with a batch more, numbered from `first`."""
+        return Archive((*self.chunks, (np.arange(first, first + len(told)), told))) if len(told) else self
+
+    def take(self, seqs: np.ndarray) -> Told:
+        """Return the events of these numbers, in their order."""
+        if len(seqs) == 0:
+            return Told([])
+        starts = np.array([chunk[0] for chunk, _ in self.chunks])
+        of = np.searchsorted(starts, seqs, side="right") - 1
+        order, pieces = np.argsort(of, kind="stable"), []
+        for number in np.unique(of):
+            chunk, told = self.chunks[number]
+            pieces.append(told.take(np.searchsorted(chunk, seqs[of == number])))
+        if len(pieces) == 1:
+            return pieces[0]
+        back = np.empty(len(order), np.int64)
+        back[order] = np.arange(len(order))
+        return joined(pieces).take(back)
+
+    def keep(self, held: np.ndarray) -> Archive:
+        """Return the archive of these numbers alone."""
+        return Archive(((held, self.take(held)),)) if len(held) else Archive()

@@ -1,0 +1,181 @@
+"""What a detector reports: patterns that happened, and the events they happened through."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tidings.kernels.reports import O_AT, O_BEGIN, O_END, O_KEY, O_PATTERN, O_SEQ, O_VALUES
+from tidings.patterns.reading import datetime_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    import pyarrow as pa
+
+    from tidings.model import DeadLetter
+    from tidings.patterns.archive import Archive, Told
+    from tidings.patterns.run import Reports
+
+
+@dataclass(frozen=True, slots=True)
+class Detection:
+    """A pattern that happened: the ids of its events in the order of the steps, when, and what variables stood for.
+
+    `at` is the time of the event that completed it, or (absence) when the time was up. `fields` holds, for each event,
+    what the detector was told to keep.
+    """
+
+    pattern: str
+    events: tuple[Any, ...]
+    at: datetime
+    bindings: Mapping[str, Any] = field(default_factory=dict)
+    fields: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """An event that came after its time had passed: it was not taken."""
+
+    event: Any
+    time: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How reports of one graph are read: its patterns' places in the detector, and the names of variables."""
+
+    places: np.ndarray
+    variables: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]  # of each pattern: of the key, and the others
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Reports of one graph from one piece of the events."""
+
+    reports: Reports
+    shown: Shown
+    values: list[Any]
+
+
+class Detections:
+    """The detections of a batch, in the order they completed; late events and dead letters beside them.
+
+    Detections are made when somebody reads them: a million cost little until then.
+    """
+
+    __slots__ = ("_archive", "_order", "_parts", "_patterns", "_told", "dead_letters", "late")
+
+    def __init__(
+        self,
+        parts: Sequence[Part],
+        patterns: Sequence[str],
+        archive: Archive,
+        *,
+        late: tuple[Late, ...] = (),
+        dead_letters: tuple[DeadLetter, ...] = (),
+    ) -> None:
+        """Hold reports, and the events they name."""
+        self._parts, self._patterns, self._archive = tuple(parts), tuple(patterns), archive
+        self.late, self.dead_letters = late, dead_letters
+        self._order: np.ndarray | None = None
+        self._told: tuple[Told, np.ndarray] | None = None
+
+    def __len__(self) -> int:
+        """Count the detections."""
+        return sum(len(part.reports.rows) for part in self._parts)
+
+    def __iter__(self) -> Iterator[Detection]:
+        """Yield the detections in the order they completed."""
+        told, ends = self._named()
+        told = told.listed()
+        places = [(part, row) for part in self._parts for row in part.reports.rows.tolist()]
+        for number, at in enumerate(self._ordered().tolist()):
+            part, row = places[at]
+            begin, end = int(ends[number]), int(ends[number + 1])
+            yield Detection(
+                self._patterns[part.shown.places[row[O_PATTERN]]],
+                tuple(told.ids[begin:end]),
+                datetime_of(row[O_AT]),
+                _bindings(part, row),
+                () if told.fields is None else tuple(told.fields[begin:end]),
+            )
+
+    def __repr__(self) -> str:
+        """Say how many there are."""
+        return f"<Detections: {len(self):,}, {len(self.late):,} late, {len(self.dead_letters):,} dead letters>"
+
+    def by_pattern(self) -> dict[str, int]:
+        """Return how many detections each pattern has; patterns without one are left out."""
+        numbers = self._column(lambda part: part.shown.places[part.reports.rows[:, O_PATTERN]])
+        counts = np.bincount(numbers, minlength=len(self._patterns)) if len(self) else []
+        return {name: int(count) for name, count in zip(self._patterns, counts, strict=False) if count}
+
+    def to_arrow(self) -> pa.Table:
+        """Return a table `pattern, at, events, bindings`; `fields` too where the detector keeps some."""
+        import pyarrow as pa
+
+        told, ends = self._named()
+        order = self._ordered()
+        numbers = self._column(lambda part: part.shown.places[part.reports.rows[:, O_PATTERN]])[order]
+        names = pa.array(self._patterns, pa.string()).take(numbers)
+        at = pa.array(self._column(lambda part: part.reports.rows[:, O_AT])[order]).cast(pa.timestamp("us", "UTC"))
+        ids = pa.array(told.ids) if isinstance(told.ids, list) else told.ids
+        rows = [(part, row) for part in self._parts for row in part.reports.rows.tolist()]
+        bound = [[(k, str(v)) for k, v in _bindings(*rows[place]).items()] for place in order.tolist()]
+        columns = {
+            "pattern": names,
+            "at": at,
+            "events": pa.ListArray.from_arrays(pa.array(ends, pa.int32()), ids),
+            "bindings": pa.array(bound, pa.map_(pa.string(), pa.string())),
+        }
+        if told.fields is not None:
+            kept = pa.array(told.listed().fields) if isinstance(told.fields, list) else told.fields.to_struct_array()
+            kept = pa.concat_arrays(kept.chunks) if isinstance(kept, pa.ChunkedArray) else kept
+            columns["fields"] = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), kept)
+        return pa.table(columns)
+
+    def _column(self, of: Any) -> np.ndarray:
+        columns = [of(part) for part in self._parts]
+        return np.concatenate(columns) if columns else np.empty(0, np.int64)
+
+    def _ordered(self) -> np.ndarray:
+        """Return the places of the reports in the order of completion; a deadline comes before events of its time."""
+        if self._order is None:
+            at, seq = (self._column(lambda part, c=c: part.reports.rows[:, c]) for c in (O_AT, O_SEQ))
+            pattern = self._column(lambda part: part.shown.places[part.reports.rows[:, O_PATTERN]])
+            self._order = np.lexsort((pattern, seq, at)) if len(at) else np.empty(0, np.int64)
+        return self._order
+
+    def _named(self) -> tuple[Told, np.ndarray]:
+        """Return the events of all detections end to end, and where each one's begin."""
+        if self._told is None:
+            begins = [part.reports.rows[:, O_BEGIN] for part in self._parts]
+            lengths = [part.reports.rows[:, O_END] - part.reports.rows[:, O_BEGIN] for part in self._parts]
+            shift, starts = 0, []
+            for part, begin in zip(self._parts, begins, strict=True):
+                starts.append(begin + shift)
+                shift += len(part.reports.events)
+            events = np.concatenate([part.reports.events for part in self._parts]) if self._parts else np.empty(0, np.int64)
+            order = self._ordered()
+            start = np.concatenate(starts)[order] if starts else np.empty(0, np.int64)
+            length = np.concatenate(lengths)[order] if lengths else np.empty(0, np.int64)
+            ends = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
+            places = np.repeat(start - ends[:-1], length) + np.arange(ends[-1])
+            self._told = self._archive.take(events[places]), ends
+        return self._told
+
+
+def _bindings(part: Part, row: list[int]) -> dict[str, Any]:
+    of_key, others = part.shown.variables[row[O_PATTERN]]
+    found: dict[str, Any] = {}
+    if of_key:
+        value = part.values[row[O_KEY]]
+        found = dict(zip(of_key, value if len(of_key) > 1 else (value,), strict=True))
+    for number, name in enumerate(others):
+        if row[O_VALUES + number] >= 0:
+            found[name] = part.values[row[O_VALUES + number]]
+    return found

@@ -1,0 +1,405 @@
+"""The façade of patterns: the twin of `Matcher`.
+
+It holds patterns, asks all their filters of each event once, and moves the runs of their machines on. Patterns may be
+added and removed while it runs: unchanged ones keep their state. Time comes in with the events, or through `on_time`.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from tidings.errors import PatternError, TidingsError, UnknownPattern
+from tidings.lang import WrittenPattern, parse_pattern, render_pattern
+from tidings.lang.patterns.durations import duration_of
+from tidings.matcher import Matcher
+from tidings.model.patterns import Mode, Pattern, Timed, conditions_of
+from tidings.patterns.archive import Archive
+from tidings.patterns.detections import Detection, Detections, Late
+from tidings.patterns.graph import Watched
+from tidings.patterns.machine import attributes_of, machines
+from tidings.patterns.names import Names
+from tidings.patterns.reading import Prepared, Reader, datetime_of, moment_of, together, with_times
+from tidings.patterns.residual import configurations
+from tidings.patterns.run import LONG_AGO, MOST_PARTIALS, Run
+from tidings.patterns.state import into_run, of_run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from datetime import datetime
+
+    from tidings.concepts import Ontology, Regions
+    from tidings.model import DeadLetter, EventLike, Filter, Schema
+    from tidings.patterns.machine import Machine
+
+LIMIT = 1000
+"""The most embeddings that the mode `any` reports at one event, unless told otherwise."""
+
+PIECE = 1 << 17
+"""Events that are taken at once: enough to pay for the arrays, few enough for memory."""
+
+
+class Detector:
+    """Which patterns happen in a stream of events.
+
+    >>> attacks = Detector()
+    >>> attacks.add("intrusion", '''
+    ...     fail  = status = 'denied'  and ip = $x
+    ...     enter = status = 'success' and ip = $x
+    ...     fail{3,} ; enter within 5 min
+    ... ''')
+    >>> log = [{"id": n, "time": n, "status": "denied", "ip": "10.0.0.1"} for n in range(3)]
+    >>> attacks.detect_many(log)
+    <Detections: 0, 0 late, 0 dead letters>
+    >>> [found] = attacks.on_event({"id": 3, "time": 9, "status": "success", "ip": "10.0.0.1"})
+    >>> found.pattern, found.events, found.bindings
+    ('intrusion', (0, 1, 2, 3), {'x': '10.0.0.1'})
+
+    Events come in the order of time; one that is more than `lateness` behind the latest is not taken, and listed in
+    `Detections.late`. With a lateness, events wait until it has passed and are put in order. `time` and `event_id` name
+    the fields of mappings and Arrow tables; `keep` names fields that detections carry. `partials` bounds the partial
+    matches that one key may have at one step: of more, the newest stay, and `dropped` counts the others.
+    """
+
+    def __init__(
+        self,
+        *,
+        schema: Schema | None = None,
+        ontology: Ontology | None = None,
+        regions: Regions | None = None,
+        time: str = "time",
+        event_id: str = "id",
+        keep: Iterable[str] = (),
+        lateness: timedelta | str | None = None,
+        partials: int = MOST_PARTIALS,
+    ) -> None:
+        """Start without patterns."""
+        self.time, self.event_id, self.keep = time, event_id, tuple(keep)
+        self.lateness = _span(lateness)
+        self.partials = partials
+        if partials < 1:
+            msg = f"partials is how many partial matches are kept, not `{partials}`"
+            raise TidingsError(msg)
+        self._matcher = Matcher(schema=schema, ontology=ontology, regions=regions)
+        self._watched: dict[str, Watched] = {}
+        self._filters: dict[Filter, int] = {}
+        self._uses: dict[Filter, int] = {}
+        self._numbered = 0
+        self._machines: list[tuple[Machine, Run]] = []
+        self._stale = False
+        self._reader: Reader | None = None
+        self._names, self._archive = Names(), Archive()
+        self._seq = self._arrived = 0
+        self._latest = LONG_AGO
+        self._waiting: Prepared | None = None
+        self.late = 0
+
+    # Patterns ----------------------------------------------------------------------------------
+
+    def add(
+        self,
+        name: str,
+        pattern: str | Pattern | dict[str, Any],
+        *,
+        mode: str = "restart",
+        limit: int | None = None,
+        notation: str = "text",
+    ) -> None:
+        """Add a pattern, or replace the one of this name; it sees the events that come from now on.
+
+        `mode` is `restart`, `overlap`, `next` or `any`; `limit` is how many embeddings `any` reports at one event.
+        """
+        self.add_many([_written(name, self._parsed(pattern, notation), mode, limit)])
+
+    def add_many(self, patterns: Iterable[WrittenPattern]) -> None:
+        """Add many, as `lang.read_patterns` reads them from a file; all of them or, where one is refused, none."""
+        given = list(patterns)
+        watched = [
+            Watched(one.name, one.pattern, one.mode, one.limit or LIMIT, self._seq, configurations(one.pattern, one.mode))
+            for one in given
+        ]
+        fresh = dict.fromkeys(f for told in watched for f in _filters_of(told.pattern) if f not in self._filters)
+        numbered = {told: self._numbered + place for place, told in enumerate(fresh)}
+        self._matcher.add_many([(number, told) for told, number in numbered.items()])
+        self._numbered += len(numbered)
+        self._filters |= numbered
+        for told in watched:
+            if told.name in self._watched:
+                self._forget(told.name)
+            self._watched[told.name] = told
+            for one in _filters_of(told.pattern):
+                self._uses[one] = self._uses.get(one, 0) + 1
+        self._changed()
+
+    def remove(self, name: str) -> None:
+        """Remove a pattern; `UnknownPattern`, a `KeyError`, if it is not there."""
+        self[name]
+        self._forget(name)
+        self._changed()
+
+    def _forget(self, name: str) -> None:
+        for told in _filters_of(self._watched.pop(name).pattern):
+            self._uses[told] -= 1
+            if not self._uses[told]:
+                del self._uses[told]
+                self._matcher.remove(self._filters.pop(told))
+
+    def _parsed(self, pattern: Any, notation: str) -> Pattern:
+        if isinstance(pattern, Pattern):  # built by hand: the notation's checks are the only ones
+            pattern, notation = render_pattern(pattern, "json"), "json"
+        around = self._matcher
+        given = {"schema": around.schema, "ontology": around.ontology, "regions": around.regions}
+        return parse_pattern(pattern, notation=notation, **given)
+
+    def __len__(self) -> int:
+        """Count the patterns."""
+        return len(self._watched)
+
+    def __contains__(self, name: object) -> bool:
+        """Tell whether there is a pattern of this name."""
+        return name in self._watched
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names."""
+        return iter(self._watched)
+
+    def __getitem__(self, name: str) -> Pattern:
+        """Return a pattern."""
+        if name not in self._watched:
+            msg = f"no pattern is called `{name}`"
+            raise UnknownPattern(msg)
+        return self._watched[name].pattern
+
+    @property
+    def watched(self) -> tuple[Watched, ...]:
+        """The patterns with their modes, in the order they were added."""
+        return tuple(self._watched.values())
+
+    # Events ------------------------------------------------------------------------------------
+
+    def on_event(self, event: EventLike) -> list[Detection]:
+        """Take one event and return what it completes; `BadEvent` when it cannot be read."""
+        return list(self.detect_many([event]))
+
+    def detect_many(self, events: Any, *, on_error: Literal["raise", "collect"] = "raise") -> Detections:
+        """Take a list of events, an Arrow table or a `td.EventBatch`, and return what they complete.
+
+        A bad event raises `BadEvent` before any event is taken; with `on_error="collect"` it goes to `.dead_letters`.
+        """
+        if on_error not in ("raise", "collect"):
+            msg = f"on_error is `raise` or `collect`, not `{on_error}`"
+            raise TidingsError(msg)
+        self._runs()
+        prepared, dead = self._reading().read(events, self._names, self._arrived, collect=on_error == "collect")
+        self._arrived += len(dead)
+        return self.take(prepared, dead_letters=tuple(dead))
+
+    def take(self, events: Prepared, *, dead_letters: tuple[DeadLetter, ...] = ()) -> Detections:
+        """Take events that were read before; `detect_many` reads them first."""
+        runs = self._runs()
+        self._arrived += len(events)
+        ready, late = self._in_order(events)
+        parts = self._taken(ready, runs)
+        found = Detections(parts, list(self._watched), self._archive, late=late, dead_letters=dead_letters)
+        self._tidied()
+        return found
+
+    def on_time(self, now: datetime | float | str) -> list[Detection]:
+        """Let time pass: absences complete, waiting events are taken, and partial matches that came too late go.
+
+        What comes later with an earlier time is late.
+        """
+        moment, runs = moment_of(now), self._runs()
+        ready = self._released(moment)
+        parts = self._taken(ready, runs, until=moment)
+        self._latest = max(self._latest, moment + self.lateness)
+        found = list(Detections(parts, list(self._watched), self._archive))
+        self._tidied()
+        return found
+
+    def next_deadline(self) -> datetime | None:
+        """Return when the earliest absence may complete; nothing when none is waited for."""
+        due = [run.next_deadline for _, run in self._runs() if run.next_deadline is not None]
+        return datetime_of(min(due)) if due else None
+
+    @property
+    def dropped(self) -> int:
+        """How many partial matches were given up because a key had too many."""
+        return sum(run.dropped for _, run in self._runs())
+
+    @property
+    def cut(self) -> int:
+        """How many times the limit of a pattern in the mode `any` cut its reports short."""
+        return sum(run.cut for _, run in self._runs())
+
+    @property
+    def transitions(self) -> int:
+        """How many steps were served by events so far."""
+        return sum(run.made for _, run in self._runs())
+
+    # Keeping -----------------------------------------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        """Return everything as bytes: the patterns, and where they stand."""
+        from tidings.patterns.snapshot import snapshot
+
+        return snapshot(self)
+
+    @classmethod
+    def resume(cls, state: bytes) -> Detector:
+        """Return the detector of a snapshot; it goes on exactly. `StateError` when the bytes are not one."""
+        from tidings.patterns.snapshot import resume
+
+        return resume(cls, state)
+
+    def forked(self) -> Detector:
+        """Return a detector of the same patterns that has seen nothing; what was compiled is shared."""
+        runs = self._runs()
+        self._reading()
+        made = copy(self)
+        made._machines = [(machine, machine.start(most=self.partials)) for machine, _ in runs]
+        made._names, made._archive, made._waiting = Names(), Archive(), None
+        made._seq = made._arrived = made.late = 0
+        made._latest = LONG_AGO
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle as a snapshot."""
+        return _resumed, (self.snapshot(),)
+
+    def __repr__(self) -> str:
+        """Say how many patterns there are."""
+        return f"<Detector: {len(self):,} patterns>"
+
+    # Inside ------------------------------------------------------------------------------------
+
+    def _changed(self) -> None:
+        self._stale, self._reader = True, None
+
+    def _runs(self) -> list[tuple[Machine, Run]]:
+        """Return machines and their runs; after a change they are made anew, and runs go on where they stood."""
+        if self._stale:
+            states = {machine.ways: of_run(run, machine.called) for machine, run in self._machines if run.made}
+            self._machines = []
+            for machine in machines(list(self._watched.values()), self._filters):
+                run = machine.start(most=self.partials)
+                if machine.ways in states:
+                    into_run(run, machine.called, *states[machine.ways], len(self._names))
+                self._machines.append((machine, run))
+            self._stale = False
+        return self._machines
+
+    def _reading(self) -> Reader:
+        if self._reader is None:
+            told = [watched.pattern for watched in self._watched.values()]
+            attributes = sorted({name for pattern in told for name in attributes_of(pattern)})
+            needs_time = any(_asks_for_time(pattern) for pattern in told)
+            self._reader = Reader(self._matcher, tuple(attributes), self.time, self.event_id, self.keep, needs_time)
+        return self._reader
+
+    def _in_order(self, events: Prepared) -> tuple[Prepared, tuple[Late, ...]]:
+        """Return the events that can be taken now, and those that came too late; the others wait."""
+        events = with_times(events, self._latest)
+        if not len(events):
+            return events, ()
+        before = np.maximum.accumulate(np.append(self._latest, events.times))
+        behind = events.times < before[:-1] - self.lateness
+        self._latest = int(before[-1])
+        late: tuple[Late, ...] = ()
+        if behind.any():
+            gone = events.take(np.flatnonzero(behind))
+            times = gone.times.tolist()
+            late = tuple(Late(id_, datetime_of(at)) for id_, at in zip(gone.told.listed().ids, times, strict=True))
+            self.late += len(late)
+            events = events.take(np.flatnonzero(~behind))
+        if not self.lateness:
+            return events, late
+        self._waiting = events if self._waiting is None else together([self._waiting, events])
+        return self._released(self._latest - self.lateness) or events.take(np.empty(0, np.int64)), late
+
+    def _released(self, until: int) -> Prepared | None:
+        """Return the waiting events up to a time, in order."""
+        if self._waiting is None:
+            return None
+        order = np.argsort(self._waiting.times, kind="stable")
+        due = int(np.searchsorted(self._waiting.times[order], until, side="right"))
+        ready = self._waiting.take(order[:due])
+        self._waiting = self._waiting.take(np.sort(order[due:]))
+        return ready
+
+    def _taken(self, events: Prepared | None, runs: list[tuple[Machine, Run]], until: int = LONG_AGO) -> list[Any]:
+        parts: list[Any] = []
+        count = 0 if events is None else len(events)
+        for first in range(0, count, PIECE):
+            assert events is not None
+            piece = events if count <= PIECE else events.take(np.arange(first, min(first + PIECE, count)))
+            self._archive = self._archive.add(self._seq, piece.told)
+            for machine, run in runs:
+                parts += machine.feed(run, piece, self._names, self._seq)
+            self._seq += len(piece)
+        if until > LONG_AGO:
+            empty = self._nothing()
+            for machine, run in runs:
+                parts += machine.feed(run, empty, self._names, self._seq, until=until)
+        return parts
+
+    def _nothing(self) -> Prepared:
+        prepared, _ = self._reading().read([], self._names, 0)
+        return prepared
+
+    def _tidied(self) -> None:
+        """Forget events and values that nothing can name any more, when they are many."""
+        runs = self._runs()
+        rows = sum(run.rows for _, run in runs)
+        if len(self._archive) < 100_000 + 4 * rows and len(self._names) < 100_000 + 4 * rows:
+            return
+        for _, run in runs:
+            run.tidy()
+        held = [run.events_held() for _, run in runs]
+        self._archive = self._archive.keep(np.unique(np.concatenate(held)) if held else np.empty(0, np.int64))
+        if len(self._names) > 100_000 and self._waiting is None:
+            keys = [run.keys_held() for _, run in runs]
+            known = np.unique(np.concatenate(keys)) if keys else np.empty(0, np.int64)
+            for _, run in runs:
+                run.renumber(known)
+            self._names = self._names.keep(known)
+
+
+def _resumed(state: bytes) -> Detector:
+    return Detector.resume(state)
+
+
+def _written(name: str, pattern: Pattern, mode: str, limit: int | None) -> WrittenPattern:
+    if not isinstance(name, str) or not name:
+        msg = f"a pattern's name is text, not `{name!r}`"
+        raise PatternError(msg)
+    if mode not in list(Mode):
+        msg = f"a pattern's mode is one of {', '.join(f'`{one}`' for one in Mode)}, not `{mode}`"
+        raise PatternError(msg)
+    return WrittenPattern(name, pattern, Mode(mode), limit)
+
+
+def _filters_of(pattern: Pattern) -> list[Filter]:
+    return list(dict.fromkeys(pattern[name].filter for name in pattern.used()))
+
+
+def _asks_for_time(pattern: Pattern) -> bool:
+    def timed(node: Any) -> bool:
+        from tidings.model.patterns import children_of
+
+        return (isinstance(node, Timed) and node.within is not None) or any(timed(part) for part in children_of(node))
+
+    return pattern.absence is not None or any(conditions_of(pattern.root)) or timed(pattern.root)
+
+
+def _span(lateness: timedelta | str | None) -> int:
+    if lateness is None:
+        return 0
+    span = duration_of(lateness) if isinstance(lateness, str) else lateness // timedelta(microseconds=1)
+    if span < 0:
+        msg = f"lateness is a span of time, not `{lateness}`"
+        raise TidingsError(msg)
+    return span

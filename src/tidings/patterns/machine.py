@@ -1,0 +1,109 @@
+"""Machines: patterns that part the stream alike, merged into one graph, and the run that goes through it.
+
+Patterns whose operands all give the same variables through the same attributes share a machine, and their state is
+kept for each key; patterns without such variables share another one, which sees the whole stream.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidings.kernels.events import renamed
+from tidings.kernels.runs import Batch
+from tidings.patterns.detections import Part, Shown
+from tidings.patterns.graph import Merged, Watched, other_variables
+from tidings.patterns.run import LONG_AGO, MOST_PARTIALS, Run
+from tidings.patterns.state import Called
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from tidings.kernels.partials import Graph
+    from tidings.model import Filter
+    from tidings.model.patterns import Pattern
+    from tidings.patterns.names import Names
+    from tidings.patterns.reading import Prepared
+
+
+def ways_of(pattern: Pattern) -> tuple[tuple[str, ...], ...]:
+    """Return the attributes through which a pattern's operands give its key: one way for each set of attributes."""
+    key = pattern.key_variables()
+    ways = []
+    for name in pattern.used():
+        attributes = {variable: attribute for attribute, variable in pattern[name].variables}
+        ways.append(tuple(attributes[variable] for variable in key))
+    return tuple(sorted(set(ways)))
+
+
+def attributes_of(pattern: Pattern) -> set[str]:
+    """Return the attributes that give variables their values."""
+    return {attribute for name in pattern.used() for attribute, _ in pattern[name].variables}
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The merged graph of some patterns, and how it reads events; it holds no state."""
+
+    merged: Merged
+    graph: Graph
+    ways: tuple[tuple[str, ...], ...]
+    symbols: np.ndarray  # of each filter its number here, or -1
+    shown: Shown
+
+    @property
+    def keyed(self) -> bool:
+        """Whether state is kept for each key."""
+        return self.ways != ((),)
+
+    @cached_property
+    def called(self) -> Called:
+        """What places, edges and patterns are called in states."""
+        return Called(self.merged)
+
+    def start(self, *, most: int = MOST_PARTIALS) -> Run:
+        """Return a run that has seen nothing."""
+        return Run(self.graph, keyed=self.keyed, most=most)
+
+    def feed(self, run: Run, events: Prepared, names: Names, base: int, *, until: int = LONG_AGO) -> list[Part]:
+        """Let a run take events, numbered from `base`, and time pass to `until`."""
+        symbols_at, symbols = renamed(events.symbols_at, events.symbols, self.symbols)
+        count = len(events)
+        keys = np.zeros((count, 1), np.int64)
+        if self.keyed:
+            keys = np.stack([_key(way, events, names) for way in self.merged.vias], axis=1)
+        columns = [events.values[name] for name in self.merged.columns]
+        values = np.stack(columns, axis=1) if columns else np.zeros((count, 0), np.int64)
+        batch = Batch(events.times, symbols_at, symbols, np.ascontiguousarray(keys), np.ascontiguousarray(values))
+        found = run.feed(batch, base, keys=len(names), until=until)
+        return [Part(reports, self.shown, names.values) for reports in found]
+
+
+def _key(way: tuple[str, ...], events: Prepared, names: Names) -> np.ndarray:
+    columns = [events.values[attribute] for attribute in way]
+    return columns[0] if len(columns) == 1 else names.tuples(columns)
+
+
+def machines(watched: Sequence[Watched], filters: Mapping[Filter, int]) -> list[Machine]:
+    """Return the machines of patterns; `filters` gives each filter its number among all."""
+    groups: dict[tuple[tuple[str, ...], ...], list[int]] = {}
+    for place, told in enumerate(watched):
+        groups.setdefault(ways_of(told.pattern), []).append(place)
+    return [_machine(ways, places, watched, filters) for ways, places in groups.items()]
+
+
+def _machine(
+    ways: tuple[tuple[str, ...], ...], places: Iterable[int], watched: Sequence[Watched], filters: Mapping[Filter, int]
+) -> Machine:
+    merged = Merged(vias={way: number for number, way in enumerate(ways)})
+    for place in places:
+        merged.add(watched[place])
+    symbols = np.full(max(filters.values(), default=-1) + 1, -1, np.int64)
+    for told, number in merged.symbols.items():
+        symbols[filters[told]] = number
+    variables = tuple((told.pattern.key_variables(), tuple(other_variables(told.pattern))) for told in merged.watched)
+    shown = Shown(np.array(list(places), np.int64), variables)
+    return Machine(merged, merged.arrays(), ways, symbols, shown)

@@ -1,0 +1,165 @@
+"""Which of a pattern's named filters one event can satisfy together: the alphabet of its automaton.
+
+A minterm is a set of filter names: exactly these are satisfied. Filters that exclude each other give one minterm
+each and the empty one, "anything else"; overlapping filters give the combinations that are not provably empty. The
+algebra never calls two filters exclusive wrongly, so no combination is missed; one too many is never read.
+Cost: a comparison for each pair of filters, then at most `budget` combinations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tidings.algebra import covers, overlaps
+from tidings.errors import KindConflict, PatternError, TooLarge
+from tidings.model import Not, all_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from tidings.model import Filter
+    from tidings.model.patterns import NamedFilter
+
+BUDGET = 1024
+"""The most minterms: ten filters that overlap in every way."""
+
+DOUBLE_CHECKED = 256
+"""The most combinations that are judged as a whole as well, not by pairs alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Minterms:
+    """The combinations of `names` that one event may satisfy; the first is the empty one, anything else."""
+
+    names: tuple[str, ...]
+    symbols: tuple[frozenset[str], ...]
+    _numbers: dict[frozenset[str], int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Number the combinations."""
+        object.__setattr__(self, "_numbers", {symbol: number for number, symbol in enumerate(self.symbols)})
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self.symbols)
+
+    def number(self, satisfied: Iterable[str]) -> int:
+        """Return the number of the combination; names that are none of the pattern's do not count."""
+        wanted = frozenset(satisfied).intersection(self.names)
+        found = self._numbers.get(wanted)
+        if found is None:
+            msg = (
+                f"no event satisfies exactly `{', '.join(sorted(wanted))}` under the automaton's schema; build it anew"
+            )
+            raise PatternError(msg)
+        return found
+
+    def told(self, numbers: Sequence[int]) -> str:
+        """Say some of the minterms in few words: of each only what tells it from those that are not meant.
+
+        >>> Minterms(("a", "b"), (frozenset(), frozenset("a"), frozenset("b"), frozenset("ab"))).told([1, 3])
+        'a'
+        """
+        meant = [self.symbols[number] for number in numbers]
+        others = [symbol for symbol in self.symbols if symbol not in meant]
+        told = []
+        while meant:
+            said = _shortest(meant[0], self.names, others)
+            told.append(" and ".join(name if holds else f"not {name}" for name, holds in said.items()))
+            meant = [symbol for symbol in meant if not _agrees(symbol, said)]
+        return " or ".join(told)
+
+
+def _shortest(meant: frozenset[str], names: Sequence[str], others: Sequence[frozenset[str]]) -> dict[str, bool]:
+    """Leave out what is not needed, `not`s first, to tell a minterm from all the others."""
+    said = {name: name in meant for name in names}
+    for name in sorted(names, key=meant.__contains__):
+        shorter = {one: holds for one, holds in said.items() if one != name}
+        if not any(_agrees(symbol, shorter) for symbol in others):
+            said = shorter
+    return said
+
+
+def _agrees(symbol: frozenset[str], said: dict[str, bool]) -> bool:
+    return all((name in symbol) is holds for name, holds in said.items())
+
+
+def minterms(filters: Sequence[NamedFilter], *, budget: int = BUDGET, **surroundings: Any) -> Minterms:
+    """Return the combinations of these filters that one event may satisfy.
+
+    `surroundings` are those of `algebra.overlaps`: `schema`, `ontology`, `regions`, `now`. Without a schema an
+    attribute may carry several values, so `kind = 'a'` and `kind = 'b'` overlap; with `kind` as one text they do not.
+    More than `budget` combinations raise `TooLarge`.
+    """
+    relations = _Relations(filters, surroundings)
+    found = _combined(relations, budget)
+    if len(found) <= DOUBLE_CHECKED:
+        found = [chosen for chosen in found if relations.possible(chosen)]
+    found.sort(key=lambda chosen: (len(chosen), sorted(chosen)))
+    names = tuple(named.name for named in filters)
+    return Minterms(names, tuple(frozenset(names[place] for place in chosen) for chosen in found))
+
+
+def _combined(relations: _Relations, budget: int) -> list[frozenset[int]]:
+    """Take the filters one after the other: each splits every combination in two, unless a pair forbids it."""
+    found: list[frozenset[int]] = [frozenset()]
+    for place in range(len(relations.filters)):
+        without = [chosen for chosen in found if not relations.forced(chosen, place)]
+        found = without + [chosen | {place} for chosen in found if relations.allowed(chosen, place)]
+        if len(found) > budget:
+            msg = f"more than {budget:,} combinations of filters; give a schema, or filters that exclude each other"
+            raise TooLarge(msg, limit=budget)
+    return found
+
+
+class _Relations:
+    """What is known of each pair of filters: that they exclude each other, or that one implies the other."""
+
+    def __init__(self, filters: Sequence[NamedFilter], surroundings: dict[str, Any]) -> None:
+        self.filters, self.surroundings = filters, surroundings
+        places = range(len(filters))
+        self.apart = {(i, j) for i in places for j in places if not self._meet(filters[i].filter, filters[j].filter)}
+        self.implies = {(i, j) for i in places for j in places if i != j and self._within(filters[i], filters[j])}
+
+    def forced(self, chosen: frozenset[int], place: int) -> bool:
+        """Tell whether one of the chosen filters implies this one."""
+        return any((one, place) in self.implies for one in chosen)
+
+    def allowed(self, chosen: frozenset[int], place: int) -> bool:
+        """Tell whether this filter may join the chosen ones; those before it that were not chosen do not hold."""
+        left_out = set(range(place)) - chosen
+        return not any((one, place) in self.apart for one in (*chosen, place)) and not any(
+            (place, one) in self.implies for one in left_out
+        )
+
+    def possible(self, chosen: frozenset[int]) -> bool:
+        """Judge a combination as a whole: its filters together, without those that it leaves out."""
+        left_out = [place for place in range(len(self.filters)) if self._tells(chosen, place)]
+        if not chosen or len(chosen) + len(left_out) < 3:
+            return True  # pairs were judged already, and anything else stays
+        inside = all_of(self.filters[place].filter for place in sorted(chosen))
+        return self._meet(inside, all_of(Not(self.filters[place].filter) for place in left_out))
+
+    def _tells(self, chosen: frozenset[int], place: int) -> bool:
+        """Tell whether a filter left out says something: an excluded one does not, nor one with variables of its own.
+
+        Such a variable may be why the event does not satisfy it, whatever its filter says.
+        """
+        given = {variable for one in chosen for variable in self.filters[one].variables}
+        excluded = any((one, place) in self.apart for one in chosen)
+        return place not in chosen and not excluded and given.issuperset(self.filters[place].variables)
+
+    def _meet(self, one: Filter, two: Filter) -> bool:
+        try:
+            return overlaps(one, two, **self.surroundings)
+        except KindConflict:  # they cannot be compared, so nothing is known
+            return True
+
+    def _within(self, inner: NamedFilter, outer: NamedFilter) -> bool:
+        if not set(outer.variables) <= set(inner.variables):
+            return False
+        try:
+            return inner.filter == outer.filter or covers(outer.filter, inner.filter, **self.surroundings)
+        except KindConflict:
+            return False

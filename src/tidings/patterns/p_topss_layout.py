@@ -1,0 +1,158 @@
+"""Where a pattern's steps and time conditions lie among the machines of P-ToPSS, and which of its five cases each is.
+
+A step is known by its path from the root: the numbers of the children that lead to it. A part of `and` or `or` is
+a machine of its own, a child; the rest is the master's. Section 5.1.2 and Table 3 of the paper (`p_topss`).
+
+A condition is evaluated at its dependent step, wherever it is written. That is the same thing as long as one is
+taken whenever the other is; a condition written outside the branch of `or` that holds its dependent step, or inside
+a branch while that step lies outside, is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NoReturn
+
+from tidings.errors import PatternError, Unsupported
+from tidings.model.patterns import Both, Either, Elapsed, Repeat, Sequence, Step, Timed, children_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tidings.model.patterns import Node, Pattern
+
+    Path = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A time condition, its case of Table 3, and the paths of its steps.
+
+    `at` is where it is evaluated: the dependent step, or in case 4 the `and` or `or` that joins both machines.
+    """
+
+    condition: Elapsed
+    case: int
+    at: Path
+    reference: Path
+    dependent: Path
+
+
+class Layout:
+    """The paths of a pattern's nodes, its steps in order, and its conditions in their places."""
+
+    def __init__(self, pattern: Pattern) -> None:
+        """Lay the pattern out; what the paper has not raises `Unsupported`."""
+        _refuse_absence_and_joins(pattern)
+        self.nodes: dict[Path, Node] = dict(_walk(pattern.root, ()))
+        for node in self.nodes.values():
+            _refuse_beyond_the_paper(node)
+        self.steps: list[Path] = [path for path, node in self.nodes.items() if isinstance(node, Step)]
+        self.placed: list[Placed] = [
+            self._placed(condition, path)
+            for path, node in self.nodes.items()
+            if isinstance(node, Timed)
+            for condition in node.conditions
+        ]
+
+    def last_below(self, path: Path) -> int:
+        """Return the number of the last step at or below a node."""
+        return max(number for number, step in enumerate(self.steps) if step[: len(path)] == path)
+
+    def joining(self, placed: Placed) -> Path:
+        """Return the outermost `and` around a condition's dependent step that its reference is not in, or the step."""
+        paths = [placed.dependent[:end] for end in range(len(placed.dependent))]
+        apart = [path for path in paths if placed.reference[: len(path)] != path]
+        return next((path for path in apart if isinstance(self.nodes[path], Both)), placed.dependent)
+
+    def _called(self, label: str) -> Path:
+        found = [path for path in self.steps if _name(self.nodes[path]) == label]
+        if len(found) != 1:
+            msg = f"a time condition's label means exactly one step; `{label}` means {len(found)}"
+            raise PatternError(msg)
+        return found[0]
+
+    def _placed(self, condition: Elapsed, written: Path) -> Placed:
+        late, early = self._called(condition.late.label), self._called(condition.early.label)
+        if late == early:
+            refuse("condition on one step", condition.late.label)
+        joint = _common(late, early)
+        if isinstance(self.nodes[joint], Sequence):
+            reference, dependent = sorted((late, early))
+            placed = Placed(condition, self._case(reference, dependent), dependent, reference, dependent)
+        else:
+            _refuse_lower(condition)
+            placed = Placed(condition, 4, joint, early, late)
+        if self._branches(placed.at) != self._branches(written):
+            refuse("condition across a branch of `or`", condition.late.label)
+        return placed
+
+    def _case(self, reference: Path, dependent: Path) -> int:
+        """Tell cases 1, 2, 3 and 5 apart by the machines of two steps that have an order."""
+        ours, theirs = self._machine(reference), self._machine(dependent)
+        if ours == theirs:
+            return 1
+        if theirs[: len(ours)] == ours:
+            return 2
+        return 3 if ours[: len(theirs)] == theirs else 5
+
+    def _machine(self, path: Path) -> Path:
+        """Return the path of the state machine that holds a step: the nearest part of `and` or `or`, or the root."""
+        ends = range(len(path), 0, -1)
+        return next((path[:end] for end in ends if isinstance(self.nodes[path[: end - 1]], Both | Either)), ())
+
+    def _branches(self, path: Path) -> list[Path]:
+        """Return the branches of `or` that a node lies in."""
+        return [path[: end + 1] for end in range(len(path)) if isinstance(self.nodes[path[:end]], Either)]
+
+
+def refuse(what: str, part: str) -> NoReturn:
+    """Refuse what the paper's machine has not."""
+    msg = f"`p-topss` has no {what}: `{part}`; td.Detector() has"
+    raise Unsupported(msg, kind="p-topss", part=part)
+
+
+def _walk(node: Node, path: Path) -> Iterator[tuple[Path, Node]]:
+    yield path, node
+    for number, part in enumerate(children_of(node)):
+        yield from _walk(part, (*path, number))
+
+
+def _name(node: Node) -> str:
+    assert isinstance(node, Step)
+    return node.called
+
+
+def _common(one: Path, two: Path) -> Path:
+    length = next(i for i, (a, b) in enumerate(zip(one, two, strict=False)) if a != b)
+    return one[:length]
+
+
+def _refuse_lower(condition: Elapsed) -> None:
+    """The paper's case 4 is `|t(a) - t(b)| < T` and nothing else."""
+    if condition.high is None or condition.low is not None:
+        refuse("lower bound between steps without an order", condition.late.label)
+
+
+def _refuse_absence_and_joins(pattern: Pattern) -> None:
+    if pattern.absence:
+        refuse("absence", " ".join(pattern.absence.without))
+    keys = set(pattern.key_variables())
+    for name in pattern.used():
+        for _, variable in pattern[name].variables:
+            if variable not in keys:
+                refuse("variable that only some steps share", f"${variable}")
+
+
+def _refuse_beyond_the_paper(node: Node) -> None:
+    match node:
+        case Repeat(step, _, _):
+            refuse("repetition", step.called)
+        case Timed(_, _, within) if within is not None:
+            refuse("`within`", f"{within} us")
+        case Sequence(_, joints):
+            for joint in joints:
+                if joint.without:
+                    refuse("`not`", " ".join(joint.without))
+        case _:
+            pass

@@ -1,0 +1,278 @@
+"""Pictures: well formed, complete, laid out from left to right, and true to the paper's figures."""
+
+from __future__ import annotations
+
+from itertools import combinations, pairwise
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tidings import Schema, lang
+from tidings.model.patterns import (
+    Absence,
+    Both,
+    Elapsed,
+    Gap,
+    Joint,
+    Mode,
+    Moment,
+    NamedFilter,
+    Pattern,
+    Repeat,
+    Sequence,
+    Step,
+    Timed,
+    Which,
+)
+from tidings.patterns.automaton import Automaton, determinise
+from tidings.patterns.drawing import (
+    Arrow,
+    Picture,
+    State,
+    dot,
+    picture_of_automaton,
+    picture_of_configurations,
+    svg,
+    text,
+)
+from tidings.patterns.residual import configurations
+
+SVG = "{http://www.w3.org/2000/svg}"
+NEXT, LATER = Joint(Gap.NEXT), Joint(Gap.LATER)
+SECOND = 1_000_000
+
+
+def named(name: str, *variables: tuple[str, str]) -> NamedFilter:
+    return NamedFilter(name, lang.parse(f"kind = '{name}'"), variables)
+
+
+def drawn(pattern: Pattern) -> list[tuple[str, str, str]]:
+    picture = picture_of_configurations(pattern, configurations(pattern))
+    return [(arrow.source, arrow.label, arrow.target) for arrow in picture.arrows]
+
+
+def chain_of(length: int) -> Picture:
+    """A chain in which every state also leads back to the first two and to itself."""
+    names = [f"N{place}" for place in range(length)]
+    steps = [Arrow(one, two, f"step {two}") for one, two in pairwise(names)]
+    back = [Arrow(name, target, "*") for name in names for target in dict.fromkeys([name, *names[:2]])]
+    states = [State(name, "so far " + name, initial=name == "N0", final=name == names[-1]) for name in names]
+    return Picture("chain", tuple(states), (*steps, *back))
+
+
+SMALL = Picture(
+    'the "small" one',
+    (State("N0", initial=True), State("N1", "half < way"), State("N2", final=True)),
+    (
+        Arrow("N0", "N1", "a"),
+        Arrow("N1", "N1", "*"),
+        Arrow("N1", "N2", "b\n@ t(b) - t(a) < 5 s"),
+        Arrow("N2", "N0", "*"),
+    ),
+)
+
+
+def test_text_lists_each_state_with_the_arrows_that_leave_it():
+    assert text(SMALL).splitlines() == [
+        'the "small" one: 3 states, 4 arrows',
+        ">  N0",
+        "     a -> N1",
+        "   N1  half < way",
+        "     *                      -> N1",
+        "     b, @ t(b) - t(a) < 5 s -> N2",
+        " ! N2",
+        "     * -> N0",
+    ]
+
+
+def test_graphviz_gets_quoted_labels_and_double_circles():
+    lines = dot(SMALL).splitlines()
+    assert lines[0] == 'digraph "the \\"small\\" one" {'
+    assert '  n2 [label="N2", xlabel="", shape=doublecircle];' in lines
+    assert '  n1 -> n2 [label="b\\n@ t(b) - t(a) < 5 s"];' in lines
+    assert "  start0 -> n0;" in lines
+    assert lines[-1] == "}"
+
+
+# SVG ------------------------------------------------------------------------------------------------
+
+
+def circles(picture: Picture) -> list[tuple[float, float, float]]:
+    found = ET.fromstring(svg(picture)).iter(f"{SVG}circle")
+    return [tuple(float(circle.get(name)) for name in ("cx", "cy", "r")) for circle in found]
+
+
+def test_svg_shows_every_name_note_and_label():
+    words = {word.text for word in ET.fromstring(svg(SMALL)).iter(f"{SVG}text")}
+    assert words == {'the "small" one', "N0", "N1", "N2", "half < way", "a", "*", "b", "@ t(b) - t(a) < 5 s"}
+
+
+def test_svg_draws_a_final_state_as_two_circles():
+    assert len(circles(SMALL)) == 4
+
+
+def test_svg_needs_nothing_from_elsewhere():
+    assert svg(chain_of(5)).count("http") == 1  # the namespace
+
+
+def test_states_stand_from_left_to_right_by_their_distance_from_the_start():
+    across = [x for x, _, _ in circles(chain_of(10))]
+    assert across == sorted(across)
+
+
+def test_forty_states_stand_apart_and_inside_the_picture():
+    layered = [State(f"N{place}", "a note", initial=place == 0) for place in range(40)]
+    arrows = [
+        Arrow(f"N{one}", f"N{two}", f"{one} {two}") for one in range(40) for two in range(40) if one * 3 % 7 == two % 5
+    ]
+    for picture in (chain_of(40), Picture("layers", tuple(layered), tuple(arrows))):
+        root = ET.fromstring(svg(picture))
+        places = {(x, y) for x, y, _ in circles(picture)}
+        assert len(places) == 40
+        assert all(abs(a - c) >= 40 or abs(b - d) >= 40 for (a, b), (c, d) in combinations(places, 2))
+        assert all(0 < float(word.get("x")) < float(root.get("width")) for word in root.iter(f"{SVG}text"))
+        assert all(0 < float(word.get("y")) < float(root.get("height")) for word in root.iter(f"{SVG}text"))
+
+
+def test_labels_of_lanes_do_not_lie_on_each_other():
+    words = [word for word in ET.fromstring(svg(chain_of(40))).iter(f"{SVG}text") if word.text == "*"]
+    places = [(float(word.get("x")), float(word.get("y"))) for word in words]
+    assert all(abs(a - c) >= 7 or abs(b - d) >= 12 for (a, b), (c, d) in combinations(places, 2))
+
+
+names = st.sampled_from(["N0", "N1", "N2", "N3"])
+said = st.text(max_size=40)
+
+
+@settings(max_examples=100, deadline=None)
+@given(said, st.lists(said, min_size=4, max_size=4), st.lists(st.builds(Arrow, names, names, said), max_size=12))
+def test_svg_is_well_formed_whatever_is_said(title, notes, arrows):
+    states = tuple(State(f"N{place}", note, final=place == 3) for place, note in enumerate(notes))
+    picture = Picture(title, states, tuple(arrows))
+    assert len(list(ET.fromstring(svg(picture)).iter(f"{SVG}circle"))) == 5
+    assert text(picture)
+    assert dot(picture).count("->") >= len(arrows)
+
+
+def test_an_empty_picture_is_drawn_empty():
+    assert circles(Picture("nothing", (), ())) == []
+
+
+# Pictures of machines -------------------------------------------------------------------------------
+
+
+def test_figure_2_has_four_steps_in_a_row_and_its_condition_on_the_third():
+    steps = [Step("F", label) for label in ("f1", "f2", "f3")]
+    timed = Timed(steps[2], (Elapsed(Moment("f3"), Moment("f1"), high=300 * SECOND, high_open=True),))
+    pattern = Pattern((named("F"), named("S")), Sequence((*steps[:2], timed, Step("S")), (NEXT, NEXT, NEXT)))
+    assert drawn(pattern) == [
+        ("N0", "f1:F", "N1"),
+        ("N1", "f2:F", "N2"),
+        ("N2", "f3:F\n@ t(f3) - t(f1) < 5 min", "N3"),
+        ("N3", "S", "N4"),
+    ]
+
+
+def test_figure_3_waits_in_every_state_between():
+    steps = [Step("F", "f1"), Step("S", "s1"), Step("F", "f2")]
+    last = Timed(Step("S", "s2"), (Elapsed(Moment("s2"), Moment("s1"), high=5 * SECOND),))
+    arrows = drawn(Pattern((named("F"), named("S")), Sequence((*steps, last), (LATER, LATER, LATER))))
+    assert [arrow for arrow in arrows if arrow[1] == "*"] == [(name, "*", name) for name in ("N1", "N2", "N3")]
+    assert ("N3", "s2:S\n@ t(s2) - t(s1) <= 5 s", "N4") in arrows
+
+
+def test_figure_4_waits_only_where_a_term_ends():
+    names, gaps = "FFSFSFS", (NEXT, NEXT, LATER, NEXT, LATER, NEXT)
+    steps = tuple(Step(name, f"s{place}") for place, name in enumerate(names))
+    arrows = drawn(Pattern((named("F"), named("S")), Sequence(steps, gaps)))
+    assert [source for source, label, _ in arrows if label == "*"] == ["N3", "N5"]
+
+
+def test_variables_and_guards_stand_on_the_arrows():
+    pattern = Pattern(
+        (named("a", ("ip", "x")), named("b"), named("c", ("host", "x"))),
+        Sequence((Step("a"), Step("c")), (Joint(Gap.LATER, ("b",)),)),
+    )
+    assert drawn(pattern) == [
+        ("N0", "a [ip = $x]", "N1"),
+        ("N1", "c [host = $x]", "N2"),
+        ("N1", "* and not b", "N1"),
+    ]
+
+
+def test_an_absence_is_a_wait_that_time_ends():
+    pattern = Pattern((named("a"), named("b")), Step("a"), Absence(("b",), 90 * SECOND))
+    assert drawn(pattern) == [("N0", "a", "N1"), ("N1", "90 s pass", "N2"), ("N1", "* and not b", "N1")]
+
+
+def test_within_is_told_at_the_end_or_on_the_arrows_of_its_part():
+    whole = Pattern((named("a"), named("b")), Timed(Sequence((Step("a"), Step("b")), (LATER,)), within=60 * SECOND))
+    assert picture_of_configurations(whole, configurations(whole)).states[-1] == State("N2", "within 1 min", final=True)
+    part = Sequence((Timed(Sequence((Step("a"), Step("b")), (NEXT,)), within=SECOND), Step("a", "c")), (NEXT,))
+    assert ("N1", "b\n@ within 1 s", "N2") in drawn(Pattern((named("a"), named("b")), part))
+
+
+@pytest.mark.parametrize(
+    ("bounds", "words"),
+    [
+        ({"low": 3 * SECOND, "low_open": True}, "t(b) - t(a) > 3 s"),
+        ({"low": 3 * SECOND}, "t(b) - t(a) >= 3 s"),
+        ({"low": 2 * SECOND, "low_open": True, "high": 300 * SECOND}, "2 s < t(b) - t(a) <= 5 min"),
+        ({"low": 2 * SECOND, "high": 300 * SECOND, "high_open": True}, "2 s <= t(b) - t(a) < 5 min"),
+    ],
+)
+def test_bounds_read_as_they_were_written(bounds, words):
+    timed = Timed(Step("b"), (Elapsed(Moment("b"), Moment("a"), **bounds),))
+    pattern = Pattern((named("a"), named("b")), Sequence((Step("a"), timed), (NEXT,)))
+    assert drawn(pattern)[1] == ("N1", f"b\n@ {words}", "N2")
+
+
+def test_a_repetition_has_a_first_moment():
+    condition = Elapsed(Moment("a"), Moment("a", Which.FIRST), high=SECOND)
+    labels = {label for _, label, _ in drawn(Pattern((named("a"),), Timed(Repeat(Step("a"), 2), (condition,))))}
+    assert "a\n@ t(a) - t(first a) <= 1 s" in labels
+
+
+def test_and_shows_its_operands_in_every_order_and_no_arrow_that_nothing_satisfies():
+    guarded = Sequence((Step("a"), Step("b")), (Joint(Gap.LATER, ("c",)),))
+    arrows = drawn(Pattern((named("a"), named("b"), named("c")), Both((guarded, Step("c")))))
+    served = [label for _, label, _ in arrows if not label.startswith("*")]
+    assert sorted(served) == ["a", "a", "b", "b", "c", "c"]
+
+
+def automaton(mode: Mode, **surroundings) -> Automaton:
+    steps = Sequence((Step("a"), Step("b"), Step("c")), (NEXT, LATER))
+    found = determinise(Pattern((named("a"), named("b"), named("c")), steps), mode, **surroundings)
+    assert isinstance(found, Automaton)
+    return found
+
+
+def test_an_automaton_is_drawn_with_stars_for_anything_else():
+    picture = picture_of_automaton(automaton(Mode.RESTART, schema=Schema({"kind": "text"})), "a,b;c")
+    assert picture.title == "a,b;c (restart)"
+    assert picture.states == (
+        State("N0", initial=True),
+        State("N1", "a"),
+        State("N2", "a b"),
+        State("N3", "a b c", final=True),
+    )
+    assert {(arrow.source, arrow.label, arrow.target) for arrow in picture.arrows} == {
+        ("N0", "*", "N0"),
+        ("N0", "a", "N1"),
+        ("N1", "*", "N0"),
+        ("N1", "a", "N1"),
+        ("N1", "b", "N2"),
+        ("N2", "*", "N2"),
+        ("N2", "c", "N3"),
+        ("N3", "*", "N0"),
+        ("N3", "a", "N1"),
+    }
+
+
+def test_every_minterm_of_a_state_is_on_one_arrow():
+    machine = automaton(Mode.OVERLAP)
+    picture = picture_of_automaton(machine)
+    for place, row in enumerate(machine.table.tolist()):
+        assert sum(arrow.source == f"N{place}" for arrow in picture.arrows) == len(set(row))
