@@ -6,6 +6,8 @@ Names load on first use, so `import tidings` stays light.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from tidings.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from tidings import matchers
     from tidings.algebra import covers, evaluate, infer_schema, normal_form, overlaps, simplify
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
     from tidings.matcher import Live, Matcher
     from tidings.model import Event, EventBatch, Matches, Range, Schema
     from tidings.patterns import Detection, Detections, Detector
-
-__version__ = "0.1.0"
 
 _HOMES = {
     "algebra": "covers evaluate infer_schema normal_form overlaps simplify",

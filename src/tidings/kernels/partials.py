@@ -133,7 +133,9 @@ def expired(nodes: Any, lists: Any, pool: Any, row: Any, node: Any, time: Any) -
 
 
 @lean_inside
-def admitted(edges: Any, lists: Any, pool: Any, edge: Any, row: Any, time: Any, values: Any, event: Any, held: Any) -> Any:
+def admitted(
+    edges: Any, lists: Any, pool: Any, edge: Any, row: Any, time: Any, values: Any, event: Any, held: Any
+) -> Any:
     """Tell whether an event may serve an edge after a row: time conditions and variables agree."""
     for at in range(edges[edge, CHECKS], edges[edge, CHECKS_END], 5):
         late, early = lists[at], lists[at + 1]
@@ -164,7 +166,18 @@ def concerns(lists: Any, pool: Any, row: Any, first: Any, end: Any, values: Any,
 
 @lean_inside
 def forbidden(
-    edges: Any, lists: Any, stamps: Any, stamp: Any, pool: Any, edge: Any, row: Any, keys: Any, key: Any, values: Any, event: Any, held: Any
+    edges: Any,
+    lists: Any,
+    stamps: Any,
+    stamp: Any,
+    pool: Any,
+    edge: Any,
+    row: Any,
+    keys: Any,
+    key: Any,
+    values: Any,
+    event: Any,
+    held: Any,
 ) -> Any:
     """Tell whether the event is also what another operand of the same `and` must not see now."""
     for at in range(edges[edge, FORBID], edges[edge, FORBID_END], 4):
@@ -177,7 +190,18 @@ def forbidden(
 
 @lean_inside
 def written(
-    edges: Any, lists: Any, pool: Any, row: Any, edge: Any, parent: Any, seq: Any, time: Any, key: Any, values: Any, event: Any, held: Any
+    edges: Any,
+    lists: Any,
+    pool: Any,
+    row: Any,
+    edge: Any,
+    parent: Any,
+    seq: Any,
+    time: Any,
+    key: Any,
+    values: Any,
+    event: Any,
+    held: Any,
 ) -> None:
     """Write the row of an event that serves an edge."""
     pool[row, SEQ], pool[row, TIME], pool[row, PARENT], pool[row, EDGE] = seq, time, parent, edge
@@ -278,7 +302,9 @@ def trimmed(registers: Any, pool: Any, cells: Any, cell: Any) -> None:
 
 
 @lean
-def killed(nodes: Any, lists: Any, pool: Any, cells: Any, guard: Any, cell: Any, values: Any, event: Any, held: Any) -> None:
+def killed(
+    nodes: Any, lists: Any, pool: Any, cells: Any, guard: Any, cell: Any, values: Any, event: Any, held: Any
+) -> None:
     """End the wait of a cell's rows that a guard's event concerns."""
     node = lists[guard]
     if nodes[node, MODE] == GRAPH and not nodes[node, SPAN]:

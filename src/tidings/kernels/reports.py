@@ -106,7 +106,22 @@ def completed(
                 if _heard(patterns, registers, best, out, pattern, first_seq):
                     continue
                 status = reported(
-                    edges, lists, registers, pool, out, listed, path, pattern, edge, parent, seq, time, key, values, event, held
+                    edges,
+                    lists,
+                    registers,
+                    pool,
+                    out,
+                    listed,
+                    path,
+                    pattern,
+                    edge,
+                    parent,
+                    seq,
+                    time,
+                    key,
+                    values,
+                    event,
+                    held,
                 )
                 if status != DONE:
                     return status
@@ -182,7 +197,9 @@ def reported(
         path[length, 0], path[length, 1] = edges[pool[row, EDGE], STEP], pool[row, SEQ]
         length += 1
         row = pool[row, PARENT]
-    return _written(edges, lists, registers, pool, out, listed, path, pattern, length, at, key, parent, edge, values, event, held)
+    return _written(
+        edges, lists, registers, pool, out, listed, path, pattern, length, at, key, parent, edge, values, event, held
+    )
 
 
 @lean_inside
@@ -282,7 +299,22 @@ def enumerated(
                 return DONE
             best[pattern, 1] += 1
             status = _written(
-                edges, lists, registers, pool, out, listed, path, pattern, length, at, key, -1, edge, values, event, held
+                edges,
+                lists,
+                registers,
+                pool,
+                out,
+                listed,
+                path,
+                pattern,
+                length,
+                at,
+                key,
+                -1,
+                edge,
+                values,
+                event,
+                held,
             )
             if status != DONE:
                 return status
@@ -336,7 +368,22 @@ def came(
             continue
         else:
             status = reported(
-                edges, lists, registers, pool, out, listed, path, pattern, -1, row, -1, deadline, key, values, event, held
+                edges,
+                lists,
+                registers,
+                pool,
+                out,
+                listed,
+                path,
+                pattern,
+                -1,
+                row,
+                -1,
+                deadline,
+                key,
+                values,
+                event,
+                held,
             )
         if status != DONE:
             return status

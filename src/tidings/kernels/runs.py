@@ -33,7 +33,6 @@ from tidings.kernels.partials import (
     GUARDS,
     GUARDS_END,
     HEAD,
-    KEY,
     LEAVING,
     LEAVING_END,
     LINK,

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-import tidings as td
 from tidings.concepts import Ontology, Regions
 from tidings.engine.engine import Engine
 from tidings.engine.mapped import Arrays, is_there, map_arrays, plain_path, put, write_arrays
@@ -27,6 +26,7 @@ from tidings.lang import parse, render
 from tidings.matcher.folder import MANIFEST, alone, check_target, cleared, manifest_of, named_files, readable, signed
 from tidings.matchers import ENGINE
 from tidings.model import Schema
+from tidings.version import __version__
 
 if TYPE_CHECKING:
     from tidings.engine.segment import Segment
@@ -73,7 +73,7 @@ def save(matcher: Matcher, path: str | Path) -> None:
 def _manifest(matcher: Matcher, folder: Path) -> dict[str, Any]:
     """Write the data files, and return the manifest that names them."""
     state, needs = captured(matcher)
-    manifest: dict[str, Any] = {"format": FILTERS if state is None else ARRAYS, "tidings": td.__version__}
+    manifest: dict[str, Any] = {"format": FILTERS if state is None else ARRAYS, "tidings": __version__}
     manifest |= {"kind": matcher.kind, "count": len(matcher) if state is None else len(state)}
     manifest["now"] = matcher.now.isoformat() if matcher.now else None
     files = {name: written_file(folder, name, data) for name, data in surroundings_of(matcher).items()}

@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import tidings as td
 from tidings.engine.engine import Engine
 from tidings.engine.mapped import map_arrays, put, write_arrays
 from tidings.engine.snapshot import dead_of, parts_of, segment_of
@@ -27,6 +26,7 @@ from tidings.errors import SnapshotError, TidingsError
 from tidings.matcher import snapshot
 from tidings.matcher.folder import OURS, readable, signed
 from tidings.matchers import ENGINE
+from tidings.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -221,7 +221,7 @@ def write_version(
     files = {name: snapshot.written_file(folder, name, data) for name, data in snapshot.surroundings_of(around).items()}
     told = {
         "format": FORMAT,
-        "tidings": td.__version__,
+        "tidings": __version__,
         "number": number,
         "count": sum(shard["count"] for shard in shards),
         "now": around.now.isoformat() if around.now else None,

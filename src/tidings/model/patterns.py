@@ -11,11 +11,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, TypeAlias
 
 from tidings.errors import PatternError
+from tidings.model.filters import Filter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tidings.model.filters import Filter
 
 
 class Mode(StrEnum):
@@ -81,7 +81,9 @@ class Repeat:
     def __post_init__(self) -> None:
         """Refuse counts that say nothing."""
         _refuse_if(self.least < 1, "a step is repeated at least once: {1,}")
-        _refuse_if(self.most is not None and self.most < self.least, "a repetition's upper end lies below its lower end")
+        _refuse_if(
+            self.most is not None and self.most < self.least, "a repetition's upper end lies below its lower end"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,10 @@ Whole batches are kept as they came; when they hold far more than is still neede
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,20 +42,22 @@ class Told:
 
 def joined(pieces: list[Told]) -> Told:
     """Return pieces end to end; as lists unless all are Arrow's and of one type."""
-    import pyarrow as pa
-
     if len(pieces) == 1:
         return pieces[0]
-    kinds = {None if isinstance(piece.ids, list) else piece.ids.type for piece in pieces}
+    kinds = {_type(piece) for piece in pieces}
     if len(kinds) == 1 and None not in kinds:
-        fields = [piece.fields for piece in pieces]
-        schemas = {None if field is None else field.schema for field in fields}
-        if len(schemas) == 1:
-            together = None if None in schemas else pa.concat_tables(fields)
-            return Told(pa.concat_arrays([piece.ids for piece in pieces]), together)
+        tables = [piece.fields for piece in pieces if piece.fields is not None]
+        return Told(pa.concat_arrays([piece.ids for piece in pieces]), pa.concat_tables(tables) if tables else None)
     lists = [piece.listed() for piece in pieces]
-    fields = None if lists[0].fields is None else [row for piece in lists for row in piece.fields]
-    return Told([one for piece in lists for one in piece.ids], fields)
+    fields = [row for piece in lists for row in piece.fields or ()]
+    return Told([one for piece in lists for one in piece.ids], None if lists[0].fields is None else fields)
+
+
+def _type(told: Told) -> tuple[Any, Any] | None:
+    """Return Arrow's types of ids and fields; nothing for lists."""
+    if isinstance(told.ids, list) or isinstance(told.fields, list):
+        return None
+    return told.ids.type, None if told.fields is None else told.fields.schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,8 @@ class Archive:
             return Told([])
         starts = np.array([chunk[0] for chunk, _ in self.chunks])
         of = np.searchsorted(starts, seqs, side="right") - 1
-        order, pieces = np.argsort(of, kind="stable"), []
+        order = np.argsort(of, kind="stable")
+        pieces: list[Told] = []
         for number in np.unique(of):
             chunk, told = self.chunks[number]
             pieces.append(told.take(np.searchsorted(chunk, seqs[of == number])))

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tidings.kernels.reports import O_AT, O_BEGIN, O_END, O_KEY, O_PATTERN, O_SEQ, O_VALUES
 from tidings.patterns.reading import datetime_of
+from tidings.patterns.run import Reports
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from datetime import datetime
+    from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
 
     from tidings.model import DeadLetter
     from tidings.patterns.archive import Archive, Told
-    from tidings.patterns.run import Reports
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +112,8 @@ class Detections:
     def by_pattern(self) -> dict[str, int]:
         """Return how many detections each pattern has; patterns without one are left out."""
         numbers = self._column(lambda part: part.shown.places[part.reports.rows[:, O_PATTERN]])
-        counts = np.bincount(numbers, minlength=len(self._patterns)) if len(self) else []
-        return {name: int(count) for name, count in zip(self._patterns, counts, strict=False) if count}
+        counts = np.bincount(numbers, minlength=len(self._patterns))
+        return {name: int(count) for name, count in zip(self._patterns, counts, strict=True) if count}
 
     def to_arrow(self) -> pa.Table:
         """Return a table `pattern, at, events, bindings`; `fields` too where the detector keeps some."""
@@ -159,7 +160,9 @@ class Detections:
             for part, begin in zip(self._parts, begins, strict=True):
                 starts.append(begin + shift)
                 shift += len(part.reports.events)
-            events = np.concatenate([part.reports.events for part in self._parts]) if self._parts else np.empty(0, np.int64)
+            events = (
+                np.concatenate([part.reports.events for part in self._parts]) if self._parts else np.empty(0, np.int64)
+            )
             order = self._ordered()
             start = np.concatenate(starts)[order] if starts else np.empty(0, np.int64)
             length = np.concatenate(lengths)[order] if lengths else np.empty(0, np.int64)

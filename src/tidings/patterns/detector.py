@@ -118,7 +118,9 @@ class Detector:
         """Add many, as `lang.read_patterns` reads them from a file; all of them or, where one is refused, none."""
         given = list(patterns)
         watched = [
-            Watched(one.name, one.pattern, one.mode, one.limit or LIMIT, self._seq, configurations(one.pattern, one.mode))
+            Watched(
+                one.name, one.pattern, one.mode, one.limit or LIMIT, self._seq, configurations(one.pattern, one.mode)
+            )
             for one in given
         ]
         fresh = dict.fromkeys(f for told in watched for f in _filters_of(told.pattern) if f not in self._filters)
@@ -151,8 +153,9 @@ class Detector:
         if isinstance(pattern, Pattern):  # built by hand: the notation's checks are the only ones
             pattern, notation = render_pattern(pattern, "json"), "json"
         around = self._matcher
-        given = {"schema": around.schema, "ontology": around.ontology, "regions": around.regions}
-        return parse_pattern(pattern, notation=notation, **given)
+        return parse_pattern(
+            pattern, notation=notation, schema=around.schema, ontology=around.ontology, regions=around.regions
+        )
 
     def __len__(self) -> int:
         """Count the patterns."""
@@ -372,7 +375,7 @@ def _resumed(state: bytes) -> Detector:
     return Detector.resume(state)
 
 
-def _written(name: str, pattern: Pattern, mode: str, limit: int | None) -> WrittenPattern:
+def _written(name: Any, pattern: Pattern, mode: str, limit: int | None) -> WrittenPattern:
     if not isinstance(name, str) or not name:
         msg = f"a pattern's name is text, not `{name!r}`"
         raise PatternError(msg)

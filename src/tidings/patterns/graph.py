@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from tidings.kernels.partials import EACH, EVERY, EXISTS, FOREVER, GRAPH, RESTARTS, Graph
-from tidings.model.patterns import Mode, Timed
-from tidings.patterns.residual import configurations
+from tidings.model.filters import Filter
+from tidings.model.patterns import Mode, Pattern, Timed
+from tidings.patterns.residual import Configurations, configurations
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from tidings.model.filters import Filter
-    from tidings.model.patterns import Pattern
-    from tidings.patterns.residual import Configurations, Edge, Mark
+    from tidings.patterns.residual import Edge
+    from tidings.patterns.terms import Mark
 
 _KINDS = {Mode.RESTART: EXISTS, Mode.OVERLAP: EXISTS, Mode.NEXT: EACH, Mode.ANY: GRAPH}
 _Key: TypeAlias = tuple[Any, ...]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidings.kernels.events import renamed
+from tidings.kernels.partials import Graph
 from tidings.kernels.runs import Batch
 from tidings.patterns.detections import Part, Shown
 from tidings.patterns.graph import Merged, Watched, other_variables
@@ -22,7 +23,6 @@ from tidings.patterns.state import Called
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from tidings.kernels.partials import Graph
     from tidings.model import Filter
     from tidings.model.patterns import Pattern
     from tidings.patterns.names import Names

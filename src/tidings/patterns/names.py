@@ -59,7 +59,7 @@ class Names:
         coded = _coded(column)
         known = np.array([self.number(value) for value in coded.dictionary.to_pylist()] + [ABSENT], np.int64)
         codes = coded.indices.fill_null(len(known) - 1).to_numpy(zero_copy_only=False)
-        return known[codes]
+        return np.asarray(known[codes])
 
     def tuples(self, columns: list[np.ndarray]) -> np.ndarray:
         """Return the numbers of tuples of values, given by their numbers; absent where one of them is."""

@@ -15,6 +15,7 @@ import numpy as np
 
 from tidings.errors import BadEvent
 from tidings.kernels.events import by_event, by_kind, taken
+from tidings.matcher import Matcher
 from tidings.model import DeadLetter, Event, EventBatch
 from tidings.model.events import values_of
 from tidings.patterns.archive import Told, joined
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from tidings.matcher import Matcher
     from tidings.patterns.names import Names
 
 MICROSECONDS = 1_000_000
@@ -121,15 +121,19 @@ class Reader:
         if self.time not in table.column_names:
             return None if self.needs_time else np.full(table.num_rows, NO_TIME, np.int64)
         column = table.column(self.time)
-        if column.null_count or not (t.is_timestamp(column.type) or t.is_integer(column.type) or t.is_date(column.type)):
+        if column.null_count or not (
+            t.is_timestamp(column.type) or t.is_integer(column.type) or t.is_date(column.type)
+        ):
             return None
         if t.is_integer(column.type):
             return np.asarray(column.to_numpy(), np.int64) * MICROSECONDS
         try:
-            moments = column.cast(pa.timestamp("us", column.type.tz if t.is_timestamp(column.type) else None), safe=False)
+            moments = column.cast(
+                pa.timestamp("us", column.type.tz if t.is_timestamp(column.type) else None), safe=False
+            )
         except pa.ArrowInvalid:
             return None
-        return moments.cast(pa.int64()).to_numpy()
+        return np.asarray(moments.cast(pa.int64()).to_numpy())
 
     def _values(self, table: pa.Table, names: Names) -> dict[str, np.ndarray] | None:
         found = {}
@@ -179,7 +183,8 @@ class Reader:
         nested = any("." in name or "*" in name for name in self.matcher.needs())
         if nested or len(asked) > 3 or table.num_rows < 256:
             return None
-        codes, columns, size = np.zeros(table.num_rows, np.int64), {}, 1
+        codes, size = np.zeros(table.num_rows, np.int64), 1
+        columns: dict[str, pa.Array] = {}
         for name in asked:
             coded = _few(table.column(name))
             if coded is None or size * (len(coded.dictionary) + 1) > table.num_rows // 4:
@@ -198,9 +203,7 @@ class Reader:
 
     # Rows --------------------------------------------------------------------------------------
 
-    def _rows(
-        self, events: list[Any], names: Names, first: int, *, collect: bool
-    ) -> tuple[Prepared, list[DeadLetter]]:
+    def _rows(self, events: list[Any], names: Names, first: int, *, collect: bool) -> tuple[Prepared, list[DeadLetter]]:
         found = self.matcher.match_many(events, on_error="collect" if collect else "raise")
         dead = {letter.index: letter for letter in found.dead_letters}
         rows: list[tuple[int, Any, dict[str, Any], list[int]]] = []
@@ -302,7 +305,12 @@ def _few(column: pa.ChunkedArray) -> pa.DictionaryArray | None:
     if t.is_dictionary(column.type):
         unified = column.unify_dictionaries()
         return pa.concat_arrays(unified.chunks) if unified.num_chunks else None
-    if not (t.is_string(column.type) or t.is_large_string(column.type) or t.is_boolean(column.type) or t.is_integer(column.type)):
+    if not (
+        t.is_string(column.type)
+        or t.is_large_string(column.type)
+        or t.is_boolean(column.type)
+        or t.is_integer(column.type)
+    ):
         return None
     if len(set(column.slice(0, 512).to_pylist())) > 256:  # a look at a few, before all are coded
         return None

@@ -15,23 +15,45 @@ from itertools import count
 from typing import TYPE_CHECKING, TypeAlias
 
 from tidings.errors import PatternError
-from tidings.model.patterns import Both, Either, Gap, Joint, Mode, Repeat, Sequence, Step, Timed, Which, steps_of
+from tidings.model.patterns import (
+    Both,
+    Either,
+    Elapsed,
+    Gap,
+    Joint,
+    Mode,
+    Pattern,
+    Repeat,
+    Sequence,
+    Step,
+    Timed,
+    Which,
+    steps_of,
+)
+from tidings.patterns.terms import (
+    Again,
+    All,
+    InTime,
+    Mark,
+    One,
+    OneOf,
+    Term,
+    Then,
+    Wait,
+    followed,
+    obtainable,
+    open_parts,
+    pending,
+    surely_entered,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tidings.model.patterns import Elapsed, Node, Pattern
+    from tidings.model.patterns import Node
 
 BUDGET = 1 << 14
 """The most configurations of one pattern: `and` of fourteen single steps."""
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """A moment that a condition may ask for: a step's first or last event, or (`within`) a part's first."""
-
-    step: int  # of the step, or of the part that `within` bounds
-    which: str  # first, last, begin
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,54 +99,6 @@ class Configurations:
     within: int | None  # of the whole pattern, from first event to last
 
 
-# Terms: what is left of the tree. They are values, so equal configurations are one. ---------------
-
-
-@dataclass(frozen=True, slots=True)
-class _One:
-    step: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Again:
-    step: int
-    least: int
-    most: int | None
-    begun: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Then:
-    head: _Term
-    rest: tuple[tuple[Joint, _Term], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _All:
-    parts: tuple[_Term, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _One_of:  # noqa: N801 - beside _One
-    parts: tuple[_Term, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _In_time:  # noqa: N801 - beside the others
-    timed: int
-    part: _Term
-    begun: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Wait:
-    joint: Joint
-    part: _Term
-
-
-_Term: TypeAlias = "_One | _Again | _Then | _All | _One_of | _In_time | _Wait"
-
-
 @dataclass(frozen=True, slots=True)
 class _Move:
     """One event, one step: which of a repetition it is, what it enters, what it must not be."""
@@ -154,7 +128,7 @@ class _Asked:
         return low, high
 
 
-_State: TypeAlias = tuple[_Term, frozenset[int], frozenset[Mark]]
+_State: TypeAlias = tuple[Term, frozenset[int], frozenset[Mark]]
 
 
 def configurations(pattern: Pattern, mode: Mode = Mode.OVERLAP, *, budget: int = BUDGET) -> Configurations:
@@ -172,7 +146,7 @@ class _Derivation:
     def graph(self, budget: int) -> Configurations:
         root, within = _outer(self.pattern.root)
         term = self._term(root, count(), count())
-        sure = frozenset(number for number, asked in enumerate(self.asked) if asked.timed in _surely_entered(term))
+        sure = frozenset(number for number, asked in enumerate(self.asked) if asked.timed in surely_entered(term))
         start: _State = (term, sure, frozenset())
         places, waiting, edges = {start: 0}, [start], []
         while waiting:
@@ -189,25 +163,25 @@ class _Derivation:
 
     # The tree as a term ------------------------------------------------------------------------
 
-    def _term(self, node: Node, steps: Iterator[int], parts: Iterator[int]) -> _Term:
+    def _term(self, node: Node, steps: Iterator[int], parts: Iterator[int]) -> Term:
         match node:
             case Step():
-                return _One(next(steps))
+                return One(next(steps))
             case Repeat(_, least, most):
-                return _Again(next(steps), least, most)
+                return Again(next(steps), least, most)
             case Sequence(operands, joints):
                 head, *rest = [self._term(part, steps, parts) for part in operands]
-                return _Then(head, tuple(zip(joints, rest, strict=True)))
+                return Then(head, tuple(zip(joints, rest, strict=True)))
             case Both(operands):
-                return _All(tuple(self._term(part, steps, parts) for part in operands))
+                return All(tuple(self._term(part, steps, parts) for part in operands))
             case Either(operands):
-                return _One_of(tuple(self._term(part, steps, parts) for part in operands))
+                return OneOf(tuple(self._term(part, steps, parts) for part in operands))
             case Timed(part, conditions, within):
                 number = next(parts)
                 self.asked += [self._condition(number, told) for told in conditions]
                 if within is not None:
                     self.bounds[number] = within
-                return _In_time(number, self._term(part, steps, parts))
+                return InTime(number, self._term(part, steps, parts))
 
     def _condition(self, timed: int, told: Elapsed) -> _Asked:
         marks = [Mark(self._labels[moment.label], str(moment.which)) for moment in (told.late, told.early)]
@@ -240,11 +214,11 @@ class _Derivation:
         return frozenset([*(Mark(move.step, str(end)) for end in ends), *begun])
 
     def _judged(
-        self, move: _Move, rest: _Term | None, active: frozenset[int], known: frozenset[Mark]
+        self, move: _Move, rest: Term | None, active: frozenset[int], known: frozenset[Mark]
     ) -> tuple[tuple[Check, ...], frozenset[int], frozenset[Mark]] | None:
         """Return the checks of this event, and what stays open; nothing when a condition cannot hold any more."""
         now = self._marks(move)
-        to_come, to_enter = _obtainable(rest)
+        to_come, to_enter = obtainable(rest)
         checks = [Check(None, Mark(part, "begin"), None, self.bounds[part]) for part in move.inside & set(self.bounds)]
         binding = active | {i for i, asked in enumerate(self.asked) if asked.timed in move.entered}
         open_ones: set[int] = set()
@@ -259,56 +233,56 @@ class _Derivation:
                 open_ones.add(number)
             else:
                 return None
-        needed = self._needed(open_ones, to_enter) | {Mark(part, "begin") for part in _open_parts(rest)}
+        needed = self._needed(open_ones, to_enter) | {Mark(part, "begin") for part in open_parts(rest)}
         return tuple(sorted(checks, key=str)), frozenset(open_ones), (known | now) & needed
 
     def _needed(self, open_ones: set[int], to_enter: frozenset[int]) -> frozenset[Mark]:
         asking = [self.asked[i] for i in open_ones] + [asked for asked in self.asked if asked.timed in to_enter]
         return frozenset(mark for asked in asking for mark in (asked.late, asked.early))
 
-    def _moves(self, term: _Term) -> list[tuple[_Move, _Term | None]]:
+    def _moves(self, term: Term) -> list[tuple[_Move, Term | None]]:
         match term:
-            case _One(step):
+            case One(step):
                 return [(_Move(step), None)]
-            case _Again():
+            case Again():
                 return self._repeated(term)
-            case _Wait(_, part):
+            case Wait(_, part):
                 return self._moves(part)
-            case _Then(head, rest):
-                return [(move, _followed(left, rest)) for move, left in self._moves(head)]
-            case _One_of(parts):
+            case Then(head, rest):
+                return [(move, followed(left, rest)) for move, left in self._moves(head)]
+            case OneOf(parts):
                 return [found for part in parts for found in self._moves(part)]
-            case _All(parts):
+            case All(parts):
                 return self._interleaved(parts)
-            case _In_time(timed, part, begun):
+            case InTime(timed, part, begun):
                 entered, inside = (frozenset(), frozenset({timed})) if begun else (frozenset({timed}), frozenset())
                 return [
                     (
                         replace(move, entered=move.entered | entered, inside=move.inside | inside),
-                        None if left is None else _In_time(timed, left, begun=True),
+                        None if left is None else InTime(timed, left, begun=True),
                     )
                     for move, left in self._moves(part)
                 ]
 
-    def _repeated(self, term: _Again) -> list[tuple[_Move, _Term | None]]:
+    def _repeated(self, term: Again) -> list[tuple[_Move, Term | None]]:
         least, most = max(term.least - 1, 0), None if term.most is None else term.most - 1
         move = _Move(term.step, first=not term.begun)
-        found: list[tuple[_Move, _Term | None]] = [(move, None)] if least == 0 else []
+        found: list[tuple[_Move, Term | None]] = [(move, None)] if least == 0 else []
         # More events than the least say nothing new, unless first and last are to be two: drop one in the middle.
         if most != 0 and (least > 0 or self.every or not term.begun):
-            left = _Again(term.step, least, most if least == 0 or most is not None else None, begun=True)
-            found.append((replace(move, last=False), _Wait(Joint(Gap.LATER), left)))
+            left = Again(term.step, least, most if least == 0 or most is not None else None, begun=True)
+            found.append((replace(move, last=False), Wait(Joint(Gap.LATER), left)))
         return found
 
-    def _interleaved(self, parts: tuple[_Term, ...]) -> list[tuple[_Move, _Term | None]]:
-        pending = [_pending(part) for part in parts]
-        bound = [place for place, (contiguous, _) in enumerate(pending) if contiguous]
-        found: list[tuple[_Move, _Term | None]] = []
+    def _interleaved(self, parts: tuple[Term, ...]) -> list[tuple[_Move, Term | None]]:
+        waits = [pending(part) for part in parts]
+        bound = [place for place, (contiguous, _) in enumerate(waits) if contiguous]
+        found: list[tuple[_Move, Term | None]] = []
         for place in bound or range(len(parts)):
-            guards = frozenset(name for i, (_, names) in enumerate(pending) if i != place for name in names)
+            guards = frozenset(name for i, (_, names) in enumerate(waits) if i != place for name in names)
             for move, left in self._moves(parts[place]):
                 others = [*parts[:place], *([] if left is None else [left]), *parts[place + 1 :]]
-                rest = others[0] if len(others) == 1 else _All(tuple(others))
+                rest = others[0] if len(others) == 1 else All(tuple(others))
                 found.append((replace(move, forbid=move.forbid | guards), rest))
         return found if len(bound) < 2 else []
 
@@ -316,8 +290,8 @@ class _Derivation:
 
     def _described(self, state: _State) -> Configuration:
         term, active, known = state
-        contiguous, guards = _pending(term)
-        limits = [(Mark(part, "begin"), self.bounds[part]) for part in _open_parts(term) if part in self.bounds]
+        contiguous, guards = pending(term)
+        limits = [(Mark(part, "begin"), self.bounds[part]) for part in open_parts(term) if part in self.bounds]
         for asked in (self.asked[number] for number in active):
             limit = _limit(asked, known)
             limits += [limit] if limit else []
@@ -329,7 +303,7 @@ class _Derivation:
         term, active, _ = state
         if mark.which == "begin":
             return 1
-        to_enter = _obtainable(term)[1]
+        to_enter = obtainable(term)[1]
         wishes: set[int] = set()
         for number, asked in enumerate(self.asked):
             if (number in active or asked.timed in to_enter) and mark in (asked.late, asked.early):
@@ -347,82 +321,10 @@ def _outer(root: Node) -> tuple[Node, int | None]:
 
 def _check_budget(size: int, budget: int) -> None:
     if size >= budget:
-        msg = f"the pattern has more than {budget:,} configurations; use fewer operands of `and`, or shorter repetitions"
+        msg = (
+            f"the pattern has more than {budget:,} configurations; use fewer operands of `and`, or shorter repetitions"
+        )
         raise PatternError(msg)
-
-
-def _followed(left: _Term | None, rest: tuple[tuple[Joint, _Term], ...]) -> _Term:
-    if left is not None:
-        return _Then(left, rest)
-    (joint, head), *others = rest
-    return _Wait(joint, _Then(head, tuple(others)) if others else head)
-
-
-def _pending(term: _Term) -> tuple[bool, frozenset[str]]:
-    """Return whether only the next event may serve the term, and what must not happen before it is served."""
-    match term:
-        case _Wait(joint, part):
-            contiguous, guards = _pending(part)
-            return contiguous or joint.gap is Gap.NEXT, guards | frozenset(joint.without)
-        case _Then(head, _):
-            return _pending(head)
-        case _In_time(_, part, _):
-            return _pending(part)
-        case _All(parts):
-            found = [_pending(part) for part in parts]
-            return any(one for one, _ in found), frozenset(name for _, names in found for name in names)
-    return False, frozenset()
-
-
-def _obtainable(term: _Term | None) -> tuple[frozenset[Mark], frozenset[int]]:
-    """Return the moments that may still come, and the timed parts that may still be entered."""
-    match term:
-        case None:
-            return frozenset(), frozenset()
-        case _One(step):
-            return frozenset({Mark(step, "first"), Mark(step, "last")}), frozenset()
-        case _Again(step, _, _, begun):
-            return frozenset({Mark(step, "last")} | (set() if begun else {Mark(step, "first")})), frozenset()
-        case _Wait(_, part):
-            return _obtainable(part)
-        case _In_time(timed, part, begun):
-            marks, parts = _obtainable(part)
-            return marks, parts if begun else parts | {timed}
-        case _Then(head, rest):
-            return _joined([head, *(part for _, part in rest)])
-        case _All(parts) | _One_of(parts):
-            return _joined(list(parts))
-
-
-def _joined(terms: list[_Term]) -> tuple[frozenset[Mark], frozenset[int]]:
-    found = [_obtainable(term) for term in terms]
-    return frozenset().union(*(marks for marks, _ in found)), frozenset().union(*(parts for _, parts in found))
-
-
-def _surely_entered(term: _Term) -> frozenset[int]:
-    """Return the timed parts that every match enters: their conditions bind from the first event on."""
-    match term:
-        case _In_time(timed, part, _):
-            return _surely_entered(part) | {timed}
-        case _Then(head, rest):
-            return _surely_entered(head).union(*(_surely_entered(part) for _, part in rest))
-        case _All(parts):
-            return frozenset().union(*(_surely_entered(part) for part in parts))
-    return frozenset()
-
-
-def _open_parts(term: _Term | None) -> frozenset[int]:
-    """Return the timed parts that have begun and not ended."""
-    match term:
-        case _Wait(_, part):
-            return _open_parts(part)
-        case _In_time(timed, part, begun):
-            return _open_parts(part) | ({timed} if begun else set())
-        case _Then(head, rest):
-            return _open_parts(head).union(*(_open_parts(part) for _, part in rest))
-        case _All(parts) | _One_of(parts):
-            return frozenset().union(*(_open_parts(part) for part in parts))
-    return frozenset()
 
 
 def _check(asked: _Asked, now: frozenset[Mark]) -> list[Check] | None:
@@ -431,18 +333,22 @@ def _check(asked: _Asked, now: frozenset[Mark]) -> list[Check] | None:
     late, early = (None if mark in now else mark for mark in (asked.late, asked.early))
     if late is None and early is None:
         return [] if asked.condition.holds(0, 0) else None
-    if asked.condition.absolute and (late is None or early is None):
-        late, early = None, late or early
+    stored = [mark for mark in (late, early) if mark is not None]
+    if asked.condition.absolute and len(stored) == 1:
+        late, early = None, stored[0]
     if late is None:  # this event is not before the other one
         low = None if low is not None and low <= 0 else low
         if high is not None and high < 0:
             return None
-    elif early is None:
+    if early is None:
         high = None if high is not None and high >= 0 else high
         if low is not None and low > 0:
             return None
-    both_stored = late is not None and early is not None
-    return [] if low is None and high is None else [Check(late, early, low, high, asked.condition.absolute and both_stored)]
+    return (
+        []
+        if low is None and high is None
+        else [Check(late, early, low, high, asked.condition.absolute and len(stored) == 2)]
+    )
 
 
 def _limit(asked: _Asked, known: frozenset[Mark]) -> tuple[Mark, int] | None:

@@ -130,7 +130,9 @@ class Run:
         """Drop what cannot matter any more, and return how many partial matches and their events are left."""
         graph, state, top = self.graph, self.state, self.rows
         chains = (state.registers, state.pool, state.cells, state.fresh, state.queues)
-        return int(collect(graph.edges, graph.nodes, graph.lists, *chains, np.empty(top, np.uint8), np.empty(top, np.int64)))
+        return int(
+            collect(graph.edges, graph.nodes, graph.lists, *chains, np.empty(top, np.uint8), np.empty(top, np.int64))
+        )
 
     @property
     def rows(self) -> int:

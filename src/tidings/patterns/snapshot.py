@@ -102,7 +102,7 @@ def go_on(detector: Detector, header: dict[str, Any], arrays: dict[str, Any]) ->
     ids = [_value(one) for one in header["ids"]]
     fields = header["fields"]
     rows = None if fields is None else [{name: _value(one) for name, one in row.items()} for row in fields]
-    detector._archive = Archive(((arrays["seqs"], Told(ids, rows)),)) if len(ids) else Archive()
+    detector._archive = Archive(((arrays["seqs"], Told(ids, rows)),)) if ids else Archive()
     states = {tuple(map(tuple, ways)): (number, head) for number, (ways, head) in enumerate(header["runs"])}
     for machine, run in detector._runs():
         if machine.ways in states:

@@ -51,7 +51,7 @@ def packed(header: dict[str, Any], arrays: dict[str, np.ndarray | bytes]) -> byt
     return MAGIC + len(head).to_bytes(8, "little") + check + head + body
 
 
-def unpacked(data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
+def unpacked(data: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what `packed` was given; `StateError` when the bytes are not that."""
     start = len(MAGIC) + 16
     if not isinstance(data, bytes | bytearray | memoryview) or bytes(data[: len(MAGIC)]) != MAGIC:
@@ -214,4 +214,3 @@ def _queue(run: Run) -> None:
             state.queues[queue] = rows[0], rows[-1]
             due = pool[rows[0], TIME] + graph.nodes[node, SPAN]
             state.registers[DEADLINE] = min(state.registers[DEADLINE], due)
-
