@@ -60,6 +60,11 @@ def _type(told: Told) -> tuple[Any, Any] | None:
     return told.ids.type, None if told.fields is None else told.fields.schema
 
 
+def union(pieces: list[np.ndarray]) -> np.ndarray:
+    """Return the numbers of all pieces, ascending, each once."""
+    return np.unique(np.concatenate(pieces)).astype(np.int64) if pieces else np.empty(0, np.int64)
+
+
 @dataclass(frozen=True, slots=True)
 class Archive:
     """Events by their numbers; a value: adding makes a new one, so that answers keep what they were given."""

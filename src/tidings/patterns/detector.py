@@ -7,17 +7,17 @@ added and removed while it runs: unchanged ones keep their state. Time comes in 
 from __future__ import annotations
 
 from copy import copy
-from datetime import timedelta
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from tidings.errors import PatternError, TidingsError, UnknownPattern
+from tidings.errors import TidingsError, UnknownPattern
 from tidings.lang import WrittenPattern, parse_pattern, render_pattern
-from tidings.lang.patterns.durations import duration_of
 from tidings.matcher import Matcher
-from tidings.model.patterns import Mode, Pattern, Timed, conditions_of
-from tidings.patterns.archive import Archive
+from tidings.model.patterns import Pattern
+from tidings.patterns.archive import Archive, union
+from tidings.patterns.asked import asks_for_time, filters_of, span, written
 from tidings.patterns.detections import Detection, Detections, Late
 from tidings.patterns.graph import Watched
 from tidings.patterns.machine import attributes_of, machines
@@ -29,7 +29,7 @@ from tidings.patterns.state import into_run, of_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
     from tidings.concepts import Ontology, Regions
     from tidings.model import DeadLetter, EventLike, Filter, Schema
@@ -37,6 +37,12 @@ if TYPE_CHECKING:
 
 LIMIT = 1000
 """The most embeddings that the mode `any` reports at one event, unless told otherwise."""
+
+MANY = 100_000
+"""Events and values that are kept without asking whether anything can still name them."""
+
+CHUNKS = 256
+"""Batches whose ids are kept apart; of more, those that are still needed move together."""
 
 PIECE = 1 << 17
 """Events that are taken at once: enough to pay for the arrays, few enough for memory."""
@@ -78,7 +84,7 @@ class Detector:
     ) -> None:
         """Start without patterns."""
         self.time, self.event_id, self.keep = time, event_id, tuple(keep)
-        self.lateness = _span(lateness)
+        self.lateness = span(lateness)
         self.partials = partials
         if partials < 1:
             msg = f"partials is how many partial matches are kept, not `{partials}`"
@@ -112,29 +118,32 @@ class Detector:
 
         `mode` is `restart`, `overlap`, `next` or `any`; `limit` is how many embeddings `any` reports at one event.
         """
-        self.add_many([_written(name, self._parsed(pattern, notation), mode, limit)])
+        self.add_many([written(name, self._parsed(pattern, notation), mode, limit)])
 
     def add_many(self, patterns: Iterable[WrittenPattern]) -> None:
         """Add many, as `lang.read_patterns` reads them from a file; all of them or, where one is refused, none."""
         given = list(patterns)
-        watched = [
-            Watched(
-                one.name, one.pattern, one.mode, one.limit or LIMIT, self._seq, configurations(one.pattern, one.mode)
-            )
-            for one in given
-        ]
-        fresh = dict.fromkeys(f for told in watched for f in _filters_of(told.pattern) if f not in self._filters)
+        watched = [self._watch(one) for one in given]
+        fresh = dict.fromkeys(f for told in watched for f in filters_of(told.pattern) if f not in self._filters)
         numbered = {told: self._numbered + place for place, told in enumerate(fresh)}
         self._matcher.add_many([(number, told) for told, number in numbered.items()])
         self._numbered += len(numbered)
         self._filters |= numbered
         for told in watched:
+            for one in filters_of(told.pattern):  # before the old ones go: they may be the same
+                self._uses[one] = self._uses.get(one, 0) + 1
             if told.name in self._watched:
                 self._forget(told.name)
             self._watched[told.name] = told
-            for one in _filters_of(told.pattern):
-                self._uses[one] = self._uses.get(one, 0) + 1
         self._changed()
+
+    def _watch(self, told: WrittenPattern) -> Watched:
+        """Return a pattern as it is watched; one that is there already, unchanged, goes on as it stands."""
+        known, limit = self._watched.get(told.name), told.limit or LIMIT
+        if known is not None and (known.pattern, known.mode) == (told.pattern, told.mode):
+            return replace(known, limit=limit)
+        derived = configurations(told.pattern, told.mode)
+        return Watched(told.name, told.pattern, told.mode, limit, self._seq, derived)
 
     def remove(self, name: str) -> None:
         """Remove a pattern; `UnknownPattern`, a `KeyError`, if it is not there."""
@@ -143,7 +152,7 @@ class Detector:
         self._changed()
 
     def _forget(self, name: str) -> None:
-        for told in _filters_of(self._watched.pop(name).pattern):
+        for told in filters_of(self._watched.pop(name).pattern):
             self._uses[told] -= 1
             if not self._uses[told]:
                 del self._uses[told]
@@ -264,6 +273,9 @@ class Detector:
         self._reading()
         made = copy(self)
         made._machines = [(machine, machine.start(most=self.partials)) for machine, _ in runs]
+        if any(told.born for told in self.watched):  # this one was told of patterns between events
+            made._watched = {name: replace(told, born=0) for name, told in self._watched.items()}
+            made._machines, made._stale = [], True
         made._names, made._archive, made._waiting = Names(), Archive(), None
         made._seq = made._arrived = made.late = 0
         made._latest = LONG_AGO
@@ -299,7 +311,7 @@ class Detector:
         if self._reader is None:
             told = [watched.pattern for watched in self._watched.values()]
             attributes = sorted({name for pattern in told for name in attributes_of(pattern)})
-            needs_time = any(_asks_for_time(pattern) for pattern in told)
+            needs_time = any(asks_for_time(pattern) for pattern in told)
             self._reader = Reader(self._matcher, tuple(attributes), self.time, self.event_id, self.keep, needs_time)
         return self._reader
 
@@ -355,54 +367,25 @@ class Detector:
 
     def _tidied(self) -> None:
         """Forget events and values that nothing can name any more, when they are many."""
-        runs = self._runs()
-        rows = sum(run.rows for _, run in runs)
-        if len(self._archive) < 100_000 + 4 * rows and len(self._names) < 100_000 + 4 * rows:
+        runs = [run for _, run in self._runs()]
+        most = MANY + 4 * sum(run.rows for run in runs)
+        if len(self._archive.chunks) < CHUNKS and len(self._archive) < most and len(self._names) < most:
             return
-        for _, run in runs:
+        for run in runs:
             run.tidy()
-        held = [run.events_held() for _, run in runs]
-        self._archive = self._archive.keep(np.unique(np.concatenate(held)) if held else np.empty(0, np.int64))
-        if len(self._names) > 100_000 and self._waiting is None:
-            keys = [run.keys_held() for _, run in runs]
-            known = np.unique(np.concatenate(keys)) if keys else np.empty(0, np.int64)
-            for _, run in runs:
-                run.renumber(known)
-            self._names = self._names.keep(known)
+        self._archive = self._archive.keep(union([run.events_held() for run in runs]))
+        if len(self._names) < most:
+            return
+        waiting = self._waiting
+        columns = [] if waiting is None else list(waiting.values.values())
+        known = union([*(run.keys_held() for run in runs), *(column[column >= 0] for column in columns)])
+        for run in runs:
+            run.renumber(known)
+        self._names = self._names.keep(known)
+        if waiting is not None:
+            named = {name: np.where(of >= 0, np.searchsorted(known, of), -1) for name, of in waiting.values.items()}
+            self._waiting = replace(waiting, values=named)
 
 
 def _resumed(state: bytes) -> Detector:
     return Detector.resume(state)
-
-
-def _written(name: Any, pattern: Pattern, mode: str, limit: int | None) -> WrittenPattern:
-    if not isinstance(name, str) or not name:
-        msg = f"a pattern's name is text, not `{name!r}`"
-        raise PatternError(msg)
-    if mode not in list(Mode):
-        msg = f"a pattern's mode is one of {', '.join(f'`{one}`' for one in Mode)}, not `{mode}`"
-        raise PatternError(msg)
-    return WrittenPattern(name, pattern, Mode(mode), limit)
-
-
-def _filters_of(pattern: Pattern) -> list[Filter]:
-    return list(dict.fromkeys(pattern[name].filter for name in pattern.used()))
-
-
-def _asks_for_time(pattern: Pattern) -> bool:
-    def timed(node: Any) -> bool:
-        from tidings.model.patterns import children_of
-
-        return (isinstance(node, Timed) and node.within is not None) or any(timed(part) for part in children_of(node))
-
-    return pattern.absence is not None or any(conditions_of(pattern.root)) or timed(pattern.root)
-
-
-def _span(lateness: timedelta | str | None) -> int:
-    if lateness is None:
-        return 0
-    span = duration_of(lateness) if isinstance(lateness, str) else lateness // timedelta(microseconds=1)
-    if span < 0:
-        msg = f"lateness is a span of time, not `{lateness}`"
-        raise TidingsError(msg)
-    return span

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tidings.model.patterns import Pattern
     from tidings.patterns.automaton import Automaton
     from tidings.patterns.residual import Check, Configurations, Edge
-from tidings.patterns.terms import Mark
+    from tidings.patterns.terms import Mark
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from tidings.kernels.partials import KEY, SLOTS
 from tidings.lang import WrittenPattern, parse_pattern, render_pattern
 from tidings.matcher.snapshot import read_surroundings, surroundings_of
 from tidings.model.patterns import Mode
-from tidings.patterns.archive import Archive, Told
+from tidings.patterns.archive import Archive, Told, union
 from tidings.patterns.names import Names
 from tidings.patterns.reading import Prepared
 from tidings.patterns.state import into_run, of_run, packed, unpacked
@@ -73,7 +73,7 @@ def position(detector: Detector) -> tuple[dict[str, Any], dict[str, Any]]:
     waiting = detector._waiting
     if waiting is not None:
         keys += [column[column >= 0] for column in waiting.values.values()]
-    held, seqs = _union(keys), _union(events)
+    held, seqs = union(keys), union(events)
     told = detector._archive.take(seqs).listed()
     header: dict[str, Any] = {
         "at": [detector._seq, detector._arrived, detector._latest, detector.late],
@@ -123,10 +123,6 @@ def _renumber(arrays: dict[str, np.ndarray], slots: int, held: np.ndarray, *, ke
             table[:, column] = np.searchsorted(held, table[:, column])
     values = pool[:, SLOTS + slots :]
     values[values >= 0] = np.searchsorted(held, values[values >= 0])
-
-
-def _union(pieces: list[np.ndarray]) -> np.ndarray:
-    return np.unique(np.concatenate(pieces)).astype(np.int64) if pieces else np.empty(0, np.int64)
 
 
 def _of_waiting(waiting: Prepared, detector: Detector) -> tuple[dict[str, Any], dict[str, Any]]:
