@@ -6,7 +6,8 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 import tidings as td
-from tidings.patterns.definition import embeddings, reports, seen
+from tidings import lang
+from tidings.patterns.definition import _order, _substreams, _told, seen
 
 S = 1_000_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -25,9 +26,7 @@ def stream_of(word, attributes=None):
     """Make events of symbols with times; their ids are their places."""
     attributes = attributes or [{}] * len(word)
     rows = zip(word, attributes, strict=False)
-    return [
-        {"id": place, "time": moment(at), "kind": kind} | given for place, ((kind, at), given) in enumerate(rows)
-    ]
+    return [{"id": place, "time": moment(at), "kind": kind} | given for place, ((kind, at), given) in enumerate(rows)]
 
 
 def detector_of(pattern, *modes, **options):
@@ -53,26 +52,52 @@ def end_of(events, more=0):
     return (micros(events[-1]["time"]) if events else 0) + more
 
 
-def expect(pattern, events, found, mode, *, until):
-    """Hold the detections of one pattern to the definition: as many, each an allowed choice, in order, well bound."""
-    stream = seen(pattern, events)
-    wanted = reports(pattern, stream, mode, until=until) if stream else []
+def hold(pattern, events, found, *, until, stream=None):
+    """Hold the detections of each mode to the definition: as many, each an allowed choice, in order, well bound."""
+    stream = seen(pattern, events) if stream is None else stream
+    parts = [_Listed(part, until) for part in _substreams(pattern, stream)] if stream else []
+    bound = {}
+    for one in (one for part in parts for one in part.listed):
+        bound.setdefault((one.events, one.at), []).append(dict(one.bindings))
+    for mode in found:
+        wanted = sorted(((part, group) for part in parts for group in _told(part, until, mode=mode)), key=_first)
+        _compare(_Context(pattern, events, mode, found[mode], wanted), pattern, found[mode], wanted, bound)
+
+
+class _Listed:
+    """The matches of one key, listed once for all modes."""
+
+    def __init__(self, part, until):
+        self.reached, self.listed = part.reached, list(part.embeddings(until))
+
+    def embeddings(self, _until):
+        return self.listed
+
+
+def _first(pair):
+    return _order(pair[1][0])
+
+
+def _compare(context, pattern, found, wanted, bound):
     keys = pattern.key_variables()
     left = [(micros(one.at), tuple(one.bindings[name] for name in keys), one.events) for one in found]
-    context = f"\n{td.render_pattern(pattern)}\n{events}\nmode {mode}, found {left}\nwanted {wanted}"
-    for report in wanted:
-        allowed = [one for one in left if one[:2] == (report.at, report.key) and one[2] in report.choices]
-        assert allowed, f"missing {report}{context}"
+    for _, group in wanted:
+        choices = {one.events for one in group}
+        allowed = [one for one in left if one[:2] == (group[0].at, group[0].key) and one[2] in choices]
+        assert allowed, f"missing {group}{context}"
         left.remove(allowed[0])
     assert not left, f"too many: {left}{context}"
     placed = [(one.at, -1 if pattern.absence else max(one.events)) for one in found]
     assert placed == sorted(placed), f"out of order{context}"
-    _well_bound(pattern, stream, found, until, context)
-
-
-def _well_bound(pattern, stream, found, until, context):
-    bound = {}
-    for one in embeddings(pattern, stream, until=until) if stream else []:
-        bound.setdefault((one.events, one.at), []).append(dict(one.bindings))
     for one in found:
         assert dict(one.bindings) in bound[one.events, micros(one.at)], f"bound {one}{context}"
+
+
+class _Context:
+    """What a failure is told with; written only then."""
+
+    def __init__(self, pattern, *told):
+        self.pattern, self.told = pattern, told
+
+    def __str__(self):
+        return "\n".join(["", lang.render_pattern(self.pattern), *map(str, self.told)])

@@ -63,6 +63,7 @@ def place(tmp_path_factory):
         (folder / name).mkdir()
     (folder / "jars" / "connector.jar").touch()
     (folder / "searches.jsonl").touch()
+    (folder / "attacks.patterns").write_text("pattern twice\n  a = make = 'ford'\n  x:a ; y:a\n")
     (folder / "schema.toml").write_text('price = "number"\n')
     (folder / "bad_schema.toml").write_text('price = "numbr"\n')
     (folder / "products.toml").write_text("[trees.product.children.product.car]\n")

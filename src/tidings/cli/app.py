@@ -15,6 +15,7 @@ from tidings.cli import options as o
 from tidings.cli.bench_commands import bench_app
 from tidings.cli.guard import INTERRUPTED, guarded
 from tidings.cli.origin import Origin, chosen
+from tidings.cli.pattern_commands import pattern_app
 
 app = typer.Typer(
     name="tidings",
@@ -28,6 +29,7 @@ concept_app = typer.Typer(
     no_args_is_help=True, help="Look into a file of concepts: show what is there, check the file."
 )
 app.add_typer(concept_app, name="concept")
+app.add_typer(pattern_app, name="pattern")
 app.add_typer(bench_app, name="bench")
 
 

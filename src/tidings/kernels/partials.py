@@ -28,8 +28,8 @@ CONTIGUOUS, MODE, WINDOW, SPAN, MOVES, PLAIN, LIMITS, LIMITS_END, LEAVING, LEAVI
 WAITING, WAITING_END, GUARDS, GUARDS_END = range(4)
 """Columns of a symbol: (edge, source) pairs out of nodes that wait, and the guards it sets off."""
 
-P_MODE, P_WITHIN, P_LIMIT, P_BORN, P_SWEEP, OWNED, OWNED_END = range(7)
-"""Columns of a pattern."""
+P_MODE, P_WITHIN, P_LIMIT, P_BORN, P_SINCE, P_SWEEP, OWNED, OWNED_END = range(8)
+"""Columns of a pattern; it begins with event number `P_BORN` or a later one, after the time `P_SINCE`."""
 
 EXISTS, EACH, GRAPH, EVERY, RESTARTS = range(5)
 """How matches are counted: some embedding, one for each beginning, all from a compact graph, all one by one; and (of

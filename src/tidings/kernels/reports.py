@@ -30,6 +30,7 @@ from tidings.kernels.partials import (
     P_BORN,
     P_LIMIT,
     P_MODE,
+    P_SINCE,
     P_SWEEP,
     P_WITHIN,
     PARENT,
@@ -100,7 +101,11 @@ def completed(
                 if status != DONE:
                     return status
                 continue
-            if first_seq < patterns[pattern, P_BORN] or time - first_time > patterns[pattern, P_WITHIN]:
+            if (
+                first_seq < patterns[pattern, P_BORN]
+                or first_time <= patterns[pattern, P_SINCE]
+                or time - first_time > patterns[pattern, P_WITHIN]
+            ):
                 continue
             if mode == EACH or mode == EVERY:
                 if _heard(patterns, registers, best, out, pattern, first_seq):
@@ -153,12 +158,16 @@ def _heard(patterns: Any, registers: Any, best: Any, out: Any, pattern: Any, fir
     if best[pattern, 0] != registers[STAMP]:
         best[pattern, 0], best[pattern, 1] = registers[STAMP], registers[FOUND]
     if patterns[pattern, P_MODE] == EVERY:
+        if best[pattern, 1] < 0:  # full, and counted
+            return True
         same = 0
         for row in range(best[pattern, 1], registers[FOUND]):
             same += out[row, O_PATTERN] == pattern
-        full = same >= patterns[pattern, P_LIMIT]
-        registers[CUT] += full
-        return full
+        if same < patterns[pattern, P_LIMIT]:
+            return False
+        registers[CUT] += 1
+        best[pattern, 1] = -1
+        return True
     if patterns[pattern, P_SWEEP]:
         for row in range(best[pattern, 1], registers[FOUND]):
             if out[row, O_PATTERN] == pattern and out[row, O_FIRST] == first:
@@ -293,9 +302,10 @@ def enumerated(
                 path[depth, 2] = pool[row, PARENT]
                 continue
         length = lead if alone else depth + 1
-        if path[length - 1, 1] >= born:
+        if path[length - 1, 1] >= born and (last if alone else pool[row, TIME]) > patterns[pattern, P_SINCE]:
             if best[pattern, 1] >= limit:
-                registers[CUT] += 1
+                registers[CUT] += best[pattern, 1] == limit
+                best[pattern, 1] = limit + 1  # counted
                 return DONE
             best[pattern, 1] += 1
             status = _written(
@@ -361,6 +371,7 @@ def came(
             )  # fmt: skip
         elif (
             pool[row, FIRST_SEQ] < patterns[pattern, P_BORN]
+            or pool[row, FIRST_TIME] <= patterns[pattern, P_SINCE]
             or pool[row, TIME] - pool[row, FIRST_TIME] > patterns[pattern, P_WITHIN]
             or (mode == RESTARTS and pool[row, FIRST_SEQ] <= spent_until(registers, spent, patterns, pattern, key))
             or (mode == EVERY and _heard(patterns, registers, best, out, pattern, 0))

@@ -20,6 +20,7 @@ from tidings.kernels.partials import (
     NOW,
     PARENT,
     PREV,
+    SPAN,
     TAIL,
     TARGET,
     TIME,
@@ -76,7 +77,7 @@ def _mark_fronts(edges: Any, nodes: Any, lists: Any, pool: Any, cells: Any, mark
         if row < 0:
             continue
         node = edges[pool[row, EDGE], TARGET]
-        if nodes[node, MODE] == GRAPH:
+        if nodes[node, MODE] == GRAPH and not nodes[node, SPAN]:
             if time - pool[row, TIME] > nodes[node, WINDOW]:
                 cells[cell, HEAD], cells[cell, COUNT] = -1, 0
             else:
@@ -124,7 +125,8 @@ def _mark_ancestors(edges: Any, nodes: Any, pool: Any, marks: Any, top: Any, tim
             continue
         parent, previous = pool[row, PARENT], pool[row, PREV]
         node = edges[pool[row, EDGE], TARGET]
-        if nodes[node, MODE] == GRAPH and previous >= 0:  # a way back may go through every older row
+        # A way back may go through every older row; of those that wait for an absence, through one alone.
+        if nodes[node, MODE] == GRAPH and previous >= 0 and not nodes[node, SPAN]:
             if time - pool[previous, TIME] > nodes[node, WINDOW]:
                 pool[row, PREV] = -1
             else:

@@ -20,6 +20,7 @@ from tidings.kernels.partials import (
     CODE,
     CONTIGUOUS,
     COUNT,
+    CUT,
     DEADLINE,
     DIRECT,
     EDGE,
@@ -306,7 +307,7 @@ def _turned(
         2 * (registers[CELLS] + count) >= len(cells) or 2 * (registers[BARRIERS] + len(touched)) >= len(spent)
     ):
         return MORE_CELLS
-    reported, before = registers[FOUND], registers[LISTED]
+    reported, before, cut = registers[FOUND], registers[LISTED], registers[CUT]
     completes = False
     for at in range(count):
         completes |= edges[found[at, 0], ACCEPTS] < edges[found[at, 0], ACCEPTS_END]
@@ -316,7 +317,7 @@ def _turned(
             count, seq, time, key, values, event, held,
         )  # fmt: skip
         if status != DONE:
-            registers[FOUND], registers[LISTED] = reported, before
+            registers[FOUND], registers[LISTED], registers[CUT] = reported, before, cut
             return status
         _spend(patterns, registers, spent, out, reported, seq)
     for at in range(first, end):
@@ -513,13 +514,13 @@ def _passed(
         if not registers[DIRECT] and 2 * (registers[BARRIERS] + len(touched)) >= len(spent):
             return MORE_CELLS
         registers[STAMP] += 1
-        reported, before, row = registers[FOUND], registers[LISTED], queues[queue, 0]
+        reported, before, cut, row = registers[FOUND], registers[LISTED], registers[CUT], queues[queue, 0]
         status = came(
             edges, nodes, patterns, lists, registers, pool, spent, best, out, listed, path,
             values, row, absences[queue], deadline, held,
         )  # fmt: skip
         if status != DONE:
-            registers[FOUND], registers[LISTED] = reported, before
+            registers[FOUND], registers[LISTED], registers[CUT] = reported, before, cut
             return status
         pool[row, FLAG] = 1
         _dequeued(pool, queues, queue)

@@ -124,7 +124,7 @@ class Detections:
         numbers = self._column(lambda part: part.shown.places[part.reports.rows[:, O_PATTERN]])[order]
         names = pa.array(self._patterns, pa.string()).take(numbers)
         at = pa.array(self._column(lambda part: part.reports.rows[:, O_AT])[order]).cast(pa.timestamp("us", "UTC"))
-        ids = pa.array(told.ids) if isinstance(told.ids, list) else told.ids
+        ids = _array(told.ids) if isinstance(told.ids, list) else told.ids
         rows = [(part, row) for part in self._parts for row in part.reports.rows.tolist()]
         bound = [[(k, str(v)) for k, v in _bindings(*rows[place]).items()] for place in order.tolist()]
         columns = {
@@ -170,6 +170,16 @@ class Detections:
             places = np.repeat(start - ends[:-1], length) + np.arange(ends[-1])
             self._told = self._archive.take(events[places]), ends
         return self._told
+
+
+def _array(ids: list[Any]) -> pa.Array:
+    """Return ids as Arrow keeps them; as text where they are of several kinds, or of one that it does not know."""
+    import pyarrow as pa
+
+    try:
+        return pa.array(ids)
+    except pa.ArrowException:
+        return pa.array([str(one) for one in ids], pa.string())
 
 
 def _bindings(part: Part, row: list[int]) -> dict[str, Any]:

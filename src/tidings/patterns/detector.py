@@ -6,7 +6,6 @@ added and removed while it runs: unchanged ones keep their state. Time comes in 
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -22,7 +21,7 @@ from tidings.patterns.detections import Detection, Detections, Late
 from tidings.patterns.graph import Watched
 from tidings.patterns.machine import attributes_of, machines
 from tidings.patterns.names import Names
-from tidings.patterns.reading import Prepared, Reader, datetime_of, moment_of, together, with_times
+from tidings.patterns.reading import Prepared, Reader, answering, datetime_of, moment_of, together, with_times
 from tidings.patterns.residual import configurations
 from tidings.patterns.run import LONG_AGO, MOST_PARTIALS, Run
 from tidings.patterns.state import into_run, of_run
@@ -95,7 +94,7 @@ class Detector:
         self._uses: dict[Filter, int] = {}
         self._numbered = 0
         self._machines: list[tuple[Machine, Run]] = []
-        self._stale = False
+        self._stale = self._shared = False
         self._reader: Reader | None = None
         self._names, self._archive = Names(), Archive()
         self._seq = self._arrived = 0
@@ -116,6 +115,7 @@ class Detector:
     ) -> None:
         """Add a pattern, or replace the one of this name; it sees the events that come from now on.
 
+        Where events wait for their turn (`lateness`), it sees those that are later than all that came so far.
         `mode` is `restart`, `overlap`, `next` or `any`; `limit` is how many embeddings `any` reports at one event.
         """
         self.add_many([written(name, self._parsed(pattern, notation), mode, limit)])
@@ -126,6 +126,7 @@ class Detector:
         watched = [self._watch(one) for one in given]
         fresh = dict.fromkeys(f for told in watched for f in filters_of(told.pattern) if f not in self._filters)
         numbered = {told: self._numbered + place for place, told in enumerate(fresh)}
+        self._unshare()
         self._matcher.add_many([(number, told) for told, number in numbered.items()])
         self._numbered += len(numbered)
         self._filters |= numbered
@@ -143,11 +144,13 @@ class Detector:
         if known is not None and (known.pattern, known.mode) == (told.pattern, told.mode):
             return replace(known, limit=limit)
         derived = configurations(told.pattern, told.mode)
-        return Watched(told.name, told.pattern, told.mode, limit, self._seq, derived)
+        since = self._latest if self._waiting is not None and len(self._waiting) else LONG_AGO
+        return Watched(told.name, told.pattern, told.mode, limit, self._seq, derived, since)
 
     def remove(self, name: str) -> None:
         """Remove a pattern; `UnknownPattern`, a `KeyError`, if it is not there."""
         self[name]
+        self._unshare()
         self._forget(name)
         self._changed()
 
@@ -157,6 +160,13 @@ class Detector:
             if not self._uses[told]:
                 del self._uses[told]
                 self._matcher.remove(self._filters.pop(told))
+
+    def _unshare(self) -> None:
+        """Take a matcher of one's own before it changes, where others were forked with it."""
+        if self._shared:
+            around, self._shared = self._matcher, False
+            self._matcher = Matcher(schema=around.schema, ontology=around.ontology, regions=around.regions)
+            self._matcher.add_many([(number, told) for told, number in self._filters.items()])
 
     def _parsed(self, pattern: Any, notation: str) -> Pattern:
         if isinstance(pattern, Pattern):  # built by hand: the notation's checks are the only ones
@@ -271,10 +281,13 @@ class Detector:
         """Return a detector of the same patterns that has seen nothing; what was compiled is shared."""
         runs = self._runs()
         self._reading()
-        made = copy(self)
+        self._shared = True
+        made = object.__new__(type(self))  # `copy` would go through a snapshot
+        made.__dict__.update(self.__dict__)
+        made._watched, made._filters, made._uses = dict(self._watched), dict(self._filters), dict(self._uses)
         made._machines = [(machine, machine.start(most=self.partials)) for machine, _ in runs]
-        if any(told.born for told in self.watched):  # this one was told of patterns between events
-            made._watched = {name: replace(told, born=0) for name, told in self._watched.items()}
+        if any(told.born or told.since > LONG_AGO for told in self.watched):  # told of between events
+            made._watched = {name: replace(told, born=0, since=LONG_AGO) for name, told in self._watched.items()}
             made._machines, made._stale = [], True
         made._names, made._archive, made._waiting = Names(), Archive(), None
         made._seq = made._arrived = made.late = 0
@@ -283,7 +296,7 @@ class Detector:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle as a snapshot."""
-        return _resumed, (self.snapshot(),)
+        return type(self).resume, (self.snapshot(),)
 
     def __repr__(self) -> str:
         """Say how many patterns there are."""
@@ -304,6 +317,8 @@ class Detector:
                 if machine.ways in states:
                     into_run(run, machine.called, *states[machine.ways], len(self._names))
                 self._machines.append((machine, run))
+            if self._waiting is not None:
+                self._waiting = answering(self._waiting, self._filters.values(), self._reading().attributes)
             self._stale = False
         return self._machines
 
@@ -356,14 +371,10 @@ class Detector:
                 parts += machine.feed(run, piece, self._names, self._seq)
             self._seq += len(piece)
         if until > LONG_AGO:
-            empty = self._nothing()
+            empty, _ = self._reading().read([], self._names, 0)
             for machine, run in runs:
                 parts += machine.feed(run, empty, self._names, self._seq, until=until)
         return parts
-
-    def _nothing(self) -> Prepared:
-        prepared, _ = self._reading().read([], self._names, 0)
-        return prepared
 
     def _tidied(self) -> None:
         """Forget events and values that nothing can name any more, when they are many."""
@@ -385,7 +396,3 @@ class Detector:
         if waiting is not None:
             named = {name: np.where(of >= 0, np.searchsorted(known, of), -1) for name, of in waiting.values.items()}
             self._waiting = replace(waiting, values=named)
-
-
-def _resumed(state: bytes) -> Detector:
-    return Detector.resume(state)

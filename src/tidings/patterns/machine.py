@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 def ways_of(pattern: Pattern) -> tuple[tuple[str, ...], ...]:
     """Return the attributes through which a pattern's operands give its key: one way for each set of attributes."""
+    if not any(named.variables for named in pattern.filters):
+        return ((),)
     key = pattern.key_variables()
     ways = []
     for name in pattern.used():

@@ -80,6 +80,8 @@ def _kept(value: Any) -> Any:
     match value:
         case bool():
             return _Truth(value)
+        case np.generic():
+            return _kept(value.item())
         case str() | int() | float() | Decimal():
             return value
         case tuple():

@@ -30,10 +30,19 @@ if TYPE_CHECKING:
 MICROSECONDS = 1_000_000
 """In a second."""
 
+SOME = 1 << 14
+"""Events that are looked at to see whether an attribute has few distinct values."""
+
 NO_TIME = -(1 << 63)
 """Stands for a time that an event does not have."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+EARLIEST = int(datetime.min.replace(tzinfo=UTC).timestamp()) * MICROSECONDS
+"""The first moment that a datetime can tell: of events without a time, when none came before."""
+
+LATEST = int(datetime.max.replace(tzinfo=UTC, microsecond=0).timestamp()) * MICROSECONDS
+"""The last one, to the second: a later number of seconds is most likely one of milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +79,15 @@ def together(pieces: list[Prepared]) -> Prepared:
         np.concatenate([piece.symbols for piece in pieces]),
         {name: np.concatenate([piece.values[name] for piece in pieces]) for name in names},
     )
+
+
+def answering(events: Prepared, filters: Iterable[int], attributes: Iterable[str]) -> Prepared:
+    """Return events read before for other patterns: what is not asked any more goes, what is new is empty."""
+    asked = np.isin(events.symbols, np.fromiter(filters, np.int64))
+    ends = np.append(0, np.cumsum(asked))[events.symbols_at].astype(np.int64)
+    absent = np.full(len(events), -1, np.int64)
+    values = {name: events.values.get(name, absent) for name in attributes}
+    return replace(events, symbols_at=ends, symbols=events.symbols[asked], values=values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +144,10 @@ class Reader:
         ):
             return None
         if t.is_integer(column.type):
-            return np.asarray(column.to_numpy(), np.int64) * MICROSECONDS
+            seconds = column.to_numpy()
+            ends = [int(seconds.min()), int(seconds.max())] if len(seconds) else []
+            sound = all(EARLIEST <= end * MICROSECONDS <= LATEST for end in ends)
+            return np.asarray(seconds, np.int64) * MICROSECONDS if sound else None
         try:
             moments = column.cast(
                 pa.timestamp("us", column.type.tz if t.is_timestamp(column.type) else None), safe=False
@@ -150,15 +171,17 @@ class Reader:
         return found
 
     def _told(self, table: pa.Table, first: int) -> Told:
+        return Told(self._ids(table, first), _kept(table, self.keep) if self.keep else None)
+
+    def _ids(self, table: pa.Table, first: int) -> pa.Array | list[Any]:
         import pyarrow as pa
 
-        known = self.event_id in table.column_names and not table.column(self.event_id).null_count
-        column = table.column(self.event_id) if known else pa.array(np.arange(first, first + table.num_rows))
-        ids = pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) and column.num_chunks else column
-        if isinstance(ids, pa.ChunkedArray):
-            ids = pa.array([], ids.type)
-        kept = [name for name in self.keep if name in table.column_names]
-        return Told(ids, table.select(kept) if self.keep else None)
+        if self.event_id not in table.column_names:
+            return pa.array(np.arange(first, first + table.num_rows))
+        column = table.column(self.event_id)
+        if column.null_count:  # some events have none: those alone are called by their numbers
+            return [first + place if one is None else one for place, one in enumerate(column.to_pylist())]
+        return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
     def _matched(self, table: pa.Table, *, collect: bool) -> tuple[np.ndarray, np.ndarray, list[DeadLetter]]:
         """Return the filters each event satisfies, by their numbers."""
@@ -242,11 +265,28 @@ class Reader:
 
 
 def with_times(prepared: Prepared, latest: int) -> Prepared:
-    """Give events without a time that of the event before."""
+    """Give events without a time the latest before them; others keep theirs, so that what is late stays late."""
     if not (prepared.times == NO_TIME).any():
         return prepared
-    floor = np.append(latest, prepared.times)
-    return replace(prepared, times=np.maximum.accumulate(floor)[1:])
+    floor = np.append(max(latest, EARLIEST), prepared.times)
+    times = np.where(prepared.times == NO_TIME, np.maximum.accumulate(floor)[1:], prepared.times)
+    return replace(prepared, times=times)
+
+
+def _kept(table: pa.Table, names: Iterable[str]) -> pa.Table:
+    """Return the fields that travel along; one that is not there is empty, as it is in rows."""
+    import pyarrow as pa
+
+    columns: dict[str, Any] = {}
+    for name in names:
+        head = name.partition(".")[0]
+        if name in table.column_names:
+            columns[name] = table.column(name)
+        elif head in table.column_names:
+            columns[name] = pa.array([looked_up({head: one}, name) for one in table.column(head).to_pylist()])
+        else:
+            columns[name] = pa.nulls(table.num_rows)
+    return pa.table(columns)
 
 
 def looked_up(values: Mapping[str, Any], name: str) -> Any:
@@ -269,9 +309,9 @@ def moment_of(time: Any) -> int:
             return moment_of(datetime(time.year, time.month, time.day, tzinfo=UTC))
         case bool():
             pass
-        case int():
-            return time * MICROSECONDS
-        case float() if np.isfinite(time):
+        case int() | np.integer() if EARLIEST <= int(time) * MICROSECONDS <= LATEST:
+            return int(time) * MICROSECONDS
+        case float() if EARLIEST <= time * MICROSECONDS <= LATEST:
             return round(time * MICROSECONDS)
         case str():
             try:
@@ -312,7 +352,8 @@ def _few(column: pa.ChunkedArray) -> pa.DictionaryArray | None:
         or t.is_integer(column.type)
     ):
         return None
-    if len(set(column.slice(0, 512).to_pylist())) > 256:  # a look at a few, before all are coded
+    some = column.slice(0, SOME)
+    if len(column) > SOME and len(some.unique()) > SOME // 2:  # a look at a few, before all are coded
         return None
     coded = column.dictionary_encode()
     return coded.combine_chunks() if coded.num_chunks == 1 else pa.concat_arrays(coded.unify_dictionaries().chunks)

@@ -21,10 +21,12 @@ from tidings.kernels.partials import (
     DIRECT,
     DROPPED,
     EVENT,
+    FLAG,
     FOREVER,
     FOUND,
     HEAD,
     KEY,
+    LINK,
     LISTED,
     MADE,
     MOST,
@@ -32,6 +34,8 @@ from tidings.kernels.partials import (
     SEQ,
     SIZE,
     SLOTS,
+    SPAN,
+    TIME,
     TOP,
     TURN,
     State,
@@ -107,9 +111,16 @@ class Run:
 
     @property
     def next_deadline(self) -> int | None:
-        """When the earliest absence may complete, in microseconds."""
-        at = int(self.state.registers[DEADLINE])
-        return None if at == FOREVER else at
+        """When the earliest absence completes unless something comes, in microseconds."""
+        graph, state = self.graph, self.state
+        due = []
+        for queue, node in enumerate(graph.absences.tolist()):
+            row = state.queues[queue, 0]
+            while row >= 0 and state.pool[row, FLAG]:  # what came meanwhile has ended its wait
+                row = state.pool[row, LINK]
+            state.queues[queue] = (row, state.queues[queue, 1]) if row >= 0 else (-1, -1)
+            due += [int(state.pool[row, TIME] + graph.nodes[node, SPAN])] if row >= 0 else []
+        return min(due, default=None)
 
     @property
     def dropped(self) -> int:

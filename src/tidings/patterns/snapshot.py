@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import numpy as np
 
@@ -16,10 +18,13 @@ from tidings.matcher.snapshot import read_surroundings, surroundings_of
 from tidings.model.patterns import Mode
 from tidings.patterns.archive import Archive, Told, union
 from tidings.patterns.names import Names
-from tidings.patterns.reading import Prepared
-from tidings.patterns.state import into_run, of_run, packed, unpacked
+from tidings.patterns.reading import Prepared, answering
+from tidings.patterns.state import into_run, of_run, packed, short, unpacked
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from tidings.model import Filter
     from tidings.patterns.detector import Detector
 
 
@@ -27,7 +32,14 @@ def snapshot(detector: Detector) -> bytes:
     """Return a detector's patterns and where they stand."""
     header: dict[str, Any] = {
         "patterns": [
-            [told.name, json.loads(render_pattern(told.pattern, "json")), str(told.mode), told.limit, told.born]
+            [
+                told.name,
+                json.loads(render_pattern(told.pattern, "json")),
+                str(told.mode),
+                told.limit,
+                told.born,
+                told.since,
+            ]
             for told in detector.watched
         ],
         "settings": [detector.time, detector.event_id, list(detector.keep), detector.lateness, detector.partials],
@@ -44,13 +56,14 @@ def resume(kind: type[Detector], state: bytes) -> Detector:
         msg = "this is the state of a stream, not of a detector; Detector.snapshot() writes one"
         raise StateError(msg)
     around = {name[7:]: data for name, data in arrays.items() if name.startswith("around.")}
-    time, event_id, keep, lateness, partials = header["settings"]
-    made = kind(time=time, event_id=event_id, keep=keep, partials=partials, **read_surroundings(around))
+    when, event_id, keep, lateness, partials = header["settings"]
+    made = kind(time=when, event_id=event_id, keep=keep, partials=partials, **read_surroundings(around))
     made.lateness = lateness
-    for name, tree, mode, limit, born in header["patterns"]:
+    for name, tree, mode, limit, born, since in header["patterns"]:
         made._seq = born  # a pattern sees what came after it was added
         given = limit if Mode(mode) is Mode.ANY else None
         made.add_many([WrittenPattern(name, parse_pattern(tree, notation="json"), Mode(mode), given)])
+        made._watched[name] = replace(made._watched[name], since=since)
     go_on(made, header, arrays)
     return made
 
@@ -111,7 +124,8 @@ def go_on(detector: Detector, header: dict[str, Any], arrays: dict[str, Any]) ->
             _renumber(mine, head["slots"], held, keyed=machine.keyed)
             into_run(run, machine.called, head, mine, len(names))
     if header["waiting"] is not None:
-        detector._waiting = _waiting(header["waiting"], arrays, held)
+        waiting = _waiting(header["waiting"], arrays, held, detector._filters)
+        detector._waiting = answering(waiting, detector._filters.values(), detector._reading().attributes)
 
 
 def _renumber(arrays: dict[str, np.ndarray], slots: int, held: np.ndarray, *, keyed: bool) -> None:
@@ -133,6 +147,7 @@ def _of_waiting(waiting: Prepared, detector: Detector) -> tuple[dict[str, Any], 
         "ids": [_plain(one) for one in told.ids],
         "fields": None if told.fields is None else [_fields(row) for row in told.fields],
         "values": list(waiting.values),
+        "filters": [short(repr(told)) for told in detector._filters],
     }
     arrays = {"waiting.times": waiting.times, "waiting.at": waiting.symbols_at, "waiting.symbols": symbols}
     for number, column in enumerate(waiting.values.values()):
@@ -140,7 +155,12 @@ def _of_waiting(waiting: Prepared, detector: Detector) -> tuple[dict[str, Any], 
     return header, arrays
 
 
-def _waiting(header: dict[str, Any], arrays: dict[str, Any], held: np.ndarray) -> Prepared:
+def _waiting(
+    header: dict[str, Any], arrays: dict[str, Any], held: np.ndarray, filters: Mapping[Filter, int]
+) -> Prepared:
+    """Return the events that wait, by the numbers that filters have now; -1 for those that are gone."""
+    numbers = {short(repr(told)): number for told, number in filters.items()}
+    known = np.array([numbers.get(name, -1) for name in header["filters"]], np.int64)
     values = {}
     for number, name in enumerate(header["values"]):
         column = arrays[f"waiting.value{number}"]
@@ -148,7 +168,7 @@ def _waiting(header: dict[str, Any], arrays: dict[str, Any], held: np.ndarray) -
     fields = header["fields"]
     rows = None if fields is None else [{name: _value(one) for name, one in row.items()} for row in fields]
     told = Told([_value(one) for one in header["ids"]], rows)
-    return Prepared(arrays["waiting.times"], told, arrays["waiting.at"], arrays["waiting.symbols"], values)
+    return Prepared(arrays["waiting.times"], told, arrays["waiting.at"], known[arrays["waiting.symbols"]], values)
 
 
 def _fields(row: dict[str, Any]) -> dict[str, Any]:
@@ -160,31 +180,42 @@ def _plain(value: Any) -> Any:
     match value:
         case None | bool() | int() | str():
             return value
-        case float():
-            return {"float": value.hex()}
-        case datetime():
-            return {"time": (value if value.tzinfo else value.replace(tzinfo=UTC)).isoformat()}
-        case Decimal():
-            return {"decimal": str(value)}
-        case tuple() | list():
+        case np.generic():
+            return _plain(value.item())
+        case list():
+            return {"list": [_plain(part) for part in value]}
+        case tuple():
             return {"tuple": [_plain(part) for part in value]}
         case dict():
-            return {"record": {str(name): _plain(part) for name, part in value.items()}}
+            return {"record": [[_plain(name), _plain(part)] for name, part in value.items()]}
+    for kind, (of, written, _) in _FORMS.items():
+        if isinstance(value, of):
+            return {kind: written(value)}
     return {"text": str(value)}
 
 
 def _value(plain: Any) -> Any:
     match plain:
-        case {"float": told}:
-            return float.fromhex(told)
-        case {"time": told}:
-            return datetime.fromisoformat(told)
-        case {"decimal": told}:
-            return Decimal(told)
+        case {"list": parts}:
+            return [_value(part) for part in parts]
         case {"tuple": parts}:
             return tuple(_value(part) for part in parts)
         case {"record": parts}:
-            return {name: _value(part) for name, part in parts.items()}
-        case {"text": told}:
-            return told
+            return {_value(name): _value(part) for name, part in parts}
+        case dict():
+            kind, told = next(iter(plain.items()))
+            return told if kind == "text" else _FORMS[kind][2](told)
     return plain
+
+
+# A datetime is a date too, so it stands before it.
+_FORMS: dict[str, tuple[type, Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "float": (float, float.hex, float.fromhex),
+    "time": (datetime, datetime.isoformat, datetime.fromisoformat),
+    "date": (date, date.isoformat, date.fromisoformat),
+    "clock": (time, time.isoformat, time.fromisoformat),
+    "span": (timedelta, lambda span: span // timedelta(microseconds=1), lambda told: timedelta(microseconds=told)),
+    "decimal": (Decimal, str, Decimal),
+    "bytes": (bytes, bytes.hex, bytes.fromhex),
+    "uuid": (UUID, str, UUID),
+}

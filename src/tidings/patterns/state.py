@@ -47,8 +47,8 @@ def packed(header: dict[str, Any], arrays: dict[str, np.ndarray | bytes]) -> byt
     told = {name: [_kind(arrays[name]), list(np.shape(arrays[name])), len(piece)] for name, piece in pieces.items()}
     head = json.dumps({"header": header, "arrays": told}).encode()
     body = b"".join(pieces.values())
-    check = blake2b(head + body, digest_size=8).digest()
-    return MAGIC + len(head).to_bytes(8, "little") + check + head + body
+    size = len(head).to_bytes(8, "little")
+    return MAGIC + size + blake2b(size + head + body, digest_size=8).digest() + head + body
 
 
 def unpacked(data: Any) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -58,8 +58,9 @@ def unpacked(data: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         msg = "these bytes are not a detector's state; Detector.snapshot() writes one"
         raise StateError(msg)
     data = bytes(data)
-    size = int.from_bytes(data[len(MAGIC) : len(MAGIC) + 8], "little")
-    if blake2b(data[start:], digest_size=8).digest() != data[len(MAGIC) + 8 : start]:
+    told_size = data[len(MAGIC) : len(MAGIC) + 8]
+    size = int.from_bytes(told_size, "little")
+    if blake2b(told_size + data[start:], digest_size=8).digest() != data[len(MAGIC) + 8 : start]:
         msg = "the detector's state is damaged or cut short"
         raise StateError(msg)
     told = json.loads(data[start : start + size])
@@ -87,7 +88,7 @@ class Called:
 
     def __init__(self, merged: Merged) -> None:
         """Name everything once: it is asked for at every snapshot."""
-        self._filters = [_short(repr(told)) for told in merged.symbols]
+        self._filters = [short(repr(told)) for told in merged.symbols]
         self._vias, self._columns = list(merged.vias), list(merged.columns)
         self._merged = merged
         self.nodes = ["start"]
@@ -104,11 +105,11 @@ class Called:
         own = "" if owner < 0 else self._merged.watched[owner].name
         into = sorted(self._edge(key, "self" if key[0] is None else self.nodes[key[0]]) for key in keys)
         listened = [self._listened(guard) for guard in guards]
-        return _short(json.dumps([int(kind), own, bool(contiguous), listened, repr(uses), repr(limits), span, into]))
+        return short(json.dumps([int(kind), own, bool(contiguous), listened, repr(uses), repr(limits), span, into]))
 
     def _edge(self, key: tuple[Any, ...], source: str) -> str:
         forbid = [self._listened(guard) for guard in key[5]]
-        return _short(json.dumps([source, self._listened(key[1]), key[2], repr(key[3]), repr(key[4]), forbid]))
+        return short(json.dumps([source, self._listened(key[1]), key[2], repr(key[3]), repr(key[4]), forbid]))
 
     def _end(self, target: int) -> str:
         return ">" + (self.nodes[target] if target >= 0 else "")
@@ -118,7 +119,8 @@ class Called:
         return [self._filters[listened.symbol], list(self._vias[listened.via]), binds]
 
 
-def _short(text: str) -> str:
+def short(text: str) -> str:
+    """Return a name for a long text."""
     return blake2b(text.encode(), digest_size=12).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""The pipeline on Spark, and the only importer of pyspark: a session, `match` on batches and streams, dead letters.
+"""The pipeline on Spark, and the only importer of pyspark: a session, `match` and `detect` on batches and streams.
 
 from tidings import spark as ts
 
@@ -15,9 +15,10 @@ except ModuleNotFoundError as problem:
     raise MissingExtra(msg) from problem
 
 from tidings.spark.compile import compile  # noqa: A004 - as `tidings compile` does
+from tidings.spark.detect import bad_events, detect
 from tidings.spark.match import dead_letters, match
 from tidings.spark.schema import schema_of
 from tidings.spark.session import session
 from tidings.spark.sql import register
 
-__all__ = ["compile", "dead_letters", "match", "register", "schema_of", "session"]
+__all__ = ["bad_events", "compile", "dead_letters", "detect", "match", "register", "schema_of", "session"]

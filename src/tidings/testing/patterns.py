@@ -10,8 +10,9 @@ from the definition stays quick. Words are symbols with times in microseconds; e
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from tidings.lang.patterns.check import bound_by
 from tidings.lang.patterns.conditions import never_holds
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
 
 SECOND = 1_000_000
 """Microseconds."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_VALUES = (1, 1, 2, 2, 1.0, True, "1")
 
 Word: TypeAlias = list[tuple[str, int]]
 """Symbols with their times, in order of time."""
@@ -87,6 +91,23 @@ def words(names: tuple[str, ...] = ("a", "b", "c"), most: int = 8) -> st.SearchS
     """Return words of up to `most` symbols; neighbours are 0 to 3 seconds apart, often 0."""
     steps = st.tuples(st.sampled_from(names), st.sampled_from((0, 0, 1, 1, 2, 3)))
     return st.lists(steps, max_size=most).map(_timed_word)
+
+
+def streams(names: tuple[str, ...] = ("a", "b", "c", "d"), most: int = 8) -> st.SearchStrategy[list[dict[str, Any]]]:
+    """Return events in order of time: `id` is the place, `kind` a symbol, and `key` and `other` may be there.
+
+    Their values are few and easily mistaken for each other: 1 and 1.0 are one, `true` and the text `1` are others.
+    """
+    events = st.fixed_dictionaries({}, optional={"key": st.sampled_from(_VALUES), "other": st.sampled_from(_VALUES)})
+    return st.tuples(words(names, most), st.lists(events, min_size=most, max_size=most)).map(_told_word)
+
+
+def _told_word(drawn: tuple[Word, list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    word, events = drawn
+    return [
+        {"id": place, "time": _EPOCH + timedelta(microseconds=at), "kind": symbol} | given
+        for place, ((symbol, at), given) in enumerate(zip(word, events, strict=False))
+    ]
 
 
 def _timed_word(steps: list[tuple[str, int]]) -> Word:

@@ -27,20 +27,23 @@ from pyspark.sql.types import (
 )
 
 from tidings.concepts import did_you_mean
-from tidings.errors import BadFrame
+from tidings.errors import BadFrame, TidingsError
 from tidings.spark.pipeline.checks import RESERVED
+from tidings.spark.pipeline.config import Pipeline
 from tidings.spark.pipeline.derive import HIDDEN, with_derived
+from tidings.spark.pipeline.patterned import written_patterns
 from tidings.spark.pipeline.sources import columns_of
 from tidings.spark.pipeline.variables import Expanded, written
+from tidings.spark.schema import schema_of
 from tidings.spark.session import query_logger
 from tidings.spark.session import session as ts_session
+from tidings.spark.surroundings import Surroundings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from pyspark.sql import DataFrame
 
-    from tidings.spark.pipeline.config import Pipeline
     from tidings.spark.pipeline.reading import Events
 
 _BRIEF = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
@@ -60,6 +63,7 @@ def check_on_spark(session: SparkSession, pipeline: Pipeline | Events) -> list[s
             check.id_and_time(columns)
             check.keep(columns)
             check.hidden(columns)
+            check.patterns(columns)
     return check.mistakes
 
 
@@ -89,7 +93,10 @@ class _Check:
         self.mistakes: list[str] = []
         self._source, self._matching = pipeline.source, pipeline.matching
         self._sql, self._sinks = pipeline.derived, pipeline.sinks
-        read = (self._source.columns, self._source.id, self._source.time, *(self._matching.keep or ()))
+        self._patterns, self._given = pipeline.patterns, _given(pipeline)
+        asked = self._patterns
+        kept = (*(self._matching.keep or ()), *((asked.key, *(asked.keep or ())) if asked else ()))
+        read = (self._source.columns, self._source.id, self._source.time, *kept)
         self._open = not any(isinstance(text, Expanded) for text in (*read, *self._sql.values()))
 
     def _wrong(self, what: str, why: str) -> None:
@@ -139,13 +146,16 @@ class _Check:
 
     def keep(self, columns: StructType) -> None:
         """Look for the columns that come along; a field must become a column first."""
-        for name in self._matching.keep or ():
+        self._named("[matching] `keep`", self._matching.keep or (), columns)
+
+    def _named(self, what: str, names: Iterable[str], columns: StructType) -> None:
+        for name in names:
             if name in columns.names:
                 continue
             kind, why = _field(columns, name)
             if kind is not None:
                 why = f'; a field gets its name in [derived]: {name.rpartition(".")[2]} = "{name}"'
-            self._wrong(f"[matching] `keep` names `{written(name)}`, and there is no such column", why)
+            self._wrong(f"{what} names `{written(name)}`, and there is no such column", why)
 
     def hidden(self, columns: StructType) -> None:
         """Refuse columns that come out under a name that something else has there."""
@@ -158,6 +168,25 @@ class _Check:
         if in_folders and "batch" in map(str.lower, kept):
             what = "[matching] the column `batch` would be hidden by the sinks' folders `batch=N`"
             self.mistakes.append(f"{what}; call it otherwise in [derived], and say `keep`")
+
+    def patterns(self, columns: StructType) -> None:
+        """Read the patterns beside the events' columns, which say of what kind the attributes are."""
+        if self._patterns is None:
+            return
+        self._named("[patterns] `key`", [self._patterns.key] if self._patterns.key else (), columns)
+        self._named("[patterns] `keep`", self._patterns.keep or (), columns)
+        closed = self._given.schema is not None and self._given.schema.closed
+        try:
+            written_patterns(self._patterns.file, self._given if closed else self._given.beside(schema_of(columns)))
+        except TidingsError as problem:
+            told = str(problem).replace("\n", "\n  ")
+            self._wrong("[patterns] `file` does not go with the columns", f":\n  {told}")
+
+
+def _given(pipeline: Pipeline | Events) -> Surroundings:
+    if isinstance(pipeline, Pipeline):
+        return Surroundings(pipeline.schema, pipeline.ontology, pipeline.regions)
+    return pipeline.given
 
 
 def _derived(frame: DataFrame, name: str, sql: str) -> DataFrame:

@@ -7,13 +7,11 @@ found written down, the rows are the same, and sinks that have them already take
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
@@ -25,6 +23,7 @@ from tidings.spark.crossing import Crossing, crossed
 from tidings.spark.gathering import grouped_again, numbered, parted
 from tidings.spark.pipeline.outputs import Output
 from tidings.spark.pipeline.report import Report
+from tidings.spark.pipeline.turns import Turns, kept
 from tidings.spark.places import Versioned
 from tidings.spark.schema import column
 from tidings.spark.shape import shape_of
@@ -61,53 +60,21 @@ class Sinks:
     dead_letters: Output
 
 
-class Closed(Exception):
-    """Raised to Spark for a batch that would begin after the pipeline was asked to stop; the next run begins it."""
-
-
-class Batches:
-    """Takes the micro-batches of a query, one after the other."""
+class Batches(Turns):
+    """Takes the micro-batches of the query that matches."""
 
     def __init__(self, pipeline: Pipeline, *, live: Live, checkpoint: Checkpoint, sinks: Sinks, watch: Watch) -> None:
         """Take all that a batch needs."""
-        self._pipeline, self._live, self._checkpoint = pipeline, live, checkpoint
+        super().__init__(checkpoint, "query")
+        self._pipeline, self._live = pipeline, live
         self._sinks, self._watch = sinks, watch
         self._made = "subscriptions" if pipeline.matching.per == "event" else "subscription"
         self._over = over(0, pipeline.matching.limit or 0).partition(",")[2]
         self._changes: list[Change] = []
-        self._lock, self._closed = threading.Lock(), False  # held while a batch is being worked on
-        self._last: int | None = None
-        self.failure: BaseException | None = None
-        self.done: SimpleQueue[Report] = SimpleQueue()
-        self.totals = {"batches": 0, "events": 0, "matches": 0, "dead_letters": 0}
 
     def heard(self, change: Change) -> None:
         """Take note of what the feed brought; the next batch reports it."""
         self._changes.append(change)
-
-    def __call__(self, frame: DataFrame, batch: int) -> None:
-        """Take a micro-batch; what goes wrong is kept, since Spark makes one long text of it."""
-        with self._lock:
-            if self._closed:
-                raise Closed
-            try:
-                self._taken(frame, batch)
-                self._last = batch
-            except BaseException as problem:
-                self.failure = problem
-                raise
-
-    def close(self) -> None:
-        """Wait for the batch that is being worked on; none begins after that.
-
-        Spark waits for a batch that has begun before it stops a query. So a batch must not wait for whoever stops it.
-        """
-        with self._lock:
-            self._closed = True
-
-    def is_done(self) -> bool:
-        """Tell whether Spark has noted that the last batch is done, or there was none."""
-        return self._last is None or self._checkpoint.is_done(self._last)
 
     def _taken(self, frame: DataFrame, batch: int) -> None:
         started, begun = datetime.now(UTC), time.monotonic()
@@ -262,12 +229,6 @@ class Batches:
         known = datetime.fromisoformat(before) if before is not None else newest
         self._checkpoint.note_newest(batch, max(newest, known))
 
-    def _told(self, report: Report) -> None:
-        self.totals["batches"] += 1
-        for name in ("events", "matches", "dead_letters"):
-            self.totals[name] += getattr(report, name)
-        self.done.put(report)
-
 
 _ADDED = (
     StructField("reason", StringType()),
@@ -282,9 +243,3 @@ _HIDDEN = (EVENT, TIME, REFUSED, RAW)
 def path(frame: DataFrame, name: str) -> Column:
     """Return a column, or a field of one such as `kafka.key`."""
     return column(name) if name in frame.columns else F.col(name)
-
-
-def kept(frame: DataFrame, held: ExitStack) -> DataFrame:
-    """Keep a frame's rows, on disk where memory is short, until the batch is done."""
-    held.callback(frame.persist().unpersist)
-    return frame

@@ -123,11 +123,16 @@ def needs(reader: Reader, source: Said, others: Mapping[str, Said], sinks: Seque
 
 def keep(reader: Reader, matching: Said) -> None:
     """Refuse columns that are kept twice, or under a name that the matches have."""
-    names = matching["keep"] or ()
-    for name in dict.fromkeys(name for name in names if name in MADE):
+    for name in dict.fromkeys(name for name in matching["keep"] or () if name in MADE):
         reader.wrong(matching, "keep", f"names `{name}`, a column of the matches; call it otherwise in [derived]")
+    doubles(reader, matching)
+
+
+def doubles(reader: Reader, said: Said) -> None:
+    """Refuse columns that are kept twice."""
+    names = said["keep"] or ()
     for name in dict.fromkeys(name for name in names if names.count(name) > 1):
-        reader.wrong(matching, "keep", f"names `{written(name)}` twice")
+        reader.wrong(said, "keep", f"names `{written(name)}` twice")
 
 
 def places(reader: Reader, top: Said, source: Said, sinks: Sequence[Said], letters: Said | None) -> None:

@@ -56,6 +56,16 @@ class Subscriptions:
 
 
 @dataclass(frozen=True, slots=True)
+class Patterns:
+    """What is looked for over time; events wait for `lateness` and are then taken in the order of their times."""
+
+    file: str
+    lateness: timedelta
+    key: str | None = None
+    keep: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Sink:
     """Where rows go."""
 
@@ -112,13 +122,13 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """A whole pipeline."""
+    """A whole pipeline: subscriptions with sinks, patterns with detections, or both."""
 
     name: str
     folder: Path  # of the file; relative paths were resolved against it
     checkpoint: str
     source: Source
-    subscriptions: Subscriptions
+    subscriptions: Subscriptions | None
     sinks: tuple[Sink, ...]
     dead_letters: Sink
     matching: Matching = Matching()
@@ -128,6 +138,8 @@ class Pipeline:
     regions: Regions | None = None
     late: Late | None = None
     duplicates: Duplicates | None = None
+    patterns: Patterns | None = None
+    detections: tuple[Sink, ...] = ()  # where those go
     trigger: Trigger = Trigger()
     shown: Shown = Shown()
     master: str | None = None
@@ -137,5 +149,5 @@ class Pipeline:
     @property
     def kafka(self) -> bool:
         """Whether something of it needs Spark's Kafka connector."""
-        kinds = [self.source.kind, self.dead_letters.kind, *(sink.kind for sink in self.sinks)]
-        return "kafka" in kinds or self.subscriptions.topic is not None
+        kinds = [self.source.kind, self.dead_letters.kind, *(sink.kind for sink in (*self.sinks, *self.detections))]
+        return "kafka" in kinds or (self.subscriptions is not None and self.subscriptions.topic is not None)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 def live_of(session: SparkSession, pipeline: Pipeline, checkpoint: Checkpoint) -> Live:
     """Return the subscriptions, brought up to date once: what is wrong with all of them is told before the start."""
     about = pipeline.subscriptions
+    assert about is not None
     if about.snapshot is not None:
         return _of_snapshot(about.snapshot, checkpoint)
     given = surroundings_of(session, pipeline)
@@ -46,7 +47,7 @@ def live_of(session: SparkSession, pipeline: Pipeline, checkpoint: Checkpoint) -
         if newest(folder) is None:
             return _of_table(feed, folder, given, about.shards)
         return Live(folder, follow=feed)
-    return _made(folder, given, about.shards, _feed(session, pipeline))
+    return _made(folder, given, about.shards, _feed(session, about))
 
 
 def _identity(about: Subscriptions) -> dict[str, Any]:
@@ -60,8 +61,7 @@ def _identity(about: Subscriptions) -> dict[str, Any]:
     return {"kind": kind, "where": where, "notation": about.notation, "shards": about.shards}
 
 
-def _feed(session: SparkSession, pipeline: Pipeline) -> FileFeed | FolderFeed | TopicFeed:
-    about = pipeline.subscriptions
+def _feed(session: SparkSession, about: Subscriptions) -> FileFeed | FolderFeed | TopicFeed:
     if about.file is not None:
         return FileFeed(about.file, about.notation)
     if about.directory is not None:

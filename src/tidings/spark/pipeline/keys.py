@@ -204,6 +204,22 @@ DUPLICATES = Table(
     heading="Duplicates",
 )
 
+PATTERNS = Table(
+    "patterns",
+    (
+        Key("file", Kind.PATH, "File of patterns; it is read when the pipeline starts.", required=True),
+        Key(
+            "lateness",
+            Kind.DURATION,
+            "How far an event may be behind the newest one seen; events wait so long to be put in order.",
+            required=True,
+        ),
+        Key("key", Kind.TEXT, "Column that parts the events for patterns without variables.", default="none"),
+        Key("keep", Kind.TEXTS, "Columns of the events that detections carry.", default="none"),
+    ),
+    heading="What is to happen over time",
+)
+
 _OUT = (
     Key("kind", Kind.CHOICE, "What the rows are written to.", required=True, choices=tuple(get_args(SinkKind))),
     Key(
@@ -228,6 +244,8 @@ _OUT = (
 
 SINK = Table("sink", _OUT, heading="Where rows go")
 
+DETECTIONS = Table("detections", _OUT, heading="Where detections go")
+
 DEAD_LETTERS = Table("dead_letters", _OUT, heading="Where dead letters go")
 
 SHOWN = Table(
@@ -246,7 +264,19 @@ SHOWN = Table(
     heading="How it tells of itself",
 )
 
-TABLES = (TOP, SOURCE, SUBSCRIPTIONS, MATCHING, LATE, DUPLICATES, SINK, DEAD_LETTERS, SHOWN)
+TABLES = (
+    TOP,
+    SOURCE,
+    SUBSCRIPTIONS,
+    MATCHING,
+    LATE,
+    DUPLICATES,
+    SINK,
+    PATTERNS,
+    DETECTIONS,
+    DEAD_LETTERS,
+    SHOWN,
+)
 """The tables with keys of their own."""
 
 FREE = {

@@ -27,6 +27,7 @@ COUNTED = {
     "over_limit": "Events with more matches than the limit.",
     "changes": "Additions, changes and removals of subscriptions taken in.",
     "refused_subscriptions": "Changes of subscriptions that could not be read.",
+    "detections": "Patterns that happened.",
 }
 """Fields of a report that are summed up, as `tidings_events_total` and so on."""
 
@@ -37,6 +38,9 @@ STANDING = {
     "files_behind": "Files that wait to be read.",
 }
 """Fields that are shown as they stand, as `tidings_subscriptions` and so on."""
+
+WATCHED = {"patterns": "Patterns that are looked for.", "pattern_batch": "Number of the last batch of the patterns."}
+"""The same of the query that looks for patterns, which has numbers of its own."""
 
 SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2, 3, 5, 10, 30, 60, 300)
 """Upper ends of the histogram's bars: fine where a batch ought to be."""
@@ -53,7 +57,8 @@ class Metrics:
         self._counters = {
             key: Counter(f"tidings_{key}", text, label, registry=registry) for key, text in COUNTED.items()
         }
-        self._gauges = {key: Gauge(f"tidings_{key}", text, label, registry=registry) for key, text in STANDING.items()}
+        standing = {**STANDING, **WATCHED}
+        self._gauges = {key: Gauge(f"tidings_{key}", text, label, registry=registry) for key, text in standing.items()}
         self._seconds = Histogram(
             "tidings_batch_seconds", "Time a batch took.", label, registry=registry, buckets=SECONDS
         )
@@ -79,15 +84,15 @@ class Metrics:
     def report(self, report: Report) -> None:
         """Add a batch."""
         for key, counter in self._counters.items():
-            counter.labels(self._name).inc(getattr(report, key))
-        for key, gauge in self._gauges.items():
-            value = getattr(report, key)
+            counter.labels(self._name).inc(report.counted(key))
+        for key, value in _standing(report).items():
             # A version that is text has no number, and as a label each one would be a series for ever.
             if isinstance(value, int):
-                gauge.labels(self._name).set(value)
+                self._gauges[key].labels(self._name).set(value)
         self._seconds.labels(self._name).observe(report.seconds)
         self._ended.labels(self._name).set(report.ended.timestamp())
-        self._show_lag(report)
+        if not report.beside:  # both read the same partitions, and matching tells of them
+            self._show_lag(report)
 
     def warn(self, text: str) -> None:  # noqa: ARG002 - counted, not quoted
         """Count it."""
@@ -105,6 +110,13 @@ class Metrics:
         for gone in self._partitions - set(report.lag):
             self._lag.remove(self._name, gone)
         self._partitions = set(report.lag)
+
+
+def _standing(report: Report) -> dict[str, int | str | None]:
+    """Return what stands after a batch of one of the queries."""
+    if report.query == "patterns":
+        return {"patterns": report.patterns, "pattern_batch": report.batch}
+    return {key: getattr(report, key) for key in STANDING}
 
 
 def _served(address: str, registry: CollectorRegistry) -> tuple[WSGIServer, Thread]:

@@ -155,9 +155,14 @@ def _table(columns: Sequence[str], rows: Sequence[Row]) -> Table:
 
 
 def _cell(value: Any) -> str:
-    if hasattr(value, "asDict"):
-        value = value.asDict(recursive=True)
-    return "null" if value is None else str(value)
+    return "null" if value is None else str(_without_rows(value))
+
+
+def _without_rows(value: Any) -> Any:
+    """Return a value whose records are plain dicts, those in a list too."""
+    if isinstance(value, list):
+        return [_without_rows(one) for one in value]
+    return value.asDict(recursive=True) if hasattr(value, "asDict") else value
 
 
 def _printable(text: str) -> str:

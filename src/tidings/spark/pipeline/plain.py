@@ -54,7 +54,8 @@ class PlainText:
             self._tell()
 
     def _tell(self) -> None:
-        self._print(summed(self._waiting))
+        for query in dict.fromkeys(report.query for report in self._waiting):
+            self._print(summed([report for report in self._waiting if report.query == query]))
         self._waiting = []
         self._told = self._clock()
 
@@ -63,20 +64,28 @@ class PlainText:
 
 
 def summed(reports: list[Report]) -> str:
-    """Return one line about some batches that follow each other."""
+    """Return one line about some batches of one query that follow each other."""
     last = reports[-1]
     seconds = sum(report.seconds for report in reports)
     events = sum(report.events for report in reports)
     name = f"batch {last.batch}" if len(reports) == 1 else f"batches {reports[0].batch}-{last.batch}"
     rate = f" ({events / seconds:,.0f}/s)" if seconds > 0 else ""
-    matches = sum(report.matches for report in reports)
-    parts = [f"{events:,} events in {seconds:.1f} s{rate}", f"{matches:,} matches", *_troubles(reports)]
-    parts.append(f"{last.subscriptions:,} subscriptions (version {last.version})")
+    found, standing = _found(reports)
+    parts = [f"{events:,} events in {seconds:.1f} s{rate}", found, *_troubles(reports), standing]
     if last.lag:
         parts.append(f"{sum(last.lag.values()):,} records behind")
     if last.files_behind is not None:
         parts.append(f"{last.files_behind:,} files behind")
-    return f"{name}: {', '.join(parts)}"
+    return f"{'patterns, ' if last.query == 'patterns' else ''}{name}: {', '.join(parts)}"
+
+
+def _found(reports: list[Report]) -> tuple[str, str]:
+    """Return what came out, and what it was held against."""
+    last = reports[-1]
+    if last.query == "patterns":
+        return f"{sum(report.detections for report in reports):,} detections", f"{last.patterns:,} patterns"
+    standing = f"{last.subscriptions:,} subscriptions (version {last.version})"
+    return f"{sum(report.matches for report in reports):,} matches", standing
 
 
 def _troubles(reports: list[Report]) -> list[str]:

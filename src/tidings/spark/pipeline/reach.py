@@ -33,8 +33,10 @@ def require_brokers(pipeline: Pipeline) -> None:
 
 
 def _named(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
-    parts = [("[source]", pipeline.source.servers), ("[subscriptions]", pipeline.subscriptions.servers)]
+    about = pipeline.subscriptions
+    parts = [("[source]", pipeline.source.servers), ("[subscriptions]", about.servers if about else None)]
     parts += [("[[sink]]", sink.servers) for sink in pipeline.sinks]
+    parts += [("[[detections]]", sink.servers) for sink in pipeline.detections]
     for where, servers in (*parts, ("[dead_letters]", pipeline.dead_letters.servers)):
         if servers:
             yield where, servers

@@ -18,10 +18,11 @@ from tidings.concepts import Ontology, Regions, did_you_mean
 from tidings.concepts.files import read_text
 from tidings.errors import BadPipeline
 from tidings.model import Schema
-from tidings.spark.pipeline import checks, config, keys
+from tidings.spark.pipeline import checks, config, keys, patterned
 from tidings.spark.pipeline.sections import Reader, Said
 from tidings.spark.pipeline.values import duration, word_for
 from tidings.spark.pipeline.variables import Variables, like
+from tidings.spark.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,13 +33,18 @@ EVERY = "1 second"
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """What Spark must be asked about: where events come from, what is made of them and what is kept."""
+    """What Spark must be asked about: where events come from, what is made of them and what is kept.
+
+    `given` is what the file says of how patterns are understood; the events' columns come in beside it.
+    """
 
     source: config.Source
     derived: Mapping[str, str]
     matching: config.Matching
     sinks: tuple[config.Sink, ...] = ()
     spark: config.Options = field(default_factory=dict, repr=False)
+    patterns: config.Patterns | None = None
+    given: Surroundings = field(default_factory=Surroundings, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,20 +98,26 @@ class _Parts:
         self._unknown_tables(table)
         self.top = self._top(table)
         self.source = self._table(keys.SOURCE, table, required=True)
-        self.subscriptions = self._table(keys.SUBSCRIPTIONS, table, required=True)
+        self.patterns = self._table(keys.PATTERNS, table) if "patterns" in table else None
+        self.subscriptions = self._subscriptions(table)
         self.others = {
             one.name: self._table(one, table)
             for one in (keys.MATCHING, keys.LATE, keys.DUPLICATES, keys.SHOWN)
             if one.name in table or one in (keys.MATCHING, keys.SHOWN)
         }
-        self.sinks = self._sinks(table.get("sink", []))
+        self.sinks = self._sinks(keys.SINK, table, wanted=self.subscriptions is not None)
+        self.detections = self._sinks(keys.DETECTIONS, table, wanted=self.patterns is not None)
         self.letters = self._table(keys.DEAD_LETTERS, table) if "dead_letters" in table else None
         self.derived = reader.texts("derived", table.get("derived", {}))
         self.spark = self._spark(table.get("spark", {}))
+        patterned.together(reader, [*table])
         self._check()
         self.schema = self._schema(table.get("schema"))
         self.ontology = checks.loaded(reader, self.top, "ontology", Ontology.load)
         self.regions = checks.loaded(reader, self.top, "regions", Regions.load)
+        self.given = Surroundings(self.schema, self.ontology, self.regions)
+        if self.patterns is not None:
+            patterned.loads(reader, self.patterns, self.given)
 
     def _top(self, table: dict[str, Any]) -> Said:
         inline = isinstance(table.get("schema"), dict)
@@ -128,15 +140,25 @@ class _Parts:
             return Said(f"[{description.name}]", sound=False, given=set(description.names))
         return self._reader.table(description, table.get(description.name, {}))
 
-    def _sinks(self, said: Any) -> list[Said]:
+    def _subscriptions(self, table: dict[str, Any]) -> Said | None:
+        """Read who wants to hear of what; a pipeline may have patterns alone."""
+        if "subscriptions" in table:
+            return self._table(keys.SUBSCRIPTIONS, table)
+        if self.patterns is None:
+            either = f"{keys.SUBSCRIPTIONS.heading.lower()}; or [patterns], {keys.PATTERNS.heading.lower()}"
+            self._reader.mistakes.append(f"[subscriptions] is missing: {either}")
+        return None
+
+    def _sinks(self, description: keys.Table, table: dict[str, Any], *, wanted: bool) -> list[Said]:
+        name, said = description.name, table.get(description.name, [])
         if not isinstance(said, list):
-            what = "written [[sink]], since there may be several" if isinstance(said, dict) else word_for(said)
-            self._reader.mistakes.append(f"[sink] is {what}")
+            what = f"written [[{name}]], since there may be several" if isinstance(said, dict) else word_for(said)
+            self._reader.mistakes.append(f"[{name}] is {what}")
             return []
-        if not said:
-            self._reader.mistakes.append("[[sink]] is missing: where rows go")
-        places = ["[[sink]]"] if len(said) == 1 else [f"[[sink]] {at}:" for at in range(1, len(said) + 1)]
-        return [self._reader.table(keys.SINK, one, place=place) for one, place in zip(said, places, strict=True)]
+        if not said and wanted:
+            self._reader.mistakes.append(f"[[{name}]] is missing: {description.heading.lower()}")
+        places = [f"[[{name}]]"] if len(said) == 1 else [f"[[{name}]] {at}:" for at in range(1, len(said) + 1)]
+        return [self._reader.table(description, one, place=place) for one, place in zip(said, places, strict=True)]
 
     def _spark(self, said: Any) -> Said:
         found = self._reader.settings(said, place="[spark]", taken={"spark.master": "master", "spark.app.name": "name"})
@@ -156,13 +178,18 @@ class _Parts:
         reader = self._reader
         checks.source(reader, self.source)
         checks.derived(reader, self.derived, self.source)
-        checks.subscriptions(reader, self.subscriptions, self.top)
+        if self.subscriptions is not None:
+            checks.subscriptions(reader, self.subscriptions, self.top)
+        if self.patterns is not None:
+            patterned.needs(reader, self.patterns, self.source, beside=self.subscriptions is not None)
         checks.jars(reader, self.top)
         checks.needs(reader, self.source, self.others, self.sinks)
         checks.keep(reader, self.others["matching"])
-        checks.places(reader, self.top, self.source, self.sinks, self.letters)
-        checks.topics(reader, self.source, self.sinks, self.letters)
-        for sink in (*self.sinks, *([self.letters] if self.letters else [])):
+        sinks = [*self.sinks, *self.detections]
+        theirs = patterned.letters_too(self.letters) if self.patterns is not None else []
+        checks.places(reader, self.top, self.source, [*sinks, *theirs], self.letters)
+        checks.topics(reader, self.source, sinks, self.letters)
+        for sink in (*sinks, *([self.letters] if self.letters else [])):
             checks.function(reader, sink)
 
     def events(self) -> Events | None:
@@ -176,6 +203,8 @@ class _Parts:
             config.Matching(**self.others["matching"].values),
             sinks,
             self.spark.values,
+            config.Patterns(**self.patterns.values) if self.patterns is not None and self.patterns.sound else None,
+            self.given,
         )
 
     def pipeline(self, path: Path) -> config.Pipeline:
@@ -187,7 +216,7 @@ class _Parts:
             folder=path.parent,
             checkpoint=top["checkpoint"],
             source=config.Source(**self.source.values),
-            subscriptions=config.Subscriptions(**self.subscriptions.values),
+            subscriptions=config.Subscriptions(**self.subscriptions.values) if self.subscriptions else None,
             sinks=_sinks(self.sinks),
             dead_letters=_sinks([self.letters])[0] if self.letters else _letters_beside(top["checkpoint"]),
             matching=config.Matching(**others["matching"].values),
@@ -197,6 +226,8 @@ class _Parts:
             regions=self.regions,
             late=config.Late(**others["late"].values) if "late" in others else None,
             duplicates=config.Duplicates(**others["duplicates"].values) if "duplicates" in others else None,
+            patterns=config.Patterns(**self.patterns.values) if self.patterns else None,
+            detections=_sinks(self.detections),
             trigger=top.get("trigger", config.Trigger(every=duration(EVERY))),
             shown=config.Shown(**others["shown"].values),
             spark=self.spark.values,

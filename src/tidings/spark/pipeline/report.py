@@ -5,12 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, TypeAlias
+
+Query: TypeAlias = Literal["matching", "patterns"]
+"""Whose batch it is; each of the two counts its own from 0."""
+
+SHARED = ("events",)
+"""Counts that both queries of a pipeline have, of the same events."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A micro-batch that is done. Counts are of this batch alone; subscriptions and lag are as they stand after it."""
+    """A micro-batch that is done. Counts are of this batch alone; subscriptions and lag are as they stand after it.
+
+    A pipeline with subscriptions and patterns has two queries that read the same events. Reports of the patterns
+    are then `beside` those of matching, and sums leave out what matching counts as well: see `counted`.
+    """
 
     pipeline: str
     batch: int
@@ -28,6 +38,10 @@ class Report:
     refused_subscriptions: int = 0  # changes that could not be read
     lag: Mapping[str, int] = field(default_factory=dict)  # partition -> records behind; empty when unknown
     files_behind: int | None = None
+    query: Query = "matching"
+    beside: bool = False
+    patterns: int = 0
+    detections: int = 0
 
     @property
     def events_per_second(self) -> float:
@@ -38,6 +52,11 @@ class Report:
     def matches_per_second(self) -> float:
         """How quickly matches came out of this batch."""
         return self.matches / self.seconds if self.seconds > 0 else 0.0
+
+    def counted(self, name: str) -> int:
+        """Return a count as it is summed up over all reports of the pipeline."""
+        count: int = getattr(self, name)
+        return 0 if self.beside and name in SHARED else count
 
     @property
     def ended(self) -> datetime:

@@ -4,10 +4,12 @@
 |---|---|
 | `tidings.json` | the format, the version that made it, the pipeline's own id |
 | `query/` | Spark's checkpoint: which events were read, which batches are done |
+| `patterns/` | the same of the query that looks for patterns, and how far each of them came |
 | `subscriptions/NAME/` | versions of the subscriptions, and which one a batch uses; NAME stands for schema and feed |
 | `newest.json` | the newest time of an event up to a batch, for `late` |
 | `refused_subscriptions.jsonl` | changes of subscriptions that were refused, with the reason |
 | `dead_letters/` | events that could not be read, unless the pipeline says otherwise |
+| `dead_letters_of_patterns/` | the same of the patterns, and events that came too late for them |
 """
 
 from __future__ import annotations
@@ -78,14 +80,13 @@ class Checkpoint:
                 raise CheckpointError(msg) from problem
             yield
 
-    @property
-    def query(self) -> str:
-        """Where Spark keeps its own checkpoint: on this file system, whatever Spark takes by default."""
-        return f"file://{self.folder}/query"
+    def query(self, name: str = "query") -> str:
+        """Return where Spark keeps its own checkpoint: on this file system, whatever Spark takes by default."""
+        return f"file://{self.folder}/{name}"
 
-    def is_done(self, batch: int) -> bool:
+    def is_done(self, batch: int, name: str = "query") -> bool:
         """Tell whether Spark counts a batch as done."""
-        return (self.folder / "query" / "commits" / str(batch)).exists()
+        return (self.folder / name / "commits" / str(batch)).exists()
 
     def subscriptions(self, given: Surroundings, feed: Mapping[str, Any]) -> Path:
         """Return the folder of versions for subscriptions that are understood so, and come from this feed.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from datetime import timedelta
 
-    from tidings.spark.pipeline.config import Pipeline, Shown, Sink, Source, Subscriptions, Trigger
+    from tidings.spark.pipeline.config import Patterns, Pipeline, Shown, Sink, Source, Subscriptions, Trigger
 
 _FORMS = {"json": "JSON", "csv": "CSV", "parquet": "Parquet"}
 
@@ -30,15 +30,22 @@ def _told(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
     yield "source", _source(pipeline.source)
     if pipeline.derived:
         yield "derived", _names(pipeline.derived)
-    yield "subscriptions", _subscriptions(pipeline.subscriptions)
+    if pipeline.subscriptions is not None:
+        yield "subscriptions", _subscriptions(pipeline.subscriptions)
     yield from _meaning(pipeline)
-    yield "matching", _matching(pipeline)
+    if pipeline.subscriptions is not None:
+        yield "matching", _matching(pipeline)
     if pipeline.late is not None:
         yield "late", f"dead letters when {_length(pipeline.late.after)} older than the newest event before"
     if pipeline.duplicates is not None:
-        yield "duplicates", f"left out when the id came within {_length(pipeline.duplicates.within)}"
+        which = "left out of matching" if pipeline.patterns is not None else "left out"
+        yield "duplicates", f"{which} when the id came within {_length(pipeline.duplicates.within)}"
     for at, sink in enumerate(pipeline.sinks, start=1):
         yield ("sink" if len(pipeline.sinks) == 1 else f"sink {at}"), _sink(sink)
+    if pipeline.patterns is not None:
+        yield "patterns", _patterns(pipeline.patterns)
+    for at, sink in enumerate(pipeline.detections, start=1):
+        yield ("detections" if len(pipeline.detections) == 1 else f"detections {at}"), _sink(sink)
     yield "dead letters", _sink(pipeline.dead_letters)
     yield "checkpoint", _shown(pipeline.checkpoint)
     yield "trigger", _trigger(pipeline.trigger)
@@ -99,6 +106,12 @@ def _matching(pipeline: Pipeline) -> str:
     parts += [f"spread over {said.spread:,} tasks"] if said.spread else []
     parts += [f"ages reckoned from {said.now.isoformat()}"] if said.now else []
     return "; ".join(parts)
+
+
+def _patterns(said: Patterns) -> str:
+    key = f"; parted by `{_shown(said.key)}`" if said.key else ""
+    kept = f"; detections carry {', '.join(f'`{_shown(name)}`' for name in said.keep)}" if said.keep else ""
+    return f"file {_shown(said.file)}; events wait {_length(said.lateness)} to be put in order{key}{kept}"
 
 
 def _sink(sink: Sink) -> str:

@@ -34,7 +34,10 @@ WORST = 3
 WARNINGS = 3
 """Warnings that stay in sight."""
 
-TOTALS = ("events", "matches", "dead_letters", "duplicates", "late", "over_limit", "changes", "refused_subscriptions")
+TOTALS = (
+    *("events", "matches", "dead_letters", "duplicates", "late", "over_limit", "changes", "refused_subscriptions"),
+    "detections",
+)
 """Fields of a report that the view sums up."""
 
 
@@ -53,6 +56,7 @@ class LiveView:
         self._lock = threading.Lock()
         self._status = "starting"
         self._last: Report | None = None
+        self._latest: dict[str, Report] = {}  # the last one of each query
         self._first: datetime | None = None  # when the first batch began
         self._totals: Counter[str] = Counter()
         self._recent: deque[Report] = deque()
@@ -70,7 +74,8 @@ class LiveView:
         with self._lock:
             self._last, self._status = report, "running"
             self._first = self._first or report.started
-            self._totals.update({name: getattr(report, name) for name in TOTALS})
+            self._latest[report.query] = report
+            self._totals.update({name: report.counted(name) for name in TOTALS})
             self._recent.append(report)
 
     def warn(self, text: str) -> None:
@@ -86,8 +91,7 @@ class LiveView:
         """Return the view as it is now."""
         with self._lock:
             now = self._now()
-            last = self._last
-            parts: list[RenderableType] = [self._numbers(last, now), *_behind(last)] if last is not None else []
+            parts: list[RenderableType] = [self._numbers(now), *_behind(self._latest)] if self._latest else []
             parts += [Text(f"{at:%H:%M:%S} {text}", style="yellow") for at, text in self._warnings]
             return Panel(Group(*parts), title=Text(self._name), title_align="left", subtitle=self._footer(now))
 
@@ -95,7 +99,7 @@ class LiveView:
         took = f", batch {self._last.batch} took {self._last.seconds:.1f} s" if self._last else ""
         return Text(f"{self._status} for {_clock(now - self._begun)}{took}")
 
-    def _numbers(self, last: Report, now: datetime) -> Table:
+    def _numbers(self, now: datetime) -> Table:
         """Return names and numbers, two pairs in a line."""
         totals = self._totals
         events, matches = self._rates(now)
@@ -104,11 +108,15 @@ class LiveView:
             table.add_column(no_wrap=True)
             table.add_column(no_wrap=True, justify="right")
         table.add_row("events/s", f"{events:,.0f}", "events", f"{totals['events']:,}")
-        table.add_row("matches/s", f"{matches:,.0f}", "matches", f"{totals['matches']:,}")
-        table.add_row("subscriptions", f"{last.subscriptions:,}", "version", str(last.version))
-        table.add_row("changes", f"{totals['changes']:,}", "refused", f"{totals['refused_subscriptions']:,}")
+        if (last := self._latest.get("matching")) is not None:
+            table.add_row("matches/s", f"{matches:,.0f}", "matches", f"{totals['matches']:,}")
+            table.add_row("subscriptions", f"{last.subscriptions:,}", "version", str(last.version))
+            table.add_row("changes", f"{totals['changes']:,}", "refused", f"{totals['refused_subscriptions']:,}")
+        if (asked := self._latest.get("patterns")) is not None:
+            table.add_row("patterns", f"{asked.patterns:,}", "detections", f"{totals['detections']:,}")
         table.add_row("dead letters", f"{totals['dead_letters']:,}", "late", f"{totals['late']:,}")
-        table.add_row("duplicates", f"{totals['duplicates']:,}", "over the limit", f"{totals['over_limit']:,}")
+        if last is not None:
+            table.add_row("duplicates", f"{totals['duplicates']:,}", "over the limit", f"{totals['over_limit']:,}")
         return table
 
     def _rates(self, now: datetime) -> tuple[float, float]:
@@ -117,11 +125,13 @@ class LiveView:
             self._recent.popleft()
         since = max(now - MINUTE, self._first or now)
         seconds = max((now - since).total_seconds(), 0.001)
-        return sum(r.events for r in self._recent) / seconds, sum(r.matches for r in self._recent) / seconds
+        events, matches = (sum(r.counted(name) for r in self._recent) for name in ("events", "matches"))
+        return events / seconds, matches / seconds
 
 
-def _behind(last: Report) -> list[Text]:
-    """Return a line on what waits to be read, where that is known."""
+def _behind(latest: Mapping[str, Report]) -> list[Text]:
+    """Return a line on what waits to be read, where that is known; of two queries, by matching."""
+    last = latest.get("matching") or latest["patterns"]
     lines = [Text(f"behind {worst(last.lag)}")] if last.lag else []
     return [*lines, Text(f"behind {last.files_behind:,} files")] if last.files_behind is not None else lines
 

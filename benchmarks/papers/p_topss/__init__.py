@@ -1,0 +1,1 @@
+"""The matching experiments of P-ToPSS, and its patterns on real logins and trades."""

@@ -1,0 +1,107 @@
+"""One point of Figure 9: the paper's machine and our detector with the same subscriptions on the same events.
+
+Both report at each event that completes a match and go on (`overlap`), which is what the paper's machine does. Ours
+reads an Arrow table, and that is timed too; the paper's machine is handed the filter that an event satisfies.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import tidings as td
+from tidings.lang import WrittenPattern
+from tidings.model.patterns import Mode
+from tidings.patterns.p_topss import PaperMachine
+from tidings.testing.bench.timing import Figure, seconds_of
+from tidings.testing.composites import publications
+
+if TYPE_CHECKING:
+    from tidings.model.patterns import Pattern
+    from tidings.testing.composites import Shape, Stream
+
+
+@dataclass(frozen=True, slots=True)
+class States:
+    """Places that partial matches stand at, without the initial one: shared by two, after merging, and before it."""
+
+    shared: int
+    merged: int
+    unmerged: int
+
+    @property
+    def commonality(self) -> float:
+        """The paper's measure: shared states after merging over all states before it."""
+        return self.shared / self.unmerged
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What events cost: microseconds for one, and the transitions of all of them."""
+
+    each: Figure
+    transitions: int
+
+
+def machine_of(patterns: list[Pattern]) -> PaperMachine:
+    """Return the paper's machine."""
+    made = PaperMachine()
+    for number, pattern in enumerate(patterns):
+        made.add(str(number), pattern)
+    return made
+
+
+def detector_of(patterns: list[Pattern]) -> td.Detector:
+    """Return ours, compiled."""
+    made = td.Detector()
+    made.add_many([WrittenPattern(str(number), one, Mode.OVERLAP, None) for number, one in enumerate(patterns)])
+    made.detect_many([])
+    return made
+
+
+def paper_states(machine: PaperMachine) -> States:
+    """Count the states of the paper's machine."""
+    return States(machine.states_shared, machine.states, machine.states_unmerged)
+
+
+def our_states(detector: td.Detector) -> States:
+    """Count the places of ours; each way in which matches end is one too, as the paper's last states are."""
+    ((machine, _),) = detector._runs()
+    merged = machine.merged
+    edges = [(key[0], key[-1], len(merged.edge(key))) for key in merged.edge_keys()]
+    before = {target: source for source, target, _ in edges if target >= 0}  # sequences: one way to each place
+    ends = [(source, users) for source, target, users in edges if target < 0]
+    users: Counter[int] = Counter()
+    for source, count in ends:
+        place = source
+        while place:
+            users[place] += count
+            place = before[place]
+    shared = sum(count > 1 for count in users.values()) + sum(count > 1 for _, count in ends)
+    return States(shared, len(merged.nodes) - 1 + len(ends), merged.unmerged - 1)
+
+
+def stream_of(patterns: list[Pattern], *, pool: int, quota: int, seed: int, shape: Shape = "uniform") -> Stream:
+    """Return publications that match each subscription so often fully and so often in part."""
+    return publications(patterns, shape=shape, partial=quota, full=quota, pool=pool, seed=seed)
+
+
+def paper_taken(machine: PaperMachine, stream: Stream, *, most: int | None = None) -> Taken:
+    """Feed the paper's machine the first events of a stream, or all."""
+    names, times = stream.names()[:most], stream.times.tolist()[:most]
+
+    def feed() -> None:
+        for name, at in zip(names, times, strict=True):
+            machine.on_event((name,), at)
+
+    seconds = seconds_of(feed, time.process_time)
+    return Taken(Figure("us", (seconds * 1e6 / len(names),)), machine.transitions)
+
+
+def our_taken(detector: td.Detector, stream: Stream, *, most: int | None = None) -> Taken:
+    """Feed our detector the same, in one table."""
+    table = stream.table().slice(0, most)
+    seconds = seconds_of(lambda: len(detector.detect_many(table)), time.process_time)
+    return Taken(Figure("us", (seconds * 1e6 / table.num_rows,)), detector.transitions)

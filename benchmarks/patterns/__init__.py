@@ -1,0 +1,1 @@
+"""What patterns over time cost: `python -m benchmarks.patterns.run`."""

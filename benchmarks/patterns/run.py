@@ -1,0 +1,226 @@
+"""How many events a second patterns take, in one process on one core: `python -m benchmarks.patterns.run`.
+
+Events come as an Arrow table of `id`, `time`, `type` (a dictionary) and, where there are keys, `user` (text). Timed is
+`Detector.detect_many` with the count of detections: reading the columns, asking the filters, moving the machines on and
+writing reports down; `Detection` objects are not made. The detector goes on through one stream: the first piece is a
+warm-up, and each repeat takes the next one. Beside it, by turns, a plain loop in Python takes fewer events of the same
+stream, which it is given as lists, and where it is asked the paper's own machine takes some. Time is the processor's.
+
+Before anything is timed, detector and plain loop must have found as many matches of each pattern in the same events.
+The paper's machine is not held to them: it reports otherwise (`tidings.patterns.p_topss`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+import tracemalloc
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import tidings as td
+from benchmarks.patterns.cases import CASES, SEED, Case, abc
+from benchmarks.patterns.plain import Plain
+from benchmarks.timing import machine
+from tidings.lang import WrittenPattern, parse_pattern, render_pattern
+from tidings.model.patterns import Mode
+from tidings.patterns.p_topss import PaperMachine
+from tidings.testing.bench.timing import Figure, seconds_of
+from tidings.testing.composites import composites
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pyarrow as pa
+
+    from tidings.model.patterns import Pattern
+
+RATIO = ("hundred", "ten-thousand")
+"""Two rows whose times for an event are compared, and how many times longer the second may take."""
+
+MOST = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a row took: microseconds an event of each, and what the detector found on the way."""
+
+    case: Case
+    ours: Figure
+    plain: Figure
+    paper: Figure | None
+    detections: float
+
+    @property
+    def rate(self) -> float:
+        """Events a second."""
+        return 1e6 / self.ours.median
+
+
+def main() -> None:
+    """Measure and print."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--repeat", type=int, default=5)
+    options.add_argument("--only", nargs="*", choices=[case.key for case in CASES], help="these rows")
+    options.add_argument("--compiling", action="store_true", help="time and memory of adding patterns, too")
+    options.add_argument("--quick", action="store_true", help="tiny sizes, for a smoke test; the figures mean nothing")
+    given = options.parse_args()
+    print(f"{heading()}\n", flush=True)
+    found = table(given.only or [case.key for case in CASES], repeat=given.repeat, quick=given.quick)
+    if comparison := compared(found):
+        print(comparison)
+    if given.compiling:
+        compiling(20 if given.quick else 1_000)
+
+
+def heading() -> str:
+    """Say on what, when, with which code and by which command."""
+    git = ["git", "describe", "--always", "--dirty"]
+    done = subprocess.run(git, capture_output=True, text=True, check=False, cwd=Path(__file__).parent)  # noqa: S603 - ours
+    command = " ".join(["python -m benchmarks.patterns.run", *sys.argv[1:]])
+    return (
+        f"patterns: {machine()}, one core, {datetime.now(UTC):%Y-%m-%d}, {done.stdout.strip() or 'no git'}\n  {command}"
+    )
+
+
+# The table -------------------------------------------------------------------------------------
+
+
+def table(keys: Iterable[str], *, repeat: int, quick: bool) -> list[Measured]:
+    """Measure rows and print each when it is there."""
+    print("| patterns | events/s | spread | must | aim | plain loop | paper's machine | detections an event |")
+    print("|---|---|---|---|---|---|---|---|", flush=True)
+    found = []
+    for case in [case for case in CASES if case.key in set(keys)]:
+        found.append(measured(case.small() if quick else case, repeat=repeat))
+        print(line(found[-1]), flush=True)
+    return found
+
+
+def measured(case: Case, *, repeat: int) -> Measured:
+    """Hold both to each other, warm up, and measure by turns."""
+    patterns = case.patterns()
+    events = case.events((repeat + 1) * case.many + case.few)
+    detector, plain = detector_of(patterns, case.mode), Plain(patterns, mode=case.mode)
+    agree(case, detector, plain, events.slice(0, case.few))
+    paper = _paper(patterns) if case.paper else None
+    ours, loops, papers = [], [], []
+    counts: list[int] = []
+    for turn in range(repeat + 1):
+        piece = events.slice(case.few + turn * case.many, case.many)
+        lists = _lists(piece.slice(0, case.few))
+        ours.append(seconds_of(lambda piece=piece: counts.append(len(detector.detect_many(piece))), time.process_time))
+        loops.append(seconds_of(lambda lists=lists: plain.take(*lists), time.process_time))
+        if paper is not None:
+            some = _lists(piece.slice(0, case.paper))
+            papers.append(seconds_of(lambda some=some: _fed(paper, *some), time.process_time))
+    return Measured(
+        case,
+        _each(ours[1:], case.many),
+        _each(loops[1:], case.few),
+        _each(papers[1:], case.paper) if papers else None,
+        sum(counts[1:]) / (repeat * case.many),
+    )
+
+
+def detector_of(patterns: list[Pattern], mode: str) -> td.Detector:
+    """Return a detector with the patterns compiled."""
+    made = td.Detector()
+    made.add_many([WrittenPattern(str(number), one, Mode(mode), None) for number, one in enumerate(patterns)])
+    made.detect_many([])
+    return made
+
+
+def agree(case: Case, detector: td.Detector, plain: Plain, events: pa.Table) -> None:
+    """Refuse to time what differs."""
+    ours = {int(name): count for name, count in detector.detect_many(events).by_pattern().items()}
+    loop = {number: count for number, count in plain.take(*_lists(events)).items() if count}
+    if ours != loop:
+        wrong = sum(ours.get(number) != loop.get(number) for number in {*ours, *loop})
+        msg = (
+            f"`{case.key}`: detector and plain loop differ in {wrong} patterns; figures of a wrong answer mean nothing"
+        )
+        raise RuntimeError(msg)
+
+
+def _lists(events: pa.Table) -> tuple[list[str], list[int], list[str] | None]:
+    import pyarrow as pa
+
+    keys = events["user"].to_pylist() if "user" in events.column_names else None
+    return events["type"].to_pylist(), events["time"].cast(pa.int64()).to_pylist(), keys
+
+
+def _paper(patterns: list[Pattern]) -> PaperMachine:
+    made = PaperMachine()
+    for number, pattern in enumerate(patterns):
+        made.add(str(number), pattern)
+    return made
+
+
+def _fed(machine: PaperMachine, types: list[str], times: list[int], _: object) -> None:
+    for name, at in zip(types, times, strict=True):
+        machine.on_event((name,), at)
+
+
+def _each(seconds: list[float], events: int) -> Figure:
+    return Figure("us", tuple(one * 1e6 / events for one in seconds))
+
+
+def line(found: Measured) -> str:
+    """Return a row of the table."""
+    case = found.case
+    ends = [f"{end:,.0f}" if end else "" for end in (case.must, case.aim)]
+    beside = [
+        "" if one is None else f"{one.median / found.ours.median:,.0f}x ({1e6 / one.median:,.0f}/s)"
+        for one in (found.plain, found.paper)
+    ]
+    cells = [case.title, f"{found.rate:,.0f}", f"+-{found.ours.spread:.0%}", *ends, *beside, f"{found.detections:.3g}"]
+    return f"| {' | '.join(cells)} |"
+
+
+def compared(found: list[Measured]) -> str:
+    """Say how many times longer an event takes with a hundred times the patterns."""
+    by = {one.case.key: one.ours.median for one in found}
+    if not by.keys() >= set(RATIO):
+        return ""
+    few, many = (by[key] for key in RATIO)
+    return f"\n10,000 patterns against 100: {many / few:.2f}x the time of an event (must: under {MOST:.0f}x)"
+
+
+# Adding ----------------------------------------------------------------------------------------
+
+
+def compiling(n: int) -> None:
+    """Measure what adding patterns takes: from text, as trees, and what stays in memory, trees included."""
+    print("\n| added | text parsed | compiled | memory a pattern | of that, what kernels read |")
+    print("|---|---|---|---|---|")
+    for title, mode, patterns in (
+        (f"{n:,} `a;b;c`", "restart", abc(n)),
+        (f"{n:,} `a;b;c`, mode `next`", "next", abc(n)),
+        (f"{n:,} of the paper", "restart", composites(n, seed=SEED)),
+    ):
+        texts = [render_pattern(one) for one in patterns]
+        detector_of(patterns[:2], mode)
+        parsed: list[Pattern] = []
+        reading = seconds_of(lambda texts=texts, into=parsed: into.extend(map(parse_pattern, texts)), time.process_time)
+        adding = seconds_of(lambda parsed=parsed, mode=mode: detector_of(parsed, mode), time.process_time)
+        whole, arrays = _bytes(texts, mode)
+        print(f"| {title} | {reading:.2f} s | {adding:.2f} s | {whole / n:,.0f} B | {arrays / n:,.0f} B |", flush=True)
+
+
+def _bytes(texts: list[str], mode: str) -> tuple[int, int]:
+    """Return what Python and NumPy hold for patterns given as text, and the bytes of the arrays."""
+    tracemalloc.start()
+    before, _ = tracemalloc.get_traced_memory()
+    made = detector_of([parse_pattern(text) for text in texts], mode)
+    after, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return after - before, sum(part.nbytes for machine_, _ in made._runs() for part in machine_.graph)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""What must hold where a pipeline has patterns: their file, the tables that go with them, and what they need of events.
+
+The file is read three times: with the pipeline's own schema when the pipeline is checked, beside the columns of the
+events when Spark is asked, and once more when the run begins. Each time a mistake comes with its line and a caret.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tidings.concepts.files import read_text
+from tidings.errors import PatternError
+from tidings.lang import read_patterns
+from tidings.spark.pipeline import checks
+from tidings.spark.pipeline.folders import local_path
+from tidings.spark.pipeline.sections import Said
+from tidings.spark.pipeline.variables import like, written
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tidings.lang import WrittenPattern
+    from tidings.spark.pipeline.sections import Reader
+    from tidings.spark.surroundings import Surroundings
+
+ALONE = {
+    "sink": "[[sink]] needs [subscriptions], whose matches it gets; detections go to [[detections]]",
+    "matching": "[matching] needs [subscriptions]; what detections carry is `keep` in [patterns]",
+    "late": "[late] needs [subscriptions]; how late an event may be for patterns is `lateness` in [patterns]",
+    "duplicates": "[duplicates] needs [subscriptions]: it is for matching, and patterns see every event that comes",
+}
+"""Tables that say nothing without subscriptions, and the way out."""
+
+ID = "event"
+"""What the id of an event is called, among what detections carry of it."""
+
+TWICE = "socket"
+"""The source that cannot be read by two queries: who listens at the other end speaks once."""
+
+
+def written_patterns(path: str, given: Surroundings) -> list[WrittenPattern]:
+    """Return the patterns of a file as they are understood by these; `PatternError` has every mistake in it."""
+    found = read_patterns(read_text(local_path(path) or Path(path)), **given.named)  # type: ignore[arg-type]
+    if not found:
+        msg = f"`{written(path)}` holds no pattern; one begins with a line `pattern NAME`"
+        raise PatternError(msg)
+    return found
+
+
+def letters_path(path: str) -> str:
+    """Return the folder of the patterns' dead letters: their batches are numbered by a query of their own."""
+    return like(path, f"{path.rstrip('/')}_of_patterns")
+
+
+# What goes together ------------------------------------------------------------------------------
+
+
+def together(reader: Reader, tables: Sequence[str]) -> None:
+    """Refuse tables that belong to what the file does not have."""
+    if "subscriptions" not in tables and "patterns" in tables:
+        reader.mistakes += [told for name, told in ALONE.items() if name in tables]
+    if "detections" in tables and "patterns" not in tables:
+        reader.mistakes.append("[[detections]] needs [patterns], whose detections it gets")
+
+
+def needs(reader: Reader, patterns: Said, source: Said, *, beside: bool) -> None:
+    """Ask for what patterns need of events: a name, a time, and a source that two queries can read."""
+    if source.lacks("id"):
+        reader.mistakes.append("[patterns] needs `id` in [source]: detections name their events by it")
+    if source.lacks("time"):
+        reader.mistakes.append("[patterns] needs `time` in [source]: it says when an event happened")
+    if beside and source["kind"] == TWICE:
+        reader.wrong(source, "kind", f'cannot be "{TWICE}" with [subscriptions] and [patterns]: it can be read once')
+    if ID in (patterns["keep"] or ()):
+        reader.wrong(
+            patterns, "keep", f"names `{ID}`, which is what the ids are called; call it otherwise in [derived]"
+        )
+    checks.doubles(reader, patterns)
+
+
+def loads(reader: Reader, patterns: Said, given: Surroundings) -> None:
+    """Read the file of patterns, to tell what is wrong with it."""
+    checks.loaded(reader, patterns, "file", lambda path: written_patterns(path, given))
+
+
+def letters_too(letters: Said | None) -> list[Said]:
+    """Return the place of the patterns' dead letters, which nobody else may write to."""
+    if letters is None or letters["path"] is None:
+        return []
+    return [Said(f"{letters.place} of patterns", values={"path": letters_path(letters["path"])})]

@@ -1,0 +1,63 @@
+"""docs/guide/patterns.md and the README's part on patterns: their examples run."""
+
+import doctest
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PATH = ROOT / "docs" / "guide" / "patterns.md"
+PAGE = PATH.read_text(encoding="utf-8")
+README = (ROOT / "README.md").read_text(encoding="utf-8").split("## Patterns\n")[1].split("\n## ")[0]
+MARK = "=== that was it ==="
+
+
+def test_the_examples_run():
+    failed, tried = doctest.testfile(str(PATH), module_relative=False, encoding="utf-8")
+    assert tried >= 40
+    assert failed == 0
+
+
+def commands(page):
+    blocks = re.findall(r"```console\n(.*?)```", page, re.DOTALL)
+    return [one for block in blocks for one in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)]
+
+
+def printed(page, folder):
+    """What each command prints, messages after results, beside the shipped example."""
+    for name in ("attacks.patterns", "logins.jsonl"):
+        shutil.copy(ROOT / "examples" / name, folder)
+    for name, text in re.findall(r"```\w+ (\S+)\n(.*?)```", page, re.DOTALL):
+        (folder / name).write_text(text, encoding="utf-8")
+    here = f'tidings() {{ "{sys.executable}" -m tidings "$@"; }}\n'
+    told = "".join(f"{{ {command}\n}} 2> messages; cat messages; echo '{MARK}'\n" for command, _ in commands(page))
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("TIDINGS_")}
+    done = subprocess.run(
+        ["bash", "-c", here + told], cwd=folder, env=clean, capture_output=True, text=True, check=True
+    )
+    return [re.sub(r"\(\d+\.\d s\)", "(0.1 s)", text) for text in done.stdout.split(f"{MARK}\n")[:-1]]
+
+
+@pytest.mark.parametrize("page", [PAGE, README], ids=["guide", "README"])
+def test_commands_print_what_the_page_shows(page, tmp_path):
+    shown = [text for _, text in commands(page)]
+    assert shown
+    assert printed(page, tmp_path) == shown
+
+
+def test_the_readme_s_example_prints_what_it_says(capsys, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    (source,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    exec(compile(source, "README patterns", "exec"), {})
+    said = re.search(r"print\(.*?# (.*)", source).group(1)
+    assert capsys.readouterr().out.splitlines()[0] == said
+
+
+def test_links_lead_somewhere():
+    for target in re.findall(r"\]\(([^)#]+)", PAGE):
+        assert (PATH.parent / target).exists(), target

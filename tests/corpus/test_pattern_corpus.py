@@ -1,0 +1,118 @@
+"""Named cases of patterns, read by detectors that run through, are resumed, and run without compiled kernels."""
+
+import json
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+import tidings as td
+from tidings import lang
+from tidings.patterns.definition import reports, seen
+from tidings.patterns.snapshot import resume_at, where
+
+FOLDER = Path(__file__).parent / "patterns"
+CASES = [case for path in sorted(FOLDER.glob("*.json")) for case in json.loads(path.read_text("utf-8"))]
+NAMED = pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+
+
+def written(text):
+    """Give a pattern the filters that it names by one letter."""
+    spaced = "".join(sign if sign.isalnum() else " " for sign in text.replace(":", " : ")).split()
+    labels = {part.split(":")[0] for part in text.replace("(", " ").split() if ":" in part}
+    names = [name for name in "abc" if name in spaced and name not in labels]
+    return "".join(f"{name} = kind = '{name}'\n" for name in names) + text
+
+
+def rows_of(step, count):
+    if "rows" in step:
+        return step["rows"]
+    first = step.get("from", 0)
+    return [{"id": count + n, "time": first + n, "kind": kind} for n, kind in enumerate(step["events"])]
+
+
+def played(case, between=lambda detector: detector):
+    """Play a case's script; `between` may put another detector in the place of this one after each step."""
+    detector = td.Detector(**case.get("options", {}))
+    for name, text, mode in case["patterns"]:
+        detector.add(name, written(text), mode=mode)
+    told, late, count = [], [], 0
+    for step in case["script"]:
+        if "add" in step:
+            name, text, mode = step["add"]
+            detector.add(name, written(text), mode=mode)
+        elif "remove" in step:
+            detector.remove(step["remove"])
+        elif "time" in step:
+            told += detector.on_time(step["time"])
+        else:
+            rows = rows_of(step, count)
+            count += len(rows)
+            found = detector.detect_many(rows)
+            told, late = [*told, *found], [*late, *found.late]
+        detector = between(detector)
+    return sorted([one.pattern, list(one.events)] for one in told), [one.event for one in late]
+
+
+def judge(case, told, late):
+    assert told in (sorted(case["reports"]), case.get("or"))
+    assert late == case.get("late", [])
+
+
+@NAMED
+def test_case(case):
+    judge(case, *played(case))
+
+
+@NAMED
+def test_case_resumed_after_each_step(case):
+    judge(case, *played(case, lambda detector: td.Detector.resume(detector.snapshot())))
+
+
+@NAMED
+def test_case_handed_on_after_each_step(case):
+    def handed(detector):
+        if "add" in str(case["script"]):  # where a detector stands does not say since when it has its patterns
+            return detector
+        forked = detector.forked()
+        resume_at(forked, where(detector))
+        return forked
+
+    judge(case, *played(case, handed))
+
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@NAMED
+def test_case_by_the_definition(case):
+    if any(set(step) - {"events", "time", "from"} for step in case["script"]) or len(case["patterns"]) > 1:
+        pytest.skip("more than one pattern over one stream")
+    [[_, text, mode]] = case["patterns"]
+    events, now = [], 0
+    for step in case["script"]:
+        events += rows_of(step, len(events)) if "events" in step else []
+        now = max(now, step.get("time", 0), *(event["time"] for event in events))
+    pattern = lang.parse_pattern(written(text))
+    stream = seen(pattern, [event | {"time": EPOCH + timedelta(seconds=event["time"])} for event in events])
+    found = reports(pattern, stream, mode, until=now * 1_000_000)
+    wanted = [tuple(events) for _, events in case["reports"]]
+    assert len(found) == len(wanted)
+    assert all(any(events in one.choices for one in found) for events in wanted)
+
+
+def test_all_cases_without_compiled_kernels():
+    if os.environ.get("NUMBA_DISABLE_JIT") == "1":
+        pytest.skip("this is the run without them")
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", __file__, "-k", "not definition"]
+    done = subprocess.run(
+        command, env=os.environ | {"NUMBA_DISABLE_JIT": "1"}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_names_say_one_thing_each():
+    assert len({case["name"] for case in CASES}) == len(CASES)

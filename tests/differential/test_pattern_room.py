@@ -1,0 +1,91 @@
+"""Detectors with next to no room: everything grows, moves together and is numbered anew, and nothing else changes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pattern_worlds import PLENTY, S, detector_of, end_of, hold, moment, same
+
+import tidings as td
+from tidings.model.patterns import Mode
+from tidings.patterns import detector as module
+from tidings.patterns.run import Run, _empty
+from tidings.testing.patterns import patterns, streams
+
+ALL = tuple(Mode)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _little_room():
+    """Let every run begin with buffers of one row, and every detector tidy up after each batch of three events."""
+    with pytest.MonkeyPatch.context() as patch:
+        begin = Run.__init__
+
+        def cramped(self, *args, **options):
+            begin(self, *args, **options)
+            state = self.state
+            small = {name: np.empty((1, *getattr(state, name).shape[1:]), np.int64) for name in ("found", "out", "listed")}
+            small |= {name: np.empty((2, *getattr(state, name).shape[1:]), np.int64) for name in ("pool", "path")}
+            if self.keyed:
+                small |= {"cells": _empty(2), "spent": _empty(2), "fresh": np.full(1, -1, np.int64)}
+            self.state = state._replace(**small)
+
+        patch.setattr(Run, "__init__", cramped)
+        for name, size in {"MANY": 0, "CHUNKS": 1, "PIECE": 3}.items():
+            patch.setattr(module, name, size)
+        yield
+
+
+@pytest.mark.parametrize("variables", [False, True, "joins"])
+@given(st.data(), streams(), st.integers(0, 4))
+@settings(max_examples=max(20, settings().max_examples // 2))
+def test_little_room_changes_nothing(variables, data, events, more):
+    pattern = data.draw(patterns(variables=variables, overlapping=data.draw(st.booleans()), most_steps=4))
+    detector, until = detector_of(pattern, *ALL), end_of(events, more * S)
+    answers = [detector.detect_many(events[low : low + 4]) for low in range(0, len(events), 4)]
+    found = detector.on_time(moment(until))
+    found = [one for answer in answers for one in answer] + found  # read when the detector has moved on
+    hold(pattern, events, {mode: [one for one in found if one.pattern == mode] for mode in ALL}, until=until)
+
+
+def crowd(size, seed):
+    rng = np.random.default_rng(seed)
+    kinds, keys = rng.choice(list("abcz"), size), rng.integers(0, size // 20, size)
+    return [
+        {"id": n, "time": n // 3, "kind": str(kind), "key": int(key)}
+        for n, (kind, key) in enumerate(zip(kinds, keys, strict=True))
+    ]
+
+
+TEXTS = ["a ; b", "a , b ; c", "a ; not c ; b within 200 s", "a{2,} ; b", "(a and b) ; c", "a ; b ; not c for 100 s"]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_many_keys_report_as_the_stream_of_each_alone(text):
+    events, whole = crowd(2_000, 7), td.Detector()
+    names = [name for name in "abc" if name in "".join(sign if sign.isalpha() else " " for sign in text).split()]
+    for mode in ALL:
+        limit = PLENTY if mode == "any" else None
+        keyed = "".join(f"{name} = kind = '{name}' and key = $x\n" for name in names)
+        whole.add(mode, keyed + text, mode=mode, limit=limit)
+    alone = td.Detector()
+    for mode in ALL:
+        plain = "".join(f"{name} = kind = '{name}'\n" for name in names)
+        alone.add(mode, plain + text, mode=mode, limit=PLENTY if mode == "any" else None)
+    found = [*whole.detect_many(events), *whole.on_time(10**6)]
+    for key in {event["key"] for event in events}:
+        one = alone.forked()
+        mine = [event for event in events if event["key"] == key]
+        wanted = [*one.detect_many(mine), *one.on_time(10**6)]
+        got = [td.Detection(two.pattern, two.events, two.at) for two in found if two.bindings == {"x": key}]
+        assert same(wanted, got)
+    assert len(found) > 100
+
+
+def test_one_event_may_complete_more_than_a_buffer_holds():
+    detector = td.Detector()
+    detector.add("p", "a = kind = 'a'\na{2,}", mode="any", limit=10**6)
+    found = detector.detect_many([{"id": n, "time": n, "kind": "a"} for n in range(19)])
+    assert len(found) == 2**19 - 19 - 1

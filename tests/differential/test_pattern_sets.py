@@ -1,0 +1,225 @@
+"""Patterns come, change and go while a detector runs: each reports what the definition says of what it saw."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+from pattern_worlds import PLENTY, S, alike, hold, moment
+
+import tidings as td
+from tidings.model.patterns import Mode
+from tidings.patterns.snapshot import resume_at, where
+from tidings.testing.patterns import patterns
+
+NAMES = st.sampled_from(["p", "q", "r"])
+VALUES = st.sampled_from([1, 2])
+GIVEN = st.one_of(patterns(most_steps=3), patterns(most_steps=3, variables=True))
+HAPPENED = st.tuples(st.sampled_from("abcd"), st.sampled_from([0, 1, 1, 2]), VALUES)
+
+
+class Sets(RuleBasedStateMachine):
+    """The model keeps, for each pattern, what came since it was added and what was reported of it since."""
+
+    def __init__(self):
+        super().__init__()
+        self.detector, self.now, self.count = td.Detector(), 0, 0
+        self.told = {}
+
+    @precondition(lambda self: self.count < 10)
+    @rule(name=NAMES, pattern=GIVEN, mode=st.sampled_from(list(Mode)))
+    def add(self, name, pattern, mode):
+        known = self.told.get(name)
+        self.detector.add(name, pattern, mode=mode, limit=PLENTY if mode == "any" else None)
+        if known is None or known[:2] != (pattern, mode):  # one that is there, unchanged, goes on
+            self.told[name] = (pattern, mode, [], [])
+
+    @precondition(lambda self: self.told)
+    @rule(data=st.data(), mode=st.sampled_from(list(Mode)))
+    def add_what_is_there_under_another_name(self, data, mode):
+        pattern = self.told[data.draw(st.sampled_from(sorted(self.told)))][0]
+        self.add(data.draw(NAMES), pattern, mode)
+
+    @precondition(lambda self: self.told)
+    @rule(data=st.data())
+    def remove(self, data):
+        name = data.draw(st.sampled_from(sorted(self.told)))
+        self.detector.remove(name)
+        del self.told[name]
+        with pytest.raises(td.UnknownPattern):
+            self.detector.remove(name)
+
+    @precondition(lambda self: self.count < 14)
+    @rule(happened=st.lists(HAPPENED, min_size=1, max_size=3))
+    def events(self, happened):
+        batch = []
+        for kind, gap, key in happened:
+            self.now += gap * S
+            batch.append({"id": self.count, "time": moment(self.now), "kind": kind, "key": key})
+            self.count += 1
+        for *_, events, _ in self.told.values():
+            events.extend(batch)
+        self.heard(self.detector.detect_many(batch))
+
+    @rule(seconds=st.integers(0, 3))
+    def time_passes(self, seconds):
+        self.now += seconds * S
+        self.heard(self.detector.on_time(moment(self.now)))
+
+    @rule()
+    def go_on_from_a_snapshot(self):
+        self.detector = td.Detector.resume(self.detector.snapshot())
+        assert list(self.detector) == [told.name for told in self.detector.watched]
+
+    @rule()
+    def go_on_from_where_it_stands(self):
+        if all(told.born == 0 for told in self.detector.watched):
+            forked = self.detector.forked()
+            resume_at(forked, where(self.detector))
+            self.detector = forked
+
+    @rule(pattern=GIVEN)
+    def another_fork_changes_nothing(self, pattern):
+        forked = self.detector.forked()
+        forked.add("another", pattern)
+        for name in list(self.told)[:1]:
+            forked.remove(name)
+        forked.detect_many([{"id": -1, "time": moment(0), "kind": "a", "key": 1}])
+        assert set(self.detector) == set(self.told)
+
+    def heard(self, found):
+        for one in found:
+            self.told[one.pattern][3].append(one)
+        for pattern, mode, events, reported in self.told.values():
+            if events:
+                first = events[0]["id"]
+                mine = [replace(one, events=tuple(id_ - first for id_ in one.events)) for one in reported]
+                hold(pattern, events, {mode: mine}, until=self.now)
+            else:
+                assert not reported
+
+
+TestSets = Sets.TestCase
+TestSets.settings = settings(stateful_step_count=14)
+
+AB = "a = kind = 'a'\nb = kind = 'b'\na ; b"
+
+
+def letters(text, first=0):
+    return [{"id": first + n, "time": first + n, "kind": kind} for n, kind in enumerate(text)]
+
+
+def test_a_pattern_that_is_added_sees_nothing_from_before_though_it_shares_places():
+    detector = td.Detector()
+    detector.add("old", AB)
+    detector.on_event(letters("a")[0])
+    detector.add("new", AB)
+    assert [(one.pattern, one.events) for one in detector.detect_many(letters("b", 1))] == [("old", (0, 1))]
+
+
+def test_a_pattern_that_is_replaced_forgets_and_keeps_filters_it_shares():
+    detector = td.Detector()
+    detector.add("one", AB)
+    detector.on_event(letters("a")[0])
+    detector.add("one", AB.replace("a ; b", "a , b"))
+    assert not list(detector.detect_many(letters("b", 1)))
+    assert [one.events for one in detector.detect_many(letters("ab", 2))] == [(2, 3)]
+
+
+def test_a_pattern_that_is_added_again_unchanged_goes_on():
+    detector = td.Detector()
+    detector.add("one", AB)
+    detector.on_event(letters("a")[0])
+    detector.add("one", AB)
+    assert [one.events for one in detector.detect_many(letters("b", 1))] == [(0, 1)]
+
+
+# While events wait ------------------------------------------------------------------------------------
+
+
+def waiting(*texts):
+    detector = td.Detector(lateness="5 s")
+    for place, text in enumerate(texts):
+        detector.add(f"p{place}", text)
+    return detector
+
+
+def finish(detector):
+    return [(one.pattern, one.events) for one in detector.on_time(1000)]
+
+
+def test_a_pattern_that_is_removed_while_events_wait_leaves_the_others():
+    detector = waiting(AB, "c = kind = 'c'\nb = kind = 'b'\nc ; b")
+    detector.detect_many(letters("acb"))
+    detector.remove("p0")
+    assert finish(td.Detector.resume(detector.snapshot())) == finish(detector) == [("p1", (1, 2))]
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_a_pattern_that_is_added_while_events_wait_sees_what_is_later_than_they(mode):
+    detector = waiting(AB)
+    detector.detect_many(letters("azz"))
+    detector.add("known", AB, mode=mode)
+    detector.add("fresh", "a = kind = 'a' and key = $x\nc = kind = 'c' and key = $x\na ; c", mode=mode)
+    more = [{"id": 9, "time": 1, "kind": "b"}, {"id": 10, "time": 2, "kind": "a", "key": 1}]
+    more += [{"id": 11, "time": 3, "kind": "a", "key": 1}, {"id": 12, "time": 4, "kind": "b"}]
+    more += [{"id": 13, "time": 4, "kind": "c", "key": 1}]
+    detector.detect_many(more)
+    resumed = td.Detector.resume(detector.snapshot())
+    assert (
+        finish(resumed)
+        == finish(detector)
+        == [
+            ("p0", (0, 9)),
+            ("p0", (11, 12)),
+            ("known", (11, 12)),
+            ("fresh", (11, 13)),
+        ]
+    )
+
+
+def test_events_that_wait_may_be_handed_to_other_patterns():
+    detector = waiting(AB, "c = kind = 'c'\nc")
+    detector.detect_many(letters("acb"))
+    other = waiting("c = kind = 'c'\nz = kind = 'z'\nz ; c", AB).forked()
+    resume_at(other, where(detector))
+    assert [events for _, events in finish(other)] == [(0, 2)]
+
+
+# Forks ------------------------------------------------------------------------------------------------
+
+
+def test_a_fork_begins_anew_and_changes_by_itself():
+    detector = td.Detector()
+    detector.detect_many(letters("zz"))
+    detector.add("one", AB)
+    detector.detect_many(letters("a", 2))
+    forked = detector.forked()
+    forked.add("two", "c = kind = 'c'\nc")
+    detector.add("three", "d = kind = 'd'\nd")
+    assert [one.pattern for one in forked.detect_many(letters("abcd"))] == ["one", "two"]
+    assert [(one.pattern, one.events) for one in detector.detect_many(letters("bcd", 3))] == [
+        ("one", (2, 3)),
+        ("three", (5,)),
+    ]
+
+
+def test_a_fork_sees_all_though_events_waited_when_its_pattern_came():
+    detector = waiting("z = kind = 'z'\nz")
+    detector.detect_many(letters("y", 50))
+    detector.add("one", AB)
+    forked = detector.forked()
+    forked.detect_many(letters("ab"))
+    assert finish(forked) == [("one", (0, 1))]
+
+
+def test_what_was_compiled_is_shared_with_a_fork():
+    detector = td.Detector()
+    detector.add("one", AB)
+    detector.detect_many(letters("a"))
+    forked = detector.forked()
+    assert forked._machines[0][0] is detector._machines[0][0]
+    assert alike(forked.detect_many(letters("ab"))) == [("one", S, (0, 1), ())]

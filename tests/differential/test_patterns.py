@@ -1,0 +1,335 @@
+"""Detectors against the definition: generated patterns, all short words, all modes; and against themselves."""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter
+from datetime import timedelta
+from itertools import pairwise, product
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pattern_worlds import PLENTY, S, alike, detector_of, end_of, hold, micros, moment, same, stream_of
+
+import tidings as td
+from tidings import lang
+from tidings.model.patterns import Mode
+from tidings.patterns.automaton import Automaton, determinise
+from tidings.patterns.definition import Seen, seen
+from tidings.patterns.snapshot import resume_at, where
+from tidings.testing.patterns import patterns, streams, words
+
+ALL = tuple(Mode)
+
+
+def share(of):
+    """Return settings for a part of the profile's examples: these cost more than others."""
+    return settings(max_examples=max(10, settings().max_examples // of))
+
+
+FILTERS = "a = kind = 'a'\nb = kind = 'b'\nc = kind = 'c'\n"
+KEYED = FILTERS.replace("'\n", "' and key = $x\n")
+JOINED = "a = kind = 'a' and key = $x\nb = kind = 'b' and other = $x\nc = kind = 'c' and key = $x and other = $y\n"
+
+
+def parsed(text, filters=FILTERS):
+    """Read a pattern over those of the filters that it uses."""
+    names = set("".join(sign if sign.isalpha() else " " for sign in text).split())
+    lines = [line for line in filters.splitlines(keepends=True) if line[0] in names]
+    return lang.parse_pattern("".join(lines) + text)
+
+
+# The definition ---------------------------------------------------------------------------------------
+
+
+def check(pattern, events, more):
+    detector, until = detector_of(pattern, *ALL), end_of(events, more)
+    found = [*detector.detect_many(events), *detector.on_time(moment(until))]
+    hold(pattern, events, {mode: [one for one in found if one.pattern == mode] for mode in ALL}, until=until)
+
+
+more = st.integers(0, 4).map(lambda seconds: seconds * S)
+
+
+@given(patterns(), streams(), more)
+def test_what_is_reported_is_what_the_definition_says(pattern, events, more):
+    check(pattern, events, more)
+
+
+@given(patterns(variables=True), streams(), more)
+def test_each_key_sees_its_own_stream(pattern, events, more):
+    check(pattern, events, more)
+
+
+@given(patterns(variables="joins"), streams(), more)
+def test_events_agree_on_the_variables_they_share(pattern, events, more):
+    check(pattern, events, more)
+
+
+@given(patterns(variables="joins", overlapping=True, most_steps=4), streams(most=7), more)
+def test_one_event_may_satisfy_several_filters(pattern, events, more):
+    check(pattern, events, more)
+
+
+@given(patterns(overlapping=True, absence=False, guards=False), streams(most=7), st.just(0))
+def test_filters_that_overlap_serve_any_step(pattern, events, more):
+    check(pattern, events, more)
+
+
+UNKEYED_NOT = [
+    "a ; not b ; c",
+    "a ; not b ; c within 2 s",
+    "(a and c) ; not b ; s:a",
+    "a ; ((s:a ; not b ; c) and t:c)",
+    "a ; c ; not b for 2 s",
+    "a{1,2} ; not b ; c",
+]
+
+
+@pytest.mark.parametrize("text", UNKEYED_NOT)
+@share(3)
+@given(streams(("a", "b", "c"), most=7))
+def test_a_not_forbids_what_agrees_with_the_match_on_a_variable_bound_before(text, events):
+    filters = "a = kind = 'a' and key = $y\nb = kind = 'b' and key = $y\nc = kind = 'c'\n"
+    check(parsed(text, filters), events, 2 * S)
+
+
+ROOTS = [
+    "a ; b ; c",
+    "a , b ; c",
+    "a , b , a",
+    "a ; not b ; c",
+    "a ; not a ; b",
+    "(a , b) and c",
+    "((a ; not c ; b) and s:c) , t:a",
+    "a , (b and c)",
+    "(a or (b ; c)) ; s:a",
+    "a{2,} , b",
+    "a{1,2} ; not c ; b",
+    "(a ; b ; c) @ (t(b) - t(a) < 3 s and t(c) - t(b) > 1 s)",
+    "((a ; b) within 2 s) ; c within 4 s",
+    "(a and b) @ |t(a) - t(b)| <= 1 s",
+    "a ; b ; not c for 2 s",
+]
+
+
+@pytest.fixture(scope="module")
+def merged():
+    made = td.Detector()
+    for text, mode in product(ROOTS, ALL):
+        made.add(f"{mode} {text}", parsed(text), mode=mode, limit=PLENTY if mode == "any" else None)
+    return made
+
+
+def test_all_words_of_six_letters_are_reported_as_the_definition_says(merged):
+    # What is reported at an event depends on those before it alone, so words of six hold all shorter ones.
+    trees, until = {text: parsed(text) for text in ROOTS}, 7 * S
+    for word in product("abc", repeat=6):
+        events = stream_of([(kind, place * S) for place, kind in enumerate(word)])
+        stream = [Seen(place * S, frozenset(kind), {}) for place, kind in enumerate(word)]
+        detector, found = merged.forked(), {}
+        for one in [*detector.detect_many(events), *detector.on_time(moment(until))]:
+            found.setdefault(one.pattern, []).append(one)
+        for text, tree in trees.items():
+            of_modes = {mode: found.get(f"{mode} {text}", []) for mode in ALL}
+            hold(tree, events, of_modes, until=until, stream=stream)
+
+
+@given(patterns(conditions=False, absence=False), words(most=8), st.sampled_from([Mode.RESTART, Mode.OVERLAP]))
+def test_an_automaton_reports_where_the_detector_does(pattern, word, mode):
+    automaton = determinise(pattern, mode, schema=td.Schema({"kind": "text"}))
+    if isinstance(automaton, Automaton):
+        events = stream_of(word)
+        walked = automaton.walk([event.names for event in seen(pattern, events)])
+        found = [max(one.events) for one in detector_of(pattern, mode).detect_many(events)]
+        assert found == [place for place, reported in enumerate(walked) if reported]
+
+
+# One by one, in batches, merged -----------------------------------------------------------------------
+
+SETS = st.lists(st.tuples(patterns(variables="joins", most_steps=4), st.sampled_from(ALL)), min_size=2, max_size=5)
+
+
+def watching(given, **options):
+    made = td.Detector(**options)
+    for place, (pattern, mode) in enumerate(given):
+        made.add(f"p{place}", pattern, mode=mode, limit=PLENTY if mode == "any" else None)
+    return made
+
+
+@given(SETS, streams(), more)
+def test_many_patterns_at_once_report_as_each_alone(given, events, more):
+    until = moment(end_of(events, more))
+    together = watching(given)
+    found = [*together.detect_many(events), *together.on_time(until)]
+    for place, (pattern, mode) in enumerate(given):
+        alone = watching([(pattern, mode)])
+        wanted = [*alone.detect_many(events), *alone.on_time(until)]
+        mine = [one for one in found if one.pattern == f"p{place}"]
+        assert [line[1:] for line in sorted(alike(mine), key=repr)] == [
+            line[1:] for line in sorted(alike(wanted), key=repr)
+        ]
+
+
+def in_pieces(detector, events, cuts, form=list):
+    ends = [0, *sorted(cut for cut in cuts if cut <= len(events)), len(events)]
+    return [one for low, high in pairwise(ends) for one in detector.detect_many(form(events[low:high]))]
+
+
+@given(SETS, streams(), st.sets(st.integers(0, 8)))
+def test_batches_report_as_events_one_by_one(given, events, cuts):
+    detector = watching(given)
+    whole = list(detector.forked().detect_many(events))
+    one_by_one = detector.forked()
+    assert same(whole, [found for event in events for found in one_by_one.on_event(event)])
+    assert same(whole, in_pieces(detector.forked(), events, cuts))
+
+
+def as_table(events, *, coded=False):
+    """Put events into Arrow columns; a column has one kind of values, so those of text alone are taken."""
+    columns = {name: [event.get(name) for event in events] for name in ("id", "time", "kind", "key", "other")}
+    types = {"id": pa.int64(), "time": pa.timestamp("us", "UTC"), "kind": pa.string()}
+    types |= {"key": pa.string(), "other": pa.string()}
+    made = {name: pa.array(columns[name], types[name]) for name in columns}
+    if coded:
+        made |= {name: made[name].dictionary_encode() for name in ("kind", "key", "other")}
+    return pa.table(made)
+
+
+def texts_of(events):
+    spoken = [{name: str(event[name]) for name in ("key", "other") if name in event} for event in events]
+    return [event | held for event, held in zip(events, spoken, strict=True)]
+
+
+@given(SETS, streams().map(texts_of), st.sets(st.integers(0, 8)), st.booleans())
+def test_arrow_tables_report_as_rows(given, events, cuts, coded):
+    detector = watching(given)
+    whole = list(detector.forked().detect_many(events))
+    assert same(whole, in_pieces(detector.forked(), events, cuts, lambda piece: as_table(piece, coded=coded)))
+    assert same(whole, in_pieces(detector.forked(), events, cuts, lambda piece: td.EventBatch.of(as_table(piece))))
+
+
+@share(5)
+@given(SETS, st.integers(0, 5), st.integers(2, 4))
+def test_a_long_table_of_few_kinds_reports_as_rows(given, seed, size):
+    rows = [
+        {"id": n, "time": moment(n * S), "kind": "abcd"[n * n * (seed + 7) % 31 % 4], "key": str(n * 7 % 11 % size)}
+        for n in range(300)
+    ]
+    given = [(pattern, mode) for pattern, mode in given if mode not in ("any", "next")]
+    detector = watching(given)
+    one_by_one = detector.forked()
+    expected = [found for event in rows for found in one_by_one.on_event(event)]
+    assert same(expected, list(detector.forked().detect_many(as_table(rows, coded=bool(seed % 2)))))
+
+
+# Kept and gone on -------------------------------------------------------------------------------------
+
+
+def gone_on(detector, way):
+    """Return a detector that goes on where this one stands."""
+    if way == "snapshot":
+        return td.Detector.resume(detector.snapshot())
+    if way == "pickle":
+        return pickle.loads(pickle.dumps(detector))
+    forked = detector.forked()
+    resume_at(forked, where(detector))
+    return forked
+
+
+@pytest.mark.parametrize("way", ["snapshot", "pickle", "where"])
+@given(given=SETS, events=streams(), more=more, lateness=st.sampled_from([None, "2 s"]))
+@share(3)
+def test_a_run_that_is_resumed_anywhere_is_the_uninterrupted_one(way, given, events, more, lateness):
+    until = moment(end_of(events, more))
+    fresh = watching(given, lateness=lateness, keep=["kind"])
+    whole = fresh.forked()
+    wanted = [*whole.detect_many(events), *whole.on_time(until)]
+    for split in range(len(events) + 1):
+        first = fresh.forked()
+        found = list(first.detect_many(events[:split]))
+        then = gone_on(first, way)
+        assert then.next_deadline() == first.next_deadline()
+        for going_on in (then, first):  # taking a state leaves the run itself as it was
+            rest = [*going_on.detect_many(events[split:]), *going_on.on_time(until)]
+            assert same(wanted, found + rest)
+            assert [one.fields for one in wanted] == [one.fields for one in found + rest]
+            assert (going_on.transitions, going_on.late) == (whole.transitions, whole.late)
+
+
+@share(3)
+@given(SETS, streams(most=6))
+def test_a_run_may_be_resumed_after_every_event(given, events):
+    detector = watching(given)
+    wanted, found = list(detector.forked().detect_many(events)), []
+    for event in events:
+        detector = gone_on(detector, "snapshot")
+        found += detector.on_event(event)
+    assert same(wanted, found)
+
+
+# Time -------------------------------------------------------------------------------------------------
+
+
+@given(SETS, streams(), st.randoms(use_true_random=False), st.integers(0, 8))
+def test_events_that_come_within_the_lateness_are_put_in_order(given, events, rng, cut):
+    jitter = sorted(
+        range(len(events)), key=lambda place: (micros(events[place]["time"]) + rng.randint(0, 2 * S), place)
+    )
+    mixed = [events[place] for place in jitter]
+    waiting = watching(given, lateness=timedelta(seconds=2))
+    until = moment(end_of(events, 9 * S))
+    found = list(waiting.detect_many(mixed[:cut]))
+    waiting = gone_on(waiting, "snapshot")
+    got = waiting.detect_many(mixed[cut:])
+    found += [*got, *waiting.on_time(until)]
+    assert waiting.late == 0 == len(got.late)
+    # Of equal times, the one that came first goes first.
+    ordered = sorted(mixed, key=lambda event: event["time"])
+    plain = watching(given)
+    assert same([*plain.detect_many(ordered), *plain.on_time(until)], found)
+
+
+@given(SETS, streams(), st.permutations(range(8)))
+def test_what_is_too_late_is_told_and_as_if_it_never_came(given, events, order):
+    mixed = [events[place] for place in order if place < len(events)]
+    detector, latest, taken, late = watching(given), None, [], []
+    for event in mixed:
+        behind = latest is not None and event["time"] < latest
+        (late if behind else taken).append(event)
+        latest = event["time"] if latest is None else max(latest, event["time"])
+    plain = detector.forked()
+    found = detector.detect_many(mixed)
+    assert same(list(plain.detect_many(taken)), list(found))
+    assert [(one.event, one.time) for one in found.late] == [(event["id"], event["time"]) for event in late]
+    assert detector.late == len(late)
+
+
+@given(SETS, streams(), st.integers(0, 8), st.lists(st.integers(0, 3), max_size=3))
+def test_time_that_passes_between_events_changes_nothing_but_when_reports_come(given, events, split, steps):
+    quiet, told = watching(given), watching(given)
+    until = moment(end_of(events, 9 * S))
+    wanted = [*quiet.detect_many(events), *quiet.on_time(until)]
+    now = micros(events[split]["time"]) if split < len(events) else end_of(events)
+    found = list(told.detect_many(events[:split]))
+    start = end_of(events[:split])
+    for step in sorted(steps):
+        found += told.on_time(moment(min(now, start + step * S)))
+    found += [*told.detect_many(events[split:]), *told.on_time(until)]
+    assert Counter(alike(wanted)) == Counter(alike(found))
+    assert told.late == 0
+
+
+@given(SETS, streams())
+def test_the_next_deadline_is_when_the_next_absence_completes(given, events):
+    detector = watching([(pattern, mode) for pattern, mode in given if mode != "restart"])
+    detector.detect_many(events)
+    while (deadline := detector.next_deadline()) is not None:
+        before = detector.forked()
+        resume_at(before, where(detector))
+        assert before.on_time(deadline - timedelta(microseconds=1)) == []
+        found = detector.on_time(deadline)
+        assert all(one.at == deadline for one in found)
+        assert detector.next_deadline() is None or detector.next_deadline() > deadline

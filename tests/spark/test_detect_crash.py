@@ -1,0 +1,53 @@
+"""A stream of patterns killed in mid-batch, and gone on with: the same rows, none missing, none twice."""
+
+import os
+import subprocess
+import sys
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark", reason="needs tidings[spark]")
+
+from tests.kafka.leash import leashed
+from tests.spark.crashing import Driver
+from tests.spark.on_detect import started
+from tests.spark.test_detect import TOLD, found_locally, found_on, log
+from tests.spark.test_detect_stream import disordered, written
+
+pytestmark = pytest.mark.slow
+
+
+class Killed(Driver):
+    """The process of a stream; as the others', but for its command."""
+
+    def __init__(self, folder):
+        self._log = folder / f"driver-{time.monotonic_ns()}.log"
+        root = Path(__file__).parents[2]
+        environ = {**os.environ, "PYTHONPATH": str(root)}
+        command = leashed(sys.executable, "-m", "tests.spark.on_detect", folder)
+        with self._log.open("wb") as log:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environ, cwd=root, start_new_session=True
+            )
+
+
+def test_a_stream_of_patterns_killed_in_mid_batch_goes_on_exactly(spark, tmp_path):
+    rows = log(200)
+    last = (999, rows[-1][1] + timedelta(hours=1), "x", 9, 9.0)
+    arriving = disordered(rows, bound=4)
+    written(tmp_path / "in", [*(arriving[start : start + 20] for start in range(0, 200, 20)), [last]])
+    with Killed(tmp_path) as driver:
+        driver.until(lambda: (tmp_path / "state" / "commits" / "2").exists())
+        driver.until(lambda: (tmp_path / "state" / "offsets" / "4").exists())
+        driver.kill()
+    done = len([*(tmp_path / "state" / "commits").glob("[0-9]*")])
+    assert done < 11
+    started(spark, tmp_path, trigger={"availableNow": True}).awaitTermination()
+    found = spark.read.schema("kind STRING, pattern STRING, at TIMESTAMP, events ARRAY<BIGINT>").json(
+        str(tmp_path / "out")
+    )
+    assert found_on(found) == found_locally(sorted(arriving, key=lambda row: row[1]), TOLD, until=last[1])
+    assert found.where("kind = 'late'").count() == 0

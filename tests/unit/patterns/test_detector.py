@@ -1,0 +1,348 @@
+"""The façade: what it takes and refuses, what it counts, and that it stays small on long streams."""
+
+import pickle
+import tracemalloc
+from datetime import UTC, datetime, timedelta
+from itertools import product
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tidings as td
+from tidings.errors import BadEvent, PatternError, TidingsError
+from tidings.model.patterns import Mode
+
+AB = "a = kind = 'a'\nb = kind = 'b'\na ; b"
+KEYED = "a = kind = 'a' and k = $x\nb = kind = 'b' and k = $x\na ; b"
+QUIET = "a = kind = 'a'\nb = kind = 'b'\na ; not b for 5 s"
+
+
+def detector_of(text=AB, *, mode="restart", limit=None, **options):
+    made = td.Detector(**options)
+    made.add("p", text, mode=mode, limit=limit)
+    return made
+
+
+def letters(text, **more):
+    return [{"id": place, "time": place, "kind": kind} | more for place, kind in enumerate(text)]
+
+
+def found(detector, events, **options):
+    return [one.events for one in detector.detect_many(events, **options)]
+
+
+def at(seconds):
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
+
+
+# Time -------------------------------------------------------------------------------------------------
+
+
+def test_an_absence_is_reported_when_time_passes():
+    detector = detector_of(QUIET)
+    assert detector.next_deadline() is None
+    detector.on_event({"id": 0, "time": 1, "kind": "a"})
+    assert detector.next_deadline() == at(6)
+    assert detector.on_time(5.999999) == []
+    [one] = detector.on_time("1970-01-01T00:00:06")
+    assert (one.events, one.at) == ((0,), at(6))
+    assert detector.next_deadline() is None
+
+
+def test_a_deadline_is_gone_when_what_must_not_come_comes():
+    detector = detector_of(QUIET)
+    detector.detect_many(letters("aa"))
+    assert detector.next_deadline() == at(5)
+    detector.on_event({"id": 9, "time": 2, "kind": "b"})
+    assert detector.next_deadline() is None
+    detector.on_event({"id": 10, "time": 3, "kind": "a"})
+    assert detector.next_deadline() == at(8)
+    assert [one.events for one in detector.on_time(100)] == [(10,)]
+
+
+def test_an_event_at_the_deadline_comes_after_it():
+    detector = detector_of(QUIET)
+    detector.on_event({"id": 0, "time": 0, "kind": "a"})
+    assert found(detector, [{"id": 1, "time": 5, "kind": "b"}]) == [(0,)]
+
+
+def test_what_comes_after_its_time_has_passed_is_late():
+    detector = detector_of()
+    detector.on_time(10)
+    got = detector.detect_many([{"id": 7, "time": 9.5, "kind": "a"}, {"id": 8, "time": 10, "kind": "a"}])
+    assert [(one.event, one.time) for one in got.late] == [(7, at(9.5))]
+    assert (detector.late, repr(got)) == (1, "<Detections: 0, 1 late, 0 dead letters>")
+    assert found(detector, [{"id": 9, "time": 10, "kind": "b"}]) == [(8, 9)]
+
+
+def test_events_wait_for_as_long_as_others_may_come_late():
+    detector = detector_of(lateness="2 s")
+    assert found(detector, [{"id": 1, "time": 2, "kind": "b"}, {"id": 0, "time": 1, "kind": "a"}]) == []
+    assert found(detector, [{"id": 2, "time": 4, "kind": "z"}]) == [(0, 1)]
+    late = detector.detect_many([{"id": 3, "time": 1.9, "kind": "a"}]).late
+    assert [one.event for one in late] == [3]
+    assert [one.event for one in detector.detect_many([{"id": 4, "time": 2, "kind": "a"}]).late] == []
+
+
+def test_time_that_passes_releases_what_waits():
+    detector = detector_of(lateness=timedelta(minutes=1))
+    assert found(detector, letters("ab")) == []
+    assert [one.events for one in detector.on_time(1)] == [(0, 1)]
+    assert [one.event for one in detector.detect_many([{"id": 5, "time": 0.5, "kind": "a"}]).late] == [5]
+
+
+def test_events_without_a_time_stand_where_they_came():
+    detector = detector_of()
+    [one] = detector.detect_many([{"id": 0, "kind": "a"}, {"id": 1, "kind": "b"}])
+    assert one.events == (0, 1)
+    assert one.at == datetime.min.replace(tzinfo=UTC)
+    got = detector.detect_many(
+        [{"id": 2, "time": 10, "kind": "a"}, {"id": 3, "kind": "b"}, {"id": 4, "time": 5, "kind": "a"}]
+    )
+    assert [(one.events, one.at) for one in got] == [((2, 3), at(10))]
+    assert [late.event for late in got.late] == [4]
+
+
+def test_an_event_without_a_time_is_bad_where_a_pattern_asks_for_times():
+    for text in (QUIET, AB + " within 5 s", AB.replace("a ; b", "(a ; b) @ t(b) - t(a) < 5 s")):
+        with pytest.raises(BadEvent, match="has no `time`, and a pattern asks for times; name the field with time="):
+            detector_of(text).on_event({"id": 1, "kind": "a"})
+        named = detector_of(text, time="ts", event_id="n")
+        named.on_event({"n": 1, "ts": 0, "kind": "a"})
+
+
+# Bad events -------------------------------------------------------------------------------------------
+
+BAD = [
+    {"id": 1, "time": "yesterday", "kind": "b", "k": 1},
+    {"id": 1, "time": True, "kind": "b", "k": 1},
+    {"id": 1, "time": float("nan"), "kind": "b", "k": 1},
+    {"id": 1, "time": 1_700_000_000_000, "kind": "b", "k": 1},
+    {"id": 1, "time": 1, "kind": "b", "k": [1, 2]},
+    {"id": 1, "time": 1, "kind": "b", "k": {"of": 1}},
+]
+
+
+@pytest.mark.parametrize("bad", BAD, ids=repr)
+def test_a_bad_event_takes_nothing_or_is_collected(bad):
+    events = [{"id": 0, "time": 0, "kind": "a", "k": 1}, bad, {"id": 2, "time": 2, "kind": "b", "k": 1}]
+    detector = detector_of(KEYED)
+    with pytest.raises(BadEvent):
+        detector.detect_many(events)
+    assert found(detector, events[2:]) == [], "the first event was not taken"
+    detector = detector_of(KEYED)
+    got = detector.detect_many(events, on_error="collect")
+    assert [one.events for one in got] == [(0, 2)]
+    assert [letter.index for letter in got.dead_letters] == [1]
+
+
+def test_a_table_with_bad_rows_is_collected_row_by_row():
+    table = pa.table({"id": [0, 1, 2], "time": ["1970-01-01", "soon", "1970-01-02"], "kind": ["a", "b", "b"]})
+    got = detector_of().detect_many(table, on_error="collect")
+    assert [one.events for one in got] == [(0, 2)]
+    assert [letter.index for letter in got.dead_letters] == [1]
+    lists = pa.table({"id": [0, 1], "time": [0, 1], "kind": ["a", "b"], "k": [[1], [1]]})
+    assert len(detector_of(KEYED).detect_many(lists, on_error="collect").dead_letters) == 2
+    with pytest.raises(BadEvent, match="a variable takes one text, number, truth value or time, not `\\[1\\]`"):
+        detector_of(KEYED).detect_many(lists)
+
+
+def test_events_without_an_id_are_called_by_their_number_dead_ones_counted():
+    detector = detector_of()
+    assert found(detector, [{"time": 0, "kind": "a"}, {"time": "?"}, {"time": 1, "kind": "b"}], on_error="collect") == [
+        (0, 2)
+    ]
+    assert found(detector, [{"time": 2, "kind": "a"}, {"time": 3, "kind": "b"}]) == [(3, 4)]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: td.Detector(partials=0), "partials is how many partial matches are kept, not `0`"),
+        (lambda: td.Detector(lateness=timedelta(-1)), "lateness is a span of time, not `-1 day"),
+        (lambda: detector_of().detect_many([], on_error="skip"), "on_error is `raise` or `collect`, not `skip`"),
+        (
+            lambda: detector_of(mode="once"),
+            "a pattern's mode is one of `restart`, `overlap`, `next`, `any`, not `once`",
+        ),
+        (lambda: td.Detector().add("", AB), "a pattern's name is text, not `''`"),
+        (lambda: detector_of(mode="any", limit=0), "a limit is 1 or more"),
+        (lambda: td.Detector().remove("p"), "no pattern is called `p`"),
+    ],
+)
+def test_what_cannot_be_is_refused(make, message):
+    with pytest.raises(TidingsError) as problem:
+        make()
+    assert message in str(problem.value)
+
+
+def test_many_patterns_are_added_or_none():
+    detector = detector_of()
+    wide = "a = kind = 'a'\na{20000,}"
+    with pytest.raises(PatternError, match="more than 16,384 configurations"):
+        detector.add("p", wide)
+    assert found(detector, letters("ab")) == [(0, 1)]
+
+
+# Keys -------------------------------------------------------------------------------------------------
+
+NOON = datetime(2020, 1, 1, 12, tzinfo=UTC)
+ALIKE = [(1, 1.0), (0.5, 0.5), ("1", "1"), (True, True), (NOON.replace(tzinfo=None), NOON)]
+UNLIKE = [(1, "1"), (1, True), (0, False), ("true", True), (1, 2), (None, None), (float("nan"), float("nan"))]
+
+
+@pytest.mark.parametrize(("one", "two"), ALIKE, ids=repr)
+def test_equal_values_are_one_key(one, two):
+    events = [{"id": 0, "time": 0, "kind": "a", "k": one}, {"id": 1, "time": 1, "kind": "b", "k": two}]
+    [detection] = detector_of(KEYED).detect_many(events)
+    assert detection.bindings == {"x": one}
+
+
+@pytest.mark.parametrize(("one", "two"), UNLIKE, ids=repr)
+def test_other_values_are_other_keys(one, two):
+    events = [{"id": 0, "time": 0, "kind": "a", "k": one}, {"id": 1, "time": 1, "kind": "b", "k": two}]
+    assert found(detector_of(KEYED), events) == []
+
+
+def test_keys_of_several_variables_agree_in_all_of_them():
+    text = "a = kind = 'a' and k = $x and j = $y\nb = kind = 'b' and j = $x and k = $y\na ; b"
+    events = [
+        {"id": n, "time": n, "kind": kind, "k": k, "j": j} for n, (kind, k, j) in enumerate(["a12", "b12", "b21"])
+    ]
+    [one] = detector_of(text).detect_many(events)
+    assert (one.events, one.bindings) == ((0, 2), {"x": "1", "y": "2"})
+
+
+def test_a_variable_may_look_into_a_record():
+    text = KEYED.replace("k =", "who.id =")
+    events = [{"id": n, "time": n, "kind": kind, "who": {"id": 5}} for n, kind in enumerate("ab")]
+    for form in (list, pa.Table.from_pylist):
+        [one] = detector_of(text, keep=["who.id"]).detect_many(form(events))
+        assert (one.bindings, one.fields) == ({"x": 5}, ({"who.id": 5}, {"who.id": 5}))
+
+
+# Bounds -----------------------------------------------------------------------------------------------
+
+LOOSE = AB.replace("a ; b", "(a ; b) @ t(b) - t(a) < 1 h")
+
+
+@pytest.mark.parametrize("text", [AB, LOOSE], ids=["compact", "one by one"])
+def test_a_limit_cuts_and_is_counted_once_for_each_event(text):
+    detector = detector_of(text, mode="any", limit=2)
+    assert [len(found(detector, [event])) for event in letters("aaaabbab")] == [0, 0, 0, 0, 2, 2, 0, 2]
+    assert detector.cut == 3
+    plenty = detector_of(text, mode="any", limit=4)
+    assert len(found(plenty, letters("aaaab"))) == 4
+    assert plenty.cut == 0
+
+
+def test_cuts_are_counted_once_though_reports_need_more_room():
+    detector = td.Detector()
+    for number in range(1500):
+        detector.add(f"p{number}", f"a = kind = 'a' and n != {number}\na ; s:a", mode="any", limit=1)
+    detector.detect_many(letters("aaa", n=-1))
+    assert detector.cut == 1500
+
+
+@pytest.mark.parametrize("mode", ["next", "any"])
+def test_the_oldest_partial_matches_are_dropped_and_counted(mode):
+    detector = detector_of(mode=mode, partials=10)
+    kept = found(detector, letters("a" * 100 + "b"))
+    assert 10 <= len(kept) <= 20
+    assert sorted(kept)[-1] == (99, 100)
+    assert sorted(kept) == [(place, 100) for place in range(100 - len(kept), 100)]
+    assert detector.dropped == 100 - len(kept)
+
+
+def test_one_key_that_drops_leaves_the_others():
+    detector = detector_of(KEYED, mode="next", partials=5)
+    events = [{"id": n, "time": n, "kind": "a", "k": "crowded" if n else "lone"} for n in range(50)]
+    detector.detect_many(events)
+    assert found(detector, [{"id": 50, "time": 50, "kind": "b", "k": "lone"}]) == [(0, 50)]
+    assert detector.dropped >= 35
+
+
+SMALL = {
+    "keyed": KEYED + " within 5 s",
+    "joined": KEYED.replace("b = kind = 'b' and k = $x", "b = kind = 'b'") + " within 5 s",
+    "absence": KEYED.replace("a ; b", "a ; not b for 5 s"),
+    "two": "a = kind = 'a' and k = $x and j = $y\nb = kind = 'b' and k = $x and j = $y\na ; b within 5 s",
+    "timed": KEYED.replace("a ; b", "(a ; b) @ t(b) - t(a) < 5 s"),
+}
+
+
+@pytest.mark.parametrize("lateness", [None, "2 s"])
+def test_nothing_grows_on_a_long_stream_of_ever_new_keys(lateness):
+    detector = td.Detector(lateness=lateness, keep=["j"])
+    for (name, text), mode in product(SMALL.items(), Mode):
+        detector.add(f"{name} {mode}", text, mode=mode, limit=5 if mode == "any" else None)
+    sizes = []
+    for piece in range(12):
+        n = np.arange(piece * 25_000, (piece + 1) * 25_000)
+        kinds = pa.array(["a", "b", "z"]).take(n * 7 % 3)
+        detector.detect_many(pa.table({"id": n, "time": n // 10, "kind": kinds, "k": n // 3, "j": n}))
+        runs = [run for _, run in detector._runs()]
+        pools = sum(run.state.pool.size + run.state.cells.size + run.state.spent.size for run in runs)
+        fresh = sum(run.state.fresh.size for run in runs)
+        sizes.append((pools, fresh, len(detector._names), len(detector._archive)))
+    assert np.all(np.max(sizes[8:], axis=0) <= 2 * np.max(sizes[4:8], axis=0))
+    assert np.all(np.max(sizes, axis=0) < [8_000_000, 4_000_000, 400_000, 400_000])
+    assert len(detector.snapshot()) < 2_000_000
+    assert detector.dropped == 0
+
+
+def test_events_one_by_one_leave_nothing_behind_either():
+    detector = detector_of(KEYED + " within 5 s")
+    event = {"id": 0, "time": 0, "kind": "a", "k": 0}
+    for n in range(2_000):
+        detector.on_event(event | {"id": n, "time": n, "k": n})
+    tracemalloc.start()
+    for n in range(2_000, 4_000):
+        detector.on_event(event | {"id": n, "time": n, "k": n})
+    grown, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert grown < 3_000_000
+
+
+# The rest ---------------------------------------------------------------------------------------------
+
+
+def test_it_is_a_collection_of_patterns():
+    detector = detector_of()
+    assert (len(detector), "p" in detector, list(detector), repr(detector)) == (
+        1,
+        True,
+        ["p"],
+        "<Detector: 1 patterns>",
+    )
+    assert detector["p"] == detector.watched[0].pattern
+    detector.remove("p")
+    assert (len(detector), found(detector, letters("ab"))) == (0, [])
+    assert detector.on_time(5) == []
+
+
+def test_patterns_by_hand_and_in_json_are_the_same():
+    by_text = detector_of()
+    for told, notation in ((by_text["p"], "text"), (td.lang.render_pattern(by_text["p"], "json"), "json")):
+        other = td.Detector()
+        other.add("p", told, notation=notation)
+        assert other["p"] == by_text["p"]
+
+
+def test_steps_that_were_served_are_counted():
+    detector = detector_of()
+    detector.detect_many(letters("azab"))
+    assert detector.transitions == 2
+
+
+@given(st.lists(st.sampled_from("ab"), max_size=6))
+def test_a_pickled_detector_goes_on(word):
+    detector = detector_of(mode="any")
+    events = letters("".join(word))
+    detector.detect_many(events)
+    other = pickle.loads(pickle.dumps(detector))
+    last = {"id": 99, "time": 99, "kind": "b"}
+    assert detector.on_event(last) == other.on_event(last)

@@ -1,0 +1,93 @@
+"""Values of variables as numbers: equal ones have one number, by rows and by columns."""
+
+import datetime as dt
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidings.errors import BadEvent
+from tidings.patterns.names import ABSENT, Names
+
+VALUES = [0, 1, 2, 1.0, 0.0, 2.5, True, False, "1", "true", "", None, Decimal(1), float("nan")]
+
+
+def alike(one, two):
+    """Tell whether two values are one, by the law."""
+    absent = [value is None or value != value for value in (one, two)]  # noqa: PLR0124 - not a number
+    if any(absent):
+        return False
+    return isinstance(one, bool) == isinstance(two, bool) and one == two
+
+
+@given(st.lists(st.sampled_from(VALUES), max_size=8))
+def test_equal_values_have_one_number_and_others_another(values):
+    names = Names()
+    numbers = [names.number(value) for value in values]
+    for one, first in zip(values, numbers, strict=True):
+        assert first == ABSENT or names.values[first] == one
+        assert all((first == second != ABSENT) == alike(one, two) for two, second in zip(values, numbers, strict=True))
+
+
+COLUMNS = [
+    pa.array(["x", None, "y", "x"]),
+    pa.array(["x", None, "y", "x"]).dictionary_encode(),
+    pa.array(["x", None, "y", "x"], pa.large_string()),
+    pa.array([1, None, 2, 1], pa.uint8()),
+    pa.array([1.5, None, float("nan"), 1.5]),
+    pa.array([True, None, False, True]),
+    pa.array([0, None, 86_400_000, 0], pa.timestamp("ms", "UTC")),
+    pa.array([0, None, 1, 0], pa.date32()),
+    pa.array([Decimal("1.0"), None, Decimal("2.5"), Decimal("1.0")]),
+    pa.chunked_array([["x", None], ["y", "x"]]),
+    pa.chunked_array([pa.array(["x", None]).dictionary_encode(), pa.array(["y", "x"]).dictionary_encode()]),
+    pa.chunked_array([], pa.string()),
+    pa.nulls(3),
+]
+
+
+@pytest.mark.parametrize("column", COLUMNS, ids=lambda column: f"{type(column).__name__} {column.type}")
+def test_a_column_has_the_numbers_of_its_values(column):
+    names = Names([1.5, "y"])
+    assert names.numbers(column).tolist() == [names.number(value) for value in column.to_pylist()]
+
+
+def test_columns_and_rows_agree_on_times():
+    names, day = Names(), dt.datetime(1970, 1, 2, tzinfo=dt.UTC)
+    number = names.number(day)
+    assert names.number(day.replace(tzinfo=None)) == names.number(day.date()) == number
+    for kind in (pa.timestamp("s"), pa.timestamp("us", "UTC"), pa.timestamp("ns"), pa.date32(), pa.date64()):
+        assert names.numbers(pa.array([day], pa.timestamp("us", "UTC")).cast(kind)).tolist() == [number]
+
+
+def test_numbers_of_numpy_are_numbers():
+    names = Names([3, True])
+    assert [names.number(np.int64(3)), names.number(np.float64(3)), names.number(np.bool_(True))] == [0, 0, 1]
+
+
+@pytest.mark.parametrize("value", [[1], {"a": 1}, {1}, object])
+def test_what_is_no_single_value_is_refused(value):
+    with pytest.raises(BadEvent, match="a variable takes one text, number, truth value or time"):
+        Names().number(value)
+
+
+@pytest.mark.parametrize("column", [pa.array([[1]]), pa.array([{"a": 1}])])
+def test_columns_of_lists_and_records_are_refused(column):
+    with pytest.raises(BadEvent, match="a variable takes one text, number, truth value or time"):
+        Names().numbers(column)
+
+
+def test_tuples_are_absent_where_a_part_is():
+    names = Names(["x", "y"])
+    found = names.tuples([np.array([0, 1, 0, -1, 0]), np.array([1, 1, 1, 0, -1])])
+    assert found.tolist() == [2, 3, 2, ABSENT, ABSENT]
+    assert names.values[2:] == [("x", "y"), ("y", "y")]
+    assert names.tuples([np.empty(0, np.int64)] * 2).tolist() == []
+
+
+def test_names_that_are_kept_are_numbered_anew():
+    names = Names(["x", True, ("x", 1)]).keep(np.array([1, 2]))
+    assert [names.number(True), names.number(("x", 1.0)), names.number("x")] == [0, 1, 2]

@@ -1,0 +1,151 @@
+"""Events as runs take them: times of every kind, and the same answers by rows, by columns, and by kinds."""
+
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tidings as td
+from tidings.errors import BadEvent
+from tidings.patterns.reading import EARLIEST, LATEST, NO_TIME, datetime_of, moment_of, with_times
+
+AB = "a = kind = 'a' and n > 1\nb = kind = 'b' or n = 0\na ; b"
+NOON = datetime(2020, 1, 2, 12, tzinfo=UTC)
+SAME = [NOON, NOON.replace(tzinfo=None), NOON.isoformat(), "2020-01-02T12:00:00Z", "2020-01-02 13:00:00+01:00"]
+SAME += [NOON.timestamp(), int(NOON.timestamp()), np.int64(NOON.timestamp())]
+SAME += [NOON.astimezone(timezone(timedelta(hours=5)))]
+
+
+@pytest.mark.parametrize("time", SAME, ids=repr)
+def test_a_time_is_told_in_many_ways(time):
+    assert datetime_of(moment_of(time)) == NOON
+
+
+def test_a_date_is_its_first_moment():
+    assert (
+        datetime_of(moment_of(date(2020, 1, 2))) == datetime_of(moment_of("2020-01-02")) == NOON - timedelta(hours=12)
+    )
+
+
+@given(st.datetimes(timezones=st.just(UTC)))
+def test_times_come_back_to_the_microsecond(time):
+    assert datetime_of(moment_of(time)) == time
+
+
+@pytest.mark.parametrize("time", [True, "noon", float("nan"), float("inf"), 10**12, -(10**12), 2**70, [1], Decimal(1)])
+def test_other_things_are_no_times(time):
+    with pytest.raises(BadEvent, match="an event's time is a datetime, ISO text or seconds since 1970"):
+        moment_of(time)
+
+
+def test_the_ends_of_time_can_be_told():
+    assert datetime_of(EARLIEST) == datetime.min.replace(tzinfo=UTC)
+    assert datetime_of(LATEST) == datetime.max.replace(tzinfo=UTC, microsecond=0)
+
+
+def detector_of(text=AB, **options):
+    made = td.Detector(**options)
+    made.add("p", text, mode="any")
+    return made
+
+
+COLUMNS = [
+    pa.array([1, 2, 3], pa.timestamp("s")),
+    pa.array([1000, 2000, 3000], pa.timestamp("ms", "Europe/Berlin")),
+    pa.array([10**6, 2 * 10**6, 3 * 10**6], pa.timestamp("us", "UTC")),
+    pa.array([10**9, 2 * 10**9, 3 * 10**9], pa.timestamp("ns")),
+    pa.array([1, 2, 3], pa.int32()),
+    pa.array([1, 2, 3], pa.uint64()),
+    pa.array([1.0, 2.0, 3.0]),
+    pa.array(["1970-01-01T00:00:01", "1970-01-01 00:00:02", "1970-01-01T00:00:03Z"]),
+]
+
+
+@pytest.mark.parametrize("times", COLUMNS, ids=lambda column: str(column.type))
+def test_columns_of_times_are_read_alike(times):
+    table = pa.table({"id": [7, 8, 9], "time": times, "kind": ["a", "z", "b"], "n": [2, 2, 2]})
+    [one] = detector_of().detect_many(table)
+    assert (one.events, one.at) == ((7, 9), datetime_of(3_000_000))
+    [row] = detector_of().detect_many(table.to_pylist())
+    assert row == one
+
+
+@pytest.mark.parametrize("kind", [pa.date32(), pa.date64()])
+def test_columns_of_dates_are_read_as_their_first_moments(kind):
+    times = pa.array([date(2020, 1, 1), date(2020, 1, 2)], kind)
+    [one] = detector_of().detect_many(pa.table({"id": [1, 2], "time": times, "kind": ["a", "b"], "n": [2, 2]}))
+    assert one.at == NOON - timedelta(hours=12)
+
+
+@pytest.mark.parametrize("seconds", [10**12, 2**62, -(10**12)])
+def test_columns_of_numbers_that_are_no_seconds_are_refused(seconds):
+    table = pa.table({"id": [1, 2], "time": [seconds, seconds], "kind": ["a", "b"], "n": [2, 2]})
+    with pytest.raises(BadEvent, match=f"not `{seconds}`"):
+        detector_of().detect_many(table)
+
+
+def test_the_latest_before_is_the_time_of_an_event_without_one():
+    detector = detector_of()
+    prepared, _ = detector._reading().read([{"time": 5}, {}, {"time": 3}, {}, {"time": 8}, {}], detector._names, 0)
+    assert prepared.times[1] == NO_TIME
+    assert (with_times(prepared, 0).times // 10**6).tolist() == [5, 5, 3, 5, 8, 8]
+    assert (with_times(prepared, 7 * 10**6).times // 10**6).tolist() == [5, 7, 3, 7, 8, 8]
+
+
+IDS = [pa.array([5, None, 7]), pa.array(["x", None, "z"]), pa.array(["x", "y", "z"]).dictionary_encode()]
+IDS += [pa.array([None, None, None], pa.int64()), pa.array([1.5, 2.5, 3.5])]
+
+
+@pytest.mark.parametrize("ids", IDS, ids=repr)
+def test_ids_are_the_same_by_columns_and_by_rows(ids):
+    table = pa.table({"id": ids, "time": [0, 1, 2], "kind": ["a", "b", "b"], "n": [2, 2, 2]})
+    assert list(detector_of().detect_many(table)) == list(detector_of().detect_many(table.to_pylist()))
+
+
+KEEPS = [["n"], ["nowhere"], ["nowhere", "n"], ["who.name"], ["who.age", "kind"], ["time", "id"]]
+
+
+@pytest.mark.parametrize("keep", KEEPS, ids=repr)
+def test_kept_fields_are_the_same_by_columns_and_by_rows(keep):
+    who = [{"name": "x", "age": 1}, {"name": None, "age": 2}]
+    time = pa.array([0, 1], pa.timestamp("s", "UTC"))
+    table = pa.table({"id": [0, 1], "time": time, "kind": ["a", "b"], "n": [2, 2], "who": who})
+    by_columns, by_rows = (detector_of(keep=keep).detect_many(form) for form in (table, table.to_pylist()))
+    assert [one.fields for one in by_columns] == [one.fields for one in by_rows]
+    [first] = by_rows
+    assert [set(row) for row in first.fields] == [set(keep)] * 2
+    assert by_columns.to_arrow()["fields"].to_pylist() == by_rows.to_arrow()["fields"].to_pylist()
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["a", "b", None]), st.sampled_from([0, 1, 2, None])), max_size=4), st.booleans()
+)
+def test_few_kinds_are_asked_once_and_answer_for_all(kinds, coded):
+    rows = [{"id": n, "time": n, "kind": kind, "n": number} for n, (kind, number) in enumerate(kinds * 80)]
+    table = pa.Table.from_pylist(
+        rows, pa.schema([("id", pa.int64()), ("time", pa.int64()), ("kind", pa.string()), ("n", pa.int64())])
+    )
+    if coded:
+        table = table.set_column(2, "kind", table["kind"].dictionary_encode())
+    detector = detector_of()
+    reader = detector._reading()
+    by_columns, by_rows = (reader.read(form, detector._names, 0)[0] for form in (table, rows))
+    assert np.array_equal(by_columns.symbols_at, by_rows.symbols_at)
+    for low, high in zip(by_rows.symbols_at, by_rows.symbols_at[1:], strict=False):
+        assert sorted(by_columns.symbols[low:high]) == sorted(by_rows.symbols[low:high])
+
+
+def test_events_batches_and_tables_are_all_taken():
+    rows = [
+        td.Event(id="x", time=NOON, values={"kind": "a", "n": 2}),
+        td.Event(id="y", time=NOON, values={"kind": "b"}),
+    ]
+    assert [one.events for one in detector_of().detect_many(rows)] == [("x", "y")]
+    batch = pa.record_batch({"id": ["x", "y"], "time": [0, 0], "kind": ["a", "b"], "n": [2, 2]})
+    for form in (batch, td.EventBatch.of(batch), td.EventBatch.of(rows)):
+        assert [one.events for one in detector_of().detect_many(form)] == [("x", "y")]
+    assert len(detector_of().detect_many(batch.slice(0, 0))) == 0

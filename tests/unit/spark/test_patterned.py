@@ -1,0 +1,281 @@
+"""Patterns in `pipeline.toml`: what is read, every mistake in its words, and how batches of patterns are told."""
+
+import io
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+
+pytest.importorskip("pyspark", reason="needs tidings[spark]")
+
+from rich.console import Console
+
+from tidings.errors import BadPipeline
+from tidings.spark.pipeline import config
+from tidings.spark.pipeline.metrics import Metrics
+from tidings.spark.pipeline.plain import PlainText
+from tidings.spark.pipeline.reading import load
+from tidings.spark.pipeline.report import Report
+from tidings.spark.pipeline.telling import told
+from tidings.spark.pipeline.view import LiveView
+
+PAGE = (Path(__file__).parents[3] / "docs" / "guide" / "pipeline.md").read_text(encoding="utf-8")
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+ATTACKS = """
+pattern intrusion
+  fail  = status = 'denied'  and ip = $x
+  enter = status = 'success' and ip = $x
+  fail{3,} ; enter within 5 min
+"""
+
+SOURCE = """
+[source]
+kind = "json"
+path = "logins"
+columns = "id BIGINT, ip STRING, status STRING, ts TIMESTAMP"
+id = "id"
+time = "ts"
+"""
+
+PATTERNS = """
+[patterns]
+file = "attacks.patterns"
+lateness = "10 min"
+"""
+
+DETECTIONS = """
+[[detections]]
+kind = "json"
+path = "attacks"
+"""
+
+ALONE = f'checkpoint = "state"\n{SOURCE}{PATTERNS}{DETECTIONS}'
+
+SUBSCRIPTIONS = """
+[subscriptions]
+directory = "searches"
+[[sink]]
+kind = "console"
+"""
+
+
+@pytest.fixture
+def loaded(tmp_path):
+    """Read a pipeline's text, beside a file of patterns and a folder of subscriptions."""
+
+    def made(text, patterns=ATTACKS):
+        (tmp_path / "searches").mkdir(exist_ok=True)
+        (tmp_path / "attacks.patterns").write_text(patterns)
+        (tmp_path / "pipeline.toml").write_text(text)
+        return load(tmp_path / "pipeline.toml", environ={"SECRET": "swordfish"})
+
+    return made
+
+
+@pytest.fixture
+def mistakes(loaded, tmp_path):
+    def found(text, **about):
+        with pytest.raises(BadPipeline) as refused:
+            loaded(text, **about)
+        return [line.replace(f"{tmp_path}/", "") for line in refused.value.mistakes]
+
+    return found
+
+
+# What is read --------------------------------------------------------------------------------------
+
+
+def test_patterns_may_stand_alone(loaded, tmp_path):
+    said = loaded(ALONE)
+    assert (said.subscriptions, said.sinks) == (None, ())
+    assert said.patterns == config.Patterns(str(tmp_path / "attacks.patterns"), timedelta(minutes=10))
+    assert said.detections == (config.Sink("json", path=str(tmp_path / "attacks")),)
+    assert not said.kafka
+
+
+def test_patterns_may_stand_beside_subscriptions_and_say_more(loaded):
+    more = 'keep = ["ip"]\nkey = "ip"\n[[detections]]\nkind = "kafka"\nservers = "b:1"\ntopic = "attacks"\n'
+    said = loaded(ALONE.replace(DETECTIONS, more) + SUBSCRIPTIONS)
+    assert (said.patterns.key, said.patterns.keep) == ("ip", ("ip",))
+    assert (said.subscriptions is not None, len(said.sinks)) == (True, 1)
+    assert said.kafka
+
+
+def test_a_check_says_what_patterns_will_do(loaded, tmp_path):
+    parts = told(loaded(ALONE.replace('"10 min"', '"10 min"\nkey = "ip"\nkeep = ["status"]')))
+    assert "subscriptions" not in parts
+    assert "matching" not in parts
+    assert parts["patterns"].replace(f"{tmp_path}/", "") == (
+        "file attacks.patterns; events wait 10 min to be put in order; parted by `ip`; detections carry `status`"
+    )
+    assert parts["detections"].replace(f"{tmp_path}/", "") == "JSON files in attacks; exactly once"
+    both = told(loaded(f'{ALONE}{SUBSCRIPTIONS}[duplicates]\nwithin = "1 hour"\n'))
+    assert both["duplicates"] == "left out of matching when the id came within 1 h"
+
+
+# Mistakes ------------------------------------------------------------------------------------------
+
+BROKEN = [
+    (
+        ALONE.replace(PATTERNS, "").replace(DETECTIONS, ""),
+        ["[subscriptions] is missing: who wants to hear of what; or [patterns], what is to happen over time"],
+    ),
+    (ALONE.replace(DETECTIONS, ""), ["[[detections]] is missing: where detections go"]),
+    (
+        ALONE.replace(PATTERNS, "") + SUBSCRIPTIONS,
+        ["[[detections]] needs [patterns], whose detections it gets"],
+    ),
+    (
+        ALONE.replace("[[detections]]", "[detections]"),
+        ["[detections] is written [[detections]], since there may be several"],
+    ),
+    (
+        ALONE.replace('lateness = "10 min"', ""),
+        [
+            "[patterns] `lateness` is missing: how far an event may be behind the newest one seen; "
+            "events wait so long to be put in order"
+        ],
+    ),
+    (
+        ALONE.replace("10 min", "soon"),
+        ['[patterns] `lateness` must be a duration such as "10 minutes", not `soon`'],
+    ),
+    (
+        ALONE.replace("attacks.patterns", "nowhere.patterns"),
+        ["[patterns] `file` names `nowhere.patterns`: there is no such file"],
+    ),
+    (
+        ALONE.replace('time = "ts"', "").replace('id = "id"', ""),
+        [
+            "[patterns] needs `id` in [source]: detections name their events by it",
+            "[patterns] needs `time` in [source]: it says when an event happened",
+        ],
+    ),
+    (
+        ALONE
+        + '[[sink]]\nkind = "console"\n[matching]\nlimit = 5\n[late]\nafter = "1 h"\n[duplicates]\nwithin = "1 h"',
+        [
+            "[[sink]] needs [subscriptions], whose matches it gets; detections go to [[detections]]",
+            "[matching] needs [subscriptions]; what detections carry is `keep` in [patterns]",
+            "[late] needs [subscriptions]; how late an event may be for patterns is `lateness` in [patterns]",
+            "[duplicates] needs [subscriptions]: it is for matching, and patterns see every event that comes",
+        ],
+    ),
+    (
+        ALONE.replace('"10 min"', '"10 min"\nkeep = ["event", "ip", "ip"]'),
+        [
+            "[patterns] `keep` names `event`, which is what the ids are called; call it otherwise in [derived]",
+            "[patterns] `keep` names `ip` twice",
+        ],
+    ),
+    (
+        ALONE.replace('kind = "json"\npath = "logins"', 'kind = "socket"\nhost = "h"\nport = 1') + SUBSCRIPTIONS,
+        ['[source] `kind` cannot be "socket" with [subscriptions] and [patterns]: it can be read once'],
+    ),
+    (
+        ALONE.replace('"attacks"', '"dead_of_patterns"') + '[dead_letters]\nkind = "json"\npath = "dead"\n',
+        ["[dead_letters] of patterns `path` is that of [[detections]] too: `dead_of_patterns`"],
+    ),
+    (
+        ALONE.replace('"attacks"', '"logins/out"'),
+        ["[[detections]] `path` `logins/out` lies within the source's, so its rows would come in as events"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "words"), BROKEN, ids=[words[0] for _, words in BROKEN])
+def test_each_mistake_is_told_in_these_words(mistakes, text, words):
+    assert mistakes(text) == words
+
+
+def test_a_bad_pattern_is_shown_with_its_line_and_a_caret(mistakes):
+    (told,) = mistakes(ALONE, patterns=ATTACKS.replace("; enter", "; entr"))
+    assert told.splitlines() == [
+        "[patterns] `file` does not load:",
+        "  line 5: no filter is called `entr`; did you mean `enter`?",
+        "      fail{3,} ; entr within 5 min",
+        "                 ^^^^",
+    ]
+
+
+def test_the_guides_pattern_loads_and_its_mistake_is_shown_as_it_is(loaded, mistakes):
+    (pattern,) = re.findall(r"^```\n(pattern .*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    (shown,) = re.findall(r"^```\n(\[patterns\] .*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    assert loaded(ALONE, patterns=pattern).patterns is not None
+    assert mistakes(ALONE, patterns=pattern.replace("; enter", "; entr")) == [shown.rstrip()]
+
+
+def test_a_file_without_patterns_is_refused(mistakes):
+    assert mistakes(ALONE, patterns="# later\n") == [
+        "[patterns] `file` does not load:\n  `attacks.patterns` holds no pattern; one begins with a line `pattern NAME`"
+    ]
+
+
+def test_a_secret_in_the_files_name_is_not_shown(mistakes):
+    told = mistakes(ALONE.replace("attacks.patterns", "${SECRET}.patterns"))
+    assert told == ["[patterns] `file` names `${SECRET}.patterns`: there is no such file"]
+
+
+# How it is told ------------------------------------------------------------------------------------
+
+
+def report(batch=3, **about):
+    said = {"started": NOON, "seconds": 2.0, "events": 1000, "query": "patterns", "patterns": 12, "matches": 0}
+    return Report("logins", batch, **{**said, "detections": 4, "late": 2, "dead_letters": 2, **about})
+
+
+def beside():
+    """Return a batch of matching and one of patterns over the same events."""
+    matching = Report("logins", 7, NOON, 2.0, 1000, 50, subscriptions=9, version=1, lag={"a-0": 5})
+    return matching, report(beside=True, lag={"a-0": 900})
+
+
+def test_what_matching_counts_as_well_is_not_summed_up_twice():
+    assert [one.counted("events") for one in beside()] == [1000, 0]
+    assert [one.counted("detections") for one in beside()] == [0, 4]
+    assert report().counted("events") == 1000
+
+
+def lines(*told, plain=False):
+    console = Console(file=io.StringIO(), width=90, highlight=False)
+    watch = PlainText(console) if plain else LiveView(console, name="logins", now=lambda: NOON + timedelta(seconds=10))
+    for one in told:
+        watch.report(one)
+    watch.close()
+    return [" ".join(line.strip("│ ").split()) for line in console.file.getvalue().splitlines()]
+
+
+def test_the_view_shows_patterns_beside_subscriptions_and_alone():
+    both = lines(*beside())
+    assert {"events/s 100 events 1,000", "subscriptions 9 version 1", "patterns 12 detections 4"} <= set(both)
+    assert {"dead letters 2 late 2", "behind 5 records: a-0 5"} <= set(both)
+    alone = lines(report())
+    assert {"events/s 100 events 1,000", "patterns 12 detections 4", "dead letters 2 late 2"} <= set(alone)
+    assert not [line for line in alone if "subscriptions" in line or "matches" in line]
+
+
+def test_a_line_of_text_is_about_one_query():
+    first, *rest = lines(*beside(), plain=True)
+    assert first.startswith("batch 7: 1,000 events")
+    assert rest == [
+        "patterns, batch 3: 1,000 events in 2.0 s (500/s), 4 detections, 2 dead letters, 2 late, 12 patterns, "
+        "900 records behind"
+    ]
+
+
+def test_metrics_have_detections_and_the_patterns_own_batch():
+    metrics = Metrics("127.0.0.1:0", name="logins")
+    try:
+        for one in beside():
+            metrics.report(one)
+        with urlopen(f"http://127.0.0.1:{metrics.port}/metrics", timeout=10) as answer:
+            served = dict(line.rsplit(" ", 1) for line in answer.read().decode().splitlines() if line[0] != "#")
+    finally:
+        metrics.close()
+    found = {name.removesuffix('{pipeline="logins"}'): float(value) for name, value in served.items()}
+    assert (found["tidings_events_total"], found["tidings_detections_total"]) == (1000, 4)
+    assert (found["tidings_batch"], found["tidings_pattern_batch"], found["tidings_patterns"]) == (7, 3, 12)
+    assert found['tidings_lag_records{partition="a-0",pipeline="logins"}'] == 5
