@@ -19,12 +19,13 @@ CASES = [case for path in sorted(FOLDER.glob("*.json")) for case in json.loads(p
 NAMED = pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
 
 
-def written(text):
+def written(case, text):
     """Give a pattern the filters that it names by one letter."""
     spaced = "".join(sign if sign.isalnum() else " " for sign in text.replace(":", " : ")).split()
     labels = {part.split(":")[0] for part in text.replace("(", " ").split() if ":" in part}
     names = [name for name in "abc" if name in spaced and name not in labels]
-    return "".join(f"{name} = kind = '{name}'\n" for name in names) + text
+    given = {name: f"kind = '{name}'" for name in names} | case.get("filters", {})
+    return "".join(f"{name} = {given[name]}\n" for name in names) + text
 
 
 def rows_of(step, count):
@@ -38,12 +39,12 @@ def played(case, between=lambda detector: detector):
     """Play a case's script; `between` may put another detector in the place of this one after each step."""
     detector = td.Detector(**case.get("options", {}))
     for name, text, mode in case["patterns"]:
-        detector.add(name, written(text), mode=mode)
+        detector.add(name, written(case, text), mode=mode)
     told, late, count = [], [], 0
     for step in case["script"]:
         if "add" in step:
             name, text, mode = step["add"]
-            detector.add(name, written(text), mode=mode)
+            detector.add(name, written(case, text), mode=mode)
         elif "remove" in step:
             detector.remove(step["remove"])
         elif "time" in step:
@@ -96,7 +97,7 @@ def test_case_by_the_definition(case):
     for step in case["script"]:
         events += rows_of(step, len(events)) if "events" in step else []
         now = max(now, step.get("time", 0), *(event["time"] for event in events))
-    pattern = lang.parse_pattern(written(text))
+    pattern = lang.parse_pattern(written(case, text))
     stream = seen(pattern, [event | {"time": EPOCH + timedelta(seconds=event["time"])} for event in events])
     found = reports(pattern, stream, mode, until=now * 1_000_000)
     wanted = [tuple(events) for _, events in case["reports"]]

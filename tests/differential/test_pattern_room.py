@@ -26,8 +26,10 @@ def _little_room():
         def cramped(self, *args, **options):
             begin(self, *args, **options)
             state = self.state
-            small = {name: np.empty((1, *getattr(state, name).shape[1:]), np.int64) for name in ("found", "out", "listed")}
-            small |= {name: np.empty((2, *getattr(state, name).shape[1:]), np.int64) for name in ("pool", "path")}
+            small = {
+                name: np.empty((1, *getattr(state, name).shape[1:]), np.int64) for name in ("found", "out", "listed")
+            }
+            small |= {name: np.empty((4, *getattr(state, name).shape[1:]), np.int64) for name in ("pool", "path")}
             if self.keyed:
                 small |= {"cells": _empty(2), "spent": _empty(2), "fresh": np.full(1, -1, np.int64)}
             self.state = state._replace(**small)
@@ -89,3 +91,12 @@ def test_one_event_may_complete_more_than_a_buffer_holds():
     detector.add("p", "a = kind = 'a'\na{2,}", mode="any", limit=10**6)
     found = detector.detect_many([{"id": n, "time": n, "kind": "a"} for n in range(19)])
     assert len(found) == 2**19 - 19 - 1
+
+
+@pytest.mark.parametrize("text", ["a ; s:a", "(a ; s:a) @ t(s) - t(a) < 9 s"])
+def test_cuts_are_counted_once_though_reports_need_more_room(text):
+    detector = td.Detector()
+    for number in range(5):
+        detector.add(f"p{number}", f"a = kind = 'a' and n != {number}\n{text}", mode="any", limit=1)
+    detector.detect_many([{"id": n, "time": n, "kind": "a", "n": -1} for n in range(3)])
+    assert detector.cut == 5

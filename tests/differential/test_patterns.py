@@ -30,8 +30,6 @@ def share(of):
 
 
 FILTERS = "a = kind = 'a'\nb = kind = 'b'\nc = kind = 'c'\n"
-KEYED = FILTERS.replace("'\n", "' and key = $x\n")
-JOINED = "a = kind = 'a' and key = $x\nb = kind = 'b' and other = $x\nc = kind = 'c' and key = $x and other = $y\n"
 
 
 def parsed(text, filters=FILTERS):
@@ -96,6 +94,57 @@ def test_a_not_forbids_what_agrees_with_the_match_on_a_variable_bound_before(tex
     check(parsed(text, filters), events, 2 * S)
 
 
+JOINS = [
+    "a ; b ; c",
+    "a , b ; c",
+    "(a and b) ; c",
+    "a{1,2} ; b ; c",
+    "a ; not b ; c",
+    "a ; (b or s:a) ; c within 3 s",
+    "(a ; b ; c) @ t(b) - t(a) < 3 s",
+]
+
+
+@pytest.mark.parametrize("text", JOINS)
+@share(3)
+@given(streams(("a", "b", "c"), most=8), st.booleans())
+def test_steps_that_share_a_variable_agree_whatever_lies_between(text, events, two):
+    filters = "a = kind = 'a' and key = $x\nb = kind = 'b'\nc = kind = 'c' and other = $x\n"
+    if two:
+        filters = filters.replace("'b'", "'b' and other = $z").replace("$x\nb", "$x and other = $z\nb")
+    check(parsed(text, filters), events, 2 * S)
+
+
+ACROSS = ["a ; not b ; c", "a , b ; c", "a ; c ; not b for 2 s", "(a ; not b ; c) and s:b", "b{2,} , a", "a or (b , c)"]
+
+
+@pytest.mark.parametrize("text", ACROSS)
+@share(2)
+@given(streams(("a", "b", "c"), most=8))
+def test_a_key_may_be_given_through_other_attributes(text, events):
+    filters = "a = kind = 'a' and key = $x\nb = kind = 'b' and other = $x\nc = kind = 'c' and key = $x\n"
+    check(parsed(text, filters), events, 2 * S)
+
+
+CONDITIONS = [
+    "(a and b) ; c @ |t(a) - t(b)| <= 1 s",
+    "(a and b) ; c @ |t(a) - t(b)| > 1 s",
+    "(a and b) ; c @ t(a) - t(b) >= 1 s",
+    "((a and b) ; c) @ (t(c) - t(a) < 3 s and t(c) - t(b) > 1 s)",
+    "a ; b ; c @ (t(c) - t(a) <= 4 s and t(b) - t(a) > 1 s)",
+    "(x:a{2,3} ; b) @ (t(b) - t(first x) >= 3 s and t(x) - t(first x) < 3 s)",
+    "(a or b) ; c @ t(c) - t(a) < 2 s",
+    "((a ; b) within 1 s) and c",
+]
+
+
+@pytest.mark.parametrize("text", CONDITIONS)
+@share(3)
+@given(words(most=8))
+def test_conditions_are_judged_when_their_part_is_taken(text, word):
+    check(parsed(text), stream_of(word), 0)
+
+
 ROOTS = [
     "a ; b ; c",
     "a , b ; c",
@@ -105,7 +154,7 @@ ROOTS = [
     "(a , b) and c",
     "((a ; not c ; b) and s:c) , t:a",
     "a , (b and c)",
-    "(a or (b ; c)) ; s:a",
+    "a ; (b or (s:b , c))",
     "a{2,} , b",
     "a{1,2} ; not c ; b",
     "(a ; b ; c) @ (t(b) - t(a) < 3 s and t(c) - t(b) > 1 s)",

@@ -83,7 +83,21 @@ def small_hem(run: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(run.SIZES, Scale.QUICK, run.Sizes((400, 800), 400, (3, 4), (0.2, 0.5), 4, 1))
 
 
-SMALL = {"poset": small_poset, "classifieds": small_classifieds, "ctps": small_ctps, "hem": small_hem}
+def small_p_topss(run: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    tiny = run.Sizes((10, 20), 10, 20, 40, (0, 2), (2, 4), (20, 40), 1, 500, 2_000, 100)
+    monkeypatch.setitem(run.SIZES, Scale.QUICK, tiny)
+    monkeypatch.setattr(run, "REPEAT", 1)
+    monkeypatch.setattr(run, "PAPER_REPEAT", 1)
+    monkeypatch.setattr(run, "data_folder", lambda: None)  # real data are not everywhere; they have tests of their own
+
+
+SMALL = {
+    "poset": small_poset,
+    "classifieds": small_classifieds,
+    "ctps": small_ctps,
+    "hem": small_hem,
+    "p_topss": small_p_topss,
+}
 
 
 def test_every_study_is_run_small():

@@ -189,6 +189,15 @@ def test_values_of_variables_may_lie_in_records_and_be_dates(spark):
     assert (row.key, row.events) == ('["2024-01-01T00:00:00+00:00", "x"]', [1, 2])
 
 
+def test_the_benchmark_runs_and_agrees_with_the_detector(spark, tmp_path, capsys):
+    pytest.importorskip("duckdb", reason="needs tidings[bench]")
+    from benchmarks.spark import patterns as benchmark
+
+    path = benchmark.events(tmp_path, 2_000, keys=5, kinds=3)
+    benchmark.report(benchmark.measured(spark, path, repeat=1), 2_000)
+    assert "baseline" in capsys.readouterr().out
+
+
 def test_no_events_are_no_matches(logins):
     assert ts.detect(logins.limit(0), {"intrusion": LOGIN}).collect() == []
 

@@ -137,3 +137,12 @@ def test_spark_is_asked_about_the_columns_that_patterns_name(watch, spark):
         "[patterns] `key` names `ipp`, and there is no such column; did you mean `ip`?",
         "[patterns] `keep` names `url`, and there is no such column; there are `id`, `ip`, `status`, `size`, `ts`",
     ]
+    (pipe.folder / "attacks.patterns").write_text(ATTACKS.replace("ip = $x", "tags = $x"))
+    text = (
+        PIPELINE.replace("KEEP", "").replace("ip STRING", "tags ARRAY<STRING>").replace('ip = "text"', 'tags = "text"')
+    )
+    (pipe.folder / "pipeline.toml").write_text(text)
+    (told,) = check_on_spark(spark, load(pipe.folder / "pipeline.toml"))
+    assert told.startswith(
+        "[patterns] `file` does not go with the columns:\n  `tags` gives a variable its value, and is"
+    )

@@ -11,14 +11,19 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 import tidings as td
 from tidings.lang import WrittenPattern
 from tidings.model.patterns import Mode
 from tidings.patterns.p_topss import PaperMachine
 from tidings.testing.bench.timing import Figure, seconds_of
-from tidings.testing.composites import publications
+from tidings.testing.composites import SECOND, publications
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from tidings.model.patterns import Pattern
     from tidings.testing.composites import Shape, Stream
 
@@ -88,20 +93,40 @@ def stream_of(patterns: list[Pattern], *, pool: int, quota: int, seed: int, shap
     return publications(patterns, shape=shape, partial=quota, full=quota, pool=pool, seed=seed)
 
 
-def paper_taken(machine: PaperMachine, stream: Stream, *, most: int | None = None) -> Taken:
-    """Feed the paper's machine the first events of a stream, or all."""
-    names, times = stream.names()[:most], stream.times.tolist()[:most]
+def paper_taken(machine: PaperMachine, stream: Stream, *, most: int | None = None, repeat: int = 0) -> Taken:
+    """Feed the paper's machine the first events of a stream, or all, then so many times again, which is timed.
 
-    def feed() -> None:
-        for name, at in zip(names, times, strict=True):
-            machine.on_event((name,), at)
+    Transitions are those of the first time; without repeats it is the time of that, too.
+    """
+    names = stream.names()[:most]
+    seconds, transitions = [], 0
+    for turn in range(repeat + 1):
+        times = _shifted(stream, turn)[: len(names)].tolist()
+        seconds.append(seconds_of(lambda times=times: _fed(machine, names, times), time.process_time))
+        transitions = transitions or machine.transitions
+    return Taken(_each(seconds[bool(repeat) :], len(names)), transitions)
 
-    seconds = seconds_of(feed, time.process_time)
-    return Taken(Figure("us", (seconds * 1e6 / len(names),)), machine.transitions)
 
-
-def our_taken(detector: td.Detector, stream: Stream, *, most: int | None = None) -> Taken:
+def our_taken(detector: td.Detector, stream: Stream, *, most: int | None = None, repeat: int = 0) -> Taken:
     """Feed our detector the same, in one table."""
     table = stream.table().slice(0, most)
-    seconds = seconds_of(lambda: len(detector.detect_many(table)), time.process_time)
-    return Taken(Figure("us", (seconds * 1e6 / table.num_rows,)), detector.transitions)
+    seconds, transitions = [], 0
+    for turn in range(repeat + 1):
+        times = pa.array(_shifted(stream, turn)[: table.num_rows], table.schema.field("time").type)
+        events = table.set_column(1, "time", times)
+        seconds.append(seconds_of(lambda events=events: len(detector.detect_many(events)), time.process_time))
+        transitions = transitions or detector.transitions
+    return Taken(_each(seconds[bool(repeat) :], table.num_rows), transitions)
+
+
+def _fed(machine: PaperMachine, names: list[str], times: list[int]) -> None:
+    for name, at in zip(names, times, strict=True):
+        machine.on_event((name,), at)
+
+
+def _shifted(stream: Stream, turn: int) -> NDArray[np.int64]:
+    return stream.times + turn * (len(stream) * SECOND)
+
+
+def _each(seconds: list[float], events: int) -> Figure:
+    return Figure("us", tuple(one * 1e6 / events for one in seconds))

@@ -286,7 +286,7 @@ def run(
     ] = False,
     as_json: o.Json = False,
 ) -> None:
-    """Run a pipeline on Spark: events stream in, subscriptions change, matches stream out.
+    """Run a pipeline on Spark: events stream in, subscriptions change, matches and detections stream out.
 
     For example:
 
@@ -310,6 +310,16 @@ def run(
         [[sink]]
         kind = "json"
         path = "matches"
+
+    Patterns over several events stand beside the subscriptions, or alone:
+
+        [patterns]
+        file = "attacks.patterns"
+        lateness = "10 minutes"
+
+        [[detections]]
+        kind = "json"
+        path = "detections"
 
     Paths are reckoned from the file's folder. `${NAME}` in a value is a variable of the environment, for secrets.
     All mistakes are told together, before anything starts. Ctrl-C and SIGTERM stop it after the current micro-batch;

@@ -56,7 +56,7 @@ def run(
     with ExitStack() as stack:
         # The events are opened first: a wrong name is told before a million filters are read.
         file = stack.enter_context(RowFile(events, form=Form(form) if form else None))
-        letters = stack.enter_context(_kept(dead_letters, events)) if dead_letters else None
+        letters = stack.enter_context(kept_letters(dead_letters, events)) if dead_letters else None
         matcher = origin.matcher()
         batches = stack.enter_context(render.progress(file, "events", beside_output=True))
         tally = Tally()
@@ -70,7 +70,7 @@ def _match(matcher: Matcher, batch: list[Row], *, event_id: str | None, letters:
     good: list[tuple[object, Row]] = []
     for row in batch:
         try:
-            good.append((_key(row, event_id), row))
+            good.append((id_of(row, event_id), row))
         except BadEvent as problem:
             dead.append((row.number, str(problem), row))
     found = matcher.match_many([row.values for _, row in good], on_error="collect")
@@ -84,7 +84,7 @@ def _match(matcher: Matcher, batch: list[Row], *, event_id: str | None, letters:
     _bury(dead, letters, tally)
 
 
-def _key(row: Row, event_id: str | None) -> object:
+def id_of(row: Row, event_id: str | None) -> object:
     """Return the event's id: the field that was named, else the number of its line."""
     if row.values is None:
         raise BadEvent(row.problem, attribute=None)
@@ -110,7 +110,7 @@ def _encoded(value: object) -> str:
 
 
 @contextmanager
-def _kept(path: Path, events: str) -> Iterator[TextIO]:
+def kept_letters(path: Path, events: str) -> Iterator[TextIO]:
     try:
         if events != "-" and path.exists() and path.samefile(events):
             msg = f"`{path}` is the file of events; give the dead letters a file of their own"

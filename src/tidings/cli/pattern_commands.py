@@ -83,7 +83,7 @@ Lateness: TypeAlias = Annotated[
 Partials: TypeAlias = Annotated[
     int | None,
     typer.Option(
-        min=1, metavar="N", envvar="TIDINGS_PARTIALS", help="Partial matches a key may have at one step; 10,000."
+        min=1, metavar="N", envvar="TIDINGS_PARTIALS", help="Partial matches of a key kept at one step; 10,000."
     ),
 ]
 

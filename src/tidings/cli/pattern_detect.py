@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from tidings.cli import render
-from tidings.cli.match import _kept as kept_letters
+from tidings.cli.match import kept_letters
 from tidings.cli.pattern_events import Reading
 from tidings.cli.pattern_files import check_place, save
 from tidings.cli.pattern_stop import stoppable
@@ -189,7 +189,7 @@ def _rounded(behind: int) -> str:
 def _losses(detector: Detector) -> Iterator[str]:
     if detector.dropped:
         yield (
-            f"{detector.dropped:,} partial matches were given up, the oldest of keys that had more than"
+            f"{detector.dropped:,} partial matches were given up, the oldest of keys that had more than twice"
             f" {detector.partials:,} at one step; `within` bounds them, --partials keeps more"
         )
     if detector.cut:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from tidings.cli.match import _key as id_of
+from tidings.cli.match import id_of
 from tidings.errors import BadEvent
 from tidings.lang.patterns.durations import shown_duration
 from tidings.matcher.rows import Row

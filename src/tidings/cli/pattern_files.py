@@ -105,12 +105,12 @@ class Source:
 
 def watched(detector: Detector, patterns: list[WrittenPattern]) -> None:
     """Let a detector watch these patterns and no others; those that it knows go on. A refusal names the pattern."""
+    for name in set(detector) - {one.name for one in patterns}:  # first: their filters may be in the way of new ones
+        detector.remove(name)
     try:
         detector.add_many(patterns)
     except (PatternError, BadSubscriptions) as refused:
         raise _named(patterns, around(detector)) or refused from refused
-    for name in set(detector) - {one.name for one in patterns}:
-        detector.remove(name)
 
 
 def _named(patterns: list[WrittenPattern], known: dict[str, Any]) -> PatternError | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tidings.errors import PatternError, TidingsError
 from tidings.lang import WrittenPattern
 from tidings.lang.patterns.durations import duration_of
+from tidings.lang.patterns.scan import Stop
 from tidings.model.patterns import Mode, Timed, children_of, conditions_of
 
 if TYPE_CHECKING:
@@ -44,7 +45,11 @@ def span(lateness: timedelta | str | None) -> int:
     """Return a span of time in microseconds: `10 min`, or a timedelta."""
     if lateness is None:
         return 0
-    found = duration_of(lateness) if isinstance(lateness, str) else lateness // timedelta(microseconds=1)
+    try:
+        found = duration_of(lateness) if isinstance(lateness, str) else lateness // timedelta(microseconds=1)
+    except (Stop, TypeError) as problem:
+        msg = f"lateness is a span of time such as `10 min`, not `{lateness}`: {problem}"
+        raise TidingsError(msg) from problem
     if found < 0:
         msg = f"lateness is a span of time, not `{lateness}`"
         raise TidingsError(msg)

@@ -7,26 +7,24 @@ themselves, because a beginning that has reported leaves them. See the paper's s
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from tidings.kernels.partials import EACH, EVERY, EXISTS, FOREVER, GRAPH, RESTARTS, Graph
+from tidings.kernels.partials import EACH, EVERY, EXISTS, FOREVER, GRAPH
 from tidings.model.filters import Filter
-from tidings.model.patterns import Mode, Pattern, Timed
+from tidings.model.patterns import Mode, Pattern
+from tidings.patterns.arrays import Arrays, Key, other_variables
 from tidings.patterns.residual import Configurations, configurations
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
+    from tidings.kernels.partials import Graph
     from tidings.model.patterns import NamedFilter
     from tidings.patterns.residual import Edge
     from tidings.patterns.terms import Mark
 
 _KINDS = {Mode.RESTART: EXISTS, Mode.OVERLAP: EXISTS, Mode.NEXT: EACH, Mode.ANY: GRAPH}
-_Key: TypeAlias = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +50,9 @@ class Listened:
 
 
 @dataclass
-class _Node:
+class Node:
+    """A place: how it waits, and what of it belongs to which pattern."""
+
     kind: int
     configuration: Any
     guards: tuple[Listened, ...]
@@ -72,9 +72,9 @@ class Merged:
     watched: list[Watched] = field(default_factory=list)
     kinds: list[int] = field(default_factory=list)
     unmerged: int = 1
-    nodes: list[_Node] = field(default_factory=lambda: [_Node(EXISTS, None, (), 0, window=int(FOREVER))])
-    _places: dict[_Key, int] = field(default_factory=dict)
-    _edges: dict[_Key, list[int]] = field(default_factory=dict)  # the patterns an edge completes
+    nodes: list[Node] = field(default_factory=lambda: [Node(EXISTS, None, (), 0, window=int(FOREVER))])
+    _places: dict[Key, int] = field(default_factory=dict)
+    _edges: dict[Key, list[int]] = field(default_factory=dict)  # the patterns an edge completes
     _owned: dict[int, list[int]] = field(default_factory=dict)
 
     def add(self, watched: Watched) -> None:
@@ -91,14 +91,14 @@ class Merged:
         others = [(variables[v], a) for a, v in named.variables if v not in key]
         return Listened(symbol, via, tuple((v, self.columns.setdefault(a, len(self.columns))) for v, a in others))
 
-    def node(self, key: _Key, made: _Node) -> int:
+    def node(self, key: Key, made: Node) -> int:
         """Return the place of a node, new or known."""
         if key not in self._places:
             self._places[key] = len(self.nodes)
             self.nodes.append(made)
         return self._places[key]
 
-    def edge(self, key: _Key) -> list[int]:
+    def edge(self, key: Key) -> list[int]:
         """Return the patterns that an edge completes; the edge is there from now on."""
         return self._edges.setdefault(key, [])
 
@@ -106,11 +106,11 @@ class Merged:
         """Note a node that belongs to a pattern alone."""
         self._owned.setdefault(pattern, []).append(node)
 
-    def signatures(self) -> list[_Key]:
+    def signatures(self) -> list[Key]:
         """Return what each node is, in words that outlive this graph; the first is the start."""
         return [(), *self._places]
 
-    def edge_keys(self) -> list[_Key]:
+    def edge_keys(self) -> list[Key]:
         """Return what each edge is: its source, what it asks and keeps, and its target (-1: done)."""
         return list(self._edges)
 
@@ -118,7 +118,7 @@ class Merged:
         """Return the graph as the kernels read it."""
         # Edges that one filter serves lie side by side: with 10,000 patterns, a fifth of the time of an event.
         self._edges = dict(sorted(self._edges.items(), key=lambda item: item[0][1].symbol))
-        return _Arrays(self, list(self._edges.items()), self._owned).graph()
+        return Arrays(self, list(self._edges.items()), self._owned).graph()
 
 
 @dataclass
@@ -176,7 +176,7 @@ class _Entry:
         keys = [self._edge_key(edge, None if edge.source == node else places[edge.source]) for edge in edges]
         owner = self.number if self.kind == EACH else -1
         signature = (self.kind, owner, told.contiguous, guards, uses, limits, 0, frozenset(keys))
-        place = self.merged.node(signature, _Node(self.kind, (told.contiguous, uses, limits), guards, 0))
+        place = self.merged.node(signature, Node(self.kind, (told.contiguous, uses, limits), guards, 0))
         self._note(place, self.ahead[node])
         for edge in edges:
             source = place if edge.source == node else places[edge.source]
@@ -190,7 +190,7 @@ class _Entry:
         if self.kind == EACH:
             self.merged.own(self.number, place)
 
-    def _edge_key(self, edge: Edge, source: int | None) -> _Key:
+    def _edge_key(self, edge: Edge, source: int | None) -> Key:
         checks = tuple(
             (self._slot(c.late), self._slot(c.early), _low(c.low), _high(c.high), c.absolute) for c in edge.checks
         )
@@ -212,7 +212,7 @@ class _Entry:
         guards = tuple(self._listened(name) for name in absence.without)
         owner = self.number if self.kind == EACH else -1
         signature = (self.kind, owner, False, guards, (), (), absence.span, frozenset(keys))
-        place = self.merged.node(signature, _Node(self.kind, (False, (), ()), guards, absence.span))
+        place = self.merged.node(signature, Node(self.kind, (False, (), ()), guards, absence.span))
         self._note(place, {v for guard in guards for v, _ in guard.binds})
         self.merged.nodes[place].window = int(FOREVER)
         self.merged.nodes[place].ends.append(self.number)
@@ -229,15 +229,6 @@ def _kind(pattern: Pattern, mode: Mode, graph: Configurations) -> int:
 def _slots(graph: Configurations) -> dict[Mark, int]:
     stored = {mark for edge in graph.edges for mark in edge.stores}
     return {mark: slot for slot, mark in enumerate(sorted(stored, key=lambda mark: (mark.step, mark.which)))}
-
-
-def other_variables(pattern: Pattern) -> dict[str, int]:
-    """Return the variables beside the key, by their number."""
-    if not any(named.variables for named in pattern.filters):  # most have none, and walking the tree takes long
-        return {}
-    key = pattern.key_variables()
-    names = [v for name in pattern.used() for _, v in pattern[name].variables if v not in key]
-    return {name: number for number, name in enumerate(dict.fromkeys(names))}
 
 
 def _in_order(graph: Configurations) -> list[int]:
@@ -265,144 +256,3 @@ def _low(low: int | None) -> int:
 
 def _high(high: int | None) -> int:
     return int(FOREVER) if high is None else high
-
-
-@dataclass
-class _Arrays:
-    """Turns the dictionaries into arrays."""
-
-    merged: Merged
-    edges: list[tuple[_Key, list[int]]]
-    owned: dict[int, list[int]]
-    lists: list[int] = field(default_factory=list)
-
-    def graph(self) -> Graph:
-        nodes, keys = self.merged.nodes, [key for key, _ in self.edges]
-        leaving, waiting = self._by_source(keys)
-        moves, plain, sweeps = self._shortcuts(keys)
-        guards: list[list[int]] = [[] for _ in self.merged.symbols]
-        for place, node in enumerate(nodes):
-            for guard in node.guards:
-                guards[guard.symbol] += self._guard(guard, place)
-        edges = [self._edge(key, completed) for key, completed in self.edges]
-        shared = zip(nodes, moves, plain, leaving, strict=True)
-        table = [self._node(node, move, one, out) for node, move, one, out in shared]
-        symbols = [self._share(wait) + self._share(guard) for wait, guard in zip(waiting, guards, strict=True)]
-        patterns = [self._pattern(number, sweep) for number, sweep in enumerate(sweeps)]
-        variables = max((len(other_variables(watched.pattern)) for watched in self.merged.watched), default=0)
-        return Graph(
-            _table(edges, 16),
-            _table(table, 12),
-            _table(symbols, 4),
-            _table(patterns, 8),
-            np.array(self.lists, np.int64),
-            self._uses(),
-            _flags([node.variables for node in nodes], variables),
-            np.array([place for place, node in enumerate(nodes) if node.span], np.int64),
-        )
-
-    def _share(self, items: Iterable[int]) -> list[int]:
-        """Put a list into the lists, and return its bounds."""
-        begin = len(self.lists)
-        self.lists += items
-        return [begin, len(self.lists)]
-
-    def _guard(self, guard: Listened, first: int) -> list[int]:
-        return [first, *self._share(_flat(guard.binds)), guard.via]
-
-    def _edge(self, key: _Key, completed: list[int]) -> list[int]:
-        source, listened, step, checks, stores, forbid, target = key
-        guards = [item for guard in forbid for item in self._guard(guard, guard.symbol)]
-        shares = [_flat(checks), stores, guards, _flat(listened.binds), completed]
-        bounds = [bound for items in shares for bound in self._share(items)]
-        return [source, target, listened.symbol, listened.via, step, not (checks or forbid or listened.binds), *bounds]
-
-    def _node(self, node: _Node, moves: bool, plain: bool, leaving: list[int]) -> list[int]:
-        contiguous, _, limits = node.configuration or (False, (), ())
-        shares = self._share(_flat(limits)) + self._share(leaving) + self._share(node.ends)
-        return [contiguous, node.kind, node.window, node.span, moves, plain, *shares]
-
-    def _pattern(self, number: int, sweep: bool) -> list[int]:
-        told, kind = self.merged.watched[number], self.merged.kinds[number]
-        mode = RESTARTS if told.mode is Mode.RESTART else kind
-        owned = sorted(set(self.owned.get(number, ())))
-        return [mode, _within(told.pattern), told.limit, told.born, told.since, sweep, *self._share(owned)]
-
-    def _by_source(self, keys: list[_Key]) -> tuple[list[list[int]], list[list[int]]]:
-        leaving: list[list[int]] = [[] for _ in self.merged.nodes]
-        waiting: list[list[int]] = [[] for _ in self.merged.symbols]
-        for edge, key in enumerate(keys):
-            source = self.merged.nodes[key[0]]
-            if source.configuration and source.configuration[0]:
-                leaving[key[0]] += (edge, key[1].symbol)
-            else:
-                waiting[key[1].symbol] += (edge, key[0])
-        return leaving, waiting
-
-    def _uses(self) -> np.ndarray:
-        told = [node.configuration[1] if node.configuration else () for node in self.merged.nodes]
-        marks = [slot for uses in told for slot, _ in uses]
-        table = np.full((len(told), max(marks, default=-1) + 1), 2, np.int64)
-        for node, uses in enumerate(told):
-            for slot, use in uses:
-                table[node, slot] = use
-        return table
-
-    def _shortcuts(self, keys: list[_Key]) -> tuple[list[bool], list[bool], list[bool]]:
-        """Tell which nodes' rows move on, which need no comparing, and which patterns' beginnings must be swept away.
-
-        A node's rows move on, instead of staying for a better match, where nothing better can come: one way out,
-        without conditions, to a place that waits for anything. Then no beginning is anywhere twice.
-        """
-        out: dict[int, list[_Key]] = {}
-        into: dict[int, list[_Key]] = {}
-        for key in keys:
-            out.setdefault(key[0], []).append(key)
-            into.setdefault(key[6], []).append(key)
-        nodes = self.merged.nodes
-        moves = [self._moves(place, out.get(place, [])) for place in range(len(nodes))]
-        plain = [
-            node.kind == EVERY or (node.kind == EACH and len(into.get(place, ())) == 1 and _once(into[place][0], moves))
-            for place, node in enumerate(nodes)
-        ]
-        ways = Counter(pattern for _, completed in self.edges for pattern in completed)
-        sweeps = [
-            ways[pattern] != 1 or not all(moves[place] for place in self.owned.get(pattern, ()))
-            for pattern in range(len(self.merged.watched))
-        ]
-        return moves, plain, sweeps
-
-    def _moves(self, place: int, out: list[_Key]) -> bool:
-        node = self.merged.nodes[place]
-        waits = node.configuration and not node.configuration[0] and not node.span and not node.guards
-        if node.kind != EACH or not waits or len(out) != 1:
-            return False
-        (_, listened, _, checks, stores, forbid, target) = out[0]
-        if checks or stores or forbid or listened.binds:
-            return False
-        then = self.merged.nodes[target] if target >= 0 else None
-        return then is None or not (then.configuration[0] or then.span or then.guards)
-
-
-def _once(key: _Key, moves: list[bool]) -> bool:
-    return key[0] == 0 or moves[key[0]]
-
-
-def _within(pattern: Pattern) -> int:
-    root = pattern.root
-    return root.within if isinstance(root, Timed) and root.within is not None else int(FOREVER)
-
-
-def _table(rows: Sequence[Iterable[int]], width: int) -> np.ndarray:
-    return np.array([list(row) for row in rows], np.int64).reshape(len(rows), width)
-
-
-def _flat(rows: Iterable[Iterable[int]]) -> list[int]:
-    return [int(item) for row in rows for item in row]
-
-
-def _flags(sets: Sequence[set[int]], width: int) -> np.ndarray:
-    table = np.zeros((len(sets), width), np.int64)
-    for row, held in enumerate(sets):
-        table[row, sorted(held)] = 1
-    return table

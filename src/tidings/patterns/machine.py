@@ -15,8 +15,9 @@ import numpy as np
 from tidings.kernels.events import renamed
 from tidings.kernels.partials import Graph
 from tidings.kernels.runs import Batch
+from tidings.patterns.arrays import other_variables
 from tidings.patterns.detections import Part, Shown
-from tidings.patterns.graph import Merged, Watched, other_variables
+from tidings.patterns.graph import Merged, Watched
 from tidings.patterns.run import LONG_AGO, MOST_PARTIALS, Run
 from tidings.patterns.state import Called
 

@@ -219,17 +219,17 @@ class Run:
         elif status == MORE_OUT:
             if state.registers[FOUND]:
                 pieces.append(self._taken())
-            else:
-                self._widen_out()
+            else:  # one event alone completes more than they hold
+                self._widen_out(grow=True)
         elif status == MORE_PATH:
             self.state = state._replace(path=np.empty((2 * len(state.path), 4), np.int64))
         elif status == MORE_CELLS:
             self._rehash()
 
-    def _widen_out(self) -> None:
+    def _widen_out(self, *, grow: bool = False) -> None:
         """Take new buffers, larger ones as long as they are not large; the old ones may be part of an answer."""
         old = (self.state.out, self.state.listed)
-        sizes = [2 * len(one) if len(one) < 1 << 17 else len(one) for one in old]
+        sizes = [2 * len(one) if grow or len(one) < 1 << 17 else len(one) for one in old]
         out, listed = (np.empty((size, *one.shape[1:]), np.int64) for size, one in zip(sizes, old, strict=True))
         self.state = self.state._replace(out=out, listed=listed)
 

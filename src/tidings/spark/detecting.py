@@ -157,7 +157,8 @@ class Buckets(StatefulProcessor):
                 yield Row(rows=to_bytes(answer.slice(start, CHUNK)))
 
     def _standing(self) -> tuple[Standing, bytes | None]:
-        if (found := self._state.get()) is None:
+        found = self._state.get() if self._state.exists() else None  # Spark warns of a value that is not there
+        if found is None:
             return Standing(), None
         written, state = found
         return Standing(*json.loads(written)), None if state is None else bytes(state)

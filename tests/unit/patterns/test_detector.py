@@ -239,14 +239,6 @@ def test_a_limit_cuts_and_is_counted_once_for_each_event(text):
     assert plenty.cut == 0
 
 
-def test_cuts_are_counted_once_though_reports_need_more_room():
-    detector = td.Detector()
-    for number in range(1500):
-        detector.add(f"p{number}", f"a = kind = 'a' and n != {number}\na ; s:a", mode="any", limit=1)
-    detector.detect_many(letters("aaa", n=-1))
-    assert detector.cut == 1500
-
-
 @pytest.mark.parametrize("mode", ["next", "any"])
 def test_the_oldest_partial_matches_are_dropped_and_counted(mode):
     detector = detector_of(mode=mode, partials=10)
@@ -297,14 +289,14 @@ def test_nothing_grows_on_a_long_stream_of_ever_new_keys(lateness):
 def test_events_one_by_one_leave_nothing_behind_either():
     detector = detector_of(KEYED + " within 5 s")
     event = {"id": 0, "time": 0, "kind": "a", "k": 0}
-    for n in range(2_000):
+    for n in range(600):
         detector.on_event(event | {"id": n, "time": n, "k": n})
     tracemalloc.start()
-    for n in range(2_000, 4_000):
+    for n in range(600, 1_200):
         detector.on_event(event | {"id": n, "time": n, "k": n})
     grown, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert grown < 3_000_000
+    assert grown < 1_000_000
 
 
 # The rest ---------------------------------------------------------------------------------------------

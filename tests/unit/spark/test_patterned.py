@@ -112,6 +112,9 @@ def test_a_check_says_what_patterns_will_do(loaded, tmp_path):
         "file attacks.patterns; events wait 10 min to be put in order; parted by `ip`; detections carry `status`"
     )
     assert parts["detections"].replace(f"{tmp_path}/", "") == "JSON files in attacks; exactly once"
+    assert "dead letters" not in parts
+    letters = parts["letters of patterns"].replace(f"{tmp_path}/", "")
+    assert letters == "JSON files in state/dead_letters_of_patterns; exactly once"
     both = told(loaded(f'{ALONE}{SUBSCRIPTIONS}[duplicates]\nwithin = "1 hour"\n'))
     assert both["duplicates"] == "left out of matching when the id came within 1 h"
 

@@ -28,6 +28,8 @@ from pyspark.sql.types import (
 
 from tidings.concepts import did_you_mean
 from tidings.errors import BadFrame, TidingsError
+from tidings.spark.patterns import detector_of
+from tidings.spark.pipeline.batches import TIME, path
 from tidings.spark.pipeline.checks import RESERVED
 from tidings.spark.pipeline.config import Pipeline
 from tidings.spark.pipeline.derive import HIDDEN, with_derived
@@ -59,11 +61,12 @@ def check_on_spark(session: SparkSession, pipeline: Pipeline | Events) -> list[s
     with _unlogged():
         frame = check.read(session)
         if frame is not None:
-            columns = check.derive(frame).schema
+            derived = check.derive(frame)
+            columns = derived.schema
             check.id_and_time(columns)
             check.keep(columns)
             check.hidden(columns)
-            check.patterns(columns)
+            check.patterns(derived)
     return check.mistakes
 
 
@@ -169,15 +172,21 @@ class _Check:
             what = "[matching] the column `batch` would be hidden by the sinks' folders `batch=N`"
             self.mistakes.append(f"{what}; call it otherwise in [derived], and say `keep`")
 
-    def patterns(self, columns: StructType) -> None:
+    def patterns(self, frame: DataFrame) -> None:
         """Read the patterns beside the events' columns, which say of what kind the attributes are."""
-        if self._patterns is None:
+        about, time = self._patterns, self._source.time
+        if about is None:
             return
-        self._named("[patterns] `key`", [self._patterns.key] if self._patterns.key else (), columns)
-        self._named("[patterns] `keep`", self._patterns.keep or (), columns)
+        before = len(self.mistakes)
+        self._named("[patterns] `key`", [about.key] if about.key else (), frame.schema)
+        self._named("[patterns] `keep`", about.keep or (), frame.schema)
+        if time is None or len(self.mistakes) > before or _field(frame.schema, time)[0] is None:
+            return  # told already
         closed = self._given.schema is not None and self._given.schema.closed
+        around = self._given if closed else self._given.beside(schema_of(frame.schema))
+        timed = frame.withColumn(TIME, path(frame, time).cast("timestamp"))
         try:
-            written_patterns(self._patterns.file, self._given if closed else self._given.beside(schema_of(columns)))
+            detector_of(timed, written_patterns(about.file, around), self._given, time=TIME, key=about.key)
         except TidingsError as problem:
             told = str(problem).replace("\n", "\n  ")
             self._wrong("[patterns] `file` does not go with the columns", f":\n  {told}")

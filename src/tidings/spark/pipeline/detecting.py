@@ -46,6 +46,9 @@ FOLDER = "patterns"
 KEY = ("pattern", "key", "at", "events")
 """What makes a detection the one it is."""
 
+DETECTION = ("kind", *KEY)
+"""The columns of a detection; those of forecasts would be null."""
+
 LETTER = ("event", "reason", "row")
 """The columns of a dead letter."""
 
@@ -167,8 +170,7 @@ class Detecting(Turns):
 
     def _written(self, rows: DataFrame, counts: Row, batch: int) -> None:
         if counts["detections"]:
-            names = [name for name in rows.columns if name not in (*LETTER, SEEN)]
-            found = rows.where(column("kind") == "match").select(*map(column, names))
+            found = rows.where(column("kind") == "match").select(*DETECTION)
             for output in self._sinks.matches:
                 output.write(found, batch)
         if counts["letters"] or counts["late"]:

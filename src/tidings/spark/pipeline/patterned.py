@@ -6,6 +6,7 @@ events when Spark is asked, and once more when the run begins. Each time a mista
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tidings.lang import WrittenPattern
+    from tidings.spark.pipeline import config
     from tidings.spark.pipeline.sections import Reader
     from tidings.spark.surroundings import Surroundings
 
@@ -48,8 +50,12 @@ def written_patterns(path: str, given: Surroundings) -> list[WrittenPattern]:
     return found
 
 
-def letters_path(path: str) -> str:
-    """Return the folder of the patterns' dead letters: their batches are numbered by a query of their own."""
+def letters_of(sink: config.Sink) -> config.Sink:
+    """Return where the patterns' dead letters go: into a folder of their own, since their batches have own numbers."""
+    return sink if sink.path is None else replace(sink, path=_letters_path(sink.path))
+
+
+def _letters_path(path: str) -> str:
     return like(path, f"{path.rstrip('/')}_of_patterns")
 
 
@@ -88,4 +94,4 @@ def letters_too(letters: Said | None) -> list[Said]:
     """Return the place of the patterns' dead letters, which nobody else may write to."""
     if letters is None or letters["path"] is None:
         return []
-    return [Said(f"{letters.place} of patterns", values={"path": letters_path(letters["path"])})]
+    return [Said(f"{letters.place} of patterns", values={"path": _letters_path(letters["path"])})]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
@@ -26,7 +26,7 @@ from tidings.spark.pipeline.config import Pipeline
 from tidings.spark.pipeline.detecting import FOLDER, KEY, Detecting, watched
 from tidings.spark.pipeline.following import live_of, surroundings_of
 from tidings.spark.pipeline.outputs import output_of
-from tidings.spark.pipeline.patterned import letters_path, written_patterns
+from tidings.spark.pipeline.patterned import letters_of, written_patterns
 from tidings.spark.pipeline.queries import failure, follow, start
 from tidings.spark.pipeline.reach import require_brokers
 from tidings.spark.pipeline.report import Watch
@@ -154,8 +154,7 @@ class _Making:
     def _patterns(self, events: DataFrame, about: config.Patterns) -> tuple[DataFrame, Turns]:
         patterns = written_patterns(about.file, surroundings_of(self.session, self.pipeline))
         given = Surroundings(self.pipeline.schema, self.pipeline.ontology, self.pipeline.regions)
-        letters = self.pipeline.dead_letters
-        letters = replace(letters, path=letters_path(letters.path)) if letters.path is not None else letters
+        letters = letters_of(self.pipeline.dead_letters)
         # An event may be a dead letter of both queries, so the reason is part of what names one of these.
         sinks = self._sinks(self.pipeline.detections, KEY, letters, ["event", "reason"])
         turns = Detecting(self.pipeline, patterns=len(patterns), checkpoint=self.checkpoint, sinks=sinks)

@@ -9,6 +9,7 @@ import re
 from typing import TYPE_CHECKING
 
 from tidings.lang.literals import shown_seconds
+from tidings.spark.pipeline.patterned import letters_of
 from tidings.spark.pipeline.variables import written
 
 if TYPE_CHECKING:
@@ -46,7 +47,10 @@ def _told(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
         yield "patterns", _patterns(pipeline.patterns)
     for at, sink in enumerate(pipeline.detections, start=1):
         yield ("detections" if len(pipeline.detections) == 1 else f"detections {at}"), _sink(sink)
-    yield "dead letters", _sink(pipeline.dead_letters)
+    if pipeline.subscriptions is not None:
+        yield "dead letters", _sink(pipeline.dead_letters)
+    if pipeline.patterns is not None:
+        yield "letters of patterns", _sink(letters_of(pipeline.dead_letters))
     yield "checkpoint", _shown(pipeline.checkpoint)
     yield "trigger", _trigger(pipeline.trigger)
     yield "shown", _shows(pipeline.shown)

@@ -75,8 +75,8 @@ def studies(start: Path) -> list[Place]:
 
 
 def study_place(key: str, start: Path) -> Place:
-    """Return the study of a key such as `papers/hem`."""
-    name = key.removeprefix(PREFIX)
+    """Return the study of a key such as `papers/hem`; `papers/p-topss` is in the folder `p_topss`, as Python wants it."""
+    name = key.removeprefix(PREFIX).replace("-", "_")
     if checkout(start) is None:
         msg = (
             f"`{key}` is a study of a paper, and studies are in a checkout of Tidings, under `{PACKAGE}/papers`;"
