@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from tidings.kernels.changes import put, spend, sweep
 from tidings.kernels.jit import lean, lean_inside
 from tidings.kernels.partials import (
     ACCEPTS,
@@ -17,15 +18,11 @@ from tidings.kernels.partials import (
     BARRIERS,
     BASE,
     CELLS,
-    CODE,
-    CONTIGUOUS,
-    COUNT,
     CUT,
     DEADLINE,
     DIRECT,
     EDGE,
     EVENT,
-    FIRST_SEQ,
     FLAG,
     FOREVER,
     FOUND,
@@ -38,20 +35,11 @@ from tidings.kernels.partials import (
     LEAVING_END,
     LINK,
     LISTED,
-    MADE,
     MODE,
-    MOST,
-    MOVES,
     NOW,
-    OWNED,
-    OWNED_END,
-    P_MODE,
-    P_SWEEP,
     PREV,
-    RESTARTS,
     SEQ,
     SLOTS,
-    SOURCE,
     SPAN,
     STAMP,
     TAIL,
@@ -64,24 +52,16 @@ from tidings.kernels.partials import (
     WAITING_END,
     WINDOW,
     admitted,
-    entered,
     expired,
     find,
     forbidden,
     killed,
-    new_cell,
-    place,
-    trimmed,
-    written,
 )
 from tidings.kernels.reports import (
     DONE,
     MORE_CELLS,
     MORE_FOUND,
     MORE_ROWS,
-    O_FIRST,
-    O_KEY,
-    O_PATTERN,
     came,
     completed,
 )
@@ -319,7 +299,7 @@ def _turned(
         if status != DONE:
             registers[FOUND], registers[LISTED], registers[CUT] = reported, before, cut
             return status
-        _spend(patterns, registers, spent, out, reported, seq)
+        spend(patterns, registers, spent, out, reported, seq)
     for at in range(first, end):
         symbol = given[at]
         for guard in range(symbols[symbol, GUARDS], symbols[symbol, GUARDS_END], 4):
@@ -327,151 +307,16 @@ def _turned(
                 cell = lists[guard] if direct else find(cells, key * len(nodes) + lists[guard])
                 if cell >= 0:
                     killed(nodes, lists, pool, cells, guard, cell, values, event, held)
-    _put(
+    put(
         edges, nodes, lists, uses, variables, absences, registers, pool, cells, fresh, queues, found, fronts,
         count, seq, time, key, values, event, held,
     )  # fmt: skip
     if completes:
-        _sweep(edges, nodes, patterns, lists, registers, pool, cells, fresh, out, reported)
+        sweep(edges, nodes, patterns, lists, registers, pool, cells, fresh, out, reported)
     return DONE
 
 
-@lean_inside
-def _spend(patterns: Any, registers: Any, spent: Any, out: Any, reported: Any, seq: Any) -> None:
-    """A pattern that starts anew has spent everything up to this event, for the key it reported."""
-    for report in range(reported, registers[FOUND]):
-        pattern = out[report, O_PATTERN]
-        if patterns[pattern, P_MODE] != RESTARTS:
-            continue
-        at = pattern
-        if not registers[DIRECT]:
-            code = out[report, O_KEY] * len(patterns) + pattern
-            at = place(spent, code)
-            registers[BARRIERS] += spent[at, CODE] < 0
-            spent[at, CODE] = code
-        spent[at, HEAD] = seq
-
-
-@lean_inside
-def _put(
-    edges: Any,
-    nodes: Any,
-    lists: Any,
-    uses: Any,
-    variables: Any,
-    absences: Any,
-    registers: Any,
-    pool: Any,
-    cells: Any,
-    fresh: Any,
-    queues: Any,
-    found: Any,
-    fronts: Any,
-    count: Any,
-    seq: Any,
-    time: Any,
-    key: Any,
-    values: Any,
-    event: Any,
-    held: Any,
-) -> None:
-    """Put the rows of this event where they wait; rows that ask for the next event form the key's fresh chain."""
-    newest, stamp, direct = -1, registers[STAMP], registers[DIRECT]
-    for at in range(count):
-        source = edges[found[at, 0], SOURCE]
-        if source and nodes[source, MOVES]:
-            cell = source if direct else find(cells, key * len(nodes) + source)
-            cells[cell, HEAD], cells[cell, COUNT] = -1, 0
-    for at in range(count):
-        edge = found[at, 0]
-        node, row = edges[edge, TARGET], registers[TOP]
-        if node < 0:
-            continue
-        written(edges, lists, pool, row, edge, found[at, 1], seq, time, key, values, event, held)
-        if nodes[node, CONTIGUOUS]:
-            head = fronts[node, 1] if fronts[node, 0] == stamp else -1
-            head, gone = entered(nodes, lists, uses, variables, pool, head, row, node, time)
-            if gone < 0:
-                continue
-            if nodes[node, MODE] == GRAPH and pool[row, PREV] >= 0:
-                pool[pool[row, PREV], FLAG] = 1
-            fronts[node, 0], fronts[node, 1] = stamp, head
-            pool[row, LINK] = newest
-            newest = row
-        else:
-            cell = new_cell(registers, cells, key * len(nodes) + node)
-            head, gone = entered(nodes, lists, uses, variables, pool, cells[cell, HEAD], row, node, time)
-            if gone < 0:
-                continue
-            cells[cell, HEAD] = head
-            cells[cell, COUNT] += 1 - gone
-            if nodes[node, SPAN]:
-                _queued(nodes, absences, registers, pool, queues, row, node)
-            if cells[cell, COUNT] > 2 * registers[MOST]:
-                trimmed(registers, pool, cells, cell)
-        registers[TOP] += 1
-        registers[MADE] += 1
-    fresh[key] = newest
-
-
-@lean
-def _sweep(
-    edges: Any,
-    nodes: Any,
-    patterns: Any,
-    lists: Any,
-    registers: Any,
-    pool: Any,
-    cells: Any,
-    fresh: Any,
-    out: Any,
-    reported: Any,
-) -> None:
-    """Take away what is left of beginnings that have reported."""
-    for report in range(reported, registers[FOUND]):
-        pattern, first, key = out[report, O_PATTERN], out[report, O_FIRST], out[report, O_KEY]
-        if not patterns[pattern, P_SWEEP]:
-            continue
-        for at in range(patterns[pattern, OWNED], patterns[pattern, OWNED_END]):
-            cell = lists[at] if registers[DIRECT] else find(cells, key * len(nodes) + lists[at])
-            if cell < 0:
-                continue
-            before, row = -1, cells[cell, HEAD]
-            while row >= 0:
-                following = pool[row, PREV]
-                if pool[row, FIRST_SEQ] == first:
-                    pool[row, FLAG] = 1
-                    cells[cell, COUNT] -= 1
-                    if before < 0:
-                        cells[cell, HEAD] = following
-                    else:
-                        pool[before, PREV] = following
-                else:
-                    before = row
-                row = following
-        row = fresh[key]
-        while row >= 0:
-            node = edges[pool[row, EDGE], TARGET]
-            for at in range(patterns[pattern, OWNED], patterns[pattern, OWNED_END]):
-                if lists[at] == node and pool[row, FIRST_SEQ] == first:
-                    pool[row, FLAG] = 1
-            row = pool[row, LINK]
-
-
 # Time that passes -----------------------------------------------------------------------------------
-
-
-@lean
-def _queued(nodes: Any, absences: Any, registers: Any, pool: Any, queues: Any, row: Any, node: Any) -> None:
-    """Note a row's deadline: rows of one node have ascending ones."""
-    for at in range(len(absences)):
-        if absences[at] == node:
-            if queues[at, TAIL] < 0:
-                queues[at, 0] = row
-            else:
-                pool[queues[at, TAIL], LINK] = row
-            queues[at, TAIL] = row
-    registers[DEADLINE] = min(registers[DEADLINE], pool[row, TIME] + nodes[node, SPAN])
 
 
 @lean
@@ -524,8 +369,8 @@ def _passed(
             return status
         pool[row, FLAG] = 1
         _dequeued(pool, queues, queue)
-        _spend(patterns, registers, spent, out, reported, registers[BASE] + registers[EVENT] - 1)
-        _sweep(edges, nodes, patterns, lists, registers, pool, cells, fresh, out, reported)
+        spend(patterns, registers, spent, out, reported, registers[BASE] + registers[EVENT] - 1)
+        sweep(edges, nodes, patterns, lists, registers, pool, cells, fresh, out, reported)
 
 
 @lean

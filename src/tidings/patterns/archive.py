@@ -81,8 +81,8 @@ class Archive:
 
     def take(self, seqs: np.ndarray) -> Told:
         """Return the events of these numbers, in their order."""
-        if len(seqs) == 0:
-            return Told([])
+        if len(seqs) == 0:  # of the kind that the last ones were
+            return self.chunks[-1][1].take(seqs) if self.chunks else Told([])
         starts = np.array([chunk[0] for chunk, _ in self.chunks])
         of = np.searchsorted(starts, seqs, side="right") - 1
         order = np.argsort(of, kind="stable")

@@ -105,7 +105,7 @@ class Arrays:
         """Tell which nodes' rows move on, which need no comparing, and which patterns' beginnings must be swept away.
 
         A node's rows move on, instead of staying for a better match, where nothing better can come: one way out,
-        without conditions, to a place that waits for anything. Then no beginning is anywhere twice.
+        without conditions, to a place that waits for anything. With one way in, no beginning is anywhere twice then.
         """
         out: dict[int, list[Key]] = {}
         into: dict[int, list[Key]] = {}
@@ -119,8 +119,10 @@ class Arrays:
             for place, node in enumerate(nodes)
         ]
         ways = Counter(pattern for _, completed in self.edges for pattern in completed)
+        owner = {place: pattern for pattern, places in self.owned.items() for place in places}
+        begins = Counter(owner.get(key[6]) for key in out.get(0, []))
         sweeps = [
-            ways[pattern] != 1 or not all(moves[place] for place in self.owned.get(pattern, ()))
+            ways[pattern] != 1 or begins[pattern] > 1 or not all(moves[place] for place in self.owned.get(pattern, ()))
             for pattern in range(len(self.merged.watched))
         ]
         return moves, plain, sweeps

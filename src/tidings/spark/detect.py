@@ -46,8 +46,6 @@ BUCKETS, BATCH_BUCKETS, SHARDS = 32, 64, 8
 are, whatever the cluster: its checkpoint depends on them.
 """
 
-_detector = detector_of
-
 
 def detect(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
     events: DataFrame,
