@@ -111,6 +111,7 @@ def _encoded(value: object) -> str:
 
 @contextmanager
 def kept_letters(path: Path, events: str) -> Iterator[TextIO]:
+    """Open the file of dead letters, which is none of the files that are read."""
     try:
         if events != "-" and path.exists() and path.samefile(events):
             msg = f"`{path}` is the file of events; give the dead letters a file of their own"

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-
 class Mode(StrEnum):
     """Which matches are reported; docs/language.md tells them apart on one stream."""
 

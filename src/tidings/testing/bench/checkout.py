@@ -75,7 +75,7 @@ def studies(start: Path) -> list[Place]:
 
 
 def study_place(key: str, start: Path) -> Place:
-    """Return the study of a key such as `papers/hem`; `papers/p-topss` is in the folder `p_topss`, as Python wants it."""
+    """Return the study of a key such as `papers/hem`; that of `papers/p-topss` is in the folder `p_topss`."""
     name = key.removeprefix(PREFIX).replace("-", "_")
     if checkout(start) is None:
         msg = (
