@@ -49,7 +49,17 @@ def found(session):
         "sharded": rows(ts.match(batch, table, shards=3, **about)),
         "live": streamed(session, ts.match(stream, living(wanted), **about), "live"),
         "streamed": streamed(session, ts.match(stream, wanted, **about)),
+        "detected": detected(session),
     }
+
+
+def detected(session):
+    from tidings import spark as ts
+
+    sql = "SELECT * FROM VALUES (1, 10, 'a', 'x'), (2, 20, 'a', 'y'), (3, 30, 'b', 'x') AS t(id, s, kind, ip)"
+    events = session.sql(f"SELECT id, timestamp_seconds(s) AS ts, kind, ip FROM ({sql})")
+    text = "a = kind = 'a' and ip = $x\nb = kind = 'b' and ip = $x\na ; b within 1 min"
+    return [[row.pattern, row.key, row.events] for row in ts.detect(events, {"pair": text}).collect()]
 
 
 def in_sql(session, batch, matcher):

@@ -67,3 +67,7 @@ def test_the_time_of_the_query_is_known_there_too(found):
 
 def test_all_columns_come_back(found):
     assert found["wide"][-1] == "subscription"
+
+
+def test_patterns_are_detected(found):
+    assert found["detected"] == [["pair", "x", [1, 3]]]
