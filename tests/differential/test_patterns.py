@@ -208,6 +208,7 @@ def watching(given, **options):
     return made
 
 
+@share(2)
 @given(SETS, streams(), more)
 def test_many_patterns_at_once_report_as_each_alone(given, events, more):
     until = moment(end_of(events, more))
@@ -227,6 +228,7 @@ def in_pieces(detector, events, cuts, form=list):
     return [one for low, high in pairwise(ends) for one in detector.detect_many(form(events[low:high]))]
 
 
+@share(2)
 @given(SETS, streams(), st.sets(st.integers(0, 8)))
 def test_batches_report_as_events_one_by_one(given, events, cuts):
     detector = watching(given)
@@ -252,6 +254,7 @@ def texts_of(events):
     return [event | held for event, held in zip(events, spoken, strict=True)]
 
 
+@share(2)
 @given(SETS, streams().map(texts_of), st.sets(st.integers(0, 8)), st.booleans())
 def test_arrow_tables_report_as_rows(given, events, cuts, coded):
     detector = watching(given)
@@ -322,6 +325,7 @@ def test_a_run_may_be_resumed_after_every_event(given, events):
 # Time -------------------------------------------------------------------------------------------------
 
 
+@share(2)
 @given(SETS, streams(), st.randoms(use_true_random=False), st.integers(0, 8))
 def test_events_that_come_within_the_lateness_are_put_in_order(given, events, rng, cut):
     jitter = sorted(
@@ -356,6 +360,7 @@ def test_what_is_too_late_is_told_and_as_if_it_never_came(given, events, order):
     assert detector.late == len(late)
 
 
+@share(2)
 @given(SETS, streams(), st.integers(0, 8), st.lists(st.integers(0, 3), max_size=3))
 def test_time_that_passes_between_events_changes_nothing_but_when_reports_come(given, events, split, steps):
     quiet, told = watching(given), watching(given)

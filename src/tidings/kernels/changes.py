@@ -28,6 +28,7 @@ from tidings.kernels.partials import (
     P_MODE,
     P_SWEEP,
     PREV,
+    QUEUE,
     RESTARTS,
     SOURCE,
     SPAN,
@@ -69,7 +70,6 @@ def put(
     lists: Any,
     uses: Any,
     variables: Any,
-    absences: Any,
     registers: Any,
     pool: Any,
     cells: Any,
@@ -116,7 +116,7 @@ def put(
             cells[cell, HEAD] = head
             cells[cell, COUNT] += 1 - gone
             if nodes[node, SPAN]:
-                _queued(nodes, absences, registers, pool, queues, row, node)
+                _queued(nodes, registers, pool, queues, row, node)
             if cells[cell, COUNT] > 2 * registers[MOST]:
                 trimmed(registers, pool, cells, cell)
         registers[TOP] += 1
@@ -169,13 +169,12 @@ def sweep(
 
 
 @lean
-def _queued(nodes: Any, absences: Any, registers: Any, pool: Any, queues: Any, row: Any, node: Any) -> None:
+def _queued(nodes: Any, registers: Any, pool: Any, queues: Any, row: Any, node: Any) -> None:
     """Note a row's deadline: rows of one node have ascending ones."""
-    for at in range(len(absences)):
-        if absences[at] == node:
-            if queues[at, TAIL] < 0:
-                queues[at, 0] = row
-            else:
-                pool[queues[at, TAIL], LINK] = row
-            queues[at, TAIL] = row
+    queue = nodes[node, QUEUE]
+    if queues[queue, TAIL] < 0:
+        queues[queue, 0] = row
+    else:
+        pool[queues[queue, TAIL], LINK] = row
+    queues[queue, TAIL] = row
     registers[DEADLINE] = min(registers[DEADLINE], pool[row, TIME] + nodes[node, SPAN])

@@ -157,17 +157,12 @@ def _heard(patterns: Any, registers: Any, best: Any, out: Any, pattern: Any, fir
     """Tell whether this turn has reported this beginning already, or (`EVERY`) as often as the limit says."""
     if best[pattern, 0] != registers[STAMP]:
         best[pattern, 0], best[pattern, 1] = registers[STAMP], registers[FOUND]
+        if patterns[pattern, P_MODE] == EVERY:
+            best[pattern, 1] = 0
     if patterns[pattern, P_MODE] == EVERY:
-        if best[pattern, 1] < 0:  # full, and counted
-            return True
-        same = 0
-        for row in range(best[pattern, 1], registers[FOUND]):
-            same += out[row, O_PATTERN] == pattern
-        if same < patterns[pattern, P_LIMIT]:
-            return False
-        registers[CUT] += 1
-        best[pattern, 1] = -1
-        return True
+        best[pattern, 1] += 1
+        registers[CUT] += best[pattern, 1] == patterns[pattern, P_LIMIT] + 1
+        return best[pattern, 1] > patterns[pattern, P_LIMIT]
     if patterns[pattern, P_SWEEP]:
         for row in range(best[pattern, 1], registers[FOUND]):
             if out[row, O_PATTERN] == pattern and out[row, O_FIRST] == first:

@@ -23,6 +23,8 @@ from tidings.kernels.partials import (
     DIRECT,
     EDGE,
     EVENT,
+    EXISTS,
+    FIRST_SEQ,
     FLAG,
     FOREVER,
     FOUND,
@@ -31,6 +33,7 @@ from tidings.kernels.partials import (
     GUARDS,
     GUARDS_END,
     HEAD,
+    KEY,
     LEAVING,
     LEAVING_END,
     LINK,
@@ -308,7 +311,7 @@ def _turned(
                 if cell >= 0:
                     killed(nodes, lists, pool, cells, guard, cell, values, event, held)
     put(
-        edges, nodes, lists, uses, variables, absences, registers, pool, cells, fresh, queues, found, fronts,
+        edges, nodes, lists, uses, variables, registers, pool, cells, fresh, queues, found, fronts,
         count, seq, time, key, values, event, held,
     )  # fmt: skip
     if completes:
@@ -342,6 +345,7 @@ def _passed(
     held: Any,
 ) -> Any:
     """Report the absences whose deadline has come, in their order."""
+    last, of, whose = -1, -1, -1
     while True:
         queue, deadline = -1, FOREVER
         for at in range(len(absences)):
@@ -358,8 +362,13 @@ def _passed(
             return DONE
         if not registers[DIRECT] and 2 * (registers[BARRIERS] + len(touched)) >= len(spent):
             return MORE_CELLS
-        registers[STAMP] += 1
-        reported, before, cut, row = registers[FOUND], registers[LISTED], registers[CUT], queues[queue, 0]
+        row = queues[queue, 0]
+        # Rows of one last event complete together: their limit is one, and some reports choose among them.
+        registers[STAMP] += last != pool[row, SEQ] or of != queue or whose != pool[row, KEY]
+        last, of, whose = pool[row, SEQ], queue, pool[row, KEY]
+        if nodes[absences[queue], MODE] == EXISTS:
+            row = _youngest(pool, row)
+        reported, before, cut = registers[FOUND], registers[LISTED], registers[CUT]
         status = came(
             edges, nodes, patterns, lists, registers, pool, spent, best, out, listed, path,
             values, row, absences[queue], deadline, held,
@@ -371,6 +380,19 @@ def _passed(
         _dequeued(pool, queues, queue)
         spend(patterns, registers, spent, out, reported, registers[BASE] + registers[EVENT] - 1)
         sweep(edges, nodes, patterns, lists, registers, pool, cells, fresh, out, reported)
+
+
+@lean
+def _youngest(pool: Any, row: Any) -> Any:
+    """Return the row of the youngest beginning among those of one last event and key; the others need not wait."""
+    best, seq, key, at = row, pool[row, SEQ], pool[row, KEY], pool[row, LINK]
+    while at >= 0 and pool[at, SEQ] == seq and pool[at, KEY] == key:
+        if not pool[at, FLAG]:
+            younger = pool[at, FIRST_SEQ] > pool[best, FIRST_SEQ]
+            pool[best if younger else at, FLAG] = 1
+            best = at if younger else best
+        at = pool[at, LINK]
+    return best
 
 
 @lean

@@ -27,6 +27,7 @@ class Arrays:
         """Take the graph, its edges with the patterns they complete, and the nodes that belong to one pattern."""
         self.merged, self.edges, self.owned = merged, edges, owned
         self.lists: list[int] = []
+        self.queues = 0
 
     def graph(self) -> Graph:
         """Return the graph as the kernels read it."""
@@ -45,7 +46,7 @@ class Arrays:
         variables = max((len(other_variables(watched.pattern)) for watched in self.merged.watched), default=0)
         return Graph(
             _table(edges, 16),
-            _table(table, 12),
+            _table(table, 13),
             _table(symbols, 4),
             _table(patterns, 8),
             np.array(self.lists, np.int64),
@@ -73,7 +74,9 @@ class Arrays:
     def _node(self, node: Node, moves: bool, plain: bool, leaving: list[int]) -> list[int]:
         contiguous, _, limits = node.configuration or (False, (), ())
         shares = self._share(_flat(limits)) + self._share(leaving) + self._share(node.ends)
-        return [contiguous, node.kind, node.window, node.span, moves, plain, *shares]
+        self.queues += bool(node.span)
+        queue = self.queues - 1 if node.span else -1
+        return [contiguous, node.kind, node.window, node.span, moves, plain, *shares, queue]
 
     def _pattern(self, number: int, sweep: bool) -> list[int]:
         told, kind = self.merged.watched[number], self.merged.kinds[number]

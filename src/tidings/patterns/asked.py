@@ -16,13 +16,16 @@ if TYPE_CHECKING:
     from tidings.model.patterns import Pattern
 
 
-def written(name: Any, pattern: Pattern, mode: str, limit: int | None) -> WrittenPattern:
+def written(name: Any, pattern: Pattern, mode: str, limit: Any) -> WrittenPattern:
     """Return a pattern as a file would give it; a name or a mode that is none is refused."""
     if not isinstance(name, str) or not name:
         msg = f"a pattern's name is text, not `{name!r}`"
         raise PatternError(msg)
     if mode not in list(Mode):
         msg = f"a pattern's mode is one of {', '.join(f'`{one}`' for one in Mode)}, not `{mode}`"
+        raise PatternError(msg)
+    if limit is not None and type(limit) is not int:
+        msg = f"a limit is a whole number, not `{limit!r}`"
         raise PatternError(msg)
     return WrittenPattern(name, pattern, Mode(mode), limit)
 

@@ -85,7 +85,7 @@ class Detector:
         self.time, self.event_id, self.keep = time, event_id, tuple(keep)
         self.lateness = span(lateness)
         self.partials = partials
-        if partials < 1:
+        if type(partials) is not int or partials < 1:
             msg = f"partials is how many partial matches are kept, not `{partials}`"
             raise TidingsError(msg)
         self._matcher = Matcher(schema=schema, ontology=ontology, regions=regions)

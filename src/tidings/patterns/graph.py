@@ -139,6 +139,8 @@ class _Entry:
         self.kind = _kind(pattern, mode, graph)
         self.merged.kinds.append(self.kind)
         self.window = int(FOREVER) if graph.within is None else graph.within
+        if self.kind == GRAPH and graph.within is not None and pattern.absence is not None:
+            self.window += pattern.absence.span  # ways back are gone when the time is up, not at the last event
         self.ahead = self._ahead(graph)
         self.merged.unmerged += len(graph.nodes) - 1 + any(edge.target is None for edge in graph.edges)
         into: dict[int | None, list[Edge]] = {}
@@ -160,11 +162,14 @@ class _Entry:
         ahead: dict[int, set[int]] = {node: set() for node in range(len(graph.nodes))}
         if not self.variables:
             return ahead
+        absence = self.watched.pattern.absence
+        at_end = {v for name in (absence.without if absence else ()) for v, _ in self._listened(name).binds}
         for node in reversed(_in_order(graph)):
             for edge in (edge for edge in graph.edges if edge.source == node):
                 names = [edge.filter, *edge.forbid]
                 ahead[node] |= {v for name in names for v, _ in self._listened(name).binds}
-                ahead[node] |= ahead[edge.target] if edge.target is not None and edge.target != node else set()
+                following = at_end if edge.target is None else ahead[edge.target]
+                ahead[node] |= following
             ahead[node] |= {v for name in graph.nodes[node].guards for v, _ in self._listened(name).binds}
         return ahead
 

@@ -326,7 +326,10 @@ def datetime_of(moment: int) -> datetime:
     """Return a time in microseconds as a datetime in UTC."""
     from datetime import timedelta
 
-    return _EPOCH + timedelta(microseconds=int(moment))
+    try:
+        return _EPOCH + timedelta(microseconds=int(moment))
+    except OverflowError:  # an absence that lasts longer than Python's calendar
+        return datetime.max.replace(tzinfo=UTC)
 
 
 def _numbers(found: Any) -> np.ndarray:

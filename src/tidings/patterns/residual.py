@@ -270,7 +270,7 @@ class _Derivation:
         found: list[tuple[_Move, Term | None]] = [(move, None)] if least == 0 else []
         # More events than the least say nothing new, unless first and last are to be two: drop one in the middle.
         if most != 0 and (least > 0 or self.every or not term.begun):
-            left = Again(term.step, least, most if least == 0 or most is not None else None, begun=True)
+            left = Again(term.step, least, most, begun=True)
             found.append((replace(move, last=False), Wait(Joint(Gap.LATER), left)))
         return found
 
