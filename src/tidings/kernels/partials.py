@@ -24,7 +24,8 @@ FORBID, FORBID_END, BINDS, BINDS_END, ACCEPTS, ACCEPTS_END = range(10, 16)
 CONTIGUOUS, MODE, WINDOW, SPAN, MOVES, PLAIN, LIMITS, LIMITS_END = range(8)
 LEAVING, LEAVING_END, ENDS, ENDS_END, QUEUE = range(8, 13)
 """Columns of a node: who may serve it, how matches are counted, how long a start lasts, an absence, two shortcuts
-(rows move on; no row makes another useless), when waiting is vain, ways out, the patterns an absence completes, and its queue."""
+(rows move on; no row makes another useless), when waiting is vain, ways out, the patterns an absence completes, and
+its queue."""
 
 WAITING, WAITING_END, GUARDS, GUARDS_END = range(4)
 """Columns of a symbol: (edge, source) pairs out of nodes that wait, and the guards it sets off."""
