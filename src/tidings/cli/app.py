@@ -102,14 +102,7 @@ def match(  # noqa: PLR0913 - one parameter for each option
     events: o.Events,
     subscriptions: o.Subscriptions = None,
     snapshot: o.Snapshot = None,
-    event_id: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FIELD",
-            envvar="TIDINGS_EVENT_ID",
-            help="Field that is the event's id; without it the line's number, from 0.",
-        ),
-    ] = None,
+    event_id: o.EventId = None,
     kind: o.Kind = None,
     schema: o.Schema = None,
     ontology: o.Ontology = None,

@@ -80,6 +80,14 @@ Form: TypeAlias = Annotated[
 Kind: TypeAlias = Annotated[
     str | None, typer.Option("--matcher", metavar="KIND", envvar="TIDINGS_MATCHER", help="Matching algorithm.")
 ]
+EventId: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FIELD",
+        envvar="TIDINGS_EVENT_ID",
+        help="Field that is the event's id; without it the line's number, from 0.",
+    ),
+]
 Schema: TypeAlias = Annotated[
     Path | None,
     typer.Option(

@@ -59,14 +59,6 @@ Time: TypeAlias = Annotated[
     str | None,
     typer.Option(metavar="FIELD", envvar="TIDINGS_TIME", help="Field that says when; `time` unless given."),
 ]
-EventId: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FIELD",
-        envvar="TIDINGS_EVENT_ID",
-        help="Field that is the event's id; without it the line's number, from 0.",
-    ),
-]
 Keep: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(metavar="FIELD", help="Field of the events that detections carry along; several may be given."),
@@ -97,7 +89,7 @@ def pattern_compile(  # noqa: PLR0913 - one parameter for each option
         typer.Option("--output", "-o", metavar="STATE", help="Also write a state that `detect --state` begins with."),
     ] = None,
     time: Time = None,
-    event_id: EventId = None,
+    event_id: o.EventId = None,
     keep: Keep = None,
     lateness: Lateness = None,
     partials: Partials = None,
@@ -146,7 +138,7 @@ def pattern_detect(  # noqa: PLR0913
         typer.Option("--patterns", "-p", metavar="PATTERNS", envvar="TIDINGS_PATTERNS", help=FILE_HELP),
     ] = None,
     time: Time = None,
-    event_id: EventId = None,
+    event_id: o.EventId = None,
     keep: Keep = None,
     lateness: Lateness = None,
     until: Annotated[

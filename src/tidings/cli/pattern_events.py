@@ -12,7 +12,7 @@ from tidings.errors import BadEvent
 from tidings.lang.patterns.durations import shown_duration
 from tidings.matcher.rows import Row
 from tidings.model import Event
-from tidings.patterns.overview import asks_for_time
+from tidings.patterns.overview import needs_time
 from tidings.patterns.reading import datetime_of, looked_up, moment_of
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Reading:
 
     def __init__(self, detector: Detector) -> None:
         """Look at what the detector asks for."""
-        self._detector, self._needs_time = detector, asks_for_time(detector)
+        self._detector, self._needs_time = detector, needs_time(detector)
 
     def read(self, batch: list[Row]) -> Read:
         """Return the rows as events; those that cannot be are told apart."""

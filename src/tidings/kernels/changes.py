@@ -39,6 +39,7 @@ from tidings.kernels.partials import (
     TOP,
     entered,
     find,
+    leave,
     new_cell,
     place,
     trimmed,
@@ -150,12 +151,7 @@ def sweep(
             while row >= 0:
                 following = pool[row, PREV]
                 if pool[row, FIRST_SEQ] == first:
-                    pool[row, FLAG] = 1
-                    cells[cell, COUNT] -= 1
-                    if before < 0:
-                        cells[cell, HEAD] = following
-                    else:
-                        pool[before, PREV] = following
+                    leave(pool, cells, cell, before, row)
                 else:
                     before = row
                 row = following

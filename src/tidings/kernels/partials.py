@@ -303,6 +303,17 @@ def trimmed(registers: Any, pool: Any, cells: Any, cell: Any) -> None:
         below = pool[below, PREV]
 
 
+@lean_inside
+def leave(pool: Any, cells: Any, cell: Any, before: Any, row: Any) -> None:
+    """Take a row out of its cell's front; `before` is the one that leads to it, or -1."""
+    pool[row, FLAG] = 1
+    cells[cell, COUNT] -= 1
+    if before < 0:
+        cells[cell, HEAD] = pool[row, PREV]
+    else:
+        pool[before, PREV] = pool[row, PREV]
+
+
 @lean
 def killed(
     nodes: Any, lists: Any, pool: Any, cells: Any, guard: Any, cell: Any, values: Any, event: Any, held: Any
@@ -316,12 +327,7 @@ def killed(
     while row >= 0:
         following = pool[row, PREV]
         if concerns(lists, pool, row, lists[guard + 1], lists[guard + 2], values, event, held):
-            pool[row, FLAG] = 1
-            cells[cell, COUNT] -= 1
-            if before < 0:
-                cells[cell, HEAD] = following
-            else:
-                pool[before, PREV] = following
+            leave(pool, cells, cell, before, row)
         else:
             before = row
         row = following

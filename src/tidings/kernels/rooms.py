@@ -27,6 +27,7 @@ from tidings.kernels.partials import (
     TOP,
     WINDOW,
     expired,
+    leave,
     place,
 )
 
@@ -87,11 +88,7 @@ def _mark_fronts(edges: Any, nodes: Any, lists: Any, pool: Any, cells: Any, mark
         while row >= 0:
             following = pool[row, PREV]
             if pool[row, FLAG] or expired(nodes, lists, pool, row, node, time):
-                pool[row, FLAG] = 1
-                if before < 0:
-                    cells[cell, HEAD] = following
-                else:
-                    pool[before, PREV] = following
+                leave(pool, cells, cell, before, row)
             else:
                 marks[row] = 1
                 kept += 1

@@ -119,7 +119,7 @@ class Matcher:
         All or nothing: one bad filter among a thousand raises `BadSubscriptions`, which lists every bad one,
         and adds none. With `on_error="collect"` the good ones are added and the bad ones returned.
         """
-        _check_on_error(on_error)
+        check_on_error(on_error)
         keep_good = on_error == "collect"
         load_of = self._load_of(subscriptions)
         if load_of is not None:
@@ -246,7 +246,7 @@ class Matcher:
         A batch is one piece unless its matches are too many (tens of millions); a piece tells how many events
         came before it. All pieces see the subscriptions of the moment when the first was asked for.
         """
-        _check_on_error(on_error)
+        check_on_error(on_error)
         batch, setting = EventBatch.of(events), self._setting(now)
         moment = self._compiled_for(len(batch))
         waiting = [(0, batch)]
@@ -374,7 +374,8 @@ def _rebuilt(kind: str, surroundings: tuple[Any, ...], filters: Iterable[tuple[S
     return made
 
 
-def _check_on_error(on_error: str) -> None:
+def check_on_error(on_error: str) -> None:
+    """Refuse what is none of the two ways to treat what is bad."""
     if on_error not in ("raise", "collect"):
         msg = f"on_error is `raise` or `collect`, not `{on_error}`"
         raise TidingsError(msg)

@@ -9,11 +9,11 @@ from tidings.errors import PatternError, TidingsError
 from tidings.lang import WrittenPattern
 from tidings.lang.patterns.durations import duration_of
 from tidings.lang.patterns.scan import Stop
-from tidings.model.patterns import Mode, Timed, children_of, conditions_of
+from tidings.model.patterns import Mode, Timed, children_of
 
 if TYPE_CHECKING:
     from tidings.model import Filter
-    from tidings.model.patterns import Pattern
+    from tidings.model.patterns import Node, Pattern
 
 
 def written(name: Any, pattern: Pattern, mode: str, limit: Any) -> WrittenPattern:
@@ -37,11 +37,11 @@ def filters_of(pattern: Pattern) -> list[Filter]:
 
 def asks_for_time(pattern: Pattern) -> bool:
     """Tell whether events need times: `within`, `@` or an absence."""
+    return pattern.absence is not None or _timed(pattern.root)
 
-    def timed(node: Any) -> bool:
-        return (isinstance(node, Timed) and node.within is not None) or any(timed(part) for part in children_of(node))
 
-    return pattern.absence is not None or any(conditions_of(pattern.root)) or timed(pattern.root)
+def _timed(node: Node) -> bool:
+    return isinstance(node, Timed) or any(map(_timed, children_of(node)))
 
 
 def span(lateness: timedelta | str | None) -> int:

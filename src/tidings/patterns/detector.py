@@ -14,6 +14,7 @@ import numpy as np
 from tidings.errors import TidingsError, UnknownPattern
 from tidings.lang import WrittenPattern, parse_pattern, render_pattern
 from tidings.matcher import Matcher
+from tidings.matcher.matcher import check_on_error
 from tidings.model.patterns import Pattern
 from tidings.patterns.archive import Archive, union
 from tidings.patterns.asked import asks_for_time, filters_of, span, written
@@ -164,17 +165,19 @@ class Detector:
     def _unshare(self) -> None:
         """Take a matcher of one's own before it changes, where others were forked with it."""
         if self._shared:
-            around, self._shared = self._matcher, False
-            self._matcher = Matcher(schema=around.schema, ontology=around.ontology, regions=around.regions)
+            self._matcher, self._shared = Matcher(**self._around), False
             self._matcher.add_many([(number, told) for told, number in self._filters.items()])
 
     def _parsed(self, pattern: Any, notation: str) -> Pattern:
         if isinstance(pattern, Pattern):  # built by hand: the notation's checks are the only ones
             pattern, notation = render_pattern(pattern, "json"), "json"
-        around = self._matcher
-        return parse_pattern(
-            pattern, notation=notation, schema=around.schema, ontology=around.ontology, regions=around.regions
-        )
+        return parse_pattern(pattern, notation=notation, **self._around)
+
+    @property
+    def _around(self) -> dict[str, Any]:
+        """What says what names mean, as the keywords that everything takes."""
+        matcher = self._matcher
+        return {"schema": matcher.schema, "ontology": matcher.ontology, "regions": matcher.regions}
 
     def __len__(self) -> int:
         """Count the patterns."""
@@ -211,9 +214,7 @@ class Detector:
 
         A bad event raises `BadEvent` before any event is taken; with `on_error="collect"` it goes to `.dead_letters`.
         """
-        if on_error not in ("raise", "collect"):
-            msg = f"on_error is `raise` or `collect`, not `{on_error}`"
-            raise TidingsError(msg)
+        check_on_error(on_error)
         self._runs()
         prepared, dead = self._reading().read(events, self._names, self._arrived, collect=on_error == "collect")
         self._arrived += len(dead)

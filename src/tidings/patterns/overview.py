@@ -10,7 +10,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tidings.model.patterns import Mode, Timed, children_of
+from tidings.model.patterns import Mode
+from tidings.patterns.asked import asks_for_time
 from tidings.patterns.automaton import Automaton, determinise
 from tidings.patterns.reading import datetime_of
 from tidings.patterns.run import LONG_AGO
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from tidings.model.patterns import Node
     from tidings.patterns.detector import Detector
     from tidings.patterns.graph import Merged, Watched
 
@@ -76,8 +76,7 @@ def overview(detector: Detector, *, automata: bool | None = None) -> Overview:
 
 def around(detector: Detector) -> dict[str, Any]:
     """Return what says what names mean to a detector, as the keywords that everything takes."""
-    matcher = detector._matcher
-    return {"schema": matcher.schema, "ontology": matcher.ontology, "regions": matcher.regions}
+    return detector._around
 
 
 def latest(detector: Detector) -> datetime | None:
@@ -90,16 +89,9 @@ def has_begun(detector: Detector) -> bool:
     return detector._arrived > 0
 
 
-def asks_for_time(detector: Detector) -> bool:
+def needs_time(detector: Detector) -> bool:
     """Tell whether some pattern needs to know when events happened."""
-    patterns = [told.pattern for told in detector.watched]
-    return any(one.absence is not None or any(_timed(one.root)) for one in patterns)
-
-
-def _timed(node: Node) -> Iterator[bool]:
-    yield isinstance(node, Timed)
-    for part in children_of(node):
-        yield from _timed(part)
+    return any(asks_for_time(told.pattern) for told in detector.watched)
 
 
 def _summary(told: Watched, states: int, shared: int, detector: Detector | None) -> Summary:

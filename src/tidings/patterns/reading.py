@@ -360,8 +360,3 @@ def _few(column: pa.ChunkedArray) -> pa.DictionaryArray | None:
         return None
     coded = column.dictionary_encode()
     return coded.combine_chunks() if coded.num_chunks == 1 else pa.concat_arrays(coded.unify_dictionaries().chunks)
-
-
-def all_of(items: Iterable[int]) -> np.ndarray:
-    """Return numbers as an array."""
-    return np.fromiter(items, np.int64)

@@ -21,6 +21,7 @@ import numpy as np
 from tidings.kernels.reports import O_AT, O_KEY, O_PATTERN
 from tidings.lang import WrittenPattern
 from tidings.model.patterns import Gap, Mode, Sequence, Timed, children_of, conditions_of
+from tidings.patterns.archive import union
 from tidings.patterns.detections import Detections
 from tidings.patterns.detector import Detector
 from tidings.patterns.machine import attributes_of, ways_of
@@ -91,10 +92,7 @@ def portions(whole: Detector, *, buckets: int, shards: int) -> list[Portion]:
 
 
 def _portion(whole: Detector, name: str, ways: Ways, watched: Iterable[Watched], buckets: int) -> Portion:
-    around = whole._matcher
-    made = Detector(
-        schema=around.schema, ontology=around.ontology, regions=around.regions, time=whole.time, partials=whole.partials
-    )
+    made = Detector(time=whole.time, partials=whole.partials, **whole._around)
     made.add_many(map(written, watched))
     symbols = np.full(whole._numbered, -1, np.int64)
     for told, number in made._filters.items():
@@ -142,8 +140,7 @@ def advance(detector: Detector, events: Prepared | None, until: int) -> Found:
 
 def held(detector: Detector) -> np.ndarray:
     """Return the ids of the events that reports may still name, ascending; ids must be the numbers of the events."""
-    runs = [run.events_held() for _, run in detector._runs()]
-    return np.unique(np.concatenate(runs)) if runs else np.empty(0, np.int64)
+    return union([run.events_held() for _, run in detector._runs()])
 
 
 # Keys -----------------------------------------------------------------------------------------------
