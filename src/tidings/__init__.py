@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from tidings.lang import parse, render
     from tidings.matcher import Live, Matcher
     from tidings.model import Event, EventBatch, Matches, Range, Schema
-    from tidings.patterns import Detection, Detections, Detector
+    from tidings.forecast import Detector, Forecast, Model, score, train
+    from tidings.patterns import Detection, Detections
 
 _HOMES = {
     "algebra": "covers evaluate infer_schema normal_form overlaps simplify",
@@ -33,7 +34,8 @@ _HOMES = {
     "lang": "parse render",
     "matcher": "Live Matcher",
     "model": "Event EventBatch Matches Range Schema",
-    "patterns": "Detection Detections Detector",
+    "forecast": "Detector Forecast Model score train",
+    "patterns": "Detection Detections",
 }
 _HOME = {name: f"tidings.{home}" for home, names in _HOMES.items() for name in names.split()}
 __all__ = sorted([*_HOME, "matchers"])  # noqa: PLE0605 - one list of names, above

@@ -1,4 +1,4 @@
-"""Figure 9 of P-ToPSS: states, time and transitions of the paper's machine and of ours; then real logins and trades."""
+"""Figures 9, 10 and 11 of P-ToPSS: what matching costs and what forecasts are worth; then real logins and trades."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
-from benchmarks.papers.p_topss import logins, ticks
+from benchmarks.papers.p_topss import figure_10, figure_11, forecasts_logins, logins, ticks
 from benchmarks.papers.p_topss.measured import (
     States,
     Taken,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import tidings as td
     from tidings.patterns.p_topss import PaperMachine
 
-TITLE = "P-ToPSS: predictive publish/subscribe matching (Muthusamy, Liu, Jacobsen 2010), Figure 9 a-f"
+TITLE = "P-ToPSS: predictive publish/subscribe matching (Muthusamy, Liu, Jacobsen 2010), Figures 9 to 11"
 
 PAPER, OURS = "the paper's machine", "ours"
 WHO = {"paper": PAPER, "ours": OURS}
@@ -59,15 +59,27 @@ class Sizes:
     events: int
     trades: int | None
     logins: int
+    forecast: int = 4
 
 
 LATERS, LENGTHS = (0, 2, 4, 6, 9), (2, 4, 6, 8, 10, 15, 20)
 SIZES = {
     Scale.QUICK: Sizes(
-        (100, 200, 300, 400), 300, 50, 200, LATERS, LENGTHS, (25, 50, 100, 200), 2, 30_000, 300_000, 100_000
+        (100, 200, 300, 400), 300, 50, 200, LATERS, LENGTHS, (25, 50, 100, 200), 2, 30_000, 300_000, 100_000, 30
     ),
     Scale.USUAL: Sizes(
-        (200, 400, 600, 800, 1000), 1000, 50, 200, LATERS, LENGTHS, (25, 50, 100, 200, 400), 5, 100_000, None, 500_000
+        (200, 400, 600, 800, 1000),
+        1000,
+        50,
+        200,
+        LATERS,
+        LENGTHS,
+        (25, 50, 100, 200, 400),
+        5,
+        100_000,
+        None,
+        500_000,
+        100,
     ),
     Scale.FULL: Sizes(
         tuple(range(500, 5001, 500)),
@@ -81,9 +93,13 @@ SIZES = {
         1_000_000,
         None,
         1_000_000,
+        300,
     ),
 }
-"""`quota` is N_pm and N_fm (the paper: 20). Time is taken on so many first events, transitions on the whole stream."""
+"""`quota` is N_pm and N_fm (the paper: 20). Time is taken on so many first events, transitions on the whole stream.
+
+`forecast` is how many subscriptions Figure 10 has; its quotas are the paper's at every scale.
+"""
 
 
 @dataclass
@@ -135,13 +151,18 @@ def study(scale: Scale, *, seed: int, say: Callable[[str], None]) -> Study:
         **_facts_length(by_length),
         **_facts_pool(by_pool),
     }
-    notes = _notes(sizes)
-    if data_folder() is not None:
+    notes, real = _notes(sizes), data_folder() is not None
+    ten = figure_10.measured(sizes.forecast, seed=seed, say=say)
+    eleven = figure_11.measured(seed=seed, say=say, real=real)
+    if real:
         say("logins and trades")
-        notes += [*logins.told(sizes.logins), *ticks.told(sizes.trades)]
+        notes += [*logins.told(sizes.logins), *forecasts_logins.told(), *ticks.told(sizes.trades)]
     else:
         notes.append("no real data here (set TIDINGS_DATA): logins and trades were left out")
-    return Study(TITLE, _charts(sizes, by_n, by_later, by_length, by_pool), facts, tuple(notes))
+    charts = _charts(sizes, by_n, by_later, by_length, by_pool)
+    for more in (ten, eleven):
+        charts, facts, notes = (*charts, *more.charts), facts | more.facts, [*notes, *more.notes]
+    return Study(TITLE, charts, facts, tuple(notes))
 
 
 def _warm(seed: int) -> None:

@@ -368,14 +368,18 @@ class Detector:
             assert events is not None
             piece = events if count <= PIECE else events.take(np.arange(first, min(first + PIECE, count)))
             self._archive = self._archive.add(self._seq, piece.told)
-            for machine, run in runs:
-                parts += machine.feed(run, piece, self._names, self._seq)
+            parts += self._fed(piece, runs)
             self._seq += len(piece)
         if until > LONG_AGO:
             empty, _ = self._reading().read([], self._names, 0)
-            for machine, run in runs:
-                parts += machine.feed(run, empty, self._names, self._seq, until=until)
+            parts += self._fed(empty, runs, until=until)
         return parts
+
+    def _fed(self, piece: Prepared, runs: list[tuple[Machine, Run]], *, until: int = LONG_AGO) -> list[Any]:
+        """Let every run take a piece of the events, and time pass."""
+        return [
+            part for machine, run in runs for part in machine.feed(run, piece, self._names, self._seq, until=until)
+        ]
 
     def _tidied(self) -> None:
         """Forget events and values that nothing can name any more, when they are many."""
@@ -390,10 +394,18 @@ class Detector:
             return
         waiting = self._waiting
         columns = [] if waiting is None else list(waiting.values.values())
-        known = union([*(run.keys_held() for run in runs), *(column[column >= 0] for column in columns)])
+        known = union([*(run.keys_held() for run in runs), *(column[column >= 0] for column in columns), *self._held()])
         for run in runs:
             run.renumber(known)
+        self._renamed(known)
         self._names = self._names.keep(known)
         if waiting is not None:
             named = {name: np.where(of >= 0, np.searchsorted(known, of), -1) for name, of in waiting.values.items()}
             self._waiting = replace(waiting, values=named)
+
+    def _held(self) -> list[np.ndarray]:
+        """Return the numbers of further names that are still needed: what forecasts stand on."""
+        return []
+
+    def _renamed(self, known: np.ndarray) -> None:
+        """Hear that names are numbered anew, by their places among those that are known."""

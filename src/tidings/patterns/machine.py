@@ -77,7 +77,7 @@ class Machine:
         count = len(events)
         keys = np.zeros((count, 1), np.int64)
         if self.keyed:
-            keys = np.stack([_key(way, events, names) for way in self.merged.vias], axis=1)
+            keys = np.stack([key_of(way, events, names) for way in self.merged.vias], axis=1)
         columns = [events.values[name] for name in self.merged.columns]
         values = np.stack(columns, axis=1) if columns else np.zeros((count, 0), np.int64)
         batch = Batch(events.times, symbols_at, symbols, np.ascontiguousarray(keys), np.ascontiguousarray(values))
@@ -85,7 +85,8 @@ class Machine:
         return [Part(reports, self.shown, names.values) for reports in found]
 
 
-def _key(way: tuple[str, ...], events: Prepared, names: Names) -> np.ndarray:
+def key_of(way: tuple[str, ...], events: Prepared, names: Names) -> np.ndarray:
+    """Return the key that each event gives through some attributes; -1 for none."""
     columns = [events.values[attribute] for attribute in way]
     return columns[0] if len(columns) == 1 else names.tuples(columns)
 

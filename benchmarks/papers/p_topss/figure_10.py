@@ -1,0 +1,198 @@
+"""Figures 10 a-c of P-ToPSS: precision of forecasts on made streams, `python -m benchmarks.papers.p_topss.figure_10`.
+
+Models are trained on one stream and tested on another: with more partial matches than in training (a), with the same
+distribution (b), and trained on a gaussian stream, tested on a uniform one (c). Alarms of all subscriptions are added
+up. Test streams have another seed than training streams, also where the distribution is the same.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from benchmarks.papers.p_topss.chains import Space, printed, space_of
+from benchmarks.papers.p_topss.ours import cells_of, chances, trained
+from benchmarks.papers.p_topss.predicting import (
+    LOOKAHEADS,
+    THRESHOLDS,
+    Alarms,
+    alarms,
+    constant,
+    over_thresholds,
+    seen,
+    skill,
+    squared,
+)
+from tidings.model import Schema
+from tidings.model.patterns import Mode
+from tidings.testing.bench.studies import Chart, Line, Study
+from tidings.testing.composites import IRRELEVANT, composites, name_of, publications
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
+
+    from tidings.model.patterns import Pattern
+    from tidings.testing.composites import Shape, Stream
+
+TITLE = "P-ToPSS, Figures 10 a-c"
+QUOTA, POOL = 20, 50
+"""N_pm and N_fm, and the event pool, as printed."""
+
+RATIOS = {"1:1": 1, "1:2": 2, "1:4": 4}
+"""Full to partial matches in the test streams of Figure 10(a); in training, and in b and c, they are as many."""
+
+SCHEMA = Schema({"type": "text"})
+"""An event has one type: filters for two of them exclude each other."""
+
+WHO = {"paper": "the paper's chain as printed", "ours": "ours"}
+MODE = Mode.OVERLAP
+"""What the paper's machine does."""
+
+CLAIMED = ("over_lookahead", "over_threshold", "settles", "over_partial", "gaussian", "converges")
+FACTS = (
+    *(f"{who}_precision_{name}" for who in WHO for name in CLAIMED),
+    "ours_synthetic_skill",
+    "paper_synthetic_skill",
+)
+
+
+class Tested:
+    """Alarms and squared errors of one who forecasts, on one test stream."""
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self.alarms = Alarms(*np.zeros((2, len(LOOKAHEADS), len(THRESHOLDS)), np.int64))
+        self.errors, self.base = np.zeros((2, len(LOOKAHEADS)))
+
+    def note(self, p: NDArray[np.float64], states: NDArray[np.int32], space: Space) -> None:
+        """Add what one subscription's forecasts were worth."""
+        found = seen(states, space.final[states], len(space))
+        self.alarms = self.alarms + alarms(p, found)
+        self.errors += squared(p, found)
+        self.base += squared(constant(found.base, found), found)
+
+
+Results: TypeAlias = dict[tuple[str, str], Tested]
+"""By who forecasts, and by the test: a ratio, or `gaussian`."""
+
+
+def measured(n: int, *, seed: int, say: Callable[[str], None]) -> Study:
+    """Return charts, facts and notes for so many subscriptions."""
+    patterns = composites(n, pool=POOL, seed=seed)
+    say(f"figure 10: streams of {n} subscriptions")
+    train: dict[str, Stream] = {shape: _stream(patterns, shape, 1, seed + 1) for shape in ("uniform", "gaussian")}
+    test = {name: _stream(patterns, "uniform", ratio, seed + 2) for name, ratio in RATIOS.items()}
+    found: Results = {}
+    for who, words in WHO.items():
+        say(f"figure 10: {words}")
+        for name in (*RATIOS, "gaussian"):
+            found[who, name] = Tested()
+        _forecast(who, patterns, train, test, found)
+    notes = [
+        f"Figure 10: {n} patterns in `{MODE}`, N_pm = N_fm = {QUOTA}, {len(train['uniform']):,} events to train on,"
+        f" {len(test['1:1']):,} to test on, {len(test['1:4']):,} with four times as many partial matches"
+    ]
+    return Study(TITLE, _charts(found), _facts(found), tuple(notes))
+
+
+def _stream(patterns: list[Pattern], shape: Shape, ratio: int, seed: int) -> Stream:
+    return publications(patterns, shape=shape, partial=QUOTA * ratio, full=QUOTA, pool=POOL, seed=seed)
+
+
+def _forecast(
+    who: str, patterns: list[Pattern], train: dict[str, Stream], test: dict[str, Stream], found: Results
+) -> None:
+    """Train on both streams, then test: the gaussian model on the first test stream alone."""
+    for shape, stream in train.items():
+        tests = {"gaussian": test["1:1"]} if shape == "gaussian" else test
+        for space, p in _trained(who, patterns, stream):
+            for name, other in tests.items():
+                found[who, name].note(p, space.walk(_symbols(space, other)), space)
+
+
+def _trained(who: str, patterns: list[Pattern], stream: Stream) -> Iterator[tuple[Space, NDArray[np.float64]]]:
+    """Yield each subscription's states, or cells, with their forecasts."""
+    if who == "ours":
+        model = trained(patterns, stream.table(), MODE)
+        for number in range(len(patterns)):
+            yield cells_of(model, str(number)), chances(model, str(number), len(LOOKAHEADS))
+        return
+    for pattern in patterns:
+        space = space_of(pattern, MODE, SCHEMA)
+        symbols = _symbols(space, stream)
+        yield space, printed(space, space.counted(symbols, space.walk(symbols)), len(LOOKAHEADS))
+
+
+def _symbols(space: Space, stream: Stream) -> NDArray[np.int64]:
+    return space.symbols([name_of(number) for number in range(POOL + IRRELEVANT)], stream.types)
+
+
+# Facts -----------------------------------------------------------------------------------------
+
+
+def _facts(found: Results) -> dict[str, float]:
+    facts: dict[str, float] = {}
+    for who in WHO:
+        same, more, gaussian = (found[who, name].alarms for name in ("1:1", "1:4", "gaussian"))
+        by_threshold = _pooled(same)
+        early, late = by_threshold[10] - by_threshold[1], by_threshold[-1] - by_threshold[10]
+        facts |= {
+            f"{who}_precision_over_lookahead": _mean(same.precision[-1]) / _mean(same.precision[0]),
+            f"{who}_precision_over_threshold": float(by_threshold[-1] / by_threshold[1]),
+            f"{who}_precision_settles": float(late / early),
+            f"{who}_precision_over_partial": _mean(more.precision) / _mean(same.precision),
+            f"{who}_precision_gaussian": _mean(gaussian.precision) / _mean(same.precision),
+            f"{who}_precision_converges": _apart(same.precision[:, THRESHOLDS.index(0.9)]),
+            f"{who}_synthetic_skill": float(skill(found[who, "1:1"].errors, found[who, "1:1"].base).min()),
+        }
+    return facts
+
+
+def _pooled(one: Alarms) -> NDArray[np.float64]:
+    """Return the precision over all lookaheads together, by threshold; the last known one where there are no alarms."""
+    together = Alarms(one.true.sum(axis=0), one.false.sum(axis=0)).precision
+    last = np.maximum.accumulate(np.where(np.isnan(together), 0, np.arange(len(together))))
+    return together[last]
+
+
+def _mean(precision: NDArray[np.float64]) -> float:
+    """Return the mean over thresholds above 0, where there are alarms."""
+    return float(np.nanmean(precision[..., 1:]))
+
+
+def _apart(values: NDArray[np.float64]) -> float:
+    return float(np.nanmax(values) - np.nanmin(values))
+
+
+# Charts ----------------------------------------------------------------------------------------
+
+
+def _charts(found: Results) -> tuple[Chart, ...]:
+    made = []
+    for who, name in WHO.items():
+        lines = [
+            Line(f"{ratio} full to partial, {line.name}", line.points)
+            for ratio in RATIOS
+            for line in over_thresholds(found[who, ratio].alarms.precision, (1, 5, 10))
+        ]
+        title = f"{name}: precision, with more partial matches than in training"
+        made.append(Chart(f"figure-10a-{who}", title, "threshold", "precision", tuple(lines)))
+        for letter, test, words in (("b", "1:1", "same distribution"), ("c", "gaussian", "trained on gaussian")):
+            one = found[who, test].alarms
+            for what, values in (("precision", one.precision), ("true alarms", one.true), ("false alarms", one.false)):
+                key = f"figure-10{letter}-{who}-{what.replace(' alarms', '')}"
+                made.append(Chart(key, f"{name}: {what}, {words}", "threshold", what, over_thresholds(values)))
+    return tuple(made)
+
+
+def main() -> None:
+    """Print facts and notes."""
+    found = measured(30, seed=1, say=print)
+    print("\n".join([*found.notes, *(f"{name}: {value:.4g}" for name, value in found.facts.items())]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,206 @@
+"""Figure 11 of P-ToPSS: heat waves in 324 cities, `python -m benchmarks.papers.p_topss.figure_11`.
+
+Forecast of five days above 30 C in a row, by the generated model (the pattern's own states), the hand-made one (1,365
+words of temperature bands) and ours. Every city is forecast by a model of cities of other folds. The paper's pictures
+are not in its text: its sentences are the claims; lookaheads of 1 to 10 days and thresholds up to 0.95 are chosen.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import reduce
+from operator import add
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from benchmarks.papers.p_topss import heat
+from benchmarks.papers.p_topss.chains import dense
+from benchmarks.papers.p_topss.folds import FORMULAS, GROUPS, MODES, Result, dealt, models, validated
+from benchmarks.papers.p_topss.ours import ENTRANTS, OURS, followed
+from benchmarks.papers.p_topss.predicting import LOOKAHEADS, THRESHOLDS, over_thresholds, skill
+from tidings.testing.bench.studies import Chart, Line, Study
+from tidings.testing.bench.timing import Figure, seconds_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
+
+    from benchmarks.papers.p_topss.folds import Walked
+    from benchmarks.papers.p_topss.predicting import Alarms
+    from tidings.model.patterns import Mode
+
+Results: TypeAlias = dict[tuple[str, str], list[Result]]
+"""The five folds of an entrant in a group of cities."""
+
+TITLE = "P-ToPSS, Figure 11"
+GENERATED, HAND_MADE = "generated, as printed", "hand-made, as printed"
+FAR = slice(5, None)
+"""Lookaheads of six days and more: the paper's "longer"."""
+
+CLAIMED = (
+    "true_alarms",
+    "false_alarms",
+    "silent_from",
+    "true_above_09",
+    "precision",
+    "skill_of_base",
+    "skill_of_training_base",
+    "skill_of_printed",
+)
+"""What is claimed in each mode."""
+
+FACTS = (*(f"heat_{mode}_{name}" for mode in MODES for name in CLAIMED), "heat_states", "heat_time")
+
+
+def measured(*, seed: int, say: Callable[[str], None], real: bool = True) -> Study:
+    """Return what was found; without the archive, or when real data are not asked for, facts that are no numbers."""
+    if not real or not heat.present():
+        facts = dict.fromkeys(FACTS, float("nan"))
+        return Study(TITLE, (), facts, ("no temperatures here (set TIDINGS_DATA): Figure 11 was left out",))
+    cities, cleaning = heat.read()
+    parts = dealt(cities, seed=seed)
+    charts: list[Chart] = []
+    facts = {}
+    notes = [f"temperatures: {line.strip()}" for line in cleaning.told()]
+    for mode in MODES:
+        say(f"figure 11: `{mode}`")
+        paper = models(parts, mode)
+        found = {**_paper(paper), **followed(parts, mode)}
+        charts += _charts(found, mode)
+        facts |= {f"heat_{mode}_{name}": value for name, value in _facts(found).items()}
+        notes += _notes(found, mode)
+    return Study(TITLE, tuple(charts), {**facts, **_costs(paper)}, tuple(notes))
+
+
+def _paper(paper: dict[str, Walked]) -> Results:
+    return {
+        (f"{name}, {formula}", group): validated(model, estimate, group)
+        for name, model in paper.items()
+        for formula, estimate in FORMULAS.items()
+        for group in GROUPS
+    }
+
+
+# Facts -----------------------------------------------------------------------------------------
+
+
+def _facts(found: Results) -> dict[str, float]:
+    """Return what is held to the claims; of several folds and groups, the one that keeps them least."""
+    generated, made = (pooled(found, name) for name in (GENERATED, HAND_MADE))
+    return {
+        "true_alarms": _ratio(generated.true, made.true),
+        "false_alarms": _ratio(generated.false, made.false),
+        "silent_from": _silent(made) - _silent(generated),
+        "true_above_09": float(max(one.true[:, -1].max() for one in (generated, made))),
+        "precision": _mean_precision(generated) - _mean_precision(made),
+        "skill_of_base": min(skill(one.errors, one.base_of_test).min() for one in _folds(found, OURS)),
+        "skill_of_training_base": min(skill(one.errors, one.base_of_training).min() for one in _folds(found, OURS)),
+        "skill_of_printed": min(over_lookaheads(one, other) for one, other in against_printed(found, OURS)),
+    }
+
+
+def pooled(found: Results, name: str) -> Alarms:
+    """Return the alarms in all cities: each was forecast once, by a model of cities of its own group and the other."""
+    return reduce(add, (one.alarms for one in found[name, "together"]))
+
+
+def _folds(found: Results, name: str) -> Iterator[Result]:
+    for group in GROUPS:
+        yield from found[name, group]
+
+
+def against_printed(found: Results, name: str) -> Iterator[tuple[Result, Result]]:
+    """Yield each fold of an entrant beside that of the generated model with the formulas as printed."""
+    yield from zip(_folds(found, name), _folds(found, GENERATED), strict=True)
+
+
+def over_lookaheads(mine: Result, other: Result) -> float:
+    """Return the skill of one against another, the errors of all lookaheads added up."""
+    return float(skill(mine.errors.sum(), other.errors.sum()))
+
+
+def _ratio(mine: NDArray[np.int64], other: NDArray[np.int64]) -> float:
+    """Return how many times another's alarms these are, over all lookaheads and thresholds above 0."""
+    return float(mine[:, 1:].sum() / other[:, 1:].sum())
+
+
+def _silent(one: Alarms) -> float:
+    """Return the mean threshold from which nothing is told, over the longer lookaheads; 1 where something always is."""
+    steps = np.append(THRESHOLDS, 1.0)
+    return float(np.mean([steps[np.flatnonzero(np.append(row, 0) == 0)[0]] for row in one.all[FAR]]))
+
+
+def _mean_precision(one: Alarms) -> float:
+    """Return the mean precision over the longer lookaheads and thresholds above 0, where there are alarms."""
+    return float(np.nanmean(one.precision[FAR, 1:]))
+
+
+def _costs(paper: dict[str, Walked]) -> dict[str, float]:
+    """Return how many times the states and the time of the generated model the hand-made one has.
+
+    The time is that of the sum of ten powers of P, as the paper multiplies them: whole matrices.
+    """
+    seconds = []
+    for model in paper.values():
+        matrix = dense(model.space, model.training(list(model.counts)))
+        seconds.append(seconds_of(lambda matrix=matrix: _powers(matrix), time.process_time))
+    sizes = [len(model.space) for model in paper.values()]
+    return {"heat_states": sizes[1] / sizes[0], "heat_time": seconds[1] / max(seconds[0], 1e-9)}
+
+
+def _powers(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    power = total = matrix
+    for _ in LOOKAHEADS[1:]:
+        power = power @ matrix
+        total = total + power
+    return total
+
+
+# Charts ----------------------------------------------------------------------------------------
+
+
+def _charts(found: Results, mode: Mode) -> list[Chart]:
+    made = []
+    for letters, name in (("abc", GENERATED), ("def", HAND_MADE), ("ghi", OURS)):
+        one = pooled(found, name)
+        for letter, what, values in zip(
+            letters, ("false alarms", "true alarms", "precision"), (one.false, one.true, one.precision), strict=True
+        ):
+            title = f"{name}, `{mode}`: {what}"
+            made.append(Chart(f"figure-11{letter}-{mode}", title, "threshold", what, over_thresholds(values)))
+    made += [_skills(found, mode, group) for group in GROUPS]
+    return made
+
+
+def _skills(found: Results, mode: Mode, group: str) -> Chart:
+    """Return Brier skill against the base rate over the lookahead, its bars from the worst fold to the best."""
+    lines = []
+    for name, where in found:
+        if where == group:
+            folds = np.array([skill(one.errors, one.base_of_test) for one in found[name, where]])
+            lines.append(Line(name, tuple((n, Figure("", tuple(folds[:, n - 1].tolist()))) for n in LOOKAHEADS)))
+    title = f"Brier skill against the base rate of the cities forecast, `{mode}`, {group}: median of five folds"
+    return Chart(f"figure-11-skill-{mode}-{group.lower()}", title, "days ahead", "skill", tuple(lines))
+
+
+def _notes(found: Results, mode: Mode) -> list[str]:
+    """Return a line for each entrant of ours and group: the skill of each fold against the formulas as printed."""
+    notes = []
+    for name in ENTRANTS:
+        for group in GROUPS:
+            pairs = list(zip(found[name, group], found[GENERATED, group], strict=True))
+            told = ", ".join(f"{over_lookaheads(*pair):+.3f}" for pair in pairs)
+            notes.append(f"heat, `{mode}`, {group}: {name} against the generated model as printed, by fold: {told}")
+    return notes
+
+
+def main() -> None:
+    """Print facts and notes."""
+    found = measured(seed=1, say=print)
+    print("\n".join([*found.notes, *(f"{name}: {value:.4g}" for name, value in found.facts.items())]))
+
+
+if __name__ == "__main__":
+    main()

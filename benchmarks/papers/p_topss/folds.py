@@ -1,0 +1,131 @@
+"""Five-fold cross-validation over cities: each fold is forecast by a model of the other four.
+
+The cities of the US and the others are dealt into folds apart, so "together" has both in every fold. Counts add up:
+each fold's is taken once, and a model of four folds is their sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.papers.p_topss.chains import Space, bands_of, first_passage, generated, hand_made, printed
+from benchmarks.papers.p_topss.predicting import (
+    LOOKAHEADS,
+    Alarms,
+    Seen,
+    alarms,
+    constant,
+    seen,
+    squared,
+    together,
+)
+from tidings.model.patterns import Mode
+
+if TYPE_CHECKING:
+    from benchmarks.papers.p_topss.heat import City
+
+FOLDS = 5
+GROUPS = {"US": ("US",), "INTL": ("INTL",), "together": ("US", "INTL")}
+"""Whose cities are trained on and forecast."""
+
+Part: TypeAlias = tuple[str, int]
+"""A group of cities, US or others, and a fold."""
+
+Estimate: TypeAlias = Callable[[Space, Any, int], NDArray[np.float64]]
+"""What makes `p[lookahead, state]` of a space and its counts."""
+
+MODES = (Mode.OVERLAP, Mode.RESTART)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Walked:
+    """A model followed through the cities of each part: its counts there, and what was seen in its states."""
+
+    space: Space
+    counts: dict[Part, Any]
+    seen: dict[Part, Seen]
+
+    def training(self, part_of: list[Part]) -> Any:
+        """Return the counts of several parts together."""
+        first, *rest = (self.counts[part] for part in part_of)
+        for counts in rest:
+            first = first + counts
+        return first
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Result:
+    """One fold's forecasts: alarms, and sums of squared errors by lookahead, also those of two base rates."""
+
+    alarms: Alarms
+    errors: NDArray[np.float64]
+    base_of_training: NDArray[np.float64]
+    base_of_test: NDArray[np.float64]
+    known: NDArray[np.int64]
+
+
+def dealt(cities: Sequence[City], *, seed: int) -> dict[Part, list[City]]:
+    """Deal the cities of each group into folds."""
+    rng, parts = np.random.default_rng(seed), {}
+    for (group,) in (GROUPS["US"], GROUPS["INTL"]):
+        mine = [city for city in cities if city.group == group]
+        order = rng.permutation(len(mine)).tolist()
+        for fold in range(FOLDS):
+            parts[group, fold] = [mine[place] for place in order[fold::FOLDS]]
+    return parts
+
+
+def walked(space: Space, symbols_of: Callable[[City], NDArray[np.int64]], parts: dict[Part, list[City]]) -> Walked:
+    """Follow a space through every city and count."""
+    counts, found = {}, {}
+    for part, cities in parts.items():
+        read = [symbols_of(city) for city in cities]
+        states = [space.walk(symbols) for symbols in read]
+        counts[part] = sum(space.counted(*both) for both in zip(read, states, strict=True))
+        found[part] = together(seen(mine, space.final[mine], len(space)) for mine in states)
+    return Walked(space, counts, found)
+
+
+def validated(model: Walked, estimate: Estimate, group: str) -> list[Result]:
+    """Return the result of each fold of a group."""
+    return [_fold(model, estimate, GROUPS[group], fold) for fold in range(FOLDS)]
+
+
+def _fold(model: Walked, estimate: Estimate, groups: tuple[str, ...], fold: int) -> Result:
+    parts = [part for part in model.seen if part[0] in groups]
+    rest = [part for part in parts if part[1] != fold]
+    test = together(model.seen[part] for part in parts if part[1] == fold)
+    trained = together(model.seen[part] for part in rest)
+    p = estimate(model.space, model.training(rest), len(LOOKAHEADS))
+    return Result(
+        alarms(p, test),
+        squared(p, test),
+        squared(constant(trained.base, test), test),
+        squared(constant(test.base, test), test),
+        test.known.sum(axis=1),
+    )
+
+
+# The chains in numpy ---------------------------------------------------------------------------
+
+
+def hot_of(city: City) -> NDArray[np.int64]:
+    """Return 1 for hot days."""
+    return city.hot.astype(np.int64)
+
+
+def models(parts: dict[Part, list[City]], mode: Mode) -> dict[str, Walked]:
+    """Return the paper's two models, followed through the cities."""
+    return {
+        "generated": walked(generated(mode), hot_of, parts),
+        "hand-made": walked(hand_made(mode), lambda city: bands_of(city.celsius), parts),
+    }
+
+
+FORMULAS: dict[str, Estimate] = {"as printed": printed, "first passage": first_passage}
+"""How probabilities are made of counts."""

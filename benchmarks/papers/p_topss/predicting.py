@@ -1,0 +1,138 @@
+"""How good forecasts are: true and false alarms, precision and Brier scores, from counts by state.
+
+A forecast that depends on a state alone is the same wherever the state is, so it is enough to count for each state and
+lookahead how many events left the stream there, and after how many of them a match followed. What a stream ends
+before is left out (a match within n events is not known when fewer follow), hits and misses alike. Counts of streams
+add up. An alarm is a forecast strictly above the threshold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isnan
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidings.testing.bench.studies import Line
+from tidings.testing.bench.timing import Figure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+LOOKAHEADS = tuple(range(1, 11))
+THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(20))
+"""The lookaheads and thresholds that are counted; the paper's are in its pictures alone."""
+
+SHOWN = (1, 2, 5, 10)
+"""The lookaheads that are drawn."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Seen:
+    """For each lookahead and state: events whose outcome is known, and those that a match followed in time."""
+
+    known: NDArray[np.int64]
+    hits: NDArray[np.int64]
+
+    def __add__(self, other: Seen) -> Seen:
+        """Return both together."""
+        return Seen(self.known + other.known, self.hits + other.hits)
+
+    @property
+    def base(self) -> NDArray[np.float64]:
+        """How often a match follows, for each lookahead."""
+        return self.hits.sum(axis=1) / self.known.sum(axis=1)
+
+
+def seen(states: NDArray[np.int32], matched: NDArray[np.bool_], size: int) -> Seen:
+    """Count one stream: its state after each event, and which events completed a match."""
+    waits, left = waiting(matched), np.arange(len(states))[::-1]
+    known = np.zeros((len(LOOKAHEADS), size), np.int64)
+    hits = known.copy()
+    for row, n in enumerate(LOOKAHEADS):
+        ripe = left >= n
+        known[row] = np.bincount(states[ripe], minlength=size)
+        hits[row] = np.bincount(states[ripe & (waits <= n)], minlength=size)
+    return Seen(known, hits)
+
+
+def waiting(matched: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return how many events after each the next match comes; more than there are events where none does."""
+    places = np.where(matched, np.arange(len(matched)), 2 * len(matched) + 1)
+    following = np.minimum.accumulate(places[::-1])[::-1]
+    return np.append(following[1:], 2 * len(matched) + 1)[: len(matched)] - np.arange(len(matched))
+
+
+def together(parts: Iterable[Seen]) -> Seen:
+    """Add counts up."""
+    first, *rest = parts
+    for part in rest:
+        first = first + part
+    return first
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Alarms:
+    """True and false alarms, `[lookahead, threshold]`; those of several patterns or folds add up."""
+
+    true: NDArray[np.int64]
+    false: NDArray[np.int64]
+
+    def __add__(self, other: Alarms) -> Alarms:
+        """Return both together."""
+        return Alarms(self.true + other.true, self.false + other.false)
+
+    @property
+    def all(self) -> NDArray[np.int64]:
+        """Every alarm."""
+        return self.true + self.false
+
+    @property
+    def precision(self) -> NDArray[np.float64]:
+        """True alarms over all, not a number where there is none."""
+        return np.divide(self.true, self.all, out=np.full(self.all.shape, np.nan), where=self.all > 0)
+
+
+def alarms(p: NDArray[np.float64], found: Seen) -> Alarms:
+    """Count the alarms of forecasts `p[lookahead, state]` at each threshold."""
+    above = p[:, :, None] > np.array(THRESHOLDS)
+    true = np.einsum("ns,nst->nt", found.hits, above)
+    false = np.einsum("ns,nst->nt", found.known - found.hits, above)
+    return Alarms(true, false)
+
+
+def squared(p: NDArray[np.float64], found: Seen) -> NDArray[np.float64]:
+    """Return the sum of squared errors for each lookahead; forecasts outside [0, 1] are clipped, as in `td.score`."""
+    q = np.clip(p, 0.0, 1.0)
+    return (found.known * q**2 - 2 * found.hits * q + found.hits).sum(axis=1)
+
+
+def brier(p: NDArray[np.float64], found: Seen) -> NDArray[np.float64]:
+    """Return the Brier score for each lookahead."""
+    return squared(p, found) / found.known.sum(axis=1)
+
+
+def constant(base: NDArray[np.float64], found: Seen) -> NDArray[np.float64]:
+    """Return forecasts that say the same in every state: the base rate, of this part or of another."""
+    return np.repeat(base[:, None], found.known.shape[1], axis=1)
+
+
+def skill(mine: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return how much of another's squared errors is saved: 1 for all, 0 for none, below 0 where there are more."""
+    return 1 - mine / other
+
+
+def over_thresholds(values: NDArray[np.float64], ahead: tuple[int, ...] = SHOWN) -> tuple[Line, ...]:
+    """Return a line for each lookahead over the thresholds; what is not a number is left out."""
+    return tuple(
+        Line(
+            f"{n} ahead",
+            tuple(
+                (x, Figure("", (y,))) for x, y in zip(THRESHOLDS, values[n - 1].tolist(), strict=True) if not isnan(y)
+            ),
+        )
+        for n in ahead
+    )

@@ -1,0 +1,14 @@
+"""Forecasts: how likely a pattern is to complete, and when; models that are counted, merged and kept.
+
+`course` says which cells a pattern goes through, `counts` what is counted there, `estimates` how that becomes a
+probability; `detector` is what users see.
+"""
+
+from tidings.forecast.detector import Detector
+from tidings.forecast.forecasts import Forecast, Forecasts
+from tidings.forecast.horizon import Horizon
+from tidings.forecast.model import Model
+from tidings.forecast.scoring import Score, score
+from tidings.forecast.training import train
+
+__all__ = ["Detector", "Forecast", "Forecasts", "Horizon", "Model", "Score", "score", "train"]

@@ -1,0 +1,106 @@
+"""What is counted of a pattern: which label came in which cell, and how long it then took to a match.
+
+All counts are sums, so counts of two histories add up. With a half-life they are weights, not whole numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from tidings.errors import TidingsError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tidings.forecast.course import Course
+
+Floats = npt.NDArray[np.float64]
+
+_SMALL = [*range(1, 11), 12, 15, 20, 25, 30, 40, 50, 60, 80, 100, 125, 150, 200, 250, 300, 400, 500, 600, 800, 1000]
+
+EDGES = np.array(_SMALL, np.int64)
+"""Waiting times are told apart up to these numbers of events; between two of them they are spread evenly."""
+
+MOST = int(EDGES[-1])
+"""The longest wait that is counted."""
+
+BINS = np.searchsorted(EDGES, np.arange(MOST + 1)).astype(np.int64)
+"""The bin of each waiting time."""
+
+CODES = 2 * len(EDGES) + 1
+"""A wait ended in one of the bins; or after so many of them nothing more is known."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Counts:
+    """`moves[chain cell, label]`, `waits[cell, code]`, and of each span of time `[cell, (yes, unknown, no)]`."""
+
+    moves: Floats
+    waits: Floats
+    spans: dict[int, Floats] = field(default_factory=dict)
+
+    @classmethod
+    def none(cls, course: Course, spans: Iterable[int] = ()) -> Counts:
+        """Return counts of nothing."""
+        return cls(
+            np.zeros(course.table.shape),
+            np.zeros((course.cells, CODES)),
+            {span: np.zeros((course.cells, 3)) for span in spans},
+        )
+
+    def copy(self) -> Counts:
+        """Return the same in arrays of their own."""
+        return Counts(self.moves.copy(), self.waits.copy(), {span: of.copy() for span, of in self.spans.items()})
+
+    def scaled(self, by: float) -> Counts:
+        """Return the counts with less weight."""
+        return Counts(self.moves * by, self.waits * by, {span: of * by for span, of in self.spans.items()})
+
+    def plus(self, other: Counts) -> Counts:
+        """Return the sum."""
+        if self.moves.shape != other.moves.shape or self.waits.shape != other.waits.shape:
+            msg = "the models count one pattern in different ways; train both with the same schema and context"
+            raise TidingsError(msg)
+        spans = dict(self.spans)
+        for span, of in other.spans.items():
+            spans[span] = spans[span] + of if span in spans else of
+        return Counts(self.moves + other.moves, self.waits + other.waits, spans)
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What all patterns share: how many events there were, how many satisfied each filter, how fast, of how many keys."""
+
+    seen: float = 0.0
+    filters: dict[str, float] = field(default_factory=dict)
+    gaps: float = 0.0
+    elapsed: float = 0.0  # microseconds, over the gaps
+    keys: dict[str, float] = field(default_factory=dict)  # of each set of ways
+
+    def scaled(self, by: float) -> Traffic:
+        """Return it with less weight; keys do not fade."""
+        faded = {name: count * by for name, count in self.filters.items()}
+        return replace(self, seen=self.seen * by, filters=faded, gaps=self.gaps * by, elapsed=self.elapsed * by)
+
+    def plus(self, other: Traffic) -> Traffic:
+        """Return the sum."""
+        return Traffic(
+            self.seen + other.seen,
+            _sum(self.filters, other.filters),
+            self.gaps + other.gaps,
+            self.elapsed + other.elapsed,
+            _sum(self.keys, other.keys),
+        )
+
+    @property
+    def rate(self) -> float | None:
+        """Events in a microsecond; nothing where no time has passed."""
+        return self.gaps / self.elapsed if self.elapsed > 0 else None
+
+
+def _sum(one: dict[str, float], other: dict[str, float]) -> dict[str, float]:
+    return {name: one.get(name, 0.0) + other.get(name, 0.0) for name in sorted({*one, *other})}

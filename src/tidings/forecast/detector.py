@@ -1,0 +1,212 @@
+"""The façade: a detector that also says how likely its patterns are to complete, with a model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tidings.errors import TidingsError, UnknownPattern
+from tidings.forecast.carrying import carry
+from tidings.forecast.forecaster import Forecaster, Plan
+from tidings.forecast.forecasts import Forecasts
+from tidings.forecast.horizon import Horizon
+from tidings.forecast.model import Model
+from tidings.patterns.detections import Detections
+from tidings.patterns.detector import Detector as PatternDetector
+from tidings.patterns.run import LONG_AGO
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    import numpy as np
+
+    from tidings.forecast.forecasts import Batch, Forecast
+    from tidings.forecast.learner import Learner
+    from tidings.lang import WrittenPattern
+    from tidings.model import DeadLetter
+    from tidings.model.patterns import Pattern
+    from tidings.patterns.machine import Machine
+    from tidings.patterns.reading import Prepared
+    from tidings.patterns.run import Run
+
+
+class Foreseen(Detections):
+    """Detections, with the forecasts that the same events gave rise to."""
+
+    __slots__ = ("forecasts",)
+
+    forecasts: Forecasts
+
+
+class Detector(PatternDetector):
+    __doc__ = f"""{PatternDetector.__doc__}
+    With a `model` (`td.train`, `td.Model.load`) it forecasts: `forecast` tells how likely a pattern is to complete, and
+    patterns added with a `horizon` put forecasts beside the detections (`Detections.forecasts`). With `learn`, the
+    events it takes are counted too: it predicts first and learns then, and `model` is what it knows by now.
+    """
+
+    def __init__(self, *, model: Model | str | Path | None = None, learn: bool = False, **settings: Any) -> None:
+        """Start without patterns."""
+        super().__init__(**settings)
+        self._given = Model.load(model) if model is not None and not isinstance(model, Model) else model
+        self._learn, self._part = learn, 1.0
+        if learn and self._given is None:
+            self._given = Model()
+        self._plans: dict[str, Plan] = {}
+        self._forecaster: Forecaster | None = None
+        self._before: Forecaster | None = None  # of the patterns before they changed
+        self._listener: tuple[Learner, bool] | None = None
+        self._told: list[Batch] = []
+
+    # Patterns ----------------------------------------------------------------------------------
+
+    def add(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
+        self,
+        name: str,
+        pattern: str | Pattern | dict[str, Any],
+        *,
+        mode: str = "restart",
+        limit: int | None = None,
+        notation: str = "text",
+        horizon: Any = None,
+        threshold: float = 0.5,
+        tell: str = "crossing",
+        step: float = 0.1,
+    ) -> None:
+        """Add a pattern, or replace the one of this name; it sees the events that come from now on.
+
+        Where events wait for their turn (`lateness`), it sees those that are later than all that came so far.
+        `mode` is `restart`, `overlap`, `next` or `any`; `limit` is how many embeddings `any` reports at one event.
+
+        With a `horizon` (`10` events, `"10 own events"` of the key, `"5 min"`) the pattern is foretold: when its
+        probability rises strictly above `threshold` (`tell="crossing"`), only once until it matches or its beginnings
+        are gone (`"episode"`), when it has changed by more than `step` (`"change"`), or at every event (`"every"`).
+        """
+        plan = Plan.of(horizon=horizon, threshold=threshold, tell=tell, step=step)
+        if plan.horizon is not None and self._given is None:
+            msg = f"forecasts need a model: td.Detector(model=td.train(...)), or learn=True to begin without; `{name}`"
+            raise TidingsError(msg)
+        before = self._plans.get(name)
+        self._plans[name] = plan
+        try:
+            super().add(name, pattern, mode=mode, limit=limit, notation=notation)
+        except TidingsError:
+            self._plans.pop(name)
+            if before is not None:
+                self._plans[name] = before
+            raise
+
+    def add_many(self, patterns: Iterable[WrittenPattern], **plan: Any) -> None:
+        """Add many, as `lang.read_patterns` reads them from a file; all of them or, where one is refused, none.
+
+        `horizon`, `threshold`, `tell` and `step` hold for all of them: see `add`.
+        """
+        given = list(patterns)
+        super().add_many(given)
+        if plan:
+            told = Plan.of(**({"horizon": None, "threshold": 0.5, "tell": "crossing", "step": 0.1} | plan))
+            self._plans |= {one.name: told for one in given}
+
+    def remove(self, name: str) -> None:
+        """Remove a pattern; `UnknownPattern`, a `KeyError`, if it is not there."""
+        super().remove(name)
+        self._plans.pop(name, None)
+
+    def horizons(self) -> dict[str, Horizon]:
+        """Return how far ahead each pattern is foretold, of those that are."""
+        return {name: plan.horizon for name, plan in self._plans.items() if plan.horizon is not None}
+
+    # Forecasts ---------------------------------------------------------------------------------
+
+    def forecast(self, name: str, *, horizon: Any = None) -> list[Forecast]:
+        """Return how likely a pattern is to complete within the horizon, as things stand now.
+
+        Of a pattern with a key: one forecast for each key that has begun something, and one (`key` nothing) for those
+        that have not. Of any other pattern: exactly one.
+        """
+        if name not in self:
+            msg = f"no pattern is called `{name}`"
+            raise UnknownPattern(msg)
+        told = None if horizon is None else Horizon.of(horizon)
+        return self._foretelling().forecasts(name, told, self._names, self._latest)
+
+    @property
+    def model(self) -> Model | None:
+        """The model; of a detector that learns, with everything it has taken so far."""
+        last = self._forecaster or self._before
+        return self._given if last is None or last.learner is None else last.learner.model()
+
+    def _foretelling(self) -> Forecaster:
+        self._runs()  # what waits is told of new patterns first
+        if self._forecaster is None:
+            if self._given is None:
+                msg = "forecasts need a model: td.Detector(model=td.train(detector, history))"
+                raise TidingsError(msg)
+            self._forecaster = Forecaster(
+                self._given,
+                self.watched,
+                self._filters,
+                self._plans,
+                learn=self._learn,
+                part=self._part,
+                **self._around,
+            )
+            if self._before is not None:
+                carry(self._before, self._forecaster)
+                self._before = None
+        return self._forecaster
+
+    # Events ------------------------------------------------------------------------------------
+
+    def take(self, events: Prepared, *, dead_letters: tuple[DeadLetter, ...] = ()) -> Foreseen:
+        """Take events that were read before; `detect_many` reads them first."""
+        found = super().take(events, dead_letters=dead_letters)
+        return self._with(found)
+
+    def _with(self, found: Detections) -> Foreseen:
+        made = object.__new__(Foreseen)
+        for name in Detections.__slots__:
+            setattr(made, name, getattr(found, name))
+        made.forecasts, self._told = Forecasts(self._told), []
+        return made
+
+    def listen(self, learner: Learner, *, reports: bool) -> None:
+        """Let a learner hear all events; without `reports` nothing is detected meanwhile."""
+        self._listener = (learner, reports)
+
+    def close(self) -> None:
+        """Take the events that still wait for their turn."""
+        if self._waiting is not None:
+            self._taken(self._released(self._latest), self._runs())
+
+    def _fed(self, piece: Prepared, runs: list[tuple[Machine, Run]], *, until: int = LONG_AGO) -> list[Any]:
+        if self._listener is not None:
+            learner, reports = self._listener
+            parts = super()._fed(piece, runs, until=until) if reports else []
+            learner.take(piece, parts, self._seq, self._names)
+            return parts
+        parts = super()._fed(piece, runs, until=until)
+        if self._given is not None:
+            self._told += self._foretelling().take(piece, parts, self._seq, self._names)
+        return parts
+
+    def _held(self) -> list[np.ndarray]:
+        return [] if self._forecaster is None else self._forecaster.held(self._latest)
+
+    def _renamed(self, known: np.ndarray) -> None:
+        if self._forecaster is not None:
+            self._forecaster.renumber(known)
+
+    def _changed(self) -> None:
+        super()._changed()
+        if self._forecaster is not None:  # where unchanged patterns stand is taken over when it is needed
+            self._given = self.model
+            self._before, self._forecaster = self._forecaster, None
+
+    def forked(self) -> Detector:
+        """Return a detector of the same patterns that has seen nothing; what was compiled is shared."""
+        made = super().forked()
+        assert isinstance(made, Detector)
+        made._plans, made._told, made._forecaster = dict(self._plans), [], None
+        made._listener = made._before = None
+        return made

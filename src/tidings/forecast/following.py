@@ -1,0 +1,266 @@
+"""Following: where the patterns of one group stand, for every key, and what is told of it as events come."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidings.forecast.tables import place_of
+from tidings.kernels.forecasts import CHANGE, CROSSING, EPISODE, EVERY, R_CELL, R_ENTRY, R_PATTERN, SILENT, follow, tell
+from tidings.patterns.archive import union
+
+if TYPE_CHECKING:
+    from tidings.forecast.groups import Group
+    from tidings.forecast.streams import Entries, Kinds
+    from tidings.forecast.tables import Table
+
+POLICIES = {"crossing": CROSSING, "episode": EPISODE, "every": EVERY, "change": CHANGE}
+"""When forecasts are told."""
+
+_NO_TABLE = np.zeros(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is told of a pattern: the policy, and the threshold or step it goes by."""
+
+    policy: int = SILENT
+    limit: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """What was told: which member, at which event, for which key, from which cell, how likely."""
+
+    member: np.ndarray
+    event: np.ndarray
+    key: np.ndarray
+    cell: np.ndarray
+    place: np.ndarray
+    probability: np.ndarray
+
+    def __len__(self) -> int:
+        """Count the rows."""
+        return len(self.member)
+
+
+class Following:
+    """The cells of a group's members by key; `asked` and `tables` tell what is told."""
+
+    def __init__(self, group: Group) -> None:
+        """Start with nothing seen."""
+        self.group = group
+        self.keys = 0 if group.keyed else 1
+        self.seen = 0  # events of the stream
+        self.own = np.zeros(self.keys, np.int64)
+        self.cells = np.empty((len(group.exact), 0), np.int32)
+        self.last = np.empty((len(group.members), 0))
+        self.states = [np.empty((0, one.course.tracker.width), np.int64) for one in group.tracked]
+        self.late: list[np.ndarray] = [np.empty((0, 3), np.int64) for _ in group.tracked]
+        self.asked = [Asked() for _ in group.members]
+        self.tables: list[Table | None] = [None for _ in group.members]
+        self.spread, self.part = 1.0, 1.0  # how many keys are expected, and which part of the stream comes here
+        self._arranged()
+        self.widen(self.keys)
+
+    def arrange(self, asked: list[Asked], tables: list[Table | None], *, keys: float, part: float) -> None:
+        """Take new tables."""
+        self.asked, self.tables, self.spread, self.part = asked, tables, max(1.0, keys), part
+        self._arranged()
+
+    def _arranged(self) -> None:
+        exact = self.tables[: len(self.group.exact)]
+        self._policies = np.array([one.policy for one in self.asked], np.int64)
+        self._limits = np.array([one.limit for one in self.asked])
+        self._grids = np.array([1 if one is None else one.grid for one in exact], np.int64)
+        flat = [_NO_TABLE if one is None else one.chances.ravel() for one in exact]
+        self._chances = np.concatenate(flat) if flat else _NO_TABLE
+        self._chances_at = np.append(0, np.cumsum([len(one) for one in flat])).astype(np.int64)
+
+    def widen(self, keys: int) -> None:
+        """Make room for keys; a new one has seen nothing."""
+        known = self.cells.shape[1]
+        if keys <= known:
+            return
+        size = 1 if not self.group.keyed else max(16, 2 * keys)
+        exact = len(self.group.exact)
+        starts = np.repeat(self.group.starts[:exact, None], size - known, axis=1)
+        self.cells = np.concatenate([self.cells, starts], axis=1)
+        self.last = np.concatenate([self.last, np.full((len(self.group.members), size - known), np.nan)], axis=1)
+        self.own = np.append(self.own[:known], np.zeros(size - known, np.int64))
+        for row, member in enumerate(self.group.tracked):
+            fresh = np.tile(member.course.tracker.fresh(), (size - known, 1))
+            self.states[row] = np.concatenate([self.states[row], fresh])
+
+    def take(
+        self, entries: Entries, times: np.ndarray, base: int, reports: list[np.ndarray], kinds: Kinds
+    ) -> Rows | None:
+        """Let all members take entries, and return what is told; `reports` are those of tracked members."""
+        self.widen(int(entries.rows.max(initial=-1)) + 1)
+        self.group.widen(kinds)
+        where = self._places(entries)
+        told = self._exact(entries, where)
+        for row in range(len(self.group.tracked)):
+            told += self._tracked(row, entries, where, times, base, reports[row], kinds)
+        self.own[entries.rows] += np.diff(entries.starts)
+        self.seen += len(times)
+        return _together(told, entries, where)
+
+    def _places(self, entries: Entries) -> np.ndarray:
+        """Return where each entry's key stands on the grid of shares: by its events so far, and one more to begin with."""
+        if not self.group.keyed:
+            return np.zeros(len(entries))
+        sizes = np.diff(entries.starts)
+        within = np.arange(len(entries)) - np.repeat(entries.starts[:-1], sizes) + 1
+        own = np.repeat(self.own[entries.rows], sizes) + within
+        return place_of(self.part * (own + 1) / (self.seen + entries.event + 1 + self.spread))
+
+    def place(self, key: int | None) -> float:
+        """Return where a key stands on the grid; one that has begun nothing as if it were an average one."""
+        if not self.group.keyed:
+            return 0.0
+        own = 0 if key is None else int(self.own[key])
+        return float(place_of(np.array(self.part * (own + 1) / (self.seen + self.spread))))
+
+    def _exact(self, entries: Entries, where: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+        group, told, begin = self.group, list[tuple[np.ndarray, np.ndarray]](), 0
+        exact = len(group.exact)
+        quiet = not self._policies[:exact].any()
+        while begin < exact:
+            room = 1 if quiet else max(1 << 12, 2 * len(entries))
+            out, chances, found = np.empty((room, 3), np.int64), np.empty(room), np.zeros(1, np.int64)
+            begin = follow(
+                begin,
+                entries.kind,
+                entries.starts,
+                entries.rows,
+                where,
+                group.labels,
+                group.cell_at,
+                group.move_at,
+                group.widths,
+                group.table,
+                group.hits,
+                group.idle,
+                self.cells,
+                self.last,
+                self._policies,
+                self._limits,
+                self._chances_at,
+                self._grids,
+                self._chances,
+                out,
+                chances,
+                found,
+            )
+            told.append((out[: found[0]], chances[: found[0]]))
+        return told
+
+    def _tracked(
+        self,
+        row: int,
+        entries: Entries,
+        where: np.ndarray,
+        times: np.ndarray,
+        base: int,
+        reports: np.ndarray,
+        kinds: Kinds,
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        number = len(self.group.exact) + row
+        member, table, asked = self.group.tracked[row], self.tables[number], self.asked[number]
+        hit = self._hits(row, entries, times, base, reports)
+        masks = self.group.masks(row, entries, kinds)
+        cells = member.course.tracker.walk(
+            self.states[row], entries.rows, entries.starts, masks, times[entries.event], hit
+        )
+        if table is None or asked.policy == SILENT:
+            return []
+        out, chances = np.empty(len(entries), np.int64), np.empty(len(entries))
+        found = tell(
+            entries.starts,
+            entries.rows,
+            where,
+            cells,
+            hit,
+            member.course.idle,
+            self.last[number],
+            asked.policy,
+            asked.limit,
+            table.grid,
+            table.chances.ravel(),
+            out,
+            chances,
+        )
+        rows = np.column_stack([np.full(found, number), out[:found], cells[out[:found]]])
+        return [(rows, chances[:found])]
+
+    def _hits(self, row: int, entries: Entries, times: np.ndarray, base: int, reports: np.ndarray) -> np.ndarray:
+        """Return at which entries the detector reported a member; after a deadline, at the key's next one."""
+        hit, event = np.zeros(len(entries), np.bool_), entries.event
+        by_time = self.group.tracked[row].pattern.absence is not None
+        reports = np.concatenate([self.late[row], reports])
+        moment, wanted = (times[event], reports[:, 2]) if by_time else (event + base, reports[:, 1])
+        left = []
+        for number, (key, when) in enumerate(zip(reports[:, 0].tolist(), wanted.tolist(), strict=True)):
+            segment = int(np.searchsorted(entries.rows, key)) if self.group.keyed else 0
+            at = end = 0
+            if segment < len(entries.rows) and (not self.group.keyed or entries.rows[segment] == key):
+                begin, end = entries.starts[segment], entries.starts[segment + 1]
+                at = begin + int(np.searchsorted(moment[begin:end], when))
+            if at < end and (by_time or moment[at] == when):
+                hit[at] = True
+            else:
+                left.append(number)
+        self.late[row] = reports[left]  # of a deadline, the key's next event may come much later
+        return hit
+
+    # Keys --------------------------------------------------------------------------------------
+
+    def cell(self, number: int, key: int, now: int) -> int:
+        """Return the cell of a member's key."""
+        exact = len(self.group.exact)
+        if number < exact:
+            return int(self.cells[number, key])
+        return int(self.group.members[number].course.tracker.cell(self.states[number - exact][key], now))
+
+    def live(self, number: int, now: int) -> list[int]:
+        """Return the keys of which a member has begun something."""
+        exact, course = len(self.group.exact), self.group.members[number].course
+        if number < exact:
+            return np.flatnonzero(~course.idle[self.cells[number]]).tolist()
+        keys = np.flatnonzero(self.own).tolist()
+        return [key for key in keys if not course.idle[self.cell(number, key, now)]]
+
+    def held(self, now: int) -> np.ndarray:
+        """Return the keys of which anything has begun; of others not even their share is kept when room is short."""
+        if not self.group.keyed:
+            return np.empty(0, np.int64)
+        live = [np.array(self.live(number, now), np.int64) for number in range(len(self.group.members))]
+        return union(live)
+
+    def renumber(self, known: np.ndarray) -> None:
+        """Call each key by its place in `known`, which lists all that are held."""
+        if not self.group.keyed:
+            return
+        self.widen(int(known.max(initial=-1)) + 1)
+        self.cells, self.last, self.own = self.cells[:, known], self.last[:, known], self.own[known]
+        self.states = [states[known] for states in self.states]
+        for late in self.late:
+            late[:, 0] = np.searchsorted(known, late[:, 0])
+
+
+def _together(told: list[tuple[np.ndarray, np.ndarray]], entries: Entries, where: np.ndarray) -> Rows | None:
+    """Return rows of all members in the order of the events."""
+    told = [one for one in told if len(one[0])]
+    if not told:
+        return None
+    rows, chances = np.concatenate([one for one, _ in told]), np.concatenate([one for _, one in told])
+    entry = rows[:, R_ENTRY]
+    event = entries.event[entry]
+    if (np.diff(event) < 0).any():
+        order = np.lexsort((rows[:, R_PATTERN], event))
+        rows, chances, entry, event = rows[order], chances[order], entry[order], event[order]
+    keys = entries.keys()[entry]
+    return Rows(rows[:, R_PATTERN], event, keys, rows[:, R_CELL], where[entry], chances)

@@ -1,0 +1,239 @@
+"""A forecaster: where a detector's patterns stand by their courses, what that makes likely, and what to tell of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tidings.errors import TidingsError
+from tidings.forecast.counts import MOST
+from tidings.forecast.following import POLICIES, Asked, Following
+from tidings.forecast.forecasts import Batch, Forecast
+from tidings.forecast.groups import Member, groups_of
+from tidings.forecast.horizon import Horizon
+from tidings.forecast.learner import Learner
+from tidings.forecast.learning import reports_of
+from tidings.forecast.streams import Kinds, entries_of
+from tidings.forecast.tables import QUANTILES, table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tidings.forecast.model import Known, Model
+    from tidings.forecast.tables import Table
+    from tidings.model import Filter
+    from tidings.patterns.detections import Part
+    from tidings.patterns.graph import Watched
+    from tidings.patterns.names import Names
+    from tidings.patterns.reading import Prepared
+
+SOON = 16
+"""Events after which a learner looks at its counts again, at first; later it is a tenth of all there were."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be foretold of a pattern: how far ahead, above which threshold, and when."""
+
+    horizon: Horizon | None = None
+    threshold: float = 0.5
+    tell: str = "crossing"
+    step: float = 0.1
+
+    @classmethod
+    def of(cls, *, horizon: Any, threshold: Any, tell: Any, step: Any) -> Plan:
+        """Check what was given."""
+        for name, value in (("threshold", threshold), ("step", step)):
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+                msg = f"a {name} is a probability from 0 to 1, not `{value}`"
+                raise TidingsError(msg)
+        if tell not in POLICIES:
+            msg = f"forecasts are told on {', '.join(f'`{one}`' for one in POLICIES)}; not `{tell}`"
+            raise TidingsError(msg)
+        return cls(None if horizon is None else Horizon.of(horizon), float(threshold), tell, float(step))
+
+    def asked(self) -> Asked:
+        """Return it as kernels read it."""
+        if self.horizon is None:
+            return Asked()
+        return Asked(POLICIES[self.tell], self.step if self.tell == "change" else self.threshold)
+
+
+class Forecaster:
+    """Follows some patterns with a model, and with `learn` keeps the model up to date."""
+
+    def __init__(
+        self,
+        model: Model,
+        watched: Sequence[Watched],
+        filters: Mapping[Filter, int],
+        plans: Mapping[str, Plan],
+        *,
+        learn: bool,
+        part: float = 1.0,
+        **surroundings: Any,
+    ) -> None:
+        """Start with nothing seen; `part` is how much of the stream comes here."""
+        self.model, self.plans, self._watched = model, dict(plans), tuple(watched)
+        self._part = part
+        self.kinds = Kinds()
+        self.known: dict[str, Known] = {one.name: model.recalled(one, **surroundings) for one in watched}
+        members = [Member(name, one.pattern, one.course) for name, one in self.known.items()]
+        self.followings = [Following(group) for group in groups_of(members, filters)]
+        self._places = {one.name: place for place, one in enumerate(watched)}
+        spans = {plan.horizon.amount for plan in plans.values() if plan.horizon and plan.horizon.unit == "time"}
+        self.learner = Learner(model, watched, filters, spans=spans, **surroundings) if learn else None
+        self._tables: dict[tuple[str, Horizon], Table] = {}
+        self._arrange()
+        self._next = model.now[0] + max(SOON, model.now[0] // 10)
+
+    @property
+    def tracks(self) -> bool:
+        """Whether any pattern needs the detector's reports."""
+        return any(following.group.tracked for following in self.followings)
+
+    # Events ------------------------------------------------------------------------------------
+
+    def take(self, events: Prepared, parts: Sequence[Part], base: int, names: Names) -> list[Batch]:
+        """Take events with what they completed; return what is told. It predicts first, and learns then."""
+        reports = [self._reports(following, parts) for following in self.followings]
+        found: list[Batch] = []
+        if self.learner is None:
+            return self._follow(events, reports, base, names)
+        begin = 0
+        while begin < len(events):
+            end = min(len(events), begin + max(1, self._next - self.learner.now[0]))
+            piece = events if end - begin == len(events) else events.take(np.arange(begin, end))
+            found += self._follow(piece, _until(reports, base + end, int(piece.times[-1])), base + begin, names)
+            self.learner.take(piece, parts if begin == 0 else [], base + begin, names)
+            begin = end
+            if self.learner.now[0] >= self._next:
+                self.learn()
+        if not len(events):
+            self.learner.take(events, parts, base, names)
+        return found
+
+    def learn(self) -> None:
+        """Take the counts so far into the probabilities."""
+        assert self.learner is not None
+        self.model = self.learner.model()
+        self.known = {one.name: self.model.recalled(one) for one in self._watched}
+        self._tables.clear()
+        self._arrange()
+        self._next = self.model.now[0] + max(SOON, self.model.now[0] // 10)
+
+    def _reports(self, following: Following, parts: Sequence[Part]) -> list[np.ndarray]:
+        return [reports_of(parts, self._places[one.name]) for one in following.group.tracked]
+
+    def _follow(self, events: Prepared, reports: list[list[np.ndarray]], base: int, names: Names) -> list[Batch]:
+        kinds = self.kinds.of(events)
+        found = []
+        for following, told in zip(self.followings, reports, strict=True):
+            entries = entries_of(events, kinds, following.group.ways, names)
+            rows = following.take(entries, events.times, base, told, self.kinds)
+            if rows is not None:
+                group = following.group
+                members = tuple(one.name for one in group.members)
+                tables = tuple(following.tables)
+                found.append(Batch(rows, members, tables, group.keyed, events.told, events.times, names.values))
+        return found
+
+    # Probabilities -----------------------------------------------------------------------------
+
+    def _arrange(self) -> None:
+        for following in self.followings:
+            plans = [self.plans.get(one.name, Plan()) for one in following.group.members]
+            tables = [
+                None if plan.horizon is None else self.table(one.name, plan.horizon)
+                for one, plan in zip(following.group.members, plans, strict=True)
+            ]
+            keys = self.model.traffic.keys.get(repr(following.group.ways), 1.0)
+            following.arrange([plan.asked() for plan in plans], tables, keys=keys, part=self._part)
+
+    def table(self, name: str, horizon: Horizon) -> Table:
+        """Return the probabilities of a pattern's cells."""
+        at = (name, horizon)
+        if at not in self._tables:
+            known = self.known[name]
+            keyed = bool(known.pattern.key_variables())
+            self._tables[at] = table(
+                self.model.estimates(known), horizon, keyed=keyed, traffic=self.model.traffic
+            )
+        return self._tables[at]
+
+    def forecasts(self, name: str, horizon: Horizon | None, names: Names, now: int) -> list[Forecast]:
+        """Return a forecast for each key that has begun something, and one for the others."""
+        horizon = horizon or self.plans.get(name, Plan()).horizon
+        if horizon is None:
+            msg = f"how far ahead? forecast({name!r}, horizon=10) looks at the next ten events"
+            raise TidingsError(msg)
+        following, number = self._find(name)
+        told = self.table(name, horizon)
+        if not following.group.keyed:
+            return [self._forecast(name, None, told, following.cell(number, 0, now), 0.0)]
+        start = following.group.members[number].course.start
+        found = [
+            self._forecast(name, names.values[key], told, following.cell(number, key, now), following.place(key))
+            for key in following.live(number, now)
+        ]
+        return [*found, self._forecast(name, None, told, start, following.place(None))]
+
+    def _forecast(self, name: str, key: Any, told: Table, cell: int, place: float) -> Forecast:
+        waiting = self._waiting(told, cell, place)
+        return Forecast(name, key, told.at(cell, place), told.horizon.told, told.named(cell), waiting)
+
+    def _waiting(self, told: Table, cell: int, place: float) -> dict[float, int | timedelta | None]:
+        """Return quantiles of the waiting time: the first of some horizons at which they are reached."""
+        horizon, found = told.horizon, dict[float, int | timedelta | None]()
+        curve = told.estimates.curve(MOST)[0][:, cell]
+        each = 1.0  # of the horizon's measure, for one of the own events
+        if told.grid > 1:
+            each = 2 ** (place / 2)
+        if horizon.unit == "time":
+            each /= self.model.traffic.rate or 1.0
+        for share in QUANTILES:
+            own = int(np.searchsorted(curve, share))
+            if own > MOST:
+                found[share] = None
+            elif horizon.unit == "time":
+                found[share] = timedelta(microseconds=round(own * each))
+            else:
+                found[share] = max(own, round(own * each))
+        return found
+
+    def _find(self, name: str) -> tuple[Following, int]:
+        for following in self.followings:
+            for number, one in enumerate(following.group.members):
+                if one.name == name:
+                    return following, number
+        raise AssertionError(name)
+
+    # Keys --------------------------------------------------------------------------------------
+
+    def held(self, now: int) -> list[np.ndarray]:
+        """Return the keys that are still needed."""
+        mine = [following.held(now) for following in self.followings]
+        return mine + (self.learner.held() if self.learner else [])
+
+    def renumber(self, known: np.ndarray) -> None:
+        """Call each key by its place in `known`, which lists all that are held."""
+        for following in self.followings:
+            following.renumber(known)
+        if self.learner is not None:
+            self.learner.renumber(known)
+
+
+def _until(reports: list[list[np.ndarray]], end: int, time: int) -> list[list[np.ndarray]]:
+    """Take out the reports up to an event and its time, and return them."""
+    found = []
+    for of_group in reports:
+        taken = []
+        for place, rows in enumerate(of_group):
+            now = (rows[:, 1] < end) & (rows[:, 2] <= time)
+            taken.append(rows[now])
+            of_group[place] = rows[~now]
+        found.append(taken)
+    return found

@@ -1,0 +1,139 @@
+"""What is foretold: one number on demand, or rows beside the detections of a batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tidings.patterns.reading import datetime_of
+from tidings.patterns.stream import text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+
+    from tidings.forecast.following import Rows
+    from tidings.forecast.tables import Table
+    from tidings.patterns.archive import Told
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """How likely a pattern is to complete within the horizon, for a key or for none that has begun anything.
+
+    `estimator` says which one gave the number (`chain`, `direct`, `both` or `printed`), and whether the pattern's
+    states are approximate. `waiting` gives quantiles of the time until the match in the horizon's own measure, such as
+    `{0.5: 7}`; nothing stands for one that lies beyond what is looked at.
+    """
+
+    pattern: str
+    key: Any
+    probability: float
+    horizon: int | str | timedelta
+    estimator: str
+    waiting: Mapping[float, int | timedelta | None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Foretold:
+    """A forecast that an event gave rise to."""
+
+    event: Any
+    at: datetime
+    forecast: Forecast
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """Rows of one group from one piece of the events, with what is needed to read them."""
+
+    rows: Rows
+    names: tuple[str, ...]
+    tables: tuple[Table | None, ...]
+    keyed: bool
+    told: Told
+    times: np.ndarray
+    values: list[Any]
+
+
+class Forecasts:
+    """The forecasts of a batch, in the order of the events; they are made when somebody reads them."""
+
+    __slots__ = ("_batches",)
+
+    def __init__(self, batches: Sequence[Batch] = ()) -> None:
+        """Hold rows of arrays."""
+        self._batches = tuple(batches)
+
+    def __len__(self) -> int:
+        """Count them."""
+        return sum(len(batch.rows) for batch in self._batches)
+
+    def __iter__(self) -> Iterator[Foretold]:
+        """Yield each with its event."""
+        for batch in self._batches:
+            rows, told = batch.rows, batch.told.take(batch.rows.event).listed()
+            numbers = zip(rows.member.tolist(), rows.key.tolist(), rows.cell.tolist(), strict=True)
+            chances = rows.probability.tolist()
+            for place, (member, key, cell) in enumerate(numbers):
+                table = batch.tables[member]
+                assert table is not None
+                value = batch.values[key] if batch.keyed else None
+                shown = Forecast(batch.names[member], value, chances[place], table.horizon.told, table.named(cell))
+                yield Foretold(told.ids[place], datetime_of(int(batch.times[rows.event[place]])), shown)
+
+    def __repr__(self) -> str:
+        """Say how many there are."""
+        return f"<Forecasts: {len(self):,}>"
+
+    @property
+    def probabilities(self) -> np.ndarray:
+        """Return the probabilities alone, in the order of the rows."""
+        found = [batch.rows.probability for batch in self._batches]
+        return np.concatenate(found) if found else np.empty(0)
+
+    def to_arrow(self) -> pa.Table:
+        """Return a table `pattern, key, at, event, probability, horizon, estimator`; keys and horizons are text."""
+        import pyarrow as pa
+
+        fields = [
+            ("pattern", pa.string()),
+            ("key", pa.string()),
+            ("at", pa.timestamp("us", "UTC")),
+            ("event", None),
+            ("probability", pa.float64()),
+            ("horizon", pa.string()),
+            ("estimator", pa.string()),
+        ]
+        columns = [_columns(batch) for batch in self._batches]
+        tables = [pa.table(list(of), names=[name for name, _ in fields]) for of in columns]
+        if tables:
+            return pa.concat_tables(tables, promote_options="permissive")
+        return pa.table({name: pa.array([], kind or pa.null()) for name, kind in fields})
+
+
+def _columns(batch: Batch) -> tuple[Any, ...]:
+    import pyarrow as pa
+
+    rows = batch.rows
+    ids = batch.told.take(rows.event).ids
+    names = pa.array(batch.names, pa.string()).take(rows.member)
+    horizons = pa.array([None if table is None else str(table.horizon) for table in batch.tables], pa.string())
+    pairs, places = np.unique(np.column_stack([rows.member, rows.cell]), axis=0, return_inverse=True)
+    tables = [batch.tables[member] for member in pairs[:, 0].tolist()]
+    said = [one.named(cell) for one, cell in zip(tables, pairs[:, 1].tolist(), strict=True) if one is not None]
+    keys = [text_of(batch.values[key]) if batch.keyed else None for key in rows.key.tolist()]
+    return (
+        names,
+        pa.array(keys, pa.string()) if batch.keyed else pa.nulls(len(rows), pa.string()),
+        pa.array(batch.times[rows.event]).cast(pa.timestamp("us", "UTC")),
+        pa.array(ids) if isinstance(ids, list) else ids,
+        pa.array(rows.probability),
+        horizons.take(rows.member),
+        pa.array(said, pa.string()).take(places.reshape(-1)),
+    )
+

@@ -1,0 +1,74 @@
+"""How far a forecast looks: so many events of the stream, of the key alone, or a span of time."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Literal
+
+from tidings.errors import TidingsError
+from tidings.lang.patterns.durations import duration_of, shown_duration
+from tidings.lang.patterns.scan import Stop
+
+_EVENTS = re.compile(r"(\d+)(?:\s+(own))?(?:\s+events?)?")
+
+MOST_EVENTS = 100_000
+"""The farthest horizon in events."""
+
+
+@dataclass(frozen=True, slots=True)
+class Horizon:
+    """`amount` events of the stream, of the key's `own`, or microseconds of `time`."""
+
+    amount: int
+    unit: Literal["events", "own", "time"] = "events"
+
+    @classmethod
+    def of(cls, given: Any) -> Horizon:
+        """Read `10`, `"10 events"`, `"10 own events"`, `"5 min"` or a timedelta.
+
+        >>> Horizon.of("10 own events"), Horizon.of("5 min").amount
+        (Horizon(amount=10, unit='own'), 300000000)
+        """
+        found = given if isinstance(given, Horizon) else _read(given)
+        if found is None or found.amount < 1 or (found.unit != "time" and found.amount > MOST_EVENTS):
+            ways = f"a number of events from 1 to {MOST_EVENTS:,}, `10 own events` (of the key), or a span such as `5 min`"
+            msg = f"a horizon is {ways}; not `{given}`"
+            raise TidingsError(msg)
+        return found
+
+    @property
+    def told(self) -> int | str | timedelta:
+        """Return it as a forecast shows it: events as a number, a span as a timedelta."""
+        match self.unit:
+            case "events":
+                return self.amount
+            case "own":
+                return str(self)
+        return timedelta(microseconds=self.amount)
+
+    def __str__(self) -> str:
+        """Write it as it is read."""
+        match self.unit:
+            case "events":
+                return str(self.amount)
+            case "own":
+                return f"{self.amount} own events"
+        return shown_duration(self.amount)
+
+
+def _read(given: Any) -> Horizon | None:
+    if type(given) is int:
+        return Horizon(given)
+    if isinstance(given, timedelta):
+        return Horizon(given // timedelta(microseconds=1), "time")
+    if not isinstance(given, str):
+        return None
+    events = _EVENTS.fullmatch(given.strip())
+    if events:
+        return Horizon(int(events[1]), "own" if events[2] else "events")
+    try:
+        return Horizon(duration_of(given), "time")
+    except Stop:
+        return None

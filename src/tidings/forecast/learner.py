@@ -1,0 +1,126 @@
+"""A learner: takes the events that a detector takes, and keeps a model of the patterns up to date."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tidings.forecast.counts import Traffic
+from tidings.forecast.groups import Member, groups_of
+from tidings.forecast.learning import Lesson, traffic_of
+from tidings.forecast.model import Model, filter_key, key_of
+from tidings.forecast.streams import Kinds, entries_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from tidings.forecast.model import Known
+    from tidings.model import Filter
+    from tidings.patterns.detections import Part
+    from tidings.patterns.graph import Watched
+    from tidings.patterns.names import Names
+    from tidings.patterns.reading import Prepared
+
+AT_ONCE = 1 << 20
+"""Entries that are counted at once, at most."""
+
+
+class Learner:
+    """Counts for some patterns; `model` is what it has learned so far, with what it was given before."""
+
+    def __init__(
+        self,
+        model: Model,
+        watched: Sequence[Watched],
+        filters: Mapping[Filter, int],
+        *,
+        spans: Iterable[int] = (),
+        **surroundings: Any,
+    ) -> None:
+        """Go on from a model."""
+        self._model, self.kinds = model, Kinds()
+        self.known: dict[str, Known] = {}
+        self.places: dict[str, int] = {}
+        for place, told in enumerate(watched):
+            key = key_of(told.pattern, told.mode)
+            if key not in self.known:
+                self.known[key] = model.recalled(told, spans=spans, **surroundings)
+                self.places[key] = place
+        members = [Member(key, one.pattern, one.course) for key, one in self.known.items()]
+        half_life = model.settings.half_life
+        self.lessons: list[Lesson] = []
+        for group in groups_of(members, filters):
+            counts = [self.known[one.name].counts.copy() for one in group.members]
+            lesson = Lesson(group, counts, half_life)
+            lesson.now = model.now
+            self.lessons.append(lesson)
+        named = [(one.pattern, name) for one in self.known.values() for name in one.pattern.used()]
+        self._named = {filters[pattern[name].filter]: (pattern, name) for pattern, name in named}
+        self._named = {number: filter_key(*told) for number, told in self._named.items()}
+        self._traffic, self._seen, self._last = model.traffic, model.now[0], None
+        self.now = self._settled = model.now
+        self._waiting = 0
+
+    @property
+    def names(self) -> list[str]:
+        """Return the keys of the patterns that are learned."""
+        return list(self.known)
+
+    def take(self, events: Prepared, parts: Sequence[Part], base: int, names: Names) -> None:
+        """Take events with what they completed; `base` is the number that the detector gave the first."""
+        for lesson in self.lessons:
+            lesson.hear(parts, [self.places[one.name] for one in lesson.group.members], self.now[0] - base)
+        if not len(events):  # time alone may have completed something
+            return
+        kinds = self.kinds.of(events)
+        now = (self.now[0] + len(events), max(self.now[1], int(events.times[-1])))
+        at = np.arange(self.now[0], now[0])
+        half_life, weights = self._model.settings.half_life, np.ones(len(events))
+        if half_life is not None:
+            weights = half_life.weights(at, events.times, now)
+            self._traffic = self._traffic.scaled(half_life.fading(self.now, now))
+        more = traffic_of(kinds, events.times, self._last, weights, self._named, self.kinds)
+        self._traffic, self._last = self._traffic.plus(more), int(events.times[-1])
+        for lesson in self.lessons:
+            entries = entries_of(events, kinds, lesson.group.ways, names)
+            lesson.take(entries, events.times, self.now[0])
+        self.now = now
+        self._waiting += len(events)
+        if self._waiting >= AT_ONCE:
+            self.settle()
+
+    def held(self) -> list[np.ndarray]:
+        """Return the keys that are still needed."""
+        self.settle()
+        return [lesson.held() for lesson in self.lessons]
+
+    def renumber(self, known: np.ndarray) -> None:
+        """Call each key by its place in `known`, which lists all that are held."""
+        for lesson in self.lessons:
+            lesson.renumber(known)
+
+    def settle(self) -> None:
+        """Count what was kept for it."""
+        for lesson in self.lessons:
+            lesson.settle(self.kinds, self.now)
+        self._settled, self._waiting = self.now, 0
+
+    def model(self) -> Model:
+        """Return the model so far; waits that have not ended are cut off here."""
+        self.settle()
+        keys = {_told(lesson.group.ways): float(lesson.keys) for lesson in self.lessons if lesson.group.keyed}
+        traffic = self._traffic.plus(Traffic(keys=keys))
+        known = dict(self._model.known)
+        for lesson in self.lessons:
+            for member, counts in zip(lesson.group.members, lesson.counted(self.kinds), strict=True):
+                known[member.name] = self._with(member.name, counts)
+        return self._model._like(known=known, traffic=traffic, now=self.now)
+
+    def _with(self, key: str, counts: Any) -> Known:
+        return replace(self.known[key], counts=counts)
+
+
+def _told(ways: Any) -> str:
+    return repr(ways)

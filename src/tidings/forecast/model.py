@@ -1,0 +1,280 @@
+"""Models: what was counted of patterns, to be kept, merged, shown and forecast from."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tidings.errors import FileError, StateError, TidingsError, UnknownPattern
+from tidings.forecast.counts import Counts, Floats, Traffic
+from tidings.forecast.course import Course, course_of
+from tidings.forecast.estimates import ESTIMATORS, Estimates, Estimator
+from tidings.forecast.learning import HalfLife
+from tidings.lang import render_pattern
+from tidings.lang.patterns.durations import duration_of
+from tidings.lang.patterns.scan import Stop
+from tidings.model.patterns import Mode, Pattern
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from tidings.patterns.graph import Watched
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a model counts and reckons."""
+
+    context: int = 3
+    smoothing: float = 0.5
+    half_life: HalfLife | None = None
+    estimator: Estimator = "both"
+
+    @classmethod
+    def of(cls, *, context: Any, smoothing: Any, half_life: Any, estimator: Any) -> Settings:
+        """Check what was given."""
+        if type(context) is not int or not 0 <= context <= 16:  # noqa: PLR2004 - more never pays
+            msg = f"context is how many symbols are looked back, 0 to 16, not `{context}`"
+            raise TidingsError(msg)
+        if isinstance(smoothing, bool) or not isinstance(smoothing, int | float) or not 0 <= smoothing < float("inf"):
+            msg = f"smoothing is a number from 0 up, not `{smoothing}`"
+            raise TidingsError(msg)
+        if estimator not in ESTIMATORS:
+            msg = f"an estimator is one of {', '.join(f'`{one}`' for one in ESTIMATORS)}, not `{estimator}`"
+            raise TidingsError(msg)
+        return cls(context, float(smoothing), _half_life(half_life), estimator)
+
+
+def _half_life(given: Any) -> HalfLife | None:
+    if given is None or isinstance(given, HalfLife):
+        return given
+    found = None
+    if isinstance(given, timedelta):
+        found = HalfLife(given // timedelta(microseconds=1), timed=True)
+    elif type(given) is int:
+        found = HalfLife(given, timed=False)
+    elif isinstance(given, str):
+        try:
+            found = HalfLife(int(given), timed=False) if given.isdecimal() else HalfLife(duration_of(given), timed=True)
+        except Stop:
+            found = None
+    if found is None or found.amount < 1:
+        msg = f"a half-life is a number of events, or a span of time such as `7 days`, not `{given}`"
+        raise TidingsError(msg)
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Known:
+    """A pattern that was counted; `name` is what it was called."""
+
+    name: str
+    pattern: Pattern
+    mode: Mode
+    course: Course
+    counts: Counts
+
+
+class Model:
+    """Counts of patterns over a history, and how probabilities are reckoned from them.
+
+    `td.train` makes one. `Model(context=2)` without counts is a beginning: a detector that learns goes on from it.
+    Models of two histories add up (`merge`); a file keeps one (`save`, `load`).
+    """
+
+    def __init__(
+        self,
+        *,
+        context: int = 3,
+        smoothing: float = 0.5,
+        half_life: timedelta | str | int | HalfLife | None = None,
+        estimator: str = "both",
+    ) -> None:
+        """Start without counts."""
+        self.settings = Settings.of(
+            context=context, smoothing=smoothing, half_life=half_life, estimator=estimator
+        )
+        self.known: dict[str, Known] = {}
+        self.traffic = Traffic()
+        self.now = (0, 0)  # how many events it has seen, and the time of the latest
+
+    # What it knows -----------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        """Count the patterns."""
+        return len(self.known)
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names of the patterns."""
+        return (one.name for one in self.known.values())
+
+    def __getitem__(self, name: str) -> Known:
+        """Return what was counted of a pattern."""
+        for one in self.known.values():
+            if one.name == name:
+                return one
+        msg = f"the model knows no pattern called `{name}`; it knows {_listed(self)}"
+        raise UnknownPattern(msg)
+
+    def __repr__(self) -> str:
+        """Say what it knows."""
+        return f"<Model: {len(self):,} patterns, {self.now[0]:,} events, {self.settings.estimator}>"
+
+    def recalled(self, watched: Watched, *, spans: Iterable[int] = (), **surroundings: Any) -> Known:
+        """Return what is known of a pattern; nothing was counted of a new one."""
+        key = key_of(watched.pattern, watched.mode)
+        found = self.known.get(key)
+        if found is None:
+            course = course_of(watched.pattern, watched.mode, context=self.settings.context, **surroundings)
+            return Known(watched.name, watched.pattern, watched.mode, course, Counts.none(course, spans))
+        missing = {span: np.zeros((found.course.cells, 3)) for span in spans if span not in found.counts.spans}
+        counts = replace(found.counts, spans=found.counts.spans | missing)
+        return replace(found, name=watched.name, counts=counts)
+
+    def estimates(self, known: Known) -> Estimates:
+        """Return a pattern's probabilities, ready to be reckoned."""
+        prior = label_prior(known, self.traffic)
+        return Estimates(known.course, known.counts, prior, self.settings.smoothing, self.settings.estimator)
+
+    # Together ----------------------------------------------------------------------------------
+
+    def merge(self, other: Model) -> Model:
+        """Return the model of both histories."""
+        if (mine := replace(self.settings, estimator="both")) != (theirs := replace(other.settings, estimator="both")):
+            msg = f"models with different settings do not add up: {mine} and {theirs}"
+            raise TidingsError(msg)
+        timed = self.settings.half_life is not None and self.settings.half_life.timed
+        latest = max(self.now[1], other.now[1])
+        one, two = (of._faded(latest) if timed else of for of in (self, other))
+        made = self._like(known={**two.known, **one.known}, traffic=one.traffic.plus(two.traffic))
+        for key in one.known.keys() & two.known.keys():
+            if not same_course(one.known[key].course, two.known[key].course):
+                msg = f"the models count `{one.known[key].name}` in different ways; train both with one schema"
+                raise TidingsError(msg)
+            made.known[key] = replace(one.known[key], counts=one.known[key].counts.plus(two.known[key].counts))
+        made.now = (self.now[0] + other.now[0], latest)
+        return made
+
+    def __add__(self, other: Model) -> Model:
+        """Merge."""
+        return self.merge(other)
+
+    def using(self, *, estimator: str | None = None, smoothing: float | None = None) -> Model:
+        """Return the same counts, reckoned in another way."""
+        told = self.settings
+        made = self._like(known=dict(self.known), traffic=self.traffic)
+        made.settings = Settings.of(
+            context=told.context,
+            smoothing=told.smoothing if smoothing is None else smoothing,
+            half_life=told.half_life,
+            estimator=estimator or told.estimator,
+        )
+        return made
+
+    def _faded(self, now: int) -> Model:
+        assert self.settings.half_life is not None
+        by = self.settings.half_life.fading(self.now, (0, now))
+        known = {key: replace(one, counts=one.counts.scaled(by)) for key, one in self.known.items()}
+        return self._like(known=known, traffic=self.traffic.scaled(by))
+
+    def _like(self, *, known: dict[str, Known], traffic: Traffic, now: tuple[int, int] | None = None) -> Model:
+        made = Model()
+        made.settings, made.known, made.traffic = self.settings, known, traffic
+        made.now = self.now if now is None else now
+        return made
+
+    # Files -------------------------------------------------------------------------------------
+
+    def to_bytes(self) -> bytes:
+        """Return the model as a file holds it."""
+        from tidings.forecast.files import written
+
+        return written(self)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Model:
+        """Return the model of such bytes; `StateError` when they are none."""
+        from tidings.forecast.files import read
+
+        return read(data)
+
+    def save(self, path: str | Path) -> None:
+        """Write a file, at once or not at all."""
+        from tidings.forecast.files import save
+
+        save(self, Path(path))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Model:
+        """Read a file."""
+        try:
+            data = Path(path).read_bytes()
+        except OSError as problem:
+            msg = f"{path}: cannot be read: {problem.strerror}"
+            raise FileError(msg) from problem
+        try:
+            return cls.from_bytes(data)
+        except StateError as problem:
+            msg = f"{path}: {problem}"
+            raise StateError(msg) from problem
+
+    def show(self, name: str | None = None, *, horizon: Any = None) -> str:
+        """Return states, counts and probabilities as text: of one pattern, or of all."""
+        from tidings.forecast.showing import shown
+
+        return shown(self, name, horizon=horizon)
+
+
+def key_of(pattern: Pattern, mode: Mode) -> str:
+    """Return what stands for a pattern in a model: itself, whatever it is called."""
+    return f"{mode} {json.dumps(json.loads(render_pattern(pattern, 'json')), sort_keys=True)}"
+
+
+def same_course(one: Course, other: Course) -> bool:
+    """Tell whether counts of two courses can be added."""
+    same = one.labels == other.labels and one.table.shape == other.table.shape and one.cells == other.cells
+    return same and bool((one.table == other.table).all() and (one.groups == other.groups).all())
+
+
+def label_prior(known: Known, traffic: Traffic) -> Floats:
+    """Return how likely each label is by how many events satisfied each filter; of unknown filters, all alike."""
+    course, pattern = known.course, known.pattern
+    shares: dict[str, float] = {}
+    for name in pattern.used():
+        counted = traffic.filters.get(filter_key(pattern, name))
+        if counted is not None and traffic.seen > 0:
+            shares[name] = min(1.0, counted / traffic.seen)
+    if course.tracker is not None:
+        guess = 1 / (len(pattern.used()) + 1)
+        return np.asarray(course.tracker.prior({name: shares.get(name, guess) for name in pattern.used()}))
+    size = len(course.labels)
+    sets = [frozenset(label.split("+")) if label != "*" else frozenset() for label in course.labels]
+    if len(shares) < len(pattern.used()):
+        return np.full(size, 1 / size)
+    if all(len(told) <= 1 for told in sets):
+        found = np.array([sum(shares[name] for name in told) if told else 0.0 for told in sets])
+        found[[not told for told in sets]] = max(0.0, 1 - found.sum())
+    else:  # as if filters were independent
+        found = np.array([_independent(told, shares) for told in sets])
+    return found / found.sum() if found.sum() > 0 else np.full(size, 1 / size)
+
+
+def _independent(told: frozenset[str], shares: dict[str, float]) -> float:
+    return float(np.prod([share if name in told else 1 - share for name, share in shares.items()]))
+
+
+def filter_key(pattern: Pattern, name: str) -> str:
+    """Return what stands for a named filter in a model."""
+    from tidings.lang import render
+
+    return render(pattern[name].filter)
+
+
+def _listed(names: Iterable[str]) -> str:
+    told = sorted(names)
+    return ", ".join(f"`{name}`" for name in told[:5]) + (" and others" if len(told) > 5 else "") or "none"  # noqa: PLR2004

@@ -1,0 +1,307 @@
+"""How good forecasts were: probabilities against what then happened, and alarms against matches.
+
+`score` judges each forecast by itself: `p` is the probability told at an event, `y` whether the match came within the
+horizon. `warnings_of` judges a stream: how early its matches were announced, and how often in vain. Both take plain
+lists, numpy arrays or Arrow arrays. What is not yet decided (the last events of a stream) must be left out of `y`.
+A probability outside [0, 1] is clipped: the formulas of the paper, as printed, exceed 1. Cost: one sort.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from math import isnan, nan, sqrt
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tidings.errors import BadValue
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import ArrayLike
+
+LEAST = 1e-15
+"""The log loss takes no probability of what happened below this: one sure and wrong forecast costs 34.5, not all."""
+
+KEPT_APART = ("threshold", "n", "clipped", "tp", "fp", "fn", "tn")
+"""The fields of a `Score` that are shown as they are; the others are rounded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """The scores of forecasts; an alarm is a probability strictly above the threshold.
+
+    `tp fp fn tn` count alarms and silences that were right and wrong. `brier` is the mean squared error, `skill` is
+    1 - brier / (brier of always telling the base rate of `y`), `log_loss` is in nats, `auc` is the chance that a
+    forecast before a match is above one before none (equal ones count half). `clipped` is how many lay outside [0, 1].
+
+    Where a number is not defined it is nan: precision without an alarm, recall without a match, skill and AUC where
+    all of `y` is the same, and every one of them without forecasts. F1 and MCC are 0 where they divide by nothing.
+    """
+
+    threshold: float
+    n: int
+    base_rate: float
+    tp: int
+    fp: int
+    fn: int
+    tn: int
+    precision: float
+    recall: float
+    f1: float
+    mcc: float
+    brier: float
+    skill: float
+    log_loss: float
+    auc: float
+    clipped: int = 0
+
+    def to_dict(self) -> dict[str, float | None]:
+        """Return plain values, for JSON: what is not defined is None."""
+        return {name: None if isnan(value) else value for name, value in _items(self)}
+
+    def __str__(self) -> str:
+        """Return a line for each score."""
+        return table({"score": self})
+
+
+def score(p: ArrayLike, y: ArrayLike, threshold: float = 0.5) -> Score:
+    """Return the scores of probabilities `p` against outcomes `y` (0 and 1, or booleans).
+
+    Use it to compare models on the same events. To draw how far a probability can be trusted, use `reliability`.
+
+    >>> told = score([0.9, 0.6, 0.2, 0.1], [1, 0, 1, 0])
+    >>> told.tp, told.fp, told.fn, told.tn, told.precision, told.auc, round(told.brier, 3)
+    (1, 1, 1, 1, 0.5, 0.75, 0.255)
+    """
+    raw, happened = pairs(p, y)
+    told, limit = raw.clip(0.0, 1.0), checked_threshold(threshold)
+    tp, fp, fn, tn = _confusion(told > limit, happened)
+    rate, brier = _mean(happened), _mean((told - happened) ** 2)
+    nothing = 0.0 if len(told) else nan  # a model that never fires earns 0, and can be averaged over folds
+    return Score(
+        threshold=limit,
+        n=len(told),
+        base_rate=rate,
+        tp=tp,
+        fp=fp,
+        fn=fn,
+        tn=tn,
+        precision=_share(tp, tp + fp),
+        recall=_share(tp, tp + fn),
+        f1=_share(2 * tp, 2 * tp + fp + fn, without=nothing),
+        mcc=_share(tp * tn - fp * fn, sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)), without=nothing),
+        brier=brier,
+        skill=1 - _share(brier, rate * (1 - rate)),
+        log_loss=-_mean(np.log(np.maximum(np.where(happened, told, 1 - told), LEAST))),
+        auc=_auc(told, happened),
+        clipped=int(np.count_nonzero(told != raw)),
+    )
+
+
+def skill_against(p: ArrayLike, q: ArrayLike, y: ArrayLike) -> float:
+    """Return the Brier skill of forecasts `p` against forecasts `q`: 1 - brier(p) / brier(q).
+
+    Above 0, `p` is the better one. `q` may be one number, such as the base rate of the training data. Where `q` is
+    never wrong, or there are no forecasts, the skill is nan.
+
+    >>> skill_against([0.9, 0.2], 0.5, [1, 0])
+    0.9
+    """
+    first, happened = pairs(p, y)
+    other = np.full(len(happened), q) if np.ndim(q) == 0 else q
+    second, _ = pairs(other, happened, name="q")
+    ours, theirs = (_mean((told.clip(0.0, 1.0) - happened) ** 2) for told in (first, second))
+    return 1 - _share(ours, theirs)
+
+
+def table(scores: Mapping[str, Score]) -> str:
+    """Return scores side by side as text: a row for each number, a column for each name."""
+    rows = [["", *scores], *([name, *(_shown(name, one) for one in scores.values())] for name in _NAMES)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    aligned = [[row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])] for row in rows]
+    return "\n".join("  ".join(row) for row in aligned)
+
+
+# The stream's own view: what somebody who is called at each alarm would say of the forecasts.
+@dataclass(frozen=True, slots=True)
+class Warnings:
+    """How a stream's matches were announced: for each, how many events before it the alarm was on; alarms in vain.
+
+    `leads` has None for a match without warning. `alarms` counts the events at which the probability rose above the
+    threshold; `false` those of them after which no match came within the horizon; `undecided` those without a match
+    so far, less than a horizon before the end. `judged` is how many events lie a whole horizon before the end. The
+    sum of two is that of both streams.
+    """
+
+    leads: tuple[int | None, ...]
+    alarms: int
+    false: int
+    undecided: int
+    judged: int
+
+    @property
+    def matches(self) -> int:
+        """How many events completed the pattern."""
+        return len(self.leads)
+
+    @property
+    def warned(self) -> int:
+        """How many of them had the alarm on before."""
+        return sum(lead is not None for lead in self.leads)
+
+    @property
+    def share(self) -> float:
+        """The share of matches with a warning; nan without matches."""
+        return _share(self.warned, self.matches)
+
+    @property
+    def lead(self) -> float:
+        """The median lead of those with a warning, in events; nan without one."""
+        known = [lead for lead in self.leads if lead is not None]
+        return float(median(known)) if known else nan
+
+    @property
+    def false_per_1000(self) -> float:
+        """False alarms in 1,000 events; nan for a stream no longer than the horizon."""
+        return _share(1000 * self.false, self.judged)
+
+    def __add__(self, other: Warnings) -> Warnings:
+        """Return the warnings of both streams."""
+        return Warnings(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(Warnings)))
+
+
+def warnings_of(p: ArrayLike, matches: ArrayLike, *, horizon: int, threshold: float) -> Warnings:
+    """Return how the matches of one stream were announced.
+
+    `p` has a probability for each event, told after it: of a match within the next `horizon` events. `matches` are the
+    numbers (from 0) of the events that completed the pattern, in any order; several reports of one event count once.
+    A match is warned of when the alarm was on at one of the `horizon` events before it; its lead is counted from the
+    first of these, so it is `horizon` at most.
+
+    >>> told = warnings_of([0.1, 0.7, 0.8, 0.1, 0.1, 0.9, 0.1, 0.1], [3], horizon=2, threshold=0.5)
+    >>> told.leads, told.alarms, told.false, told.false_per_1000
+    ((2,), 2, 1, 166.66666666666666)
+    """
+    told = numbers(p, "p")
+    ends = _places(matches, len(told))
+    span = whole(horizon, "horizon")
+    on = told.clip(0.0, 1.0) > checked_threshold(threshold)
+    starts = np.flatnonzero(on & np.diff(on, prepend=False))
+    following = np.append(ends, len(told) + span)[np.searchsorted(ends, starts, side="right")]
+    lost = following > starts + span
+    early = starts + span < len(told)
+    return Warnings(
+        leads=_leads(np.flatnonzero(on), ends, span),
+        alarms=len(starts),
+        false=int(np.count_nonzero(lost & early)),
+        undecided=int(np.count_nonzero(lost & ~early)),
+        judged=max(0, len(told) - span),
+    )
+
+
+def pairs(p: ArrayLike, y: ArrayLike, *, name: str = "p") -> tuple[np.ndarray, np.ndarray]:
+    """Return probabilities (not yet clipped) and outcomes as arrays of one length, or refuse them."""
+    told, happened = numbers(p, name), numbers(y, "y")
+    if len(told) != len(happened):
+        msg = f"`{name}` has {len(told):,} values and `y` has {len(happened):,}; give one outcome for each probability"
+        raise BadValue(msg)
+    wrong = np.flatnonzero((happened != 0) & (happened != 1))
+    if len(wrong):
+        msg = f"`y` has `{happened[wrong[0]]:g}` at {wrong[0]}; give 1 where it happened, 0 where not, or booleans"
+        raise BadValue(msg)
+    return told, happened == 1
+
+
+def numbers(values: ArrayLike, name: str) -> np.ndarray:
+    """Return one row of numbers as float64; text, tables and missing values are refused."""
+    try:
+        array = np.asarray(values)
+        if array.ndim != 1 or array.dtype.kind not in "biufO" or any(isinstance(one, str) for one in _objects(array)):
+            raise TypeError
+        found = array.astype(np.float64)
+    except (TypeError, ValueError) as problem:
+        msg = f"`{name}` is not a row of numbers; give a list, a numpy array or an Arrow array of them"
+        raise BadValue(msg) from problem
+    missing = np.flatnonzero(np.isnan(found))
+    if len(missing):
+        msg = f"`{name}` has no number at {missing[0]} (nan or null); leave out what has no forecast or no outcome yet"
+        raise BadValue(msg)
+    return found
+
+
+def checked_threshold(threshold: Any) -> float:
+    """Return a threshold within [0, 1], or refuse it."""
+    if not isinstance(threshold, (int, float, np.number)) or not 0 <= threshold <= 1:
+        msg = f"the threshold `{threshold}` is not a probability; give a number from 0 to 1"
+        raise BadValue(msg)
+    return float(threshold)
+
+
+def whole(value: Any, name: str) -> int:
+    """Return a whole number of 1 or more, or refuse it."""
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
+        msg = f"`{name}` is `{value}`; give a whole number of 1 or more"
+        raise BadValue(msg)
+    return int(value)
+
+
+_NAMES = tuple(field.name for field in fields(Score))
+
+
+def _items(score: Score) -> list[tuple[str, float]]:
+    return [(name, getattr(score, name)) for name in _NAMES]
+
+
+def _shown(name: str, score: Score) -> str:
+    value = getattr(score, name)
+    if isnan(value):
+        return "-"
+    return f"{value:,}" if name in KEPT_APART else f"{value:.4f}"
+
+
+def _objects(array: np.ndarray) -> Any:
+    return array if array.dtype.kind == "O" else ()
+
+
+def _mean(values: np.ndarray) -> float:
+    return float(values.mean()) if len(values) else nan
+
+
+def _share(part: float, whole: float, *, without: float = nan) -> float:
+    return part / whole if whole else without
+
+
+def _confusion(alarms: np.ndarray, happened: np.ndarray) -> tuple[int, int, int, int]:
+    """Return true and false positives, false and true negatives."""
+    tp = int(np.count_nonzero(alarms & happened))
+    fp, fn = int(np.count_nonzero(alarms)) - tp, int(np.count_nonzero(happened)) - tp
+    return tp, fp, fn, len(happened) - tp - fp - fn
+
+
+def _auc(told: np.ndarray, happened: np.ndarray) -> float:
+    """Return the share of pairs (one that happened, one that did not) in the right order, by one pass over values."""
+    _, places = np.unique(told, return_inverse=True)
+    ones = np.bincount(places[happened], minlength=len(told))
+    noughts = np.bincount(places[~happened], minlength=len(told))
+    below = np.cumsum(noughts) - noughts
+    return _share(float(np.dot(ones, below + noughts / 2)), int(ones.sum()) * int(noughts.sum()))
+
+
+def _leads(on: np.ndarray, ends: np.ndarray, span: int) -> tuple[int | None, ...]:
+    """Return, for each match, the events since the first alarm among the `span` before it."""
+    firsts = np.append(on, np.iinfo(np.int64).max)[np.searchsorted(on, ends - span)]
+    return tuple(
+        end - first if first < end else None for first, end in zip(firsts.tolist(), ends.tolist(), strict=True)
+    )
+
+
+def _places(matches: ArrayLike, count: int) -> np.ndarray:
+    ends = numbers(matches, "matches")
+    wrong = ends[(ends < 0) | (ends >= count) | (ends != np.floor(ends))]
+    if len(wrong):
+        msg = f"`matches` has `{wrong[0]:g}`, and there are {count:,} events; give their numbers, counted from 0"
+        raise BadValue(msg)
+    return np.unique(ends).astype(np.int64)

@@ -1,0 +1,111 @@
+"""The streams that patterns read: the whole one, or one for each key; and the kinds of events in them.
+
+A kind is the set of filters an event satisfies. There are few, so what a kind means to a pattern is found out once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidings.kernels.forecasts import hashed
+from tidings.patterns.machine import key_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tidings.patterns.names import Names
+    from tidings.patterns.reading import Prepared
+
+Ways = tuple[tuple[str, ...], ...]
+"""Through which attributes operands give the key: one way for each set of attributes."""
+
+
+class Kinds:
+    """The sets of filters that events satisfied, numbered as they came."""
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self.members: list[tuple[int, ...]] = []
+        self._numbers: dict[int, int] = {}
+        self._codes = np.empty(0, np.uint64)
+
+    def __len__(self) -> int:
+        """Count them."""
+        return len(self.members)
+
+    def of(self, events: Prepared) -> np.ndarray:
+        """Return the kind of each event."""
+        self._widen(int(events.symbols.max(initial=-1)) + 1)
+        codes, firsts, places = np.unique(
+            hashed(events.symbols_at, events.symbols, self._codes), return_index=True, return_inverse=True
+        )
+        numbers = np.empty(len(codes), np.int64)
+        for place in np.argsort(firsts).tolist():  # in the order they came, however the stream is cut
+            code, first = int(codes[place]), int(firsts[place])
+            if code not in self._numbers:
+                self._numbers[code] = len(self.members)
+                satisfied = events.symbols[events.symbols_at[first] : events.symbols_at[first + 1]]
+                self.members.append(tuple(sorted(satisfied.tolist())))
+            numbers[place] = self._numbers[code]
+        return numbers[places.reshape(-1)]
+
+    def _widen(self, symbols: int) -> None:
+        """Give every filter a random number of its own: their sum stands for the set."""
+        if symbols > len(self._codes):
+            self._codes = np.random.default_rng(1).integers(0, 1 << 63, 2 * symbols, np.uint64) * np.uint64(2)
+            self._codes += np.uint64(1)
+            self._numbers = {int(self._code(members)): number for number, members in enumerate(self.members)}
+
+    def _code(self, members: Sequence[int]) -> np.uint64:
+        with np.errstate(over="ignore"):
+            return np.uint64(self._codes[list(members)].sum(dtype=np.uint64))
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """Events of streams, key by key: entries `starts[s]:starts[s + 1]` are of key `rows[s]`, in their order.
+
+    `mask` tells through which ways an event gives this key; it is empty where there is one way alone.
+    """
+
+    event: np.ndarray  # the place of the event among those given
+    kind: np.ndarray
+    mask: np.ndarray
+    starts: np.ndarray
+    rows: np.ndarray
+
+    def __len__(self) -> int:
+        """Count the entries."""
+        return len(self.event)
+
+    def keys(self) -> np.ndarray:
+        """Return the key of each entry."""
+        return np.repeat(self.rows, np.diff(self.starts))
+
+
+def entries_of(events: Prepared, kinds: np.ndarray, ways: Ways, names: Names) -> Entries:
+    """Return the entries of some events: of one stream where there are no keys."""
+    count, none = len(events), np.empty(0, np.int64)
+    if ways == ((),):
+        return Entries(np.arange(count), kinds, none, np.array([0, count]), np.zeros(1, np.int64))
+    given = [key_of(way, events, names) for way in ways]
+    if len(ways) == 1:
+        event = np.flatnonzero(given[0] >= 0)
+        return grouped(event, given[0][event], kinds[event], none)
+    event = np.concatenate([np.flatnonzero(keys >= 0) for keys in given])
+    key = np.concatenate([keys[keys >= 0] for keys in given])
+    pairs = np.unique(np.column_stack([event, key]), axis=0)
+    mask = np.zeros(len(pairs), np.int64)
+    for way, keys in enumerate(given):
+        mask |= (keys[pairs[:, 0]] == pairs[:, 1]).astype(np.int64) << way
+    return grouped(pairs[:, 0], pairs[:, 1], kinds[pairs[:, 0]], mask)
+
+
+def grouped(event: np.ndarray, key: np.ndarray, kind: np.ndarray, mask: np.ndarray) -> Entries:
+    """Return entries key by key; those of one key stay in their order."""
+    order = np.argsort(key, kind="stable")
+    rows, starts = np.unique(key[order], return_index=True)
+    return Entries(event[order], kind[order], mask[order] if len(mask) else mask, np.append(starts, len(key)), rows)

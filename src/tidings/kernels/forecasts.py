@@ -1,0 +1,225 @@
+"""Forecasts over arrays: courses are walked, moves and waiting times counted, probabilities told, first passages summed.
+
+Entries (events of a stream, or of a key) lie key by key in segments `starts[s]:starts[s + 1]`; `rows[s]` is the key.
+One pattern after the other goes through all of them: its tables stay in the nearest cache, which is what makes a
+thousand patterns affordable. Cost: entries times patterns, a few nanoseconds each.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tidings.kernels.jit import jit, lean, lean_inside
+
+SILENT, CROSSING, EPISODE, EVERY, CHANGE = range(5)
+"""When a forecast is told."""
+
+R_PATTERN, R_ENTRY, R_CELL = range(3)
+"""Columns of what is told."""
+
+
+@lean
+def walk(
+    kinds: Any, starts: Any, rows: Any, label_of: Any, width: Any, table: Any, hits: Any, state: Any, cells: Any, hit: Any
+) -> None:
+    """Go through the entries from each key's cell; note the cell after each, and whether it was a match."""
+    for segment in range(len(rows)):
+        cell = state[rows[segment]]
+        for entry in range(starts[segment], starts[segment + 1]):
+            at = cell * width + label_of[kinds[entry]]
+            cells[entry] = cell = table[at]
+            hit[entry] = hits[at]
+
+
+@lean
+def count_moves(
+    kinds: Any, starts: Any, rows: Any, first: Any, weights: Any, label_of: Any, width: Any, state: Any, cells: Any, moves: Any
+) -> None:
+    """Count, for entries from `first` of their segment on, which label came in which cell."""
+    for segment in range(len(rows)):
+        begin = starts[segment] + first[segment]
+        cell = state[rows[segment]] if first[segment] == 0 else cells[begin - 1]
+        for entry in range(begin, starts[segment + 1]):
+            moves[cell * width + label_of[kinds[entry]]] += weights[entry]
+            cell = cells[entry]
+
+
+@lean
+def count_changes(
+    starts: Any, rows: Any, first: Any, weights: Any, chain: Any, width: Any, before: Any, cells: Any, hit: Any, moves: Any
+) -> None:
+    """Count, of a tracked course, which cell came after which; a match is the last label."""
+    for segment in range(len(rows)):
+        begin = starts[segment] + first[segment]
+        cell = chain[before[segment]] if first[segment] == 0 else chain[cells[begin - 1]]
+        for entry in range(begin, starts[segment + 1]):
+            label = width - 1 if hit[entry] else chain[cells[entry]]
+            moves[cell * width + label] += weights[entry]
+            cell = chain[cells[entry]]
+
+
+@lean
+def count_waits(starts: Any, done: Any, cells: Any, hit: Any, weights: Any, bins: Any, edges: Any, waits: Any) -> None:
+    """Count how many entries after each of the first `done` of a segment the next match came, or how long none did.
+
+    Codes below `edges` are the bins of waiting times, the others how many bins passed before nothing more was known.
+    """
+    most, codes = len(bins) - 1, 2 * edges + 1
+    for segment in range(len(done)):
+        begin, end = starts[segment], starts[segment + 1]
+        following = -1
+        for entry in range(end - 1, begin - 1, -1):
+            if entry < begin + done[segment]:
+                known = min(end - 1 - entry, most)
+                if following >= 0 and following - entry <= most:
+                    code = bins[following - entry]
+                else:
+                    code = edges + bins[known + 1] if known < most else 2 * edges
+                waits[cells[entry] * codes + code] += weights[entry]
+            if hit[entry]:
+                following = entry
+
+
+@lean
+def count_span(
+    starts: Any, done: Any, cells: Any, hit: Any, weights: Any, times: Any, until: Any, span: Any, out: Any
+) -> None:
+    """Count whether a match came within a span of time: 0 yes, 1 not known, 2 no."""
+    for segment in range(len(done)):
+        begin, following = starts[segment], -1
+        for entry in range(starts[segment + 1] - 1, begin - 1, -1):
+            if entry < begin + done[segment]:
+                if following >= 0 and times[following] - times[entry] <= span:
+                    out[cells[entry] * 3] += weights[entry]
+                else:
+                    out[cells[entry] * 3 + (2 if until - times[entry] >= span else 1)] += weights[entry]
+            if hit[entry]:
+                following = entry
+
+
+@lean_inside
+def judged(policy: Any, limit: Any, probability: Any, was: Any, over: Any) -> Any:
+    """Return whether a forecast is told, and what is remembered of it; `over` ends an episode."""
+    if policy == EVERY:
+        return True, probability
+    if policy == CHANGE:
+        told = not abs(probability - was) <= limit  # nothing told before is not a number
+        return told, probability if told else was
+    before = was > 0.5 and not (policy == EPISODE and over)  # noqa: PLR2004 - 1 or 0
+    above = probability > limit
+    return above and not before, 1.0 if above or (policy == EPISODE and before) else 0.0
+
+
+@lean
+def follow(  # noqa: PLR0913 - plain arrays, which cost nothing to hand over
+    begin: Any,
+    kinds: Any,
+    starts: Any,
+    rows: Any,
+    places: Any,
+    labels: Any,
+    cell_at: Any,
+    move_at: Any,
+    widths: Any,
+    table: Any,
+    hits: Any,
+    idle: Any,
+    state: Any,
+    last: Any,
+    policies: Any,
+    limits: Any,
+    chances_at: Any,
+    grids: Any,
+    chances: Any,
+    out: Any,
+    told: Any,
+    found: Any,
+) -> Any:
+    """Let the patterns from `begin` on go through the entries and tell what they are to tell.
+
+    `found[0]` counts what was told. It returns the first pattern that was not begun because there was no room for it.
+    """
+    for pattern in range(begin, len(widths)):
+        policy, limit, width, grid = policies[pattern], limits[pattern], widths[pattern], grids[pattern]
+        if policy != SILENT and found[0] + len(kinds) > len(told):
+            return pattern
+        first, moves, chance = cell_at[pattern], move_at[pattern], chances_at[pattern]
+        for segment in range(len(rows)):
+            row = rows[segment]
+            cell, was = state[pattern, row], last[pattern, row]
+            for entry in range(starts[segment], starts[segment + 1]):
+                at = moves + cell * width + labels[pattern, kinds[entry]]
+                cell = table[at]
+                if policy == SILENT:
+                    continue
+                probability = looked_up(chances, chance + cell * grid, grid, places[entry])
+                tell, was = judged(policy, limit, probability, was, hits[at] or idle[first + cell])
+                if tell:
+                    place = found[0]
+                    out[place, R_PATTERN], out[place, R_ENTRY], out[place, R_CELL] = pattern, entry, cell
+                    told[place] = probability
+                    found[0] = place + 1
+            state[pattern, row], last[pattern, row] = cell, was
+    return len(widths)
+
+
+@lean_inside
+def looked_up(chances: Any, at: Any, grid: Any, place: Any) -> Any:
+    """Return a probability from its row; between two columns it is in proportion."""
+    if grid == 1:
+        return chances[at]
+    low = min(int(place), grid - 2)
+    part = place - low
+    return chances[at + low] * (1.0 - part) + chances[at + low + 1] * part
+
+
+@lean
+def tell(
+    starts: Any, rows: Any, places: Any, cells: Any, hit: Any, idle: Any, last: Any, policy: Any, limit: Any, grid: Any,
+    chances: Any, out: Any, told: Any,
+) -> Any:
+    """Tell what one pattern is to tell, from the cells it went through; return how many."""
+    found = 0
+    for segment in range(len(rows)):
+        was = last[rows[segment]]
+        for entry in range(starts[segment], starts[segment + 1]):
+            probability = looked_up(chances, cells[entry] * grid, grid, places[entry])
+            tells, was = judged(policy, limit, probability, was, hit[entry] or idle[cells[entry]])
+            if tells:
+                out[found], told[found] = entry, probability
+                found += 1
+        last[rows[segment]] = was
+    return found
+
+
+@jit
+def passage(chances: Any, table: Any, hits: Any, most: Any) -> Any:
+    """Return the probability that a match comes within n steps, n from 0 to `most`, of every cell.
+
+    What follows a match does not count: it is the first one that is asked for.
+    """
+    cells, labels = table.shape
+    within = np.zeros((most + 1, cells))
+    for step in range(1, most + 1):
+        for cell in range(cells):
+            total = 0.0
+            for label in range(labels):
+                chance = chances[cell, label]
+                if chance > 0.0:
+                    total += chance if hits[cell, label] else chance * within[step - 1, table[cell, label]]
+            within[step, cell] = min(total, 1.0)
+    return within
+
+
+@jit
+def hashed(ends: Any, symbols: Any, codes: Any) -> Any:
+    """Return a number for the set of symbols of each event, whatever their order."""
+    out = np.zeros(len(ends) - 1, np.uint64)
+    for event in range(len(out)):
+        total = np.uint64(0)
+        for place in range(ends[event], ends[event + 1]):
+            total += codes[symbols[place]]
+        out[event] = total
+    return out

@@ -1,0 +1,202 @@
+"""The study of forecasts at tiny sizes: temperatures are cleaned and counted, chains and scores are what they say."""
+
+import math
+from datetime import date
+from itertools import product
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tidings as td
+from benchmarks.papers.p_topss import chains, folds, heat, predicting
+from benchmarks.papers.p_topss.heat import City
+from tidings.model.patterns import Mode
+
+MODES = pytest.mark.parametrize("mode", [Mode.OVERLAP, Mode.RESTART])
+temperatures = st.lists(st.sampled_from([35.0, 31.0, 25.0, 15.0, 5.0, math.nan]), min_size=1, max_size=60)
+hot_often = st.lists(st.sampled_from([35.0, 35.0, 35.0, 35.0, 30.0, math.nan]), min_size=1, max_size=60)
+
+
+def _city(celsius, code="A", group="US"):
+    return City(code, group, np.datetime64("2000-01-01"), np.array(celsius, np.float64))
+
+
+# Cleaning --------------------------------------------------------------------------------------
+
+
+def _rows(*rows):
+    codes, days, degrees = zip(*rows, strict=True)
+    return pa.table(
+        {
+            "code": pa.array(codes).dictionary_encode(),
+            "date": pa.array(days, pa.date32()),
+            "avg_f": pa.array(degrees, pa.float32()),
+        }
+    )
+
+
+def test_fahrenheit_becomes_celsius_and_thirty_degrees_are_not_hot():
+    (city,), _ = heat.cleaned(_rows(("A", date(2000, 1, 1), 86.0), ("A", date(2000, 1, 2), 86.1)), {"A": "US"})
+    assert city.celsius[0] == 30.0
+    assert city.hot.tolist() == [False, True]
+
+
+def test_a_day_without_a_reading_and_a_day_that_no_row_has_are_events_that_are_not_hot():
+    rows = _rows(("A", date(2000, 1, 1), 90.0), ("A", date(2000, 1, 2), -99.0), ("A", date(2000, 1, 4), 90.0))
+    (city,), cleaning = heat.cleaned(rows, {})
+    assert city.hot.tolist() == [True, False, False, True]
+    assert (cleaning.missing, cleaning.absent, cleaning.days) == (1, 1, 4)
+    assert city.table()["temp"].null_count == 2
+
+
+def test_rows_without_a_date_and_of_impossible_years_are_dropped_and_counted():
+    rows = _rows(("A", None, 90.0), ("A", date(200, 12, 1), 90.0), ("A", date(2000, 1, 1), 90.0))
+    (city,), cleaning = heat.cleaned(rows, {})
+    assert (cleaning.rows, cleaning.no_date, cleaning.impossible_year, len(city.celsius)) == (3, 1, 1, 1)
+
+
+def test_of_a_day_that_comes_twice_the_first_reading_is_kept_and_the_others_are_counted_by_what_they_are():
+    day = date(2000, 1, 1)
+    rows = _rows(*(("A", day, one) for one in (-99.0, 90.0, 90.0, 50.0)), ("B", day, -99.0), ("B", day, -99.0))
+    (first, second), cleaning = heat.cleaned(rows, {"A": "US"})
+    assert (first.group, second.group) == ("US", "INTL")
+    assert first.hot.tolist() == [True]
+    assert np.isnan(second.celsius).tolist() == [True]
+    assert (cleaning.repeated, cleaning.repeated_missing, cleaning.repeated_other) == (2, 1, 1)
+
+
+def test_cities_come_by_code_and_their_days_in_order():
+    rows = _rows(("B", date(2000, 1, 2), 50.0), ("A", date(2000, 1, 2), 32.0), ("B", date(2000, 1, 1), 90.0))
+    cities, _ = heat.cleaned(rows, {})
+    assert [(city.code, city.hot.tolist()) for city in cities] == [("A", [False]), ("B", [True, False])]
+
+
+def test_without_the_archive_it_is_said_what_to_set(monkeypatch, tmp_path):
+    monkeypatch.setenv("TIDINGS_DATA", str(tmp_path))
+    assert not heat.present()
+    with pytest.raises(td.TidingsError, match="TIDINGS_DATA"):
+        heat.read()
+
+
+@pytest.mark.skipif(not heat.present(), reason="needs the temperatures (TIDINGS_DATA)")
+def test_the_archive_has_the_hot_days_and_matches_that_are_known_of_it():
+    cities, cleaning = heat.read()
+    assert heat.counted(cities) == heat.Hot(days=76_586, runs=3_111, overlap=39_450, restart=9_454, cities=134)
+    assert [sum(city.group == group for city in cities) for group in ("US", "INTL")] == [157, 167]
+    assert cleaning.no_date + cleaning.impossible_year == 214
+    dropped = cleaning.repeated + cleaning.repeated_missing + cleaning.repeated_other
+    assert cleaning.days == cleaning.rows - 214 - dropped + cleaning.absent
+
+
+@MODES
+@given(hot_often)
+def test_runs_of_hot_days_are_counted_as_the_detector_finds_them(mode, celsius):
+    city = _city(celsius)
+    watch = td.Detector()
+    watch.add("heat", heat.TEXT, mode=mode)
+    assert len(watch.detect_many(city.table())) == getattr(heat.counted([city]), mode)
+
+
+# Chains ----------------------------------------------------------------------------------------
+
+
+def test_the_generated_model_has_six_states_and_the_hand_made_one_1365():
+    assert len(chains.generated(Mode.RESTART)) == len(chains.generated(Mode.OVERLAP)) == 6
+    assert len(chains.hand_made(Mode.RESTART)) == 1 + 4 + 16 + 64 + 256 + 1024
+
+
+@MODES
+@given(temperatures | hot_often)
+def test_both_models_are_in_their_final_state_where_the_pattern_is_reported(mode, celsius):
+    city = _city(celsius)
+    for space, symbols in (
+        (chains.generated(mode), folds.hot_of(city)),
+        (HAND_MADE[mode], chains.bands_of(city.celsius)),
+    ):
+        found = space.final[space.walk(symbols)]
+        run = heat.lengths(city.hot)
+        right = run >= 5 if mode is Mode.OVERLAP else (run > 0) & (run % 5 == 0)
+        assert found.tolist() == right.tolist()
+
+
+HAND_MADE = {mode: chains.hand_made(mode) for mode in (Mode.OVERLAP, Mode.RESTART)}
+
+
+@MODES
+@given(hot_often)
+def test_the_sum_of_powers_is_that_of_the_whole_matrix(mode, celsius):
+    space, symbols = chains.generated(mode), folds.hot_of(_city(celsius))
+    moves = space.counted(symbols, space.walk(symbols))
+    matrix = chains.dense(space, moves)
+    powers = np.cumsum([np.linalg.matrix_power(matrix, n) @ space.final for n in range(1, 7)], axis=0)
+    assert np.allclose(chains.printed(space, moves, 6), powers)
+
+
+@MODES
+@given(st.floats(0.05, 0.95))
+def test_first_passage_is_the_share_of_all_futures_that_hold_a_match(mode, hot):
+    space = chains.generated(mode)
+    moves = np.rint(np.tile([1 - hot, hot], (6, 1)) * 1e6).astype(np.int64)
+    chance = moves[0, 1] / moves[0].sum()
+    for state in range(6):
+        whole = sum(_likely(word, chance) for word in product((0, 1), repeat=7) if _matches(space, state, word))
+        assert chains.first_passage(space, moves, 7)[-1, state] == pytest.approx(whole, abs=1e-9)
+
+
+def _likely(word, chance):
+    return math.prod(chance if symbol else 1 - chance for symbol in word)
+
+
+def _matches(space, state, word):
+    for symbol in word:
+        state = space.after[state, symbol]
+        if space.final[state]:
+            return True
+    return False
+
+
+def test_a_state_that_was_never_seen_is_given_no_chance_and_the_printed_sum_may_exceed_one():
+    space = chains.generated(Mode.OVERLAP)
+    symbols = np.ones(100, np.int64)
+    moves = space.counted(symbols, space.walk(symbols))
+    assert chains.printed(space, moves, 10)[-1].max() > 5
+    assert chains.first_passage(space, moves, 10).max() == 1.0
+    assert chains.first_passage(space, np.zeros((6, 2), np.int64), 10).max() == 0.0
+
+
+# Scores ----------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.booleans()), min_size=1, max_size=40), st.data())
+def test_alarms_and_squared_errors_by_state_are_those_of_each_event(events, data):
+    states, matched = (np.array(column) for column in zip(*events, strict=True))
+    p = np.array(data.draw(st.lists(st.floats(0, 1.5), min_size=30, max_size=30))).reshape(10, 3)
+    found = predicting.seen(states, matched, 3)
+    told, errors = predicting.alarms(p, found), predicting.squared(p, found)
+    for row, n in enumerate(predicting.LOOKAHEADS):
+        ripe = range(len(states) - n)
+        truth = [bool(matched[at + 1 : at + n + 1].any()) for at in ripe]
+        each = [p[row, states[at]] for at in ripe]
+        assert found.hits[row].sum() == sum(truth)
+        for place in (0, 7, 19):
+            right = td.score(each, truth, predicting.THRESHOLDS[place])
+            assert (told.true[row, place], told.false[row, place]) == (right.tp, right.fp)
+        if truth:
+            assert errors[row] / len(truth) == pytest.approx(right.brier)
+
+
+def test_precision_without_an_alarm_is_not_a_number():
+    none = predicting.alarms(np.zeros((10, 1)), predicting.seen(np.zeros(20, np.int64), np.ones(20, np.bool_), 1))
+    assert np.isnan(none.precision).all()
+    assert none.all.sum() == 0
+
+
+def test_every_city_is_in_one_fold_of_its_group():
+    cities = [_city([31.0], str(number), "US" if number % 3 else "INTL") for number in range(31)]
+    parts = folds.dealt(cities, seed=1)
+    assert sorted(city.code for some in parts.values() for city in some) == sorted(city.code for city in cities)
+    assert all(city.group == group for (group, _), some in parts.items() for city in some)
+    assert len(parts) == 10
