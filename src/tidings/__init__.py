@@ -21,10 +21,10 @@ if TYPE_CHECKING:
         UnknownPattern,
         UnknownSubscription,
     )
+    from tidings.forecast import Detector, Forecast, Model, score, train
     from tidings.lang import parse, render
     from tidings.matcher import Live, Matcher
     from tidings.model import Event, EventBatch, Matches, Range, Schema
-    from tidings.forecast import Detector, Forecast, Model, score, train
     from tidings.patterns import Detection, Detections
 
 _HOMES = {

@@ -1,98 +1,35 @@
 """`tidings pattern`: its commands, their options and their help; the modules beside it do the work when they run."""
 
-from datetime import datetime, timedelta
-from enum import StrEnum
+from datetime import datetime
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated
 
 import typer
 
 from tidings.cli import options as o
+from tidings.cli import pattern_options as po
 from tidings.cli.guard import guarded
+from tidings.cli.pattern_forecast_commands import pattern_forecast, pattern_score, pattern_train
 
 pattern_app = typer.Typer(
-    no_args_is_help=True, help="Patterns over time: check a file of them, detect them in events, look at the machine."
+    no_args_is_help=True,
+    help="Patterns over time: check a file of them, detect them in events, look at the machine, forecast them.",
 )
-
-
-class Mode(StrEnum):
-    """What `--mode` takes."""
-
-    restart = "restart"
-    overlap = "overlap"
-    next = "next"
-    any = "any"
-
-
-class Look(StrEnum):
-    """What `show --as` takes."""
-
-    text = "text"
-    dot = "dot"
-    svg = "svg"
-    json = "json"
-
-
-def span(text: str) -> timedelta:
-    """Read `--lateness`: a duration such as `10min`."""
-    from tidings.lang.patterns.durations import duration_of
-    from tidings.lang.patterns.scan import Stop
-
-    try:
-        microseconds = duration_of(text)
-    except Stop as problem:
-        raise typer.BadParameter(str(problem)) from None
-    if microseconds < 0:
-        msg = f"`{text}` is not how late an event may come"
-        raise typer.BadParameter(msg)
-    return timedelta(microseconds=microseconds)
-
-
-def _typed(context: typer.Context, name: str) -> bool:
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
-
-
-FILE_HELP = "File of patterns: blocks that begin `pattern NAME`, or JSON lines; '-' reads standard input."
-File: TypeAlias = Annotated[str, typer.Argument(metavar="FILE", help=FILE_HELP)]
-Time: TypeAlias = Annotated[
-    str | None,
-    typer.Option(metavar="FIELD", envvar="TIDINGS_TIME", help="Field that says when; `time` unless given."),
-]
-Keep: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(metavar="FIELD", help="Field of the events that detections carry along; several may be given."),
-]
-Lateness: TypeAlias = Annotated[
-    timedelta | None,
-    typer.Option(
-        parser=span,
-        metavar="SPAN",
-        envvar="TIDINGS_LATENESS",
-        help="How late an event may come, such as 10min: events wait so long and are put in order.",
-    ),
-]
-Partials: TypeAlias = Annotated[
-    int | None,
-    typer.Option(
-        min=1, metavar="N", envvar="TIDINGS_PARTIALS", help="Partial matches of a key kept at one step; 10,000."
-    ),
-]
 
 
 @pattern_app.command("compile")
 def pattern_compile(  # noqa: PLR0913 - one parameter for each option
-    file: File,
+    file: po.File,
     *,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="STATE", help="Also write a state that `detect --state` begins with."),
     ] = None,
-    time: Time = None,
+    time: po.Time = None,
     event_id: o.EventId = None,
-    keep: Keep = None,
-    lateness: Lateness = None,
-    partials: Partials = None,
+    keep: po.Keep = None,
+    lateness: po.Lateness = None,
+    partials: po.Partials = None,
     automata: Annotated[
         bool | None,
         typer.Option("--automata/--no-automata", help="Count the states of automata; yes for up to 50 patterns."),
@@ -135,12 +72,12 @@ def pattern_detect(  # noqa: PLR0913
     events: o.Events,
     patterns: Annotated[
         str | None,
-        typer.Option("--patterns", "-p", metavar="PATTERNS", envvar="TIDINGS_PATTERNS", help=FILE_HELP),
+        typer.Option("--patterns", "-p", metavar="PATTERNS", envvar="TIDINGS_PATTERNS", help=po.FILE_HELP),
     ] = None,
-    time: Time = None,
+    time: po.Time = None,
     event_id: o.EventId = None,
-    keep: Keep = None,
-    lateness: Lateness = None,
+    keep: po.Keep = None,
+    lateness: po.Lateness = None,
     until: Annotated[
         datetime | None,
         typer.Option(
@@ -150,9 +87,7 @@ def pattern_detect(  # noqa: PLR0913
             help="Let time pass so far behind the last event, for patterns that end with an absence.",
         ),
     ] = None,
-    mode: Annotated[
-        Mode | None, typer.Option(envvar="TIDINGS_MODE", help="Which matches to report, whatever the file says.")
-    ] = None,
+    mode: po.ModeOption = None,
     state: Annotated[
         Path | None,
         typer.Option(metavar="STATE", envvar="TIDINGS_STATE", help="Go on from this state; it knows its patterns."),
@@ -163,20 +98,13 @@ def pattern_detect(  # noqa: PLR0913
             metavar="STATE", envvar="TIDINGS_SAVE_STATE", help="Write where it stands at the end, or at Ctrl-C."
         ),
     ] = None,
-    partials: Partials = None,
+    partials: po.Partials = None,
     schema: o.Schema = None,
     ontology: o.Ontology = None,
     regions: o.Regions = None,
     form: o.Form = None,
-    dead_letters: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            envvar="TIDINGS_DEAD_LETTERS",
-            help="Where events go that cannot be read or come late, with the reason.",
-        ),
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", envvar="TIDINGS_QUIET", help="No closing summary.")] = False,
+    dead_letters: po.DeadLetters = None,
+    quiet: po.Quiet = False,
     as_json: o.Json = False,
 ) -> None:
     """Detect patterns in events: JSON lines of pattern, time and events, or a table on a terminal.
@@ -201,7 +129,7 @@ def pattern_detect(  # noqa: PLR0913
     if patterns == "-" == events:
         msg = "standard input can be the patterns or the events, not both"
         raise typer.BadParameter(msg)
-    if state is not None and any(_typed(context, name) for name in ("schema", "ontology", "regions")):
+    if state is not None and any(po.typed(context, name) for name in ("schema", "ontology", "regions")):
         msg = "a state has its own schema, ontology and regions"
         raise typer.BadParameter(msg)
     if patterns is None and mode is not None:
@@ -220,18 +148,23 @@ def pattern_detect(  # noqa: PLR0913
 @pattern_app.command("show")
 def pattern_show(  # noqa: PLR0913
     context: typer.Context,
-    file: File,
+    file: po.File,
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="One pattern; all of the file unless given.")
     ] = None,
     *,
     look: Annotated[
-        Look, typer.Option("--as", help="Text, Graphviz, a picture, or JSON; the output's name tells it too.")
-    ] = Look.text,
+        po.Look, typer.Option("--as", help="Text, Graphviz, a picture, or JSON; the output's name tells it too.")
+    ] = po.Look.text,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where to write it.")] = None,
     automaton: Annotated[
         bool, typer.Option("--automaton", help="The table of all situations, where the pattern has one.")
     ] = False,
+    model: po.Model = None,
+    horizon: Annotated[
+        str | None,
+        typer.Option(parser=po.ahead, metavar="AHEAD", help="With --model: how far ahead; several unless given."),
+    ] = None,
     schema: o.Schema = None,
     ontology: o.Ontology = None,
     regions: o.Regions = None,
@@ -244,19 +177,28 @@ def pattern_show(  # noqa: PLR0913
         tidings pattern show attacks.patterns intrusion
         tidings pattern show attacks.patterns intrusion -o intrusion.svg
         tidings pattern show attacks.patterns --as dot | dot -Tpdf > attacks.pdf
+        tidings pattern show attacks.patterns intrusion --model attacks.model --horizon 20
 
     In text, `>` stands before the state where a match begins and `!` before the one where it is done; `*` is any event.
-    `--automaton` shows all that may be waited for at once as one state, as forecasts will count it.
+    `--automaton` shows all that may be waited for at once as one state, as forecasts count it. With `--model` its
+    counts and probabilities are shown: how often each event came in each state, and how likely the pattern is to
+    complete within the horizon from there; a picture carries them on its arrows and under its states.
     """
-    typed = _typed(context, "look")
-    if as_json and typed and look is not Look.json:
+    typed = po.typed(context, "look")
+    if as_json and typed and look is not po.Look.json:
         msg = f"--json and --as {look.value} exclude each other"
         raise typer.BadParameter(msg)
-    if not typed and output is not None and output.suffix[1:].lower() in list(Look):
-        look = Look(output.suffix[1:].lower())
+    if not typed and output is not None and output.suffix[1:].lower() in list(po.Look):
+        look = po.Look(output.suffix[1:].lower())
     with guarded():
         from tidings.cli import pattern_show as body
         from tidings.cli.pattern_files import Settings, Source
 
         source = Source(file, None, Settings(), schema, ontology, regions)
-        body.run(source, name, look=Look.json if as_json else look, output=output, automaton=automaton)
+        drawing = body.Drawing(po.Look.json if as_json else look, output, automaton, model, horizon)
+        body.run(source, name, drawing)
+
+
+pattern_app.command("train")(pattern_train)
+pattern_app.command("forecast")(pattern_forecast)
+pattern_app.command("score")(pattern_score)

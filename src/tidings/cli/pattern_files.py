@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tidings.cli.origin import surroundings
 from tidings.errors import BadSubscriptions, FileError, PatternError, TidingsError
@@ -25,7 +25,12 @@ from tidings.patterns.run import MOST_PARTIALS
 from tidings.patterns.state import MAGIC
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tidings.patterns.graph import Watched
+
+Kind = TypeVar("Kind", bound=Detector)
+"""A detector, or one that forecasts too."""
 
 LINES = ""
 """The id's field where events are called by the numbers of their lines: no event has it."""
@@ -41,9 +46,9 @@ class Settings:
     lateness: timedelta | None = None
     partials: int | None = None
 
-    def made(self, **known: Any) -> Detector:
-        """Return a detector without patterns."""
-        return Detector(
+    def made(self, kind: Callable[..., Kind] = Detector, **known: Any) -> Kind:  # type: ignore[assignment]
+        """Return a detector without patterns, of this kind."""
+        return kind(
             time=self.time or "time",
             event_id=self.event_id or LINES,
             keep=self.keep or (),
@@ -85,13 +90,17 @@ class Source:
     regions: Path | None = None
     mode: str | None = None
 
+    def new(self, kind: Callable[..., Kind], **plan: Any) -> Kind:
+        """Return a detector of a kind that forecasts, with the file's patterns and what is foretold of them."""
+        known = surroundings(self.schema, self.ontology, self.regions)
+        made = self.settings.made(kind, **known)
+        watched(made, self.read(known), **plan)
+        return made
+
     def detector(self) -> Detector:
         """Return a detector of the patterns, new or where the state stands."""
         if self.state is None:
-            known = surroundings(self.schema, self.ontology, self.regions)
-            made = self.settings.made(**known)
-            watched(made, self.read(known))
-            return made
+            return self.new(Detector)
         made = self.settings.over(Detector.resume(_state(self.state)))
         if self.patterns is not None:
             watched(made, self.read(around(made)))
@@ -103,12 +112,12 @@ class Source:
         return found if self.mode is None else [_in_mode(one, Mode(self.mode)) for one in found]
 
 
-def watched(detector: Detector, patterns: list[WrittenPattern]) -> None:
+def watched(detector: Detector, patterns: list[WrittenPattern], **plan: Any) -> None:
     """Let a detector watch these patterns and no others; those that it knows go on. A refusal names the pattern."""
     for name in set(detector) - {one.name for one in patterns}:  # first: their filters may be in the way of new ones
         detector.remove(name)
     try:
-        detector.add_many(patterns)
+        detector.add_many(patterns, **plan)
     except (PatternError, BadSubscriptions) as refused:
         raise _named(patterns, around(detector)) or refused from refused
 

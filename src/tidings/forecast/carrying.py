@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-
-from tidings.forecast.groups import Group
-from tidings.forecast.learning import NOTHING, Pending
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tidings.forecast.following import Following
     from tidings.forecast.forecaster import Forecaster
+    from tidings.forecast.groups import Group
     from tidings.forecast.learner import Learner
     from tidings.forecast.learning import Lesson
 
@@ -60,4 +56,6 @@ def go_on(lesson: Lesson, then: Lesson) -> None:
 def _pairs(old: Group, new: Group) -> list[tuple[int, int]]:
     """Return the members of both that are the same pattern, by their numbers."""
     known = {(one.name, one.pattern): number for number, one in enumerate(old.members)}
-    return [(now, known[one.name, one.pattern]) for now, one in enumerate(new.members) if (one.name, one.pattern) in known]
+    return [
+        (now, known[one.name, one.pattern]) for now, one in enumerate(new.members) if (one.name, one.pattern) in known
+    ]

@@ -73,7 +73,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What all patterns share: how many events there were, how many satisfied each filter, how fast, of how many keys."""
+    """What all patterns share: how many events there were, how many of each filter, how fast, of how many keys."""
 
     seen: float = 0.0
     filters: dict[str, float] = field(default_factory=dict)

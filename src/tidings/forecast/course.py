@@ -63,7 +63,7 @@ class Course:
 
     def state_of(self) -> IntArray:
         """Return the state of each cell."""
-        return self.groups[0]
+        return np.asarray(self.groups[0])
 
 
 def course_of(pattern: Pattern, mode: Mode, *, context: int, **surroundings: Any) -> Course:
@@ -73,7 +73,7 @@ def course_of(pattern: Pattern, mode: Mode, *, context: int, **surroundings: Any
         return _product(automaton, context)
     from tidings.forecast.tracked import tracked_course
 
-    return tracked_course(pattern, mode, context=context, **surroundings)
+    return tracked_course(pattern, mode, context=context)  # by the pattern alone: a file holds no more of it
 
 
 def _automaton(pattern: Pattern, mode: Mode, **surroundings: Any) -> Automaton | NotDeterministic:

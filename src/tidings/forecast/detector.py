@@ -10,7 +10,7 @@ from tidings.forecast.forecaster import Forecaster, Plan
 from tidings.forecast.forecasts import Forecasts
 from tidings.forecast.horizon import Horizon
 from tidings.forecast.model import Model
-from tidings.patterns.detections import Detections
+from tidings.forecast.state import stand, standing
 from tidings.patterns.detector import Detector as PatternDetector
 from tidings.patterns.run import LONG_AGO
 
@@ -25,24 +25,37 @@ if TYPE_CHECKING:
     from tidings.lang import WrittenPattern
     from tidings.model import DeadLetter
     from tidings.model.patterns import Pattern
+    from tidings.patterns.detections import Detections
     from tidings.patterns.machine import Machine
     from tidings.patterns.reading import Prepared
     from tidings.patterns.run import Run
 
 
-class Foreseen(Detections):
-    """Detections, with the forecasts that the same events gave rise to."""
-
-    __slots__ = ("forecasts",)
-
-    forecasts: Forecasts
-
-
 class Detector(PatternDetector):
-    __doc__ = f"""{PatternDetector.__doc__}
-    With a `model` (`td.train`, `td.Model.load`) it forecasts: `forecast` tells how likely a pattern is to complete, and
-    patterns added with a `horizon` put forecasts beside the detections (`Detections.forecasts`). With `learn`, the
-    events it takes are counted too: it predicts first and learns then, and `model` is what it knows by now.
+    """Which patterns happen in a stream of events, and how likely they are to happen next.
+
+    >>> import tidings as td
+    >>> attacks = Detector()
+    >>> attacks.add("intrusion", '''
+    ...     fail  = status = 'denied'  and ip = $x
+    ...     enter = status = 'success' and ip = $x
+    ...     fail{3,} ; enter within 5 min
+    ... ''')
+    >>> log = [{"id": n, "time": n, "status": "denied", "ip": "10.0.0.1"} for n in range(3)]
+    >>> attacks.detect_many(log)
+    <Detections: 0, 0 late, 0 dead letters>
+    >>> [found] = attacks.on_event({"id": 3, "time": 9, "status": "success", "ip": "10.0.0.1"})
+    >>> found.pattern, found.events, found.bindings
+    ('intrusion', (0, 1, 2, 3), {'x': '10.0.0.1'})
+
+    Events come in the order of time; one that is more than `lateness` behind the latest is not taken, and listed in
+    `Detections.late`. With a lateness, events wait until it has passed and are put in order. `time` and `event_id` name
+    the fields of mappings and Arrow tables; `keep` names fields that detections carry. `partials` bounds the partial
+    matches that one key may have at one step: of more, the newest stay, and `dropped` counts the others.
+
+    With a `model` (`td.train`, or the path of one that was saved) it forecasts: `forecast` tells how likely a pattern
+    is to complete, and patterns added with a `horizon` put forecasts beside the detections (`Detections.forecasts`).
+    With `learn`, the events it takes are counted too: it predicts first and learns then; `model` is what it knows.
     """
 
     def __init__(self, *, model: Model | str | Path | None = None, learn: bool = False, **settings: Any) -> None:
@@ -57,6 +70,7 @@ class Detector(PatternDetector):
         self._before: Forecaster | None = None  # of the patterns before they changed
         self._listener: tuple[Learner, bool] | None = None
         self._told: list[Batch] = []
+        self.keep_fed: list[tuple[Prepared, list[Any]]] | None = None  # what was taken and reported, for judges
 
     # Patterns ----------------------------------------------------------------------------------
 
@@ -158,17 +172,11 @@ class Detector(PatternDetector):
 
     # Events ------------------------------------------------------------------------------------
 
-    def take(self, events: Prepared, *, dead_letters: tuple[DeadLetter, ...] = ()) -> Foreseen:
+    def take(self, events: Prepared, *, dead_letters: tuple[DeadLetter, ...] = ()) -> Detections:
         """Take events that were read before; `detect_many` reads them first."""
         found = super().take(events, dead_letters=dead_letters)
-        return self._with(found)
-
-    def _with(self, found: Detections) -> Foreseen:
-        made = object.__new__(Foreseen)
-        for name in Detections.__slots__:
-            setattr(made, name, getattr(found, name))
-        made.forecasts, self._told = Forecasts(self._told), []
-        return made
+        found.forecasts, self._told = Forecasts(self._told), []
+        return found
 
     def listen(self, learner: Learner, *, reports: bool) -> None:
         """Let a learner hear all events; without `reports` nothing is detected meanwhile."""
@@ -186,12 +194,16 @@ class Detector(PatternDetector):
             learner.take(piece, parts, self._seq, self._names)
             return parts
         parts = super()._fed(piece, runs, until=until)
+        if self.keep_fed is not None:
+            self.keep_fed.append((piece, parts))
         if self._given is not None:
             self._told += self._foretelling().take(piece, parts, self._seq, self._names)
         return parts
 
     def _held(self) -> list[np.ndarray]:
-        return [] if self._forecaster is None else self._forecaster.held(self._latest)
+        if self._given is None or not len(self):
+            return []
+        return self._foretelling().held(self._latest)
 
     def _renamed(self, known: np.ndarray) -> None:
         if self._forecaster is not None:
@@ -210,3 +222,27 @@ class Detector(PatternDetector):
         made._plans, made._told, made._forecaster = dict(self._plans), [], None
         made._listener = made._before = None
         return made
+
+    # Keeping -----------------------------------------------------------------------------------
+
+    def _kept(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        if self._given is None:
+            return {}, {}
+        plans = [[name, *plan.told()] for name, plan in self._plans.items()]
+        told = self._given if not len(self) else self._foretelling().model  # as probabilities were last reckoned
+        return {"plans": plans, "learn": self._learn, "part": self._part}, {"model": told.to_bytes()}
+
+    def _take_back(self, header: dict[str, Any], arrays: dict[str, Any]) -> None:
+        if "model" in arrays:
+            self._given, self._learn, self._part = Model.from_bytes(arrays["model"]), header["learn"], header["part"]
+            for name, horizon, threshold, tell, step in header["plans"]:
+                self._plans[name] = Plan.of(horizon=horizon, threshold=threshold, tell=tell, step=step)
+
+    def _standing(self, held: np.ndarray) -> tuple[dict[str, Any], dict[str, Any]]:
+        if self._given is None or not len(self):
+            return {}, {}
+        return standing(self._foretelling(), held, list(self._filters))
+
+    def _stand(self, header: dict[str, Any], arrays: dict[str, Any]) -> None:
+        if self._given is not None and "followings" in header:
+            stand(self._foretelling(), header, arrays, dict(self._filters))

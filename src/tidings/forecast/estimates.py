@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 import numpy as np
 
 from tidings.forecast.counts import EDGES, MOST, Counts, Floats
+from tidings.forecast.course import Course
 from tidings.kernels.forecasts import passage
 
 if TYPE_CHECKING:
-    from tidings.forecast.course import Course, IntArray
+    from tidings.forecast.course import IntArray
 
 Estimator: TypeAlias = Literal["both", "chain", "direct", "printed"]
 ESTIMATORS: tuple[str, ...] = get_args(Estimator)
@@ -63,11 +64,12 @@ class Estimates:
         """Return the same by shares, and from how many observations each is; none beyond the longest wait."""
         course = self.course
         groups = [np.zeros(course.cells, np.int32), *course.groups]
-        share = seen = np.zeros((1, len(EDGES)))
+        share: Floats = np.zeros((1, len(EDGES)))
+        seen: Floats = share
         above = groups[0]
         for group in groups:
             here, known = kaplan_meier(_summed(self.counts.waits, group))
-            weight = self.shrinking * (seen[_firsts(above, group)] > 0)
+            weight = np.where(seen[_firsts(above, group)] > 0, self.shrinking, 0.0)
             before = share[_firsts(above, group)]
             share = np.where(known + weight > 0, _ratio(known * here + weight * before, known + weight), before)
             seen, above = known, group
@@ -85,8 +87,8 @@ class Estimates:
             pooled = kaplan_meier(self.counts.waits.sum(axis=0, keepdims=True))[1]
             known = (_steps(pooled, most) > 0) | (seen > 0)
             return _rising(np.where(known, share, chain)), known.astype(float)
-        here, known = kaplan_meier(self.counts.waits)
-        share, seen = spread(here, most), _steps(known, most)
+        here, watched = kaplan_meier(self.counts.waits)
+        share, seen = spread(here, most), _steps(watched, most)
         part = _ratio(seen, seen + self.shrinking)
         return _rising(part * share + (1 - part) * chain), part
 

@@ -109,7 +109,7 @@ class Following:
         return _together(told, entries, where)
 
     def _places(self, entries: Entries) -> np.ndarray:
-        """Return where each entry's key stands on the grid of shares: by its events so far, and one more to begin with."""
+        """Return where each entry's key stands on the grid of shares: by its events so far, and one more."""
         if not self.group.keyed:
             return np.zeros(len(entries))
         sizes = np.diff(entries.starts)

@@ -55,6 +55,10 @@ class Plan:
             raise TidingsError(msg)
         return cls(None if horizon is None else Horizon.of(horizon), float(threshold), tell, float(step))
 
+    def told(self) -> tuple[str | None, float, str, float]:
+        """Return it as it is written down."""
+        return None if self.horizon is None else str(self.horizon), self.threshold, self.tell, self.step
+
     def asked(self) -> Asked:
         """Return it as kernels read it."""
         if self.horizon is None:
@@ -138,7 +142,7 @@ class Forecaster:
                 group = following.group
                 members = tuple(one.name for one in group.members)
                 tables = tuple(following.tables)
-                found.append(Batch(rows, members, tables, group.keyed, events.told, events.times, names.values))
+                found.append(Batch(rows, members, tables, group.keyed, events.told, events.times, names.values, base))
         return found
 
     # Probabilities -----------------------------------------------------------------------------
@@ -159,9 +163,7 @@ class Forecaster:
         if at not in self._tables:
             known = self.known[name]
             keyed = bool(known.pattern.key_variables())
-            self._tables[at] = table(
-                self.model.estimates(known), horizon, keyed=keyed, traffic=self.model.traffic
-            )
+            self._tables[at] = table(self.model.estimates(known), horizon, keyed=keyed, traffic=self.model.traffic)
         return self._tables[at]
 
     def forecasts(self, name: str, horizon: Horizon | None, names: Names, now: int) -> list[Forecast]:

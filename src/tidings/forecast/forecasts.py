@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tidings.forecast.following import Rows
+from tidings.forecast.tables import Table
+from tidings.patterns.archive import Told
 from tidings.patterns.reading import datetime_of
 from tidings.patterns.stream import text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
-
-    from tidings.forecast.following import Rows
-    from tidings.forecast.tables import Table
-    from tidings.patterns.archive import Told
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,7 @@ class Batch:
     told: Told
     times: np.ndarray
     values: list[Any]
+    base: int = 0  # the number that the detector gave the first event
 
 
 class Forecasts:
@@ -136,4 +137,3 @@ def _columns(batch: Batch) -> tuple[Any, ...]:
         horizons.take(rows.member),
         pa.array(said, pa.string()).take(places.reshape(-1)),
     )
-

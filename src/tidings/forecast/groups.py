@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tidings.forecast.course import Course
+from tidings.model.patterns import Pattern
 from tidings.patterns.machine import ways_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tidings.forecast.course import Course
     from tidings.forecast.streams import Entries, Kinds, Ways
     from tidings.model import Filter
-    from tidings.model.patterns import Pattern
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,7 +82,7 @@ class Group:
         member = self.tracked[place]
         mask = entries.mask if len(entries.mask) else np.full(len(entries), -1, np.int64)
         pairs, places = np.unique(np.column_stack([entries.kind, mask]), axis=0, return_inverse=True)
-        found = [self._mask(place, member, *pair, kinds) for pair in pairs.tolist()]
+        found = [self._mask(place, member, kind, ways, kinds) for kind, ways in pairs.tolist()]
         return np.array(found, np.int64)[places.reshape(-1)] if found else np.empty(0, np.int64)
 
     def _mask(self, place: int, member: Member, kind: int, ways: int, kinds: Kinds) -> int:

@@ -33,7 +33,9 @@ class Horizon:
         """
         found = given if isinstance(given, Horizon) else _read(given)
         if found is None or found.amount < 1 or (found.unit != "time" and found.amount > MOST_EVENTS):
-            ways = f"a number of events from 1 to {MOST_EVENTS:,}, `10 own events` (of the key), or a span such as `5 min`"
+            ways = (
+                f"a number of events from 1 to {MOST_EVENTS:,}, `10 own events` (of the key), or a span such as `5 min`"
+            )
             msg = f"a horizon is {ways}; not `{given}`"
             raise TidingsError(msg)
         return found

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tidings.patterns.names import Names
     from tidings.patterns.reading import Prepared
 
-AT_ONCE = 1 << 20
+AT_ONCE = 1 << 17
 """Entries that are counted at once, at most."""
 
 
@@ -40,13 +40,13 @@ class Learner:
         **surroundings: Any,
     ) -> None:
         """Go on from a model."""
-        self._model, self.kinds = model, Kinds()
+        self._model, self.kinds, self._filters = model, Kinds(), filters
         self.known: dict[str, Known] = {}
         self.places: dict[str, int] = {}
-        for place, told in enumerate(watched):
-            key = key_of(told.pattern, told.mode)
+        for place, one in enumerate(watched):
+            key = key_of(one.pattern, one.mode)
             if key not in self.known:
-                self.known[key] = model.recalled(told, spans=spans, **surroundings)
+                self.known[key] = model.recalled(one, spans=spans, **surroundings)
                 self.places[key] = place
         members = [Member(key, one.pattern, one.course) for key, one in self.known.items()]
         half_life = model.settings.half_life
@@ -57,9 +57,10 @@ class Learner:
             lesson.now = model.now
             self.lessons.append(lesson)
         named = [(one.pattern, name) for one in self.known.values() for name in one.pattern.used()]
-        self._named = {filters[pattern[name].filter]: (pattern, name) for pattern, name in named}
-        self._named = {number: filter_key(*told) for number, told in self._named.items()}
-        self._traffic, self._seen, self._last = model.traffic, model.now[0], None
+        told = {filters[pattern[name].filter]: (pattern, name) for pattern, name in named}
+        self._named = {number: filter_key(*one) for number, one in told.items()}
+        self._traffic = model.traffic
+        self._last: int | None = None
         self.now = self._settled = model.now
         self._waiting = 0
 
@@ -67,6 +68,15 @@ class Learner:
     def names(self) -> list[str]:
         """Return the keys of the patterns that are learned."""
         return list(self.known)
+
+    def numbers(self, filters: Iterable[Filter]) -> list[int]:
+        """Return the numbers that some filters have."""
+        return [self._filters[told] for told in filters]
+
+    def go_on(self, old: Learner) -> None:
+        """Take over what another had seen of the stream."""
+        self.now, self._settled, self._last = old.now, old._settled, old._last
+        self._traffic, self._waiting, self.kinds = old._traffic, old._waiting, old.kinds
 
     def take(self, events: Prepared, parts: Sequence[Part], base: int, names: Names) -> None:
         """Take events with what they completed; `base` is the number that the detector gave the first."""

@@ -47,9 +47,7 @@ class Pending:
     def take(self, places: np.ndarray) -> Pending:
         """Return some of them."""
         mask = self.mask[places] if len(self.mask) else self.mask
-        return Pending(
-            self.key[places], self.kind[places], mask, self.time[places], self.at[places], self.old[places]
-        )
+        return Pending(self.key[places], self.kind[places], mask, self.time[places], self.at[places], self.old[places])
 
 
 NOTHING = Pending(_NONE, _NONE, _NONE, _NONE, _NONE, np.empty(0, np.bool_))
@@ -138,14 +136,13 @@ class Lesson:
         entries, sizes = _segments(pending)
         done = np.maximum(sizes - MOST, 0)
         spans = [span for one in self.counts for span in one.spans]
-        if spans:
-            passed = np.add.reduceat(pending.time <= now[1] - max(spans), entries.starts[:-1]) if len(pending) else sizes
-            done = np.minimum(done, passed)
+        if spans and len(pending):
+            passed = pending.time <= now[1] - max(spans)
+            done = np.minimum(done, np.add.reduceat(passed, entries.starts[:-1], dtype=np.int64))
         over = len(pending) - int(done.sum()) - KEPT
         if over > 0:  # too many wait: the oldest of each go, as cut off
-            share = np.ceil((sizes - done) * (over / (len(pending) - done.sum()))).astype(np.int64)
-            done = done + share
-        return done
+            done = done + np.ceil((sizes - done) * (over / (len(pending) - done.sum()))).astype(np.int64)
+        return np.asarray(done)
 
     # Counting ----------------------------------------------------------------------------------
 
@@ -184,7 +181,10 @@ class Lesson:
         before = np.full(len(entries.rows), member.course.start, np.int64)  # of those that had no entry yet
         # The part that is done moves the states on; the rest is gone through on copies.
         cells, last = np.empty(len(entries), np.int32), states.copy()
-        for of, part in ((states if not final else last, _front(entries, told.done)), (last, _behind(entries, told.done))):
+        for of, part in (
+            (states if not final else last, _front(entries, told.done)),
+            (last, _behind(entries, told.done)),
+        ):
             if of is last and not final:
                 last[:] = states
             rows, starts = _parts(entries, part)
@@ -193,9 +193,7 @@ class Lesson:
         if not final:
             chain, width = member.course.chain, member.course.table.shape[1]
             moves = counts.moves.reshape(-1)
-            count_changes(
-                entries.starts, entries.rows, told.old, told.weights, chain, width, before, cells, hit, moves
-            )
+            count_changes(entries.starts, entries.rows, told.old, told.weights, chain, width, before, cells, hit, moves)
         told.count(counts, cells, hit)
 
     def _hits(self, row: int, told: _Told, *, final: bool) -> np.ndarray:

@@ -38,7 +38,7 @@ class Settings:
     @classmethod
     def of(cls, *, context: Any, smoothing: Any, half_life: Any, estimator: Any) -> Settings:
         """Check what was given."""
-        if type(context) is not int or not 0 <= context <= 16:  # noqa: PLR2004 - more never pays
+        if type(context) is not int or not 0 <= context <= 16:
             msg = f"context is how many symbols are looked back, 0 to 16, not `{context}`"
             raise TidingsError(msg)
         if isinstance(smoothing, bool) or not isinstance(smoothing, int | float) or not 0 <= smoothing < float("inf"):
@@ -96,9 +96,7 @@ class Model:
         estimator: str = "both",
     ) -> None:
         """Start without counts."""
-        self.settings = Settings.of(
-            context=context, smoothing=smoothing, half_life=half_life, estimator=estimator
-        )
+        self.settings = Settings.of(context=context, smoothing=smoothing, half_life=half_life, estimator=estimator)
         self.known: dict[str, Known] = {}
         self.traffic = Traffic()
         self.now = (0, 0)  # how many events it has seen, and the time of the latest
@@ -277,4 +275,4 @@ def filter_key(pattern: Pattern, name: str) -> str:
 
 def _listed(names: Iterable[str]) -> str:
     told = sorted(names)
-    return ", ".join(f"`{name}`" for name in told[:5]) + (" and others" if len(told) > 5 else "") or "none"  # noqa: PLR2004
+    return ", ".join(f"`{name}`" for name in told[:5]) + (" and others" if len(told) > 5 else "") or "none"

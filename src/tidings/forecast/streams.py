@@ -52,6 +52,11 @@ class Kinds:
             numbers[place] = self._numbers[code]
         return numbers[places.reshape(-1)]
 
+    def restore(self, members: list[tuple[int, ...]]) -> None:
+        """Take the kinds of another time; two that are the same by now keep both their numbers."""
+        self.members, self._codes = members, np.empty(0, np.uint64)
+        self._widen(max((number for kind in members for number in kind), default=-1) + 1)
+
     def _widen(self, symbols: int) -> None:
         """Give every filter a random number of its own: their sum stands for the set."""
         if symbols > len(self._codes):

@@ -14,11 +14,11 @@ import numpy as np
 
 from tidings.errors import TidingsError
 from tidings.forecast.counts import Floats
+from tidings.forecast.estimates import Estimates
+from tidings.forecast.horizon import Horizon
 
 if TYPE_CHECKING:
     from tidings.forecast.counts import Traffic
-    from tidings.forecast.estimates import Estimates
-    from tidings.forecast.horizon import Horizon
 
 GRID = 41
 SHARES = 2.0 ** -(np.arange(GRID) / 2)
@@ -33,7 +33,7 @@ QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """`chances[cell, column]`: one column, or one for each share of the grid; `direct` is how much of it was counted."""
+    """`chances[cell, column]`: one column, or one for each share of the grid; `direct` is how much was counted."""
 
     horizon: Horizon
     estimates: Estimates
@@ -43,7 +43,7 @@ class Table:
     @property
     def grid(self) -> int:
         """How many columns there are."""
-        return self.chances.shape[1]
+        return int(self.chances.shape[1])
 
     def at(self, cell: int, place: float) -> float:
         """Return the probability of a cell; `place` is where the share lies on the grid."""
@@ -70,7 +70,8 @@ def table(estimates: Estimates, horizon: Horizon, *, keyed: bool, traffic: Traff
     if weights is None:
         return Table(horizon, estimates, curve[most][:, None].copy(), part[most])
     chances, part = (weights @ curve).T, (weights @ part)[0]
-    counted = estimates.within(horizon.amount) if horizon.unit == "time" else None
+    # Of a key, how fast its own events come says more than what was counted over all keys.
+    counted = estimates.within(horizon.amount) if horizon.unit == "time" and not keyed else None
     if counted is not None and estimates.estimator in ("both", "direct"):
         share, seen = counted
         part = seen / np.maximum(seen + estimates.shrinking, 1e-300)
@@ -85,8 +86,10 @@ def mixing(horizon: Horizon, *, keyed: bool, traffic: Traffic) -> Floats | None:
     shares = SHARES if keyed else SHARES[:1]
     if horizon.unit == "events":
         return _binomial(horizon.amount, shares)
+    if traffic.rate is None and traffic.seen == 0:  # before anything is known: about one event
+        return _poisson(shares)
     if traffic.rate is None:
-        msg = f"a horizon of `{horizon}` needs events with times in training: without them nothing says how fast they come"
+        msg = f"a horizon of `{horizon}` needs a model trained on events with times: they say how fast events come"
         raise TidingsError(msg)
     return _poisson(traffic.rate * horizon.amount * shares)
 
@@ -120,4 +123,4 @@ def _cut(law: Floats) -> Floats:
 
 def place_of(share: np.ndarray) -> np.ndarray:
     """Return where shares lie on the grid."""
-    return np.clip(-2 * np.log2(np.maximum(share, SHARES[-1])), 0, GRID - 1)
+    return np.asarray(np.clip(-2 * np.log2(np.maximum(share, SHARES[-1])), 0, GRID - 1))

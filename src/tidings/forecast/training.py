@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tidings.forecast.detector import Detector
 
 
-def train(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
+def train(
     detector: Detector,
     history: Any,
     *,

@@ -1,4 +1,4 @@
-"""Forecasts over arrays: courses are walked, moves and waiting times counted, probabilities told, first passages summed.
+"""Forecasts over arrays: courses are walked, moves and waits counted, probabilities told, first passages summed.
 
 Entries (events of a stream, or of a key) lie key by key in segments `starts[s]:starts[s + 1]`; `rows[s]` is the key.
 One pattern after the other goes through all of them: its tables stay in the nearest cache, which is what makes a
@@ -22,7 +22,16 @@ R_PATTERN, R_ENTRY, R_CELL = range(3)
 
 @lean
 def walk(
-    kinds: Any, starts: Any, rows: Any, label_of: Any, width: Any, table: Any, hits: Any, state: Any, cells: Any, hit: Any
+    kinds: Any,
+    starts: Any,
+    rows: Any,
+    label_of: Any,
+    width: Any,
+    table: Any,
+    hits: Any,
+    state: Any,
+    cells: Any,
+    hit: Any,
 ) -> None:
     """Go through the entries from each key's cell; note the cell after each, and whether it was a match."""
     for segment in range(len(rows)):
@@ -35,7 +44,16 @@ def walk(
 
 @lean
 def count_moves(
-    kinds: Any, starts: Any, rows: Any, first: Any, weights: Any, label_of: Any, width: Any, state: Any, cells: Any, moves: Any
+    kinds: Any,
+    starts: Any,
+    rows: Any,
+    first: Any,
+    weights: Any,
+    label_of: Any,
+    width: Any,
+    state: Any,
+    cells: Any,
+    moves: Any,
 ) -> None:
     """Count, for entries from `first` of their segment on, which label came in which cell."""
     for segment in range(len(rows)):
@@ -48,7 +66,16 @@ def count_moves(
 
 @lean
 def count_changes(
-    starts: Any, rows: Any, first: Any, weights: Any, chain: Any, width: Any, before: Any, cells: Any, hit: Any, moves: Any
+    starts: Any,
+    rows: Any,
+    first: Any,
+    weights: Any,
+    chain: Any,
+    width: Any,
+    before: Any,
+    cells: Any,
+    hit: Any,
+    moves: Any,
 ) -> None:
     """Count, of a tracked course, which cell came after which; a match is the last label."""
     for segment in range(len(rows)):
@@ -107,13 +134,13 @@ def judged(policy: Any, limit: Any, probability: Any, was: Any, over: Any) -> An
     if policy == CHANGE:
         told = not abs(probability - was) <= limit  # nothing told before is not a number
         return told, probability if told else was
-    before = was > 0.5 and not (policy == EPISODE and over)  # noqa: PLR2004 - 1 or 0
+    before = was > 0.5 and not (policy == EPISODE and over)
     above = probability > limit
     return above and not before, 1.0 if above or (policy == EPISODE and before) else 0.0
 
 
 @lean
-def follow(  # noqa: PLR0913 - plain arrays, which cost nothing to hand over
+def follow(
     begin: Any,
     kinds: Any,
     starts: Any,
@@ -177,8 +204,19 @@ def looked_up(chances: Any, at: Any, grid: Any, place: Any) -> Any:
 
 @lean
 def tell(
-    starts: Any, rows: Any, places: Any, cells: Any, hit: Any, idle: Any, last: Any, policy: Any, limit: Any, grid: Any,
-    chances: Any, out: Any, told: Any,
+    starts: Any,
+    rows: Any,
+    places: Any,
+    cells: Any,
+    hit: Any,
+    idle: Any,
+    last: Any,
+    policy: Any,
+    limit: Any,
+    grid: Any,
+    chances: Any,
+    out: Any,
+    told: Any,
 ) -> Any:
     """Tell what one pattern is to tell, from the cells it went through; return how many."""
     found = 0

@@ -68,7 +68,7 @@ class Detections:
     Detections are made when somebody reads them: a million cost little until then.
     """
 
-    __slots__ = ("_archive", "_order", "_parts", "_patterns", "_told", "dead_letters", "late")
+    __slots__ = ("_archive", "_order", "_parts", "_patterns", "_told", "dead_letters", "forecasts", "late")
 
     def __init__(
         self,
@@ -82,6 +82,7 @@ class Detections:
         """Hold reports, and the events they name."""
         self._parts, self._patterns, self._archive = tuple(parts), tuple(patterns), archive
         self.late, self.dead_letters = late, dead_letters
+        self.forecasts: Any = ()  # of a detector with a model: what the same events made likely
         self._order: np.ndarray | None = None
         self._told: tuple[Told, np.ndarray] | None = None
 

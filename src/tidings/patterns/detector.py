@@ -377,9 +377,7 @@ class Detector:
 
     def _fed(self, piece: Prepared, runs: list[tuple[Machine, Run]], *, until: int = LONG_AGO) -> list[Any]:
         """Let every run take a piece of the events, and time pass."""
-        return [
-            part for machine, run in runs for part in machine.feed(run, piece, self._names, self._seq, until=until)
-        ]
+        return [part for machine, run in runs for part in machine.feed(run, piece, self._names, self._seq, until=until)]
 
     def _tidied(self) -> None:
         """Forget events and values that nothing can name any more, when they are many."""
@@ -409,3 +407,19 @@ class Detector:
 
     def _renamed(self, known: np.ndarray) -> None:
         """Hear that names are numbered anew, by their places among those that are known."""
+
+    # What more a snapshot holds: for detectors that do more ----------------------------------------
+
+    def _kept(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return what is kept beside the patterns, as a header and arrays."""
+        return {}, {}
+
+    def _take_back(self, header: dict[str, Any], arrays: dict[str, Any]) -> None:
+        """Take it back, before the patterns are there."""
+
+    def _standing(self, held: np.ndarray) -> tuple[dict[str, Any], dict[str, Any]]:  # noqa: ARG002 - for others
+        """Return where else things stand; names are called by their places in `held`."""
+        return {}, {}
+
+    def _stand(self, header: dict[str, Any], arrays: dict[str, Any]) -> None:
+        """Go on from there."""

@@ -45,8 +45,9 @@ def snapshot(detector: Detector) -> bytes:
         "settings": [detector.time, detector.event_id, list(detector.keep), detector.lateness, detector.partials],
     }
     arrays: dict[str, Any] = {f"around.{name}": data for name, data in surroundings_of(detector._matcher).items()}
+    kept, kept_arrays = detector._kept()
     at, more = position(detector)
-    return packed(header | at, arrays | more)
+    return packed(header | kept | at, arrays | kept_arrays | more)
 
 
 def resume(kind: type[Detector], state: bytes) -> Detector:
@@ -59,6 +60,7 @@ def resume(kind: type[Detector], state: bytes) -> Detector:
     when, event_id, keep, lateness, partials = header["settings"]
     made = kind(time=when, event_id=event_id, keep=keep, partials=partials, **read_surroundings(around))
     made.lateness = lateness
+    made._take_back(header, arrays)
     for name, tree, mode, limit, born, since in header["patterns"]:
         made._seq = born  # a pattern sees what came after it was added
         given = limit if Mode(mode) is Mode.ANY else None
@@ -86,6 +88,7 @@ def position(detector: Detector) -> tuple[dict[str, Any], dict[str, Any]]:
     waiting = detector._waiting
     if waiting is not None:
         keys += [column[column >= 0] for column in waiting.values.values()]
+    keys += detector._held()
     held, seqs = union(keys), union(events)
     told = detector._archive.take(seqs).listed()
     header: dict[str, Any] = {
@@ -102,7 +105,8 @@ def position(detector: Detector) -> tuple[dict[str, Any], dict[str, Any]]:
     if waiting is not None:
         header["waiting"], more = _of_waiting(waiting, detector)
         arrays |= more
-    return header, arrays
+    also, more = detector._standing(held)
+    return header | also, arrays | more
 
 
 def go_on(detector: Detector, header: dict[str, Any], arrays: dict[str, Any]) -> None:
@@ -126,6 +130,7 @@ def go_on(detector: Detector, header: dict[str, Any], arrays: dict[str, Any]) ->
     if header["waiting"] is not None:
         waiting = _waiting(header["waiting"], arrays, held, detector._filters)
         detector._waiting = answering(waiting, detector._filters.values(), detector._reading().attributes)
+    detector._stand(header, arrays)
 
 
 def _renumber(arrays: dict[str, np.ndarray], slots: int, held: np.ndarray, *, keyed: bool) -> None:

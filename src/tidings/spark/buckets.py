@@ -18,10 +18,13 @@ from tidings.patterns.run import LONG_AGO
 from tidings.patterns.snapshot import resume_at, where
 from tidings.patterns.state import packed, unpacked
 from tidings.patterns.stream import Found, advance, held, text_of
+from tidings.spark.forecasting import columns_of, owned, told_by
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tidings.forecast.forecasts import Batch
+    from tidings.patterns.names import Names
     from tidings.patterns.stream import Portion
     from tidings.spark.plan import Plan
 
@@ -65,7 +68,7 @@ class Bucket:
     def __init__(self, portion: Portion, number: int, plan: Plan) -> None:
         """Start with nothing seen."""
         self._portion, self._number, self._plan = portion, number, plan
-        self._detector = portion.detector.forked()
+        self._detector = plan.open().detector(portion)
         self._held: pa.Table | None = None
         self._seqs = np.empty(0, np.int64)
 
@@ -98,27 +101,16 @@ class Bucket:
         """Take rows, which are in order, and let time pass; return what comes of it, if anything."""
         base = self._detector._seq
         told = None if rows is None else rows.select([name for name in rows.column_names if name.startswith(TELL)])
-        found = advance(self._detector, None if rows is None else self._prepared(rows, base), until)
+        events = None if rows is None else prepared(rows, base, self._portion, self._detector._names)
+        found = advance(self._detector, events, until)
         pieces = [one for one in (self._held, told) if one is not None]
         known = together(pieces) if pieces else None
         seqs = np.concatenate([self._seqs, np.arange(base, self._detector._seq)])
-        answer = self._answer(self._owned(found), known, seqs) if len(found.patterns) else None
+        answers = [self._answer(self._owned(found), known, seqs) if len(found.patterns) else None]
+        answers += [self._foretold(batch, known, seqs) for batch in told_by(self._detector)]
         self._held, self._seqs = known, seqs
-        return answer
-
-    def _prepared(self, rows: pa.Table, base: int) -> Prepared:
-        rows = rows.combine_chunks()
-        lists = rows.column(SYMBOLS).chunk(0) if rows.num_rows else pa.array([], pa.list_(pa.int32()))
-        names = self._detector._names
-        values = {}
-        for name in self._portion.attributes:
-            known = VALUE + name in rows.column_names
-            values[name] = names.numbers(rows.column(VALUE + name)) if known else np.full(rows.num_rows, -1, np.int64)
-        ids = pa.array(np.arange(base, base + rows.num_rows))
-        symbols = lists.values.to_numpy().astype(np.int64)
-        return Prepared(
-            _numbers(rows.column(TIME)), Told(ids), lists.offsets.to_numpy().astype(np.int64), symbols, values
-        )
+        some = [answer for answer in answers if answer is not None]
+        return pa.concat_tables(some) if some else None
 
     def _owned(self, found: Found) -> Found:
         """Leave out what was found for keys of other buckets.
@@ -144,6 +136,18 @@ class Bucket:
         events = known.take(np.searchsorted(seqs, found.events))
         return rows_of("match", names.take(found.patterns), keys, found.at, lists_of(events, found.ends, self._plan))
 
+    def _foretold(self, batch: Batch, known: pa.Table | None, seqs: np.ndarray) -> pa.Table | None:
+        mine = owned(batch, self._portion, self._number)
+        if not len(mine) or known is None:
+            return None
+        told = columns_of(batch).take(mine)
+        events = lists_of(known.take(np.searchsorted(seqs, _numbers(told["event"]))), np.arange(len(mine) + 1), self._plan)
+        at = _numbers(told["at"].cast(pa.int64()))
+        rows = rows_of("forecast", _one(told["pattern"]), _one(told["key"]), at, events)
+        for name in ("probability", "horizon", "estimator"):
+            rows = rows.set_column(rows.column_names.index(name), name, told[name])
+        return rows
+
     def _forget(self) -> None:
         """Let go of events that no report can name any more."""
         needed = held(self._detector)
@@ -152,6 +156,20 @@ class Bucket:
             self._held, self._seqs = self._held.take(places), self._seqs[places]
         if not len(self._seqs):
             self._held = None
+
+
+def prepared(rows: pa.Table, base: int, portion: Portion, names: Names) -> Prepared:
+    """Return rows as a portion's detector takes them: their ids are their numbers, from `base` on."""
+    rows = rows.combine_chunks()
+    lists = rows.column(SYMBOLS).chunk(0) if rows.num_rows else pa.array([], pa.list_(pa.int32()))
+    values = {}
+    for name in portion.attributes:
+        known = VALUE + name in rows.column_names
+        values[name] = names.numbers(rows.column(VALUE + name)) if known else np.full(rows.num_rows, -1, np.int64)
+    ids = pa.array(np.arange(base, base + rows.num_rows))
+    symbols = lists.values.to_numpy().astype(np.int64)
+    ends = lists.offsets.to_numpy().astype(np.int64)
+    return Prepared(_numbers(rows.column(TIME)), Told(ids), ends, symbols, values)
 
 
 # What comes out --------------------------------------------------------------------------------------
@@ -167,7 +185,7 @@ def rows_of(kind: str, patterns: pa.Array, keys: pa.Array, at: np.ndarray, event
         "at": pa.array(at, pa.int64()).cast(pa.timestamp("us", "UTC")),
         "events": events,
         "probability": pa.nulls(count, pa.float64()),
-        "horizon": pa.nulls(count, pa.int32()),
+        "horizon": pa.nulls(count, pa.string()),
         "estimator": pa.nulls(count, pa.string()),
     }
     return pa.table(columns)

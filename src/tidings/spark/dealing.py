@@ -1,7 +1,8 @@
 """Events to buckets, without state: which filters each satisfies, which keys it gives, and where those are kept.
 
 All filters are asked once for a batch. Events that satisfy nothing go nowhere, unless a pattern asks for the very next
-event. What goes to one bucket leaves as one value (`buckets.to_bytes`), with its place in the order of arrival.
+event, or is foretold or trained. What goes to one bucket leaves as one value (`buckets.to_bytes`), with its place in
+the order of arrival.
 """
 
 from __future__ import annotations
@@ -52,10 +53,14 @@ class Deal:
         """Yield values for buckets."""
         dealer: Dealer | None = None
         for table in gathered(batches, self.names):
-            dealer = dealer or Dealer(self.plan, self.read)
+            dealer = dealer or self.dealer()
             yield from dealer.dealt(table)
         if dealer is not None and self.clock:
             yield from dealer.clocks()
+
+    def dealer(self) -> Dealer:
+        """Return what deals the events of one task."""
+        return Dealer(self.plan, self.read)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,11 +145,24 @@ class Dealer:
         told = np.zeros(len(found.events), bool)
         for portion in self._opened.portions:
             yield from self._values(self._portion(portion, found, told))
+        yield from self._values(self.besides(found.events))
         self._arrived += 1
+
+    def besides(self, events: Prepared) -> list[tuple[str, bytes]]:
+        """Return what goes to buckets that are no portion's: nothing."""
+        return []
+
+    def counts_all(self, portion: Portion) -> bool:
+        """Tell whether a portion needs every event of its stream."""
+        return portion.contiguous or self._opened.foretold(portion)
+
+    def clocked(self, portion: Portion) -> bool:
+        """Tell whether a portion's buckets wait for time to pass."""
+        return portion.waits
 
     def clocks(self) -> Iterator[pa.RecordBatch]:
         """Yield the newest time for all buckets that wait for time to pass."""
-        waiting = [portion for portion in self._opened.portions if portion.waits]
+        waiting = [portion for portion in self._opened.portions if self.clocked(portion)]
         if waiting and self._newest > -(1 << 62):
             names = [portion.called(bucket) for portion in waiting for bucket in range(portion.buckets)]
             yield _values(names, self._arrived, self._newest, [None] * len(names))
@@ -157,7 +175,7 @@ class Dealer:
     def _portion(self, portion: Portion, found: Readable, told: np.ndarray) -> list[tuple[str, bytes]]:
         events = found.events
         ends, symbols = renamed(events.symbols_at, events.symbols, portion.symbols)
-        wanted = np.full(len(events), True) if portion.contiguous else np.diff(ends) > 0
+        wanted = np.full(len(events), True) if self.counts_all(portion) else np.diff(ends) > 0
         rows, buckets = self._pairs(portion, events, wanted)
         if not len(rows):
             return []

@@ -1,21 +1,20 @@
 """A pattern set as it goes to the workers, which open it once and keep it, and what comes back of it.
 
-What travels is the detector's snapshot: patterns, schema, ontology and regions. A worker compiles each portion when the
-first of its buckets comes along; buckets share what is compiled.
+What travels is the detector's snapshot: patterns, schema, ontology and regions; and a model, where there is one. A worker
+compiles each portion when the first of its buckets comes along; buckets share what is compiled.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pyspark.sql.types import (
     ArrayType,
     DoubleType,
-    IntegerType,
     StringType,
     StructField,
     StructType,
@@ -23,11 +22,15 @@ from pyspark.sql.types import (
 )
 
 from tidings.errors import CheckpointError
+from tidings.forecast import Model
 from tidings.patterns import Detector
 from tidings.patterns.stream import Portion, portions
+from tidings.spark.forecasting import Started
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+    from tidings.forecast.forecaster import Plan as Foretelling
 
 KEPT = 6
 """Pattern sets that a worker keeps open."""
@@ -38,15 +41,34 @@ _open: OrderedDict[tuple[str, int, int], Opened] = OrderedDict()
 class Opened:
     """A pattern set in a worker: one detector to read events with, and the portions that take them."""
 
-    def __init__(self, state: bytes, buckets: int, shards: int) -> None:
+    def __init__(self, plan: Plan) -> None:
         """Read the patterns."""
-        self.whole = Detector.resume(state)
-        self._buckets, self._shards = buckets, shards
+        self.whole = Detector.resume(plan.state)
+        self._plan = plan
+        self._started: dict[str, Started] = {}
 
     @cached_property
     def portions(self) -> list[Portion]:
         """All portions."""
-        return portions(self.whole, buckets=self._buckets, shards=self._shards)
+        return portions(self.whole, buckets=self._plan.buckets, shards=self._plan.shards)
+
+    @cached_property
+    def model(self) -> Model | None:
+        """The model that was given."""
+        return None if self._plan.model is None else Model.from_bytes(self._plan.model)
+
+    def foretold(self, portion: Portion) -> bool:
+        """Tell whether forecasts are asked of a portion's patterns: then every event counts."""
+        plans = self._plan.plans
+        return any(name in plans and plans[name].horizon is not None for name in portion.detector)
+
+    def detector(self, portion: Portion) -> Detector:
+        """Return a detector of a portion's patterns that has seen nothing."""
+        if self.model is None or not self.foretold(portion):
+            return portion.detector.forked()
+        if portion.name not in self._started:
+            self._started[portion.name] = Started(portion, self.model, self._plan.plans)
+        return self._started[portion.name].detector()
 
     def portion(self, bucket: str) -> tuple[Portion, int] | None:
         """Return the portion of a bucket's name, and the bucket's number; nothing when its patterns are gone."""
@@ -65,28 +87,41 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A pattern set as bytes inside the job, how it is dealt, and the columns that detections tell."""
+    """A pattern set as bytes inside the job, how it is dealt, the columns that detections tell, what is foretold."""
 
     state: bytes
     digest: str
     buckets: int
     shards: int
     time: str
-    event_id: str
+    event_id: str | None
     keep: tuple[str, ...]
+    model: bytes | None = None
+    plans: Mapping[str, Foretelling] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, detector: Detector, *, buckets: int, shards: int, event_id: str, keep: Sequence[str]) -> Plan:
+    def of(
+        cls,
+        detector: Detector,
+        *,
+        buckets: int,
+        shards: int,
+        event_id: str | None,
+        keep: Sequence[str],
+        model: Model | None = None,
+        plans: Mapping[str, Foretelling] | None = None,
+    ) -> Plan:
         """Pack a detector; changes made to it later do not travel."""
-        state = detector.snapshot()
-        digest = hashlib.blake2b(state, digest_size=16).hexdigest()
-        return cls(state, digest, buckets, shards, detector.time, event_id, tuple(keep))
+        state, known, told = detector.snapshot(), None if model is None else model.to_bytes(), dict(plans or {})
+        digest = hashlib.blake2b(state, digest_size=16)
+        digest.update(repr((known, told)).encode())
+        return cls(state, digest.hexdigest(), buckets, shards, detector.time, event_id, tuple(keep), known, told)
 
     def open(self) -> Opened:
         """Return the patterns, read once in this process."""
         key = (self.digest, self.buckets, self.shards)
         found = _open.pop(key, None)
-        _open[key] = Opened(self.state, self.buckets, self.shards) if found is None else found
+        _open[key] = Opened(self) if found is None else found
         while len(_open) > KEPT:
             _open.popitem(last=False)
         return _open[key]
@@ -94,7 +129,7 @@ class Plan:
     @property
     def told(self) -> tuple[str, ...]:
         """The columns that a detection tells of its events."""
-        return (self.event_id, *self.keep)
+        return self.keep if self.event_id is None else (self.event_id, *self.keep)
 
 
 def output(frame: StructType, plan: Plan) -> StructType:
@@ -109,7 +144,7 @@ def output(frame: StructType, plan: Plan) -> StructType:
             StructField("at", TimestampType(), nullable=False),
             StructField("events", ArrayType(events), nullable=False),
             StructField("probability", DoubleType()),
-            StructField("horizon", IntegerType()),
+            StructField("horizon", StringType()),
             StructField("estimator", StringType()),
         ]
     )

@@ -470,7 +470,7 @@ def test_without_matplotlib_the_extra_is_named(tmp_path, monkeypatch):
         draw(str(tmp_path / "plot.png"), {"chain": reliability([0.1], [0])})
 
 
-@pytest.mark.parametrize("name", ["score", "reliability"])
+@pytest.mark.parametrize("name", ["scoring", "reliability"])
 def test_examples_in_the_docstrings_are_true(name: str):
     failed, tried = doctest.testmod(import_module(f"tidings.forecast.{name}"))
     assert (failed, tried > 0) == (0, True)

@@ -43,12 +43,31 @@ def followed(told, word, hits=(), *, state=None):
     return [told.states[told.chain[cell]] for cell in found]
 
 
+TEXTS = (
+    "(a ; b ; c) @ t(c) - t(a) < 3 s",
+    "(a ; b ; c) @ t(c) - t(b) > 2 s",
+    "((a ; b ; c) @ (t(c) - t(a) < 4 s and t(c) - t(b) > 1 s)) within 3 s",
+    "(((a ; not d ; b) and c) ; d) within 6 s",
+    "((a and b) ; c) @ |t(a) - t(b)| < 2 s",
+    "a ; b ; ((c @ t(b) - t(a) <= 1 s) or (d @ t(b) - t(a) > 1 s))",
+    "(a and b) ; ((c @ |t(a) - t(b)| < 2 s) or d)",
+    "(x:a{2,} ; b) @ t(b) - t(first x) > 1 s",
+    "(a , b ; c) within 3 s",
+    "a ; b ; not c for 2 s",
+    "(a and b and c) ; d",
+)
+"""Patterns in which rows meet, and conditions of all kinds are asked."""
+
+
 @st.composite
-def worlds(draw, **taste):
+def worlds(draw):
     """Return a pattern, a mode, and events of one key: masks, times and reports, whatever a detector would say."""
-    pattern = draw(patterns(NAMES, most_steps=4, overlapping=draw(st.booleans()), **taste))
-    size = draw(st.integers(0, 12))
-    masks = draw(st.lists(st.integers(0, (1 << len(pattern.used())) - 1), min_size=size, max_size=size))
+    generated = patterns(NAMES, most_steps=4, overlapping=draw(st.booleans()))
+    pattern = draw(st.one_of(generated, st.sampled_from(TEXTS).map(pattern_of)))
+    size = draw(st.integers(0, 30))
+    kinds = [0, *(1 << bit for bit in range(len(pattern.used())))]
+    masks = st.one_of(st.sampled_from(kinds), st.sampled_from(kinds), st.integers(0, 2 * kinds[-1] - 1))
+    masks = draw(st.lists(masks, min_size=size, max_size=size))
     gaps = draw(st.lists(st.sampled_from((0, 0, 1, 2, 3, 5, 9)), min_size=size, max_size=size))
     hits = draw(st.lists(st.sampled_from((False, False, False, True)), min_size=size, max_size=size))
     times = np.cumsum(np.array(gaps, np.int64)) * (S // 2)
@@ -349,6 +368,8 @@ def test_a_report_clears_what_a_restarting_pattern_holds():
 def test_in_mode_next_a_beginning_leaves_when_it_is_reported():
     told = tracked_course(pattern_of("a ; b"), Mode.NEXT, context=0)
     assert followed(told, [("a", 0), ("b", 1), ("b", 2), ("a", 3)], [1]) == ["a", "start", "start", "a"]
+    told = tracked_course(pattern_of("(a ; b) or (c ; d)"), Mode.NEXT, context=0)
+    assert followed(told, [("c", 0), ("a", 1), ("b", 2)], [2])[-1] == "c", "others stay"
 
 
 def test_age_is_counted_in_quarters_of_the_limit_and_ends_with_it():

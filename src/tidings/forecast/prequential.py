@@ -1,0 +1,214 @@
+"""How good forecasts are on a history: each is made before what it foretells is counted, and judged once that is known.
+
+Forecasts whose horizon reaches beyond the end are left out, whether a match came or not: a match that is known early
+would otherwise count and its absence not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tidings.errors import TidingsError
+from tidings.forecast.detector import Detector
+from tidings.forecast.horizon import Horizon
+from tidings.forecast.learning import reports_of
+from tidings.forecast.model import Model
+from tidings.forecast.scoring import Score, Warnings, score
+from tidings.lang import WrittenPattern
+from tidings.patterns.machine import ways_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from tidings.patterns.graph import Watched
+
+BASE = "base rate"
+"""The forecast that says the same at every event: the share of all that was known by then."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trial:
+    """One pattern's forecasts at every event of its streams, by estimator, and what came of them.
+
+    Arrays have one value for each forecast: `y` whether a match came within the horizon, `known` whether the history
+    goes on for so long, `ahead` how many of the key's own events lie before the next match (-1: none came).
+    """
+
+    pattern: str
+    horizon: Horizon
+    event: np.ndarray
+    key: np.ndarray
+    y: np.ndarray
+    known: np.ndarray
+    ahead: np.ndarray
+    p: dict[str, np.ndarray] = field(default_factory=dict)
+    matches: int = 0
+
+    def score(self, name: str, threshold: float = 0.5) -> Score:
+        """Return the scores of one estimator; `base rate` is one too."""
+        return score(self.p[name][self.known], self.y[self.known], threshold)
+
+    def warnings(self, name: str, threshold: float = 0.5) -> Warnings:
+        """Return how matches were announced: leads are in the key's own events, from the first alarm of each match."""
+        on = np.clip(self.p[name], 0, 1) > threshold
+        order = np.lexsort((self.event, self.key))
+        on, y, known, ahead, key = on[order], self.y[order], self.known[order], self.ahead[order], self.key[order]
+        first = np.append(True, key[1:] != key[:-1])
+        rising = on & (first | ~np.append(False, on[:-1]))
+        # The events of one key before one match are told apart by where that match lies.
+        match = np.arange(len(key)) + ahead
+        warned = on & y
+        found: dict[tuple[int, int], int] = {}
+        for place in np.flatnonzero(warned).tolist():
+            found.setdefault((int(key[place]), int(match[place])), int(ahead[place]))
+        leads: list[int | None] = [*found.values(), *[None] * max(0, self.matches - len(found))]
+        judged = int(np.count_nonzero(known))
+        false = int(np.count_nonzero(rising & known & ~y))
+        return Warnings(tuple(leads), int(rising.sum()), false, int((rising & ~known).sum()), judged)
+
+
+def prequential(
+    detector: Detector,
+    events: Any,
+    *,
+    horizon: Any,
+    estimators: Sequence[str] = ("both", "printed"),
+    model: Model | None = None,
+    learn: bool = True,
+    progress: Callable[[str], object] | None = None,
+) -> list[Trial]:
+    """Return a trial for each of the detector's patterns: forecasts at every event, made before it is learned.
+
+    `model` is where to begin; without one, with nothing. With `learn=False` it stays as it is. The base rate is of what
+    was known before each event.
+    """
+    told = Horizon.of(horizon)
+    if not len(detector):
+        msg = "the detector has no patterns to score; add them first"
+        raise TidingsError(msg)
+    begun = model or Model()
+    trials: dict[str, Trial] = {}
+    for estimator in estimators:
+        if progress is not None:
+            progress(estimator)
+        for name, (event, key, p), found in _told(
+            detector, events, begun.using(estimator=estimator), told, learn=learn
+        ):
+            if name not in trials:
+                trials[name] = _trial(name, told, event, key, found)
+                trials[name].p[BASE] = _base_rate(trials[name], found.times)
+            trials[name].p[estimator] = p
+    return [trials[name] for name in detector]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Found:
+    """What was detected: keys, events and times of a pattern's matches; and the times of all events."""
+
+    reports: np.ndarray
+    times: np.ndarray
+    keyed: bool
+    absence: bool
+
+
+def _told(
+    detector: Detector, events: Any, model: Model, horizon: Horizon, *, learn: bool
+) -> Iterator[tuple[str, tuple[np.ndarray, ...], _Found]]:
+    """Yield, of each pattern, the forecasts at every event of its streams, and its matches."""
+    watching = _copy(detector, model, horizon, learn=learn)
+    batches: list[Any] = []
+    watching.keep_fed = batches
+    found = watching.detect_many(events)
+    watching.close()
+    rows = [*found.forecasts._batches, *watching._told]
+    times = np.concatenate([piece.times for piece, _ in batches]) if batches else np.empty(0, np.int64)
+    parts = [part for _, of in batches for part in of]
+    for place, one in enumerate(detector.watched):
+        yield one.name, _rows(rows, one), _found(parts, place, times, one)
+
+
+def _copy(detector: Detector, model: Model, horizon: Horizon, *, learn: bool) -> Detector:
+    settings = {name: getattr(detector, name) for name in ("time", "event_id", "partials")}
+    made = Detector(model=model, learn=learn, **settings, **detector._around)
+    made.lateness = detector.lateness
+    given = [WrittenPattern(one.name, one.pattern, one.mode, None) for one in detector.watched]
+    made.add_many(given, horizon=horizon, tell="every")
+    return made
+
+
+def _rows(batches: list[Any], watched: Watched) -> tuple[np.ndarray, ...]:
+    """Return events, keys and probabilities of a pattern's forecasts."""
+    found: list[tuple[np.ndarray, ...]] = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
+    for batch in batches:
+        if watched.name in batch.names:
+            mine = batch.rows.member == batch.names.index(watched.name)
+            rows = batch.rows
+            found.append((rows.event[mine] + batch.base, rows.key[mine], rows.probability[mine]))
+    return tuple(np.concatenate(column) for column in zip(*found, strict=True))
+
+
+def _found(parts: list[Any], place: int, times: np.ndarray, watched: Watched) -> _Found:
+    reports = reports_of(parts, place)
+    keyed = ways_of(watched.pattern) != ((),)
+    if not keyed:
+        reports[:, 0] = 0
+    if watched.pattern.absence is not None:  # a deadline counts from the first event that comes after it
+        reports[:, 1] = np.searchsorted(times, reports[:, 2])
+    return _Found(reports, times, keyed, watched.pattern.absence is not None)
+
+
+def _trial(name: str, horizon: Horizon, event: np.ndarray, key: np.ndarray, found: _Found) -> Trial:
+    y, known = np.zeros(len(event), bool), np.zeros(len(event), bool)
+    ahead = np.full(len(event), -1, np.int64)
+    last = len(found.times) - 1
+    for one in np.unique(key).tolist():
+        mine = np.flatnonzero(key == one)
+        at = event[mine]
+        matched = np.unique(found.reports[found.reports[:, 0] == one, 1])
+        following = np.append(matched, -1)[np.searchsorted(matched, at, side="right")]
+        own = np.searchsorted(at, following) - np.arange(len(at))
+        some = following >= 0
+        ahead[mine[some]] = own[some]
+        match horizon.unit:
+            case "events":
+                y[mine], known[mine] = some & (following - at <= horizon.amount), at + horizon.amount <= last
+            case "own":
+                y[mine] = some & (own <= horizon.amount)
+                known[mine] = np.arange(len(at)) + horizon.amount < len(at)
+            case "time":
+                waited = found.times[np.maximum(following, 0)] - found.times[at]
+                y[mine] = some & (waited <= horizon.amount)
+                known[mine] = found.times[at] + horizon.amount <= found.times[last]
+    return Trial(name, horizon, event, key, y, known, ahead, matches=len(np.unique(found.reports[:, :2], axis=0)))
+
+
+def _base_rate(trial: Trial, times: np.ndarray) -> np.ndarray:
+    """Return, for each forecast, the share of matches among those that were decided before its event."""
+    order = np.argsort(trial.event, kind="stable")
+    at = trial.event[order]
+    decided = np.full(len(at), len(times))
+    match trial.horizon.unit:
+        case "events":
+            decided = at + trial.horizon.amount
+        case "time":
+            decided = np.searchsorted(times, times[at] + trial.horizon.amount)
+        case "own":
+            decided = _own_later(trial, trial.horizon.amount, len(times))[order]
+    when = np.sort(decided)
+    hits = np.append(0, np.cumsum(trial.y[order][np.argsort(decided, kind="stable")]))
+    count = np.searchsorted(when, at, side="right")
+    found = np.empty(len(at))
+    found[order] = (hits[count] + 0.5) / (count + 1)
+    return found
+
+
+def _own_later(trial: Trial, amount: int, end: int) -> np.ndarray:
+    """Return the event that is so many of the key's own later; `end` where there is none."""
+    found = np.full(len(trial.event), end)
+    for one in np.unique(trial.key).tolist():
+        mine = np.flatnonzero(trial.key == one)
+        found[mine[:-amount]] = trial.event[mine[amount:]]
+    return found

@@ -1,0 +1,188 @@
+"""Where a forecaster stands, as a header and arrays, and back.
+
+Patterns are called by their names, filters by what they say; keys are called by their places among the names that are
+held, as all of a detector's state is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tidings.forecast.counts import Counts, Traffic
+from tidings.forecast.learning import Pending
+from tidings.patterns.state import short
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tidings.forecast.following import Following
+    from tidings.forecast.forecaster import Forecaster
+    from tidings.forecast.learner import Learner
+    from tidings.forecast.learning import Lesson
+    from tidings.model import Filter
+
+_COLUMNS = tuple(field.name for field in fields(Pending))
+
+
+def standing(
+    forecaster: Forecaster, held: np.ndarray, filters: Sequence[Filter]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a forecaster's state; keys become their places in `held`."""
+    header: dict[str, Any] = {"followings": [], "next": forecaster._next}
+    arrays: dict[str, Any] = {}
+    for number, following in enumerate(forecaster.followings):
+        header["followings"].append(_following(f"follow{number}", following, held, arrays))
+    if forecaster.learner is not None:
+        header["learner"] = _learner(forecaster.learner, held, filters, arrays)
+    return header, arrays
+
+
+def stand(
+    forecaster: Forecaster, header: dict[str, Any], arrays: dict[str, Any], filters: Mapping[Filter, int]
+) -> None:
+    """Let a forecaster that has seen nothing go on from such a state."""
+    for number, told in enumerate(header["followings"]):
+        ways = tuple(map(tuple, told["ways"]))
+        for following in forecaster.followings:
+            if following.group.ways == ways:
+                _follow_on(f"follow{number}", following, told, arrays)
+    if forecaster.learner is not None and header.get("learner") is not None:
+        _learn_on(forecaster.learner, header["learner"], arrays, filters)
+        forecaster._next = header["next"]
+
+
+# Following ------------------------------------------------------------------------------------------
+
+
+def _following(name: str, following: Following, held: np.ndarray, arrays: dict[str, Any]) -> dict[str, Any]:
+    group = following.group
+    rows = held if group.keyed else np.zeros(1, np.int64)
+    following.widen(int(rows.max(initial=-1)) + 1)
+    arrays |= {
+        f"{name}.cells": following.cells[:, rows],
+        f"{name}.last": following.last[:, rows],
+        f"{name}.own": following.own[rows],
+    }
+    for place in range(len(group.tracked)):
+        arrays[f"{name}.states{place}"] = following.states[place][rows]
+        late = following.late[place]
+        late = late[np.isin(late[:, 0], held)] if group.keyed else late
+        arrays[f"{name}.late{place}"] = _recalled(late, held, keyed=group.keyed)
+    return {
+        "ways": [list(way) for way in group.ways],
+        "seen": following.seen,
+        "exact": [one.name for one in group.exact],
+        "tracked": [one.name for one in group.tracked],
+    }
+
+
+def _follow_on(name: str, following: Following, told: dict[str, Any], arrays: dict[str, Any]) -> None:
+    group = following.group
+    own = arrays[f"{name}.own"]
+    following.widen(len(own))
+    following.seen = told["seen"]
+    following.own[: len(own)] = own
+    for row, one in enumerate(group.members):
+        kinds = told["exact"] if row < len(group.exact) else told["tracked"]
+        if one.name not in kinds:
+            continue
+        place = kinds.index(one.name)
+        kept = place if row < len(group.exact) else len(told["exact"]) + place
+        following.last[row, : len(own)] = arrays[f"{name}.last"][kept]
+        if row < len(group.exact):
+            cells = arrays[f"{name}.cells"][place]
+            if cells.max(initial=0) < one.course.cells:
+                following.cells[row, : len(own)] = cells
+        else:
+            _track_on(following, row - len(group.exact), arrays[f"{name}.states{place}"], arrays[f"{name}.late{place}"])
+
+
+def _track_on(following: Following, row: int, states: np.ndarray, late: np.ndarray) -> None:
+    if states.shape[1] == following.states[row].shape[1]:
+        following.states[row][: len(states)] = states
+        following.late[row] = late
+
+
+# Learning -------------------------------------------------------------------------------------------
+
+
+def _learner(learner: Learner, held: np.ndarray, filters: Sequence[Filter], arrays: dict[str, Any]) -> dict[str, Any]:
+    learner.settle()
+    for number, lesson in enumerate(learner.lessons):
+        _lesson(f"learn{number}", lesson, held, arrays)
+    numbers = {of: place for place, of in enumerate(learner.numbers(filters))}
+    return {
+        "now": list(learner.now),
+        "last": learner._last,
+        "traffic": {field.name: getattr(learner._traffic, field.name) for field in fields(Traffic)},
+        "filters": [short(repr(told)) for told in filters],
+        "kinds": [[numbers[symbol] for symbol in kind if symbol in numbers] for kind in learner.kinds.members],
+        "lessons": [
+            {
+                "ways": [list(way) for way in lesson.group.ways],
+                "members": [one.name for one in lesson.group.members],
+                "spans": [list(one.spans) for one in lesson.counts],
+                "forgotten": lesson._forgotten,
+            }
+            for lesson in learner.lessons
+        ],
+    }
+
+
+def _lesson(name: str, lesson: Lesson, held: np.ndarray, arrays: dict[str, Any]) -> None:
+    group = lesson.group
+    rows = held if group.keyed else np.zeros(1, np.int64)
+    lesson._widen(int(rows.max(initial=-1)) + 1)
+    for column in _COLUMNS:
+        arrays[f"{name}.pending.{column}"] = getattr(lesson.pending, column)
+    if group.keyed:
+        arrays[f"{name}.pending.key"] = np.searchsorted(held, lesson.pending.key)
+    arrays |= {f"{name}.cells": lesson.cells[:, rows], f"{name}.seen": lesson._seen[rows]}
+    for row, counts in enumerate(lesson.counts):
+        arrays |= {f"{name}.moves{row}": counts.moves, f"{name}.waits{row}": counts.waits}
+        arrays |= {f"{name}.span{row}.{span}": of for span, of in counts.spans.items()}
+    for row in range(len(group.tracked)):
+        arrays[f"{name}.states{row}"] = lesson.states[row][rows]
+        arrays[f"{name}.reports{row}"] = _recalled(lesson.reports[row], held, keyed=group.keyed)
+
+
+def _learn_on(learner: Learner, told: dict[str, Any], arrays: dict[str, Any], filters: Mapping[Filter, int]) -> None:
+    learner.now = learner._settled = tuple(told["now"])
+    learner._last, learner._traffic = told["last"], Traffic(**told["traffic"])
+    numbers = {short(repr(of)): number for of, number in filters.items()}
+    known = [numbers.get(name, -1) for name in told["filters"]]
+    learner.kinds.restore(
+        [tuple(sorted(known[place] for place in kind if known[place] >= 0)) for kind in told["kinds"]]
+    )
+    for number, saved in enumerate(told["lessons"]):
+        for lesson in learner.lessons:
+            same = lesson.group.ways == tuple(map(tuple, saved["ways"]))
+            if same and [one.name for one in lesson.group.members] == saved["members"]:
+                _lesson_on(f"learn{number}", lesson, saved, arrays, learner.now)
+
+
+def _lesson_on(name: str, lesson: Lesson, saved: dict[str, Any], arrays: dict[str, Any], now: tuple[int, int]) -> None:
+    lesson.pending = Pending(*(arrays[f"{name}.pending.{column}"] for column in _COLUMNS))
+    lesson.cells, lesson._seen = arrays[f"{name}.cells"], arrays[f"{name}.seen"]
+    lesson._forgotten, lesson.now = saved["forgotten"], now
+    lesson.counts = [
+        Counts(
+            arrays[f"{name}.moves{row}"],
+            arrays[f"{name}.waits{row}"],
+            {span: arrays[f"{name}.span{row}.{span}"] for span in spans},
+        )
+        for row, spans in enumerate(saved["spans"])
+    ]
+    for row in range(len(lesson.group.tracked)):
+        lesson.states[row], lesson.reports[row] = arrays[f"{name}.states{row}"], arrays[f"{name}.reports{row}"]
+
+
+def _recalled(reports: np.ndarray, held: np.ndarray, *, keyed: bool) -> np.ndarray:
+    """Return reports with their keys called by their places in `held`."""
+    found = reports.copy()
+    if keyed:
+        found[:, 0] = np.searchsorted(held, found[:, 0])
+    return found
