@@ -77,13 +77,13 @@ def main() -> None:
         compiling(20 if given.quick else 1_000)
 
 
-def heading() -> str:
+def heading(what: str = "patterns") -> str:
     """Say on what, when, with which code and by which command."""
     git = ["git", "describe", "--always", "--dirty"]
     done = subprocess.run(git, capture_output=True, text=True, check=False, cwd=Path(__file__).parent)  # noqa: S603 - ours
-    command = " ".join(["python -m benchmarks.patterns.run", *sys.argv[1:]])
+    command = " ".join([f"python -m benchmarks.{what}.run", *sys.argv[1:]])
     return (
-        f"patterns: {machine()}, one core, {datetime.now(UTC):%Y-%m-%d}, {done.stdout.strip() or 'no git'}\n  {command}"
+        f"{what}: {machine()}, one core, {datetime.now(UTC):%Y-%m-%d}, {done.stdout.strip() or 'no git'}\n  {command}"
     )
 
 

@@ -126,6 +126,11 @@ def printed(space: Space, moves: NDArray[np.int64], most: int) -> NDArray[np.flo
     return np.array(rows)
 
 
+def exactly(space: Space, moves: NDArray[np.int64], most: int) -> NDArray[np.float64]:
+    """Return the paper's other formula, the n-th power alone: a match after exactly n events."""
+    return np.diff(printed(space, moves, most), axis=0, prepend=0.0)
+
+
 def first_passage(space: Space, moves: NDArray[np.int64], most: int) -> NDArray[np.float64]:
     """Return the probability of a match within 1 to `most` events; states never left have 0."""
     share = _shares(moves, moves.sum(axis=1))

@@ -137,14 +137,13 @@ def _facts(found: Results) -> dict[str, float]:
     facts: dict[str, float] = {}
     for who in WHO:
         same, more, gaussian = (found[who, name].alarms for name in ("1:1", "1:4", "gaussian"))
-        by_threshold = _pooled(same)
-        early, late = by_threshold[10] - by_threshold[1], by_threshold[-1] - by_threshold[10]
+        low, middle, high = (_pooled(same)[place] for place in (1, THRESHOLDS.index(0.5), -1))
         facts |= {
-            f"{who}_precision_over_lookahead": _mean(same.precision[-1]) / _mean(same.precision[0]),
-            f"{who}_precision_over_threshold": float(by_threshold[-1] / by_threshold[1]),
-            f"{who}_precision_settles": float(late / early),
-            f"{who}_precision_over_partial": _mean(more.precision) / _mean(same.precision),
-            f"{who}_precision_gaussian": _mean(gaussian.precision) / _mean(same.precision),
+            f"{who}_precision_over_lookahead": _over(_mean(same.precision[-1]), _mean(same.precision[0])),
+            f"{who}_precision_over_threshold": _over(high, low),
+            f"{who}_precision_settles": _over(high - middle, middle - low),
+            f"{who}_precision_over_partial": _over(_mean(more.precision), _mean(same.precision)),
+            f"{who}_precision_gaussian": _over(_mean(gaussian.precision), _mean(same.precision)),
             f"{who}_precision_converges": _apart(same.precision[:, THRESHOLDS.index(0.9)]),
             f"{who}_synthetic_skill": float(skill(found[who, "1:1"].errors, found[who, "1:1"].base).min()),
         }
@@ -160,11 +159,17 @@ def _pooled(one: Alarms) -> NDArray[np.float64]:
 
 def _mean(precision: NDArray[np.float64]) -> float:
     """Return the mean over thresholds above 0, where there are alarms."""
-    return float(np.nanmean(precision[..., 1:]))
+    known = precision[..., 1:][~np.isnan(precision[..., 1:])]
+    return float(known.mean()) if len(known) else float("nan")
+
+
+def _over(mine: float, other: float) -> float:
+    return float(mine) / float(other) if other else float("nan")
 
 
 def _apart(values: NDArray[np.float64]) -> float:
-    return float(np.nanmax(values) - np.nanmin(values))
+    known = values[~np.isnan(values)]
+    return float(np.ptp(known)) if len(known) else float("nan")
 
 
 # Charts ----------------------------------------------------------------------------------------

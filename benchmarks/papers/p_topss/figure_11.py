@@ -44,6 +44,7 @@ CLAIMED = (
     "false_alarms",
     "silent_from",
     "true_above_09",
+    "true_above_09_exactly",
     "precision",
     "skill_of_base",
     "skill_of_training_base",
@@ -89,14 +90,18 @@ def _paper(paper: dict[str, Walked]) -> Results:
 def _facts(found: Results) -> dict[str, float]:
     """Return what is held to the claims; of several folds and groups, the one that keeps them least."""
     generated, made = (pooled(found, name) for name in (GENERATED, HAND_MADE))
+    powers = [pooled(found, f"{model}, n-th power alone") for model in ("generated", "hand-made")]
     return {
         "true_alarms": _ratio(generated.true, made.true),
         "false_alarms": _ratio(generated.false, made.false),
         "silent_from": _silent(made) - _silent(generated),
         "true_above_09": float(max(one.true[:, -1].max() for one in (generated, made))),
+        "true_above_09_exactly": float(max(one.true[:, -1].max() for one in powers)),
         "precision": _mean_precision(generated) - _mean_precision(made),
-        "skill_of_base": min(skill(one.errors, one.base_of_test).min() for one in _folds(found, OURS)),
-        "skill_of_training_base": min(skill(one.errors, one.base_of_training).min() for one in _folds(found, OURS)),
+        "skill_of_base": min(float(skill(one.errors, one.base_of_test).min()) for one in _folds(found, OURS)),
+        "skill_of_training_base": min(
+            float(skill(one.errors, one.base_of_training).min()) for one in _folds(found, OURS)
+        ),
         "skill_of_printed": min(over_lookaheads(one, other) for one, other in against_printed(found, OURS)),
     }
 
@@ -145,7 +150,8 @@ def _costs(paper: dict[str, Walked]) -> dict[str, float]:
     seconds = []
     for model in paper.values():
         matrix = dense(model.space, model.training(list(model.counts)))
-        seconds.append(seconds_of(lambda matrix=matrix: _powers(matrix), time.process_time))
+        times = 1 if len(matrix) > 100 else 100  # six states take microseconds
+        seconds.append(min(seconds_of(lambda matrix=matrix: _powers(matrix), time.process_time) for _ in range(times)))
     sizes = [len(model.space) for model in paper.values()]
     return {"heat_states": sizes[1] / sizes[0], "heat_time": seconds[1] / max(seconds[0], 1e-9)}
 
@@ -178,7 +184,7 @@ def _skills(found: Results, mode: Mode, group: str) -> Chart:
     """Return Brier skill against the base rate over the lookahead, its bars from the worst fold to the best."""
     lines = []
     for name, where in found:
-        if where == group:
+        if where == group and "power" not in name:
             folds = np.array([skill(one.errors, one.base_of_test) for one in found[name, where]])
             lines.append(Line(name, tuple((n, Figure("", tuple(folds[:, n - 1].tolist()))) for n in LOOKAHEADS)))
     title = f"Brier skill against the base rate of the cities forecast, `{mode}`, {group}: median of five folds"

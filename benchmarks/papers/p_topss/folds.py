@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.papers.p_topss.chains import Space, bands_of, first_passage, generated, hand_made, printed
+from benchmarks.papers.p_topss.chains import Space, bands_of, exactly, first_passage, generated, hand_made, printed
 from benchmarks.papers.p_topss.predicting import (
     LOOKAHEADS,
     Alarms,
@@ -127,5 +127,5 @@ def models(parts: dict[Part, list[City]], mode: Mode) -> dict[str, Walked]:
     }
 
 
-FORMULAS: dict[str, Estimate] = {"as printed": printed, "first passage": first_passage}
-"""How probabilities are made of counts."""
+FORMULAS: dict[str, Estimate] = {"as printed": printed, "first passage": first_passage, "n-th power alone": exactly}
+"""How probabilities are made of counts: sections 5.2.2 (b) and, last, (a)."""

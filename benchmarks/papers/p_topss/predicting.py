@@ -126,13 +126,12 @@ def skill(mine: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.f
 
 
 def over_thresholds(values: NDArray[np.float64], ahead: tuple[int, ...] = SHOWN) -> tuple[Line, ...]:
-    """Return a line for each lookahead over the thresholds; what is not a number is left out."""
+    """Return a line for each lookahead over the thresholds; what is not a number is left out.
+
+    Counts begin above 0: there every forecast that is not quite 0 is an alarm, and a hundred times the others.
+    """
+    first = int(np.issubdtype(values.dtype, np.integer))
+    rows = {n: zip(THRESHOLDS[first:], values[n - 1, first:].tolist(), strict=True) for n in ahead}
     return tuple(
-        Line(
-            f"{n} ahead",
-            tuple(
-                (x, Figure("", (y,))) for x, y in zip(THRESHOLDS, values[n - 1].tolist(), strict=True) if not isnan(y)
-            ),
-        )
-        for n in ahead
+        Line(f"{n} ahead", tuple((x, Figure("", (y,))) for x, y in row if not isnan(y))) for n, row in rows.items()
     )

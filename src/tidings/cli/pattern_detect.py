@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from tidings.matcher.rows import Row
     from tidings.patterns import Detection
 
+
 @dataclass(frozen=True, slots=True)
 class Ends:
     """What happens at the end, and what is left of the run."""

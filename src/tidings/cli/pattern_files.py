@@ -46,7 +46,7 @@ class Settings:
     lateness: timedelta | None = None
     partials: int | None = None
 
-    def made(self, kind: Callable[..., Kind] = Detector, **known: Any) -> Kind:  # type: ignore[assignment]
+    def made(self, kind: Callable[..., Kind], **known: Any) -> Kind:
         """Return a detector without patterns, of this kind."""
         return kind(
             time=self.time or "time",
@@ -62,7 +62,7 @@ class Settings:
         span = timedelta(microseconds=held.lateness) if self.lateness is None else self.lateness
         names = self.time or held.time, self.event_id or held.event_id
         wanted = Settings(*names, self.keep or list(held.keep), span, self.partials or held.partials)
-        made = wanted.made(**around(held))
+        made = wanted.made(Detector, **around(held))
         if not has_begun(held):
             made.add_many([WrittenPattern(one.name, one.pattern, one.mode, _limit(one)) for one in held.watched])
             return made

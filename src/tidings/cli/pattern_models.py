@@ -20,9 +20,11 @@ def read(path: Path) -> Model:
     except FileError as problem:
         msg = f"{problem}; `tidings pattern train` writes a model"
         raise FileError(msg) from problem
+    except StateError:
+        raise
     except ValueError as problem:  # a name that no file can have
         msg = f"cannot read `{path}`: {problem}"
-        raise StateError(msg) from problem
+        raise FileError(msg) from problem
 
 
 def check_place(path: Path) -> None:
@@ -50,6 +52,8 @@ def write(model: Model, path: Path) -> int:
     try:
         model.save(path)
         return path.stat().st_size
+    except FileError:
+        raise
     except (OSError, ValueError) as problem:
         raise _unwritable(path, problem) from problem
 

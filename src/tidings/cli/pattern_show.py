@@ -1,13 +1,17 @@
-"""`tidings pattern show`: the machine of a pattern as text, for Graphviz, as a picture, or as JSON."""
+"""`tidings pattern show`: the machine of a pattern as text, for Graphviz, as a picture, or as JSON.
+
+With a model, the machine is the one that forecasts count, and carries what they know.
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidings.cli import render
 from tidings.cli.origin import surroundings
-from tidings.cli.pattern_commands import Look
+from tidings.cli.pattern_options import Look
 from tidings.concepts import did_you_mean
 from tidings.errors import FileError, PatternError, TidingsError, UnknownPattern
 from tidings.patterns.automaton import NotDeterministic, determinise
@@ -15,31 +19,71 @@ from tidings.patterns.drawing import dot, picture_of_automaton, picture_of_confi
 from tidings.patterns.residual import configurations
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tidings.cli.pattern_files import Source
+    from tidings.forecast import Model
     from tidings.lang import WrittenPattern
     from tidings.patterns.drawing import Picture
 
 
-def run(source: Source, name: str | None, *, look: Look, output: Path | None, automaton: bool) -> None:
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """How patterns are drawn, and where to; `horizon` goes with a model."""
+
+    look: Look
+    output: Path | None
+    automaton: bool
+    model: Path | None = None
+    horizon: str | None = None
+
+
+def run(source: Source, name: str | None, drawing: Drawing) -> None:
     """Draw the pattern of this name, or all of the file."""
     known = surroundings(source.schema, source.ontology, source.regions)
     wanted = _wanted(source.read(known), name)
-    if look is Look.svg and len(wanted) > 1:
+    if drawing.look is Look.svg and len(wanted) > 1:
         msg = f"a picture shows one pattern, and the file has {len(wanted)}; name one: {_listed(wanted)}"
         raise TidingsError(msg)
-    drawn = "\n".join(_drawn(one, _picture(one, known, automaton=automaton), look) for one in wanted)
-    if output is None:
+    drawn = _plain(wanted, known, drawing) if drawing.model is None else _counted(wanted, drawing.model, drawing)
+    if drawing.output is None:
         render.out(drawn.rstrip("\n"))
         return
     try:
-        output.write_text(drawn.rstrip("\n") + "\n", encoding="utf-8")
+        drawing.output.write_text(drawn.rstrip("\n") + "\n", encoding="utf-8")
     except (OSError, ValueError) as problem:
         reason = (problem.strerror if isinstance(problem, OSError) else None) or problem
-        msg = f"cannot write to `{output}`: {reason}"
+        msg = f"cannot write to `{drawing.output}`: {reason}"
         raise FileError(msg) from problem
-    render.note(f"wrote `{output}`")
+    render.note(f"wrote `{drawing.output}`")
+
+
+def _plain(wanted: list[WrittenPattern], known: dict[str, Any], drawing: Drawing) -> str:
+    pictures = [_picture(one, known, automaton=drawing.automaton) for one in wanted]
+    return "\n".join(_drawn(one, made, drawing.look) for one, made in zip(wanted, pictures, strict=True))
+
+
+def _counted(wanted: list[WrittenPattern], path: Path, drawing: Drawing) -> str:
+    """Draw what a model knows of patterns: as its own text, or as pictures that carry probabilities."""
+    from tidings.cli.pattern_models import read
+    from tidings.cli.pattern_picture import picture
+
+    held = _held(read(path), wanted, path)
+    if drawing.look is Look.text:
+        return held.show(horizon=drawing.horizon)
+    made = [picture(held, one, horizon=drawing.horizon) for one in held.known.values()]
+    return "\n".join(_drawn(one, drawn, drawing.look) for one, drawn in zip(wanted, made, strict=True))
+
+
+def _held(model: Model, wanted: list[WrittenPattern], path: Path) -> Model:
+    """Return the model of these patterns alone, called as they are now; it knows them by what they say."""
+    from tidings.forecast.model import key_of
+
+    keys = [key_of(one.pattern, one.mode) for one in wanted]
+    missing = [one for one, key in zip(wanted, keys, strict=True) if key not in model.known]
+    if missing:
+        msg = f"`{path}` knows nothing of {_listed(missing)}, as the file has it; train it again"
+        raise UnknownPattern(msg)
+    named = {key: replace(model.known[key], name=one.name) for one, key in zip(wanted, keys, strict=True)}
+    return model._like(known=named, traffic=model.traffic)
 
 
 def _wanted(patterns: list[WrittenPattern], name: str | None) -> list[WrittenPattern]:

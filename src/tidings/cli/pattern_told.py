@@ -49,11 +49,11 @@ class AsJson:
 
     def line(self, found: Detection) -> str:
         """Return a detection as a line of JSON."""
-        bindings = {name: _plain(value) for name, value in found.bindings.items()}
-        events = [_plain(id) for id in found.events]
-        line = {"pattern": found.pattern, "at": _at(found), "events": events, "bindings": bindings}
+        bindings = {name: plain(value) for name, value in found.bindings.items()}
+        events = [plain(id) for id in found.events]
+        line = {"pattern": found.pattern, "at": at_text(found.at), "events": events, "bindings": bindings}
         if self._fields:
-            line["fields"] = [{name: _plain(value) for name, value in row.items()} for row in found.fields]
+            line["fields"] = [{name: plain(value) for name, value in row.items()} for row in found.fields]
         return render.as_json(line)
 
 
@@ -62,7 +62,7 @@ class AsTable:
 
     def __init__(self, detector: Detector) -> None:
         """Make the columns as wide as the names."""
-        self._width = max([len("pattern"), *(len(_printed(name)) for name in detector)])
+        self._width = max([len("pattern"), *(len(printed(name)) for name in detector)])
 
     def head(self) -> list[str]:
         """Return the columns' names."""
@@ -70,27 +70,28 @@ class AsTable:
 
     def line(self, found: Detection) -> str:
         """Return a detection as a row; ids end where the next column begins, for they may be many."""
-        ids = ", ".join(_printed(_plain(id)) for id in found.events)
+        ids = ", ".join(printed(plain(id)) for id in found.events)
         bound = _pairs(found.bindings)
         kept = "; ".join(_pairs(row) for row in found.fields)
-        parts = [f"{_at(found) or '-':<{AT}}", f"{_printed(found.pattern):<{self._width}}", ids, bound, kept]
+        parts = [f"{at_text(found.at) or '-':<{AT}}", f"{printed(found.pattern):<{self._width}}", ids, bound, kept]
         return "  ".join(part for part in parts if part)
 
 
-def _at(found: Detection) -> str | None:
-    return None if found.at == NO_TIME else moment_text(found.at)
+def at_text(at: datetime) -> str | None:
+    """Return a time as ISO writes it; nothing before an event with a time came."""
+    return None if at == NO_TIME else moment_text(at)
 
 
 def _pairs(values: Mapping[str, Any]) -> str:
-    return " ".join(f"{name}={_printed(_plain(value))}" for name, value in values.items())
+    return " ".join(f"{name}={printed(plain(value))}" for name, value in values.items())
 
 
-def _printed(value: Any) -> str:
+def printed(value: Any) -> str:
     """Return a value on one line, without what a terminal would obey."""
     return "".join(sign if sign.isprintable() else "?" for sign in str(value))
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Return a value as JSON keeps it; what it has no form for is written out there as text."""
     match value:
         case datetime():

@@ -78,6 +78,19 @@ class Following:
         flat = [_NO_TABLE if one is None else one.chances.ravel() for one in exact]
         self._chances = np.concatenate(flat) if flat else _NO_TABLE
         self._chances_at = np.append(0, np.cumsum([len(one) for one in flat])).astype(np.int64)
+        self._packed = self._crossings(flat)
+
+    def _crossings(self, chances: list[np.ndarray]) -> np.ndarray:
+        """Return, for each move, where the row of the next cell begins, and in the last bit whether it is above."""
+        group, limits = self.group, self._limits
+        sizes = np.diff(group.move_at)
+        following = group.table.astype(np.int64)
+        packed = (following * np.repeat(group.widths, sizes)) << 1
+        for number, one in enumerate(chances):
+            if self._policies[number] == CROSSING and self._grids[number] == 1:
+                begin, end = group.move_at[number], group.move_at[number + 1]
+                packed[begin:end] |= (one > limits[number])[following[begin:end]]
+        return packed.astype(np.int32)
 
     def widen(self, keys: int) -> None:
         """Make room for keys; a new one has seen nothing."""
@@ -151,6 +164,7 @@ class Following:
                 self._chances_at,
                 self._grids,
                 self._chances,
+                self._packed,
                 out,
                 chances,
                 found,

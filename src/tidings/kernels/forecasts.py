@@ -160,6 +160,7 @@ def follow(
     chances_at: Any,
     grids: Any,
     chances: Any,
+    packed: Any,
     out: Any,
     told: Any,
     found: Any,
@@ -176,18 +177,32 @@ def follow(
         for segment in range(len(rows)):
             row = rows[segment]
             cell, was = state[pattern, row], last[pattern, row]
-            for entry in range(starts[segment], starts[segment + 1]):
-                at = moves + cell * width + labels[pattern, kinds[entry]]
-                cell = table[at]
-                if policy == SILENT:
-                    continue
-                probability = looked_up(chances, chance + cell * grid, grid, places[entry])
-                tell, was = judged(policy, limit, probability, was, hits[at] or idle[first + cell])
-                if tell:
-                    place = found[0]
-                    out[place, R_PATTERN], out[place, R_ENTRY], out[place, R_CELL] = pattern, entry, cell
-                    told[place] = probability
-                    found[0] = place + 1
+            if policy == SILENT:
+                for entry in range(starts[segment], starts[segment + 1]):
+                    cell = table[moves + cell * width + labels[pattern, kinds[entry]]]
+            elif policy == CROSSING and grid == 1:
+                # One number a move holds where its row begins and whether that is above the threshold.
+                code = (cell * width) << 1 | (was > 0.5)
+                for entry in range(starts[segment], starts[segment + 1]):
+                    before = code & 1
+                    code = packed[moves + (code >> 1) + labels[pattern, kinds[entry]]]
+                    if (code & 1) > before:
+                        place, cell = found[0], (code >> 1) // width
+                        out[place, R_PATTERN], out[place, R_ENTRY], out[place, R_CELL] = pattern, entry, cell
+                        told[place] = chances[chance + cell]
+                        found[0] = place + 1
+                cell, was = (code >> 1) // width, float(code & 1)
+            else:
+                for entry in range(starts[segment], starts[segment + 1]):
+                    at = moves + cell * width + labels[pattern, kinds[entry]]
+                    cell = table[at]
+                    probability = looked_up(chances, chance + cell * grid, grid, places[entry])
+                    tells, was = judged(policy, limit, probability, was, hits[at] or idle[first + cell])
+                    if tells:
+                        place = found[0]
+                        out[place, R_PATTERN], out[place, R_ENTRY], out[place, R_CELL] = pattern, entry, cell
+                        told[place] = probability
+                        found[0] = place + 1
             state[pattern, row], last[pattern, row] = cell, was
     return len(widths)
 

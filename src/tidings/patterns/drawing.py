@@ -150,7 +150,7 @@ class _Plan:
         self.loops = [way for way in ways if way.source == way.target]
         self.ahead = [way for way in ways if self.column[way.target] > self.column[way.source]]
         self.back = self._numbered(way for way in ways if way.source != way.target and way not in set(self.ahead))
-        self.notes = {name: tuple(wrap(state.note, WIDEST)) for name, state in self.states.items()}
+        self.notes = {name: _lines(state.note) for name, state in self.states.items()}
         self.taken: list[tuple[float, float, float]] = []
         self._place_rows()
         self._place_columns()
@@ -234,8 +234,12 @@ class _Plan:
 def _joined(arrows: Iterable[Arrow]) -> list[_Way]:
     labels: dict[tuple[str, str], list[str]] = defaultdict(list)
     for arrow in arrows:
-        labels[arrow.source, arrow.target] += [part for line in arrow.label.splitlines() for part in wrap(line, WIDEST)]
+        labels[arrow.source, arrow.target] += _lines(arrow.label)
     return [_Way(source, target, tuple(label)) for (source, target), label in labels.items()]
+
+
+def _lines(told: str) -> tuple[str, ...]:
+    return tuple(part for line in told.splitlines() for part in wrap(line, WIDEST))
 
 
 def _columns(picture: Picture, ways: list[_Way]) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""The pipeline on Spark, and the only importer of pyspark: a session, `match` and `detect` on batches and streams.
+"""The pipeline on Spark, and the only importer of pyspark: `match`, `detect` and `train`, on batches and streams.
 
 from tidings import spark as ts
 
@@ -20,5 +20,6 @@ from tidings.spark.match import dead_letters, match
 from tidings.spark.schema import schema_of
 from tidings.spark.session import session
 from tidings.spark.sql import register
+from tidings.spark.train import train
 
-__all__ = ["bad_events", "compile", "dead_letters", "detect", "match", "register", "schema_of", "session"]
+__all__ = ["bad_events", "compile", "dead_letters", "detect", "match", "register", "schema_of", "session", "train"]

@@ -141,7 +141,9 @@ class Bucket:
         if not len(mine) or known is None:
             return None
         told = columns_of(batch).take(mine)
-        events = lists_of(known.take(np.searchsorted(seqs, _numbers(told["event"]))), np.arange(len(mine) + 1), self._plan)
+        events = lists_of(
+            known.take(np.searchsorted(seqs, _numbers(told["event"]))), np.arange(len(mine) + 1), self._plan
+        )
         at = _numbers(told["at"].cast(pa.int64()))
         rows = rows_of("forecast", _one(told["pattern"]), _one(told["key"]), at, events)
         for name in ("probability", "horizon", "estimator"):
@@ -156,6 +158,13 @@ class Bucket:
             self._held, self._seqs = self._held.take(places), self._seqs[places]
         if not len(self._seqs):
             self._held = None
+
+
+def arrived(dealt: pa.Table) -> list[bytes]:
+    """Return a bucket's values as they arrived; a value that only tells the time has no rows."""
+    values = dealt.column("rows").to_pylist()
+    order = np.argsort(dealt.column("arrived").to_numpy(), kind="stable").tolist()
+    return [values[place] for place in order if values[place] is not None]
 
 
 def prepared(rows: pa.Table, base: int, portion: Portion, names: Names) -> Prepared:

@@ -148,7 +148,7 @@ class Dealer:
         yield from self._values(self.besides(found.events))
         self._arrived += 1
 
-    def besides(self, events: Prepared) -> list[tuple[str, bytes]]:
+    def besides(self, events: Prepared) -> list[tuple[str, bytes]]:  # noqa: ARG002 - for those that add something
         """Return what goes to buckets that are no portion's: nothing."""
         return []
 

@@ -14,9 +14,11 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from pyspark.sql.types import StringType, StructField, StructType
 
 from tidings.concepts import Ontology
-from tidings.errors import BadFrame, Unsupported
+from tidings.errors import BadFrame
+from tidings.forecast.forecaster import Plan as Foretelling
 from tidings.spark.dealing import DEALT, Deal, Letters
 from tidings.spark.detecting import PACKED, Buckets, Whole, unpacking
+from tidings.spark.forecasting import Foresight
 from tidings.spark.patterns import attributes_read, detector_of
 from tidings.spark.plan import Plan, output
 from tidings.spark.schema import (
@@ -33,10 +35,12 @@ from tidings.spark.surroundings import Surroundings, schema_given
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from os import PathLike
 
     from pyspark.sql import DataFrame
 
     from tidings.concepts import Regions
+    from tidings.forecast import Model
     from tidings.model import Schema
     from tidings.patterns import Detector
     from tidings.spark.patterns import Patterns
@@ -54,7 +58,11 @@ def detect(  # noqa: PLR0913 - the public face: keywords, each of its own meanin
     time: str = "ts",
     event_id: str = "id",
     key: str | None = None,
-    model: object | None = None,
+    model: Model | str | PathLike[str] | None = None,
+    horizon: Any = None,
+    threshold: float = 0.5,
+    tell: str = "crossing",
+    step: float = 0.1,
     keep: Sequence[str] | None = None,
     schema: Schema | Mapping[str, str] | None = None,
     ontology: Ontology | None = None,
@@ -62,7 +70,7 @@ def detect(  # noqa: PLR0913 - the public face: keywords, each of its own meanin
     buckets: int | None = None,
     shards: int | None = None,
 ) -> DataFrame:
-    """Return which patterns happened: `kind`, `pattern`, `key`, `at`, `events`, and columns of forecasts, null so far.
+    """Return which patterns happened, or may: `kind`, `pattern`, `key`, `at`, `events`, and columns of forecasts.
 
     `events` is a batch or a streaming DataFrame; `patterns` a `td.Detector` (its patterns; what it has seen stays
     with it), a mapping or pairs of names and texts, what `lang.read_patterns` gives, or the path of a pattern file.
@@ -78,22 +86,29 @@ def detect(  # noqa: PLR0913 - the public face: keywords, each of its own meanin
     that comes behind the watermark of its micro-batch is a row of kind `late`: `at` its time, `events` its id alone.
     Events of one time are in the order of the DataFrame. Events that cannot be read take no part; `bad_events` tells.
 
+    With a `model` (`train`, or the path of one) and a `horizon` (`10` events, `"10 own events"` of the key, `"5 min"`)
+    there are rows of kind `forecast`: `events` is the one event that gave rise to it, `at` its time, and `probability`,
+    `horizon` (as text) and `estimator` are filled. `threshold`, `tell` and `step` are those of `td.Detector.add`. A
+    detector with a model brings that and its own horizons; here it does not learn. A horizon in the stream's events
+    takes a bucket's keys for an even part of all: `own` events and no key are exact.
+
     `buckets` is among how many states the keys are dealt, `shards` among how many the patterns without a key; for a
     stream both are part of the checkpoint. Unchanged patterns keep their state when a query starts again with others.
     """
-    if model is not None:
-        msg = "forecasts on Spark are not there yet: leave model= out; td.Detector(model=) forecasts in one process"
-        raise Unsupported(msg)
     require_frame(events, "the events")
     given = Surroundings(schema_given(schema), ontology, regions)
     detector = detector_of(events, patterns, given, time=time, key=key)
     _check_told(events.schema, event_id, keep)
+    asked = Foretelling.of(horizon=horizon, threshold=threshold, tell=tell, step=step)
+    foresight = Foresight.of(patterns, detector, model=model, asked=asked)
     plan = Plan.of(
         detector,
-        buckets=_number("buckets", buckets, BUCKETS if events.isStreaming else BATCH_BUCKETS),
-        shards=_number("shards", shards, SHARDS),
+        buckets=number_of("buckets", buckets, BUCKETS if events.isStreaming else BATCH_BUCKETS),
+        shards=number_of("shards", shards, SHARDS),
         event_id=event_id,
         keep=keep or (),
+        model=foresight.model if foresight.plans else None,
+        plans=foresight.plans,
     )
     schema_out = output(events.schema, plan)
     if not events.isStreaming:
@@ -133,7 +148,7 @@ def bad_events(
     plan = Plan.of(detector, buckets=1, shards=1, event_id=event_id or time, keep=())
     fields = [StructField(f"_{place}", frame.schema[name].dataType) for place, name in enumerate(names)]
     plain = frame.select(*(column(name).alias(f"_{place}") for place, name in enumerate(names)))
-    letters = Letters(plan, names, _read(events, detector))
+    letters = Letters(plan, names, columns_asked(events, detector))
     bad = plain.mapInArrow(letters, StructType([*fields, StructField(reason, StringType(), nullable=False)]))
     bad = bad.select(*(column(f"_{place}").alias(name) for place, name in enumerate(names)), reason)
     row = F.to_json(F.struct(*map(column, names)), {"ignoreNullFields": "false"})
@@ -143,13 +158,13 @@ def bad_events(
 
 def _dealt(events: DataFrame, plan: Plan, detector: Detector, *, clock: bool) -> DataFrame:
     """Send what is read and what is told, and no other column, to the buckets."""
-    read = _read(events, detector)
+    read = columns_asked(events, detector)
     names = tuple(dict.fromkeys([*read, *plan.told]))
     plain = events.select(*(column(name).alias(f"_{place}") for place, name in enumerate(names)))
     return plain.mapInArrow(Deal(plan, names, read, clock), DEALT)
 
 
-def _read(events: DataFrame, detector: Detector) -> tuple[str, ...]:
+def columns_asked(events: DataFrame, detector: Detector) -> tuple[str, ...]:
     """Return the columns that are read: what filters look at, what gives variables their values, and the time."""
     asked = names_read(detector._matcher.needs(), detector._matcher.ontology or Ontology())
     asked |= {detector.time, *attributes_read(detector)}
@@ -198,7 +213,8 @@ def _require_store(events: DataFrame) -> None:
         session.conf.set(name, "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider")
 
 
-def _number(name: str, given: int | None, default: int) -> int:
+def number_of(name: str, given: int | None, default: int) -> int:
+    """Return how many there are to be, as given or by default."""
     if given is not None and (type(given) is not int or given < 1):
         msg = f"{name} is a number from 1 up, not {given!r}"
         raise BadFrame(msg)

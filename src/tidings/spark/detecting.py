@@ -18,7 +18,18 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from tidings.patterns.run import LONG_AGO
-from tidings.spark.buckets import SYMBOLS, TELLS, TIME, Bucket, from_bytes, in_order, late_of, to_bytes, together
+from tidings.spark.buckets import (
+    SYMBOLS,
+    TELLS,
+    TIME,
+    Bucket,
+    arrived,
+    from_bytes,
+    in_order,
+    late_of,
+    to_bytes,
+    together,
+)
 from tidings.spark.plan import Plan
 
 if TYPE_CHECKING:
@@ -51,9 +62,7 @@ class Whole:
     def __call__(self, key: tuple[pa.Scalar, ...], dealt: pa.Table) -> pa.Table:
         """Return what is detected."""
         found = self.plan.open().portion(key[0].as_py())
-        values = dealt.column("rows").to_pylist()
-        order = np.argsort(dealt.column("arrived").to_numpy(), kind="stable").tolist()
-        tables = [from_bytes(values[place]) for place in order if values[place] is not None]
+        tables = [from_bytes(value) for value in arrived(dealt)]
         if found is None or not tables:
             return self.schema.empty_table()
         until = int(dealt.column("newest").to_numpy().max())

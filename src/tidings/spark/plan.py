@@ -1,13 +1,14 @@
 """A pattern set as it goes to the workers, which open it once and keep it, and what comes back of it.
 
-What travels is the detector's snapshot: patterns, schema, ontology and regions; and a model, where there is one. A worker
-compiles each portion when the first of its buckets comes along; buckets share what is compiled.
+What travels is the detector's snapshot: patterns, schema, ontology and regions; and a model, where there is one. A
+worker compiles each portion when the first of its buckets comes along; buckets share what is compiled.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -23,14 +24,15 @@ from pyspark.sql.types import (
 
 from tidings.errors import CheckpointError
 from tidings.forecast import Model
+from tidings.forecast.forecaster import Plan as Foretelling
 from tidings.patterns import Detector
 from tidings.patterns.stream import Portion, portions
-from tidings.spark.forecasting import Started
+from tidings.spark.forecasting import Started, foreseeing
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from tidings.forecast.forecaster import Plan as Foretelling
+    from tidings.spark.forecasting import Foreseer
 
 KEPT = 6
 """Pattern sets that a worker keeps open."""
@@ -46,6 +48,7 @@ class Opened:
         self.whole = Detector.resume(plan.state)
         self._plan = plan
         self._started: dict[str, Started] = {}
+        self._unfed: dict[str, Foreseer] = {}
 
     @cached_property
     def portions(self) -> list[Portion]:
@@ -69,6 +72,12 @@ class Opened:
         if portion.name not in self._started:
             self._started[portion.name] = Started(portion, self.model, self._plan.plans)
         return self._started[portion.name].detector()
+
+    def unfed(self, portion: Portion) -> Foreseer:
+        """Return a detector of a portion's patterns for a learner to listen to."""
+        if portion.name not in self._unfed:
+            self._unfed[portion.name] = foreseeing(portion)
+        return self._unfed[portion.name].forked()
 
     def portion(self, bucket: str) -> tuple[Portion, int] | None:
         """Return the portion of a bucket's name, and the bucket's number; nothing when its patterns are gone."""

@@ -6,13 +6,15 @@ from itertools import product
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import tidings as td
-from benchmarks.papers.p_topss import chains, folds, heat, predicting
+from benchmarks.papers.p_topss import chains, figure_10, figure_11, folds, forecasts_logins, heat, ours, predicting
 from benchmarks.papers.p_topss.heat import City
+from benchmarks.papers.p_topss.logins import Login
 from tidings.model.patterns import Mode
 
 MODES = pytest.mark.parametrize("mode", [Mode.OVERLAP, Mode.RESTART])
@@ -200,3 +202,97 @@ def test_every_city_is_in_one_fold_of_its_group():
     assert sorted(city.code for some in parts.values() for city in some) == sorted(city.code for city in cities)
     assert all(city.group == group for (group, _), some in parts.items() for city in some)
     assert len(parts) == 10
+
+
+# Ours, and the figures -------------------------------------------------------------------------
+
+
+def _cities(count, days=300):
+    rng = np.random.default_rng(1)
+    return [
+        _city(
+            np.where(
+                rng.random(days) < 0.02, np.nan, 26 + 8 * np.sin(np.arange(days) / 9 + number) + rng.normal(size=days)
+            ),
+            str(number),
+            "US" if number % 2 else "INTL",
+        )
+        for number in range(count)
+    ]
+
+
+@MODES
+def test_the_forecast_of_a_cell_is_what_the_detector_tells_at_every_event_there(mode):
+    cities = _cities(4)
+    events = ours.stream_of(cities)
+    model = ours.trained([ours.parse_pattern(ours.HEAT)], events, mode)
+    watch = td.Detector(model=model)
+    watch.add("heat", ours.HEAT, mode=mode, horizon="4 own events", tell="every")
+    found = watch.detect_many(events).forecasts.to_arrow()
+    space, p = ours.cells_of(model, "0"), ours.chances(model, "0", 4)[-1]
+    for city in cities:
+        told = found.filter(pc.equal(found["key"], city.code))["probability"].to_numpy()
+        assert np.allclose(told, p[space.walk(folds.hot_of(city))])
+
+
+def test_our_printed_chain_and_the_library_agree():
+    city = _cities(1, 2_000)[0]
+    for mode in folds.MODES:
+        model = ours.trained([ours.parse_pattern(heat.TEXT)], city.table(), mode, context=0, estimator="printed")
+        space = chains.generated(mode)
+        moves = space.counted(folds.hot_of(city), space.walk(folds.hot_of(city)))
+        for mine, other in ((chains.printed, "printed"), (chains.first_passage, "chain")):
+            right = model.using(estimator=other, smoothing=0.0)
+            assert np.allclose(mine(space, moves, 10), ours.chances(right, "0", 10))
+
+
+def test_a_tiny_figure_11_has_every_fact_and_without_the_archive_none_is_a_number(monkeypatch):
+    monkeypatch.setattr(heat, "present", lambda: True)
+    monkeypatch.setattr(heat, "read", lambda: (_cities(24), heat.Cleaning(*range(9))))
+    found = figure_11.measured(seed=1, say=lambda _: None)
+    assert set(found.facts) == set(figure_11.FACTS)
+    assert all(math.isfinite(value) for value in found.facts.values())
+    assert found.facts["heat_overlap_skill_of_base"] > 0
+    assert all(line.points for chart in found.charts for line in chart.lines)
+    none = figure_11.measured(seed=1, say=lambda _: None, real=False)
+    assert set(none.facts) == set(figure_11.FACTS)
+    assert all(math.isnan(value) for value in none.facts.values())
+
+
+def test_a_tiny_figure_10_has_every_fact():
+    found = figure_10.measured(3, seed=1, say=lambda _: None)
+    assert set(found.facts) == set(figure_10.FACTS)
+    assert len({chart.key for chart in found.charts}) == len(found.charts) == 14
+
+
+# Logins ----------------------------------------------------------------------------------------
+
+logs = st.lists(st.tuples(st.integers(0, 200), st.sampled_from("ab"), st.booleans()), min_size=1, max_size=40)
+
+
+@given(logs, st.sampled_from(["3 own events", "5 events", "1 min"]))
+def test_what_lies_ahead_of_a_login_is_what_a_loop_finds(log, horizon):
+    log = sorted(log, key=lambda one: one[0])
+    made = [Login(at, "denied", "root", ip) for at, ip, _ in log]
+    matches = [place for place, (_, _, matched) in enumerate(log) if matched]
+    known, came = forecasts_logins.Ahead(made).outcomes(matches, horizon)
+    for place, one in enumerate(made):
+        own = [later for later in range(place + 1, len(made)) if made[later].ip == one.ip]
+        if "own" in horizon:
+            whole, within = len(own) >= 3, own[:3]
+        elif "min" in horizon:
+            whole, within = made[-1].at - one.at >= 60, [later for later in own if made[later].at - one.at <= 60]
+        else:
+            whole, within = len(made) - 1 - place >= 5, [later for later in own if later - place <= 5]
+        assert known[place] == whole
+        assert came[place] == any(later in matches for later in within)
+
+
+def test_logins_are_forecast_before_they_are_learned_and_told(monkeypatch):
+    made = [Login(7 * number, "denied", "root", f"10.0.0.{number // 60 % 7}") for number in range(1_200)]
+    monkeypatch.setattr(forecasts_logins, "read", lambda _: made)
+    monkeypatch.setattr(forecasts_logins, "HORIZONS", ("10 own events",))
+    lines = forecasts_logins.told(("log",))
+    assert len(lines) == 4
+    assert "it came 0 times" in lines[0]
+    assert "skill" in lines[-1]

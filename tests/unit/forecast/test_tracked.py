@@ -50,7 +50,7 @@ TEXTS = (
     "(((a ; not d ; b) and c) ; d) within 6 s",
     "((a and b) ; c) @ |t(a) - t(b)| < 2 s",
     "a ; b ; ((c @ t(b) - t(a) <= 1 s) or (d @ t(b) - t(a) > 1 s))",
-    "(a and b) ; ((c @ |t(a) - t(b)| < 2 s) or d)",
+    "(a and b) ; ((c @ |t(a) - t(b)| < 2 s) or d) ; d",
     "(x:a{2,} ; b) @ t(b) - t(first x) > 1 s",
     "(a , b ; c) within 3 s",
     "a ; b ; not c for 2 s",
@@ -400,6 +400,13 @@ def test_an_absence_is_waited_for_until_something_comes_or_the_time_is_up():
 def test_what_has_begun_is_not_hidden_by_a_shorter_way():
     told = tracked_course(pattern_of("(a or (b ; c ; d)) within 9 s"), Mode.OVERLAP, context=0)
     assert followed(told, [("b", 0), ("a", 1)], [1]) == ["b age 1/4"] * 2
+
+
+@pytest.mark.parametrize(("first", "second"), ["ab", "ba"])
+def test_a_difference_without_its_sign_is_asked_of_two_moments(first, second):
+    told = tracked_course(pattern_of("(a and b) ; ((c @ |t(a) - t(b)| < 2 s) or d) ; d"), Mode.OVERLAP, context=0)
+    assert followed(told, [(first, 0), (second, 1), ("c", 6)])[-1] == "a b c"
+    assert followed(told, [(first, 0), (second, 5), ("c", 6)])[-1] == "a b"
 
 
 def test_the_last_labels_tell_cells_apart():

@@ -1,0 +1,1 @@
+"""What forecasts cost."""

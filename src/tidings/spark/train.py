@@ -1,0 +1,152 @@
+"""`train`: a DataFrame of events in, a model of patterns out.
+
+Counts add up. So events are dealt as `detect` deals a batch, each bucket counts its own (`training`), and the driver
+puts the counts together: the model is the one that `td.train` makes of the same rows in order.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from tidings.errors import BadFrame, TidingsError
+from tidings.forecast import Detector, Horizon, Model
+from tidings.forecast.counts import Traffic
+from tidings.forecast.learner import Learner
+from tidings.forecast.model import key_of
+from tidings.spark.dealing import DEALT
+from tidings.spark.detect import BATCH_BUCKETS, SHARDS, columns_asked, number_of
+from tidings.spark.patterns import detector_of
+from tidings.spark.plan import Plan
+from tidings.spark.schema import column, require_columns, require_frame
+from tidings.spark.surroundings import Surroundings, schema_given
+from tidings.spark.training import TRAFFIC, TRAINED, Teach, Trained
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from datetime import timedelta
+
+    from pyspark.sql import DataFrame
+
+    from tidings.concepts import Ontology, Regions
+    from tidings.model import Schema
+    from tidings.patterns import Detector as PatternDetector
+    from tidings.spark.patterns import Patterns
+
+
+def train(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
+    events: DataFrame,
+    patterns: Patterns,
+    *,
+    time: str = "ts",
+    event_id: str | None = None,
+    key: str | None = None,
+    context: int = 3,
+    smoothing: float = 0.5,
+    half_life: timedelta | str | int | None = None,
+    estimator: str = "both",
+    horizons: Iterable[Any] = (),
+    schema: Schema | Mapping[str, str] | None = None,
+    ontology: Ontology | None = None,
+    regions: Regions | None = None,
+    buckets: int | None = None,
+    shards: int | None = None,
+) -> Model:
+    """Return a model of the patterns, counted over a batch of events: what `td.train` makes of the same rows in order.
+
+    `patterns`, `time`, `key`, `schema`, `ontology`, `regions`, `buckets` and `shards` are those of `detect`; give both
+    the same `key`, and the model knows the patterns again. `context`, `smoothing`, `half_life`, `estimator` and
+    `horizons` are those of `td.train`; where a pattern has a key, a half-life is a span of time. Events are put in
+    order of time. Those that cannot be read take no part; `bad_events` tells. `event_id` may be given, as to `detect`.
+    """
+    require_frame(events, "the events")
+    if events.isStreaming:
+        msg = "a model is trained on a batch, and these events are a stream; read its history with `spark.read`"
+        raise BadFrame(msg)
+    detector = detector_of(events, patterns, Surroundings(schema_given(schema), ontology, regions), time=time, key=key)
+    if event_id is not None:
+        require_columns([event_id], events.schema, why="event_id")
+    _told_apart(detector)
+    model = Model(context=context, smoothing=smoothing, half_life=half_life, estimator=estimator)
+    _check_half_life(model, detector, half_life)
+    base = Learner(
+        model, detector.watched, detector._filters, spans=_spans(horizons, patterns), **detector._around
+    ).model()
+    plan = Plan.of(
+        detector,
+        buckets=number_of("buckets", buckets, BATCH_BUCKETS),
+        shards=number_of("shards", shards, SHARDS),
+        event_id=None,
+        keep=(),
+        model=base,
+    )
+    return _merged(base, _models(events, plan, detector))
+
+
+def _models(events: DataFrame, plan: Plan, detector: PatternDetector) -> dict[str, Model]:
+    """Count, and return the model of each bucket."""
+    assert plan.model is not None
+    read, half_life = columns_asked(events, detector), Model.from_bytes(plan.model).settings.half_life
+    plain = events.select(*(column(name).alias(f"_{place}") for place, name in enumerate(read)))
+    dealt = plain.mapInArrow(Teach(plan, read, read, clock=True, half_life=half_life), DEALT)
+    trained = Trained(plan, pa.schema([("bucket", pa.string()), ("model", pa.binary())]))
+
+    def of_bucket(key: tuple[pa.Scalar, ...], rows: pa.Table) -> pa.Table:
+        return trained(key, rows)  # Spark counts the arguments of a plain function
+
+    found = dealt.groupBy("bucket").applyInArrow(of_bucket, TRAINED).collect()
+    return {row.bucket: Model.from_bytes(bytes(row.model)) for row in found}
+
+
+def _merged(base: Model, models: dict[str, Model]) -> Model:
+    """Put the counts together; what is the stream's was counted once."""
+    if not models:
+        return base
+    whole = models.pop(TRAFFIC)
+    found = base
+    for name in sorted(models):
+        found = models[name].merge(found)  # this way round, patterns stay in the order they were given
+    half_life = base.settings.half_life
+    in_events = half_life is not None and not half_life.timed
+    shared = _of_shards(list(models.values())) if in_events else whole.traffic
+    traffic = Traffic(shared.seen, shared.filters, shared.gaps, shared.elapsed, found.traffic.keys)
+    return found._like(known=found.known, traffic=traffic, now=whole.now)
+
+
+def _of_shards(models: Sequence[Model]) -> Traffic:
+    """Return the traffic of patterns without a key: each shard has seen the whole stream, and its own filters."""
+    told = models[0].traffic
+    filters = {name: count for one in models for name, count in one.traffic.filters.items()}
+    return Traffic(told.seen, filters, told.gaps, told.elapsed)
+
+
+# Patterns ---------------------------------------------------------------------------------------------
+
+
+def _told_apart(detector: PatternDetector) -> None:
+    """Leave out patterns that are there under another name: they are counted once."""
+    seen: set[str] = set()
+    for told in detector.watched:
+        known = key_of(told.pattern, told.mode)
+        if known in seen:
+            detector.remove(told.name)
+        seen.add(known)
+
+
+def _spans(horizons: Iterable[Any], patterns: Patterns) -> set[int]:
+    """Return the horizons in time, those that patterns were added with included."""
+    own = patterns.horizons().values() if isinstance(patterns, Detector) else ()
+    return {one.amount for one in [*map(Horizon.of, horizons), *own] if one.unit == "time"}
+
+
+def _check_half_life(model: Model, detector: PatternDetector, given: Any) -> None:
+    """Refuse to count a key's events by their places in the whole stream: its bucket does not see the others."""
+    half_life = model.settings.half_life
+    if half_life is None or half_life.timed:
+        return
+    for told in detector.watched:
+        if told.pattern.key_variables():
+            msg = f"half_life=`{given}` counts events of the whole stream, and `{told.name}` has a key; "
+            msg += "on Spark say a span of time, such as half_life='7 days'"
+            raise TidingsError(msg)

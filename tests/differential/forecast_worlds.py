@@ -1,0 +1,302 @@
+"""Slow twins of forecasts: everything by definition, with dictionaries and fractions; and sources of known law."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import replace
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from pattern_worlds import stream_of
+
+import tidings as td
+from tidings import lang
+from tidings.model.patterns import Mode
+from tidings.patterns.automaton import determinise
+
+S = 1_000_000
+ONE_KIND = td.Schema({"kind": "text", "key": "text", "other": "text"})
+"""Every event is of one kind."""
+
+EDGES = (*range(1, 11), 12, 15, 20, 25, 30, 40, 50, 60, 80, 100, 125, 150, 200, 250, 300, 400, 500, 600, 800, 1000)
+"""The bins of waiting times, written down once more."""
+
+
+def text_of(body, key=""):
+    """Write a pattern over filters `a = kind = 'a'`, those that it uses."""
+    used = sorted(set("".join(sign if sign.isalpha() else " " for sign in body).split()) & set("abcdefg"))
+    return "".join(f"{name} = kind = '{name}'{key}\n" for name in used) + body
+
+
+def pattern_of(body, key=""):
+    return lang.parse_pattern(text_of(body, key))
+
+
+def events_of(word, keys=None):
+    """Make events of a word, a second apart; their ids are their places."""
+    given = None if keys is None else [{} if key is None else {"key": key} for key in keys]
+    return stream_of([(kind, place * S) for place, kind in enumerate(word)], given)
+
+
+def watching(pattern, mode="restart", name="p", model=None, learn=False, **plan):
+    made = td.Detector(model=model, learn=learn)
+    made.add(name, pattern, mode=mode, **plan)
+    return made
+
+
+def trained(pattern, history, mode="restart", **settings):
+    return td.train(watching(pattern, mode), history, **settings)
+
+
+def told(forecasts, name=None):
+    """Return forecasts as numbers that can be compared: event, key, probability."""
+    return [
+        (one.event, one.forecast.key, one.forecast.probability)
+        for one in forecasts
+        if name is None or one.forecast.pattern == name
+    ]
+
+
+def same_counts(one, other, within=0.0):
+    """Two models have counted the same."""
+    assert set(one.known) == set(other.known)
+    for key in one.known:
+        mine, theirs = one.known[key].counts, other.known[key].counts
+        np.testing.assert_allclose(mine.moves, theirs.moves, rtol=within, atol=within)
+        np.testing.assert_allclose(mine.waits, theirs.waits, rtol=within, atol=within)
+        assert set(mine.spans) == set(theirs.spans)
+        for span in mine.spans:
+            np.testing.assert_allclose(mine.spans[span], theirs.spans[span], rtol=within, atol=within)
+
+
+def same_traffic(one, other, within=0.0):
+    assert set(one.filters) == set(other.filters)
+    assert set(one.keys) == set(other.keys)
+    for name in ("seen", "gaps", "elapsed"):
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=within)
+    for name in one.filters:
+        np.testing.assert_allclose(one.filters[name], other.filters[name], rtol=within, atol=within)
+    assert one.keys == other.keys
+
+
+# The counted chain ------------------------------------------------------------------------------------
+
+
+class Chain:
+    """The automaton of a pattern, counted over one word; probabilities are fractions."""
+
+    def __init__(self, pattern, mode, word):
+        """Count how often each minterm came in each state; states never left take the shares of the whole word."""
+        self.automaton = determinise(pattern, Mode(mode), schema=ONE_KIND)
+        self.names = set(pattern.used())
+        self.rows = defaultdict(Counter)
+        overall = Counter()
+        state = 0
+        for kind in word:
+            label = self.label(kind)
+            self.rows[state][label] += 1
+            overall[label] += 1
+            state = int(self.automaton.table[state, label])
+        self.overall, self.size = overall, len(self.automaton.minterms)
+        self.within = lru_cache(None)(self._within)
+
+    def label(self, kind):
+        return self.automaton.minterms.number({kind} & self.names)
+
+    def after(self, word):
+        """Return the state after a word."""
+        state = 0
+        for kind in word:
+            state = int(self.automaton.table[state, self.label(kind)])
+        return state
+
+    def chances(self, state):
+        row = self.rows[state] if sum(self.rows[state].values()) else self.overall
+        total = sum(row.values())
+        return [Fraction(row[label], total) for label in range(self.size)]
+
+    def _within(self, state, count):
+        if count == 0:
+            return Fraction(0)
+        found = Fraction(0)
+        for label, chance in enumerate(self.chances(state)):
+            if chance:
+                hit = self.automaton.reports[state, label]
+                found += chance * (1 if hit else self.within(int(self.automaton.table[state, label]), count - 1))
+        return found
+
+
+# Counts -----------------------------------------------------------------------------------------------
+
+
+def streams_of(pattern, events):
+    """Part a stream by the key of a pattern with one variable, or not at all: lists of places."""
+    if not pattern.key_variables():
+        return {None: list(range(len(events)))}
+    found = defaultdict(list)
+    for place, event in enumerate(events):
+        key = event.get("key")
+        if key is not None:
+            found[type(key) is bool, type(key) is str, key].append(place)  # 1 is 1.0, but neither True nor "1"
+    return found
+
+
+def labels_of(course, pattern, events):
+    """Return the label of each event, by the names of the filters that it satisfies."""
+    found = []
+    for event in events:
+        satisfied = [name for name in pattern.used() if td.evaluate(pattern[name].filter, {"kind": event["kind"]})]
+        found.append(course.labels.index("+".join(sorted(satisfied)) or "*"))
+    return found
+
+
+def counted(course, pattern, events, *, weight=lambda place: 1.0, spans=(), until=None):
+    """Count by definition: moves, waits and spans as dictionaries of (cell, label), (cell, code), (cell, outcome)."""
+    moves, waits = Counter(), Counter()
+    outcomes = {span: Counter() for span in spans}
+    labels = labels_of(course, pattern, events)
+    times = [event["time"] for event in events]
+    for places in streams_of(pattern, events).values():
+        cell, cells, hits = course.start, [], []
+        for place in places:
+            label = labels[place]
+            moves[cell, label] += weight(place)
+            hits.append(bool(course.hits[cell, label]))
+            cell = int(course.table[cell, label])
+            cells.append(cell)
+        for number, place in enumerate(places):
+            later = [other for other in range(number + 1, len(places)) if hits[other]]
+            waits[cells[number], _code(number, later, len(places))] += weight(place)
+            for span in spans:
+                ended = any((times[places[other]] - times[place]).total_seconds() * S <= span for other in later)
+                whole = (times[-1] - times[place]).total_seconds() * S >= span
+                outcomes[span][cells[number], 0 if ended else 2 if whole else 1] += weight(place)
+    return moves, waits, outcomes
+
+
+def _code(number, later, size):
+    """Return the bin of a wait that ended; else, behind those, how many bins were over when nothing more was known."""
+    if later and later[0] - number <= EDGES[-1]:
+        return sum(edge < later[0] - number for edge in EDGES)
+    return len(EDGES) + sum(edge <= size - 1 - number for edge in EDGES)
+
+
+def dense(counts, shape):
+    found = np.zeros(shape)
+    for place, count in counts.items():
+        found[place] += count
+    return found
+
+
+def kaplan_meier(row):
+    """Return the share of waits that ended by each edge: of those still watched in a bin, what goes on is multiplied."""
+    size = len(EDGES)
+    left, found = 1.0, []
+    for place in range(size):
+        watched = sum(row[place:size]) + sum(row[size + place + 1 :])
+        left *= 1 - (row[place] / watched if watched else 0)
+        found.append(1 - left)
+    return found
+
+
+# Alarms -----------------------------------------------------------------------------------------------
+
+
+def crossings(chances, limit):
+    """Return where a probability is above, and was not before."""
+    return [at for at, p in enumerate(chances) if p > limit and not (at and chances[at - 1] > limit)]
+
+
+def changes(chances, step):
+    found, last = [], None
+    for at, p in enumerate(chances):
+        if last is None or abs(p - last) > step:
+            found.append(at)
+            last = p
+    return found
+
+
+def episodes(chances, limit, hits, idle):
+    """Return where a probability is above for the first time of an episode.
+
+    An episode is over with a match, or when all that had begun is gone. Where nothing has begun there is none, and a
+    probability that stays above is told once.
+    """
+    found, spoken, begun = [], False, False
+    for at, p in enumerate(chances):
+        if hits[at] or (idle[at] and begun) or (idle[at] and not (at and chances[at - 1] > limit)):
+            spoken = False
+        if p > limit and not spoken:
+            found.append(at)
+            spoken = True
+        begun = not idle[at]
+    return found
+
+
+# Sources ----------------------------------------------------------------------------------------------
+
+
+class Source:
+    """A Markov source: `law` has for each tuple of the last symbols how likely each symbol is; () is independence."""
+
+    def __init__(self, law):
+        self.law = law
+        self.order = len(next(iter(law)))
+        self.symbols = "abcdefg"[: len(next(iter(law.values())))]
+
+    def word(self, length, seed):
+        rng = np.random.default_rng(seed)
+        draws = rng.random(length)
+        found = [0] * self.order
+        cumulative = {last: np.cumsum(row) for last, row in self.law.items()}
+        for draw in draws:
+            last = tuple(found[len(found) - self.order :])
+            found.append(min(int(np.searchsorted(cumulative[last], draw)), len(self.symbols) - 1))
+        return [self.symbols[number] for number in found[self.order :]]
+
+    def within(self, chain, count):
+        """Return the exact probability of a match within `count` events, by (last symbols, state of the automaton)."""
+        table, reports = chain.automaton.table, chain.automaton.reports
+        labels = [chain.label(symbol) for symbol in self.symbols]
+        pairs = [(last, state) for last in self.law for state in range(len(table))]
+        found = dict.fromkeys(pairs, 0.0)
+        for _ in range(count):
+            found = {
+                (last, state): sum(
+                    chance
+                    * (1.0 if reports[state, label] else found[(*last, number)[1:] if last else (), table[state, label]])
+                    for number, (chance, label) in enumerate(zip(self.law[last], labels, strict=True))
+                )
+                for last, state in pairs
+            }
+        return found
+
+
+def truth(source, chain, word, count):
+    """Return the true probability after each event, as long as the source's memory is filled."""
+    exact, found, state = source.within(chain, count), [], 0
+    for place, kind in enumerate(word):
+        state = int(chain.automaton.table[state, chain.label(kind)])
+        last = tuple(source.symbols.index(one) for one in word[max(0, place + 1 - source.order) : place + 1])
+        found.append(exact[last, state] if len(last) == source.order else np.nan)
+    return np.array(found)
+
+
+def outcomes(hits, length, count):
+    """Tell of each event whether a match comes within the next `count`."""
+    matched = np.zeros(length + count + 1)
+    matched[list(hits)] = 1
+    ahead = np.append(0, np.cumsum(matched))
+    at = np.arange(length)
+    return ahead[at + count + 1] - ahead[at + 1] > 0
+
+
+def unlabelled(node):
+    """Take the labels of steps away, so that two trees fit into one."""
+    match node:
+        case lang_step if hasattr(lang_step, "label"):
+            return replace(node, label=None)
+    if hasattr(node, "parts"):
+        return replace(node, parts=tuple(map(unlabelled, node.parts)))
+    return replace(node, **{"step": unlabelled(node.step)}) if hasattr(node, "step") else node

@@ -1,0 +1,115 @@
+"""Training on batches: the model is the one that `td.train` makes of the same rows in order, however they lie."""
+
+import random
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pyspark", reason="needs tidings[spark]")
+
+import tidings as td
+from tidings import spark as ts
+from tidings.errors import BadFrame, TidingsError
+
+START = datetime(2024, 7, 1, tzinfo=UTC)
+COLUMNS = "id BIGINT, ts TIMESTAMP, kind STRING, key INT, other DOUBLE"
+NAMES = tuple(column.split()[0] for column in COLUMNS.split(","))
+KEYED = "a = kind = 'a' and key = $x\nb = kind = 'b' and key = $x\n"
+PLAIN = "a = kind = 'a'\nb = kind = 'b'\nc = kind = 'c'\n"
+TOLD = {
+    "next": f"{KEYED}a , b",
+    "then": f"{KEYED}a ; b",
+    "soon": f"{KEYED}a ; b within 5 s",
+    "silent": f"{KEYED}a ; not b for 5 s",
+    "crossed": "a = kind = 'a' and key = $x\nb = kind = 'b' and other = $x\na ; b",
+    "plain": f"{PLAIN}a , b ; c",
+    "other": f"{PLAIN}(a or b) ; c",
+    "late": f"{PLAIN}a ; b ; c @ t(c) - t(a) > 3 s",
+    "same": f"{PLAIN}a , b ; c",  # as `plain`: counted once, whatever it is called
+}
+
+
+def at(seconds):
+    return START + timedelta(seconds=seconds)
+
+
+def log(count=400, *, seed=1):
+    """Return events in the order of time; `key` and `other` give the same numbers as different types, or none."""
+    rng, now, rows = random.Random(seed), 0, []
+    for number in range(count):
+        now += rng.choice((0, 0, 1, 2))
+        given = (rng.choice((None, 1, 2, 3, 4)), rng.choice((None, 1.0, 2.0, 2.5)))
+        rows.append((number, at(now), rng.choice("abcxx"), *given))
+    return rows
+
+
+def lying(spark, rows):
+    """Return rows as a frame of three partitions, whose times go back and forth."""
+    mixed = sorted(rows, key=lambda row: (row[0] % 3, row[0]))
+    third = -(-len(rows) // 3)
+    one, *others = [spark.createDataFrame(mixed[at : at + third], COLUMNS).coalesce(1) for at in range(0, len(rows), third)]
+    for other in others:
+        one = one.union(other)
+    return one
+
+
+def in_order(rows):
+    """Return events as they are taken: of one time, as they lie."""
+    mixed = sorted(rows, key=lambda row: (row[0] % 3, row[0]))
+    return [dict(zip(NAMES, row, strict=True)) for row in sorted(mixed, key=lambda row: row[1])]
+
+
+def watching(told):
+    detector = td.Detector(time="ts")
+    for name, pattern in told.items():
+        detector.add(name, pattern, mode="overlap" if name == "then" else "restart")
+    return detector
+
+
+def assert_same(mine, theirs, *, exactly=True):
+    near = {} if exactly else {"rtol": 1e-9}
+    same = np.testing.assert_array_equal if exactly else np.testing.assert_allclose
+    assert list(mine) == list(theirs)
+    assert mine.settings == theirs.settings
+    assert mine.now == theirs.now
+    for one, other in zip(mine.known.values(), theirs.known.values(), strict=True):
+        same(one.counts.moves, other.counts.moves, **near, err_msg=one.name)
+        same(one.counts.waits, other.counts.waits, **near, err_msg=one.name)
+        assert one.counts.spans.keys() == other.counts.spans.keys()
+        for span, of in one.counts.spans.items():
+            same(of, other.counts.spans[span], **near, err_msg=one.name)
+        assert other.counts.moves.sum() > 0
+    if exactly:
+        assert mine.traffic == theirs.traffic
+        return
+    for name in ("seen", "gaps", "elapsed"):
+        assert getattr(mine.traffic, name) == pytest.approx(getattr(theirs.traffic, name))
+    assert mine.traffic.filters == pytest.approx(theirs.traffic.filters)
+    assert mine.traffic.keys == theirs.traffic.keys
+
+
+def test_the_model_is_the_one_of_the_same_rows_in_order(spark):
+    rows, detector = log(), watching(TOLD)
+    mine = ts.train(lying(spark, rows), detector, horizons=["4 s", 10], buckets=3, shards=2)
+    theirs = td.train(watching(TOLD), in_order(rows), horizons=["4 s", 10])
+    assert_same(mine, theirs)
+    assert [one.counts.spans.keys() for one in mine.known.values()] == [{4_000_000}] * (len(TOLD) - 1)
+
+
+def test_counts_fade_as_they_do_locally(spark):
+    rows = log(200)
+    frame = lying(spark, rows)
+    options = {"half_life": "40 s", "horizons": ["4 s"], "context": 1}
+    assert_same(
+        ts.train(frame, watching(TOLD), buckets=3, shards=2, **options),
+        td.train(watching(TOLD), in_order(rows), **options),
+        exactly=False,
+    )
+    told = {name: pattern for name, pattern in TOLD.items() if "$x" not in pattern}  # by events: of the whole stream
+    options = {"half_life": 50, "estimator": "chain"}
+    assert_same(
+        ts.train(frame, watching(told), shards=2, **options),
+        td.train(watching(told), in_order(rows), **options),
+        exactly=False,
+    )
