@@ -11,7 +11,7 @@ pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
 import tidings as td
 from tidings import spark as ts
-from tidings.errors import BadFrame, FileError, PatternError, TidingsError, Unsupported
+from tidings.errors import BadFrame, FileError, PatternError, TidingsError
 from tidings.lang import WrittenPattern
 from tidings.model.patterns import Mode
 from tidings.testing.patterns import patterns
@@ -205,7 +205,6 @@ def test_no_events_are_no_matches(logins):
 @pytest.mark.parametrize(
     ("problem", "words", "given"),
     [
-        (Unsupported, "not there yet", {"model": object()}),
         (BadFrame, "no column `when`", {"time": "when"}),
         (BadFrame, "`page` is string; cast it", {"time": "page"}),
         (BadFrame, "no column `nr`", {"event_id": "nr"}),

@@ -48,7 +48,9 @@ def lying(spark, rows):
     """Return rows as a frame of three partitions, whose times go back and forth."""
     mixed = sorted(rows, key=lambda row: (row[0] % 3, row[0]))
     third = -(-len(rows) // 3)
-    one, *others = [spark.createDataFrame(mixed[at : at + third], COLUMNS).coalesce(1) for at in range(0, len(rows), third)]
+    one, *others = [
+        spark.createDataFrame(mixed[at : at + third], COLUMNS).coalesce(1) for at in range(0, len(rows), third)
+    ]
     for other in others:
         one = one.union(other)
     return one
@@ -76,6 +78,7 @@ def assert_same(mine, theirs, *, exactly=True):
     for one, other in zip(mine.known.values(), theirs.known.values(), strict=True):
         same(one.counts.moves, other.counts.moves, **near, err_msg=one.name)
         same(one.counts.waits, other.counts.waits, **near, err_msg=one.name)
+        same(one.counts.later, other.counts.later, **near, err_msg=one.name)
         assert one.counts.spans.keys() == other.counts.spans.keys()
         for span, of in one.counts.spans.items():
             same(of, other.counts.spans[span], **near, err_msg=one.name)
@@ -106,10 +109,57 @@ def test_counts_fade_as_they_do_locally(spark):
         td.train(watching(TOLD), in_order(rows), **options),
         exactly=False,
     )
-    told = {name: pattern for name, pattern in TOLD.items() if "$x" not in pattern}  # by events: of the whole stream
-    options = {"half_life": 50, "estimator": "chain"}
+    options = {"half_life": 50, "estimator": "chain"}  # events of the whole stream, also where there are keys
     assert_same(
-        ts.train(frame, watching(told), shards=2, **options),
-        td.train(watching(told), in_order(rows), **options),
+        ts.train(frame, watching(TOLD), buckets=3, shards=2, **options),
+        td.train(watching(TOLD), in_order(rows), **options),
         exactly=False,
     )
+
+
+def test_the_same_key_lets_a_model_know_its_patterns_again(spark):
+    rows = log(100)
+    found = ts.train(lying(spark, rows), {"pair": f"{PLAIN}a ; b ; c"}, key="key", context=0)
+    local = td.train(watching({"pair": PAIR}), in_order(rows), context=0)
+    assert found.traffic == local.traffic
+    np.testing.assert_array_equal(found["pair"].counts.moves, local["pair"].counts.moves)
+
+
+PAIR = """
+    a = kind = 'a' and key = $key
+    b = kind = 'b' and key = $key
+    c = kind = 'c' and key = $key
+    a ; b ; c
+"""
+
+
+def test_bad_events_take_no_part_and_no_events_give_a_model_of_nothing(spark):
+    twice = {"twice": "p = price > 1\np , q:p"}
+    columns = "ts TIMESTAMP, price STRING"
+    frame = spark.createDataFrame([(at(0), "5"), (at(1), "call me"), (None, "5"), (at(2), "6")], columns)
+    assert ts.train(frame, twice).now == (2, round(at(2).timestamp() * 1e6))
+    empty = ts.train(frame.limit(0), twice)
+    assert (list(empty), empty.now, empty["twice"].counts.moves.sum()) == (["twice"], (0, 0), 0)
+
+
+@pytest.mark.parametrize(
+    ("problem", "words", "given"),
+    [
+        (TidingsError, "an estimator is one of", {"estimator": "best"}),
+        (TidingsError, "context is how many", {"context": -1}),
+        (TidingsError, "a horizon is", {"horizons": ["soon"]}),
+        (BadFrame, "no column `when`", {"time": "when"}),
+        (BadFrame, "no column `nr`", {"event_id": "nr"}),
+        (BadFrame, "shards is a number from 1 up, not 0", {"shards": 0}),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_any_job(spark, problem, words, given):
+    frame = spark.createDataFrame(log(3), COLUMNS)
+    with pytest.raises(problem, match=words):
+        ts.train(frame, TOLD, **given)
+
+
+def test_a_stream_is_refused(spark, tmp_path):
+    stream = spark.readStream.schema(COLUMNS).json(str(tmp_path))
+    with pytest.raises(BadFrame, match=r"trained on a batch, and these events are a stream; .*`spark.read`"):
+        ts.train(stream, TOLD)

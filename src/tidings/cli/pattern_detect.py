@@ -21,8 +21,8 @@ from tidings.cli.pattern_files import check_place, save
 from tidings.cli.pattern_stop import stoppable
 from tidings.cli.pattern_tally import Tally
 from tidings.cli.pattern_told import Told, told
+from tidings.forecast import Detector
 from tidings.matcher.files import Form, RowFile
-from tidings.patterns import Detector
 from tidings.patterns.overview import has_begun, latest
 
 if TYPE_CHECKING:

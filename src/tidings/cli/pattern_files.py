@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tidings.cli.origin import surroundings
 from tidings.errors import BadSubscriptions, FileError, PatternError, TidingsError
+from tidings.forecast import Detector
 from tidings.lang import WrittenPattern, read_patterns
 from tidings.lang.diagnostics import MAX_MISTAKES
 from tidings.model.patterns import Mode
-from tidings.patterns import Detector
 from tidings.patterns.overview import around, has_begun
 from tidings.patterns.run import MOST_PARTIALS
 from tidings.patterns.state import MAGIC
@@ -101,7 +101,9 @@ class Source:
         """Return a detector of the patterns, new or where the state stands."""
         if self.state is None:
             return self.new(Detector)
-        made = self.settings.over(Detector.resume(_state(self.state)))
+        held = Detector.resume(_state(self.state))
+        assert isinstance(held, Detector)
+        made = self.settings.over(held)
         if self.patterns is not None:
             watched(made, self.read(around(made)))
         return made

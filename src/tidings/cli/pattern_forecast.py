@@ -17,7 +17,7 @@ from tidings.cli import render
 from tidings.cli.match import kept_letters
 from tidings.cli.pattern_events import Reading
 from tidings.cli.pattern_foretold import Told, told
-from tidings.cli.pattern_models import check_place, read, write
+from tidings.cli.pattern_models import check_place, read, warn_of_unknown, write
 from tidings.cli.pattern_stop import stoppable
 from tidings.cli.pattern_tally import Tally
 from tidings.forecast import Detector
@@ -54,6 +54,8 @@ def run(source: Source, events: str, wanted: Wanted, *, form: FileForm | None, a
             check_place(wanted.save)
         model = None if wanted.model is None else read(wanted.model)
         detector = source.new(partial(Detector, model=model, learn=wanted.learn), **wanted.plan)
+        if model is not None and not wanted.learn:
+            warn_of_unknown(model, detector)
         work = Work(detector, told(detector, as_json=as_json), Tally(letters))
         _through(work, stack, file, wanted)
     work.tally.warn(detector, wanted.dead_letters)

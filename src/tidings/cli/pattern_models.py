@@ -5,12 +5,19 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from tidings.cli import render
 from tidings.errors import FileError, StateError
 from tidings.forecast import Model
 from tidings.forecast.files import MAGIC
+from tidings.forecast.model import key_of
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tidings.forecast import Detector
+
+SHOWN = 5
+"""Patterns that are named."""
 
 
 def read(path: Path) -> Model:
@@ -25,6 +32,16 @@ def read(path: Path) -> Model:
     except ValueError as problem:  # a name that no file can have
         msg = f"cannot read `{path}`: {problem}"
         raise FileError(msg) from problem
+
+
+def warn_of_unknown(model: Model, detector: Detector) -> None:
+    """Say on standard error which patterns a model has counted nothing of: what is foretold of them is a guess."""
+    unknown = [one.name for one in detector.watched if key_of(one.pattern, one.mode) not in model.known]
+    if unknown:
+        names = ", ".join(f"`{name}`" for name in unknown[:SHOWN]) + " and others" * (len(unknown) > SHOWN)
+        render.warning(
+            f"the model has counted nothing of {names}; how often their filters are satisfied is all there is"
+        )
 
 
 def check_place(path: Path) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tidings.errors import TidingsError
 from tidings.forecast.horizon import Horizon
 from tidings.forecast.showing import state_chances
 from tidings.forecast.tables import table
@@ -25,14 +26,29 @@ DONE = "match"
 """What the state is called that a pattern without an automaton ends in."""
 
 
-def picture(model: Model, known: Known, *, horizon: Any = None) -> Picture:
+def ahead_of(model: Model, given: Any) -> Horizon | None:
+    """Return how far a model's patterns are looked ahead: of a key, in its own events.
+
+    How many of them lie in a span of time, or among others, differs from key to key: a state alone does not say.
+    """
+    if given is None:
+        return None
+    ahead = Horizon.of(given)
+    keyed = [one.name for one in model.known.values() if one.pattern.key_variables()]
+    if keyed and ahead.unit == "time":
+        msg = f"`{keyed[0]}` has a key, and keys differ in how often they come; give --horizon '10 own events'"
+        raise TidingsError(msg)
+    return Horizon(ahead.amount, "own") if keyed and ahead.unit == "events" else ahead
+
+
+def picture(model: Model, known: Known, *, horizon: Horizon | None = None) -> Picture:
     """Describe a pattern with what a model knows of it.
 
     Arrows carry P(event | state), whatever came before that state. Under a state stand the shortest way to it, p, the
     probability of a match within the horizon in the mean over the times it was left, and how many those were.
     """
     keyed = bool(known.pattern.key_variables())
-    ahead = Horizon(AHEAD, "own" if keyed else "events") if horizon is None else Horizon.of(horizon)
+    ahead = horizon or Horizon(AHEAD, "own" if keyed else "events")
     notes = _notes(model, known, ahead, keyed=keyed)
     told = f"{ahead} events" if ahead.unit == "events" else str(ahead)
     title = f"{known.name} ({known.mode}), p within {told}"

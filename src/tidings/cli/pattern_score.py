@@ -15,8 +15,8 @@ import numpy as np
 
 from tidings.cli import render
 from tidings.cli.pattern_history import Batches, Careful, History
-from tidings.cli.pattern_models import read
-from tidings.errors import TidingsError
+from tidings.cli.pattern_models import read, warn_of_unknown
+from tidings.errors import MissingExtra, TidingsError
 from tidings.forecast import Model, score
 from tidings.forecast.prequential import BASE, prequential
 from tidings.forecast.reliability import draw, reliability
@@ -78,9 +78,13 @@ class Judged:
 def run(source: Source, events: str, trying: Trying, ends: Ends, *, form: FileForm | None, as_json: bool) -> None:
     """Score, print tables or JSON, and draw the plot."""
     started = time.perf_counter()
+    if ends.plot is not None:
+        _check_drawing()
     with History((events,), form, ends.dead_letters).opened() as (files, tally):
         model = trying.begun()
         detector = source.new(Careful)
+        if not trying.learn:
+            warn_of_unknown(model, detector)
         taken = _taken(detector, Batches(detector, tally), files, tally)
     tally.warn(detector, ends.dead_letters)
     ours = model.settings.estimator if model.settings.estimator != "printed" else "both"
@@ -189,6 +193,15 @@ def _scores(one: Judged, name: str, threshold: float) -> dict[str, Any]:
 
 def _number(value: float) -> float | None:
     return None if isnan(value) else value
+
+
+def _check_drawing() -> None:
+    """Refuse a plot that nothing can draw before hours of work."""
+    try:
+        import matplotlib.figure  # noqa: F401
+    except ImportError as problem:
+        msg = "plots need matplotlib; install it with `pip install 'tidings[bench]'`"
+        raise MissingExtra(msg) from problem
 
 
 def _draw(one: Judged, path: Path, trying: Trying) -> None:

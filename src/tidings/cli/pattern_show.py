@@ -64,12 +64,13 @@ def _plain(wanted: list[WrittenPattern], known: dict[str, Any], drawing: Drawing
 def _counted(wanted: list[WrittenPattern], path: Path, drawing: Drawing) -> str:
     """Draw what a model knows of patterns: as its own text, or as pictures that carry probabilities."""
     from tidings.cli.pattern_models import read
-    from tidings.cli.pattern_picture import picture
+    from tidings.cli.pattern_picture import ahead_of, picture
 
     held = _held(read(path), wanted, path)
+    ahead = ahead_of(held, drawing.horizon)
     if drawing.look is Look.text:
-        return held.show(horizon=drawing.horizon)
-    made = [picture(held, one, horizon=drawing.horizon) for one in held.known.values()]
+        return held.show(horizon=ahead)
+    made = [picture(held, one, horizon=ahead) for one in held.known.values()]
     return "\n".join(_drawn(one, drawn, drawing.look) for one, drawn in zip(wanted, made, strict=True))
 
 

@@ -24,8 +24,7 @@ def carry(before: Forecaster, after: Forecaster) -> None:
 
 def _carry_following(old: Following, new: Following) -> None:
     new.widen(old.cells.shape[1])
-    new.seen = old.seen
-    new.own[: len(old.own)] = old.own
+    new.seen, new.silences = old.seen, old.silences
     for now, then in _pairs(old.group, new.group):
         new.last[now, : old.last.shape[1]] = old.last[then]
         exact_now, exact_then = len(new.group.exact), len(old.group.exact)
@@ -50,7 +49,7 @@ def go_on(lesson: Lesson, then: Lesson) -> None:
     """Let a lesson of the same patterns go on where another stood."""
     lesson.counts, lesson.pending, lesson.fresh = then.counts, then.pending, then.fresh
     lesson.reports, lesson.cells, lesson.states = then.reports, then.cells, then.states
-    lesson._seen, lesson._forgotten = then._seen, then._forgotten
+    lesson._seen, lesson._forgotten, lesson.silences = then._seen, then._forgotten, then.silences
 
 
 def _pairs(old: Group, new: Group) -> list[tuple[int, int]]:

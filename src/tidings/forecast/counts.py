@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.errors import TidingsError
+from tidings.kernels.forecasts import SILENCES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,28 +38,38 @@ CODES = 2 * len(EDGES) + 1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counts:
-    """`moves[chain cell, label]`, `waits[cell, code]`, and of each span of time `[cell, (yes, unknown, no)]`."""
+    """`moves[chain cell, label]`, `waits[cell, code]`, and of each span of time `[cell, (yes, unknown, no)]`.
+
+    Of a pattern with a key, `later` counts waits in events of the whole stream, and it and the spans have a row for
+    each cell and silence: how long the key had no event before says much about when its next one comes.
+    """
 
     moves: Floats
     waits: Floats
+    later: Floats
     spans: dict[int, Floats] = field(default_factory=dict)
 
     @classmethod
-    def none(cls, course: Course, spans: Iterable[int] = ()) -> Counts:
+    def none(cls, course: Course, spans: Iterable[int] = (), *, keyed: bool = False) -> Counts:
         """Return counts of nothing."""
+        lines = course.cells * (SILENCES if keyed else 1)
         return cls(
             np.zeros(course.table.shape),
             np.zeros((course.cells, CODES)),
-            {span: np.zeros((course.cells, 3)) for span in spans},
+            np.zeros((lines if keyed else 0, CODES)),
+            {span: np.zeros((lines, 3)) for span in spans},
         )
 
     def copy(self) -> Counts:
         """Return the same in arrays of their own."""
-        return Counts(self.moves.copy(), self.waits.copy(), {span: of.copy() for span, of in self.spans.items()})
+        spans = {span: of.copy() for span, of in self.spans.items()}
+        return Counts(self.moves.copy(), self.waits.copy(), self.later.copy(), spans)
 
     def scaled(self, by: float) -> Counts:
         """Return the counts with less weight."""
-        return Counts(self.moves * by, self.waits * by, {span: of * by for span, of in self.spans.items()})
+        return Counts(
+            self.moves * by, self.waits * by, self.later * by, {span: of * by for span, of in self.spans.items()}
+        )
 
     def plus(self, other: Counts) -> Counts:
         """Return the sum."""
@@ -68,7 +79,7 @@ class Counts:
         spans = dict(self.spans)
         for span, of in other.spans.items():
             spans[span] = spans[span] + of if span in spans else of
-        return Counts(self.moves + other.moves, self.waits + other.waits, spans)
+        return Counts(self.moves + other.moves, self.waits + other.waits, self.later + other.later, spans)
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,10 +87,15 @@ class Estimates:
             pooled = kaplan_meier(self.counts.waits.sum(axis=0, keepdims=True))[1]
             known = (_steps(pooled, most) > 0) | (seen > 0)
             return _rising(np.where(known, share, chain)), known.astype(float)
-        here, watched = kaplan_meier(self.counts.waits)
-        share, seen = spread(here, most), _steps(watched, most)
-        part = _ratio(seen, seen + self.shrinking)
-        return _rising(part * share + (1 - part) * chain), part
+        # A tracked chain knows no context: shares of its state come between it and those of a cell.
+        groups = self.course.groups if self.course.tracker is not None else self.course.groups[-1:]
+        found, part = chain, np.zeros_like(chain)
+        for group in groups:
+            here, watched = kaplan_meier(_summed(self.counts.waits, group))
+            share, seen = spread(here, most)[:, group], _steps(watched, most)[:, group]
+            part = _ratio(seen, seen + self.shrinking)
+            found = part * share + (1 - part) * found
+        return _rising(found), part
 
     def printed(self, most: int) -> Floats:
         """Return the paper's sum: visits of the final state within n events; rows are over what came in."""
@@ -121,6 +126,13 @@ class Estimates:
 
     def _state_of(self) -> IntArray:
         return self.course.chain if self.course.tracker is not None else self.course.groups[0]
+
+    def later(self, amount: int) -> tuple[Floats, Floats] | None:
+        """Return the share of matches within so many events of the stream by line, and of how many."""
+        if not len(self.counts.later) or amount > MOST:
+            return None
+        share, watched = kaplan_meier(self.counts.later)
+        return spread(share, amount)[amount], _steps(watched, amount)[amount]
 
     def within(self, span: int) -> tuple[Floats, Floats] | None:
         """Return the share of matches within a span of time by cell, and of how many; nothing if it was not counted."""

@@ -50,7 +50,7 @@ def written(model: Model) -> bytes:
 
 def _known(number: int, one: Known, arrays: dict[str, Any]) -> dict[str, Any]:
     course, counts = one.course, one.counts
-    for name, array in (("moves", counts.moves), ("waits", counts.waits)):
+    for name, array in (("moves", counts.moves), ("waits", counts.waits), ("later", counts.later)):
         flat = array.ravel()
         arrays[f"{number}.{name}.at"] = places = np.flatnonzero(flat).astype(np.int32)
         arrays[f"{number}.{name}"] = flat[places]
@@ -59,7 +59,7 @@ def _known(number: int, one: Known, arrays: dict[str, Any]) -> dict[str, Any]:
     if course.tracker is None:
         arrays |= {f"{number}.table": course.table, f"{number}.hits": course.hits, f"{number}.groups": course.groups}
         arrays[f"{number}.idle"] = course.idle
-    shape = [*course.table.shape, course.cells]
+    shape = [*course.table.shape, course.cells, len(counts.later)]
     tree = json.loads(render_pattern(one.pattern, "json"))
     return {
         "name": one.name,
@@ -127,7 +127,7 @@ def _recalled(number: int, told: dict[str, Any], arrays: dict[str, Any], context
     from tidings.forecast.model import Known
 
     pattern, mode = parse_pattern(told["pattern"], notation="json"), Mode(told["mode"])
-    rows, labels, cells = told["shape"]
+    rows, labels, cells, later = told["shape"]
     course = _course(number, told, arrays) if not told["tracked"] else _tracked(pattern, mode, told, context)
     if course.table.shape != (rows, labels) or course.cells != cells:
         msg = f"the model counts `{told['name']}` in another way than this program; train it again"
@@ -135,6 +135,7 @@ def _recalled(number: int, told: dict[str, Any], arrays: dict[str, Any], context
     counts = Counts(
         _filled(arrays, f"{number}.moves", (rows, labels)),
         _filled(arrays, f"{number}.waits", (cells, CODES)),
+        _filled(arrays, f"{number}.later", (later, CODES)),
         {span: arrays[f"{number}.span.{span}"] for span in told["spans"]},
     )
     return Known(told["name"], pattern, mode, course, counts)

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidings.forecast.tables import place_of
-from tidings.kernels.forecasts import CHANGE, CROSSING, EPISODE, EVERY, R_CELL, R_ENTRY, R_PATTERN, SILENT, follow, tell
+from tidings.forecast.streams import Silences, silences
+from tidings.forecast.tables import places_of
+from tidings.kernels.forecasts import (
+    CHANGE,
+    CROSSING,
+    EPISODE,
+    EVERY,
+    R_CELL,
+    R_ENTRY,
+    R_PATTERN,
+    SILENT,
+    follow,
+    tell,
+)
 from tidings.patterns.archive import union
 
 if TYPE_CHECKING:
@@ -38,7 +50,6 @@ class Rows:
     event: np.ndarray
     key: np.ndarray
     cell: np.ndarray
-    place: np.ndarray
     probability: np.ndarray
 
     def __len__(self) -> int:
@@ -54,20 +65,20 @@ class Following:
         self.group = group
         self.keys = 0 if group.keyed else 1
         self.seen = 0  # events of the stream
-        self.own = np.zeros(self.keys, np.int64)
         self.cells = np.empty((len(group.exact), 0), np.int32)
         self.last = np.empty((len(group.members), 0))
         self.states = [np.empty((0, one.course.tracker.width), np.int64) for one in group.tracked]
         self.late: list[np.ndarray] = [np.empty((0, 3), np.int64) for _ in group.tracked]
         self.asked = [Asked() for _ in group.members]
         self.tables: list[Table | None] = [None for _ in group.members]
-        self.spread, self.part = 1.0, 1.0  # how many keys are expected, and which part of the stream comes here
+        self._average: dict[str, Any] = {"spread": 1.0, "rate": None, "part": 1.0}
+        self.silences = Silences(keyed=group.keyed)
         self._arranged()
         self.widen(self.keys)
 
-    def arrange(self, asked: list[Asked], tables: list[Table | None], *, keys: float, part: float) -> None:
-        """Take new tables."""
-        self.asked, self.tables, self.spread, self.part = asked, tables, max(1.0, keys), part
+    def arrange(self, asked: list[Asked], tables: list[Table | None], **average: Any) -> None:
+        """Take new tables, and what an average key is like: see `places_of`."""
+        self.asked, self.tables, self._average = asked, tables, average
         self._arranged()
 
     def _arranged(self) -> None:
@@ -75,6 +86,8 @@ class Following:
         self._policies = np.array([one.policy for one in self.asked], np.int64)
         self._limits = np.array([one.limit for one in self.asked])
         self._grids = np.array([1 if one is None else one.grid for one in exact], np.int64)
+        self._gaps = np.array([-1 if one is None else one.gap for one in exact], np.int64)
+        self._offsets = np.array([0.0 if one is None else one.offset for one in exact])
         flat = [_NO_TABLE if one is None else one.chances.ravel() for one in exact]
         self._chances = np.concatenate(flat) if flat else _NO_TABLE
         self._chances_at = np.append(0, np.cumsum([len(one) for one in flat])).astype(np.int64)
@@ -87,7 +100,7 @@ class Following:
         following = group.table.astype(np.int64)
         packed = (following * np.repeat(group.widths, sizes)) << 1
         for number, one in enumerate(chances):
-            if self._policies[number] == CROSSING and self._grids[number] == 1:
+            if self._policies[number] == CROSSING and self._grids[number] == 1 and self._gaps[number] < 0:
                 begin, end = group.move_at[number], group.move_at[number + 1]
                 packed[begin:end] |= (one > limits[number])[following[begin:end]]
         return packed.astype(np.int32)
@@ -102,7 +115,7 @@ class Following:
         starts = np.repeat(self.group.starts[:exact, None], size - known, axis=1)
         self.cells = np.concatenate([self.cells, starts], axis=1)
         self.last = np.concatenate([self.last, np.full((len(self.group.members), size - known), np.nan)], axis=1)
-        self.own = np.append(self.own[:known], np.zeros(size - known, np.int64))
+        self.silences.widen(size)
         for row, member in enumerate(self.group.tracked):
             fresh = np.tile(member.course.tracker.fresh(), (size - known, 1))
             self.states[row] = np.concatenate([self.states[row], fresh])
@@ -113,31 +126,24 @@ class Following:
         """Let all members take entries, and return what is told; `reports` are those of tracked members."""
         self.widen(int(entries.rows.max(initial=-1)) + 1)
         self.group.widen(kinds)
-        where = self._places(entries)
-        told = self._exact(entries, where)
+        gaps = self.silences.take(entries, times, self.seen)
+        where, silent = self._places(gaps), silences(gaps)
+        told = self._exact(entries, where, silent)
         for row in range(len(self.group.tracked)):
-            told += self._tracked(row, entries, where, times, base, reports[row], kinds)
-        self.own[entries.rows] += np.diff(entries.starts)
+            told += self._tracked(row, entries, where, silent, times, base, reports[row], kinds)
         self.seen += len(times)
-        return _together(told, entries, where)
+        return _together(told, entries)
 
-    def _places(self, entries: Entries) -> np.ndarray:
-        """Return where each entry's key stands on the grid of shares: by its events so far, and one more."""
-        if not self.group.keyed:
-            return np.zeros(len(entries))
-        sizes = np.diff(entries.starts)
-        within = np.arange(len(entries)) - np.repeat(entries.starts[:-1], sizes) + 1
-        own = np.repeat(self.own[entries.rows], sizes) + within
-        return place_of(self.part * (own + 1) / (self.seen + entries.event + 1 + self.spread))
+    def _places(self, gaps: np.ndarray) -> np.ndarray:
+        """Return where keys lie on the grids of shares and of spans, by their mean gaps."""
+        return places_of(gaps, **self._average) if self.group.keyed else gaps
 
-    def place(self, key: int | None) -> float:
-        """Return where a key stands on the grid; one that has begun nothing as if it were an average one."""
-        if not self.group.keyed:
-            return 0.0
-        own = 0 if key is None else int(self.own[key])
-        return float(place_of(np.array(self.part * (own + 1) / (self.seen + self.spread))))
+    def place(self, key: int | None) -> tuple[np.ndarray, np.ndarray]:
+        """Return where a key lies on the grids, and its bins of silence; nothing stands for an average key."""
+        gaps = np.full((2, 1), np.nan) if key is None or not self.group.keyed else self.silences.mean[:, [key]]
+        return self._places(gaps)[:, 0], silences(gaps)[:, 0]
 
-    def _exact(self, entries: Entries, where: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    def _exact(self, entries: Entries, where: np.ndarray, silences: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
         group, told, begin = self.group, list[tuple[np.ndarray, np.ndarray]](), 0
         exact = len(group.exact)
         quiet = not self._policies[:exact].any()
@@ -163,6 +169,9 @@ class Following:
                 self._limits,
                 self._chances_at,
                 self._grids,
+                silences,
+                self._gaps,
+                self._offsets,
                 self._chances,
                 self._packed,
                 out,
@@ -177,6 +186,7 @@ class Following:
         row: int,
         entries: Entries,
         where: np.ndarray,
+        silences: np.ndarray,
         times: np.ndarray,
         base: int,
         reports: np.ndarray,
@@ -203,6 +213,9 @@ class Following:
             asked.policy,
             asked.limit,
             table.grid,
+            silences,
+            table.gap,
+            table.offset,
             table.chances.ravel(),
             out,
             chances,
@@ -244,7 +257,7 @@ class Following:
         exact, course = len(self.group.exact), self.group.members[number].course
         if number < exact:
             return np.flatnonzero(~course.idle[self.cells[number]]).tolist()
-        keys = np.flatnonzero(self.own).tolist()
+        keys = np.flatnonzero(self.silences.count).tolist() if self.group.keyed else [0]
         return [key for key in keys if not course.idle[self.cell(number, key, now)]]
 
     def held(self, now: int) -> np.ndarray:
@@ -259,13 +272,14 @@ class Following:
         if not self.group.keyed:
             return
         self.widen(int(known.max(initial=-1)) + 1)
-        self.cells, self.last, self.own = self.cells[:, known], self.last[:, known], self.own[known]
+        self.cells, self.last = self.cells[:, known], self.last[:, known]
         self.states = [states[known] for states in self.states]
+        self.silences.renumber(known)
         for late in self.late:
             late[:, 0] = np.searchsorted(known, late[:, 0])
 
 
-def _together(told: list[tuple[np.ndarray, np.ndarray]], entries: Entries, where: np.ndarray) -> Rows | None:
+def _together(told: list[tuple[np.ndarray, np.ndarray]], entries: Entries) -> Rows | None:
     """Return rows of all members in the order of the events."""
     told = [one for one in told if len(one[0])]
     if not told:
@@ -277,4 +291,4 @@ def _together(told: list[tuple[np.ndarray, np.ndarray]], entries: Entries, where
         order = np.lexsort((rows[:, R_PATTERN], event))
         rows, chances, entry, event = rows[order], chances[order], entry[order], event[order]
     keys = entries.keys()[entry]
-    return Rows(rows[:, R_PATTERN], event, keys, rows[:, R_CELL], where[entry], chances)
+    return Rows(rows[:, R_PATTERN], event, keys, rows[:, R_CELL], chances)

@@ -154,8 +154,9 @@ class Forecaster:
                 None if plan.horizon is None else self.table(one.name, plan.horizon)
                 for one, plan in zip(following.group.members, plans, strict=True)
             ]
-            keys = self.model.traffic.keys.get(repr(following.group.ways), 1.0)
-            following.arrange([plan.asked() for plan in plans], tables, keys=keys, part=self._part)
+            traffic = self.model.traffic
+            average = {"spread": max(1.0, traffic.keys.get(repr(following.group.ways), 1.0)), "rate": traffic.rate}
+            following.arrange([plan.asked() for plan in plans], tables, part=self._part, **average)
 
     def table(self, name: str, horizon: Horizon) -> Table:
         """Return the probabilities of a pattern's cells."""
@@ -175,27 +176,31 @@ class Forecaster:
         following, number = self._find(name)
         told = self.table(name, horizon)
         if not following.group.keyed:
-            return [self._forecast(name, None, told, following.cell(number, 0, now), 0.0)]
+            cell = following.cell(number, 0, now)
+            return [self._forecast(name, None, told, cell, *following.place(None))]
         start = following.group.members[number].course.start
-        found = [
-            self._forecast(name, names.values[key], told, following.cell(number, key, now), following.place(key))
-            for key in following.live(number, now)
-        ]
-        return [*found, self._forecast(name, None, told, start, following.place(None))]
+        found = []
+        for key in [*following.live(number, now), None]:
+            cell = start if key is None else following.cell(number, key, now)
+            value = None if key is None else names.values[key]
+            found.append(self._forecast(name, value, told, cell, *following.place(key)))
+        return found
 
-    def _forecast(self, name: str, key: Any, told: Table, cell: int, place: float) -> Forecast:
-        waiting = self._waiting(told, cell, place)
-        return Forecast(name, key, told.at(cell, place), told.horizon.told, told.named(cell), waiting)
+    def _forecast(
+        self, name: str, key: Any, told: Table, cell: int, places: np.ndarray, silence: np.ndarray
+    ) -> Forecast:
+        waiting = self._waiting(told, cell, places)
+        return Forecast(name, key, told.at(cell, places, silence), told.horizon.told, told.named(cell), waiting)
 
-    def _waiting(self, told: Table, cell: int, place: float) -> dict[float, int | timedelta | None]:
+    def _waiting(self, told: Table, cell: int, places: np.ndarray) -> dict[float, int | timedelta | None]:
         """Return quantiles of the waiting time: the first of some horizons at which they are reached."""
         horizon, found = told.horizon, dict[float, int | timedelta | None]()
         curve = told.estimates.curve(MOST)[0][:, cell]
         each = 1.0  # of the horizon's measure, for one of the own events
         if told.grid > 1:
-            each = 2 ** (place / 2)
-        if horizon.unit == "time":
-            each /= self.model.traffic.rate or 1.0
+            each = float(2 ** (places[int(horizon.unit == "time")] / 2))
+        elif horizon.unit == "time":
+            each = 1 / (self.model.traffic.rate or 1.0)
         for share in QUANTILES:
             own = int(np.searchsorted(curve, share))
             if own > MOST:

@@ -12,8 +12,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidings.forecast.counts import BINS, EDGES, MOST, Counts, Traffic
-from tidings.forecast.streams import Entries
-from tidings.kernels.forecasts import count_changes, count_moves, count_span, count_waits, walk
+from tidings.forecast.streams import Entries, Silences, silences
+from tidings.kernels.forecasts import (
+    SILENCES,
+    count_changes,
+    count_later,
+    count_moves,
+    count_span,
+    count_waits,
+    walk,
+)
 from tidings.kernels.reports import O_AT, O_KEY, O_PATTERN, O_SEQ
 
 if TYPE_CHECKING:
@@ -39,6 +47,8 @@ class Pending:
     time: np.ndarray
     at: np.ndarray  # the position in the stream
     old: np.ndarray  # whether its move was counted before
+    near: np.ndarray  # how long the key is silent between its events, counted in events: the bin
+    soon: np.ndarray  # and in time
 
     def __len__(self) -> int:
         """Count the entries."""
@@ -47,10 +57,11 @@ class Pending:
     def take(self, places: np.ndarray) -> Pending:
         """Return some of them."""
         mask = self.mask[places] if len(self.mask) else self.mask
-        return Pending(self.key[places], self.kind[places], mask, self.time[places], self.at[places], self.old[places])
+        columns = (self.key, self.kind, mask, self.time, self.at, self.old, self.near, self.soon)
+        return Pending(*(one if one is mask else one[places] for one in columns))
 
 
-NOTHING = Pending(_NONE, _NONE, _NONE, _NONE, _NONE, np.empty(0, np.bool_))
+NOTHING = Pending(_NONE, _NONE, _NONE, _NONE, _NONE, np.empty(0, np.bool_), _NONE, _NONE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +94,7 @@ class Lesson:
         self.now = (0, 0)
         self._seen = np.zeros(0, np.bool_)
         self._forgotten = 0
+        self.silences = Silences(keyed=group.keyed)
 
     @property
     def keys(self) -> int:
@@ -92,9 +104,9 @@ class Lesson:
     def take(self, entries: Entries, times: np.ndarray, position: int) -> None:
         """Keep entries to be counted; `position` is the place of the first event in the stream."""
         old = np.zeros(len(entries), np.bool_)
-        self.fresh.append(
-            Pending(entries.keys(), entries.kind, entries.mask, times[entries.event], position + entries.event, old)
-        )
+        when = (times[entries.event], position + entries.event)
+        silent = silences(self.silences.take(entries, times, position))
+        self.fresh.append(Pending(entries.keys(), entries.kind, entries.mask, *when, old, *silent))
 
     def hear(self, parts: Sequence[Part], places: list[int], shift: int) -> None:
         """Keep what the detector reported of tracked members.
@@ -152,7 +164,7 @@ class Lesson:
         if self.half_life is not None:
             weights = self.half_life.weights(pending.at, pending.time, self.now)
         old = np.add.reduceat(pending.old, entries.starts[:-1], dtype=np.int64) if len(pending) else _NONE
-        told = _Told(pending, entries, weights, old, done, self.now[1])
+        told = _Told(pending, entries, weights, old, done, self.now, self.group.keyed)
         scratch = np.empty(len(pending), np.int32), np.empty(len(pending), np.bool_)
         for row in range(len(self.group.exact)):
             self._exact(row, told, scratch, final=final)
@@ -246,6 +258,7 @@ class Lesson:
         self._seen, self.cells = self._seen[known], self.cells[:, known]
         self._forgotten += seen - int(self._seen.sum())
         self.states = [states[known] for states in self.states]
+        self.silences.renumber(known)
         self.pending = replace(self.pending, key=np.searchsorted(known, self.pending.key))
         for reports in self.reports:
             reports[:, 0] = np.searchsorted(known, reports[:, 0])
@@ -260,14 +273,19 @@ class _Told:
     weights: np.ndarray
     old: np.ndarray
     done: np.ndarray
-    until: int
+    now: tuple[int, int]
+    keyed: bool
 
     def count(self, counts: Counts, cells: np.ndarray, hit: np.ndarray) -> None:
         """Count the waits that are known."""
         given = (self.entries.starts, self.done, cells, hit, self.weights)
         count_waits(*given, BINS, len(EDGES), counts.waits.reshape(-1))
+        pending, gaps = self.pending, SILENCES if self.keyed else 1
+        if self.keyed:
+            later = counts.later.reshape(-1)
+            count_later(*given, pending.at, self.now[0], pending.near, gaps, BINS, len(EDGES), later)
         for span, of in counts.spans.items():
-            count_span(*given, self.pending.time, self.until, span, of.reshape(-1))
+            count_span(*given, pending.time, self.now[1], pending.soon, gaps, span, of.reshape(-1))
 
 
 def reports_of(parts: Sequence[Part], place: int) -> np.ndarray:

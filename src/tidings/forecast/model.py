@@ -19,6 +19,7 @@ from tidings.lang import render_pattern
 from tidings.lang.patterns.durations import duration_of
 from tidings.lang.patterns.scan import Stop
 from tidings.model.patterns import Mode, Pattern
+from tidings.patterns.machine import ways_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -129,9 +130,11 @@ class Model:
         found = self.known.get(key)
         if found is None:
             course = course_of(watched.pattern, watched.mode, context=self.settings.context, **surroundings)
-            return Known(watched.name, watched.pattern, watched.mode, course, Counts.none(course, spans))
-        missing = {span: np.zeros((found.course.cells, 3)) for span in spans if span not in found.counts.spans}
-        counts = replace(found.counts, spans=found.counts.spans | missing)
+            counts = Counts.none(course, spans, keyed=keyed(watched.pattern))
+            return Known(watched.name, watched.pattern, watched.mode, course, counts)
+        missing = [span for span in spans if span not in found.counts.spans]
+        more = Counts.none(found.course, missing, keyed=keyed(found.pattern)).spans
+        counts = replace(found.counts, spans=found.counts.spans | more)
         return replace(found, name=watched.name, counts=counts)
 
     def estimates(self, known: Known) -> Estimates:
@@ -226,6 +229,11 @@ class Model:
         from tidings.forecast.showing import shown
 
         return shown(self, name, horizon=horizon)
+
+
+def keyed(pattern: Pattern) -> bool:
+    """Tell whether every key has a stream of its own."""
+    return ways_of(pattern) != ((),)
 
 
 def key_of(pattern: Pattern, mode: Mode) -> str:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tidings.forecast.forecaster import Forecaster
     from tidings.forecast.learner import Learner
     from tidings.forecast.learning import Lesson
+    from tidings.forecast.streams import Silences
     from tidings.model import Filter
 
 _COLUMNS = tuple(field.name for field in fields(Pending))
@@ -64,8 +65,8 @@ def _following(name: str, following: Following, held: np.ndarray, arrays: dict[s
     arrays |= {
         f"{name}.cells": following.cells[:, rows],
         f"{name}.last": following.last[:, rows],
-        f"{name}.own": following.own[rows],
     }
+    _silences(name, following.silences, rows, arrays)
     for place in range(len(group.tracked)):
         arrays[f"{name}.states{place}"] = following.states[place][rows]
         late = following.late[place]
@@ -81,21 +82,21 @@ def _following(name: str, following: Following, held: np.ndarray, arrays: dict[s
 
 def _follow_on(name: str, following: Following, told: dict[str, Any], arrays: dict[str, Any]) -> None:
     group = following.group
-    own = arrays[f"{name}.own"]
-    following.widen(len(own))
+    keys = arrays[f"{name}.last"].shape[1]
+    following.widen(keys)
     following.seen = told["seen"]
-    following.own[: len(own)] = own
+    _silences_on(name, following.silences, arrays)
     for row, one in enumerate(group.members):
         kinds = told["exact"] if row < len(group.exact) else told["tracked"]
         if one.name not in kinds:
             continue
         place = kinds.index(one.name)
         kept = place if row < len(group.exact) else len(told["exact"]) + place
-        following.last[row, : len(own)] = arrays[f"{name}.last"][kept]
+        following.last[row, :keys] = arrays[f"{name}.last"][kept]
         if row < len(group.exact):
             cells = arrays[f"{name}.cells"][place]
             if cells.max(initial=0) < one.course.cells:
-                following.cells[row, : len(own)] = cells
+                following.cells[row, :keys] = cells
         else:
             _track_on(following, row - len(group.exact), arrays[f"{name}.states{place}"], arrays[f"{name}.late{place}"])
 
@@ -141,8 +142,10 @@ def _lesson(name: str, lesson: Lesson, held: np.ndarray, arrays: dict[str, Any])
     if group.keyed:
         arrays[f"{name}.pending.key"] = np.searchsorted(held, lesson.pending.key)
     arrays |= {f"{name}.cells": lesson.cells[:, rows], f"{name}.seen": lesson._seen[rows]}
+    _silences(name, lesson.silences, rows, arrays)
     for row, counts in enumerate(lesson.counts):
         arrays |= {f"{name}.moves{row}": counts.moves, f"{name}.waits{row}": counts.waits}
+        arrays[f"{name}.later{row}"] = counts.later
         arrays |= {f"{name}.span{row}.{span}": of for span, of in counts.spans.items()}
     for row in range(len(group.tracked)):
         arrays[f"{name}.states{row}"] = lesson.states[row][rows]
@@ -168,16 +171,30 @@ def _lesson_on(name: str, lesson: Lesson, saved: dict[str, Any], arrays: dict[st
     lesson.pending = Pending(*(arrays[f"{name}.pending.{column}"] for column in _COLUMNS))
     lesson.cells, lesson._seen = arrays[f"{name}.cells"], arrays[f"{name}.seen"]
     lesson._forgotten, lesson.now = saved["forgotten"], now
+    _silences_on(name, lesson.silences, arrays)
     lesson.counts = [
         Counts(
             arrays[f"{name}.moves{row}"],
             arrays[f"{name}.waits{row}"],
+            arrays[f"{name}.later{row}"],
             {span: arrays[f"{name}.span{row}.{span}"] for span in spans},
         )
         for row, spans in enumerate(saved["spans"])
     ]
     for row in range(len(lesson.group.tracked)):
         lesson.states[row], lesson.reports[row] = arrays[f"{name}.states{row}"], arrays[f"{name}.reports{row}"]
+
+
+def _silences(name: str, silences: Silences, rows: np.ndarray, arrays: dict[str, Any]) -> None:
+    silences.widen(int(rows.max(initial=-1)) + 1)
+    if silences.last.shape[1]:
+        silences = silences.of(rows)
+    arrays |= {f"{name}.silent": silences.last, f"{name}.gaps": silences.mean, f"{name}.heard": silences.count}
+
+
+def _silences_on(name: str, silences: Silences, arrays: dict[str, Any]) -> None:
+    silences.last, silences.mean = arrays[f"{name}.silent"], arrays[f"{name}.gaps"]
+    silences.count = arrays[f"{name}.heard"]
 
 
 def _recalled(reports: np.ndarray, held: np.ndarray, *, keyed: bool) -> np.ndarray:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidings.kernels.forecasts import hashed
+from tidings.kernels.forecasts import SILENCES, hashed, mean_gaps
 from tidings.patterns.machine import key_of
 
 if TYPE_CHECKING:
@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 
     from tidings.patterns.names import Names
     from tidings.patterns.reading import Prepared
+
+RECENT = 16
+"""Gaps that a running mean is made of."""
+
+_EDGES = (2.0 ** np.arange(SILENCES - 1), 4.0 ** np.arange(SILENCES - 1) * 1e6)
 
 Ways = tuple[tuple[str, ...], ...]
 """Through which attributes operands give the key: one way for each set of attributes."""
@@ -114,3 +119,55 @@ def grouped(event: np.ndarray, key: np.ndarray, kind: np.ndarray, mask: np.ndarr
     order = np.argsort(key, kind="stable")
     rows, starts = np.unique(key[order], return_index=True)
     return Entries(event[order], kind[order], mask[order] if len(mask) else mask, np.append(starts, len(key)), rows)
+
+
+class Silences:
+    """How long each key is silent between its events, in events of the stream and in microseconds: a running mean.
+
+    The mean of the first few gaps, then one that forgets: keys come in bursts, and the last gaps say most.
+    """
+
+    def __init__(self, *, keyed: bool) -> None:
+        """Start with nothing seen."""
+        self._keyed = keyed
+        self.last = np.empty((2, 0), np.int64)  # position and time of each key's latest event
+        self.mean = np.empty((2, 0))
+        self.count = np.empty(0, np.int64)  # events of each key
+
+    def widen(self, keys: int) -> None:
+        """Make room for keys."""
+        more = keys - len(self.count)
+        if self._keyed and more > 0:
+            self.last = np.concatenate([self.last, np.zeros((2, more), np.int64)], axis=1)
+            self.mean = np.concatenate([self.mean, np.full((2, more), np.nan)], axis=1)
+            self.count = np.append(self.count, np.zeros(more, np.int64))
+
+    def take(self, entries: Entries, times: np.ndarray, position: int) -> np.ndarray:
+        """Return the mean gaps at entries, whose first event is at a position; of a key's first event there is none."""
+        found = np.full((2, len(entries)), np.nan)
+        if self._keyed and len(entries):
+            self.widen(int(entries.rows.max()) + 1)
+            here = np.stack([position + entries.event, times[entries.event]])
+            mean_gaps(entries.starts, entries.rows, here, RECENT, self.last, self.mean, self.count, found)
+        return found
+
+    def of(self, rows: np.ndarray) -> Silences:
+        """Return those of some keys, numbered by their places."""
+        made = Silences(keyed=self._keyed)
+        made.last, made.mean, made.count = self.last[:, rows], self.mean[:, rows], self.count[rows]
+        return made
+
+    def renumber(self, known: np.ndarray) -> None:
+        """Call each key by its place in `known`."""
+        if self._keyed:
+            self.widen(int(known.max(initial=-1)) + 1)
+            held = self.of(known)
+            self.last, self.mean, self.count = held.last, held.mean, held.count
+
+
+def silences(gaps: np.ndarray) -> np.ndarray:
+    """Return the bins of mean gaps, which lie in two rows: events by powers of 2, microseconds by powers of 4 seconds.
+
+    Where there is none, it is the last bin.
+    """
+    return np.stack([np.searchsorted(edges, row) for edges, row in zip(_EDGES, gaps, strict=True)])

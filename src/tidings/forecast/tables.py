@@ -16,6 +16,7 @@ from tidings.errors import TidingsError
 from tidings.forecast.counts import Floats
 from tidings.forecast.estimates import Estimates
 from tidings.forecast.horizon import Horizon
+from tidings.kernels.forecasts import SILENCES
 
 if TYPE_CHECKING:
     from tidings.forecast.counts import Traffic
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 GRID = 41
 SHARES = 2.0 ** -(np.arange(GRID) / 2)
 """The shares of the grid: 1 to a millionth."""
+
+MEANS = 1024 * SHARES
+"""Of a span of time: how many of the key's own events lie in it on average."""
 
 FARTHEST = 2000
 """Of the key's own events, how many are looked at: what comes later is taken to be the same."""
@@ -33,32 +37,40 @@ QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """`chances[cell, column]`: one column, or one for each share of the grid; `direct` is how much was counted."""
+    """`chances[line, column]`: a line for each cell, or each cell and silence; a column, or one for each share.
+
+    `gap` is the measure of silences: 0 in events, 1 in time, -1 where they are not looked at. `direct` is how much of
+    each line was counted.
+    """
 
     horizon: Horizon
     estimates: Estimates
     chances: Floats
     direct: Floats
+    gap: int = -1
+    offset: float = 0.0  # of places, where they are of spans of time
 
     @property
     def grid(self) -> int:
         """How many columns there are."""
         return int(self.chances.shape[1])
 
-    def at(self, cell: int, place: float) -> float:
-        """Return the probability of a cell; `place` is where the share lies on the grid."""
+    def at(self, cell: int, places: np.ndarray, silence: np.ndarray) -> float:
+        """Return the probability of a cell; `places` are where the key lies on the grids of shares and of spans."""
+        line = cell if self.gap < 0 else cell * SILENCES + int(silence[self.gap])
         if self.grid == 1:
-            return float(self.chances[cell, 0])
+            return float(self.chances[line, 0])
+        place = float(np.clip(places[1] + self.offset if self.offset else places[0], 0, self.grid - 1))
         low = min(int(place), self.grid - 2)
         part = place - low
-        return float(self.chances[cell, low] * (1 - part) + self.chances[cell, low + 1] * part)
+        return float(self.chances[line, low] * (1 - part) + self.chances[line, low + 1] * part)
 
     def named(self, cell: int) -> str:
         """Say which estimator gave a cell's number, and whether its course is an approximation."""
         told: str = self.estimates.estimator
         if told in ("both", "direct"):
-            part = self.direct[cell]
-            told = "chain" if part == 0 else told
+            lines = 1 if self.gap < 0 else SILENCES
+            told = told if self.direct[cell * lines : (cell + 1) * lines].any() else "chain"
         return f"approximate {told}" if self.estimates.course.approximate else told
 
 
@@ -70,28 +82,38 @@ def table(estimates: Estimates, horizon: Horizon, *, keyed: bool, traffic: Traff
     if weights is None:
         return Table(horizon, estimates, curve[most][:, None].copy(), part[most])
     chances, part = (weights @ curve).T, (weights @ part)[0]
-    # Of a key, how fast its own events come says more than what was counted over all keys.
-    counted = estimates.within(horizon.amount) if horizon.unit == "time" and not keyed else None
-    if counted is not None and estimates.estimator in ("both", "direct"):
-        share, seen = counted
-        part = seen / np.maximum(seen + estimates.shrinking, 1e-300)
-        chances = part[:, None] * share[:, None] + (1 - part[:, None]) * chances
-    return Table(horizon, estimates, np.ascontiguousarray(chances), part)
+    counted = estimates.within(horizon.amount) if horizon.unit == "time" else estimates.later(horizon.amount)
+    offset = offset_of(horizon) if keyed else 0.0
+    if counted is None or estimates.estimator not in ("both", "direct"):
+        return Table(horizon, estimates, np.ascontiguousarray(chances), part, offset=offset)
+    share, seen = counted
+    if not keyed:
+        return Table(horizon, estimates, *_drawn(share, seen, chances, estimates.shrinking))
+    mixed = _drawn(share, seen, chances.repeat(SILENCES, axis=0), estimates.shrinking)
+    return Table(horizon, estimates, *mixed, gap=1 if horizon.unit == "time" else 0, offset=offset)
+
+
+def _drawn(share: Floats, seen: Floats, towards: Floats, weight: float) -> tuple[Floats, Floats]:
+    """Return shares, drawn towards others as if those were so many observations; and how much is of their own."""
+    part = np.divide(seen, seen + weight, out=np.zeros_like(seen), where=seen > 0)
+    mixed = part[:, None] * share[:, None] + (1 - part[:, None]) * towards
+    return np.ascontiguousarray(mixed), part
 
 
 def mixing(horizon: Horizon, *, keyed: bool, traffic: Traffic) -> Floats | None:
     """Return, for each share of the grid, how likely 0, 1, 2, ... of the key's own events lie within the horizon."""
     if horizon.unit == "own" or (horizon.unit == "events" and not keyed):
         return None
-    shares = SHARES if keyed else SHARES[:1]
     if horizon.unit == "events":
-        return _binomial(horizon.amount, shares)
+        return _binomial(horizon.amount, SHARES)
+    if keyed:
+        return _poisson(MEANS)
     if traffic.rate is None and traffic.seen == 0:  # before anything is known: about one event
-        return _poisson(shares)
+        return _poisson(np.ones(1))
     if traffic.rate is None:
         msg = f"a horizon of `{horizon}` needs a model trained on events with times: they say how fast events come"
         raise TidingsError(msg)
-    return _poisson(traffic.rate * horizon.amount * shares)
+    return _poisson(np.array([traffic.rate * horizon.amount]))
 
 
 def _binomial(count: int, shares: Floats) -> Floats:
@@ -121,6 +143,18 @@ def _cut(law: Floats) -> Floats:
     return np.asarray(law / law.sum(axis=1, keepdims=True))
 
 
-def place_of(share: np.ndarray) -> np.ndarray:
-    """Return where shares lie on the grid."""
-    return np.asarray(np.clip(-2 * np.log2(np.maximum(share, SHARES[-1])), 0, GRID - 1))
+def places_of(gaps: Floats, *, spread: float, rate: float | None, part: float) -> Floats:
+    """Return where keys lie on the grids, by their mean gaps in events and in microseconds.
+
+    A gap that is not known is that of an average key: one of `spread` at the stream's `rate`. `part` is how much of the
+    stream the gaps were counted in. To the second row a table adds its `offset`.
+    """
+    average = np.array([[spread * part], [spread / rate if rate else 1e6]])
+    known = np.where(np.isnan(gaps), average, gaps)
+    known[0] /= part
+    return np.asarray(2 * np.log2(np.maximum(known, 1)))
+
+
+def offset_of(horizon: Horizon) -> float:
+    """Return what the place of a gap lacks to that of how often it goes into a span; never nothing."""
+    return 0.0 if horizon.unit != "time" else 20.0 - 2 * float(np.log2(horizon.amount)) or 1e-9

@@ -16,6 +16,9 @@ from tidings.kernels.jit import jit, lean, lean_inside
 SILENT, CROSSING, EPISODE, EVERY, CHANGE = range(5)
 """When a forecast is told."""
 
+SILENCES = 12
+"""Bins of how long a key is silent between its events."""
+
 R_PATTERN, R_ENTRY, R_CELL = range(3)
 """Columns of what is told."""
 
@@ -110,18 +113,60 @@ def count_waits(starts: Any, done: Any, cells: Any, hit: Any, weights: Any, bins
 
 
 @lean
+def count_later(
+    starts: Any,
+    done: Any,
+    cells: Any,
+    hit: Any,
+    weights: Any,
+    at: Any,
+    now: Any,
+    near: Any,
+    gaps: Any,
+    bins: Any,
+    edges: Any,
+    waits: Any,
+) -> None:
+    """Count the same in events of the whole stream; `near` is the bin of how long the key is silent between its own."""
+    most, codes = len(bins) - 1, 2 * edges + 1
+    for segment in range(len(done)):
+        begin, following = starts[segment], -1
+        for entry in range(starts[segment + 1] - 1, begin - 1, -1):
+            if entry < begin + done[segment]:
+                known = min(now - 1 - at[entry], most)
+                if following >= 0 and at[following] - at[entry] <= most:
+                    code = bins[at[following] - at[entry]]
+                else:
+                    code = edges + bins[known + 1] if known < most else 2 * edges
+                waits[(cells[entry] * gaps + near[entry]) * codes + code] += weights[entry]
+            if hit[entry]:
+                following = entry
+
+
+@lean
 def count_span(
-    starts: Any, done: Any, cells: Any, hit: Any, weights: Any, times: Any, until: Any, span: Any, out: Any
+    starts: Any,
+    done: Any,
+    cells: Any,
+    hit: Any,
+    weights: Any,
+    times: Any,
+    until: Any,
+    soon: Any,
+    gaps: Any,
+    span: Any,
+    out: Any,
 ) -> None:
     """Count whether a match came within a span of time: 0 yes, 1 not known, 2 no."""
     for segment in range(len(done)):
         begin, following = starts[segment], -1
         for entry in range(starts[segment + 1] - 1, begin - 1, -1):
             if entry < begin + done[segment]:
+                row = (cells[entry] * gaps + (soon[entry] if gaps > 1 else 0)) * 3
                 if following >= 0 and times[following] - times[entry] <= span:
-                    out[cells[entry] * 3] += weights[entry]
+                    out[row] += weights[entry]
                 else:
-                    out[cells[entry] * 3 + (2 if until - times[entry] >= span else 1)] += weights[entry]
+                    out[row + (2 if until - times[entry] >= span else 1)] += weights[entry]
             if hit[entry]:
                 following = entry
 
@@ -159,6 +204,9 @@ def follow(
     limits: Any,
     chances_at: Any,
     grids: Any,
+    silences: Any,
+    gaps: Any,
+    offsets: Any,
     chances: Any,
     packed: Any,
     out: Any,
@@ -171,6 +219,7 @@ def follow(
     """
     for pattern in range(begin, len(widths)):
         policy, limit, width, grid = policies[pattern], limits[pattern], widths[pattern], grids[pattern]
+        gap, offset = gaps[pattern], offsets[pattern]
         if policy != SILENT and found[0] + len(kinds) > len(told):
             return pattern
         first, moves, chance = cell_at[pattern], move_at[pattern], chances_at[pattern]
@@ -180,7 +229,7 @@ def follow(
             if policy == SILENT:
                 for entry in range(starts[segment], starts[segment + 1]):
                     cell = table[moves + cell * width + labels[pattern, kinds[entry]]]
-            elif policy == CROSSING and grid == 1:
+            elif policy == CROSSING and grid == 1 and gap < 0:
                 # One number a move holds where its row begins and whether that is above the threshold.
                 code = (cell * width) << 1 | (was > 0.5)
                 for entry in range(starts[segment], starts[segment + 1]):
@@ -196,7 +245,8 @@ def follow(
                 for entry in range(starts[segment], starts[segment + 1]):
                     at = moves + cell * width + labels[pattern, kinds[entry]]
                     cell = table[at]
-                    probability = looked_up(chances, chance + cell * grid, grid, places[entry])
+                    line = cell if gap < 0 else cell * SILENCES + silences[gap, entry]
+                    probability = looked_up(chances, chance + line * grid, grid, places, entry, offset)
                     tells, was = judged(policy, limit, probability, was, hits[at] or idle[first + cell])
                     if tells:
                         place = found[0]
@@ -208,10 +258,15 @@ def follow(
 
 
 @lean_inside
-def looked_up(chances: Any, at: Any, grid: Any, place: Any) -> Any:
-    """Return a probability from its row; between two columns it is in proportion."""
+def looked_up(chances: Any, at: Any, grid: Any, places: Any, entry: Any, offset: Any) -> Any:
+    """Return a probability from its row; between two columns it is in proportion.
+
+    The place is one of shares, or (with an offset, which is never 0) one of spans of time.
+    """
     if grid == 1:
         return chances[at]
+    place = places[0, entry] if offset == 0.0 else places[1, entry] + offset
+    place = min(max(place, 0.0), grid - 1.0)
     low = min(int(place), grid - 2)
     part = place - low
     return chances[at + low] * (1.0 - part) + chances[at + low + 1] * part
@@ -229,6 +284,9 @@ def tell(
     policy: Any,
     limit: Any,
     grid: Any,
+    silences: Any,
+    gap: Any,
+    offset: Any,
     chances: Any,
     out: Any,
     told: Any,
@@ -238,7 +296,8 @@ def tell(
     for segment in range(len(rows)):
         was = last[rows[segment]]
         for entry in range(starts[segment], starts[segment + 1]):
-            probability = looked_up(chances, cells[entry] * grid, grid, places[entry])
+            line = cells[entry] if gap < 0 else cells[entry] * SILENCES + silences[gap, entry]
+            probability = looked_up(chances, line * grid, grid, places, entry, offset)
             tells, was = judged(policy, limit, probability, was, hit[entry] or idle[cells[entry]])
             if tells:
                 out[found], told[found] = entry, probability
@@ -276,3 +335,20 @@ def hashed(ends: Any, symbols: Any, codes: Any) -> Any:
             total += codes[symbols[place]]
         out[event] = total
     return out
+
+
+@lean
+def mean_gaps(starts: Any, rows: Any, here: Any, recent: Any, last: Any, mean: Any, count: Any, out: Any) -> None:
+    """Carry the mean gap between a key's events on, in positions and in time, and note it at every entry."""
+    for segment in range(len(rows)):
+        key = rows[segment]
+        for entry in range(starts[segment], starts[segment + 1]):
+            for measure in range(2):
+                gap = float(here[measure, entry] - last[measure, key])
+                if count[key] == 1:
+                    mean[measure, key] = gap
+                elif count[key] > 1:
+                    mean[measure, key] += (gap - mean[measure, key]) / min(count[key], recent)
+                out[measure, entry] = mean[measure, key]
+                last[measure, key] = here[measure, entry]
+            count[key] += 1

@@ -18,7 +18,7 @@ from tidings.patterns.run import LONG_AGO
 from tidings.patterns.snapshot import resume_at, where
 from tidings.patterns.state import packed, unpacked
 from tidings.patterns.stream import Found, advance, held, text_of
-from tidings.spark.forecasting import columns_of, owned, told_by
+from tidings.spark.forecasting import Foreseer, columns_of, owned, told_by
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tidings.patterns.stream import Portion
     from tidings.spark.plan import Plan
 
-TIME, TELLS, SYMBOLS, TELL, VALUE = "time", "tells", "symbols", "tell:", "value:"
+TIME, TELLS, SYMBOLS, PLACE, TELL, VALUE = "time", "tells", "symbols", "place", "tell:", "value:"
 """The columns of a bucket's rows; what is told and the values of variables stand behind their prefixes."""
 
 
@@ -71,11 +71,13 @@ class Bucket:
         self._detector = plan.open().detector(portion)
         self._held: pa.Table | None = None
         self._seqs = np.empty(0, np.int64)
+        self._arrived = self._seen = self._place = 0
 
     def go_on(self, state: bytes) -> None:
         """Go on where a bucket stood; the patterns may be others."""
         header, arrays = unpacked(state)
         resume_at(self._detector, arrays["where"])
+        self._place = header.get("place", 0)
         if header["held"]:
             self._held, self._seqs = from_bytes(arrays["rows"]), arrays["seqs"]
 
@@ -84,7 +86,12 @@ class Bucket:
         at = where(self._detector)
         self._forget()
         rows = b"" if self._held is None else to_bytes(self._held)
-        return packed({"held": self._held is not None}, {"where": at, "rows": rows, "seqs": self._seqs})
+        header = {"held": self._held is not None, "place": self._place}
+        return packed(header, {"where": at, "rows": rows, "seqs": self._seqs})
+
+    def see(self, arrived: int, seen: int) -> None:
+        """Hear how many rows came here so far, of how many events of the stream; those that wait are among them."""
+        self._arrived, self._seen = arrived, seen
 
     @property
     def deadline(self) -> int | None:
@@ -102,6 +109,8 @@ class Bucket:
         base = self._detector._seq
         told = None if rows is None else rows.select([name for name in rows.column_names if name.startswith(TELL)])
         events = None if rows is None else prepared(rows, base, self._portion, self._detector._names)
+        if rows is not None and isinstance(self._detector, Foreseer) and self._plan.open().shared(self._portion):
+            self._detector.place(self._places(rows))
         found = advance(self._detector, events, until)
         pieces = [one for one in (self._held, told) if one is not None]
         known = together(pieces) if pieces else None
@@ -111,6 +120,16 @@ class Bucket:
         self._held, self._seqs = known, seqs
         some = [answer for answer in answers if answer is not None]
         return pa.concat_tables(some) if some else None
+
+    def _places(self, rows: pa.Table) -> np.ndarray:
+        """Return where rows stand in the whole stream: as they tell, else evenly among what has come since the last."""
+        if PLACE in rows.column_names:
+            return _numbers(rows.column(PLACE))
+        count, taken = rows.num_rows, self._detector._seq + rows.num_rows
+        start = self._place
+        # Of all that arrived here so much was taken; of what arrived elsewhere, about as much.
+        self._place = max(start + count, round(self._seen * taken / max(1, self._arrived)))
+        return np.asarray(start + np.arange(1, count + 1) * (self._place - start) // max(1, count) - 1)
 
     def _owned(self, found: Found) -> Found:
         """Leave out what was found for keys of other buckets.
@@ -160,11 +179,24 @@ class Bucket:
             self._held = None
 
 
-def arrived(dealt: pa.Table) -> list[bytes]:
-    """Return a bucket's values as they arrived; a value that only tells the time has no rows."""
-    values = dealt.column("rows").to_pylist()
-    order = np.argsort(dealt.column("arrived").to_numpy(), kind="stable").tolist()
-    return [values[place] for place in order if values[place] is not None]
+def arrived(dealt: pa.Table) -> list[tuple[int, bytes]]:
+    """Return a bucket's values as they arrived, and of which task; the last word of a task has no rows."""
+    values, at = dealt.column("rows").to_pylist(), _numbers(dealt.column("arrived"))
+    order = np.argsort(at, kind="stable").tolist()
+    return [(int(at[place] >> 32), values[place]) for place in order if values[place] is not None]
+
+
+def tables_of(dealt: pa.Table) -> list[pa.Table]:
+    """Return a bucket's rows as they arrived; places in a task become those in the whole stream."""
+    seen, tasks = _numbers(dealt.column("seen")), _numbers(dealt.column("arrived")) >> 32
+    found = []
+    for task, value in arrived(dealt):
+        table = from_bytes(value)
+        if PLACE in table.column_names:
+            places = _numbers(table.column(PLACE)) + int(seen[tasks < task].sum())
+            table = table.set_column(table.column_names.index(PLACE), PLACE, pa.array(places))
+        found.append(table)
+    return found
 
 
 def prepared(rows: pa.Table, base: int, portion: Portion, names: Names) -> Prepared:

@@ -18,7 +18,7 @@ from tidings.kernels.events import renamed
 from tidings.model import DeadLetter
 from tidings.patterns.names import Names
 from tidings.patterns.reading import Prepared
-from tidings.spark.buckets import SYMBOLS, TELL, TELLS, TIME, VALUE, to_bytes
+from tidings.spark.buckets import PLACE, SYMBOLS, TELL, TELLS, TIME, VALUE, to_bytes
 from tidings.spark.plan import Plan
 
 if TYPE_CHECKING:
@@ -33,21 +33,26 @@ PIECE = 1 << 17
 MANY = 1 << 18
 """Values of variables that are remembered between pieces."""
 
-DEALT = "bucket STRING, arrived BIGINT, newest BIGINT, rows BINARY"
-"""What comes out: a bucket's name, the order of arrival, the newest time in microseconds, and the rows."""
+DEALT = "bucket STRING, arrived BIGINT, newest BIGINT, seen BIGINT, rows BINARY"
+"""What comes out: a bucket's name, the order of arrival, the newest time in microseconds, and the rows.
+
+Without rows it is a task's last word: the newest time of all, and how many events were `seen`.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Deal:
     """The function Spark runs over Arrow batches, whose columns are called `names`; the filters look at `read`.
 
-    With `clock`, every bucket that waits for time to pass is told the newest time, also where it gets no row.
+    With `clock`, every bucket that waits for time to pass is told the newest time, also where it gets no row. Buckets
+    whose keys are foretold by their shares of the stream are told how many events there were.
     """
 
     plan: Plan
     names: tuple[str, ...]
     read: tuple[str, ...]
     clock: bool = False
+    placed: bool = False  # rows are in order over all tasks, and tell their places
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield values for buckets."""
@@ -55,12 +60,12 @@ class Deal:
         for table in gathered(batches, self.names):
             dealer = dealer or self.dealer()
             yield from dealer.dealt(table)
-        if dealer is not None and self.clock:
-            yield from dealer.clocks()
+        if dealer is not None:
+            yield from dealer.last_words(clock=self.clock)
 
     def dealer(self) -> Dealer:
         """Return what deals the events of one task."""
-        return Dealer(self.plan, self.read)
+        return Dealer(self.plan, self.read, placed=self.placed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,12 +131,12 @@ def readable(opened: Opened, table: pa.Table, read: tuple[str, ...], names: Name
 class Dealer:
     """Deals the events of one task."""
 
-    def __init__(self, plan: Plan, read: tuple[str, ...]) -> None:
+    def __init__(self, plan: Plan, read: tuple[str, ...], *, placed: bool) -> None:
         """Open the patterns."""
         task = TaskContext.get()
-        self._plan, self._read, self._opened = plan, read, plan.open()
+        self._plan, self._read, self._opened, self._placed = plan, read, plan.open(), placed
         self._arrived = (task.partitionId() if task is not None else 0) << 32
-        self._newest = -(1 << 62)
+        self._newest, self._seen = -(1 << 62), 0
         self._names, self._buckets = Names(), _Buckets()
 
     def dealt(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
@@ -146,6 +151,7 @@ class Dealer:
         for portion in self._opened.portions:
             yield from self._values(self._portion(portion, found, told))
         yield from self._values(self.besides(found.events))
+        self._seen += len(found.events)
         self._arrived += 1
 
     def besides(self, events: Prepared) -> list[tuple[str, bytes]]:  # noqa: ARG002 - for those that add something
@@ -160,12 +166,12 @@ class Dealer:
         """Tell whether a portion's buckets wait for time to pass."""
         return portion.waits
 
-    def clocks(self) -> Iterator[pa.RecordBatch]:
-        """Yield the newest time for all buckets that wait for time to pass."""
-        waiting = [portion for portion in self._opened.portions if self.clocked(portion)]
-        if waiting and self._newest > -(1 << 62):
-            names = [portion.called(bucket) for portion in waiting for bucket in range(portion.buckets)]
-            yield _values(names, self._arrived, self._newest, [None] * len(names))
+    def last_words(self, *, clock: bool) -> Iterator[pa.RecordBatch]:
+        """Yield the newest time and the number of events, for all buckets that need to know."""
+        told = [one for one in self._opened.portions if self._opened.shared(one) or (clock and self.clocked(one))]
+        if told and self._seen:
+            names = [portion.called(bucket) for portion in told for bucket in range(portion.buckets)]
+            yield _values(names, self._arrived, self._newest, [None] * len(names), seen=self._seen)
 
     def _values(self, values: list[tuple[str, bytes]]) -> Iterator[pa.RecordBatch]:
         if values:
@@ -183,6 +189,8 @@ class Dealer:
             TIME: pa.array(events.times),
             SYMBOLS: pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.array(symbols, pa.int32())),
         }
+        if self._placed and portion.keyed:
+            columns[PLACE] = pa.array(self._seen + np.arange(len(events)))
         columns |= {TELL + name: found.rows.column(name) for name in self._plan.told}
         columns |= {VALUE + name: self._value(name, found) for name in portion.attributes}
         sorted_rows = pa.table(columns).take(rows).combine_chunks()
@@ -245,11 +253,12 @@ def _first(rows: np.ndarray, told: np.ndarray) -> np.ndarray:
     return tells
 
 
-def _values(names: Any, arrived: int, newest: int, rows: Any) -> pa.RecordBatch:
+def _values(names: Any, arrived: int, newest: int, rows: Any, *, seen: int = 0) -> pa.RecordBatch:
     columns = [
         pa.array(names, pa.string()),
         pa.repeat(pa.scalar(arrived, pa.int64()), len(names)),
         pa.repeat(pa.scalar(newest, pa.int64()), len(names)),
+        pa.repeat(pa.scalar(seen, pa.int64()), len(names)),
         pa.array(rows, pa.binary()),
     ]
-    return pa.RecordBatch.from_arrays(columns, ["bucket", "arrived", "newest", "rows"])
+    return pa.RecordBatch.from_arrays(columns, ["bucket", "arrived", "newest", "seen", "rows"])

@@ -89,8 +89,9 @@ def detect(  # noqa: PLR0913 - the public face: keywords, each of its own meanin
     With a `model` (`train`, or the path of one) and a `horizon` (`10` events, `"10 own events"` of the key, `"5 min"`)
     there are rows of kind `forecast`: `events` is the one event that gave rise to it, `at` its time, and `probability`,
     `horizon` (as text) and `estimator` are filled. `threshold`, `tell` and `step` are those of `td.Detector.add`. A
-    detector with a model brings that and its own horizons; here it does not learn. A horizon in the stream's events
-    takes a bucket's keys for an even part of all: `own` events and no key are exact.
+    detector with a model brings that and its own horizons; here it does not learn. On a stream, where an event of a key
+    stands among those of other keys is known about, by how many came to its bucket and how many to all: a horizon in
+    the stream's events or in time is then an estimate, and one in the key's `own` events is not.
 
     `buckets` is among how many states the keys are dealt, `shards` among how many the patterns without a key; for a
     stream both are part of the checkpoint. Unchanged patterns keep their state when a query starts again with others.
@@ -112,11 +113,11 @@ def detect(  # noqa: PLR0913 - the public face: keywords, each of its own meanin
     )
     schema_out = output(events.schema, plan)
     if not events.isStreaming:
-        dealt = _dealt(events, plan, detector, clock=True)
+        dealt = _dealt(events, plan, detector, clock=True, in_order=foresight.by_share(detector))
         return dealt.groupBy("bucket").applyInArrow(_whole(plan, schema_out), schema_out)
     _require_watermark(events, time)
     _require_store(events)
-    dealt = _dealt(events, plan, detector, clock=False)
+    dealt = _dealt(events, plan, detector, clock=False, in_order=False)
     found = dealt.groupBy("bucket").transformWithState(Buckets(plan), PACKED, "append", "eventTime")
     return found.mapInArrow(unpacking(), schema_out)
 
@@ -156,12 +157,22 @@ def bad_events(
     return bad.select(*event, column(reason).alias("reason"), row.alias("row"))
 
 
-def _dealt(events: DataFrame, plan: Plan, detector: Detector, *, clock: bool) -> DataFrame:
+def _dealt(events: DataFrame, plan: Plan, detector: Detector, *, clock: bool, in_order: bool) -> DataFrame:
     """Send what is read and what is told, and no other column, to the buckets."""
     read = columns_asked(events, detector)
     names = tuple(dict.fromkeys([*read, *plan.told]))
-    plain = events.select(*(column(name).alias(f"_{place}") for place, name in enumerate(names)))
-    return plain.mapInArrow(Deal(plan, names, read, clock), DEALT)
+    plain = laid_out(events, names, time=plan.time if in_order else None)
+    return plain.mapInArrow(Deal(plan, names, read, clock, placed=in_order), DEALT)
+
+
+def laid_out(events: DataFrame, names: Sequence[str], *, time: str | None) -> DataFrame:
+    """Return columns by their places; with `time`, rows in its order over all partitions, those of one time as they lie."""
+    columns = [column(name).alias(f"_{place}") for place, name in enumerate(names)]
+    if time is None:
+        return events.select(*columns)
+    at = "at"  # no place's name
+    rows = events.select(*columns, F.monotonically_increasing_id().alias(at))
+    return rows.orderBy(f"_{list(names).index(time)}", at).drop(at)
 
 
 def columns_asked(events: DataFrame, detector: Detector) -> tuple[str, ...]:

@@ -23,10 +23,10 @@ from tidings.spark.buckets import (
     TELLS,
     TIME,
     Bucket,
-    arrived,
     from_bytes,
     in_order,
     late_of,
+    tables_of,
     to_bytes,
     together,
 )
@@ -62,7 +62,7 @@ class Whole:
     def __call__(self, key: tuple[pa.Scalar, ...], dealt: pa.Table) -> pa.Table:
         """Return what is detected."""
         found = self.plan.open().portion(key[0].as_py())
-        tables = [from_bytes(value) for value in arrived(dealt)]
+        tables = tables_of(dealt)
         if found is None or not tables:
             return self.schema.empty_table()
         until = int(dealt.column("newest").to_numpy().max())
@@ -96,6 +96,7 @@ class Standing:
     deadline: int | None = None
     expiry: int | None = None
     timer: int | None = None
+    seen: int = 0  # events of the whole stream, where that is asked
 
     def due(self) -> int | None:
         """Return when the next thing is due, in microseconds."""
@@ -104,7 +105,8 @@ class Standing:
 
     def to_json(self) -> str:
         """Write it down."""
-        return json.dumps([self.arrived, self.chunks, self.deadline, self.expiry, self.timer])
+        told = [self.arrived, self.chunks, self.deadline, self.expiry, self.timer]
+        return json.dumps([*told, self.seen] if self.seen else told)
 
 
 class Buckets(StatefulProcessor):
@@ -122,9 +124,11 @@ class Buckets(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: TimerValues) -> Iterator[Row]:  # noqa: N802, N803 - Spark's names
         """Take a bucket's rows of a micro-batch."""
-        values = sorted((row.arrived, row.rows) for row in rows)
-        fresh = together([from_bytes(value) for _, value in values])
-        yield from self._moved(key[0], fresh, timerValues.getCurrentWatermarkInMs())
+        given = [(row.arrived, row.seen, row.rows) for row in rows]
+        values = sorted((at, value) for at, _, value in given if value is not None)
+        fresh = together([from_bytes(value) for _, value in values]) if values else None
+        seen = sum(seen for _, seen, _ in given)
+        yield from self._moved(key[0], fresh, timerValues.getCurrentWatermarkInMs(), seen=seen)
 
     def handleExpiredTimer(  # noqa: N802 - Spark's name
         self,
@@ -139,7 +143,9 @@ class Buckets(StatefulProcessor):
     def close(self) -> None:
         """Leave nothing behind: there is nothing."""
 
-    def _moved(self, name: str, fresh: pa.Table | None, watermark: int, fired: int | None = None) -> Iterator[Row]:
+    def _moved(
+        self, name: str, fresh: pa.Table | None, watermark: int, fired: int | None = None, seen: int = 0
+    ) -> Iterator[Row]:
         """Take what is due, and let the rest wait; `fired` is the timer that Spark is about to remove."""
         found = self._plan.open().portion(name)
         if found is None:  # its patterns are gone
@@ -148,6 +154,7 @@ class Buckets(StatefulProcessor):
             return
         until = watermark * MILLISECOND if watermark > 0 else LONG_AGO
         standing, state = self._standing()
+        standing = replace(standing, seen=standing.seen + seen)
         late, fresh, standing = _on_time(fresh, until, standing)
         ready, standing = self._due(fresh, until, standing, found[0])
         answers = [] if late is None else [late_of(late, self._plan)]
@@ -155,6 +162,7 @@ class Buckets(StatefulProcessor):
             bucket = Bucket(*found, self._plan)
             if state is not None:
                 bucket.go_on(state)
+            bucket.see(standing.arrived, standing.seen)
             answer = bucket.take(ready, until)
             answers += [] if answer is None else [answer]
             state = bucket.state()

@@ -19,7 +19,10 @@ from tidings.errors import TidingsError
 from tidings.forecast import Detector, Model
 from tidings.forecast.forecaster import Plan
 from tidings.forecast.forecasts import Forecasts
+from tidings.forecast.model import keyed
+from tidings.forecast.streams import RECENT, Silences
 from tidings.forecast.tables import mixing
+from tidings.kernels.forecasts import mean_gaps
 from tidings.patterns import Detector as PatternDetector
 from tidings.patterns.stream import written
 
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 
     from tidings.forecast.forecaster import Forecaster
     from tidings.forecast.forecasts import Batch
+    from tidings.forecast.streams import Entries
     from tidings.patterns.stream import Portion
 
 
@@ -75,6 +79,11 @@ class Foresight:
             return cls(model, {})
         return cls(detector.model if model is None else model, dict(detector._plans))
 
+    def by_share(self, detector: PatternDetector) -> bool:
+        """Tell whether anything is foretold by how often a key comes in the whole stream."""
+        plans = [self.plans[told.name] for told in detector.watched if keyed(told.pattern) and told.name in self.plans]
+        return any(plan.horizon is not None and plan.horizon.unit != "own" for plan in plans)
+
     def _check(self, *, explicit: bool) -> None:
         told = [plan.horizon for plan in self.plans.values() if plan.horizon is not None]
         if explicit and not told:
@@ -88,23 +97,48 @@ class Foresight:
 # In a worker ------------------------------------------------------------------------------------------
 
 
+class Placed(Silences):
+    """How long keys are silent, where a bucket has only some of the stream's events: they tell their places in it."""
+
+    def __init__(self, places: np.ndarray, first: int, before: Silences) -> None:
+        """Go on from what was heard before; `places` are those of the bucket's events from its `first` on."""
+        super().__init__(keyed=before._keyed)
+        self.last, self.mean, self.count = before.last, before.mean, before.count
+        self._places, self._first = places, first
+
+    def take(self, entries: Entries, times: np.ndarray, position: int) -> np.ndarray:
+        """Return the mean gaps at entries; `position` is that of their first event among those of the bucket."""
+        found = np.full((2, len(entries)), np.nan)
+        if self._keyed and len(entries):
+            self.widen(int(entries.rows.max()) + 1)
+            here = np.stack([self._places[position - self._first + entries.event], times[entries.event]])
+            mean_gaps(entries.starts, entries.rows, here, RECENT, self.last, self.mean, self.count, found)
+        return found
+
+
 class Foreseer(Detector):
     """A detector of a bucket: its state has the keys that have nothing begun too, as far as there is room.
 
     Their last events and their shares count in what comes next, and a bucket's state is laid down after every call.
     """
 
+    def place(self, places: np.ndarray) -> None:
+        """Hear where the next events stand in the whole stream."""
+        for following in self._foretelling().followings:
+            following.silences = Placed(places, following.seen, following.silences)
+
     def _held(self) -> list[np.ndarray]:
         held = super()._held()
         for following in self._forecaster.followings if self._forecaster else ():
             if following.group.keyed:
-                seen = np.flatnonzero(following.own)
-                most = np.argsort(-following.own[seen], kind="stable")[:KEYS]
+                count = following.silences.count
+                seen = np.flatnonzero(count)
+                most = np.argsort(-count[seen], kind="stable")[:KEYS]
                 held.append(seen[most])
         return held
 
 
-def foreseeing(portion: Portion, model: Model | None = None) -> Foreseer:
+def foreseeing(portion: Portion, model: Model | None = None) -> Detector:
     """Return a detector of a portion's patterns that can forecast; its filters have the numbers they have there."""
     plain = portion.detector
     made = Foreseer(model=model, time=plain.time, partials=plain.partials, **plain._around)
@@ -119,13 +153,9 @@ class Started:
         """Reckon what is foretold."""
         self._first = foreseeing(portion, model)
         self._first._plans = {name: plans[name] for name in portion.detector if name in plans}
-        if portion.keyed:  # a bucket sees so much of the stream, as far as keys are spread evenly
-            self._first._part = 1 / portion.buckets
         self._ready = self._first._foretelling()
-        for following in self._ready.followings:  # and so many of the keys that are expected
-            following.spread = max(1.0, following.spread * following.part)
 
-    def detector(self) -> Foreseer:
+    def detector(self) -> Detector:
         """Return a detector that has seen nothing."""
         made = self._first.forked()
         made._forecaster = _afresh(self._ready)
@@ -137,9 +167,10 @@ def _afresh(ready: Forecaster) -> Forecaster:
     made = copy(ready)
     made.followings = [copy(following) for following in ready.followings]
     for following in made.followings:
-        following.own, following.cells = following.own.copy(), following.cells.copy()
-        following.last, following.late = following.last.copy(), [late.copy() for late in following.late]
+        following.cells, following.last = following.cells.copy(), following.last.copy()
         following.states = [states.copy() for states in following.states]
+        following.late = [late.copy() for late in following.late]
+        following.silences = following.silences.of(np.arange(len(following.silences.count)))
     return made
 
 

@@ -32,7 +32,7 @@ from tidings.spark.forecasting import Started, foreseeing
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tidings.spark.forecasting import Foreseer
+    from tidings.forecast import Detector as Foreseeing
 
 KEPT = 6
 """Pattern sets that a worker keeps open."""
@@ -48,7 +48,7 @@ class Opened:
         self.whole = Detector.resume(plan.state)
         self._plan = plan
         self._started: dict[str, Started] = {}
-        self._unfed: dict[str, Foreseer] = {}
+        self._unfed: dict[str, Foreseeing] = {}
 
     @cached_property
     def portions(self) -> list[Portion]:
@@ -62,8 +62,16 @@ class Opened:
 
     def foretold(self, portion: Portion) -> bool:
         """Tell whether forecasts are asked of a portion's patterns: then every event counts."""
-        plans = self._plan.plans
-        return any(name in plans and plans[name].horizon is not None for name in portion.detector)
+        return bool(self._horizons(portion))
+
+    def shared(self, portion: Portion) -> bool:
+        """Tell whether its forecasts go by the shares that keys have of the whole stream."""
+        return portion.keyed and bool(self._horizons(portion) - {"own"})
+
+    def _horizons(self, portion: Portion) -> set[str]:
+        """Return in which units a portion's patterns look ahead."""
+        plans = [self._plan.plans[name] for name in portion.detector if name in self._plan.plans]
+        return {plan.horizon.unit for plan in plans if plan.horizon is not None}
 
     def detector(self, portion: Portion) -> Detector:
         """Return a detector of a portion's patterns that has seen nothing."""
@@ -73,7 +81,7 @@ class Opened:
             self._started[portion.name] = Started(portion, self.model, self._plan.plans)
         return self._started[portion.name].detector()
 
-    def unfed(self, portion: Portion) -> Foreseer:
+    def unfed(self, portion: Portion) -> Foreseeing:
         """Return a detector of a portion's patterns for a learner to listen to."""
         if portion.name not in self._unfed:
             self._unfed[portion.name] = foreseeing(portion)

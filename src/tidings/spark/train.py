@@ -1,7 +1,7 @@
 """`train`: a DataFrame of events in, a model of patterns out.
 
-Counts add up. So events are dealt as `detect` deals a batch, each bucket counts its own (`training`), and the driver
-puts the counts together: the model is the one that `td.train` makes of the same rows in order.
+Counts add up. So events are put in order and dealt as `detect` deals a batch, each bucket counts its own (`training`),
+and the driver puts the counts together: the model is the one that `td.train` makes of the same rows in order.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tidings.errors import BadFrame, TidingsError
+from tidings.errors import BadFrame
 from tidings.forecast import Detector, Horizon, Model
 from tidings.forecast.counts import Traffic
 from tidings.forecast.learner import Learner
 from tidings.forecast.model import key_of
 from tidings.spark.dealing import DEALT
-from tidings.spark.detect import BATCH_BUCKETS, SHARDS, columns_asked, number_of
+from tidings.spark.detect import BATCH_BUCKETS, SHARDS, columns_asked, laid_out, number_of
 from tidings.spark.patterns import detector_of
 from tidings.spark.plan import Plan
-from tidings.spark.schema import column, require_columns, require_frame
+from tidings.spark.schema import require_columns, require_frame
 from tidings.spark.surroundings import Surroundings, schema_given
 from tidings.spark.training import TRAFFIC, TRAINED, Teach, Trained
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
     from datetime import timedelta
 
     from pyspark.sql import DataFrame
@@ -57,8 +57,8 @@ def train(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
 
     `patterns`, `time`, `key`, `schema`, `ontology`, `regions`, `buckets` and `shards` are those of `detect`; give both
     the same `key`, and the model knows the patterns again. `context`, `smoothing`, `half_life`, `estimator` and
-    `horizons` are those of `td.train`; where a pattern has a key, a half-life is a span of time. Events are put in
-    order of time. Those that cannot be read take no part; `bad_events` tells. `event_id` may be given, as to `detect`.
+    `horizons` are those of `td.train`. Events are put in order of time; those that cannot be read take no part, and
+    `bad_events` tells of them. `event_id` may be given, as to `detect`; nothing is done with it.
     """
     require_frame(events, "the events")
     if events.isStreaming:
@@ -69,7 +69,6 @@ def train(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
         require_columns([event_id], events.schema, why="event_id")
     _told_apart(detector)
     model = Model(context=context, smoothing=smoothing, half_life=half_life, estimator=estimator)
-    _check_half_life(model, detector, half_life)
     base = Learner(
         model, detector.watched, detector._filters, spans=_spans(horizons, patterns), **detector._around
     ).model()
@@ -88,8 +87,8 @@ def _models(events: DataFrame, plan: Plan, detector: PatternDetector) -> dict[st
     """Count, and return the model of each bucket."""
     assert plan.model is not None
     read, half_life = columns_asked(events, detector), Model.from_bytes(plan.model).settings.half_life
-    plain = events.select(*(column(name).alias(f"_{place}") for place, name in enumerate(read)))
-    dealt = plain.mapInArrow(Teach(plan, read, read, clock=True, half_life=half_life), DEALT)
+    plain = laid_out(events, read, time=plan.time)
+    dealt = plain.mapInArrow(Teach(plan, read, read, clock=True, placed=True, half_life=half_life), DEALT)
     trained = Trained(plan, pa.schema([("bucket", pa.string()), ("model", pa.binary())]))
 
     def of_bucket(key: tuple[pa.Scalar, ...], rows: pa.Table) -> pa.Table:
@@ -107,18 +106,9 @@ def _merged(base: Model, models: dict[str, Model]) -> Model:
     found = base
     for name in sorted(models):
         found = models[name].merge(found)  # this way round, patterns stay in the order they were given
-    half_life = base.settings.half_life
-    in_events = half_life is not None and not half_life.timed
-    shared = _of_shards(list(models.values())) if in_events else whole.traffic
+    shared = whole.traffic
     traffic = Traffic(shared.seen, shared.filters, shared.gaps, shared.elapsed, found.traffic.keys)
     return found._like(known=found.known, traffic=traffic, now=whole.now)
-
-
-def _of_shards(models: Sequence[Model]) -> Traffic:
-    """Return the traffic of patterns without a key: each shard has seen the whole stream, and its own filters."""
-    told = models[0].traffic
-    filters = {name: count for one in models for name, count in one.traffic.filters.items()}
-    return Traffic(told.seen, filters, told.gaps, told.elapsed)
 
 
 # Patterns ---------------------------------------------------------------------------------------------
@@ -138,15 +128,3 @@ def _spans(horizons: Iterable[Any], patterns: Patterns) -> set[int]:
     """Return the horizons in time, those that patterns were added with included."""
     own = patterns.horizons().values() if isinstance(patterns, Detector) else ()
     return {one.amount for one in [*map(Horizon.of, horizons), *own] if one.unit == "time"}
-
-
-def _check_half_life(model: Model, detector: PatternDetector, given: Any) -> None:
-    """Refuse to count a key's events by their places in the whole stream: its bucket does not see the others."""
-    half_life = model.settings.half_life
-    if half_life is None or half_life.timed:
-        return
-    for told in detector.watched:
-        if told.pattern.key_variables():
-            msg = f"half_life=`{given}` counts events of the whole stream, and `{told.name}` has a key; "
-            msg += "on Spark say a span of time, such as half_life='7 days'"
-            raise TidingsError(msg)

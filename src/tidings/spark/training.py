@@ -1,13 +1,15 @@
 """What runs where models are trained: each bucket counts its own keys or patterns, and one counts what all share.
 
-Every event of the stream counts in training, also one that satisfies nothing. What is the stream's and not a bucket's
-(how many events there were, how fast, how many satisfied each filter) is tallied where the events lie, and the tallies
-are put together in a bucket of their own.
+Events come in the order of time, over all tasks. Every one counts, also one that satisfies nothing, and a bucket of
+keys knows where its events stand in the whole stream. What is the stream's and not a bucket's (how many events there were,
+how fast, how many satisfied each filter) is tallied where the events lie, and put together in a bucket of its own.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,17 +17,19 @@ import pyarrow as pa
 
 from tidings.forecast.counts import Traffic
 from tidings.forecast.learner import Learner
-from tidings.forecast.learning import HalfLife
+from tidings.forecast.learning import HalfLife, traffic_of
 from tidings.forecast.model import filter_key, key_of
-from tidings.patterns.state import packed, unpacked
-from tidings.spark.buckets import arrived, from_bytes, in_order, prepared, together
+from tidings.forecast.streams import Kinds
+from tidings.spark.buckets import PLACE, arrived, in_order, prepared, tables_of, together
 from tidings.spark.dealing import Deal, Dealer
+from tidings.spark.forecasting import Placed
 from tidings.spark.plan import Plan
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from tidings.forecast import Model
+    from tidings.forecast.learning import Pending
     from tidings.patterns.detections import Part
     from tidings.patterns.names import Names
     from tidings.patterns.reading import Prepared
@@ -61,12 +65,12 @@ class Teacher(Dealer):
 
     def __init__(self, plan: Plan, read: tuple[str, ...], half_life: HalfLife | None) -> None:
         """Open the patterns."""
-        super().__init__(plan, read)
+        super().__init__(plan, read, placed=True)
         self._half_life = half_life
 
     def besides(self, events: Prepared) -> list[tuple[str, bytes]]:
         """Return the tally."""
-        return [(TRAFFIC, tally(events, self._opened.whole._numbered, self._half_life))]
+        return [(TRAFFIC, tally(events, self._named, self._half_life))]
 
     def counts_all(self, portion: Portion) -> bool:  # noqa: ARG002 - of every portion
         """Send everything: what satisfies nothing is a symbol too."""
@@ -76,16 +80,37 @@ class Teacher(Dealer):
         """Tell every bucket when the history ends: what may still come after that is not known."""
         return True
 
+    @cached_property
+    def _named(self) -> dict[int, str]:
+        """What stands for each filter in a model, by its number."""
+        whole = self._opened.whole
+        used = [(told.pattern, name) for told in whole.watched for name in told.pattern.used()]
+        return {whole._filters[pattern[name].filter]: filter_key(pattern, name) for pattern, name in used}
 
-def tally(events: Prepared, filters: int, half_life: HalfLife | None) -> bytes:
-    """Count events, and those that satisfy each filter; with a half-life in time, as seen from the newest of them."""
-    times, newest = events.times, int(events.times.max())
-    timed = half_life is not None and half_life.timed
-    weights = half_life.weights(times, times, (0, newest)) if half_life and timed else np.ones(len(times))
-    satisfied = np.bincount(events.symbols, np.repeat(weights, np.diff(events.symbols_at)), filters)
-    header = {"count": len(times), "seen": float(weights.sum()), "oldest": int(times.min()), "newest": newest}
-    # How fast events came, lately more than long ago, needs all moments in one order.
-    return packed(header, {"filters": satisfied, "times": np.unique(times) if timed else np.empty(0, np.int64)})
+
+def tally(events: Prepared, named: dict[int, str], half_life: HalfLife | None) -> bytes:
+    """Count events in order, and those that satisfy each filter; with a half-life, as seen from their end."""
+    times, kinds, weights = events.times, Kinds(), np.ones(len(events))
+    first, last = int(times[0]), int(times[-1])
+    if half_life is not None:
+        weights = half_life.weights(np.arange(len(events)), times, (len(events), max(0, last)))
+    traffic = traffic_of(kinds.of(events), times, None, weights, named, kinds)
+    told = {"count": len(events), "first": first, "last": last, "weight": float(weights[0])}
+    return json.dumps({"traffic": asdict(traffic), **told}).encode()
+
+
+def tallied(tallies: Iterable[bytes], model: Model) -> Model:
+    """Return a model of no pattern, which knows the whole stream, from tallies in order."""
+    half_life, traffic, now, last = model.settings.half_life, Traffic(), (0, 0), None
+    for told in map(json.loads, tallies):
+        then, now = now, (now[0] + told["count"], max(now[1], told["last"]))
+        more = Traffic(**told["traffic"])
+        if last is not None:  # the time between two pieces
+            more = more.plus(Traffic(gaps=told["weight"], elapsed=(told["first"] - last) * told["weight"]))
+        if half_life is not None:
+            traffic = traffic.scaled(half_life.fading(then, now))
+        traffic, last = traffic.plus(more), told["last"]
+    return model._like(known={}, traffic=traffic, now=now)
 
 
 # Buckets ----------------------------------------------------------------------------------------------
@@ -100,85 +125,69 @@ class Trained:
 
     def __call__(self, key: tuple[pa.Scalar, ...], dealt: pa.Table) -> pa.Table:
         """Return the bucket's name and its model."""
-        name, values, opened = key[0].as_py(), arrived(dealt), self.plan.open()
-        if not values:  # it was only told when the history ends
-            return self.schema.empty_table()
+        name, opened = key[0].as_py(), self.plan.open()
+        assert opened.model is not None
         if name == TRAFFIC:
-            model = traffic_of(values, opened)
-        else:
+            model = tallied([value for _, value in arrived(dealt)], opened.model)
+        elif tables := tables_of(dealt):
             found = opened.portion(name)
             assert found is not None
-            until = int(dealt.column("newest").to_numpy().max())
-            model = taught(*found, in_order(together(list(map(from_bytes, values)))), until, opened)
+            end = int(dealt.column("seen").to_numpy().sum()), int(dealt.column("newest").to_numpy().max())
+            model = taught(*found, in_order(together(tables)), end, opened)
+        else:  # it was only told when the history ends
+            return self.schema.empty_table()
         return pa.table({"bucket": [name], "model": [model.to_bytes()]}, schema=self.schema)
 
 
-def taught(portion: Portion, number: int, rows: pa.Table, until: int, opened: Opened) -> Model:
-    """Return the model of a bucket's rows, which are in order; the history ends at `until`."""
+def taught(portion: Portion, number: int, rows: pa.Table, end: tuple[int, int], opened: Opened) -> Model:
+    """Return the model of a bucket's rows, which are in order; `end`: how many events there were, and the last time."""
     detector = opened.unfed(portion)
     assert opened.model is not None
     keys = [key_of(told.pattern, told.mode) for told in detector.watched]
     blank = opened.model._like(known={key: opened.model.known[key] for key in keys}, traffic=Traffic(), now=(0, 0))
     learner = Learner(blank, detector.watched, detector._filters, **detector._around)
-    listener: Any = learner if len(portion.ways) == 1 else Listening(learner, portion, number)
+    listener: Any = learner
+    if portion.keyed:
+        listener = Listening(learner, portion, number, rows.column(PLACE).to_numpy())
     detector.listen(listener, reports=any(lesson.group.tracked for lesson in learner.lessons))
     events = prepared(rows, 0, portion, detector._names)
     for start in range(0, len(events), PIECE):
         piece = events.take(np.arange(start, min(start + PIECE, len(events))))
         # Taken, but not tidied up after: a learner calls keys by the numbers that they have here.
         detector._taken(piece, detector._runs())
-    learner.now = (learner.now[0], max(learner.now[1], until))
+    learner.now = (end[0], max(learner.now[1], end[1]))
     return learner.model()
 
 
 class Listening:
-    """A learner that leaves out the keys of other buckets.
+    """Lets a learner of some keys know where their events stand in the whole stream, and leaves out others' keys.
 
     An event that gives keys in two ways is in the bucket of each, and here the other key's events are not all there.
     """
 
-    def __init__(self, learner: Learner, portion: Portion, number: int) -> None:
-        """Hear for a learner."""
-        self._learner, self._portion, self._number = learner, portion, number
+    def __init__(self, learner: Learner, portion: Portion, number: int, places: np.ndarray) -> None:
+        """Hear for a learner; `places` are those of all events that will come."""
+        self._learner, self._portion, self._number, self._places = learner, portion, number, places
+        for lesson in learner.lessons:
+            lesson.silences = Placed(places, 0, lesson.silences)
 
     def take(self, events: Prepared, parts: Sequence[Part], base: int, names: Names) -> None:
         """Take events with what they completed."""
-        self._learner.take(events, parts, base, names)
-        for lesson in self._learner.lessons:
-            lesson.fresh = [fresh.take(self._mine(fresh.key, names)) for fresh in lesson.fresh]
-        self._learner.settle()
+        learner, places = self._learner, self._places
+        heard = [[len(reports) for reports in lesson.reports] for lesson in learner.lessons]
+        learner.take(events, parts, base, names)
+        learner._waiting = 0  # counted here: a learner by itself would take a bucket's events for all
+        now = (int(places[base + len(events) - 1]) + 1, learner.now[1])
+        for lesson, before in zip(learner.lessons, heard, strict=True):
+            for reports, known in zip(lesson.reports, before, strict=True):
+                reports[known:, 1] = places[reports[known:, 1]]
+            lesson.fresh = [self._mine(fresh, names) for fresh in lesson.fresh]
+            lesson.settle(learner.kinds, now)
 
-    def _mine(self, keys: np.ndarray, names: Names) -> np.ndarray:
-        known, places = np.unique(keys, return_inverse=True)
+    def _mine(self, fresh: Pending, names: Names) -> Pending:
+        fresh = replace(fresh, at=self._places[fresh.at])
+        if len(self._portion.ways) == 1:
+            return fresh
+        known, places = np.unique(fresh.key, return_inverse=True)
         mine = [self._portion.bucket_of(names.values[key]) == self._number for key in known.tolist()]
-        return np.flatnonzero(np.array(mine, bool)[places.reshape(-1)])
-
-
-# What all share ---------------------------------------------------------------------------------------
-
-
-def traffic_of(tallies: Sequence[bytes], opened: Opened) -> Model:
-    """Return a model of no pattern, which knows the whole stream."""
-    assert opened.model is not None
-    half_life = opened.model.settings.half_life
-    found = [unpacked(one) for one in tallies]
-    newest, oldest = max(told["newest"] for told, _ in found), min(told["oldest"] for told, _ in found)
-    first, elapsed, seen, filters = 1.0, float(newest - oldest), 0.0, np.zeros(opened.whole._numbered)
-    if half_life is not None and half_life.timed:
-        times = np.unique(np.concatenate([arrays["times"] for _, arrays in found]))
-        weights = half_life.weights(times, times, (0, newest))
-        first, elapsed = float(weights[0]), float((np.diff(times) * weights[1:]).sum())
-    for told, arrays in found:
-        by = half_life.fading((0, told["newest"]), (0, newest)) if half_life and half_life.timed else 1.0
-        seen, filters = seen + by * told["seen"], filters + by * arrays["filters"]
-    counted = {name: float(filters[number]) for number, name in _named(opened).items()}
-    count = sum(told["count"] for told, _ in found)
-    traffic = Traffic(seen, counted, seen - first, elapsed)
-    return opened.model._like(known={}, traffic=traffic, now=(count, max(0, newest)))
-
-
-def _named(opened: Opened) -> Mapping[int, str]:
-    """Return what stands for each filter in a model, by its number."""
-    whole = opened.whole
-    used = [(told.pattern, name) for told in whole.watched for name in told.pattern.used()]
-    return {whole._filters[pattern[name].filter]: filter_key(pattern, name) for pattern, name in used}
+        return fresh.take(np.flatnonzero(np.array(mine, bool)[places.reshape(-1)]))

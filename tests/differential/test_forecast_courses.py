@@ -1,0 +1,214 @@
+"""Exact courses report exactly where the detector does; and counts of courses are those of the definition."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import numpy as np
+import pytest
+from forecast_worlds import (
+    EDGES,
+    S,
+    counted,
+    dense,
+    events_of,
+    kaplan_meier,
+    labels_of,
+    pattern_of,
+    streams_of,
+    trained,
+    watching,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tidings as td
+from tidings.forecast import counts, estimates
+from tidings.forecast.course import course_of
+from tidings.model.patterns import Mode
+from tidings.testing.patterns import patterns, streams
+
+PLAIN = {"conditions": False, "absence": False}
+MODES = st.sampled_from(("restart", "overlap", "any"))
+
+
+def share(of):
+    return settings(max_examples=max(10, settings().max_examples // of))
+
+
+# Hits -------------------------------------------------------------------------------------------------
+
+
+def walked(course, pattern, events):
+    """Return where a course is matched, whatever the key."""
+    labels, found = labels_of(course, pattern, events), set()
+    for places in streams_of(pattern, events).values():
+        cell = course.start
+        for place in places:
+            if course.hits[cell, labels[place]]:
+                found.add(place)
+            cell = int(course.table[cell, labels[place]])
+    return found
+
+
+def reported(pattern, mode, events):
+    """Return the events at which a detector reports: the last of each match."""
+    return {max(one.events) for one in watching(pattern, mode).detect_many(events)}
+
+
+@given(patterns(overlapping=True, **PLAIN), streams(most=12), MODES, st.integers(0, 3))
+def test_a_course_is_matched_exactly_where_the_detector_reports(pattern, events, mode, context):
+    course = course_of(pattern, Mode(mode), context=context)
+    assert not course.approximate
+    assert walked(course, pattern, events) == reported(pattern, mode, events)
+
+
+@given(patterns(overlapping=True, variables=True, **PLAIN), streams(most=14), MODES, st.integers(0, 2))
+def test_and_so_it_is_of_each_key(pattern, events, mode, context):
+    course = course_of(pattern, Mode(mode), context=context)
+    assert not course.approximate
+    assert walked(course, pattern, events) == reported(pattern, mode, events)
+
+
+@given(patterns(variables=True, **PLAIN), streams(most=14), MODES)
+def test_a_detector_that_forecasts_stands_where_its_course_does(pattern, events, mode):
+    """An episode ends where the detector reports: so the kernel's own walk is held to the same."""
+    model = td.Model(context=1)
+    watch = watching(pattern, mode, model=model, horizon=3, tell="every")
+    watch.detect_many(events)
+    following, number = watch._foretelling()._find("p")
+    course = following.group.members[number].course
+    assert not course.approximate
+    labels = labels_of(course, pattern, events)
+    wanted = []
+    for places in streams_of(pattern, events).values():
+        cell = course.start
+        for place in places:
+            cell = int(course.table[cell, labels[place]])
+        wanted.append(cell)
+    keys = np.flatnonzero(following.own)
+    assert sorted(following.cells[number, keys].tolist()) == sorted(wanted)
+    live = len(watch.forecast("p")) - (1 if pattern.key_variables() else 0)
+    assert live == (sum(not course.idle[cell] for cell in wanted) if pattern.key_variables() else 1)
+
+
+def test_an_event_with_several_values_counts_as_the_nearest_kind():
+    """The documented exception: courses take attributes to have one value."""
+    pattern = pattern_of("a , b")
+    watch = watching(pattern, model=td.Model(), horizon=1, tell="every")
+    assert len(watch.detect_many([{"kind": ["a", "b"]}, {"kind": ["a", "b"]}])) == 1
+    assert len(watch.forecast("p")) == 1
+
+
+# Counts -----------------------------------------------------------------------------------------------
+
+
+def known(model):
+    [one] = model.known.values()
+    return one
+
+
+def check(pattern, events, mode="restart", *, weight=lambda place: 1.0, within=0.0, spans=(), **given):
+    one = known(trained(pattern, events, mode, horizons=[timedelta(microseconds=span) for span in spans], **given))
+    assert not one.course.approximate
+    moves, waits, outcomes = counted(one.course, pattern, events, weight=weight, spans=spans)
+    np.testing.assert_allclose(one.counts.moves, dense(moves, one.counts.moves.shape), rtol=within)
+    np.testing.assert_allclose(one.counts.waits, dense(waits, one.counts.waits.shape), rtol=within)
+    assert set(one.counts.spans) == set(spans)
+    for span in spans:
+        np.testing.assert_allclose(one.counts.spans[span], dense(outcomes[span], (one.course.cells, 3)), rtol=within)
+
+
+@given(patterns(overlapping=True, **PLAIN), streams(most=12), MODES, st.integers(0, 3))
+def test_moves_and_waits_are_counted_as_they_are_defined(pattern, events, mode, context):
+    check(pattern, events, mode, context=context, spans=(S, 3 * S))
+
+
+@given(patterns(variables=True, **PLAIN), streams(most=14), MODES, st.integers(0, 2))
+def test_so_are_those_of_keys(pattern, events, mode, context):
+    check(pattern, events, mode, context=context, spans=(2 * S,))
+
+
+@given(patterns(**PLAIN), streams(most=12), st.integers(1, 5))
+def test_with_a_half_life_in_events_an_event_weighs_half_as_much_so_many_events_later(pattern, events, half):
+    size = len(events)
+    check(pattern, events, half_life=half, weight=lambda at: 0.5 ** ((size - at) / half), within=1e-12, spans=(S,))
+
+
+@given(patterns(variables=True, **PLAIN), streams(most=12), st.integers(1, 5))
+def test_with_a_half_life_in_time_it_is_so_much_later(pattern, events, half):
+    def weight(place):
+        age = (events[-1]["time"] - events[place]["time"]).total_seconds()
+        return 0.5 ** (age / half)
+
+    check(pattern, events, half_life=timedelta(seconds=half), weight=weight, within=1e-12, spans=(S,))
+
+
+@pytest.mark.parametrize("keys", [None, 3])
+def test_long_waits_are_counted_in_their_bins_and_cut_off_at_the_last(keys):
+    rng = np.random.default_rng(5)
+    word = ["b" if draw < 0.002 else "a" if draw < 0.1 else "c" for draw in rng.random(6000)]
+    word[200:1700] = "c" * 1500
+    events = events_of(word, None if keys is None else rng.integers(0, keys, len(word)).tolist())
+    pattern = pattern_of("a ; b", key="" if keys is None else " and key = $x")
+    check(pattern, events, context=1)
+
+
+def test_the_bins_are_those_that_are_written_down():
+    assert counts.EDGES.tolist() == list(EDGES)
+    for wait in range(1, EDGES[-1] + 1):
+        assert counts.BINS[wait] == sum(edge < wait for edge in EDGES)
+
+
+# Kaplan and Meier ---------------------------------------------------------------------------------------
+
+ROWS = st.lists(st.integers(0, 4), min_size=counts.CODES, max_size=counts.CODES)
+
+
+@given(ROWS)
+def test_waits_that_were_cut_off_leave_when_they_are_cut(row):
+    share, watched = estimates.kaplan_meier(np.array([row], float))
+    assert share[0] == pytest.approx(kaplan_meier(row), abs=1e-12)
+    size = len(EDGES)
+    assert watched[0].tolist() == [sum(row[at:size]) + sum(row[size + at + 1 :]) for at in range(size)]
+
+
+@given(st.lists(st.integers(0, 4), min_size=len(EDGES), max_size=len(EDGES)), st.integers(0, 9))
+def test_where_nothing_was_cut_off_it_is_the_share_that_ended(ended, never):
+    row = np.zeros((1, counts.CODES))
+    row[0, : len(EDGES)], row[0, -1] = ended, never
+    total = max(1, sum(ended) + never)
+    wanted = [sum(ended[: at + 1]) / total for at in range(len(EDGES))]
+    assert estimates.kaplan_meier(row)[0][0] == pytest.approx(wanted, abs=1e-12)
+
+
+@given(patterns(**PLAIN), streams(most=12), MODES, st.integers(1, 6))
+def test_without_smoothing_the_direct_share_is_that_of_the_waits(pattern, events, mode, count):
+    model = trained(pattern, events, mode, estimator="direct", smoothing=0, context=0)
+    one = known(model)
+    assert not one.course.approximate
+    curve, part = model.estimates(one).curve(count)
+    _, waits, _ = counted(one.course, pattern, events)
+    rows = dense(waits, one.counts.waits.shape)
+    for cell in range(one.course.cells):
+        watched = sum(rows[cell, count - 1 : len(EDGES)]) + sum(rows[cell, len(EDGES) + count :])
+        if watched:
+            assert curve[count, cell] == pytest.approx(kaplan_meier(rows[cell])[count - 1], abs=1e-12)
+            assert part[count, cell] == 1
+
+
+@given(patterns(**PLAIN), streams(most=12), st.integers(1, 10), st.sampled_from((0.1, 0.5, 2.0)))
+def test_both_is_the_direct_share_drawn_towards_the_chain(pattern, events, count, smoothing):
+    model = trained(pattern, events, smoothing=smoothing, context=0)
+    one = known(model)
+    assert not one.course.approximate
+    chain = model.using(estimator="chain").estimates(one).curve(count)[0]
+    rows = one.counts.waits
+    curve = np.zeros(one.course.cells)
+    for at in range(1, count + 1):
+        for cell in range(one.course.cells):
+            seen = sum(rows[cell, at - 1 : len(EDGES)]) + sum(rows[cell, len(EDGES) + at :])
+            part = seen / (seen + 40 * smoothing)
+            found = part * kaplan_meier(rows[cell])[at - 1] + (1 - part) * chain[at, cell]
+            curve[cell] = max(curve[cell], found)  # never less likely than a shorter horizon
+    assert model.estimates(one).curve(count)[0][count] == pytest.approx(curve, abs=1e-12)

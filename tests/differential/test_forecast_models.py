@@ -1,0 +1,338 @@
+"""Models add up; a history in pieces, a stream that is resumed and a file that is read give the same as the whole."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from forecast_worlds import events_of, pattern_of, same_counts, same_traffic, told, trained, watching
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tidings as td
+from tidings.errors import FileError, StateError
+from tidings.forecast.training import extended
+from tidings.testing.patterns import patterns, streams
+
+PLAIN = {"conditions": False, "absence": False}
+KEYED = " and key = $x"
+SETTINGS = st.fixed_dictionaries(
+    {
+        "context": st.integers(0, 2),
+        "half_life": st.sampled_from((None, "2 s")),
+        "estimator": st.sampled_from(("both", "chain", "direct")),
+    }
+)
+
+
+def share(of):
+    return settings(max_examples=max(10, settings().max_examples // of))
+
+
+def curve(model, most=8):
+    return {key: model.estimates(one).curve(most)[0] for key, one in model.known.items()}
+
+
+def same_forecasts(one, other, within=1e-9):
+    mine, theirs = curve(one), curve(other)
+    assert mine.keys() == theirs.keys()
+    for key in mine:
+        np.testing.assert_allclose(mine[key], theirs[key], atol=within)
+
+
+def same(one, other, within=0.0):
+    same_counts(one, other, within)
+    same_traffic(one.traffic, other.traffic, within)
+    assert one.now == other.now
+    same_forecasts(one, other, max(within, 1e-12))
+
+
+# Sums -------------------------------------------------------------------------------------------------
+
+
+@given(patterns(), st.lists(streams(), min_size=3, max_size=3), SETTINGS)
+def test_models_add_up_in_any_order(pattern, histories, given):
+    one, two, three = (trained(pattern, history, **given) for history in histories)
+    within = 0.0 if given["half_life"] is None else 1e-12
+    same(one + two, two.merge(one), within)
+    same((one + two) + three, one + (two + three), within or 1e-12)
+
+
+@given(patterns(), st.lists(streams(), min_size=2, max_size=2), SETTINGS)
+def test_a_sum_is_the_count_of_both_histories(pattern, histories, given):
+    one, two = (trained(pattern, history, **given) for history in histories)
+    watch = watching(pattern)
+    both = extended(td.train(watch, histories[0], **given), watch, histories[1])
+    if given["half_life"] is None:
+        same_counts(one + two, both)
+        assert (one + two).traffic.seen == both.traffic.seen
+    for key, mine in one.known.items():
+        theirs = two.known[key]
+        latest = max(one.now[1], two.now[1])
+        by = [1.0 if given["half_life"] is None else 0.5 ** ((latest - of.now[1]) / 2e6) for of in (one, two)]
+        wanted = by[0] * mine.counts.waits + by[1] * theirs.counts.waits
+        np.testing.assert_allclose((one + two).known[key].counts.waits, wanted, atol=1e-12)
+
+
+def test_models_of_different_patterns_hold_both():
+    word = events_of("abcabc")
+    one, two = trained(pattern_of("a , b"), word), trained(pattern_of("b , c"), word)
+    assert len(one + two) == 2
+
+
+def test_models_of_different_settings_do_not_add_up():
+    one, two = (trained(pattern_of("a , b"), events_of("ab"), context=context) for context in (0, 1))
+    with pytest.raises(td.TidingsError, match="different settings"):
+        one + two
+
+
+def test_an_empty_model_adds_nothing():
+    one = trained(pattern_of("a , b"), events_of("abcab"))
+    same(one + td.Model(), one)
+    same(td.Model() + one, one)
+
+
+# Pieces -----------------------------------------------------------------------------------------------
+
+
+@given(patterns(variables="joins"), streams(most=12), SETTINGS, st.lists(st.integers(0, 12), max_size=4))
+def test_a_history_in_pieces_counts_as_the_whole(pattern, history, given, cuts):
+    cuts = [0, *sorted(cuts), len(history)]
+    pieces = [history[begin:end] for begin, end in zip(cuts, cuts[1:], strict=False)]
+    same(trained(pattern, iter(pieces), **given), trained(pattern, history, **given), 1e-12)
+
+
+def test_long_waits_go_on_over_pieces():
+    rng = np.random.default_rng(2)
+    word = ["b" if draw < 0.002 else "a" if draw < 0.1 else "c" for draw in rng.random(4000)]
+    events = events_of(word, rng.integers(0, 3, len(word)).tolist())
+    for key in ("", KEYED):
+        watch, pattern = td.Detector(), pattern_of("a ; b", key=key)
+        watch.add("p", pattern)
+        watch.add("q", pattern_of("a ; b within 60 s", key=key))
+        whole = td.train(watch, events, half_life=1000)
+        pieces = td.train(watch, iter([events[at : at + 700] for at in range(0, len(events), 700)]), half_life=1000)
+        same(pieces, whole, 1e-9)
+
+
+def test_counting_at_once_or_little_by_little_is_the_same(monkeypatch):
+    """Waits are settled when many events wait to be counted: when that is changes nothing."""
+    rng = np.random.default_rng(4)
+    events = events_of(rng.choice(list("abc"), 4000).tolist(), rng.integers(0, 2, 4000).tolist())
+    watch = td.Detector()
+    watch.add("p", pattern_of("a , b , a , b", key=KEYED))
+    watch.add("q", pattern_of("a , a , a ; c"))
+    watch.add("r", pattern_of("a ; b within 5 s", key=KEYED))
+    whole = td.train(watch, events, horizons=["30 s"], half_life="10 min")
+    monkeypatch.setattr("tidings.forecast.learner.AT_ONCE", 100)
+    little = td.train(watch, iter([events[at : at + 99] for at in range(0, 4000, 99)]), horizons=["30 s"], half_life="10 min")
+    same(little, whole, 1e-9)
+
+
+def test_many_keys_are_trained_although_their_names_are_forgotten(monkeypatch):
+    """A detector numbers values anew when they are many; what is counted of a key must go along."""
+    rng = np.random.default_rng(6)
+    events = events_of(rng.choice(list("abc"), 3000).tolist(), rng.integers(0, 200, 3000).tolist())
+    watch = td.Detector()
+    watch.add("p", pattern_of("a ; b ; c", key=KEYED))
+    watch.add("q", pattern_of("a ; b within 99 s", key=KEYED))
+    whole = td.train(watch, events)
+    monkeypatch.setattr("tidings.patterns.detector.MANY", 20)
+    pieces = [events[at : at + 100] for at in range(0, 3000, 100)]
+    same(td.train(watch, iter(pieces)), whole)
+    same(td.train(td_with_model(watch, whole), iter(pieces)), whole)
+
+
+def td_with_model(watch, model):
+    made = td.Detector(model=model)
+    for one in watch.watched:
+        made.add(one.name, one.pattern, mode=one.mode)
+    return made
+
+
+def test_many_keys_are_learned_although_their_names_are_forgotten(monkeypatch):
+    rng = np.random.default_rng(7)
+    events = events_of(rng.choice(list("abc"), 1500).tolist(), rng.integers(0, 100, 1500).tolist())
+    pattern = pattern_of("a ; b ; c", key=KEYED)
+
+    def run():
+        watch, found = watching(pattern, learn=True, horizon=10, threshold=0.2), []
+        for at in range(0, 1500, 50):
+            found += told(watch.detect_many(events[at : at + 50]).forecasts)
+        return found, watch.model
+
+    wanted, whole = run()
+    monkeypatch.setattr("tidings.patterns.detector.MANY", 20)
+    found, model = run()
+    same(model, whole)
+    assert found == wanted
+    assert wanted
+
+
+# Learning in the stream -------------------------------------------------------------------------------
+
+
+@given(patterns(variables="joins"), streams(most=12), SETTINGS)
+def test_a_detector_that_learns_counts_what_training_counts(pattern, history, given):
+    watch = watching(pattern, model=td.Model(**given), learn=True)
+    watch.detect_many(history)
+    watch.forecast("p", horizon=1)  # before the first event nothing is there to be asked, unless somebody asks
+    same(watch.model, trained(pattern, history, **given), 1e-12)
+
+
+@given(patterns(), streams(most=12), st.integers(0, 12))
+def test_it_does_not_matter_how_a_stream_is_cut(pattern, events, cut):
+    one = watching(pattern, learn=True, horizon=3, tell="every")
+    two = watching(pattern, learn=True, horizon=3, tell="every")
+    whole = told(one.detect_many(events).forecasts)
+    found = told(two.detect_many(events[:cut]).forecasts) + told(two.detect_many(events[cut:]).forecasts)
+    assert found == whole
+    same(two.model, one.model, 1e-12)
+
+
+# Resuming ---------------------------------------------------------------------------------------------
+
+
+def _by_event(one):
+    return str(one[:2]), one[2]
+
+
+def resumed(make, events, splits, horizon=4):
+    """Hold a detector that is resumed at each of the splits to one that never stopped."""
+    whole = make()
+    wanted = sorted(told(whole.detect_many(events).forecasts), key=_by_event)
+    for split in splits:
+        first = make()
+        found = told(first.detect_many(events[:split]).forecasts)
+        second = td.Detector.resume(first.snapshot())
+        assert second.horizons() == first.horizons()
+        for name in whole:
+            mine, theirs = (one.forecast(name, horizon=horizon) for one in (first, second))
+            assert sorted(map(repr, mine)) == sorted(map(repr, theirs))
+        found += told(second.detect_many(events[split:]).forecasts)
+        found.sort(key=_by_event)
+        assert [one[:2] for one in found] == [one[:2] for one in wanted], split
+        assert [p for *_, p in found] == pytest.approx([p for *_, p in wanted], abs=1e-9), split
+        if events and whole.model is not None:
+            same(second.model, whole.model, 1e-12)
+
+
+@share(2)
+@given(patterns(), streams(most=10), st.booleans(), st.sampled_from(("every", "crossing", "episode", "change")))
+def test_resumed_at_every_event_it_goes_on_as_if_it_had_not_stopped(pattern, events, learn, tell):
+    model = trained(pattern, events, context=1)
+    resumed(
+        lambda: watching(pattern, model=model, learn=learn, horizon=4, threshold=0.3, tell=tell),
+        events,
+        range(len(events) + 1),
+    )
+
+
+@share(4)
+@given(patterns(variables="joins"), streams(most=10), st.sampled_from(("every", "episode")))
+def test_so_do_keys(pattern, events, tell):
+    resumed(
+        lambda: watching(pattern, model=td.Model(context=1), learn=True, horizon=4, threshold=0.3, tell=tell),
+        events,
+        range(len(events) + 1),
+    )
+
+
+def test_a_longer_stream_of_many_patterns_is_resumed():
+    rng = np.random.default_rng(8)
+    events = events_of(rng.choice(list("abcd"), 600).tolist(), rng.integers(0, 5, 600).tolist())
+
+    def make():
+        watch = td.Detector(model=td.Model(half_life="5 min"), learn=True)
+        watch.add("steps", pattern_of("a , b ; c"), horizon=5, tell="every")
+        watch.add("keyed", pattern_of("a ; b ; c", key=KEYED), horizon=10, threshold=0.2)
+        watch.add("timed", pattern_of("a ; b within 4 s", key=KEYED), horizon="20 s", tell="change")
+        watch.add("absent", pattern_of("a ; c ; not b for 3 s"), horizon="20 s", threshold=0.2, tell="episode")
+        watch.add("silent", pattern_of("d , d"), mode="overlap")
+        return watch
+
+    resumed(make, events, [1, 15, 16, 17, 100, 333, 599])
+
+
+def test_a_snapshot_leaves_the_detector_as_it_was():
+    events = events_of("abcabcbcaabbcc" * 4)
+    one, two = (watching(pattern_of("a ; b , c"), learn=True, horizon=3, tell="every") for _ in range(2))
+    found, wanted = [], []
+    for event in events:
+        one.snapshot()
+        found += told(one.detect_many([event]).forecasts)
+        wanted += told(two.detect_many([event]).forecasts)
+    assert found == wanted
+    same(one.model, two.model)
+
+
+# Files ------------------------------------------------------------------------------------------------
+
+
+@given(patterns(overlapping=True, variables="joins"), streams(), SETTINGS)
+def test_a_file_holds_all_of_a_model(pattern, history, given):
+    model = trained(pattern, history, horizons=["3 s"], smoothing=0.25, **given)
+    read = td.Model.from_bytes(model.to_bytes())
+    same(read, model)
+    assert read.settings == model.settings
+    assert read.to_bytes() == model.to_bytes()
+    assert list(read) == list(model)
+    more = watching(pattern)
+    same(extended(read, more, history), extended(model, more, history))
+
+
+@pytest.fixture
+def model():
+    return trained(pattern_of("a , b ; c"), events_of("abcabacbc" * 9), horizons=["3 s"])
+
+
+def test_a_file_is_saved_and_loaded(model, tmp_path):
+    model.save(tmp_path / "some.model")
+    same(td.Model.load(tmp_path / "some.model"), model)
+    watch = td.Detector(model=str(tmp_path / "some.model"))
+    watch.add("p", pattern_of("a , b ; c"))
+    assert watch.forecast("p", horizon=4) == watching(pattern_of("a , b ; c"), model=model).forecast("p", horizon=4)
+    assert [path.name for path in tmp_path.iterdir()] == ["some.model"]
+
+
+def test_a_file_that_is_cut_short_anywhere_is_refused(model):
+    data = model.to_bytes()
+    for size in [*range(0, 60), *range(60, len(data), 37), len(data) - 1]:
+        with pytest.raises(StateError):
+            td.Model.from_bytes(data[:size])
+
+
+def test_a_byte_that_is_wrong_anywhere_is_noticed(model):
+    data = model.to_bytes()
+    rng = np.random.default_rng(1)
+    for place in [*range(40), *rng.integers(40, len(data), 150).tolist()]:
+        broken = bytearray(data)
+        broken[place] ^= 1 << int(rng.integers(8))
+        with pytest.raises(StateError):
+            td.Model.from_bytes(bytes(broken))
+
+
+def test_more_bytes_than_a_model_are_refused(model):
+    with pytest.raises(StateError):
+        td.Model.from_bytes(model.to_bytes() + b"more")
+
+
+@pytest.mark.parametrize("data", [b"", b"tidings", b"PK\x03\x04 something else", b"\n" * 100, b"{}"])
+def test_what_is_no_model_is_refused(data, tmp_path):
+    (tmp_path / "x").write_bytes(data)
+    with pytest.raises(StateError, match="x: .*not a model"):
+        td.Model.load(tmp_path / "x")
+
+
+def test_a_newer_file_is_refused_by_its_version(model):
+    head, _, rest = model.to_bytes().partition(b"\n")
+    with pytest.raises(StateError, match="version 99"):
+        td.Model.from_bytes(head[:-1] + b"99\n" + rest)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(FileError, match="nowhere"):
+        td.Model.load(tmp_path / "nowhere")
+    with pytest.raises(FileError, match="nowhere"):
+        td.Detector(model=tmp_path / "nowhere")
+    with pytest.raises(FileError, match="some"):
+        td.Model().save(tmp_path / "nowhere" / "some")
