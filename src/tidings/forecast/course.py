@@ -10,6 +10,7 @@ Cost: cells times labels, once for each pattern.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +24,8 @@ from tidings.patterns.automaton import Automaton, NotDeterministic, determinise
 from tidings.patterns.machine import ways_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from tidings.model.patterns import Pattern
 
 MOST_CELLS = 1024
@@ -81,14 +84,14 @@ def _automaton(pattern: Pattern, mode: Mode, **surroundings: Any) -> Automaton |
         return NotDeterministic("its operands give the key through different attributes")
     told = Mode.OVERLAP if mode is Mode.ANY else mode  # some embedding ends at an event, or none does
     if surroundings.get("schema") is None:
-        surroundings = surroundings | {"schema": _one_valued(pattern, **surroundings)}
+        surroundings = surroundings | {"schema": one_valued(pattern, **surroundings)}
     found = determinise(pattern, told, **surroundings)
     if isinstance(found, Automaton) and found.table.size > MOST_MOVES:
         return NotDeterministic(f"{found.table.shape[0]:,} states with {found.table.shape[1]:,} symbols are too many")
     return found
 
 
-def _one_valued(pattern: Pattern, **surroundings: Any) -> Any:
+def one_valued(pattern: Pattern, **surroundings: Any) -> Any:
     """Return a schema in which every attribute has one value: filters for two values then exclude each other."""
     filters = [pattern[name].filter for name in pattern.used()]
     try:
@@ -153,4 +156,14 @@ def _reached(automaton: Automaton, depth: int) -> npt.NDArray[np.int64] | None:
 
 def _told(automaton: Automaton) -> tuple[str, ...]:
     """Call each state by a shortest word that leads there."""
-    return tuple(" ".join(word) or "start" for word in automaton.words())
+    return tuple(spoken(word) for word in automaton.words())
+
+
+def spoken(word: Iterable[str]) -> str:
+    """Return a word as text, with repetitions as patterns write them.
+
+    >>> spoken(["fail", "fail", "enter"]), spoken([])
+    ('fail{2} enter', 'start')
+    """
+    runs = [(name, len(list(run))) for name, run in groupby(word)]
+    return " ".join(name if count == 1 else f"{name}{{{count}}}" for name, count in runs) or "start"

@@ -70,6 +70,7 @@ class Detector(PatternDetector):
         self._before: Forecaster | None = None  # of the patterns before they changed
         self._listener: tuple[Learner, bool] | None = None
         self._told: list[Batch] = []
+        self.foretold = Forecasts()  # what the latest events gave rise to: for those that come one by one
         self.keep_fed: list[tuple[Prepared, list[Any]]] | None = None  # what was taken and reported, for judges
 
     # Patterns ----------------------------------------------------------------------------------
@@ -175,7 +176,8 @@ class Detector(PatternDetector):
     def take(self, events: Prepared, *, dead_letters: tuple[DeadLetter, ...] = ()) -> Detections:
         """Take events that were read before; `detect_many` reads them first."""
         found = super().take(events, dead_letters=dead_letters)
-        found.forecasts, self._told = Forecasts(self._told), []
+        found.forecasts = self.foretold = Forecasts(self._told)
+        self._told = []
         return found
 
     def listen(self, learner: Learner, *, reports: bool) -> None:

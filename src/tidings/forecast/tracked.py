@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.errors import PatternError, TooLarge
-from tidings.forecast.course import MOST_CELLS, Course, _one_valued
+from tidings.forecast.course import MOST_CELLS, Course, one_valued, spoken
 from tidings.kernels import tracking as k
 from tidings.model.patterns import Mode
 from tidings.patterns.minterms import minterms
@@ -209,7 +209,7 @@ _NOTHING = Configurations((Configuration(contiguous=False, guards=(), limits=(),
 def _symbols(pattern: Pattern, names: tuple[str, ...], **surroundings: Any) -> list[int]:
     """Return the kinds of events as masks; one alone where they cannot be told, or are too many."""
     if surroundings.get("schema") is None:
-        surroundings = surroundings | {"schema": _one_valued(pattern, **surroundings)}
+        surroundings = surroundings | {"schema": one_valued(pattern, **surroundings)}
     try:
         found = minterms([pattern[name] for name in names], budget=4 * MOST_LABELS, **surroundings)
     except (TooLarge, PatternError):
@@ -266,14 +266,14 @@ def _distances(leaving: Mapping[int, list[Edge]]) -> dict[int | None, tuple[int,
 
 def _words(leaving: Mapping[int, list[Edge]]) -> dict[int | None, str]:
     """Return of each configuration, and of the end, a shortest word of filters that leads there."""
-    words: dict[int | None, str] = {0: "start"}
+    words: dict[int | None, tuple[str, ...]] = {0: ()}
     for source in (queue := [0]):  # grows while it is read
         for edge in leaving[source]:
             if edge.target not in words:
-                word = f"{words[source]} {edge.filter}" if source else edge.filter
-                words[edge.target] = word if len(word) <= MOST_CALLED else "…" + word[1 - MOST_CALLED :]
+                words[edge.target] = (*words[source], edge.filter)
                 queue += [] if edge.target is None else [edge.target]
-    return words
+    told = {place: spoken(word) for place, word in words.items()}
+    return {place: word if len(word) <= MOST_CALLED else "…" + word[1 - MOST_CALLED :] for place, word in told.items()}
 
 
 def _place(graph: Configurations, number: int, edges: list[Edge]) -> _Place:

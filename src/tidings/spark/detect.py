@@ -166,7 +166,7 @@ def _dealt(events: DataFrame, plan: Plan, detector: Detector, *, clock: bool, in
 
 
 def laid_out(events: DataFrame, names: Sequence[str], *, time: str | None) -> DataFrame:
-    """Return columns by their places; with `time`, rows in its order over all partitions, those of one time as they lie."""
+    """Return columns by their places; with `time`, rows in its order over all partitions; of one time, as they lie."""
     columns = [column(name).alias(f"_{place}") for place, name in enumerate(names)]
     if time is None:
         return events.select(*columns)

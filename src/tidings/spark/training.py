@@ -1,8 +1,9 @@
 """What runs where models are trained: each bucket counts its own keys or patterns, and one counts what all share.
 
 Events come in the order of time, over all tasks. Every one counts, also one that satisfies nothing, and a bucket of
-keys knows where its events stand in the whole stream. What is the stream's and not a bucket's (how many events there were,
-how fast, how many satisfied each filter) is tallied where the events lie, and put together in a bucket of its own.
+keys knows where its events stand in the whole stream. What is the stream's and not a bucket's (how many events
+there were, how fast, how many satisfied each filter) is tallied where the events lie, and put together in a bucket of
+its own.
 """
 
 from __future__ import annotations

@@ -63,6 +63,11 @@ class Patterns:
     lateness: timedelta
     key: str | None = None
     keep: tuple[str, ...] | None = None
+    model: str | None = None
+    horizon: int | str | None = None
+    threshold: float = 0.5
+    tell: str = "crossing"
+    step: float = 0.1
 
 
 @dataclass(frozen=True, slots=True)

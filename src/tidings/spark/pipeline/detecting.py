@@ -21,7 +21,7 @@ from tidings.spark.detect import detect
 from tidings.spark.patterns import detector_of
 from tidings.spark.pipeline.batches import EVENT, LATE, RAW, REFUSED, TIME, path
 from tidings.spark.pipeline.folders import EXACT
-from tidings.spark.pipeline.patterned import ID
+from tidings.spark.pipeline.patterned import ID, foreseeing
 from tidings.spark.pipeline.report import Report
 from tidings.spark.pipeline.turns import Turns, kept
 from tidings.spark.pipeline.variables import written
@@ -47,7 +47,10 @@ KEY = ("pattern", "key", "at", "events")
 """What makes a detection the one it is."""
 
 DETECTION = ("kind", *KEY)
-"""The columns of a detection; those of forecasts would be null."""
+"""The columns of a detection; where there are forecasts, this is what makes each the one it is."""
+
+FORECAST = ("probability", "horizon", "estimator")
+"""The columns of forecasts, which are there with a model only."""
 
 LETTER = ("event", "reason", "row")
 """The columns of a dead letter."""
@@ -80,7 +83,7 @@ def watched(
     in_time = events.where(column(REFUSED).isNull()).drop(REFUSED, RAW)
     in_time = in_time.withWatermark(TIME, f"{int(about.lateness.total_seconds() * 1000)} milliseconds")
     detector = detector_of(in_time, patterns, given, time=TIME, key=about.key)
-    found = detect(in_time, detector, time=TIME, event_id=EVENT, keep=about.keep)
+    found = detect(in_time, foreseeing(detector, about), time=TIME, event_id=EVENT, keep=about.keep)
     return _renamed(found, about.keep or ()).unionByName(_judged(events, detector), allowMissingColumns=True)
 
 
@@ -129,6 +132,8 @@ class Detecting(Turns):
         super().__init__(checkpoint, FOLDER)
         self._pipeline, self._sinks, self._patterns = pipeline, sinks, patterns
         self._beside = pipeline.subscriptions is not None
+        foretold = pipeline.patterns is not None and pipeline.patterns.model is not None
+        self._columns = (*DETECTION, *FORECAST) if foretold else DETECTION
 
     def _taken(self, frame: DataFrame, batch: int) -> None:
         started, begun = datetime.now(UTC), time.monotonic()
@@ -162,6 +167,7 @@ class Detecting(Turns):
         found = rows.agg(
             F.coalesce(F.sum(SEEN), F.lit(0)).alias("events"),
             F.count_if(kind == "match").alias("detections"),
+            F.count_if(kind == "forecast").alias("forecasts"),
             F.count_if(kind == "late").alias("late"),
             F.count("reason").alias("letters"),
         ).first()
@@ -169,8 +175,8 @@ class Detecting(Turns):
         return found
 
     def _written(self, rows: DataFrame, counts: Row, batch: int) -> None:
-        if counts["detections"]:
-            found = rows.where(column("kind") == "match").select(*DETECTION)
+        if counts["detections"] or counts["forecasts"]:
+            found = rows.where(column("kind").isin("match", "forecast")).select(*self._columns)
             for output in self._sinks.matches:
                 output.write(found, batch)
         if counts["letters"] or counts["late"]:

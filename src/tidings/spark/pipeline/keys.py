@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import get_args
 
+from tidings.forecast.following import POLICIES
 from tidings.spark.pipeline.config import SinkKind, SourceKind
 
 
@@ -26,6 +27,8 @@ class Kind(Enum):
     MOMENT = "a time such as 2024-07-01T12:00:00Z"
     ADDRESS = 'an address such as "127.0.0.1:9464"'
     FUNCTION = 'a function such as "package.module:name"'
+    CHANCE = "a probability from 0 to 1"
+    HORIZON = 'a number of events, "10 own events" or "5 min"'
     SETTINGS = "a table of settings"
     ATTRIBUTES = "a path, or a table of attributes"
 
@@ -216,6 +219,13 @@ PATTERNS = Table(
         ),
         Key("key", Kind.TEXT, "Column that parts the events for patterns without variables.", default="none"),
         Key("keep", Kind.TEXTS, "Columns of the events that detections carry.", default="none"),
+        Key(
+            "model", Kind.PATH, "Model of the patterns; then there are forecasts among the detections.", default="none"
+        ),
+        Key("horizon", Kind.HORIZON, "How far ahead forecasts look; needed with `model`.", default="none"),
+        Key("threshold", Kind.CHANCE, "What a probability must exceed to be told.", default="0.5"),
+        Key("tell", Kind.CHOICE, "When forecasts are told.", default='"crossing"', choices=tuple(POLICIES)),
+        Key("step", Kind.CHANCE, 'By how much it must change, with `tell = "change"`.', default="0.1"),
     ),
     heading="What is to happen over time",
 )

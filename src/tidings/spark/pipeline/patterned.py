@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING
 
 from tidings.concepts.files import read_text
 from tidings.errors import PatternError
+from tidings.forecast import Detector as ForecastDetector
+from tidings.forecast import Model
 from tidings.lang import read_patterns
+from tidings.patterns.stream import written as as_written
 from tidings.spark.pipeline import checks
 from tidings.spark.pipeline.folders import local_path
 from tidings.spark.pipeline.sections import Said
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tidings.lang import WrittenPattern
+    from tidings.patterns import Detector
     from tidings.spark.pipeline import config
     from tidings.spark.pipeline.sections import Reader
     from tidings.spark.surroundings import Surroundings
@@ -83,11 +87,38 @@ def needs(reader: Reader, patterns: Said, source: Said, *, beside: bool) -> None
             patterns, "keep", f"names `{ID}`, which is what the ids are called; call it otherwise in [derived]"
         )
     checks.doubles(reader, patterns)
+    _forecasts(reader, patterns)
+
+
+def _forecasts(reader: Reader, patterns: Said) -> None:
+    """Ask for a model where something is said of forecasts, and for a horizon where there is a model."""
+    if patterns.lacks("model"):
+        for name in ("horizon", "threshold", "tell", "step"):
+            if not patterns.lacks(name):
+                reader.wrong(patterns, name, "needs `model`: forecasts are made with one")
+    elif patterns.lacks("horizon"):
+        reader.mistakes.append("[patterns] `model` needs `horizon`: how far ahead forecasts look")
 
 
 def loads(reader: Reader, patterns: Said, given: Surroundings) -> None:
-    """Read the file of patterns, to tell what is wrong with it."""
+    """Read the file of patterns, and their model, to tell what is wrong with them."""
     checks.loaded(reader, patterns, "file", lambda path: written_patterns(path, given))
+    checks.loaded(reader, patterns, "model", model_of)
+
+
+def model_of(path: str) -> Model:
+    """Return the model of a file."""
+    return Model.load(local_path(path) or Path(path))
+
+
+def foreseeing(detector: Detector, about: config.Patterns) -> Detector:
+    """Return the same patterns with what is to be foretold of them; as they are, without a model."""
+    if about.model is None:
+        return detector
+    made = ForecastDetector(model=model_of(about.model), time=detector.time, **detector._around)
+    told = {"horizon": about.horizon, "threshold": about.threshold, "tell": about.tell, "step": about.step}
+    made.add_many([as_written(one) for one in detector.watched], **told)
+    return made
 
 
 def letters_too(letters: Said | None) -> list[Said]:

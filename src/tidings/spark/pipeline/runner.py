@@ -23,7 +23,7 @@ from tidings.spark.pipeline.analysis import check_on_spark
 from tidings.spark.pipeline.batches import ARRIVED, REFUSED, Batches, Sinks, path
 from tidings.spark.pipeline.checks import missing_source
 from tidings.spark.pipeline.config import Pipeline
-from tidings.spark.pipeline.detecting import FOLDER, KEY, Detecting, watched
+from tidings.spark.pipeline.detecting import DETECTION, FOLDER, KEY, Detecting, watched
 from tidings.spark.pipeline.following import live_of, surroundings_of
 from tidings.spark.pipeline.outputs import output_of
 from tidings.spark.pipeline.patterned import letters_of, written_patterns
@@ -156,7 +156,8 @@ class _Making:
         given = Surroundings(self.pipeline.schema, self.pipeline.ontology, self.pipeline.regions)
         letters = letters_of(self.pipeline.dead_letters)
         # An event may be a dead letter of both queries, so the reason is part of what names one of these.
-        sinks = self._sinks(self.pipeline.detections, KEY, letters, ["event", "reason"])
+        key = KEY if about.model is None else DETECTION
+        sinks = self._sinks(self.pipeline.detections, key, letters, ["event", "reason"])
         turns = Detecting(self.pipeline, patterns=len(patterns), checkpoint=self.checkpoint, sinks=sinks)
         self.watch.status(f"{len(patterns):,} patterns; waiting for events")
         return watched(events, self.pipeline, patterns, given=given), turns

@@ -12,6 +12,8 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any
 
 from tidings.concepts import did_you_mean
+from tidings.errors import TidingsError
+from tidings.forecast import Horizon
 from tidings.lang.literals import number, seconds
 from tidings.model.values import Quantity
 from tidings.spark.pipeline.config import Trigger
@@ -57,6 +59,10 @@ def value_of(key: Key, said: Any, *, folder: Path, variables: Variables) -> Any:
             return _moment(said)
         case Kind.TEXTS:
             return _texts(said, variables)
+        case Kind.CHANCE:
+            return _chance(said)
+        case Kind.HORIZON if type(said) is int:
+            return _horizon(said)
     text = text_of(said, variables, wanted=key.kind.value)
     match key.kind:
         case Kind.CHOICE:
@@ -65,6 +71,8 @@ def value_of(key: Key, said: Any, *, folder: Path, variables: Variables) -> Any:
             return text if text == "-" and key.name == "lines" else resolved(text, folder)
         case Kind.DURATION:
             return duration(text)
+        case Kind.HORIZON:
+            return _horizon(text)
         case Kind.TRIGGER:
             return _trigger(text)
         case Kind.MOMENT:
@@ -160,6 +168,20 @@ def _count(key: Key, said: Any) -> int:
     if not key.least <= said <= most:
         bound = f"at least {key.least}" if said < key.least else f"at most {most}"
         raise _unlike(bound, str(said))
+    return said
+
+
+def _chance(said: Any) -> float:
+    if isinstance(said, bool) or not isinstance(said, int | float) or not 0 <= said <= 1:
+        raise _unlike(Kind.CHANCE.value, str(said) if type(said) in (int, float) else said)
+    return float(said)
+
+
+def _horizon(said: int | str) -> int | str:
+    try:
+        Horizon.of(said)
+    except TidingsError:
+        raise _unlike(Kind.HORIZON.value, str(said)) from None
     return said
 
 
