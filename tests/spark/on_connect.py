@@ -50,6 +50,7 @@ def found(session):
         "live": streamed(session, ts.match(stream, living(wanted), **about), "live"),
         "streamed": streamed(session, ts.match(stream, wanted, **about)),
         "detected": detected(session),
+        "foretold": foretold(session),
     }
 
 
@@ -60,6 +61,17 @@ def detected(session):
     events = session.sql(f"SELECT id, timestamp_seconds(s) AS ts, kind, ip FROM ({sql})")
     text = "a = kind = 'a' and ip = $x\nb = kind = 'b' and ip = $x\na ; b within 1 min"
     return [[row.pattern, row.key, row.events] for row in ts.detect(events, {"pair": text}).collect()]
+
+
+def foretold(session):
+    from tidings import spark as ts
+
+    kind = "CASE id % 3 WHEN 0 THEN 'a' WHEN 1 THEN 'b' ELSE 'c' END"
+    events = session.sql(f"SELECT id, timestamp_seconds(id) AS ts, {kind} AS kind, 'x' AS ip FROM range(60)")
+    told = {"pair": "a = kind = 'a' and ip = $x\nb = kind = 'b' and ip = $x\na ; b"}
+    model = ts.train(events, told, context=0)
+    found = ts.detect(events, told, model=model, horizon=1).where("kind = 'forecast'").collect()
+    return [model.now[0], sorted({row.key for row in found}), min(row.probability for row in found)]
 
 
 def in_sql(session, batch, matcher):

@@ -71,3 +71,9 @@ def test_all_columns_come_back(found):
 
 def test_patterns_are_detected(found):
     assert found["detected"] == [["pair", "x", [1, 3]]]
+
+
+def test_a_model_is_trained_and_foretells(found):
+    count, keys, least = found["foretold"]
+    assert (count, keys) == (60, ["x"])
+    assert least > 0.5

@@ -11,13 +11,16 @@ pytest.importorskip("pyspark", reason="needs tidings[spark]")
 from tests.spark.test_detect import LOGIN, START, at
 from tests.spark.test_detect_stream import Stream, disordered, streamed
 from tests.spark.test_detect_stream import written as written_down
+from tests.spark.test_pipeline_patterns import ATTACKS, PIPELINE, login
 from tests.spark.test_train import NAMES, TOLD, in_order, log, lying, watching
 
 import tidings as td
 from tidings import spark as ts
-from tidings.errors import FileError, StateError, TidingsError
+from tidings.errors import BadPipeline, FileError, StateError, TidingsError
+from tidings.lang import read_patterns
 from tidings.patterns.stream import written
 from tidings.spark.forecasting import NOTHING_SAID, Foresight
+from tidings.spark.pipeline.reading import load
 from tidings.spark.plan import Plan
 
 TELLS = ("crossing", "episode", "every", "change")
@@ -133,7 +136,7 @@ def test_patterns_as_text_share_a_horizon_and_a_saved_model_is_a_path(logins, tm
 def test_a_streams_buckets_reckon_where_their_events_stand(model):
     """With one bucket, and a key in every event, they know; of several, each takes others to be as quick as itself."""
     rows = [row for row in log(300, seed=6) if row[3] is not None]
-    told = {"then": TOLD["then"]}
+    told = {"soon": TOLD["next"], "late": TOLD["then"], "all": TOLD["soon"]}  # the third is told at every event
     expected = told_locally(foreseeing(model, told), as_events(rows))
 
     def streamed(buckets):
@@ -144,6 +147,11 @@ def test_a_streams_buckets_reckon_where_their_events_stand(model):
         return told_by(stream.rows)
 
     assert streamed(1) == expected
+    mine = {(pattern, event): chance for pattern, _, _, event, chance, _ in streamed(3)}
+    theirs = {(pattern, event): chance for pattern, _, _, event, chance, _ in expected}
+    both = mine.keys() & theirs.keys()
+    assert len(both) > 50
+    assert sum(abs(mine[one] - theirs[one]) for one in both) / len(both) < 0.1
 
 
 @pytest.mark.parametrize(
@@ -169,3 +177,53 @@ def test_what_makes_no_sense_is_refused_before_any_job(logins, problem, words, g
         told = detector
     with pytest.raises(problem, match=words):
         ts.detect(logins, told, **given)
+
+
+# Pipelines ----------------------------------------------------------------------------------------
+
+
+FORETOLD = 'model = "attacks.model"\nhorizon = "3 own events"\nthreshold = 0.2'
+
+
+def test_a_pipeline_with_a_model_writes_forecasts_where_detections_go(pipe, logins):
+    fails, model = [login(id, "denied", id) for id in (1, 2, 3)], pipe.folder / "attacks.model"
+    (pipe.folder / "attacks.patterns").write_text(ATTACKS)
+    (pipe.folder / "pipeline.toml").write_text(PIPELINE.replace("KEEP", FORETOLD))
+    written_patterns = read_patterns(ATTACKS.replace(" and size >= 0", ""))
+    ts.train(logins, written_patterns, context=0).save(model)
+    pipe.events(*fails, login(4, "success", 5, size="1"), login(5, "other", 40))
+    assert pipe.run().detections == 1
+    rows = pipe.rows("attacks")
+    assert {row["kind"] for row in rows} == {"match", "forecast"}
+    [match] = [row for row in rows if row["kind"] == "match"]
+    assert (match["events"], match.get("probability")) == ([1, 2, 3, 4], None)
+    told = [row for row in rows if row["kind"] == "forecast"]
+    assert all(row["probability"] > 0.2 and row["horizon"] == "3 own events" for row in told)
+    assert {row["key"] for row in told} == {"10.0.0.1"}
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("horizon = 10", "`horizon` needs `model`: forecasts are made with one"),
+        ('tell = "every"', "`tell` needs `model`"),
+        ('model = "attacks.patterns"', "`model` needs `horizon`"),
+        ('model = "attacks.patterns"\nhorizon = 10', "`model` does not load:"),
+        ('model = "nowhere"\nhorizon = 10', "`model`"),
+        (
+            'model = "nowhere"\nhorizon = "soon"',
+            '`horizon` must be a number of events, "10 own events" or "5 min", not `soon`',
+        ),
+        ('model = "nowhere"\nhorizon = 0', '`horizon` must be a number of events, "10 own events" or "5 min", not `0`'),
+        ('model = "nowhere"\nthreshold = 2', "`threshold` must be a probability from 0 to 1, not `2`"),
+        ('model = "nowhere"\nstep = true', "`step` must be a probability from 0 to 1, not true or false"),
+        ('model = "nowhere"\ntell = "often"', "`tell` cannot be `often`"),
+    ],
+)
+def test_mistakes_about_forecasts_in_a_pipeline_are_told(tmp_path, said, words):
+    (tmp_path / "ads").mkdir()
+    (tmp_path / "attacks.patterns").write_text(ATTACKS)
+    (tmp_path / "pipeline.toml").write_text(PIPELINE.replace("KEEP", said))
+    with pytest.raises(BadPipeline) as told:
+        load(tmp_path / "pipeline.toml")
+    assert f"[patterns] {words}" in str(told.value)
