@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
-from pattern_worlds import stream_of
+from pattern_worlds import micros, stream_of
 
 import tidings as td
 from tidings import lang
@@ -21,6 +22,9 @@ ONE_KIND = td.Schema({"kind": "text", "key": "text", "other": "text"})
 
 EDGES = (*range(1, 11), 12, 15, 20, 25, 30, 40, 50, 60, 80, 100, 125, 150, 200, 250, 300, 400, 500, 600, 800, 1000)
 """The bins of waiting times, written down once more."""
+
+SILENCES = 12
+"""How long a key is silent, told apart in so many bins."""
 
 
 def text_of(body, key=""):
@@ -65,6 +69,7 @@ def same_counts(one, other, within=0.0):
         mine, theirs = one.known[key].counts, other.known[key].counts
         np.testing.assert_allclose(mine.moves, theirs.moves, rtol=within, atol=within)
         np.testing.assert_allclose(mine.waits, theirs.waits, rtol=within, atol=within)
+        np.testing.assert_allclose(mine.later, theirs.later, rtol=within, atol=within)
         assert set(mine.spans) == set(theirs.spans)
         for span in mine.spans:
             np.testing.assert_allclose(mine.spans[span], theirs.spans[span], rtol=within, atol=within)
@@ -151,35 +156,66 @@ def labels_of(course, pattern, events):
     return found
 
 
-def counted(course, pattern, events, *, weight=lambda place: 1.0, spans=(), until=None):
-    """Count by definition: moves, waits and spans as dictionaries of (cell, label), (cell, code), (cell, outcome)."""
-    moves, waits = Counter(), Counter()
-    outcomes = {span: Counter() for span in spans}
+@dataclass
+class Counted:
+    """Counts by definition: dictionaries of (cell, label), (cell, code), and of lines with codes or outcomes."""
+
+    moves: Counter
+    waits: Counter
+    later: Counter
+    spans: dict
+
+
+def counted(course, pattern, events, *, weight=lambda place: 1.0, spans=()):
+    """Count by definition. Of a pattern with a key, a line is a cell with how silent the key is; else it is the cell."""
+    found = Counted(Counter(), Counter(), Counter(), {span: Counter() for span in spans})
     labels = labels_of(course, pattern, events)
-    times = [event["time"] for event in events]
+    times = [micros(event["time"]) for event in events]
+    keyed = bool(pattern.key_variables())
     for places in streams_of(pattern, events).values():
         cell, cells, hits = course.start, [], []
         for place in places:
             label = labels[place]
-            moves[cell, label] += weight(place)
+            found.moves[cell, label] += weight(place)
             hits.append(bool(course.hits[cell, label]))
             cell = int(course.table[cell, label])
             cells.append(cell)
+        near, soon = _silences(places), _silences([times[place] for place in places], 4, 1e6)
         for number, place in enumerate(places):
-            later = [other for other in range(number + 1, len(places)) if hits[other]]
-            waits[cells[number], _code(number, later, len(places))] += weight(place)
+            here, later = cells[number], [other for other in range(number + 1, len(places)) if hits[other]]
+            wait = later[0] - number if later else None
+            found.waits[here, _code(wait, len(places) - 1 - number)] += weight(place)
+            if keyed:
+                wait = places[later[0]] - place if later else None
+                line = here * SILENCES + near[number]
+                found.later[line, _code(wait, len(events) - 1 - place)] += weight(place)
             for span in spans:
-                ended = any((times[places[other]] - times[place]).total_seconds() * S <= span for other in later)
-                whole = (times[-1] - times[place]).total_seconds() * S >= span
-                outcomes[span][cells[number], 0 if ended else 2 if whole else 1] += weight(place)
-    return moves, waits, outcomes
+                ended = any(times[places[other]] - times[place] <= span for other in later)
+                outcome = 0 if ended else 2 if times[-1] - times[place] >= span else 1
+                found.spans[span][here * SILENCES + soon[number] if keyed else here, outcome] += weight(place)
+    return found
 
 
-def _code(number, later, size):
+def mean_gaps(moments):
+    """Return at each of a key's moments the mean gap so far, of the last sixteen or so; nothing at the first."""
+    found = [None]
+    for number, (before, now) in enumerate(pairwise(moments), 1):
+        gap = float(now - before)
+        found.append(gap if number == 1 else found[-1] + (gap - found[-1]) / min(number, 16))
+    return found
+
+
+def _silences(moments, base=2, unit=1):
+    """Return the bin of each mean gap: 1, 2, 4, ... events or 1, 4, 16, ... seconds; the last of all for none."""
+    edges = [base**power * unit for power in range(SILENCES - 1)]
+    return [SILENCES - 1 if mean is None else sum(edge < mean for edge in edges) for mean in mean_gaps(moments)]
+
+
+def _code(wait, watched):
     """Return the bin of a wait that ended; else, behind those, how many bins were over when nothing more was known."""
-    if later and later[0] - number <= EDGES[-1]:
-        return sum(edge < later[0] - number for edge in EDGES)
-    return len(EDGES) + sum(edge <= size - 1 - number for edge in EDGES)
+    if wait is not None and wait <= EDGES[-1]:
+        return sum(edge < wait for edge in EDGES)
+    return len(EDGES) + sum(edge <= watched for edge in EDGES)
 
 
 def dense(counts, shape):

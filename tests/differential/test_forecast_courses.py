@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from forecast_worlds import (
     EDGES,
+    SILENCES,
     S,
     counted,
     dense,
@@ -21,10 +22,12 @@ from forecast_worlds import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pattern_worlds import micros
 
 import tidings as td
 from tidings.forecast import counts, estimates
 from tidings.forecast.course import course_of
+from tidings.kernels import forecasts as kernels
 from tidings.model.patterns import Mode
 from tidings.testing.patterns import patterns, streams
 
@@ -86,7 +89,7 @@ def test_a_detector_that_forecasts_stands_where_its_course_does(pattern, events,
         for place in places:
             cell = int(course.table[cell, labels[place]])
         wanted.append(cell)
-    keys = np.flatnonzero(following.own)
+    keys = np.flatnonzero(following.silences.count)
     assert sorted(following.cells[number, keys].tolist()) == sorted(wanted)
     live = len(watch.forecast("p")) - (1 if pattern.key_variables() else 0)
     assert live == (sum(not course.idle[cell] for cell in wanted) if pattern.key_variables() else 1)
@@ -111,12 +114,14 @@ def known(model):
 def check(pattern, events, mode="restart", *, weight=lambda place: 1.0, within=0.0, spans=(), **given):
     one = known(trained(pattern, events, mode, horizons=[timedelta(microseconds=span) for span in spans], **given))
     assert not one.course.approximate
-    moves, waits, outcomes = counted(one.course, pattern, events, weight=weight, spans=spans)
-    np.testing.assert_allclose(one.counts.moves, dense(moves, one.counts.moves.shape), rtol=within)
-    np.testing.assert_allclose(one.counts.waits, dense(waits, one.counts.waits.shape), rtol=within)
-    assert set(one.counts.spans) == set(spans)
+    wanted, found = counted(one.course, pattern, events, weight=weight, spans=spans), one.counts
+    for name in ("moves", "waits", "later"):
+        of = getattr(found, name)
+        np.testing.assert_allclose(of, dense(getattr(wanted, name), of.shape), rtol=within, err_msg=name)
+    assert set(found.spans) == set(spans)
     for span in spans:
-        np.testing.assert_allclose(one.counts.spans[span], dense(outcomes[span], (one.course.cells, 3)), rtol=within)
+        of = found.spans[span]
+        np.testing.assert_allclose(of, dense(wanted.spans[span], of.shape), rtol=within, err_msg=str(span))
 
 
 @given(patterns(overlapping=True, **PLAIN), streams(most=12), MODES, st.integers(0, 3))
@@ -138,8 +143,7 @@ def test_with_a_half_life_in_events_an_event_weighs_half_as_much_so_many_events_
 @given(patterns(variables=True, **PLAIN), streams(most=12), st.integers(1, 5))
 def test_with_a_half_life_in_time_it_is_so_much_later(pattern, events, half):
     def weight(place):
-        age = (events[-1]["time"] - events[place]["time"]).total_seconds()
-        return 0.5 ** (age / half)
+        return 0.5 ** ((micros(events[-1]["time"]) - micros(events[place]["time"])) / (half * S))
 
     check(pattern, events, half_life=timedelta(seconds=half), weight=weight, within=1e-12, spans=(S,))
 
@@ -152,6 +156,10 @@ def test_long_waits_are_counted_in_their_bins_and_cut_off_at_the_last(keys):
     events = events_of(word, None if keys is None else rng.integers(0, keys, len(word)).tolist())
     pattern = pattern_of("a ; b", key="" if keys is None else " and key = $x")
     check(pattern, events, context=1)
+
+
+def test_the_bins_of_silences_are_those_that_are_written_down():
+    assert kernels.SILENCES == SILENCES
 
 
 def test_the_bins_are_those_that_are_written_down():
@@ -188,8 +196,7 @@ def test_without_smoothing_the_direct_share_is_that_of_the_waits(pattern, events
     one = known(model)
     assert not one.course.approximate
     curve, part = model.estimates(one).curve(count)
-    _, waits, _ = counted(one.course, pattern, events)
-    rows = dense(waits, one.counts.waits.shape)
+    rows = dense(counted(one.course, pattern, events).waits, one.counts.waits.shape)
     for cell in range(one.course.cells):
         watched = sum(rows[cell, count - 1 : len(EDGES)]) + sum(rows[cell, len(EDGES) + count :])
         if watched:

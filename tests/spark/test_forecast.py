@@ -189,8 +189,7 @@ def test_a_pipeline_with_a_model_writes_forecasts_where_detections_go(pipe, logi
     fails, model = [login(id, "denied", id) for id in (1, 2, 3)], pipe.folder / "attacks.model"
     (pipe.folder / "attacks.patterns").write_text(ATTACKS)
     (pipe.folder / "pipeline.toml").write_text(PIPELINE.replace("KEEP", FORETOLD))
-    written_patterns = read_patterns(ATTACKS.replace(" and size >= 0", ""))
-    ts.train(logins, written_patterns, context=0).save(model)
+    ts.train(logins.selectExpr("*", "1 AS size"), read_patterns(ATTACKS), context=0).save(model)
     pipe.events(*fails, login(4, "success", 5, size="1"), login(5, "other", 40))
     assert pipe.run().detections == 1
     rows = pipe.rows("attacks")
@@ -200,6 +199,7 @@ def test_a_pipeline_with_a_model_writes_forecasts_where_detections_go(pipe, logi
     told = [row for row in rows if row["kind"] == "forecast"]
     assert all(row["probability"] > 0.2 and row["horizon"] == "3 own events" for row in told)
     assert {row["key"] for row in told} == {"10.0.0.1"}
+    assert "approximate both" in {row["estimator"] for row in told}  # the model knows the pattern
 
 
 @pytest.mark.parametrize(

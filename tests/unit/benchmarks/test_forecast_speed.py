@@ -1,0 +1,36 @@
+"""The speed table of forecasts: it runs, and stops where the plain loop and the detector say different things."""
+
+import pytest
+
+import tidings as td
+from benchmarks.forecasts import run
+from benchmarks.forecasts.plain import Plain
+
+
+def test_the_table_prints_a_row_for_every_case(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["run", "--quick", "--repeat", "1", "--only", "one", "published", "training"])
+    run.main()
+    printed = capsys.readouterr().out
+    assert "1 pattern of 5 steps, at every event" in printed
+    assert "1,000 of the paper, its publications" in printed
+    assert "training, 20,000 events, 20 patterns" in printed
+
+
+def test_nothing_is_timed_when_the_loop_and_the_detector_do_not_agree(monkeypatch):
+    monkeypatch.setattr(Plain, "take", lambda self, types, *, every=None: every.extend(2.0 for _ in types))
+    with pytest.raises(SystemExit, match="do not agree"):
+        run.measured(run.CASES[0], repeat=1, quick=True)
+
+
+def test_the_loop_stands_where_the_detector_does():
+    case = run.CASES[1]
+    patterns = run.patterns_of(case, quick=True)[:5]
+    stream = run.stream_of(case, patterns, 300)
+    learner = td.Detector()
+    learner.add_many(run.written(patterns))
+    detector = run.watching(patterns, td.train(learner, stream.table()), case)
+    loop = Plain.of(detector, run.HORIZON, run.THRESHOLD)
+    loop.take(stream.names())
+    told = detector.detect_many(stream.table()).forecasts
+    assert loop.told == len(told)
+    assert loop.cells == detector._foretelling().followings[0].cells[:, 0].tolist()
