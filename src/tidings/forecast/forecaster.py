@@ -22,6 +22,7 @@ from tidings.forecast.tables import QUANTILES, table
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from tidings.forecast.counts import Floats
     from tidings.forecast.model import Known, Model
     from tidings.forecast.tables import Table
     from tidings.model import Filter
@@ -91,6 +92,7 @@ class Forecaster:
         spans = {plan.horizon.amount for plan in plans.values() if plan.horizon and plan.horizon.unit == "time"}
         self.learner = Learner(model, watched, filters, spans=spans, **surroundings) if learn else None
         self._tables: dict[tuple[str, Horizon], Table] = {}
+        self._curves: dict[Table, Floats] = {}
         self._arrange()
         self._next = model.now[0] + max(SOON, model.now[0] // 10)
 
@@ -126,6 +128,7 @@ class Forecaster:
         self.model = self.learner.model()
         self.known = {one.name: self.model.recalled(one) for one in self._watched}
         self._tables.clear()
+        self._curves.clear()
         self._arrange()
         self._next = self.model.now[0] + max(SOON, self.model.now[0] // 10)
 
@@ -195,7 +198,9 @@ class Forecaster:
     def _waiting(self, told: Table, cell: int, places: np.ndarray) -> dict[float, int | timedelta | None]:
         """Return quantiles of the waiting time: the first of some horizons at which they are reached."""
         horizon, found = told.horizon, dict[float, int | timedelta | None]()
-        curve = told.estimates.curve(MOST)[0][:, cell]
+        if told not in self._curves:
+            self._curves[told] = told.estimates.curve(MOST)[0]
+        curve = self._curves[told][:, cell]
         each = 1.0  # of the horizon's measure, for one of the own events
         if told.grid > 1:
             each = float(2 ** (places[int(horizon.unit == "time")] / 2))

@@ -79,10 +79,11 @@ class Group:
 
     def masks(self, place: int, entries: Entries, kinds: Kinds) -> np.ndarray:
         """Return, for a tracked member, which of its names each entry satisfies, as bits."""
-        member = self.tracked[place]
-        mask = entries.mask if len(entries.mask) else np.full(len(entries), -1, np.int64)
-        pairs, places = np.unique(np.column_stack([entries.kind, mask]), axis=0, return_inverse=True)
-        found = [self._mask(place, member, kind, ways, kinds) for kind, ways in pairs.tolist()]
+        member, single = self.tracked[place], not len(entries.mask)
+        codes = entries.kind if single else entries.kind << len(self.ways) | entries.mask
+        known, places = (np.arange(len(kinds)), codes) if single else np.unique(codes, return_inverse=True)
+        pairs = [(code, -1) if single else divmod(code, 1 << len(self.ways)) for code in known.tolist()]
+        found = [self._mask(place, member, kind, ways, kinds) for kind, ways in pairs]
         return np.array(found, np.int64)[places.reshape(-1)] if found else np.empty(0, np.int64)
 
     def _mask(self, place: int, member: Member, kind: int, ways: int, kinds: Kinds) -> int:
