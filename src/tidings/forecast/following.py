@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidings.forecast.streams import Silences, silences
+from tidings.forecast.streams import RECENT, Silences, silences
 from tidings.forecast.tables import places_of
 from tidings.kernels.forecasts import (
     CHANGE,
@@ -140,7 +140,9 @@ class Following:
 
     def place(self, key: int | None) -> tuple[np.ndarray, np.ndarray]:
         """Return where a key lies on the grids, and its bins of silence; nothing stands for an average key."""
-        gaps = np.full((2, 1), np.nan) if key is None or not self.group.keyed else self.silences.mean[:, [key]]
+        gaps = np.full((3, 1), np.nan)
+        if key is not None and self.group.keyed:
+            gaps[:2, 0], gaps[2, 0] = self.silences.mean[:, key], min(self.silences.count[key] - 1, RECENT)
         return self._places(gaps)[:, 0], silences(gaps)[:, 0]
 
     def _exact(self, entries: Entries, where: np.ndarray, silences: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:

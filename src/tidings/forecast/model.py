@@ -139,7 +139,7 @@ class Model:
 
     def estimates(self, known: Known) -> Estimates:
         """Return a pattern's probabilities, ready to be reckoned."""
-        prior = label_prior(known, self.traffic)
+        prior = label_prior(known, self.traffic, self.settings.smoothing)
         return Estimates(known.course, known.counts, prior, self.settings.smoothing, self.settings.estimator)
 
     # Together ----------------------------------------------------------------------------------
@@ -247,14 +247,17 @@ def same_course(one: Course, other: Course) -> bool:
     return same and bool((one.table == other.table).all() and (one.groups == other.groups).all())
 
 
-def label_prior(known: Known, traffic: Traffic) -> Floats:
-    """Return how likely each label is by how many events satisfied each filter; of unknown filters, all alike."""
+def label_prior(known: Known, traffic: Traffic, smoothing: float) -> Floats:
+    """Return how likely each label is by how many events satisfied each filter; of unknown filters, all alike.
+
+    With smoothing, a filter that no event has satisfied yet is not impossible.
+    """
     course, pattern = known.course, known.pattern
     shares: dict[str, float] = {}
     for name in pattern.used():
         counted = traffic.filters.get(filter_key(pattern, name))
         if counted is not None and traffic.seen > 0:
-            shares[name] = min(1.0, counted / traffic.seen)
+            shares[name] = min(1.0, (counted + smoothing) / (traffic.seen + 2 * smoothing))
     if course.tracker is not None:
         guess = 1 / (len(pattern.used()) + 1)
         return np.asarray(course.tracker.prior({name: shares.get(name, guess) for name in pattern.used()}))

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidings.forecast.horizon import Horizon
-from tidings.forecast.tables import table
+from tidings.forecast.streams import silences
+from tidings.forecast.tables import places_of, table
+from tidings.patterns.machine import ways_of
 
 if TYPE_CHECKING:
     from tidings.forecast.estimates import Estimates
@@ -54,14 +56,18 @@ def _pattern(model: Model, one: Known, horizon: Any) -> str:
 
 
 def _chances(model: Model, one: Known, estimates: Estimates, horizon: Any) -> tuple[list[str], np.ndarray]:
-    """Return p by state, each cell of a state with the weight of its visits; unvisited ones alike."""
+    """Return p by state, of an average key; each cell of a state has the weight of its visits."""
     course = one.course
     keyed = bool(one.pattern.key_variables())
     asked = [Horizon(n, "own" if keyed else "events") for n in AHEAD] if horizon is None else [Horizon.of(horizon)]
+    spread = max(1.0, model.traffic.keys.get(repr(ways_of(one.pattern)), 1.0))
+    average = places_of(np.full((3, 1), np.nan), spread=spread, rate=model.traffic.rate, part=1.0)[:, 0]
+    silence = silences(np.full((3, 1), np.nan))[:, 0]
     weight = one.counts.waits.sum(axis=1) + 1e-9
     found = []
     for ahead in asked:
-        p = table(estimates, ahead, keyed=keyed, traffic=model.traffic).chances[:, 0]
+        told = table(estimates, ahead, keyed=keyed, traffic=model.traffic)
+        p = np.array([told.at(cell, average, silence) for cell in range(course.cells)])
         total = _by_state(p * weight, course.groups[0], len(course.states))
         found.append(total / np.maximum(_by_state(weight, course.groups[0], len(course.states)), 1e-300))
     return [f"p({ahead})" for ahead in asked], np.array(found)

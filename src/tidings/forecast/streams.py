@@ -143,11 +143,15 @@ class Silences:
             self.count = np.append(self.count, np.zeros(more, np.int64))
 
     def take(self, entries: Entries, times: np.ndarray, position: int) -> np.ndarray:
-        """Return the mean gaps at entries, whose first event is at a position; of a key's first event there is none."""
-        found = np.full((2, len(entries)), np.nan)
+        """Return what is known at entries, whose first event is at a position: see `carried`."""
+        return self.carried(entries, position + entries.event, times[entries.event])
+
+    def carried(self, entries: Entries, positions: np.ndarray, times: np.ndarray) -> np.ndarray:
+        """Return the mean gaps at entries in two rows, and of how many in a third; a first event has none."""
+        found = np.full((3, len(entries)), np.nan)
         if self._keyed and len(entries):
             self.widen(int(entries.rows.max()) + 1)
-            here = np.stack([position + entries.event, times[entries.event]])
+            here = np.stack([positions, times])
             mean_gaps(entries.starts, entries.rows, here, RECENT, self.last, self.mean, self.count, found)
         return found
 
@@ -166,8 +170,8 @@ class Silences:
 
 
 def silences(gaps: np.ndarray) -> np.ndarray:
-    """Return the bins of mean gaps, which lie in two rows: events by powers of 2, microseconds by powers of 4 seconds.
+    """Return the bins of mean gaps, in two rows: events by powers of 2, microseconds by powers of 4 seconds.
 
     Where there is none, it is the last bin.
     """
-    return np.stack([np.searchsorted(edges, row) for edges, row in zip(_EDGES, gaps, strict=True)])
+    return np.stack([np.searchsorted(edges, row) for edges, row in zip(_EDGES, gaps[:2], strict=True)])

@@ -144,15 +144,17 @@ def _cut(law: Floats) -> Floats:
 
 
 def places_of(gaps: Floats, *, spread: float, rate: float | None, part: float) -> Floats:
-    """Return where keys lie on the grids, by their mean gaps in events and in microseconds.
+    """Return where keys lie on the grids, by their mean gaps in events and in microseconds, and of how many.
 
     A gap that is not known is that of an average key: one of `spread` at the stream's `rate`. `part` is how much of the
     stream the gaps were counted in. To the second row a table adds its `offset`.
     """
-    average = np.array([[spread * part], [spread / rate if rate else 1e6]])
-    known = np.where(np.isnan(gaps), average, gaps)
-    known[0] /= part
-    return np.asarray(2 * np.log2(np.maximum(known, 1)))
+    average = np.array([[spread], [spread / rate if rate else 1e6]])
+    own = np.where(np.isnan(gaps[:2]), average, gaps[:2] / np.array([[part], [1.0]]))
+    # One gap says little: the average key counts as one more, in proportion.
+    weight = np.nan_to_num(gaps[2]) / (np.nan_to_num(gaps[2]) + 1)
+    logs = weight * np.log2(np.maximum(own, 1)) + (1 - weight) * np.log2(np.maximum(average, 1))
+    return np.asarray(2 * logs)
 
 
 def offset_of(horizon: Horizon) -> float:

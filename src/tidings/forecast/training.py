@@ -38,10 +38,15 @@ def train(
 
     >>> import tidings as td
     >>> watch = td.Detector()
-    >>> watch.add("pair", "a = kind = 'a'  b = kind = 'b'  a , b")
+    >>> pair = '''
+    ...     a = kind = 'a'
+    ...     b = kind = 'b'
+    ...     a , b
+    ... '''
+    >>> watch.add("pair", pair)
     >>> model = td.train(watch, [{"kind": kind} for kind in "abab"], context=0, smoothing=0, estimator="chain")
     >>> told = td.Detector(model=model)
-    >>> told.add("pair", "a = kind = 'a'  b = kind = 'b'  a , b")
+    >>> told.add("pair", pair)
     >>> told.forecast("pair", horizon=2)[0].probability
     1.0
     """

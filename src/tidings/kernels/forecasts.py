@@ -351,4 +351,5 @@ def mean_gaps(starts: Any, rows: Any, here: Any, recent: Any, last: Any, mean: A
                     mean[measure, key] += (gap - mean[measure, key]) / min(count[key], recent)
                 out[measure, entry] = mean[measure, key]
                 last[measure, key] = here[measure, entry]
+            out[2, entry] = min(count[key], recent)
             count[key] += 1

@@ -20,9 +20,8 @@ from tidings.forecast import Detector, Model
 from tidings.forecast.forecaster import Plan
 from tidings.forecast.forecasts import Forecasts
 from tidings.forecast.model import keyed
-from tidings.forecast.streams import RECENT, Silences
+from tidings.forecast.streams import Silences
 from tidings.forecast.tables import mixing
-from tidings.kernels.forecasts import mean_gaps
 from tidings.patterns import Detector as PatternDetector
 from tidings.patterns.stream import written
 
@@ -108,12 +107,7 @@ class Placed(Silences):
 
     def take(self, entries: Entries, times: np.ndarray, position: int) -> np.ndarray:
         """Return the mean gaps at entries; `position` is that of their first event among those of the bucket."""
-        found = np.full((2, len(entries)), np.nan)
-        if self._keyed and len(entries):
-            self.widen(int(entries.rows.max()) + 1)
-            here = np.stack([self._places[position - self._first + entries.event], times[entries.event]])
-            mean_gaps(entries.starts, entries.rows, here, RECENT, self.last, self.mean, self.count, found)
-        return found
+        return self.carried(entries, self._places[position - self._first + entries.event], times[entries.event])
 
 
 class Foreseer(Detector):
