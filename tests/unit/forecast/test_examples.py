@@ -1,0 +1,17 @@
+"""The examples in the docstrings of forecasts are true."""
+
+import doctest
+import pkgutil
+from importlib import import_module
+
+import pytest
+
+import tidings.forecast
+
+NAMES = [one.name for one in pkgutil.iter_modules(tidings.forecast.__path__)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_examples_of_a_module_are_true(name):
+    failed, _ = doctest.testmod(import_module(f"tidings.forecast.{name}"))
+    assert failed == 0
