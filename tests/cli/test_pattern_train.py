@@ -146,7 +146,7 @@ def model(tidings, ab, tmp_path):
 def test_states_counts_and_probabilities_are_told_in_text(tidings, model, tmp_path):
     done = tidings("pattern", "show", "both.patterns", "ab", "--model", model)
     assert done.code == 0
-    assert done.out.rstrip("\n") == td.Model.load(tmp_path / model).show("ab").replace("2 patterns", "1 patterns")
+    assert done.out.rstrip("\n") == td.Model.load(tmp_path / model).show("ab").replace("2 patterns", "1 pattern")
     assert "p(5)" in tidings("pattern", "show", "both.patterns", "ab", "--model", model, "--horizon", "5").out
     both = tidings("pattern", "show", "both.patterns", "--model", model).out
     assert "\nab (restart" in both

@@ -169,37 +169,48 @@ def thinned(curve, count, own):
     return sum(comb(count, k) * own**k * (1 - own) ** (count - k) * curve[k] for k in range(count + 1))
 
 
-@pytest.mark.parametrize("every", [1, 2, 4, 8, 3, 5, 13])
+def tabled(curve, count, gap):
+    """The same from a table by half octaves: in proportion between two shares."""
+    place = 2 * np.log2(gap)
+    low = int(place)
+    part = place - low
+    return thinned(curve, count, 2 ** (-low / 2)) * (1 - part) + thinned(curve, count, 2 ** (-(low + 1) / 2)) * part
+
+
+KEYS = 4
+
+
+@pytest.mark.parametrize("every", [1, 2, 3, 4, 5, 8, 13])
 @pytest.mark.parametrize("count", [1, 5, 30])
 def test_a_horizon_in_events_is_thinned_by_the_keys_share(every, count):
-    """A key that has every n-th event: between the shares that are tabled, probabilities are in proportion."""
+    """A key that has every n-th event: its gap is drawn towards that of the average key, as if that were one more."""
     pattern = pattern_of("a ; b , c", key=KEYED)
-    model = trained(pattern, random_events(400, keys=4), estimator="chain")
+    model = trained(pattern, random_events(400, keys=KEYS), estimator="chain")
     events = [
         event | {"key": "mine" if place % every == 0 else f"other {place % every}"}
         for place, event in enumerate(events_of("a" * (every * 12 + 1)))
     ]
     watch = watching(pattern, model=model)
     watch.detect_many(events)
-    [found] = [one for one in watch.forecast("p", horizon=count) if one.key == "mine"]
-    own = [next(p for p in watch.forecast("p", horizon=f"{k} own events") if p.key == "mine") for k in range(1, count + 1)]
-    curve = [0.0, *(one.probability for one in own)]
-    gap = mean_gaps([place for place, event in enumerate(events) if event["key"] == "mine"])[-1]
-    assert gap == every
-    wanted = thinned(curve, count, 1 / gap)
-    tabled = every & (every - 1) == 0
-    assert found.probability == pytest.approx(wanted, rel=1e-9 if tabled else 0.03)
-    if tabled:
-        assert found.probability == pytest.approx(wanted, rel=1e-3)
+
+    def probability(horizon):
+        [found] = [one for one in watch.forecast("p", horizon=horizon) if one.key == "mine"]
+        return found.probability
+
+    curve = [0.0, *(probability(f"{k} own events") for k in range(1, count + 1))]
+    assert mean_gaps([place for place, event in enumerate(events) if event["key"] == "mine"])[-1] == every
+    gap = (every**12 * KEYS) ** (1 / 13)  # twelve gaps of its own
+    assert probability(count) == pytest.approx(tabled(curve, count, gap), rel=1e-9)
+    assert probability(count) == pytest.approx(thinned(curve, count, 1 / gap), rel=0.03)
 
 
-def test_a_key_that_has_begun_nothing_has_the_share_of_an_average_one():
+@pytest.mark.parametrize("count", [1, 5, 30])
+def test_a_share_that_is_tabled_is_thinned_exactly(count):
     pattern = pattern_of("a ; b , c", key=KEYED)
-    model = trained(pattern, random_events(400, keys=4), estimator="chain")
-    watch = watching(pattern, model=model)
-    [mean] = watch.forecast("p", horizon=12)
-    curve = [0.0] + [watch.forecast("p", horizon=f"{k} own events")[0].probability for k in range(1, 13)]
-    assert mean.probability == pytest.approx(thinned(curve, 12, 1 / 4), rel=1e-9)
+    watch = watching(pattern, model=trained(pattern, random_events(400, keys=KEYS), estimator="chain"))
+    [mean] = watch.forecast("p", horizon=count)
+    curve = [0.0] + [watch.forecast("p", horizon=f"{k} own events")[0].probability for k in range(1, count + 1)]
+    assert mean.probability == pytest.approx(thinned(curve, count, 1 / KEYS), rel=1e-9)
 
 
 def test_own_events_are_not_thinned():

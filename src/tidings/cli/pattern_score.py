@@ -105,7 +105,8 @@ def run(source: Source, events: str, trying: Trying, ends: Ends, *, form: FileFo
         _draw(_pooled(judged), ends.plot, trying)
     if not ends.quiet:
         seconds = time.perf_counter() - started
-        render.note(f"{tally.events:,} events, {len(judged):,} patterns, {tally.left} ({seconds:.1f} s)")
+        patterns = f"{len(judged):,} pattern{'s' * (len(judged) != 1)}"
+        render.note(f"{tally.events:,} events, {patterns}, {tally.left} ({seconds:.1f} s)")
 
 
 def _taken(detector: Careful, batches: Batches, files: Any, tally: Tally) -> list[Event]:

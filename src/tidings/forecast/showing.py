@@ -27,8 +27,8 @@ def shown(model: Model, name: str | None = None, *, horizon: Any = None) -> str:
     told = model.settings
     half_life = "none" if told.half_life is None else _half_life(told.half_life.amount, timed=told.half_life.timed)
     head = (
-        f"{len(model):,} patterns, {model.now[0]:,} events; context {told.context}, smoothing {told.smoothing:g}, "
-        f"half-life {half_life}, estimator {told.estimator}"
+        f"{len(model):,} pattern{'s' * (len(model) != 1)}, {model.now[0]:,} events; "
+        f"context {told.context}, smoothing {told.smoothing:g}, half-life {half_life}, estimator {told.estimator}"
     )
     known = list(model.known.values()) if name is None else [model[name]]
     return "\n\n".join([head, *(_pattern(model, one, horizon) for one in known)])

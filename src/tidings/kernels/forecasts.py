@@ -172,16 +172,22 @@ def count_span(
 
 
 @lean_inside
-def judged(policy: Any, limit: Any, probability: Any, was: Any, over: Any) -> Any:
-    """Return whether a forecast is told, and what is remembered of it; `over` ends an episode."""
+def judged(policy: Any, limit: Any, probability: Any, was: Any, hit: Any, idle: Any) -> Any:
+    """Return whether a forecast is told, and what is remembered of it: of alarms, 1, and 2 where nothing had begun."""
     if policy == EVERY:
         return True, probability
     if policy == CHANGE:
         told = not abs(probability - was) <= limit  # nothing told before is not a number
         return told, probability if told else was
-    before = was > 0.5 and not (policy == EPISODE and over)
-    above = probability > limit
-    return above and not before, 1.0 if above or (policy == EPISODE and before) else 0.0
+    above, before = probability > limit, was > 0.5
+    if policy == CROSSING:
+        return above and not before, 1.0 if above else 0.0
+    # A match ends an episode, and so does the end of all that had begun. Where nothing has begun there is none to end:
+    # a probability that stays above is not told again.
+    before = before and not hit and not (idle and was < 1.5)
+    if idle:
+        return above and not before, 2.0 if above else 0.0
+    return above and not before, 1.0 if above or before else 0.0
 
 
 @lean
@@ -247,7 +253,7 @@ def follow(
                     cell = table[at]
                     line = cell if gap < 0 else cell * SILENCES + silences[gap, entry]
                     probability = looked_up(chances, chance + line * grid, grid, places, entry, offset)
-                    tells, was = judged(policy, limit, probability, was, hits[at] or idle[first + cell])
+                    tells, was = judged(policy, limit, probability, was, hits[at], idle[first + cell])
                     if tells:
                         place = found[0]
                         out[place, R_PATTERN], out[place, R_ENTRY], out[place, R_CELL] = pattern, entry, cell
@@ -298,7 +304,7 @@ def tell(
         for entry in range(starts[segment], starts[segment + 1]):
             line = cells[entry] if gap < 0 else cells[entry] * SILENCES + silences[gap, entry]
             probability = looked_up(chances, line * grid, grid, places, entry, offset)
-            tells, was = judged(policy, limit, probability, was, hit[entry] or idle[cells[entry]])
+            tells, was = judged(policy, limit, probability, was, hit[entry], idle[cells[entry]])
             if tells:
                 out[found], told[found] = entry, probability
                 found += 1
