@@ -64,10 +64,6 @@ class Course:
         """How many cells there are."""
         return len(self.chain)
 
-    def state_of(self) -> IntArray:
-        """Return the state of each cell."""
-        return np.asarray(self.groups[0])
-
 
 def course_of(pattern: Pattern, mode: Mode, *, context: int, **surroundings: Any) -> Course:
     """Return a pattern's course: by its automaton where it has one, else by what its run shows of it."""

@@ -61,13 +61,8 @@ class Learner:
         self._named = {number: filter_key(*one) for number, one in told.items()}
         self._traffic = model.traffic
         self._last: int | None = None
-        self.now = self._settled = model.now
+        self.now = model.now
         self._waiting = 0
-
-    @property
-    def names(self) -> list[str]:
-        """Return the keys of the patterns that are learned."""
-        return list(self.known)
 
     def numbers(self, filters: Iterable[Filter]) -> list[int]:
         """Return the numbers that some filters have."""
@@ -75,7 +70,7 @@ class Learner:
 
     def go_on(self, old: Learner) -> None:
         """Take over what another had seen of the stream."""
-        self.now, self._settled, self._last = old.now, old._settled, old._last
+        self.now, self._last = old.now, old._last
         self._traffic, self._waiting, self.kinds = old._traffic, old._waiting, old.kinds
 
     def take(self, events: Prepared, parts: Sequence[Part], base: int, names: Names) -> None:
@@ -115,7 +110,7 @@ class Learner:
         """Count what was kept for it."""
         for lesson in self.lessons:
             lesson.settle(self.kinds, self.now)
-        self._settled, self._waiting = self.now, 0
+        self._waiting = 0
 
     def model(self) -> Model:
         """Return the model so far; waits that have not ended are cut off here."""

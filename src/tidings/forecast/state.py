@@ -153,7 +153,7 @@ def _lesson(name: str, lesson: Lesson, held: np.ndarray, arrays: dict[str, Any])
 
 
 def _learn_on(learner: Learner, told: dict[str, Any], arrays: dict[str, Any], filters: Mapping[Filter, int]) -> None:
-    learner.now = learner._settled = tuple(told["now"])
+    learner.now = tuple(told["now"])
     learner._last, learner._traffic = told["last"], Traffic(**told["traffic"])
     numbers = {short(repr(of)): number for of, number in filters.items()}
     known = [numbers.get(name, -1) for name in told["filters"]]
