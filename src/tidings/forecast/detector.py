@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from tidings.patterns.run import Run
 
 
+IDLE = 1 << 16
+"""Keys that have begun nothing and are kept: their last events and their pace count in what comes next."""
+
+
 class Detector(PatternDetector):
     """Which patterns happen in a stream of events, and how likely they are to happen next.
 
@@ -57,6 +61,8 @@ class Detector(PatternDetector):
     is to complete, and patterns added with a `horizon` put forecasts beside the detections (`Detections.forecasts`).
     With `learn`, the events it takes are counted too: it predicts first and learns then; `model` is what it knows.
     """
+
+    _idle = IDLE
 
     def __init__(self, *, model: Model | str | Path | None = None, learn: bool = False, **settings: Any) -> None:
         """Start without patterns."""
@@ -203,11 +209,15 @@ class Detector(PatternDetector):
         return parts
 
     def _held(self) -> list[np.ndarray]:
+        if self._listener is not None:
+            return self._listener[0].held()
         if self._given is None or not len(self):
             return []
-        return self._foretelling().held(self._latest)
+        return self._foretelling().held(self._latest, self._idle)
 
     def _renamed(self, known: np.ndarray) -> None:
+        if self._listener is not None:
+            self._listener[0].renumber(known)
         if self._forecaster is not None:
             self._forecaster.renumber(known)
 

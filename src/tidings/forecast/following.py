@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -262,12 +263,22 @@ class Following:
         keys = np.flatnonzero(self.silences.count).tolist() if self.group.keyed else [0]
         return [key for key in keys if not course.idle[self.cell(number, key, now)]]
 
-    def held(self, now: int) -> np.ndarray:
-        """Return the keys of which anything has begun; of others not even their share is kept when room is short."""
+    def held(self, now: int, most: int) -> np.ndarray:
+        """Return the keys of which anything has begun, and of the others those with most events, so many at most."""
         if not self.group.keyed:
             return np.empty(0, np.int64)
         live = [np.array(self.live(number, now), np.int64) for number in range(len(self.group.members))]
-        return union(live)
+        seen = np.flatnonzero(self.silences.count)
+        return union([*live, seen[np.argsort(-self.silences.count[seen], kind="stable")[:most]]])
+
+    def forked(self) -> Following:
+        """Return one that goes on from here by itself; the tables are shared."""
+        made = copy(self)
+        made.cells, made.last = self.cells.copy(), self.last.copy()
+        made.states = [states.copy() for states in self.states]
+        made.late = [late.copy() for late in self.late]
+        made.silences = self.silences.of(np.arange(len(self.silences.count)))
+        return made
 
     def renumber(self, known: np.ndarray) -> None:
         """Call each key by its place in `known`, which lists all that are held."""

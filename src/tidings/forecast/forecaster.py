@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -225,9 +226,15 @@ class Forecaster:
 
     # Keys --------------------------------------------------------------------------------------
 
-    def held(self, now: int) -> list[np.ndarray]:
-        """Return the keys that are still needed."""
-        mine = [following.held(now) for following in self.followings]
+    def forked(self) -> Forecaster:
+        """Return one that goes on from here by itself, without learning; the tables are shared."""
+        made = copy(self)
+        made.followings, made.learner = [following.forked() for following in self.followings], None
+        return made
+
+    def held(self, now: int, most: int) -> list[np.ndarray]:
+        """Return the keys that are still needed, and `most` of those that have begun nothing."""
+        mine = [following.held(now, most) for following in self.followings]
         return mine + (self.learner.held() if self.learner else [])
 
     def renumber(self, known: np.ndarray) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from tidings.forecast.forecaster import Forecaster
     from tidings.forecast.forecasts import Batch
     from tidings.forecast.streams import Entries
     from tidings.patterns.stream import Portion
@@ -111,25 +109,14 @@ class Placed(Silences):
 
 
 class Foreseer(Detector):
-    """A detector of a bucket: its state has the keys that have nothing begun too, as far as there is room.
+    """A detector of a bucket, whose state is laid down after every call and has room for fewer keys."""
 
-    Their last events and their shares count in what comes next, and a bucket's state is laid down after every call.
-    """
+    _idle = KEYS
 
     def place(self, places: np.ndarray) -> None:
         """Hear where the next events stand in the whole stream."""
         for following in self._foretelling().followings:
             following.silences = Placed(places, following.seen, following.silences)
-
-    def _held(self) -> list[np.ndarray]:
-        held = super()._held()
-        for following in self._forecaster.followings if self._forecaster else ():
-            if following.group.keyed:
-                count = following.silences.count
-                seen = np.flatnonzero(count)
-                most = np.argsort(-count[seen], kind="stable")[:KEYS]
-                held.append(seen[most])
-        return held
 
 
 def foreseeing(portion: Portion, model: Model | None = None) -> Detector:
@@ -152,20 +139,8 @@ class Started:
     def detector(self) -> Detector:
         """Return a detector that has seen nothing."""
         made = self._first.forked()
-        made._forecaster = _afresh(self._ready)
+        made._forecaster = self._ready.forked()
         return made
-
-
-def _afresh(ready: Forecaster) -> Forecaster:
-    """Return a forecaster with the tables of one that has seen nothing; where its patterns stand is its own."""
-    made = copy(ready)
-    made.followings = [copy(following) for following in ready.followings]
-    for following in made.followings:
-        following.cells, following.last = following.cells.copy(), following.last.copy()
-        following.states = [states.copy() for states in following.states]
-        following.late = [late.copy() for late in following.late]
-        following.silences = following.silences.of(np.arange(len(following.silences.count)))
-    return made
 
 
 def told_by(detector: Any) -> list[Batch]:

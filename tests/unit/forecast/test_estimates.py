@@ -1,0 +1,81 @@
+"""Estimators on counts that are written down."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tidings import lang
+from tidings.forecast.counts import CODES, EDGES, MOST, Counts
+from tidings.forecast.course import course_of
+from tidings.forecast.estimates import ESTIMATORS, Estimates, kaplan_meier, spread
+from tidings.model.patterns import Mode
+
+PAIR = course_of(lang.parse_pattern("a = kind = 'a'\nb = kind = 'b'\na , b"), Mode.RESTART, context=0)
+STAR, A, B = range(3)
+START, AFTER, DONE = range(3)
+
+
+def estimates(estimator="chain", smoothing=0.0, prior=(0.2, 0.3, 0.5), moves=(), waits=()):
+    counts = Counts.none(PAIR)
+    for cell, label, count in moves:
+        counts.moves[cell, label] = count
+    for cell, code, count in waits:
+        counts.waits[cell, code] = count
+    return Estimates(PAIR, counts, np.array(prior), smoothing, estimator)
+
+
+def test_there_are_four():
+    assert set(ESTIMATORS) == {"both", "chain", "direct", "printed"}
+
+
+def test_where_nothing_was_counted_the_shares_of_events_are_left():
+    assert estimates().chances().tolist() == [[0.2, 0.3, 0.5]] * 3
+    assert estimates().curve(2)[0][:, START].tolist() == [0, 0, 0.15]
+
+
+def test_counts_are_drawn_towards_them():
+    told = estimates(smoothing=1, moves=[(AFTER, B, 7), (AFTER, STAR, 2)])
+    assert told.chances()[AFTER] == pytest.approx([(2 + 0.6) / 12, 0.9 / 12, (7 + 1.5) / 12])
+
+
+def test_the_direct_share_is_that_of_waits():
+    told = estimates("direct", waits=[(AFTER, 0, 3), (AFTER, 1, 1), (AFTER, CODES - 1, 4)])
+    curve, part = told.curve(3)
+    assert curve[:, AFTER].tolist() == pytest.approx([0, 3 / 8, 1 / 2, 1 / 2])
+    assert part[1:, AFTER].tolist() == [1, 1, 1]
+
+
+def test_of_a_cell_without_waits_the_direct_share_is_that_of_all():
+    told = estimates("direct", waits=[(AFTER, 0, 1), (DONE, 1, 1)])
+    assert told.curve(2)[0][:, START].tolist() == [0, 0.5, 1]
+
+
+def test_without_any_waits_it_is_the_chain():
+    curve, part = estimates("direct").curve(4)
+    assert curve.tolist() == estimates("chain").curve(4)[0].tolist()
+    assert not part.any()
+
+
+def test_beyond_the_longest_wait_the_chain_goes_on():
+    curve, part = estimates("both", smoothing=0.5, waits=[(START, CODES - 1, 1000)]).curve(MOST + 50)
+    assert part[MOST, START] > 0.9
+    assert (part[MOST + 1 :] == 0).all()
+    assert curve[MOST + 1, START] > 0.99
+
+
+def test_printed_sums_visits_over_incoming_counts():
+    # Into `a` came 4, of which from the start 4; into the final state 2, of 3 that left `a`.
+    told = estimates("printed", moves=[(START, A, 4), (AFTER, B, 2), (AFTER, STAR, 1), (DONE, STAR, 2)])
+    curve, part = told.curve(2)
+    assert curve[1].tolist() == [0, 2 / 4, 0]
+    assert curve[2, START] == pytest.approx(4 / 3 * 2 / 4)
+    assert not part.any()
+
+
+def test_shares_between_two_edges_rise_evenly():
+    waits = np.zeros((1, CODES))
+    waits[0, 11], waits[0, -1] = 1, 1  # one after 13 to 15 events, one never
+    shares = spread(kaplan_meier(waits)[0], 20)[:, 0]
+    assert EDGES[10:12].tolist() == [12, 15]
+    assert shares[12:16].tolist() == pytest.approx([0, 1 / 6, 2 / 6, 1 / 2])

@@ -1,0 +1,77 @@
+"""Many keys: what happens to forecasts and counts when names are numbered anew, and across snapshots."""
+
+import numpy as np
+import pytest
+
+import tidings as td
+from tidings.patterns import detector as patterns_detector
+
+NEXT = "a = kind = 'a' and k = $x\nb = kind = 'b' and k = $x\na , b"
+TIMED = "a = kind = 'a' and k = $x\nb = kind = 'b' and k = $x\na ; b within 1 min"
+
+
+@pytest.fixture(scope="module")
+def history():
+    rng = np.random.default_rng(3)
+    kinds, keys = rng.choice(list("abcd"), 3000).tolist(), rng.integers(0, 300, 3000).tolist()
+    return [
+        {"id": at, "time": at, "kind": kind, "k": key} for at, (kind, key) in enumerate(zip(kinds, keys, strict=True))
+    ]
+
+
+@pytest.fixture(scope="module")
+def detector():
+    made = td.Detector()
+    made.add("next", NEXT)
+    made.add("timed", TIMED)
+    return made
+
+
+@pytest.fixture(scope="module")
+def model(detector, history):
+    return td.train(detector, history)
+
+
+def watching(model):
+    made = td.Detector(model=model)
+    made.add("next", NEXT, horizon=10, tell="every")
+    made.add("timed", TIMED, horizon="30 s", tell="every")
+    return made
+
+
+def told(found):
+    rows = found.forecasts.to_arrow().to_pylist()
+    return {(row["event"], row["pattern"]): row["probability"] for row in rows}
+
+
+def test_names_that_are_numbered_anew_change_no_count(monkeypatch, detector, history, model):
+    monkeypatch.setattr(patterns_detector, "MANY", 100)
+    cut = td.train(detector, iter([history[at : at + 250] for at in range(0, len(history), 250)]))
+    for name in ("next", "timed"):
+        for column in ("moves", "waits", "later"):
+            assert np.array_equal(getattr(cut[name].counts, column), getattr(model[name].counts, column)), (
+                name,
+                column,
+            )
+    assert cut.traffic == model.traffic
+
+
+def test_a_snapshot_keeps_the_last_events_and_the_pace_of_keys_that_have_begun_nothing(history, model):
+    whole, parts, made = told(watching(model).detect_many(history[:1000])), {}, watching(model)
+    for at in range(0, 1000, 100):
+        parts |= told(made.detect_many(history[at : at + 100]))
+        made = td.Detector.resume(made.snapshot())
+    assert parts == whole
+
+
+def test_keys_that_are_given_up_leave_the_others_as_they_are(monkeypatch, history, model):
+    monkeypatch.setattr(patterns_detector, "MANY", -100_000)  # tidy up after every batch
+    monkeypatch.setattr(td.Detector, "_idle", 20)
+    made = td.Detector(model=model)
+    made.add("next", NEXT, horizon=10, tell="every")
+    for at in range(0, len(history), 100):
+        found = told(made.detect_many(history[at : at + 100]))
+        assert all(0 <= p <= 1 for p in found.values())
+    assert len(made._names) < 200
+    lasts = {row["k"]: row["kind"] for row in history}
+    assert {one.key for one in made.forecast("next")} - {None} == {key for key, kind in lasts.items() if kind == "a"}

@@ -1,0 +1,70 @@
+"""Learning: half-lives, waits that go on, and how much is kept."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tidings as td
+from tidings.forecast import learning
+from tidings.forecast.learning import HalfLife
+
+PAIR = "a = kind = 'a'\nb = kind = 'b'\na , b"
+
+
+def train(word, text=PAIR, **settings):
+    watch = td.Detector()
+    watch.add("pair", text)
+    return td.train(watch, [{"kind": kind, "time": place} for place, kind in enumerate(word)], context=0, **settings)
+
+
+def test_a_count_is_worth_half_after_a_half_life():
+    half = HalfLife(4, timed=False)
+    assert half.weights(np.array([0, 4, 8]), np.zeros(3), (8, 0)).tolist() == [0.25, 0.5, 1]
+    assert half.fading((0, 0), (8, 99)) == 0.25
+    timed = HalfLife(10, timed=True)
+    assert timed.weights(np.zeros(2), np.array([0, 10]), (5, 20)).tolist() == [0.25, 0.5]
+    assert timed.fading((0, 5), (9, 15)) == 0.5
+    assert timed.fading((0, 5), (9, 0)) == 1  # never more than it was
+
+
+def test_what_is_told_later_is_told_by_what_came_last():
+    word = "ab" * 200 + "ac" * 50
+    slow, quick = train(word), train(word, half_life=20)
+    cell = slow["pair"].course.states.index("a")
+    assert slow.estimates(slow["pair"]).curve(1)[0][1, cell] > 0.7
+    assert quick.estimates(quick["pair"]).curve(1)[0][1, cell] < 0.3
+
+
+def test_seen_and_filters_fade_too():
+    traffic = train("ab" * 100, half_life=2).traffic
+    assert traffic.seen == pytest.approx(sum(0.5 ** (age / 2) for age in range(1, 201)))
+    assert traffic.rate == pytest.approx(1e-6)
+
+
+def test_of_too_many_waits_the_oldest_are_taken_as_cut_off(monkeypatch):
+    monkeypatch.setattr(learning, "KEPT", 50)
+    monkeypatch.setattr("tidings.forecast.learner.AT_ONCE", 100)
+    watch = td.Detector()
+    watch.add("pair", PAIR)
+    events = [{"kind": kind} for kind in "abc" * 300]
+    model = td.train(watch, iter([events[at : at + 100] for at in range(0, 900, 100)]), context=0)
+    whole = td.train(watch, events, context=0)
+    assert model["pair"].counts.moves.tolist() == whole["pair"].counts.moves.tolist()
+    assert model["pair"].counts.waits.sum() == 900
+
+
+def test_every_event_is_counted_once():
+    model = train("abcabacb" * 10, horizons=["3 s"])
+    counts = model["pair"].counts
+    assert counts.moves.sum() == counts.waits.sum() == counts.spans[3_000_000].sum() == 80
+
+
+def test_asking_for_the_model_changes_nothing():
+    watch = td.Detector(learn=True)
+    watch.add("pair", PAIR)
+    for kind in "abcab":
+        watch.on_event({"kind": kind})
+        one, two = watch.model, watch.model
+        assert one["pair"].counts.waits.tolist() == two["pair"].counts.waits.tolist()
+    assert watch.model["pair"].counts.moves.sum() == 5

@@ -1,0 +1,70 @@
+"""Tables of probabilities: laws of how many events lie within a horizon."""
+
+from __future__ import annotations
+
+from math import comb, exp, factorial
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tidings as td
+from tidings.forecast.counts import Traffic
+from tidings.forecast.horizon import Horizon
+from tidings.forecast.tables import FARTHEST, SHARES, mixing, places_of
+
+TIMED = Traffic(seen=100, gaps=50, elapsed=25e6)
+"""Two events in a second."""
+
+
+@given(st.integers(1, 40))
+def test_of_the_streams_events_binomially_many_are_of_the_key(count):
+    law = mixing(Horizon(count), keyed=True, traffic=Traffic())
+    assert law.shape == (len(SHARES), count + 1)
+    for share, row in zip(SHARES[:8], law, strict=False):
+        wanted = [comb(count, k) * share**k * (1 - share) ** (count - k) for k in range(count + 1)]
+        assert row == pytest.approx(wanted, abs=1e-12)
+
+
+@pytest.mark.parametrize("count", [1, 7, FARTHEST, FARTHEST + 1, 100_000])
+def test_laws_sum_to_one_however_far(count):
+    law = mixing(Horizon(count), keyed=True, traffic=Traffic())
+    assert law.sum(axis=1) == pytest.approx(np.ones(len(law)), abs=1e-9)
+    assert law.min() >= 0
+    assert law.shape[1] <= FARTHEST + 1
+
+
+@pytest.mark.parametrize("seconds", [1, 3, 20])
+def test_a_span_holds_as_many_as_come_at_that_rate(seconds):
+    [law] = mixing(Horizon(seconds * 1_000_000, "time"), keyed=False, traffic=TIMED)
+    for k in range(20):
+        assert law[k] == pytest.approx(exp(-2 * seconds) * (2 * seconds) ** k / factorial(k), abs=1e-12)
+    assert law.sum() == pytest.approx(1)
+
+
+def test_a_very_long_span_is_as_far_as_is_looked():
+    [law] = mixing(Horizon(10**14, "time"), keyed=False, traffic=TIMED)
+    assert law[-1] == pytest.approx(1)
+
+
+def test_own_events_and_those_of_a_stream_without_keys_are_not_thinned():
+    assert mixing(Horizon(5, "own"), keyed=True, traffic=TIMED) is None
+    assert mixing(Horizon(5), keyed=False, traffic=TIMED) is None
+
+
+def test_a_span_needs_a_rate():
+    with pytest.raises(td.TidingsError, match="`5 min` needs"):
+        mixing(Horizon.of("5 min"), keyed=False, traffic=Traffic(seen=4))
+
+
+def test_before_anything_is_known_a_span_holds_about_one_event():
+    [law] = mixing(Horizon.of("5 min"), keyed=False, traffic=Traffic())
+    assert (law @ np.arange(len(law))) == pytest.approx(1)
+
+
+def test_a_key_lies_where_its_gaps_say_drawn_towards_the_average():
+    gaps = np.array([[4.0, np.nan, 16.0], [4e6, np.nan, 16e6], [3, np.nan, 0]])
+    found = places_of(gaps, spread=2.0, rate=1e-6, part=1.0)
+    assert found[0].tolist() == pytest.approx([2 * (0.75 * 2 + 0.25 * 1), 2, 2])
+    assert found[1] == pytest.approx(found[0] + 2 * np.log2(1e6))
