@@ -219,7 +219,7 @@ def test_or_and_and_add_up_to_the_sum_of_their_parts(one, other, word, mode):
     pattern. Counted chains of the four know different states, so that theirs differ by what they cannot see. (Once
     something was seen the two modes differ: a match of `or` in `restart` takes away what the other child had begun.)
     """
-    shares = td.train(watching(pattern_of("a or b or c or d")), events_of(word), estimator="chain")
+    shares = td.train(watching(pattern_of("a or b or c or d")), events_of(word), estimator="chain", smoothing=0)
     watch = td.Detector(model=shares)
     told = {"one": one, "other": other, "or": joined(Either, one, other), "and": joined(Both, one, other)}
     for name, pattern in told.items():
@@ -244,7 +244,7 @@ def test_or_and_and_are_those_of_all_words(one, other, weights):
     traffic = Traffic(sum(weights), {f"kind = '{kind}'": float(weights["abcde".index(kind)]) for kind in "abcd"})
     for kind in (Either, Both):
         pattern = joined(kind, one, other)
-        model = td.Model(estimator="chain")
+        model = td.Model(estimator="chain", smoothing=0)
         model.traffic = traffic
         watch = watching(pattern, "overlap", model=model)
         chain = Chain(pattern, "overlap", "a")

@@ -128,11 +128,14 @@ class Estimates:
         return self.course.chain if self.course.tracker is not None else self.course.groups[0]
 
     def later(self, amount: int) -> tuple[Floats, Floats] | None:
-        """Return the share of matches within so many events of the stream by line, and of how many."""
+        """Return the share of matches within so many events of the stream by line, and of how many.
+
+        Only the end of the stream cuts these waits off, so all of them count at every horizon: a longer one is then
+        never less likely.
+        """
         if not len(self.counts.later) or amount > MOST:
             return None
-        share, watched = kaplan_meier(self.counts.later)
-        return spread(share, amount)[amount], _steps(watched, amount)[amount]
+        return spread(kaplan_meier(self.counts.later)[0], amount)[amount], self.counts.later.sum(axis=1)
 
     def within(self, span: int) -> tuple[Floats, Floats] | None:
         """Return the share of matches within a span of time by cell, and of how many; nothing if it was not counted."""

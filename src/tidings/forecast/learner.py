@@ -80,7 +80,8 @@ class Learner:
         if not len(events):  # time alone may have completed something
             return
         kinds = self.kinds.of(events)
-        now = (self.now[0] + len(events), max(self.now[1], int(events.times[-1])))
+        latest = int(events.times[-1])  # before the first event no time has been, not even that of 1970
+        now = (self.now[0] + len(events), max(self.now[1], latest) if self.now[0] else latest)
         at = np.arange(self.now[0], now[0])
         half_life, weights = self._model.settings.half_life, np.ones(len(events))
         if half_life is not None:
@@ -118,6 +119,10 @@ class Learner:
         keys = {_told(lesson.group.ways): float(lesson.keys) for lesson in self.lessons if lesson.group.keyed}
         traffic = self._traffic.plus(Traffic(keys=keys))
         known = dict(self._model.known)
+        half_life = self._model.settings.half_life
+        if half_life is not None:  # what is not watched now fades all the same
+            by = half_life.fading(self._model.now, self.now)
+            known = {key: replace(one, counts=one.counts.scaled(by)) for key, one in known.items()}
         for lesson in self.lessons:
             for member, counts in zip(lesson.group.members, lesson.counted(self.kinds), strict=True):
                 known[member.name] = self._with(member.name, counts)

@@ -127,13 +127,21 @@ def test_the_global_event_model_tells_labels_by_shares():
     known = trained()["pair"]
     assert known.course.labels == ("*", "a", "b")
     shares = {"kind = 'a'": 2.0, "kind = 'b'": 5.0}
-    assert label_prior(known, Traffic(10.0, shares)) == pytest.approx([0.3, 0.2, 0.5])
-    assert label_prior(known, Traffic()) == pytest.approx([1 / 3] * 3)
+    assert label_prior(known, Traffic(10.0, shares), 0) == pytest.approx([0.3, 0.2, 0.5])
+    assert label_prior(known, Traffic(), 0) == pytest.approx([1 / 3] * 3)
+
+
+def test_with_smoothing_what_never_came_is_not_impossible():
+    known = trained()["pair"]
+    shares = {"kind = 'a'": 0.0, "kind = 'b'": 5.0}
+    assert label_prior(known, Traffic(9.0, shares), 0.5) == pytest.approx([0.4, 0.05, 0.55])
+    assert label_prior(known, Traffic(9.0, shares), 0)[1] == 0
 
 
 def test_of_filters_that_overlap_it_tells_labels_as_if_they_were_independent():
     known = trained("low = price < 5\nfew = count < 3\nlow ; few", [{"price": 1, "count": 9}])["pair"]
-    found = dict(zip(known.course.labels, label_prior(known, Traffic(10.0, {"price < 5": 2.0, "count < 3": 5.0})), strict=True))
+    traffic = Traffic(10.0, {"price < 5": 2.0, "count < 3": 5.0})
+    found = dict(zip(known.course.labels, label_prior(known, traffic, 0), strict=True))
     assert found == pytest.approx({"*": 0.4, "low": 0.1, "few": 0.4, "few+low": 0.1})
 
 

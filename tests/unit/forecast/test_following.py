@@ -1,0 +1,100 @@
+"""Following: where keys stand, when alarms are told, and what is kept of keys."""
+
+from __future__ import annotations
+
+import pytest
+
+import tidings as td
+from tidings.forecast.following import POLICIES
+from tidings.kernels.forecasts import CHANGE, CROSSING, EPISODE, EVERY, judged
+
+KEYED = "a = kind = 'a' and key = $x\nb = kind = 'b' and key = $x\na ; b"
+NAN = float("nan")
+
+
+def judge(policy, limit, steps):
+    """Return where something is told of a list of (probability, hit, idle)."""
+    was, found = NAN, []
+    plain = getattr(judged, "py_func", judged)
+    for at, (probability, hit, idle) in enumerate(steps):
+        tells, was = plain(policy, limit, probability, was, hit, idle)
+        found += [at] * bool(tells)
+    return found
+
+
+def begun(*chances):
+    return [(chance, False, False) for chance in chances]
+
+
+def test_there_are_four_ways_to_tell():
+    assert set(POLICIES) == {"crossing", "episode", "every", "change"}
+
+
+def test_every_tells_always():
+    assert judge(EVERY, 0, begun(0, 1, 0)) == [0, 1, 2]
+
+
+def test_crossing_tells_when_it_rises_above():
+    assert judge(CROSSING, 0.5, begun(0.5, 0.6, 0.7, 0.5, 0.6)) == [1, 4]
+
+
+def test_change_tells_by_what_was_told_last():
+    assert judge(CHANGE, 0.1, begun(0.5, 0.55, 0.6, 0.65, 0.5)) == [0, 3, 4]
+
+
+def test_an_episode_is_told_once_although_it_falls_in_between():
+    assert judge(EPISODE, 0.5, begun(0.6, 0.4, 0.6)) == [0]
+
+
+def test_a_match_ends_an_episode():
+    assert judge(EPISODE, 0.5, [(0.6, False, False), (0.4, True, False), (0.6, False, False)]) == [0, 2]
+    assert judge(EPISODE, 0.5, [(0.6, False, False), (0.7, True, False), (0.6, False, False)]) == [0, 1]
+
+
+def test_so_does_the_end_of_all_that_had_begun():
+    assert judge(EPISODE, 0.5, [(0.6, False, False), (0.1, False, True), (0.6, False, False)]) == [0, 2]
+
+
+def test_where_nothing_has_begun_an_alarm_that_stays_is_told_once():
+    assert judge(EPISODE, 0.5, [(0.6, False, True)] * 3) == [0]
+    assert judge(EPISODE, 0.5, [(0.6, False, True), (0.4, False, True), (0.6, False, True)]) == [0, 2]
+    assert judge(EPISODE, 0.5, [(0.6, False, True), (0.6, False, False), (0.6, False, True)]) == [0, 2]
+
+
+@pytest.fixture
+def watch():
+    made = td.Detector(learn=True)
+    made.add("pair", KEYED, horizon=5, tell="every")
+    return made
+
+
+def test_keys_that_have_begun_something_are_live(watch):
+    watch.detect_many([{"kind": "a", "key": 1}, {"kind": "a", "key": 2}, {"kind": "b", "key": 1}, {"kind": "a"}])
+    assert [one.key for one in watch.forecast("pair")] == [2, None]
+
+
+def test_events_without_a_key_are_foretold_of_none(watch):
+    found = watch.detect_many([{"kind": "a"}, {"kind": "a", "key": 1}, {"kind": "c", "key": 7}]).forecasts
+    assert [(one.event, one.forecast.key) for one in found] == [(1, 1), (2, 7)]
+
+
+def test_keys_are_told_as_they_were_given(watch):
+    found = watch.detect_many([{"kind": "a", "key": key} for key in ("x", 1, True)]).forecasts
+    assert [one.forecast.key for one in found] == ["x", 1, True]
+    assert found.to_arrow().column("key").to_pylist() == ["x", "1", "true"]
+
+
+def test_keys_that_are_numbered_anew_go_on(watch, monkeypatch):
+    other = td.Detector(learn=True)
+    other.add("pair", KEYED, horizon=5, tell="every")
+    events = [{"kind": "abc"[place % 3], "key": place % 7 if place < 200 else place % 13} for place in range(400)]
+    wanted = [(one.event, one.forecast) for at in range(0, 400, 40) for one in other.detect_many(events[at : at + 40]).forecasts]
+    monkeypatch.setattr("tidings.patterns.detector.MANY", 2)
+    found = [(one.event, one.forecast) for at in range(0, 400, 40) for one in watch.detect_many(events[at : at + 40]).forecasts]
+    assert found == wanted
+
+
+def test_forecasts_are_read_later_although_keys_were_numbered_anew(watch, monkeypatch):
+    monkeypatch.setattr("tidings.patterns.detector.MANY", 2)
+    kept = [watch.detect_many([{"kind": "b", "key": f"k{place}"}]).forecasts for place in range(50)]
+    assert [one.forecast.key for of in kept for one in of] == [f"k{place}" for place in range(50)]
