@@ -193,7 +193,10 @@ def _blended(counts: Floats, towards: Floats, weight: np.ndarray) -> Floats:
 
 def _summed(counts: Floats, group: np.ndarray) -> Floats:
     total = np.zeros((int(group.max(initial=-1)) + 1, counts.shape[1]))
-    np.add.at(total, group, counts)
+    if len(total) == len(group):  # each by itself
+        total[group] = counts
+    else:
+        np.add.at(total, group, counts)
     return total
 
 

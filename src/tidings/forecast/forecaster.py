@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from tidings.forecast.groups import Member, groups_of
 from tidings.forecast.horizon import Horizon
 from tidings.forecast.learner import Learner
 from tidings.forecast.learning import reports_of
+from tidings.forecast.model import key_of
 from tidings.forecast.streams import Kinds, entries_of
 from tidings.forecast.tables import QUANTILES, table
 
@@ -83,13 +84,14 @@ class Forecaster:
         **surroundings: Any,
     ) -> None:
         """Start with nothing seen; `part` is how much of the stream comes here."""
-        self.model, self.plans, self._watched = model, dict(plans), tuple(watched)
+        self.model, self.plans = model, dict(plans)
         self._part = part
         self.kinds = Kinds()
         self.known: dict[str, Known] = {one.name: model.recalled(one, **surroundings) for one in watched}
         members = [Member(name, one.pattern, one.course) for name, one in self.known.items()]
         self.followings = [Following(group) for group in groups_of(members, filters)]
         self._places = {one.name: place for place, one in enumerate(watched)}
+        self._keys = {one.name: key_of(one.pattern, one.mode) for one in watched} if learn else {}
         spans = {plan.horizon.amount for plan in plans.values() if plan.horizon and plan.horizon.unit == "time"}
         self.learner = Learner(model, watched, filters, spans=spans, **surroundings) if learn else None
         self._tables: dict[tuple[str, Horizon], Table] = {}
@@ -127,7 +129,7 @@ class Forecaster:
         """Take the counts so far into the probabilities."""
         assert self.learner is not None
         self.model = self.learner.model()
-        self.known = {one.name: self.model.recalled(one) for one in self._watched}
+        self.known = {name: replace(self.model.known[self._keys[name]], name=name) for name in self.known}
         self._tables.clear()
         self._curves.clear()
         self._arrange()
