@@ -156,6 +156,11 @@ def labels_of(course, pattern, events):
     return found
 
 
+def evenly(_place):
+    """Let every event weigh the same."""
+    return 1.0
+
+
 @dataclass
 class Counted:
     """Counts by definition: dictionaries of (cell, label), (cell, code), and of lines with codes or outcomes."""
@@ -166,8 +171,8 @@ class Counted:
     spans: dict
 
 
-def counted(course, pattern, events, *, weight=lambda place: 1.0, spans=()):
-    """Count by definition. Of a pattern with a key, a line is a cell with how silent the key is; else it is the cell."""
+def counted(course, pattern, events, *, weight=evenly, spans=()):
+    """Count by definition. Of a pattern with a key, a line is a cell with how silent the key is; else the cell."""
     found = Counted(Counter(), Counter(), Counter(), {span: Counter() for span in spans})
     labels = labels_of(course, pattern, events)
     times = [micros(event["time"]) for event in events]
@@ -226,7 +231,7 @@ def dense(counts, shape):
 
 
 def kaplan_meier(row):
-    """Return the share of waits that ended by each edge: of those still watched in a bin, what goes on is multiplied."""
+    """Return the share of waits that ended by each edge: shares of those that went on, of all watched, multiply."""
     size = len(EDGES)
     left, found = 1.0, []
     for place in range(size):
@@ -301,7 +306,11 @@ class Source:
             found = {
                 (last, state): sum(
                     chance
-                    * (1.0 if reports[state, label] else found[(*last, number)[1:] if last else (), table[state, label]])
+                    * (
+                        1.0
+                        if reports[state, label]
+                        else found[(*last, number)[1:] if last else (), table[state, label]]
+                    )
                     for number, (chance, label) in enumerate(zip(self.law[last], labels, strict=True))
                 )
                 for last, state in pairs
@@ -330,9 +339,8 @@ def outcomes(hits, length, count):
 
 def unlabelled(node):
     """Take the labels of steps away, so that two trees fit into one."""
-    match node:
-        case lang_step if hasattr(lang_step, "label"):
-            return replace(node, label=None)
+    if hasattr(node, "label"):
+        return replace(node, label=None)
     if hasattr(node, "parts"):
         return replace(node, parts=tuple(map(unlabelled, node.parts)))
-    return replace(node, **{"step": unlabelled(node.step)}) if hasattr(node, "step") else node
+    return replace(node, step=unlabelled(node.step)) if hasattr(node, "step") else node

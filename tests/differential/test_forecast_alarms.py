@@ -66,7 +66,9 @@ def alarms(model, pattern, events, mode, **plan):
     found = told(whole.detect_many(events).forecasts)
     for cut in {0, 1, len(events) // 2, len(events)}:
         parts = watching(pattern, mode, model=model, horizon=2, **plan)
-        assert told(parts.detect_many(events[:cut]).forecasts) + told(parts.detect_many(events[cut:]).forecasts) == found
+        assert (
+            told(parts.detect_many(events[:cut]).forecasts) + told(parts.detect_many(events[cut:]).forecasts) == found
+        )
     return found
 
 
@@ -87,12 +89,14 @@ def check_alarms(pattern, history, events, mode, limit):
         assert [p for *_, p in found] == [every[event] for event, *_ in found]
 
 
+@share(2)
 @given(patterns(**PLAIN), streams(most=12), streams(most=12), MODES, st.integers(0, 11))
 def test_alarms_are_told_when_they_are_due(pattern, history, events, mode, limit):
     """A threshold that is one of the probabilities is not passed by it: alarms are strictly above."""
     check_alarms(pattern, history, events, mode, limit)
 
 
+@share(2)
 @given(patterns(variables=True, **PLAIN), streams(most=12), streams(most=14), MODES, st.integers(0, 13))
 def test_so_are_those_of_each_key(pattern, history, events, mode, limit):
     check_alarms(pattern, history, events, mode, limit)
@@ -138,6 +142,7 @@ def test_forecasts_are_in_the_order_of_the_events_whatever_the_patterns_keys():
 # Forecasts on demand ----------------------------------------------------------------------------------
 
 
+@share(2)
 @given(patterns(), streams(), streams(), st.sampled_from((3, "4 own events", "2 s")))
 def test_a_pattern_without_a_key_has_one_forecast(pattern, history, events, horizon):
     history = [*history, *events_of("ab", [None, None])]
@@ -201,7 +206,7 @@ def test_a_horizon_in_events_is_thinned_by_the_keys_share(every, count):
     assert mean_gaps([place for place, event in enumerate(events) if event["key"] == "mine"])[-1] == every
     gap = (every**12 * KEYS) ** (1 / 13)  # twelve gaps of its own
     assert probability(count) == pytest.approx(tabled(curve, count, gap), rel=1e-9)
-    assert probability(count) == pytest.approx(thinned(curve, count, 1 / gap), rel=0.03)
+    assert probability(count) == pytest.approx(thinned(curve, count, 1 / gap), rel=0.06)  # half octaves apart
 
 
 @pytest.mark.parametrize("count", [1, 5, 30])
@@ -243,10 +248,11 @@ def test_a_span_of_time_is_a_mixture_over_how_many_events_it_holds():
 def test_a_span_of_time_needs_times():
     pattern = pattern_of("a , b")
     model = td.train(watching(pattern), [{"kind": kind} for kind in "abab"])
-    with pytest.raises(td.TidingsError, match="`5 min` needs .* events with times"):
+    with pytest.raises(td.TidingsError, match=r"`5 min` needs .* events with times"):
         watching(pattern, model=model).forecast("p", horizon="5 min")
 
 
+@share(2)
 @given(patterns(**PLAIN), streams(most=14), streams(most=6), st.sampled_from(("both", "chain", "direct")))
 def test_quantiles_of_the_waiting_time_are_those_of_the_probabilities(pattern, history, events, estimator):
     watch = watching(pattern, model=trained(pattern, history, estimator=estimator))
@@ -342,6 +348,8 @@ def test_and_leave_what_is_learned_of_them(change, cut):
     assert theirs.moves.tolist() == mine.moves.tolist()
     assert theirs.waits.tolist() == mine.waits.tolist()
     assert watch.model.traffic.seen == alone.model.traffic.seen
+    again = td.Detector.resume(watch.snapshot()).model
+    same_counts(again, watch.model)
 
 
 def test_keys_stay_counted_when_patterns_come():

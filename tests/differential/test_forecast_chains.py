@@ -97,6 +97,7 @@ def test_every_probability_is_one_and_a_longer_horizon_is_no_less_likely(pattern
     assert (part <= 1).all()
 
 
+@share(2)
 @given(patterns(variables=True), streams(), SETTINGS, st.sampled_from(("events", "own", "time")))
 def test_of_keys_too(pattern, history, given, unit):
     model = trained(pattern, history, **given)
@@ -203,7 +204,7 @@ def joined(kind, one, other):
     return Pattern((*one.filters, *other.filters), kind((unlabelled(one.root), unlabelled(other.root))))
 
 
-@share(2)
+@share(4)
 @given(
     patterns(("a", "b"), most_steps=3, **PLAIN),
     patterns(("c", "d"), most_steps=3, **PLAIN),
@@ -264,7 +265,7 @@ def test_a_context_changes_where_a_course_stands_but_not_where_it_reports(patter
     plain = course_of(pattern, Mode(mode), context=0, schema=ONE_KIND)
     told = course_of(pattern, Mode(mode), context=context, schema=ONE_KIND)
     assert told.depth <= context
-    state = told.state_of()
+    state = told.groups[0]
     assert (plain.table[state] == state[told.table]).all()
     assert (plain.hits[state] == told.hits).all()
     assert plain.states == told.states

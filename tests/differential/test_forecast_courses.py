@@ -12,6 +12,7 @@ from forecast_worlds import (
     S,
     counted,
     dense,
+    evenly,
     events_of,
     kaplan_meier,
     labels_of,
@@ -111,7 +112,7 @@ def known(model):
     return one
 
 
-def check(pattern, events, mode="restart", *, weight=lambda place: 1.0, within=0.0, spans=(), **given):
+def check(pattern, events, mode="restart", *, weight=evenly, within=0.0, spans=(), **given):
     one = known(trained(pattern, events, mode, horizons=[timedelta(microseconds=span) for span in spans], **given))
     assert not one.course.approximate
     wanted, found = counted(one.course, pattern, events, weight=weight, spans=spans), one.counts
@@ -170,15 +171,21 @@ def test_the_bins_are_those_that_are_written_down():
 
 # Kaplan and Meier ---------------------------------------------------------------------------------------
 
+
+def watched(row, count):
+    """Count the waits that went on until then, or ended just then: what the share at that horizon is judged by."""
+    place = sum(edge < count for edge in EDGES)
+    return sum(row[place : len(EDGES)]) + sum(row[len(EDGES) + place + 1 :])
+
+
 ROWS = st.lists(st.integers(0, 4), min_size=counts.CODES, max_size=counts.CODES)
 
 
 @given(ROWS)
 def test_waits_that_were_cut_off_leave_when_they_are_cut(row):
-    share, watched = estimates.kaplan_meier(np.array([row], float))
+    share, known = estimates.kaplan_meier(np.array([row], float))
     assert share[0] == pytest.approx(kaplan_meier(row), abs=1e-12)
-    size = len(EDGES)
-    assert watched[0].tolist() == [sum(row[at:size]) + sum(row[size + at + 1 :]) for at in range(size)]
+    assert known[0].tolist() == [watched(row, edge) for edge in EDGES]
 
 
 @given(st.lists(st.integers(0, 4), min_size=len(EDGES), max_size=len(EDGES)), st.integers(0, 9))
@@ -198,8 +205,7 @@ def test_without_smoothing_the_direct_share_is_that_of_the_waits(pattern, events
     curve, part = model.estimates(one).curve(count)
     rows = dense(counted(one.course, pattern, events).waits, one.counts.waits.shape)
     for cell in range(one.course.cells):
-        watched = sum(rows[cell, count - 1 : len(EDGES)]) + sum(rows[cell, len(EDGES) + count :])
-        if watched:
+        if watched(rows[cell], count):
             assert curve[count, cell] == pytest.approx(kaplan_meier(rows[cell])[count - 1], abs=1e-12)
             assert part[count, cell] == 1
 
@@ -214,7 +220,7 @@ def test_both_is_the_direct_share_drawn_towards_the_chain(pattern, events, count
     curve = np.zeros(one.course.cells)
     for at in range(1, count + 1):
         for cell in range(one.course.cells):
-            seen = sum(rows[cell, at - 1 : len(EDGES)]) + sum(rows[cell, len(EDGES) + at :])
+            seen = watched(rows[cell], at)
             part = seen / (seen + 40 * smoothing)
             found = part * kaplan_meier(rows[cell])[at - 1] + (1 - part) * chain[at, cell]
             curve[cell] = max(curve[cell], found)  # never less likely than a shorter horizon

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from forecast_worlds import events_of, pattern_of, same_counts, same_traffic, told, trained, watching
@@ -49,6 +51,7 @@ def same(one, other, within=0.0):
 # Sums -------------------------------------------------------------------------------------------------
 
 
+@share(2)
 @given(patterns(), st.lists(streams(), min_size=3, max_size=3), SETTINGS)
 def test_models_add_up_in_any_order(pattern, histories, given):
     one, two, three = (trained(pattern, history, **given) for history in histories)
@@ -57,6 +60,7 @@ def test_models_add_up_in_any_order(pattern, histories, given):
     same((one + two) + three, one + (two + three), within or 1e-12)
 
 
+@share(2)
 @given(patterns(), st.lists(streams(), min_size=2, max_size=2), SETTINGS)
 def test_a_sum_is_the_count_of_both_histories(pattern, histories, given):
     one, two = (trained(pattern, history, **given) for history in histories)
@@ -94,10 +98,11 @@ def test_an_empty_model_adds_nothing():
 # Pieces -----------------------------------------------------------------------------------------------
 
 
+@share(2)
 @given(patterns(variables="joins"), streams(most=12), SETTINGS, st.lists(st.integers(0, 12), max_size=4))
 def test_a_history_in_pieces_counts_as_the_whole(pattern, history, given, cuts):
     cuts = [0, *sorted(cuts), len(history)]
-    pieces = [history[begin:end] for begin, end in zip(cuts, cuts[1:], strict=False)]
+    pieces = [history[begin:end] for begin, end in pairwise(cuts)]
     same(trained(pattern, iter(pieces), **given), trained(pattern, history, **given), 1e-12)
 
 
@@ -124,7 +129,9 @@ def test_counting_at_once_or_little_by_little_is_the_same(monkeypatch):
     watch.add("r", pattern_of("a ; b within 5 s", key=KEYED))
     whole = td.train(watch, events, horizons=["30 s"], half_life="10 min")
     monkeypatch.setattr("tidings.forecast.learner.AT_ONCE", 100)
-    little = td.train(watch, iter([events[at : at + 99] for at in range(0, 4000, 99)]), horizons=["30 s"], half_life="10 min")
+    little = td.train(
+        watch, iter([events[at : at + 99] for at in range(0, 4000, 99)]), horizons=["30 s"], half_life="10 min"
+    )
     same(little, whole, 1e-9)
 
 
@@ -173,6 +180,7 @@ def test_many_keys_are_learned_although_their_names_are_forgotten(monkeypatch):
 # Learning in the stream -------------------------------------------------------------------------------
 
 
+@share(2)
 @given(patterns(variables="joins"), streams(most=12), SETTINGS)
 def test_a_detector_that_learns_counts_what_training_counts(pattern, history, given):
     watch = watching(pattern, model=td.Model(**given), learn=True)
@@ -218,7 +226,7 @@ def resumed(make, events, splits, horizon=4):
             same(second.model, whole.model, 1e-12)
 
 
-@share(2)
+@share(3)
 @given(patterns(), streams(most=10), st.booleans(), st.sampled_from(("every", "crossing", "episode", "change")))
 def test_resumed_at_every_event_it_goes_on_as_if_it_had_not_stopped(pattern, events, learn, tell):
     model = trained(pattern, events, context=1)
@@ -241,7 +249,7 @@ def test_so_do_keys(pattern, events, tell):
 
 def test_a_longer_stream_of_many_patterns_is_resumed():
     rng = np.random.default_rng(8)
-    events = events_of(rng.choice(list("abcd"), 600).tolist(), rng.integers(0, 5, 600).tolist())
+    events = events_of(rng.choice(list("abcd"), 300).tolist(), rng.integers(0, 5, 300).tolist())
 
     def make():
         watch = td.Detector(model=td.Model(half_life="5 min"), learn=True)
@@ -252,7 +260,7 @@ def test_a_longer_stream_of_many_patterns_is_resumed():
         watch.add("silent", pattern_of("d , d"), mode="overlap")
         return watch
 
-    resumed(make, events, [1, 15, 16, 17, 100, 333, 599])
+    resumed(make, events, [1, 16, 17, 299])
 
 
 def test_a_snapshot_leaves_the_detector_as_it_was():
@@ -270,6 +278,7 @@ def test_a_snapshot_leaves_the_detector_as_it_was():
 # Files ------------------------------------------------------------------------------------------------
 
 
+@share(2)
 @given(patterns(overlapping=True, variables="joins"), streams(), SETTINGS)
 def test_a_file_holds_all_of_a_model(pattern, history, given):
     model = trained(pattern, history, horizons=["3 s"], smoothing=0.25, **given)
@@ -298,7 +307,7 @@ def test_a_file_is_saved_and_loaded(model, tmp_path):
 
 def test_a_file_that_is_cut_short_anywhere_is_refused(model):
     data = model.to_bytes()
-    for size in [*range(0, 60), *range(60, len(data), 37), len(data) - 1]:
+    for size in [*range(60), *range(60, len(data), 37), len(data) - 1]:
         with pytest.raises(StateError):
             td.Model.from_bytes(data[:size])
 
@@ -321,7 +330,7 @@ def test_more_bytes_than_a_model_are_refused(model):
 @pytest.mark.parametrize("data", [b"", b"tidings", b"PK\x03\x04 something else", b"\n" * 100, b"{}"])
 def test_what_is_no_model_is_refused(data, tmp_path):
     (tmp_path / "x").write_bytes(data)
-    with pytest.raises(StateError, match="x: .*not a model"):
+    with pytest.raises(StateError, match=r"x: .*not a model"):
         td.Model.load(tmp_path / "x")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from forecast_worlds import Chain, Source, events_of, outcomes, pattern_of, trained, truth, watching
+from forecast_worlds import Chain, Source, outcomes, pattern_of, trained, truth, watching
 
 import tidings as td
 
@@ -38,9 +38,7 @@ def arrow(word):
 
 @pytest.fixture(scope="module")
 def histories():
-    return {
-        id(source): (source.word(TRAINED, 1), source.word(JUDGED, 2)) for source in (INDEPENDENT, FIRST, SECOND)
-    }
+    return {id(source): (source.word(TRAINED, 1), source.word(JUDGED, 2)) for source in (INDEPENDENT, FIRST, SECOND)}
 
 
 def judged(source, body, mode, count, histories, **given):

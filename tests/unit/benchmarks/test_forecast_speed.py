@@ -17,7 +17,7 @@ def test_the_table_prints_a_row_for_every_case(monkeypatch, capsys):
 
 
 def test_nothing_is_timed_when_the_loop_and_the_detector_do_not_agree(monkeypatch):
-    monkeypatch.setattr(Plain, "take", lambda self, types, *, every=None: every.extend(2.0 for _ in types))
+    monkeypatch.setattr(Plain, "take", lambda _, types, *, every=None: every.extend(2.0 for _ in types))
     with pytest.raises(SystemExit, match="do not agree"):
         run.measured(run.CASES[0], repeat=1, quick=True)
 

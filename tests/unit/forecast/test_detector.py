@@ -112,7 +112,7 @@ def test_a_forecast_says_which_estimator_gave_it(model):
     for estimator in ("both", "chain", "direct", "printed"):
         watch = watching(model.using(estimator=estimator))
         watch.detect_many(EVENTS[:4])  # where it has been before
-        [found] = watch.forecast("pair", horizon=2)
+        [found] = watch.forecast("pair", horizon=1)
         assert found.estimator == estimator
     watch = td.Detector(model=td.Model())
     watch.add("pair", PAIR)

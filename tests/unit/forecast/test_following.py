@@ -88,9 +88,17 @@ def test_keys_that_are_numbered_anew_go_on(watch, monkeypatch):
     other = td.Detector(learn=True)
     other.add("pair", KEYED, horizon=5, tell="every")
     events = [{"kind": "abc"[place % 3], "key": place % 7 if place < 200 else place % 13} for place in range(400)]
-    wanted = [(one.event, one.forecast) for at in range(0, 400, 40) for one in other.detect_many(events[at : at + 40]).forecasts]
+    wanted = [
+        (one.event, one.forecast)
+        for at in range(0, 400, 40)
+        for one in other.detect_many(events[at : at + 40]).forecasts
+    ]
     monkeypatch.setattr("tidings.patterns.detector.MANY", 2)
-    found = [(one.event, one.forecast) for at in range(0, 400, 40) for one in watch.detect_many(events[at : at + 40]).forecasts]
+    found = [
+        (one.event, one.forecast)
+        for at in range(0, 400, 40)
+        for one in watch.detect_many(events[at : at + 40]).forecasts
+    ]
     assert found == wanted
 
 

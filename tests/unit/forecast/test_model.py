@@ -169,7 +169,7 @@ def test_nothing_but_a_model_is_merged():
 
 def test_times_before_1970_are_as_old_as_any():
     """A half-life in time counts from the latest event, whenever that was."""
-    old, new = ([event | {"time": event["time"] + begin} for event in EVENTS] for begin in (-10**9, 10**9))
+    old, new = ([event | {"time": event["time"] + begin} for event in EVENTS] for begin in (-(10**9), 10**9))
     one, two = (trained(events=events, half_life="4 s")["pair"].counts for events in (old, new))
     np.testing.assert_allclose(one.moves, two.moves)
 

@@ -55,7 +55,7 @@ def test_what_came_of_a_forecast_is_as_it_is_defined(text, horizon):
     order = np.lexsort((trial.key, trial.event))
     columns = zip(trial.event[order].tolist(), trial.y[order].tolist(), trial.known[order].tolist(), strict=True)
     assert [(at, y, known) for at, y, known in columns if known] == [one for one in judged(text, horizon) if one[2]]
-    assert [at for at in trial.event[order].tolist()] == list(range(len(EVENTS)))
+    assert trial.event[order].tolist() == list(range(len(EVENTS)))
     assert int(trial.known.sum()) == sum(known for *_, known in judged(text, horizon))
 
 

@@ -86,7 +86,7 @@ def test_horizons_are_a_list(horizons):
 
 @pytest.mark.parametrize("detector", [None, 5, "pair", PAIR])
 def test_only_a_detector_is_trained(detector):
-    with pytest.raises(td.TidingsError, match="td.Detector"):
+    with pytest.raises(td.TidingsError, match="Detector"):
         td.train(detector, EVENTS)
 
 
