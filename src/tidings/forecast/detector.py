@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidings.errors import TidingsError, UnknownPattern
@@ -11,12 +12,12 @@ from tidings.forecast.forecasts import Forecasts
 from tidings.forecast.horizon import Horizon
 from tidings.forecast.model import Model
 from tidings.forecast.state import stand, standing
+from tidings.patterns.asked import written
 from tidings.patterns.detector import Detector as PatternDetector
 from tidings.patterns.run import LONG_AGO
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
     import numpy as np
 
@@ -67,7 +68,10 @@ class Detector(PatternDetector):
     def __init__(self, *, model: Model | str | Path | None = None, learn: bool = False, **settings: Any) -> None:
         """Start without patterns."""
         super().__init__(**settings)
-        self._given = Model.load(model) if model is not None and not isinstance(model, Model) else model
+        if model is not None and not isinstance(model, Model | str | Path):
+            msg = f"a model is a td.Model or the path of one that was saved, not `{model!r}`"
+            raise TidingsError(msg)
+        self._given = Model.load(model) if isinstance(model, str | Path) else model
         self._learn, self._part = learn, 1.0
         if learn and self._given is None:
             self._given = Model()
@@ -103,19 +107,8 @@ class Detector(PatternDetector):
         probability rises strictly above `threshold` (`tell="crossing"`), only once until it matches or its beginnings
         are gone (`"episode"`), when it has changed by more than `step` (`"change"`), or at every event (`"every"`).
         """
-        plan = Plan.of(horizon=horizon, threshold=threshold, tell=tell, step=step)
-        if plan.horizon is not None and self._given is None:
-            msg = f"forecasts need a model: td.Detector(model=td.train(...)), or learn=True to begin without; `{name}`"
-            raise TidingsError(msg)
-        before = self._plans.get(name)
-        self._plans[name] = plan
-        try:
-            super().add(name, pattern, mode=mode, limit=limit, notation=notation)
-        except TidingsError:
-            self._plans.pop(name)
-            if before is not None:
-                self._plans[name] = before
-            raise
+        given = written(name, self._parsed(pattern, notation), mode, limit)
+        self.add_many([given], horizon=horizon, threshold=threshold, tell=tell, step=step)
 
     def add_many(self, patterns: Iterable[WrittenPattern], **plan: Any) -> None:
         """Add many, as `lang.read_patterns` reads them from a file; all of them or, where one is refused, none.
@@ -123,10 +116,15 @@ class Detector(PatternDetector):
         `horizon`, `threshold`, `tell` and `step` hold for all of them: see `add`.
         """
         given = list(patterns)
+        told = Plan.of(**({"horizon": None, "threshold": 0.5, "tell": "crossing", "step": 0.1} | plan))
+        if told.horizon is not None and self._given is None:
+            names = ", ".join(f"`{one.name}`" for one in given[:3])
+            msg = f"forecasts need a model: td.Detector(model=td.train(...)), or learn=True to begin without; {names}"
+            raise TidingsError(msg)
+        # Without a plan one that is replaced loses its own; one that is resumed has its plans before its patterns.
+        planned = [one.name for one in given if plan or one.name in self]
         super().add_many(given)
-        if plan:
-            told = Plan.of(**({"horizon": None, "threshold": 0.5, "tell": "crossing", "step": 0.1} | plan))
-            self._plans |= {one.name: told for one in given}
+        self._plans |= dict.fromkeys(planned, told)
 
     def remove(self, name: str) -> None:
         """Remove a pattern; `UnknownPattern`, a `KeyError`, if it is not there."""

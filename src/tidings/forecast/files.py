@@ -6,6 +6,7 @@ import json
 import os
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -44,8 +45,8 @@ def written(model: Model) -> bytes:
         "patterns": known,
     }
     body = packed(header, arrays)
-    head = MAGIC + str(VERSION).encode() + b"\n" + len(body).to_bytes(8, "little")
-    return head + bytes(pa.compress(body, codec="zstd", asbytes=True))
+    rest = len(body).to_bytes(8, "little") + bytes(pa.compress(body, codec="zstd", asbytes=True))
+    return MAGIC + str(VERSION).encode() + b"\n" + crc32(rest).to_bytes(4, "little") + rest
 
 
 def _known(number: int, one: Known, arrays: dict[str, Any]) -> dict[str, Any]:
@@ -114,9 +115,14 @@ def _opened(data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
         )
         raise StateError(msg)
     begin = len(head) + 1
-    size = int.from_bytes(data[begin : begin + 8], "little")
+    rest = data[begin + 4 :]
+    # Compression alone does not notice every wrong byte, and a wrong count looks like any other.
+    if len(rest) < 8 or crc32(rest) != int.from_bytes(data[begin : begin + 4], "little"):
+        msg = "the model's file is damaged or cut short"
+        raise StateError(msg)
+    size = int.from_bytes(rest[:8], "little")
     try:
-        body = pa.decompress(data[begin + 8 :], decompressed_size=size, codec="zstd", asbytes=True)
+        body = pa.decompress(rest[8:], decompressed_size=size, codec="zstd", asbytes=True)
     except (OSError, ValueError, pa.ArrowException, MemoryError) as problem:
         msg = "the model's file is damaged or cut short"
         raise StateError(msg) from problem

@@ -90,6 +90,7 @@ class Forecaster:
         self.known: dict[str, Known] = {one.name: model.recalled(one, **surroundings) for one in watched}
         members = [Member(name, one.pattern, one.course) for name, one in self.known.items()]
         self.followings = [Following(group) for group in groups_of(members, filters)]
+        self.watched = tuple(watched)
         self._places = {one.name: place for place, one in enumerate(watched)}
         self._keys = {one.name: key_of(one.pattern, one.mode) for one in watched} if learn else {}
         spans = {plan.horizon.amount for plan in plans.values() if plan.horizon and plan.horizon.unit == "time"}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from heapq import merge
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -76,7 +78,12 @@ class Forecasts:
 
     def __iter__(self) -> Iterator[Foretold]:
         """Yield each with its event."""
-        for batch in self._batches:
+        pieces = [self._of(batch) for batch in self._batches]  # each in order; groups of patterns lie side by side
+        return (one for _, one in merge(*pieces, key=itemgetter(0)))
+
+    @staticmethod
+    def _of(batch: Batch) -> Iterator[tuple[int, Foretold]]:
+        if len(batch.rows):
             rows, told = batch.rows, batch.told.take(batch.rows.event).listed()
             numbers = zip(rows.member.tolist(), rows.key.tolist(), rows.cell.tolist(), strict=True)
             chances = rows.probability.tolist()
@@ -85,7 +92,13 @@ class Forecasts:
                 assert table is not None
                 value = batch.values[key] if batch.keyed else None
                 shown = Forecast(batch.names[member], value, chances[place], table.horizon.told, table.named(cell))
-                yield Foretold(told.ids[place], datetime_of(int(batch.times[rows.event[place]])), shown)
+                event = int(rows.event[place])
+                yield batch.base + event, Foretold(told.ids[place], datetime_of(int(batch.times[event])), shown)
+
+    def _order(self) -> np.ndarray:
+        """Return where each row lies among those of all batches, by its event."""
+        numbers = [batch.base + batch.rows.event for batch in self._batches]
+        return np.argsort(np.concatenate(numbers), kind="stable")
 
     def __repr__(self) -> str:
         """Say how many there are."""
@@ -95,7 +108,7 @@ class Forecasts:
     def probabilities(self) -> np.ndarray:
         """Return the probabilities alone, in the order of the rows."""
         found = [batch.rows.probability for batch in self._batches]
-        return np.concatenate(found) if found else np.empty(0)
+        return np.concatenate(found)[self._order()] if found else np.empty(0)
 
     def to_arrow(self) -> pa.Table:
         """Return a table `pattern, key, at, event, probability, horizon, estimator`; keys and horizons are text."""
@@ -113,7 +126,7 @@ class Forecasts:
         columns = [_columns(batch) for batch in self._batches]
         tables = [pa.table(list(of), names=[name for name, _ in fields]) for of in columns]
         if tables:
-            return pa.concat_tables(tables, promote_options="permissive")
+            return pa.concat_tables(tables, promote_options="permissive").take(self._order())
         return pa.table({name: pa.array([], kind or pa.null()) for name, kind in fields})
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import timedelta
+from numbers import Integral
 from typing import Any, Literal
 
 from tidings.errors import TidingsError
@@ -61,8 +62,8 @@ class Horizon:
 
 
 def _read(given: Any) -> Horizon | None:
-    if type(given) is int:
-        return Horizon(given)
+    if isinstance(given, Integral) and not isinstance(given, bool):  # those of numpy too
+        return Horizon(int(given))
     if isinstance(given, timedelta):
         return Horizon(given // timedelta(microseconds=1), "time")
     if not isinstance(given, str):

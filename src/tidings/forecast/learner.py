@@ -48,14 +48,8 @@ class Learner:
             if key not in self.known:
                 self.known[key] = model.recalled(one, spans=spans, **surroundings)
                 self.places[key] = place
-        members = [Member(key, one.pattern, one.course) for key, one in self.known.items()]
-        half_life = model.settings.half_life
         self.lessons: list[Lesson] = []
-        for group in groups_of(members, filters):
-            counts = [self.known[one.name].counts.copy() for one in group.members]
-            lesson = Lesson(group, counts, half_life)
-            lesson.now = model.now
-            self.lessons.append(lesson)
+        self.arrange()
         named = [(one.pattern, name) for one in self.known.values() for name in one.pattern.used()]
         told = {filters[pattern[name].filter]: (pattern, name) for pattern, name in named}
         self._named = {number: filter_key(*one) for number, one in told.items()}
@@ -63,6 +57,20 @@ class Learner:
         self._last: int | None = None
         self.now = model.now
         self._waiting = 0
+
+    def arrange(self, together: Iterable[Sequence[str]] = ()) -> None:
+        """Make the lessons: patterns that have learned together stay so, the others part as their streams do."""
+        left = {key: Member(key, one.pattern, one.course) for key, one in self.known.items()}
+        groups = []
+        for names in together:
+            groups += groups_of([left.pop(name) for name in names if name in left], self._filters)
+        groups += groups_of(list(left.values()), self._filters)
+        self.lessons = []
+        for group in groups:
+            counts = [self.known[one.name].counts.copy() for one in group.members]
+            lesson = Lesson(group, counts, self._model.settings.half_life)
+            lesson.now = self._model.now
+            self.lessons.append(lesson)
 
     def numbers(self, filters: Iterable[Filter]) -> list[int]:
         """Return the numbers that some filters have."""
@@ -116,7 +124,11 @@ class Learner:
     def model(self) -> Model:
         """Return the model so far; waits that have not ended are cut off here."""
         self.settle()
-        keys = {_told(lesson.group.ways): float(lesson.keys) for lesson in self.lessons if lesson.group.keyed}
+        keys: dict[str, float] = {}
+        for lesson in self.lessons:
+            if lesson.group.keyed:  # one that came later has seen fewer
+                told = _told(lesson.group.ways)
+                keys[told] = max(keys.get(told, 0.0), float(lesson.keys))
         traffic = self._traffic.plus(Traffic(keys=keys))
         known = dict(self._model.known)
         half_life = self._model.settings.half_life

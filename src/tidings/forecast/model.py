@@ -146,6 +146,9 @@ class Model:
 
     def merge(self, other: Model) -> Model:
         """Return the model of both histories."""
+        if not isinstance(other, Model):
+            msg = f"a model is merged with another td.Model, not with `{other!r}`"
+            raise TidingsError(msg)
         if (mine := replace(self.settings, estimator="both")) != (theirs := replace(other.settings, estimator="both")):
             msg = f"models with different settings do not add up: {mine} and {theirs}"
             raise TidingsError(msg)

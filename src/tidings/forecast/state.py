@@ -160,6 +160,7 @@ def _learn_on(learner: Learner, told: dict[str, Any], arrays: dict[str, Any], fi
     learner.kinds.restore(
         [tuple(sorted(known[place] for place in kind if known[place] >= 0)) for kind in told["kinds"]]
     )
+    learner.arrange([saved["members"] for saved in told["lessons"]])
     for number, saved in enumerate(told["lessons"]):
         for lesson in learner.lessons:
             same = lesson.group.ways == tuple(map(tuple, saved["ways"]))

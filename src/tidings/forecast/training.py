@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from tidings.errors import TidingsError
+from tidings.forecast.detector import Detector
 from tidings.forecast.horizon import Horizon
 from tidings.forecast.learner import Learner
 from tidings.forecast.model import Model
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
     from datetime import timedelta
-
-    from tidings.forecast.detector import Detector
 
 
 def train(
@@ -63,6 +63,12 @@ def extended(
     progress: Callable[[int], object] | None = None,
 ) -> Model:
     """Return a model with the counts of a further history, one that begins anew."""
+    if not isinstance(detector, Detector):
+        msg = f"what is trained is a td.Detector with its patterns, not `{detector!r}`"
+        raise TidingsError(msg)
+    if isinstance(horizons, str) or not isinstance(horizons, Iterable):
+        msg = f"horizons are a list, such as [10, '5 min'], not `{horizons}`"
+        raise TidingsError(msg)
     watched = detector.watched
     if not watched:
         msg = "the detector has no patterns to train; add them first"
