@@ -28,6 +28,9 @@ def carry(before: Forecaster, after: Forecaster) -> None:
         old = next((one for one in before.followings if one.group.ways == following.group.ways), None)
         if old is not None:
             _carry_following(old, following, names)
+        for number, one in enumerate(following.group.members):
+            if before.plans.get(one.name) != after.plans.get(one.name):  # what was told by the old plan was not by this
+                following.last[number] = np.nan
     if before.learner is not None and after.learner is not None:
         _carry_learner(before.learner, after.learner, {key_of(one.pattern, one.mode) for one in stay})
 
@@ -47,7 +50,8 @@ def _carry_following(old: Following, new: Following, names: set[str]) -> None:
         elif now >= exact_now and then >= exact_then:
             kept = old.states[then - exact_then]
             new.states[now - exact_now][: len(kept)] = kept
-            new.late[now - exact_now] = old.late[then - exact_then]
+            due = old.due[then - exact_then]
+            new.due[now - exact_now][: len(due)] = due
 
 
 def _carry_learner(old: Learner, new: Learner, stay: set[str]) -> None:
@@ -71,7 +75,7 @@ def go_on(lesson: Lesson, then: Lesson) -> None:
     lesson.pending, lesson.fresh, lesson.now = then.pending, then.fresh, then.now
     lesson.cells, lesson.states = then.cells[exact], [then.states[row] for row in behind]
     lesson.reports = [then.reports[row] for row in behind]
-    lesson._seen, lesson._forgotten, lesson.silences = then._seen, then._forgotten, then.silences
+    lesson.silences, lesson.own, lesson._room = then.silences, then.own, then._room
 
 
 def _spanned(counts: Counts, now: Counts) -> Counts:

@@ -5,7 +5,7 @@ All counts are sums, so counts of two histories add up. With a half-life they ar
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -84,18 +84,23 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What all patterns share: how many events there were, how many of each filter, how fast, of how many keys."""
+    """What all patterns share: how many events there were, how many of each filter, how fast, and of keys how fast.
+
+    `asked` is of how many events it is known whether they satisfy each filter; all that were seen, unless told. `own`
+    holds, for each set of ways to give a key, how many gaps between events of one key there were, and their sums.
+    """
 
     seen: float = 0.0
     filters: dict[str, float] = field(default_factory=dict)
     gaps: float = 0.0
     elapsed: float = 0.0  # microseconds, over the gaps
-    keys: dict[str, float] = field(default_factory=dict)  # of each set of ways
+    own: dict[str, float] = field(default_factory=dict)
+    asked: dict[str, float] = field(default_factory=dict)
 
     def scaled(self, by: float) -> Traffic:
-        """Return it with less weight; keys do not fade."""
-        faded = {name: count * by for name, count in self.filters.items()}
-        return replace(self, seen=self.seen * by, filters=faded, gaps=self.gaps * by, elapsed=self.elapsed * by)
+        """Return it with less weight."""
+        filters, own, asked = ({name: n * by for name, n in of.items()} for of in (self.filters, self.own, self.asked))
+        return Traffic(self.seen * by, filters, self.gaps * by, self.elapsed * by, own, asked)
 
     def plus(self, other: Traffic) -> Traffic:
         """Return the sum."""
@@ -104,8 +109,16 @@ class Traffic:
             _sum(self.filters, other.filters),
             self.gaps + other.gaps,
             self.elapsed + other.elapsed,
-            _sum(self.keys, other.keys),
+            _sum(self.own, other.own),
+            _sum(self.asked, other.asked),
         )
+
+    def pace(self, ways: object) -> tuple[float, float]:
+        """Return the mean gap between events of one key, in events and in microseconds; guesses where none is known."""
+        count = self.own.get(f"{ways} gaps", 0.0)
+        if count > 0:
+            return max(1.0, self.own[f"{ways} events"] / count), max(1.0, self.own[f"{ways} time"] / count)
+        return 1.0, 1 / self.rate if self.rate else 1e6
 
     @property
     def rate(self) -> float | None:

@@ -12,12 +12,14 @@ from tidings.forecast.forecasts import Forecasts
 from tidings.forecast.horizon import Horizon
 from tidings.forecast.model import Model
 from tidings.forecast.state import stand, standing
+from tidings.forecast.tables import require_times
 from tidings.patterns.asked import written
 from tidings.patterns.detector import Detector as PatternDetector
 from tidings.patterns.run import LONG_AGO
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from datetime import datetime
 
     import numpy as np
 
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from tidings.lang import WrittenPattern
     from tidings.model import DeadLetter
     from tidings.model.patterns import Pattern
-    from tidings.patterns.detections import Detections
+    from tidings.patterns.detections import Detection, Detections
     from tidings.patterns.machine import Machine
     from tidings.patterns.reading import Prepared
     from tidings.patterns.run import Run
@@ -121,6 +123,8 @@ class Detector(PatternDetector):
             names = ", ".join(f"`{one.name}`" for one in given[:3])
             msg = f"forecasts need a model: td.Detector(model=td.train(...)), or learn=True to begin without; {names}"
             raise TidingsError(msg)
+        if told.horizon is not None and self._given is not None and not self._learn:
+            require_times(told.horizon, self._given.traffic)
         # Without a plan one that is replaced loses its own; one that is resumed has its plans before its patterns.
         planned = [one.name for one in given if plan or one.name in self]
         super().add_many(given)
@@ -184,6 +188,15 @@ class Detector(PatternDetector):
         self._told = []
         return found
 
+    def on_time(self, now: datetime | float | str) -> list[Detection]:
+        """Let time pass: absences complete, waiting events are taken, and partial matches that came too late go.
+
+        What comes later with an earlier time is late. Forecasts of events that waited are in `foretold`.
+        """
+        found = super().on_time(now)
+        self.foretold, self._told = Forecasts(self._told), []
+        return found
+
     def listen(self, learner: Learner, *, reports: bool) -> None:
         """Let a learner hear all events; without `reports` nothing is detected meanwhile."""
         self._listener = (learner, reports)
@@ -199,6 +212,8 @@ class Detector(PatternDetector):
             parts = super()._fed(piece, runs, until=until) if reports else []
             learner.take(piece, parts, self._seq, self._names)
             return parts
+        if self._given is not None:
+            self._foretelling()  # what is wrong with it is said before any event is taken
         parts = super()._fed(piece, runs, until=until)
         if self.keep_fed is not None:
             self.keep_fed.append((piece, parts))

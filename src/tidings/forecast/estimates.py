@@ -128,14 +128,18 @@ class Estimates:
         return self.course.chain if self.course.tracker is not None else self.course.groups[0]
 
     def later(self, amount: int) -> tuple[Floats, Floats] | None:
-        """Return the share of matches within so many events of the stream by line, and of how many.
-
-        Only the end of the stream cuts these waits off, so all of them count at every horizon: a longer one is then
-        never less likely.
-        """
+        """Return the share of matches within so many events of the stream by line, and of how many."""
         if not len(self.counts.later) or amount > MOST:
             return None
-        return spread(kaplan_meier(self.counts.later)[0], amount)[amount], self.counts.later.sum(axis=1)
+        share, known = kaplan_meier(self.counts.later)
+        return spread(share, amount)[amount], _steps(known, amount)[amount]
+
+    def about(self, law: Floats) -> tuple[Floats, Floats] | None:
+        """Return the same where the number of events has a law: of 0, 1, 2, ... at most the longest wait."""
+        if not len(self.counts.later) or len(law) > MOST + 1:
+            return None
+        share, known = kaplan_meier(self.counts.later)
+        return law @ spread(share, len(law) - 1), law @ _steps(known, len(law) - 1)
 
     def within(self, span: int) -> tuple[Floats, Floats] | None:
         """Return the share of matches within a span of time by cell, and of how many; nothing if it was not counted."""
@@ -147,7 +151,7 @@ class Estimates:
 
 
 def kaplan_meier(waits: Floats) -> tuple[Floats, Floats]:
-    """Return the share of waits that ended by each edge, and how many were watched so far.
+    """Return the share of waits that ended by each edge, and of how many waits that is known.
 
     >>> waits = np.zeros((1, 2 * len(EDGES) + 1)); waits[0, [0, 1, -1]] = 1, 1, 2
     >>> kaplan_meier(waits)[0][0, :3].tolist()
@@ -156,8 +160,10 @@ def kaplan_meier(waits: Floats) -> tuple[Floats, Floats]:
     size = len(EDGES)
     ended, left = waits[:, :size], waits[:, size:]
     # At risk in a bin: what ended in it or later, and what was watched through it.
-    known = np.cumsum((ended + left[:, 1:])[:, ::-1], axis=1)[:, ::-1]
-    share = 1 - np.cumprod(1 - _ratio(ended, known), axis=1)
+    watched = np.cumsum((ended + left[:, 1:])[:, ::-1], axis=1)[:, ::-1]
+    share = 1 - np.cumprod(1 - _ratio(ended, watched), axis=1)
+    # Of a wait that has ended it is known ever after: where all end soon, a longer horizon is no less sure.
+    known = watched + np.cumsum(ended, axis=1) - ended
     return np.clip(share, 0, 1), np.maximum(known, 0)
 
 

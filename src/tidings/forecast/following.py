@@ -34,6 +34,9 @@ POLICIES = {"crossing": CROSSING, "episode": EPISODE, "every": EVERY, "change": 
 
 _NO_TABLE = np.zeros(1)
 
+NEVER = int(np.iinfo(np.int64).max)
+"""When nothing is due."""
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:
@@ -69,10 +72,11 @@ class Following:
         self.cells = np.empty((len(group.exact), 0), np.int32)
         self.last = np.empty((len(group.members), 0))
         self.states = [np.empty((0, one.course.tracker.width), np.int64) for one in group.tracked]
-        self.late: list[np.ndarray] = [np.empty((0, 3), np.int64) for _ in group.tracked]
+        # Of absences: when the earliest one that the key's tracker has not heard of was complete.
+        self.due: list[np.ndarray] = [np.empty(0, np.int64) for _ in group.tracked]
         self.asked = [Asked() for _ in group.members]
         self.tables: list[Table | None] = [None for _ in group.members]
-        self._average: dict[str, Any] = {"spread": 1.0, "rate": None, "part": 1.0}
+        self._average: dict[str, Any] = {"pace": (1.0, 1.0)}
         self.silences = Silences(keyed=group.keyed)
         self._arranged()
         self.widen(self.keys)
@@ -120,6 +124,7 @@ class Following:
         for row, member in enumerate(self.group.tracked):
             fresh = np.tile(member.course.tracker.fresh(), (size - known, 1))
             self.states[row] = np.concatenate([self.states[row], fresh])
+            self.due[row] = np.append(self.due[row], np.full(size - known, NEVER))
 
     def take(
         self, entries: Entries, times: np.ndarray, base: int, reports: list[np.ndarray], kinds: Kinds
@@ -139,11 +144,16 @@ class Following:
         """Return where keys lie on the grids of shares and of spans, by their mean gaps."""
         return places_of(gaps, **self._average) if self.group.keyed else gaps
 
-    def place(self, key: int | None) -> tuple[np.ndarray, np.ndarray]:
-        """Return where a key lies on the grids, and its bins of silence; nothing stands for an average key."""
+    def place(self, key: int | None, now: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return where a key lies on the grids, and its bins of silence; nothing stands for an average key.
+
+        One that has been silent for longer than it used to is taken for slower.
+        """
         gaps = np.full((3, 1), np.nan)
         if key is not None and self.group.keyed:
-            gaps[:2, 0], gaps[2, 0] = self.silences.mean[:, key], min(self.silences.count[key] - 1, RECENT)
+            since = np.array([self.seen - 1, now]) - self.silences.last[:, key]
+            gaps[:2, 0] = np.fmax(self.silences.mean[:, key], np.where(since > 0, since, np.nan))
+            gaps[2, 0] = min(max(self.silences.count[key] - 1, 0), RECENT)
         return self._places(gaps)[:, 0], silences(gaps)[:, 0]
 
     def _exact(self, entries: Entries, where: np.ndarray, silences: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -230,20 +240,24 @@ class Following:
         """Return at which entries the detector reported a member; after a deadline, at the key's next one."""
         hit, event = np.zeros(len(entries), np.bool_), entries.event
         by_time = self.group.tracked[row].pattern.absence is not None
-        reports = np.concatenate([self.late[row], reports])
         moment, wanted = (times[event], reports[:, 2]) if by_time else (event + base, reports[:, 1])
-        left = []
-        for number, (key, when) in enumerate(zip(reports[:, 0].tolist(), wanted.tolist(), strict=True)):
-            segment = int(np.searchsorted(entries.rows, key)) if self.group.keyed else 0
+        told = list(
+            zip(reports[:, 0].tolist() if self.group.keyed else [0] * len(reports), wanted.tolist(), strict=True)
+        )
+        waiting = entries.rows[self.due[row][entries.rows] != NEVER].tolist() if by_time else []
+        told += [(key, int(self.due[row][key])) for key in waiting]
+        self.due[row][waiting] = NEVER
+        for key, when in told:
+            segment = int(np.searchsorted(entries.rows, key))
             at = end = 0
-            if segment < len(entries.rows) and (not self.group.keyed or entries.rows[segment] == key):
+            if segment < len(entries.rows) and entries.rows[segment] == key:
                 begin, end = entries.starts[segment], entries.starts[segment + 1]
                 at = begin + int(np.searchsorted(moment[begin:end], when))
             if at < end and (by_time or moment[at] == when):
                 hit[at] = True
-            else:
-                left.append(number)
-        self.late[row] = reports[left]  # of a deadline, the key's next event may come much later
+            elif by_time:  # the key's next event may come much later
+                self.widen(key + 1)
+                self.due[row][key] = min(self.due[row][key], when)
         return hit
 
     # Keys --------------------------------------------------------------------------------------
@@ -276,7 +290,7 @@ class Following:
         made = copy(self)
         made.cells, made.last = self.cells.copy(), self.last.copy()
         made.states = [states.copy() for states in self.states]
-        made.late = [late.copy() for late in self.late]
+        made.due = [due.copy() for due in self.due]
         made.silences = self.silences.of(np.arange(len(self.silences.count)))
         return made
 
@@ -288,8 +302,7 @@ class Following:
         self.cells, self.last = self.cells[:, known], self.last[:, known]
         self.states = [states[known] for states in self.states]
         self.silences.renumber(known)
-        for late in self.late:
-            late[:, 0] = np.searchsorted(known, late[:, 0])
+        self.due = [due[known] for due in self.due]
 
 
 def _together(told: list[tuple[np.ndarray, np.ndarray]], entries: Entries) -> Rows | None:

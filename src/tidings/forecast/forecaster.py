@@ -5,6 +5,7 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from tidings.forecast.learner import Learner
 from tidings.forecast.learning import reports_of
 from tidings.forecast.model import key_of
 from tidings.forecast.streams import Kinds, entries_of
-from tidings.forecast.tables import QUANTILES, table
+from tidings.forecast.tables import QUANTILES, require_times, table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from tidings.patterns.reading import Prepared
 
 SOON = 16
-"""Events after which a learner looks at its counts again, at first; later it is a tenth of all there were."""
+"""Events after which a learner looks at its counts again, at first; later it is a tenth of all since it began."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class Plan:
     def of(cls, *, horizon: Any, threshold: Any, tell: Any, step: Any) -> Plan:
         """Check what was given."""
         for name, value in (("threshold", threshold), ("step", step)):
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+            if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= 1:
                 msg = f"a {name} is a probability from 0 to 1, not `{value}`"
                 raise TidingsError(msg)
         if tell not in POLICIES:
@@ -98,7 +99,8 @@ class Forecaster:
         self._tables: dict[tuple[str, Horizon], Table] = {}
         self._curves: dict[Table, Floats] = {}
         self._arrange()
-        self._next = model.now[0] + max(SOON, model.now[0] // 10)
+        self._begun = model.now[0]  # where this set of patterns began to learn
+        self._next = self._begun + SOON
 
     @property
     def tracks(self) -> bool:
@@ -113,17 +115,16 @@ class Forecaster:
         found: list[Batch] = []
         if self.learner is None:
             return self._follow(events, reports, base, names)
+        self.learner.hear(parts, base, events.times)
         begin = 0
         while begin < len(events):
             end = min(len(events), begin + max(1, self._next - self.learner.now[0]))
             piece = events if end - begin == len(events) else events.take(np.arange(begin, end))
             found += self._follow(piece, _until(reports, base + end, int(piece.times[-1])), base + begin, names)
-            self.learner.take(piece, parts if begin == 0 else [], base + begin, names)
+            self.learner.take(piece, (), base + begin, names)
             begin = end
             if self.learner.now[0] >= self._next:
                 self.learn()
-        if not len(events):
-            self.learner.take(events, parts, base, names)
         return found
 
     def learn(self) -> None:
@@ -134,7 +135,8 @@ class Forecaster:
         self._tables.clear()
         self._curves.clear()
         self._arrange()
-        self._next = self.model.now[0] + max(SOON, self.model.now[0] // 10)
+        now = self.model.now[0]
+        self._next = now + max(SOON, (now - self._begun) // 10)
 
     def _reports(self, following: Following, parts: Sequence[Part]) -> list[np.ndarray]:
         return [reports_of(parts, self._places[one.name]) for one in following.group.tracked]
@@ -161,9 +163,8 @@ class Forecaster:
                 None if plan.horizon is None else self.table(one.name, plan.horizon)
                 for one, plan in zip(following.group.members, plans, strict=True)
             ]
-            traffic = self.model.traffic
-            average = {"spread": max(1.0, traffic.keys.get(repr(following.group.ways), 1.0)), "rate": traffic.rate}
-            following.arrange([plan.asked() for plan in plans], tables, part=self._part, **average)
+            pace = self.model.traffic.pace(following.group.ways)
+            following.arrange([plan.asked() for plan in plans], tables, part=self._part, pace=pace)
 
     def table(self, name: str, horizon: Horizon) -> Table:
         """Return the probabilities of a pattern's cells."""
@@ -180,17 +181,19 @@ class Forecaster:
         if horizon is None:
             msg = f"how far ahead? forecast({name!r}, horizon=10) looks at the next ten events"
             raise TidingsError(msg)
+        if self.learner is None:
+            require_times(horizon, self.model.traffic)
         following, number = self._find(name)
         told = self.table(name, horizon)
         if not following.group.keyed:
             cell = following.cell(number, 0, now)
-            return [self._forecast(name, None, told, cell, *following.place(None))]
+            return [self._forecast(name, None, told, cell, *following.place(None, now))]
         start = following.group.members[number].course.start
         found = []
         for key in [*following.live(number, now), None]:
             cell = start if key is None else following.cell(number, key, now)
             value = None if key is None else names.values[key]
-            found.append(self._forecast(name, value, told, cell, *following.place(key)))
+            found.append(self._forecast(name, value, told, cell, *following.place(key, now)))
         return found
 
     def _forecast(

@@ -81,10 +81,15 @@ class Learner:
         self.now, self._last = old.now, old._last
         self._traffic, self._waiting, self.kinds = old._traffic, old._waiting, old.kinds
 
-    def take(self, events: Prepared, parts: Sequence[Part], base: int, names: Names) -> None:
-        """Take events with what they completed; `base` is the number that the detector gave the first."""
+    def hear(self, parts: Sequence[Part], base: int, times: np.ndarray) -> None:
+        """Hear what events completed that come next; `base` is the number that the detector gave the first of them."""
         for lesson in self.lessons:
-            lesson.hear(parts, [self.places[one.name] for one in lesson.group.members], self.now[0] - base)
+            places = [self.places[one.name] for one in lesson.group.members]
+            lesson.hear(parts, places, base, self.now[0], times)
+
+    def take(self, events: Prepared, parts: Sequence[Part], base: int, names: Names) -> None:
+        """Take events with what they completed."""
+        self.hear(parts, base, events.times)
         if not len(events):  # time alone may have completed something
             return
         kinds = self.kinds.of(events)
@@ -124,12 +129,13 @@ class Learner:
     def model(self) -> Model:
         """Return the model so far; waits that have not ended are cut off here."""
         self.settle()
-        keys: dict[str, float] = {}
+        own: dict[str, float] = {}
         for lesson in self.lessons:
-            if lesson.group.keyed:  # one that came later has seen fewer
-                told = _told(lesson.group.ways)
-                keys[told] = max(keys.get(told, 0.0), float(lesson.keys))
-        traffic = self._traffic.plus(Traffic(keys=keys))
+            told = f"{lesson.group.ways} gaps"
+            if lesson.group.keyed and lesson.own[0] > own.get(told, -1.0):  # one that came later has heard fewer
+                measures = zip(("gaps", "events", "time"), lesson.own.tolist(), strict=True)
+                own |= {f"{lesson.group.ways} {name}": total for name, total in measures}
+        traffic = self._traffic.plus(Traffic(own=own))
         known = dict(self._model.known)
         half_life = self._model.settings.half_life
         if half_life is not None:  # what is not watched now fades all the same
@@ -142,7 +148,3 @@ class Learner:
 
     def _with(self, key: str, counts: Any) -> Known:
         return replace(self.known[key], counts=counts)
-
-
-def _told(ways: Any) -> str:
-    return repr(ways)

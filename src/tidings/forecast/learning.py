@@ -7,7 +7,7 @@ are kept until then. Cutting a history into pieces, or a stop in between, change
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from tidings.kernels.forecasts import (
     count_moves,
     count_span,
     count_waits,
+    followed,
     walk,
 )
 from tidings.kernels.reports import O_AT, O_KEY, O_PATTERN, O_SEQ
@@ -36,6 +37,9 @@ KEPT = 1 << 20
 
 _NONE = np.empty(0, np.int64)
 
+_Following: TypeAlias = tuple[np.ndarray, np.ndarray]
+"""The position (-1: none) and the time of the match that comes next."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pending:
@@ -49,6 +53,8 @@ class Pending:
     old: np.ndarray  # whether its move was counted before
     near: np.ndarray  # how long the key is silent between its events, counted in events: the bin
     soon: np.ndarray  # and in time
+    gap: np.ndarray  # the latest gap in events; nothing (nan) at a key's first event
+    lapse: np.ndarray  # and in microseconds
 
     def __len__(self) -> int:
         """Count the entries."""
@@ -57,11 +63,12 @@ class Pending:
     def take(self, places: np.ndarray) -> Pending:
         """Return some of them."""
         mask = self.mask[places] if len(self.mask) else self.mask
-        columns = (self.key, self.kind, mask, self.time, self.at, self.old, self.near, self.soon)
-        return Pending(*(one if one is mask else one[places] for one in columns))
+        columns = (self.key, self.kind, self.time, self.at, self.old, self.near, self.soon, self.gap, self.lapse)
+        key, kind, *others = (column[places] for column in columns)
+        return Pending(key, kind, mask, *others)
 
 
-NOTHING = Pending(_NONE, _NONE, _NONE, _NONE, _NONE, np.empty(0, np.bool_), _NONE, _NONE)
+NOTHING = Pending(_NONE, _NONE, _NONE, _NONE, _NONE, np.empty(0, np.bool_), _NONE, _NONE, np.empty(0), np.empty(0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,29 +99,28 @@ class Lesson:
         self.cells = np.empty((len(group.exact), 0), np.int32)  # of each key, before its first pending entry
         self.states: list[np.ndarray] = [np.empty((0, one.course.tracker.width), np.int64) for one in group.tracked]
         self.now = (0, 0)
-        self._seen = np.zeros(0, np.bool_)
-        self._forgotten = 0
         self.silences = Silences(keyed=group.keyed)
-
-    @property
-    def keys(self) -> int:
-        """How many keys there were."""
-        return self._forgotten + int(self._seen.sum())
+        self.own = np.zeros(3)  # gaps between events of one key: how many, and their sums in events and time
+        self._room = 0
 
     def take(self, entries: Entries, times: np.ndarray, position: int) -> None:
         """Keep entries to be counted; `position` is the place of the first event in the stream."""
         old = np.zeros(len(entries), np.bool_)
         when = (times[entries.event], position + entries.event)
-        silent = silences(self.silences.take(entries, times, position))
-        self.fresh.append(Pending(entries.keys(), entries.kind, entries.mask, *when, old, *silent))
+        gaps = self.silences.take(entries, times, position)
+        pending = Pending(entries.keys(), entries.kind, entries.mask, *when, old, *silences(gaps), *gaps[3:])
+        self.fresh.append(pending)
 
-    def hear(self, parts: Sequence[Part], places: list[int], shift: int) -> None:
-        """Keep what the detector reported of tracked members.
+    def hear(self, parts: Sequence[Part], places: list[int], base: int, position: int, times: np.ndarray) -> None:
+        """Keep what the detector reported of tracked members: keys, positions and times.
 
-        `places` are the members' numbers among its patterns, `shift` what its numbers of events lack to positions.
+        `places` are the members' numbers among its patterns, `base` the number that it gave the event at a position,
+        and `times` are those from there on. A deadline has the position of the first event that is not before it.
         """
         for number, place in enumerate(places[len(self.group.exact) :]):
-            found = reports_of(parts, place) + np.array([0, shift, 0])
+            found = reports_of(parts, place)
+            by_time = self.group.tracked[number].pattern.absence is not None
+            found[:, 1] = position + (np.searchsorted(times, found[:, 2]) if by_time else found[:, 1] - base)
             self.reports[number] = np.concatenate([self.reports[number], found])
 
     def settle(self, kinds: Kinds, now: tuple[int, int]) -> None:
@@ -124,15 +130,18 @@ class Lesson:
         if self.half_life is not None and now != self.now:
             by = self.half_life.fading(self.now, now)
             self.counts = [one.scaled(by) for one in self.counts]
+            self.own *= by
         self.now = now
         self._widen(int(pending.key.max(initial=-1)) + 1)
-        self._seen[pending.key] = True
         self.group.widen(kinds)
         done = self._known(pending, now)
         self._count(pending, kinds, done, final=False)
         entries, _ = _segments(pending)
         left = _behind(entries, done)
         self.pending = replace(pending.take(left), old=np.ones(len(left), np.bool_))
+        if self.group.keyed:  # of a key that is not waited with any more, nothing can come of a report
+            kept = [(rows[:, 1] >= now[0]) | np.isin(rows[:, 0], self.pending.key) for rows in self.reports]
+            self.reports = [rows[some] for rows, some in zip(self.reports, kept, strict=True)]
 
     def counted(self, kinds: Kinds) -> list[Counts]:
         """Return the counts with what is pending in them, its waits cut off here; nothing changes."""
@@ -163,6 +172,8 @@ class Lesson:
         weights = np.ones(len(pending))
         if self.half_life is not None:
             weights = self.half_life.weights(pending.at, pending.time, self.now)
+        if not final:
+            self._pace(pending, weights)
         old = np.add.reduceat(pending.old, entries.starts[:-1], dtype=np.int64) if len(pending) else _NONE
         told = _Told(pending, entries, weights, old, done, self.now, self.group.keyed)
         scratch = np.empty(len(pending), np.int32), np.empty(len(pending), np.bool_)
@@ -170,6 +181,11 @@ class Lesson:
             self._exact(row, told, scratch, final=final)
         for row, member in enumerate(self.group.tracked):
             self._tracked(row, member, told, kinds, final=final)
+
+    def _pace(self, pending: Pending, weights: np.ndarray) -> None:
+        """Add up the gaps of entries that are new."""
+        new = ~pending.old & ~np.isnan(pending.gap)
+        self.own += [(weights[new] * of).sum() for of in (1.0, pending.gap[new], pending.lapse[new])]
 
     def _exact(self, row: int, told: _Told, scratch: tuple[np.ndarray, np.ndarray], *, final: bool) -> None:
         group, entries, counts = self.group, told.entries, self.counts[row]
@@ -180,7 +196,7 @@ class Lesson:
         if not final:
             args = (entries.kind, entries.starts, entries.rows, told.old, told.weights, labels, width, state, cells)
             count_moves(*args, counts.moves.reshape(-1))
-        told.count(counts, cells, hit)
+        told.count(counts, cells, hit, told.after(hit) if told.keyed or counts.spans else None)
         if not final:
             some = told.done > 0
             state[entries.rows[some]] = cells[entries.starts[:-1][some] + told.done[some] - 1]
@@ -188,7 +204,7 @@ class Lesson:
     def _tracked(self, row: int, member: Member, told: _Told, kinds: Kinds, *, final: bool) -> None:
         tracker, entries = member.course.tracker, told.entries
         masks = self.group.masks(row, entries, kinds)
-        hit = self._hits(row, told, final=final)
+        reports, hit = self.reports[row], self._hits(row, told, final=final)
         states = self.states[row]
         before = np.full(len(entries.rows), member.course.start, np.int64)  # of those that had no entry yet
         # The part that is done moves the states on; the rest is gone through on copies.
@@ -206,7 +222,8 @@ class Lesson:
             chain, width = member.course.chain, member.course.table.shape[1]
             moves = counts.moves.reshape(-1)
             count_changes(entries.starts, entries.rows, told.old, told.weights, chain, width, before, cells, hit, moves)
-        told.count(counts, cells, hit)
+        absence = member.pattern.absence is not None
+        told.count(counts, cells, hit, told.deadlines(reports) if absence else told.after(hit))
 
     def _hits(self, row: int, told: _Told, *, final: bool) -> np.ndarray:
         """Return at which entries the detector reported a tracked member; after a deadline, at the key's next one.
@@ -234,11 +251,10 @@ class Lesson:
 
     def _widen(self, keys: int) -> None:
         """Make room for keys; a new one has seen nothing."""
-        known = len(self._seen)
+        known = self._room
         if keys <= known:
             return
-        size = 2 * keys if self.group.keyed else 1
-        self._seen = np.append(self._seen, np.zeros(size - known, np.bool_))
+        self._room = size = 2 * keys if self.group.keyed else 1
         more = np.repeat(self.group.starts[: len(self.group.exact), None], size - known, axis=1)
         self.cells = np.concatenate([self.cells, more], axis=1)
         for row, member in enumerate(self.group.tracked):
@@ -254,14 +270,14 @@ class Lesson:
         if not self.group.keyed:
             return
         self._widen(int(known.max(initial=-1)) + 1)
-        seen = int(self._seen.sum())
-        self._seen, self.cells = self._seen[known], self.cells[:, known]
-        self._forgotten += seen - int(self._seen.sum())
+        self.cells, self._room = self.cells[:, known], len(known)
         self.states = [states[known] for states in self.states]
         self.silences.renumber(known)
         self.pending = replace(self.pending, key=np.searchsorted(known, self.pending.key))
-        for reports in self.reports:
-            reports[:, 0] = np.searchsorted(known, reports[:, 0])
+        for row, reports in enumerate(self.reports):
+            held = reports[np.isin(reports[:, 0], known)]
+            held[:, 0] = np.searchsorted(known, held[:, 0])
+            self.reports[row] = held
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -276,16 +292,37 @@ class _Told:
     now: tuple[int, int]
     keyed: bool
 
-    def count(self, counts: Counts, cells: np.ndarray, hit: np.ndarray) -> None:
-        """Count the waits that are known."""
-        given = (self.entries.starts, self.done, cells, hit, self.weights)
-        count_waits(*given, BINS, len(EDGES), counts.waits.reshape(-1))
-        pending, gaps = self.pending, SILENCES if self.keyed else 1
+    def count(self, counts: Counts, cells: np.ndarray, hit: np.ndarray, following: _Following | None) -> None:
+        """Count the waits that are known: in the key's own events by `hit`, else by which match is `following`."""
+        starts, done, weights, pending = self.entries.starts, self.done, self.weights, self.pending
+        count_waits(starts, done, cells, hit, weights, BINS, len(EDGES), counts.waits.reshape(-1))
+        if following is None:
+            return
+        given, gaps = (starts, done, cells, weights), SILENCES if self.keyed else 1
         if self.keyed:
             later = counts.later.reshape(-1)
-            count_later(*given, pending.at, self.now[0], pending.near, gaps, BINS, len(EDGES), later)
+            count_later(*given, pending.at, self.now[0], following[0], pending.near, gaps, BINS, len(EDGES), later)
         for span, of in counts.spans.items():
-            count_span(*given, pending.time, self.now[1], pending.soon, gaps, span, of.reshape(-1))
+            count_span(*given, pending.time, self.now[1], *following, pending.soon, gaps, span, of.reshape(-1))
+
+    def after(self, hit: np.ndarray) -> _Following:
+        """Return the position and time of the match that follows each entry."""
+        found = np.empty(len(hit), np.int64), np.empty(len(hit), np.int64)
+        followed(self.entries.starts, hit, self.pending.at, self.pending.time, *found)
+        return found
+
+    def deadlines(self, reports: np.ndarray) -> _Following:
+        """Return the same where time completes a pattern: its key may have no event after that."""
+        pending = self.pending
+        key = reports[:, 0] if self.keyed else np.zeros(len(reports), np.int64)
+        order = np.lexsort((reports[:, 2], key))
+        moments = np.unique(np.concatenate([pending.time, reports[:, 2]]))
+        mine, theirs = (np.searchsorted(moments, of) for of in (pending.time, reports[order, 2]))
+        at = np.searchsorted(key[order] * len(moments) + theirs, pending.key * len(moments) + mine, side="right")
+        rows = np.append(order, -1)[at]
+        known = (rows >= 0) & (np.append(key, -1)[rows] == pending.key)
+        found = np.concatenate([reports, np.zeros((1, 3), np.int64)])[rows]
+        return np.where(known, found[:, 1], -1), np.where(known, found[:, 2], 0)
 
 
 def reports_of(parts: Sequence[Part], place: int) -> np.ndarray:
@@ -341,4 +378,5 @@ def traffic_of(
     gaps = np.diff(times, prepend=times[:1] if last is None else last)
     counted = weights[1:] if last is None else weights
     elapsed = (gaps[1:] if last is None else gaps) * counted
-    return Traffic(float(weights.sum()), filters, float(counted.sum()), float(elapsed.sum()))
+    asked = dict.fromkeys(filters, float(weights.sum()))
+    return Traffic(float(weights.sum()), filters, float(counted.sum()), float(elapsed.sum()), asked=asked)

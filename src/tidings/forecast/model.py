@@ -258,9 +258,10 @@ def label_prior(known: Known, traffic: Traffic, smoothing: float) -> Floats:
     course, pattern = known.course, known.pattern
     shares: dict[str, float] = {}
     for name in pattern.used():
-        counted = traffic.filters.get(filter_key(pattern, name))
-        if counted is not None and traffic.seen > 0:
-            shares[name] = min(1.0, (counted + smoothing) / (traffic.seen + 2 * smoothing))
+        told = filter_key(pattern, name)
+        counted, asked = traffic.filters.get(told), traffic.asked.get(told, traffic.seen)
+        if counted is not None and asked > 0:
+            shares[name] = min(1.0, (counted + smoothing) / (asked + 2 * smoothing))
     if course.tracker is not None:
         guess = 1 / (len(pattern.used()) + 1)
         return np.asarray(course.tracker.prior({name: shares.get(name, guess) for name in pattern.used()}))

@@ -60,8 +60,7 @@ def _chances(model: Model, one: Known, estimates: Estimates, horizon: Any) -> tu
     course = one.course
     keyed = bool(one.pattern.key_variables())
     asked = [Horizon(n, "own" if keyed else "events") for n in AHEAD] if horizon is None else [Horizon.of(horizon)]
-    spread = max(1.0, model.traffic.keys.get(repr(ways_of(one.pattern)), 1.0))
-    average = places_of(np.full((3, 1), np.nan), spread=spread, rate=model.traffic.rate, part=1.0)[:, 0]
+    average = places_of(np.full((3, 1), np.nan), pace=model.traffic.pace(ways_of(one.pattern)))[:, 0]
     silence = silences(np.full((3, 1), np.nan))[:, 0]
     weight = one.counts.waits.sum(axis=1) + 1e-9
     found = []

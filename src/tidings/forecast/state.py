@@ -32,7 +32,7 @@ def standing(
     forecaster: Forecaster, held: np.ndarray, filters: Sequence[Filter]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return a forecaster's state; keys become their places in `held`."""
-    header: dict[str, Any] = {"followings": [], "next": forecaster._next}
+    header: dict[str, Any] = {"followings": [], "next": [forecaster._begun, forecaster._next]}
     arrays: dict[str, Any] = {}
     for number, following in enumerate(forecaster.followings):
         header["followings"].append(_following(f"follow{number}", following, held, arrays))
@@ -52,7 +52,7 @@ def stand(
                 _follow_on(f"follow{number}", following, told, arrays)
     if forecaster.learner is not None and header.get("learner") is not None:
         _learn_on(forecaster.learner, header["learner"], arrays, filters)
-        forecaster._next = header["next"]
+        forecaster._begun, forecaster._next = header["next"]
 
 
 # Following ------------------------------------------------------------------------------------------
@@ -69,9 +69,7 @@ def _following(name: str, following: Following, held: np.ndarray, arrays: dict[s
     _silences(name, following.silences, rows, arrays)
     for place in range(len(group.tracked)):
         arrays[f"{name}.states{place}"] = following.states[place][rows]
-        late = following.late[place]
-        late = late[np.isin(late[:, 0], held)] if group.keyed else late
-        arrays[f"{name}.late{place}"] = _recalled(late, held, keyed=group.keyed)
+        arrays[f"{name}.due{place}"] = following.due[place][rows]
     return {
         "ways": [list(way) for way in group.ways],
         "seen": following.seen,
@@ -98,13 +96,12 @@ def _follow_on(name: str, following: Following, told: dict[str, Any], arrays: di
             if cells.max(initial=0) < one.course.cells:
                 following.cells[row, :keys] = cells
         else:
-            _track_on(following, row - len(group.exact), arrays[f"{name}.states{place}"], arrays[f"{name}.late{place}"])
+            _track_on(following, row - len(group.exact), arrays[f"{name}.states{place}"], arrays[f"{name}.due{place}"])
 
 
-def _track_on(following: Following, row: int, states: np.ndarray, late: np.ndarray) -> None:
+def _track_on(following: Following, row: int, states: np.ndarray, due: np.ndarray) -> None:
     if states.shape[1] == following.states[row].shape[1]:
-        following.states[row][: len(states)] = states
-        following.late[row] = late
+        following.states[row][: len(states)], following.due[row][: len(due)] = states, due
 
 
 # Learning -------------------------------------------------------------------------------------------
@@ -126,7 +123,6 @@ def _learner(learner: Learner, held: np.ndarray, filters: Sequence[Filter], arra
                 "ways": [list(way) for way in lesson.group.ways],
                 "members": [one.name for one in lesson.group.members],
                 "spans": [list(one.spans) for one in lesson.counts],
-                "forgotten": lesson._forgotten,
             }
             for lesson in learner.lessons
         ],
@@ -141,7 +137,7 @@ def _lesson(name: str, lesson: Lesson, held: np.ndarray, arrays: dict[str, Any])
         arrays[f"{name}.pending.{column}"] = getattr(lesson.pending, column)
     if group.keyed:
         arrays[f"{name}.pending.key"] = np.searchsorted(held, lesson.pending.key)
-    arrays |= {f"{name}.cells": lesson.cells[:, rows], f"{name}.seen": lesson._seen[rows]}
+    arrays |= {f"{name}.cells": lesson.cells[:, rows], f"{name}.own": lesson.own}
     _silences(name, lesson.silences, rows, arrays)
     for row, counts in enumerate(lesson.counts):
         arrays |= {f"{name}.moves{row}": counts.moves, f"{name}.waits{row}": counts.waits}
@@ -170,8 +166,8 @@ def _learn_on(learner: Learner, told: dict[str, Any], arrays: dict[str, Any], fi
 
 def _lesson_on(name: str, lesson: Lesson, saved: dict[str, Any], arrays: dict[str, Any], now: tuple[int, int]) -> None:
     lesson.pending = Pending(*(arrays[f"{name}.pending.{column}"] for column in _COLUMNS))
-    lesson.cells, lesson._seen = arrays[f"{name}.cells"], arrays[f"{name}.seen"]
-    lesson._forgotten, lesson.now = saved["forgotten"], now
+    lesson.cells, lesson.own, lesson.now = arrays[f"{name}.cells"], arrays[f"{name}.own"], now
+    lesson._room = lesson.cells.shape[1]
     _silences_on(name, lesson.silences, arrays)
     lesson.counts = [
         Counts(

@@ -147,8 +147,8 @@ class Silences:
         return self.carried(entries, position + entries.event, times[entries.event])
 
     def carried(self, entries: Entries, positions: np.ndarray, times: np.ndarray) -> np.ndarray:
-        """Return the mean gaps at entries in two rows, and of how many in a third; a first event has none."""
-        found = np.full((3, len(entries)), np.nan)
+        """Return the mean gaps at entries in two rows, of how many, and the latest gaps; a first event has none."""
+        found = np.full((5, len(entries)), np.nan)
         if self._keyed and len(entries):
             self.widen(int(entries.rows.max()) + 1)
             here = np.stack([positions, times])

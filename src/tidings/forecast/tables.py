@@ -25,7 +25,7 @@ GRID = 41
 SHARES = 2.0 ** -(np.arange(GRID) / 2)
 """The shares of the grid: 1 to a millionth."""
 
-MEANS = 1024 * SHARES
+MEANS = 256 * SHARES
 """Of a span of time: how many of the key's own events lie in it on average."""
 
 FARTHEST = 2000
@@ -82,7 +82,9 @@ def table(estimates: Estimates, horizon: Horizon, *, keyed: bool, traffic: Traff
     if weights is None:
         return Table(horizon, estimates, curve[most][:, None].copy(), part[most])
     chances, part = (weights @ curve).T, (weights @ part)[0]
-    counted = estimates.within(horizon.amount) if horizon.unit == "time" else estimates.later(horizon.amount)
+    if estimates.estimator != "printed":
+        chances = np.minimum(chances, 1)  # a law's parts add up to one only nearly
+    counted, gap = _counted(estimates, horizon, traffic)
     offset = offset_of(horizon) if keyed else 0.0
     if counted is None or estimates.estimator not in ("both", "direct"):
         return Table(horizon, estimates, np.ascontiguousarray(chances), part, offset=offset)
@@ -90,7 +92,20 @@ def table(estimates: Estimates, horizon: Horizon, *, keyed: bool, traffic: Traff
     if not keyed:
         return Table(horizon, estimates, *_drawn(share, seen, chances, estimates.shrinking))
     mixed = _drawn(share, seen, chances.repeat(SILENCES, axis=0), estimates.shrinking)
-    return Table(horizon, estimates, *mixed, gap=1 if horizon.unit == "time" else 0, offset=offset)
+    return Table(horizon, estimates, *mixed, gap=gap, offset=offset)
+
+
+def _counted(estimates: Estimates, horizon: Horizon, traffic: Traffic) -> tuple[tuple[Floats, Floats] | None, int]:
+    """Return the share of matches within the horizon that was counted as such, of how many, and by which silences.
+
+    A span that was not counted is taken as so many events of the stream as come in it.
+    """
+    if horizon.unit == "events":
+        return estimates.later(horizon.amount), 0
+    counted = estimates.within(horizon.amount)
+    if counted is not None or traffic.rate is None or traffic.rate * horizon.amount > FARTHEST / 4:
+        return counted, 1
+    return estimates.about(_poisson(np.array([traffic.rate * horizon.amount]))[0]), 0
 
 
 def _drawn(share: Floats, seen: Floats, towards: Floats, weight: float) -> tuple[Floats, Floats]:
@@ -98,6 +113,13 @@ def _drawn(share: Floats, seen: Floats, towards: Floats, weight: float) -> tuple
     part = np.divide(seen, seen + weight, out=np.zeros_like(seen), where=seen > 0)
     mixed = part[:, None] * share[:, None] + (1 - part[:, None]) * towards
     return np.ascontiguousarray(mixed), part
+
+
+def require_times(horizon: Horizon, traffic: Traffic) -> None:
+    """Refuse a span of time for a model that was trained on events without times."""
+    if horizon.unit == "time" and traffic.seen > 0 and traffic.rate is None:
+        msg = f"a horizon of `{horizon}` needs a model trained on events with times: they say how fast events come"
+        raise TidingsError(msg)
 
 
 def mixing(horizon: Horizon, *, keyed: bool, traffic: Traffic) -> Floats | None:
@@ -108,11 +130,8 @@ def mixing(horizon: Horizon, *, keyed: bool, traffic: Traffic) -> Floats | None:
         return _binomial(horizon.amount, SHARES)
     if keyed:
         return _poisson(MEANS)
-    if traffic.rate is None and traffic.seen == 0:  # before anything is known: about one event
+    if traffic.rate is None:  # before anything is known: about one event
         return _poisson(np.ones(1))
-    if traffic.rate is None:
-        msg = f"a horizon of `{horizon}` needs a model trained on events with times: they say how fast events come"
-        raise TidingsError(msg)
     return _poisson(np.array([traffic.rate * horizon.amount]))
 
 
@@ -143,13 +162,13 @@ def _cut(law: Floats) -> Floats:
     return np.asarray(law / law.sum(axis=1, keepdims=True))
 
 
-def places_of(gaps: Floats, *, spread: float, rate: float | None, part: float) -> Floats:
+def places_of(gaps: Floats, *, pace: tuple[float, float], part: float = 1.0) -> Floats:
     """Return where keys lie on the grids, by their mean gaps in events and in microseconds, and of how many.
 
-    A gap that is not known is that of an average key: one of `spread` at the stream's `rate`. `part` is how much of the
-    stream the gaps were counted in. To the second row a table adds its `offset`.
+    A gap that is not known is that of an average key, its `pace`. `part` is how much of the stream the gaps were
+    counted in. To the second row a table adds its `offset`.
     """
-    average = np.array([[spread], [spread / rate if rate else 1e6]])
+    average = np.array(pace)[:, None]
     own = np.where(np.isnan(gaps[:2]), average, gaps[:2] / np.array([[part], [1.0]]))
     # One gap says little: the average key counts as one more, in proportion.
     weight = np.nan_to_num(gaps[2]) / (np.nan_to_num(gaps[2]) + 1)
@@ -159,4 +178,4 @@ def places_of(gaps: Floats, *, spread: float, rate: float | None, part: float) -
 
 def offset_of(horizon: Horizon) -> float:
     """Return what the place of a gap lacks to that of how often it goes into a span; never nothing."""
-    return 0.0 if horizon.unit != "time" else 20.0 - 2 * float(np.log2(horizon.amount)) or 1e-9
+    return 0.0 if horizon.unit != "time" else 16.0 - 2 * float(np.log2(horizon.amount)) or 1e-9

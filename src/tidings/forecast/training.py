@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tidings.errors import TidingsError
@@ -10,6 +10,7 @@ from tidings.forecast.detector import Detector
 from tidings.forecast.horizon import Horizon
 from tidings.forecast.learner import Learner
 from tidings.forecast.model import Model
+from tidings.model import Event
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -89,6 +90,12 @@ def extended(
 def _batches(history: Any) -> Iterator[Any]:
     """Yield the history's batches: itself, unless it is an iterator of batches."""
     if hasattr(history, "__next__"):
-        yield from history
+        for batch in history:
+            if isinstance(batch, Mapping | Event):
+                msg = (
+                    "an iterator gives batches, lists or tables of events, not one event after the other; list(...) it"
+                )
+                raise TidingsError(msg)
+            yield batch
     else:
         yield history

@@ -113,14 +113,26 @@ def count_waits(starts: Any, done: Any, cells: Any, hit: Any, weights: Any, bins
 
 
 @lean
+def followed(starts: Any, hit: Any, at: Any, times: Any, next_at: Any, next_time: Any) -> None:
+    """Note at every entry the position and time of the next match of its key; -1 where there is none."""
+    for segment in range(len(starts) - 1):
+        following = -1
+        for entry in range(starts[segment + 1] - 1, starts[segment] - 1, -1):
+            next_at[entry] = at[following] if following >= 0 else -1
+            next_time[entry] = times[following] if following >= 0 else 0
+            if hit[entry]:
+                following = entry
+
+
+@lean
 def count_later(
     starts: Any,
     done: Any,
     cells: Any,
-    hit: Any,
     weights: Any,
     at: Any,
     now: Any,
+    next_at: Any,
     near: Any,
     gaps: Any,
     bins: Any,
@@ -130,17 +142,13 @@ def count_later(
     """Count the same in events of the whole stream; `near` is the bin of how long the key is silent between its own."""
     most, codes = len(bins) - 1, 2 * edges + 1
     for segment in range(len(done)):
-        begin, following = starts[segment], -1
-        for entry in range(starts[segment + 1] - 1, begin - 1, -1):
-            if entry < begin + done[segment]:
-                known = min(now - 1 - at[entry], most)
-                if following >= 0 and at[following] - at[entry] <= most:
-                    code = bins[at[following] - at[entry]]
-                else:
-                    code = edges + bins[known + 1] if known < most else 2 * edges
-                waits[(cells[entry] * gaps + near[entry]) * codes + code] += weights[entry]
-            if hit[entry]:
-                following = entry
+        for entry in range(starts[segment], starts[segment] + done[segment]):
+            known = min(now - 1 - at[entry], most)
+            if next_at[entry] >= 0 and next_at[entry] - at[entry] <= most:
+                code = bins[next_at[entry] - at[entry]]
+            else:
+                code = edges + bins[known + 1] if known < most else 2 * edges
+            waits[(cells[entry] * gaps + near[entry]) * codes + code] += weights[entry]
 
 
 @lean
@@ -148,10 +156,11 @@ def count_span(
     starts: Any,
     done: Any,
     cells: Any,
-    hit: Any,
     weights: Any,
     times: Any,
     until: Any,
+    next_at: Any,
+    next_time: Any,
     soon: Any,
     gaps: Any,
     span: Any,
@@ -159,16 +168,12 @@ def count_span(
 ) -> None:
     """Count whether a match came within a span of time: 0 yes, 1 not known, 2 no."""
     for segment in range(len(done)):
-        begin, following = starts[segment], -1
-        for entry in range(starts[segment + 1] - 1, begin - 1, -1):
-            if entry < begin + done[segment]:
-                row = (cells[entry] * gaps + (soon[entry] if gaps > 1 else 0)) * 3
-                if following >= 0 and times[following] - times[entry] <= span:
-                    out[row] += weights[entry]
-                else:
-                    out[row + (2 if until - times[entry] >= span else 1)] += weights[entry]
-            if hit[entry]:
-                following = entry
+        for entry in range(starts[segment], starts[segment] + done[segment]):
+            row = (cells[entry] * gaps + (soon[entry] if gaps > 1 else 0)) * 3
+            if next_at[entry] >= 0 and next_time[entry] - times[entry] <= span:
+                out[row] += weights[entry]
+            else:
+                out[row + (2 if until - times[entry] >= span else 1)] += weights[entry]
 
 
 @lean_inside
@@ -351,6 +356,8 @@ def mean_gaps(starts: Any, rows: Any, here: Any, recent: Any, last: Any, mean: A
         for entry in range(starts[segment], starts[segment + 1]):
             for measure in range(2):
                 gap = float(here[measure, entry] - last[measure, key])
+                if count[key] > 0:
+                    out[3 + measure, entry] = gap
                 if count[key] == 1:
                     mean[measure, key] = gap
                 elif count[key] > 1:

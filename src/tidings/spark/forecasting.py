@@ -20,7 +20,7 @@ from tidings.forecast.forecaster import Plan
 from tidings.forecast.forecasts import Forecasts
 from tidings.forecast.model import keyed
 from tidings.forecast.streams import Silences
-from tidings.forecast.tables import mixing
+from tidings.forecast.tables import require_times
 from tidings.patterns import Detector as PatternDetector
 from tidings.patterns.stream import written
 
@@ -88,7 +88,7 @@ class Foresight:
             raise TidingsError(msg)
         for horizon in told:
             if horizon.unit == "time" and self.model is not None:
-                mixing(horizon, keyed=False, traffic=self.model.traffic)  # refused here, before any job runs
+                require_times(horizon, self.model.traffic)  # refused here, before any job runs
 
 
 # In a worker ------------------------------------------------------------------------------------------

@@ -6,13 +6,13 @@ and the driver puts the counts together: the model is the one that `td.train` ma
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from tidings.errors import BadFrame
 from tidings.forecast import Detector, Horizon, Model
-from tidings.forecast.counts import Traffic
 from tidings.forecast.learner import Learner
 from tidings.forecast.model import key_of
 from tidings.spark.dealing import DEALT
@@ -107,7 +107,7 @@ def _merged(base: Model, models: dict[str, Model]) -> Model:
     for name in sorted(models):
         found = models[name].merge(found)  # this way round, patterns stay in the order they were given
     shared = whole.traffic
-    traffic = Traffic(shared.seen, shared.filters, shared.gaps, shared.elapsed, found.traffic.keys)
+    traffic = replace(shared, own=found.traffic.own)
     return found._like(known=found.known, traffic=traffic, now=whole.now)
 
 
