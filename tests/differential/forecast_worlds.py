@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
+from math import comb
 
 import numpy as np
 from pattern_worlds import micros, stream_of
@@ -43,6 +44,12 @@ def events_of(word, keys=None):
     return stream_of([(kind, place * S) for place, kind in enumerate(word)], given)
 
 
+def random_events(length, seed=1, kinds="abc", keys=None):
+    rng = np.random.default_rng(seed)
+    word = rng.choice(list(kinds), length).tolist()
+    return events_of(word, None if keys is None else rng.integers(0, keys, length).tolist())
+
+
 def watching(pattern, mode="restart", name="p", model=None, learn=False, **plan):
     made = td.Detector(model=model, learn=learn)
     made.add(name, pattern, mode=mode, **plan)
@@ -76,13 +83,13 @@ def same_counts(one, other, within=0.0):
 
 
 def same_traffic(one, other, within=0.0):
-    assert set(one.filters) == set(other.filters)
-    assert set(one.keys) == set(other.keys)
     for name in ("seen", "gaps", "elapsed"):
         np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=within)
-    for name in one.filters:
-        np.testing.assert_allclose(one.filters[name], other.filters[name], rtol=within, atol=within)
-    assert one.keys == other.keys
+    for name in ("filters", "asked", "own"):
+        mine, theirs = getattr(one, name), getattr(other, name)
+        assert set(mine) == set(theirs)
+        for of in mine:
+            np.testing.assert_allclose(mine[of], theirs[of], rtol=within, atol=within, err_msg=of)
 
 
 # The counted chain ------------------------------------------------------------------------------------
@@ -189,11 +196,11 @@ def counted(course, pattern, events, *, weight=evenly, spans=()):
         for number, place in enumerate(places):
             here, later = cells[number], [other for other in range(number + 1, len(places)) if hits[other]]
             wait = later[0] - number if later else None
-            found.waits[here, _code(wait, len(places) - 1 - number)] += weight(place)
+            found.waits[here, code(wait, len(places) - 1 - number)] += weight(place)
             if keyed:
                 wait = places[later[0]] - place if later else None
                 line = here * SILENCES + near[number]
-                found.later[line, _code(wait, len(events) - 1 - place)] += weight(place)
+                found.later[line, code(wait, len(events) - 1 - place)] += weight(place)
             for span in spans:
                 ended = any(times[places[other]] - times[place] <= span for other in later)
                 outcome = 0 if ended else 2 if times[-1] - times[place] >= span else 1
@@ -210,13 +217,22 @@ def mean_gaps(moments):
     return found
 
 
+def own_gaps(pattern, events, weight=evenly):
+    """Return how many gaps between events of one key there are, and their sums in events and in microseconds."""
+    times, found = [micros(event["time"]) for event in events], np.zeros(3)
+    for places in streams_of(pattern, events).values():
+        for before, now in pairwise(places):
+            found += weight(now) * np.array([1, now - before, times[now] - times[before]])
+    return found.tolist()
+
+
 def _silences(moments, base=2, unit=1):
     """Return the bin of each mean gap: 1, 2, 4, ... events or 1, 4, 16, ... seconds; the last of all for none."""
     edges = [base**power * unit for power in range(SILENCES - 1)]
     return [SILENCES - 1 if mean is None else sum(edge < mean for edge in edges) for mean in mean_gaps(moments)]
 
 
-def _code(wait, watched):
+def code(wait, watched):
     """Return the bin of a wait that ended; else, behind those, how many bins were over when nothing more was known."""
     if wait is not None and wait <= EDGES[-1]:
         return sum(edge < wait for edge in EDGES)
@@ -239,6 +255,17 @@ def kaplan_meier(row):
         left *= 1 - (row[place] / watched if watched else 0)
         found.append(1 - left)
     return found
+
+
+def known_waits(row, count):
+    """Count the waits of which it is known whether they end within so many: watched until then, or ended by then."""
+    place, size = sum(edge < count for edge in EDGES), len(EDGES)
+    return sum(row[:size]) + sum(row[size + place + 1 :])
+
+
+def thinned(curve, count, own):
+    """Of so many events each is of the key with a chance: a sum over how many are."""
+    return sum(comb(count, k) * own**k * (1 - own) ** (count - k) * curve[k] for k in range(count + 1))
 
 
 # Alarms -----------------------------------------------------------------------------------------------

@@ -1,10 +1,9 @@
-"""What is told and when, against slow twins; forecasts on demand; and patterns that come and go."""
+"""What is told and when, against slow twins; forecasts on demand; and many patterns together."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from datetime import timedelta
-from math import comb
 
 import numpy as np
 import pytest
@@ -15,9 +14,12 @@ from forecast_worlds import (
     events_of,
     labels_of,
     mean_gaps,
+    own_gaps,
     pattern_of,
+    random_events,
     same_counts,
     streams_of,
+    thinned,
     told,
     trained,
     watching,
@@ -35,12 +37,6 @@ MODES = st.sampled_from(("restart", "overlap"))
 
 def share(of):
     return settings(max_examples=max(10, settings().max_examples // of))
-
-
-def random_events(length, seed=1, kinds="abc", keys=None):
-    rng = np.random.default_rng(seed)
-    word = rng.choice(list(kinds), length).tolist()
-    return events_of(word, None if keys is None else rng.integers(0, keys, length).tolist())
 
 
 # Alarms -----------------------------------------------------------------------------------------------
@@ -89,14 +85,14 @@ def check_alarms(pattern, history, events, mode, limit):
         assert [p for *_, p in found] == [every[event] for event, *_ in found]
 
 
-@share(2)
+@share(3)
 @given(patterns(**PLAIN), streams(most=12), streams(most=12), MODES, st.integers(0, 11))
 def test_alarms_are_told_when_they_are_due(pattern, history, events, mode, limit):
     """A threshold that is one of the probabilities is not passed by it: alarms are strictly above."""
     check_alarms(pattern, history, events, mode, limit)
 
 
-@share(2)
+@share(3)
 @given(patterns(variables=True, **PLAIN), streams(most=12), streams(most=14), MODES, st.integers(0, 13))
 def test_so_are_those_of_each_key(pattern, history, events, mode, limit):
     check_alarms(pattern, history, events, mode, limit)
@@ -142,7 +138,7 @@ def test_forecasts_are_in_the_order_of_the_events_whatever_the_patterns_keys():
 # Forecasts on demand ----------------------------------------------------------------------------------
 
 
-@share(2)
+@share(4)
 @given(patterns(), streams(), streams(), st.sampled_from((3, "4 own events", "2 s")))
 def test_a_pattern_without_a_key_has_one_forecast(pattern, history, events, horizon):
     history = [*history, *events_of("ab", [None, None])]
@@ -155,6 +151,7 @@ def test_a_pattern_without_a_key_has_one_forecast(pattern, history, events, hori
     assert 0 <= found.probability <= 1
 
 
+@share(3)
 @given(patterns(variables=True, **PLAIN), streams(most=14), streams(most=14))
 def test_a_keyed_pattern_has_one_for_each_key_that_has_begun_something_and_one_for_the_others(pattern, history, events):
     model = trained(pattern, history)
@@ -167,11 +164,6 @@ def test_a_keyed_pattern_has_one_for_each_key_that_has_begun_something_and_one_f
     assert len(found) == 1 + sum(not of for of in idle.values())
     live = {(type(key) is bool, type(key) is str, key) for key in found[:-1]}
     assert live == {key for key, of in idle.items() if not of}
-
-
-def thinned(curve, count, own):
-    """Of so many events each is of the key with a chance: a sum over how many are."""
-    return sum(comb(count, k) * own**k * (1 - own) ** (count - k) * curve[k] for k in range(count + 1))
 
 
 def tabled(curve, count, gap):
@@ -190,7 +182,8 @@ KEYS = 4
 def test_a_horizon_in_events_is_thinned_by_the_keys_share(every, count):
     """A key that has every n-th event: its gap is drawn towards that of the average key, as if that were one more."""
     pattern = pattern_of("a ; b , c", key=KEYED)
-    model = trained(pattern, random_events(400, keys=KEYS), estimator="chain")
+    history = random_events(400, keys=KEYS)
+    model = trained(pattern, history, estimator="chain")
     events = [
         event | {"key": "mine" if place % every == 0 else f"other {place % every}"}
         for place, event in enumerate(events_of("a" * (every * 12 + 1)))
@@ -204,18 +197,36 @@ def test_a_horizon_in_events_is_thinned_by_the_keys_share(every, count):
 
     curve = [0.0, *(probability(f"{k} own events") for k in range(1, count + 1))]
     assert mean_gaps([place for place, event in enumerate(events) if event["key"] == "mine"])[-1] == every
-    gap = (every**12 * KEYS) ** (1 / 13)  # twelve gaps of its own
+    gaps, total, _ = own_gaps(pattern, history)
+    gap = (every**12 * total / gaps) ** (1 / 13)  # twelve gaps of its own
     assert probability(count) == pytest.approx(tabled(curve, count, gap), rel=1e-9)
     assert probability(count) == pytest.approx(thinned(curve, count, 1 / gap), rel=0.06)  # half octaves apart
 
 
 @pytest.mark.parametrize("count", [1, 5, 30])
 def test_a_share_that_is_tabled_is_thinned_exactly(count):
-    pattern = pattern_of("a ; b , c", key=KEYED)
-    watch = watching(pattern, model=trained(pattern, random_events(400, keys=KEYS), estimator="chain"))
+    pattern, word = pattern_of("a ; b , c", key=KEYED), random_events(400)
+    history = [event | {"key": place % KEYS} for place, event in enumerate(word)]  # every gap is of so many events
+    watch = watching(pattern, model=trained(pattern, history, estimator="chain"))
     [mean] = watch.forecast("p", horizon=count)
     curve = [0.0] + [watch.forecast("p", horizon=f"{k} own events")[0].probability for k in range(1, count + 1)]
     assert mean.probability == pytest.approx(thinned(curve, count, 1 / KEYS), rel=1e-9)
+
+
+@pytest.mark.parametrize("silent", [0, 1, 3, 4, 40])
+def test_a_key_that_is_silent_for_longer_than_it_used_to_be_is_taken_for_slower(silent):
+    """Its gap is the longer one of its mean and of the silence so far."""
+    pattern, word, count = pattern_of("a ; b , c", key=KEYED), random_events(400), 10
+    history = [event | {"key": place % KEYS} for place, event in enumerate(word)]
+    watch = watching(pattern, model=trained(pattern, history, estimator="chain"))
+    watch.detect_many(events_of(["a"] * 9 + ["d"] * silent, ["mine", "other"] * 4 + ["mine"] + ["other"] * silent))
+
+    def probability(horizon):
+        return next(one for one in watch.forecast("p", horizon=horizon) if one.key == "mine").probability
+
+    curve = [0.0, *(probability(f"{k} own events") for k in range(1, count + 1))]
+    gap = (max(2, silent) ** 4 * KEYS) ** (1 / 5)  # four gaps of two events
+    assert probability(count) == pytest.approx(tabled(curve, count, gap), rel=1e-9)
 
 
 def test_own_events_are_not_thinned():
@@ -252,7 +263,7 @@ def test_a_span_of_time_needs_times():
         watching(pattern, model=model).forecast("p", horizon="5 min")
 
 
-@share(2)
+@share(4)
 @given(patterns(**PLAIN), streams(most=14), streams(most=6), st.sampled_from(("both", "chain", "direct")))
 def test_quantiles_of_the_waiting_time_are_those_of_the_probabilities(pattern, history, events, estimator):
     watch = watching(pattern, model=trained(pattern, history, estimator=estimator))
@@ -305,88 +316,7 @@ def test_a_new_pattern_is_told_by_how_often_events_satisfy_its_filters():
     assert often.estimator == "chain"
 
 
-# Patterns that come and go ----------------------------------------------------------------------------
-
-OTHERS = ("a , b , c", "b ; a", "a ; b within 4 s", "c , c")
-
-
-def with_others(model, learn, change, events, cut):
-    """Run one pattern and let others come and go at a place of the stream; return what is told of it."""
-    watch = td.Detector(model=model, learn=learn)
-    watch.add("p", pattern_of("a , b ; c"), horizon=3, tell="every")
-    if change == "remove":
-        for place, body in enumerate(OTHERS):
-            watch.add(f"other {place}", pattern_of(body), horizon=2)
-    found = told(watch.detect_many(events[:cut]).forecasts, "p")
-    for place, body in enumerate(OTHERS):
-        if change == "add":
-            watch.add(f"other {place}", pattern_of(body), horizon=2)
-        elif change == "remove":
-            watch.remove(f"other {place}")
-    found += told(watch.detect_many(events[cut:]).forecasts, "p")
-    return found, watch
-
-
-@pytest.mark.parametrize("change", ["add", "remove"])
-@pytest.mark.parametrize("cut", [0, 1, 7, 30])
-def test_patterns_that_come_and_go_leave_others_where_they_stand(change, cut):
-    events = random_events(60)
-    model = trained(pattern_of("a , b ; c"), random_events(300, seed=2))
-    wanted, _ = with_others(model, False, None, events, cut)
-    found, _ = with_others(model, False, change, events, cut)
-    assert found == wanted
-
-
-@pytest.mark.parametrize("change", ["add", "remove"])
-@pytest.mark.parametrize("cut", [1, 7, 30])
-def test_and_leave_what_is_learned_of_them(change, cut):
-    """Moves, and waits that had not ended when the others came, are counted as if nothing had changed."""
-    events = random_events(60)
-    _, alone = with_others(td.Model(), True, None, events, cut)
-    _, watch = with_others(td.Model(), True, change, events, cut)
-    mine, theirs = alone.model["p"].counts, watch.model["p"].counts
-    assert theirs.moves.tolist() == mine.moves.tolist()
-    assert theirs.waits.tolist() == mine.waits.tolist()
-    assert watch.model.traffic.seen == alone.model.traffic.seen
-    again = td.Detector.resume(watch.snapshot()).model
-    same_counts(again, watch.model)
-
-
-def test_keys_stay_counted_when_patterns_come():
-    events = random_events(60, keys=4)
-    watch = watching(pattern_of("a ; b", key=KEYED), learn=True)
-    watch.detect_many(events[:40])
-    before = watch.model.traffic.keys
-    watch.add("q", pattern_of("a ; b ; c", key=KEYED))
-    assert watch.model.traffic.keys == before
-    watch.detect_many([])
-    watch.forecast("q", horizon=3)
-    assert watch.model.traffic.keys == before
-    watch.detect_many(events[40:])
-    assert watch.model.traffic.keys == before
-
-
-def test_a_pattern_that_is_replaced_by_one_of_another_mode_begins_anew():
-    body = pattern_of("a , b , a , b")
-    events = events_of("abababa")
-    model = trained(body, random_events(300, kinds="ab"), "overlap") + trained(body, random_events(300, kinds="ab"))
-    watch = watching(body, "overlap", model=model)
-    watch.detect_many(events)
-    watch.forecast("p", horizon=2)
-    watch.add("p", body, mode="restart")
-    fresh = watching(body, "restart", model=model)
-    assert watch.forecast("p", horizon=2) == fresh.forecast("p", horizon=2)
-
-
-def test_a_pattern_that_is_added_again_unchanged_goes_on():
-    body, events = pattern_of("a ; b ; c"), random_events(40)
-    model = trained(body, random_events(300, seed=3))
-    one, two = watching(body, model=model, horizon=3), watching(body, model=model, horizon=3)
-    one.detect_many(events)
-    two.detect_many(events[:21])
-    two.add("p", body, horizon=3)
-    two.detect_many(events[21:])
-    assert two.forecast("p") == one.forecast("p")
+# Together --------------------------------------------------------------------------------------------
 
 
 def test_another_patterns_match_does_not_absorb():

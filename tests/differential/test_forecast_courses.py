@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from datetime import timedelta
 
 import numpy as np
@@ -10,12 +11,15 @@ from forecast_worlds import (
     EDGES,
     SILENCES,
     S,
+    code,
     counted,
     dense,
     evenly,
     events_of,
     kaplan_meier,
+    known_waits,
     labels_of,
+    own_gaps,
     pattern_of,
     streams_of,
     trained,
@@ -113,7 +117,8 @@ def known(model):
 
 
 def check(pattern, events, mode="restart", *, weight=evenly, within=0.0, spans=(), **given):
-    one = known(trained(pattern, events, mode, horizons=[timedelta(microseconds=span) for span in spans], **given))
+    model = trained(pattern, events, mode, horizons=[timedelta(microseconds=span) for span in spans], **given)
+    one = known(model)
     assert not one.course.approximate
     wanted, found = counted(one.course, pattern, events, weight=weight, spans=spans), one.counts
     for name in ("moves", "waits", "later"):
@@ -123,6 +128,9 @@ def check(pattern, events, mode="restart", *, weight=evenly, within=0.0, spans=(
     for span in spans:
         of = found.spans[span]
         np.testing.assert_allclose(of, dense(wanted.spans[span], of.shape), rtol=within, err_msg=str(span))
+    if pattern.key_variables():
+        own = [model.traffic.own[f"(('key',),) {name}"] for name in ("gaps", "events", "time")]
+        np.testing.assert_allclose(own, own_gaps(pattern, events, weight), rtol=within, atol=within)
 
 
 @given(patterns(overlapping=True, **PLAIN), streams(most=12), MODES, st.integers(0, 3))
@@ -159,6 +167,37 @@ def test_long_waits_are_counted_in_their_bins_and_cut_off_at_the_last(keys):
     check(pattern, events, context=1)
 
 
+@pytest.mark.parametrize("cut", [1, 4, 30])
+@pytest.mark.parametrize("seed", range(5))
+def test_an_absence_is_waited_for_until_its_deadline_although_the_key_never_comes_back(seed, cut):
+    """In the stream's events and in time, a wait ends with the deadline: at the first event that is not before it."""
+    rng, span = np.random.default_rng(seed), 8 * S
+    events = events_of(rng.choice(list("abc"), 30).tolist(), rng.integers(0, 9, 30).tolist())
+    pattern = pattern_of("a ; not b for 2500 ms" if seed % 2 else "a ; not b for 3 s", key=" and key = $x")
+    due = defaultdict(list)
+    for one in watching(pattern).detect_many(events):
+        due[one.bindings["x"]].append(micros(one.at))
+    later, within = deadlines(events, due, span)
+    pieces = iter([events[at : at + cut] for at in range(0, 30, cut)])
+    found = known(trained(pattern, pieces, horizons=[timedelta(microseconds=span)])).counts
+    assert sum(map(len, due.values())) > 3
+    assert found.later.reshape(-1, SILENCES, counts.CODES).sum(axis=(0, 1)).tolist() == later.tolist()
+    assert found.spans[span].sum(axis=0).tolist() == within.tolist()
+
+
+def deadlines(events, due, span):
+    """Count waits for the next deadline of each key after an event, and whether it comes within a span."""
+    times = [micros(event["time"]) for event in events]
+    later, within = np.zeros(counts.CODES), np.zeros(3)
+    for place, event in enumerate(events):
+        when = min((at for at in due[event["key"]] if at > times[place]), default=None)
+        wait = None if when is None else sum(time < when for time in times) - place
+        later[code(wait, len(events) - 1 - place)] += 1
+        ended = when is not None and when - times[place] <= span
+        within[0 if ended else 2 if times[-1] - times[place] >= span else 1] += 1
+    return later, within
+
+
 def test_the_bins_of_silences_are_those_that_are_written_down():
     assert kernels.SILENCES == SILENCES
 
@@ -172,12 +211,6 @@ def test_the_bins_are_those_that_are_written_down():
 # Kaplan and Meier ---------------------------------------------------------------------------------------
 
 
-def watched(row, count):
-    """Count the waits that went on until then, or ended just then: what the share at that horizon is judged by."""
-    place = sum(edge < count for edge in EDGES)
-    return sum(row[place : len(EDGES)]) + sum(row[len(EDGES) + place + 1 :])
-
-
 ROWS = st.lists(st.integers(0, 4), min_size=counts.CODES, max_size=counts.CODES)
 
 
@@ -185,7 +218,7 @@ ROWS = st.lists(st.integers(0, 4), min_size=counts.CODES, max_size=counts.CODES)
 def test_waits_that_were_cut_off_leave_when_they_are_cut(row):
     share, known = estimates.kaplan_meier(np.array([row], float))
     assert share[0] == pytest.approx(kaplan_meier(row), abs=1e-12)
-    assert known[0].tolist() == [watched(row, edge) for edge in EDGES]
+    assert known[0].tolist() == [known_waits(row, edge) for edge in EDGES]
 
 
 @given(st.lists(st.integers(0, 4), min_size=len(EDGES), max_size=len(EDGES)), st.integers(0, 9))
@@ -205,7 +238,7 @@ def test_without_smoothing_the_direct_share_is_that_of_the_waits(pattern, events
     curve, part = model.estimates(one).curve(count)
     rows = dense(counted(one.course, pattern, events).waits, one.counts.waits.shape)
     for cell in range(one.course.cells):
-        if watched(rows[cell], count):
+        if known_waits(rows[cell], count):
             assert curve[count, cell] == pytest.approx(kaplan_meier(rows[cell])[count - 1], abs=1e-12)
             assert part[count, cell] == 1
 
@@ -220,7 +253,7 @@ def test_both_is_the_direct_share_drawn_towards_the_chain(pattern, events, count
     curve = np.zeros(one.course.cells)
     for at in range(1, count + 1):
         for cell in range(one.course.cells):
-            seen = watched(rows[cell], at)
+            seen = known_waits(rows[cell], at)
             part = seen / (seen + 40 * smoothing)
             found = part * kaplan_meier(rows[cell])[at - 1] + (1 - part) * chain[at, cell]
             curve[cell] = max(curve[cell], found)  # never less likely than a shorter horizon

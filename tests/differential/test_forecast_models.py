@@ -51,7 +51,7 @@ def same(one, other, within=0.0):
 # Sums -------------------------------------------------------------------------------------------------
 
 
-@share(2)
+@share(3)
 @given(patterns(), st.lists(streams(), min_size=3, max_size=3), SETTINGS)
 def test_models_add_up_in_any_order(pattern, histories, given):
     one, two, three = (trained(pattern, history, **given) for history in histories)
@@ -189,6 +189,7 @@ def test_a_detector_that_learns_counts_what_training_counts(pattern, history, gi
     same(watch.model, trained(pattern, history, **given), 1e-12)
 
 
+@share(2)
 @given(patterns(), streams(most=12), st.integers(0, 12))
 def test_it_does_not_matter_how_a_stream_is_cut(pattern, events, cut):
     one = watching(pattern, learn=True, horizon=3, tell="every")
@@ -196,6 +197,19 @@ def test_it_does_not_matter_how_a_stream_is_cut(pattern, events, cut):
     whole = told(one.detect_many(events).forecasts)
     found = told(two.detect_many(events[:cut]).forecasts) + told(two.detect_many(events[cut:]).forecasts)
     assert found == whole
+    same(two.model, one.model, 1e-12)
+
+
+@pytest.mark.parametrize("horizon", [8, "9 s"])
+@pytest.mark.parametrize("key", ["", KEYED])
+def test_a_deadline_is_not_known_before_it_is_over(key, horizon):
+    """A batch is detected at once, and learned from in between: what its end completes must not be known then."""
+    rng = np.random.default_rng(9)
+    events = events_of(rng.choice(list("abc"), 120).tolist(), rng.integers(0, 6, 120).tolist())
+    pattern = pattern_of("a ; not b for 3 s", key=key)
+    one, two = (watching(pattern, learn=True, horizon=horizon, tell="every") for _ in range(2))
+    whole = told(one.detect_many(events).forecasts)
+    assert [row for event in events for row in told(two.detect_many([event]).forecasts)] == whole
     same(two.model, one.model, 1e-12)
 
 

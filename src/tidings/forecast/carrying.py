@@ -62,7 +62,7 @@ def _carry_learner(old: Learner, new: Learner, stay: set[str]) -> None:
         for lesson in new.lessons:
             if names and names[0] in {one.name for one in lesson.group.members}:
                 go_on(lesson, then)
-    new.go_on(old)
+    new.go_on(old, [then.group.ways for then, names in zip(old.lessons, kept, strict=True) if names])
 
 
 def go_on(lesson: Lesson, then: Lesson) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from tidings.forecast.model import Known
+    from tidings.forecast.streams import Ways
     from tidings.model import Filter
     from tidings.patterns.detections import Part
     from tidings.patterns.graph import Watched
@@ -76,10 +77,11 @@ class Learner:
         """Return the numbers that some filters have."""
         return [self._filters[told] for told in filters]
 
-    def go_on(self, old: Learner) -> None:
-        """Take over what another had seen of the stream."""
+    def go_on(self, old: Learner, ways: Iterable[Ways]) -> None:
+        """Take over what another had seen of the stream; lessons that go on have their `ways` in them."""
         self.now, self._last = old.now, old._last
-        self._traffic, self._waiting, self.kinds = old._traffic, old._waiting, old.kinds
+        self._traffic = old._traffic.plus(Traffic(own=old.own(but=ways)))
+        self._waiting, self.kinds = old._waiting, old.kinds
 
     def hear(self, parts: Sequence[Part], base: int, times: np.ndarray) -> None:
         """Hear what events completed that come next; `base` is the number that the detector gave the first of them."""
@@ -126,16 +128,20 @@ class Learner:
             lesson.settle(self.kinds, self.now)
         self._waiting = 0
 
+    def own(self, but: Iterable[Ways] = ()) -> dict[str, float]:
+        """Return the gaps between events of one key, for each set of ways; those of some ways are left out."""
+        found: dict[str, float] = {}
+        for lesson in self.lessons:
+            ways = lesson.group.ways
+            if lesson.group.keyed and ways not in but and lesson.own[0] > found.get(f"{ways} gaps", -1.0):
+                measures = zip(("gaps", "events", "time"), lesson.own.tolist(), strict=True)
+                found |= {f"{ways} {name}": total for name, total in measures}  # one that came later has heard fewer
+        return found
+
     def model(self) -> Model:
         """Return the model so far; waits that have not ended are cut off here."""
         self.settle()
-        own: dict[str, float] = {}
-        for lesson in self.lessons:
-            told = f"{lesson.group.ways} gaps"
-            if lesson.group.keyed and lesson.own[0] > own.get(told, -1.0):  # one that came later has heard fewer
-                measures = zip(("gaps", "events", "time"), lesson.own.tolist(), strict=True)
-                own |= {f"{lesson.group.ways} {name}": total for name, total in measures}
-        traffic = self._traffic.plus(Traffic(own=own))
+        traffic = self._traffic.plus(Traffic(own=self.own()))
         known = dict(self._model.known)
         half_life = self._model.settings.half_life
         if half_life is not None:  # what is not watched now fades all the same

@@ -314,6 +314,7 @@ class _Told:
     def deadlines(self, reports: np.ndarray) -> _Following:
         """Return the same where time completes a pattern: its key may have no event after that."""
         pending = self.pending
+        reports = reports[reports[:, 1] < self.now[0]]  # a piece is told at once what its events will complete
         key = reports[:, 0] if self.keyed else np.zeros(len(reports), np.int64)
         order = np.lexsort((reports[:, 2], key))
         moments = np.unique(np.concatenate([pending.time, reports[:, 2]]))

@@ -12,6 +12,7 @@ import tidings as td
 from tidings import lang
 
 PAIR = "a = kind = 'a'\nb = kind = 'b'\na , b"
+KEYED = "a = kind = 'a' and k = $x\nb = kind = 'b' and k = $x\na , b"
 EVENTS = [{"id": place, "kind": kind, "time": place} for place, kind in enumerate("abcabbaab" * 5)]
 
 
@@ -192,3 +193,49 @@ def test_events_that_wait_for_their_turn_are_foretold_then(model):
 def test_numbers_of_numpy_are_numbers(model):
     watch = watching(model, horizon=np.int64(3), threshold=np.float64(0.5))
     assert watch.forecast("pair")[0].horizon == 3
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize("text", [PAIR, KEYED, f"{KEYED} within 9 s"])
+def test_a_forecast_that_cannot_be_reckoned_does_not_disturb_detection(text, at_once):
+    """As long as all events have one time, nobody knows how many come in five minutes."""
+    watch, plain = td.Detector(learn=True), td.Detector()
+    watch.add("pair", text, horizon="5 min", tell="every")
+    plain.add("pair", text)
+    events = [{"id": at, "kind": "ab"[at % 2], "k": at // 2 % 3, "time": max(0, at - 19)} for at in range(60)]
+    batches = [events] if at_once else [[event] for event in events]
+    taken = [watch.detect_many(batch) for batch in batches]
+    found = [one.events for of in taken for one in of]
+    assert found == [one.events for one in plain.detect_many(events)] == [(at, at + 1) for at in range(0, 60, 2)]
+    told = [one.forecast.probability for of in taken for one in of.forecasts]
+    assert len(told) == 60
+    assert all(0 <= p <= 1 for p in told)
+
+
+def test_a_span_is_refused_before_the_pattern_is_added():
+    watch = td.Detector()
+    watch.add("pair", PAIR)
+    timeless = td.train(watch, [{"kind": kind} for kind in "abab"])
+    watch = td.Detector(model=timeless)
+    for add in (
+        lambda: watch.add("pair", PAIR, horizon="5 min"),
+        lambda: watch.add_many([written("x")], horizon="1 h"),
+    ):
+        with pytest.raises(td.TidingsError, match="needs a model trained on events with times"):
+            add()
+    assert len(watch) == 0
+    assert watch.horizons() == {}
+    watch = td.Detector(model=timeless, learn=True)  # times may come
+    watch.add("pair", PAIR, horizon="5 min", tell="every")
+    assert len(watch.detect_many(EVENTS[:9]).forecasts) == 9
+
+
+def test_events_that_time_lets_go_are_foretold_too(model):
+    watch = td.Detector(model=model, lateness="3 s")
+    watch.add("pair", PAIR, horizon=2, tell="every")
+    watch.detect_many(EVENTS[:6])
+    assert [one.event for one in watch.foretold] == [0, 1, 2]
+    assert len(watch.on_time(20)) == 1
+    assert [one.event for one in watch.foretold] == [3, 4, 5]
+    watch.on_time(21)
+    assert len(watch.foretold) == 0

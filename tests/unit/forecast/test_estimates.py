@@ -79,3 +79,38 @@ def test_shares_between_two_edges_rise_evenly():
     shares = spread(kaplan_meier(waits)[0], 20)[:, 0]
     assert EDGES[10:12].tolist() == [12, 15]
     assert shares[12:16].tolist() == pytest.approx([0, 1 / 6, 2 / 6, 1 / 2])
+
+
+def test_of_a_wait_that_has_ended_it_is_known_ever_after():
+    waits = np.zeros((1, CODES))
+    waits[0, [0, 2, len(EDGES) + 1, CODES - 1]] = 3, 2, 4, 1  # after one and three events; cut after one; never
+    _, known = kaplan_meier(waits)
+    assert known[0, :4].tolist() == [10, 6, 6, 6]
+    assert known[0, -1] == 6
+
+
+def keyed(waits):
+    pattern = lang.parse_pattern("a = kind = 'a' and k = $x\nb = kind = 'b' and k = $x\na , b")
+    course = course_of(pattern, Mode.RESTART, context=0)
+    counts = Counts.none(course, keyed=True)
+    for line, code, count in waits:
+        counts.later[line, code] = count
+    return Estimates(course, counts, np.full(3, 1 / 3), 0.5)
+
+
+def test_waits_in_the_stream_are_judged_by_those_that_are_known():
+    told = keyed([(7, 0, 3), (7, 2, 2), (7, len(EDGES) + 1, 4), (7, CODES - 1, 1)])
+    for amount, share, known in ((1, 3 / 10, 10), (2, 3 / 10, 6), (3, 1 - 7 / 10 * 1 / 3, 6), (MOST, 1 - 7 / 30, 6)):
+        found, seen = told.later(amount)
+        assert (found[7], seen[7]) == (pytest.approx(share), known)
+    assert told.later(MOST + 1) is None
+    assert not told.later(3)[1][[0, 6, 8]].any()
+
+
+def test_about_so_many_events_is_a_mixture_of_those_waits():
+    told = keyed([(7, 0, 3), (7, 2, 2), (7, len(EDGES) + 1, 4), (7, CODES - 1, 1)])
+    share, known = told.about(np.array([0.2, 0.3, 0.1, 0.4]))
+    assert share[7] == pytest.approx(0.3 * 0.3 + 0.1 * 0.3 + 0.4 * (1 - 7 / 30))
+    assert known[7] == pytest.approx(0.2 * 10 + 0.3 * 10 + 0.1 * 6 + 0.4 * 6)
+    assert told.about(np.ones(MOST + 2)) is None
+    assert estimates().about(np.ones(2)) is None

@@ -68,3 +68,32 @@ def test_asking_for_the_model_changes_nothing():
         one, two = watch.model, watch.model
         assert one["pair"].counts.waits.tolist() == two["pair"].counts.waits.tolist()
     assert watch.model["pair"].counts.moves.sum() == 5
+
+
+def test_a_filter_that_comes_later_is_asked_of_the_events_since():
+    watch = td.Detector(learn=True)
+    watch.add("pair", PAIR)
+    watch.detect_many([{"kind": kind} for kind in "abcabc"])
+    watch.add("later", "b = kind = 'b'\nc = kind = 'c'\nb , c")
+    watch.detect_many([{"kind": kind} for kind in "abcc"])
+    traffic = watch.model.traffic
+    assert traffic.seen == 10
+    assert traffic.asked == {"kind = 'a'": 10, "kind = 'b'": 10, "kind = 'c'": 4}
+    assert traffic.filters == {"kind = 'a'": 3, "kind = 'b'": 3, "kind = 'c'": 2}
+
+
+def test_counts_are_looked_at_again_soon_after_the_patterns_changed():
+    """After 16 events, then a tenth of all since: however much the model knew before."""
+    watch = td.Detector(model=train("abc" * 1000), learn=True)
+    watch.add("pair", PAIR, horizon=3)
+
+    def looks(count):
+        found = []
+        for _ in range(count):
+            watch.on_event({"kind": "a"})
+            found.append(watch._foretelling().model.now[0])
+        return sorted(set(found))
+
+    assert looks(40) == [3000, 3016, 3032]
+    watch.add("later", PAIR.replace(",", ";"))
+    assert looks(40) == [3040, 3056, 3072]

@@ -145,12 +145,39 @@ def test_of_filters_that_overlap_it_tells_labels_as_if_they_were_independent():
     assert found == pytest.approx({"*": 0.4, "low": 0.1, "few": 0.4, "few+low": 0.1})
 
 
+KEYS = {"k gaps": 2.0, "k events": 8.0, "k time": 6e6}
+
+
 def test_traffic_adds_up_and_fades():
-    one, two = Traffic(4, {"x": 2}, 3, 6, {"k": 2}), Traffic(1, {"y": 1}, 1, 2, {"k": 1})
+    one = Traffic(4, {"x": 2}, 3, 6, KEYS, {"x": 4})
+    two = Traffic(1, {"y": 1}, 1, 2, {"k gaps": 2, "k events": 4, "k time": 2e6}, {"x": 1, "y": 1})
     both = one.plus(two)
-    assert (both.seen, both.filters, both.rate, both.keys) == (5, {"x": 2, "y": 1}, 0.5, {"k": 3})
+    assert (both.seen, both.filters, both.rate) == (5, {"x": 2, "y": 1}, 0.5)
+    assert (both.own, both.asked) == ({"k gaps": 4, "k events": 12, "k time": 8e6}, {"x": 5, "y": 1})
     half = both.scaled(0.5)
-    assert (half.seen, half.filters, half.rate, half.keys) == (2.5, {"x": 1, "y": 0.5}, 0.5, {"k": 3})
+    assert (half.seen, half.filters, half.rate) == (2.5, {"x": 1, "y": 0.5}, 0.5)
+    assert (half.own, half.asked) == ({"k gaps": 2, "k events": 6, "k time": 4e6}, {"x": 2.5, "y": 0.5})
+    assert one.plus(two) == two.plus(one)
+    assert half != both
+
+
+def test_the_pace_of_keys_is_their_mean_gap():
+    assert Traffic(own=KEYS).pace("k") == (4, 3e6)
+    assert Traffic(own=KEYS).scaled(0.25).pace("k") == (4, 3e6)
+    assert Traffic(own={"k gaps": 2, "k events": 2, "k time": 0}).pace("k") == (1, 1)  # at one time: at least some
+
+
+def test_a_pace_that_is_not_known_is_a_guess():
+    assert Traffic().pace("k") == (1, 1e6)
+    assert Traffic(seen=5, gaps=4, elapsed=8e6, own=KEYS).pace("other") == (1, 2e6)
+    assert Traffic(own=dict.fromkeys(KEYS, 0.0)).pace("k") == (1, 1e6)
+
+
+def test_a_share_is_of_the_events_that_the_filter_was_asked_of():
+    """A filter that came late was not asked of the events before."""
+    known = trained()["pair"]
+    traffic = Traffic(100.0, {"kind = 'a'": 2.0, "kind = 'b'": 5.0}, asked={"kind = 'a'": 10.0, "kind = 'b'": 10.0})
+    assert label_prior(known, traffic, 0) == pytest.approx([0.3, 0.2, 0.5])
 
 
 def test_shown_it_names_states_and_counts():

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import tidings as td
 from tidings.forecast.counts import Traffic
 from tidings.forecast.horizon import Horizon
-from tidings.forecast.tables import FARTHEST, SHARES, mixing, places_of
+from tidings.forecast.tables import FARTHEST, MEANS, SHARES, mixing, offset_of, places_of, require_times
 
 TIMED = Traffic(seen=100, gaps=50, elapsed=25e6)
 """Two events in a second."""
@@ -53,18 +53,41 @@ def test_own_events_and_those_of_a_stream_without_keys_are_not_thinned():
     assert mixing(Horizon(5), keyed=False, traffic=TIMED) is None
 
 
-def test_a_span_needs_a_rate():
+def test_a_span_needs_times_once_events_were_seen():
     with pytest.raises(td.TidingsError, match="`5 min` needs"):
-        mixing(Horizon.of("5 min"), keyed=False, traffic=Traffic(seen=4))
+        require_times(Horizon.of("5 min"), Traffic(seen=4))
+    for horizon, traffic in (
+        ("5 min", Traffic()),
+        ("5 min", TIMED),
+        (5, Traffic(seen=4)),
+        ("5 own events", Traffic(4)),
+    ):
+        require_times(Horizon.of(horizon), traffic)
 
 
-def test_before_anything_is_known_a_span_holds_about_one_event():
-    [law] = mixing(Horizon.of("5 min"), keyed=False, traffic=Traffic())
+@pytest.mark.parametrize("traffic", [Traffic(), Traffic(seen=4)])
+def test_where_no_time_has_passed_a_span_holds_about_one_event(traffic):
+    [law] = mixing(Horizon.of("5 min"), keyed=False, traffic=traffic)
     assert (law @ np.arange(len(law))) == pytest.approx(1)
 
 
 def test_a_key_lies_where_its_gaps_say_drawn_towards_the_average():
-    gaps = np.array([[4.0, np.nan, 16.0], [4e6, np.nan, 16e6], [3, np.nan, 0]])
-    found = places_of(gaps, spread=2.0, rate=1e-6, part=1.0)
+    gaps = np.array([[4.0, np.nan, 16.0], [4e6, np.nan, 16e6], [3, np.nan, 0], [4.0, np.nan, 9.0], [1e6, np.nan, 9e6]])
+    found = places_of(gaps, pace=(2.0, 2e6))
     assert found[0].tolist() == pytest.approx([2 * (0.75 * 2 + 0.25 * 1), 2, 2])
     assert found[1] == pytest.approx(found[0] + 2 * np.log2(1e6))
+
+
+def test_where_a_part_of_the_stream_comes_gaps_in_events_are_longer_but_not_in_time():
+    gaps = np.array([[4.0], [4e6], [1e9]])
+    whole, half = (places_of(gaps, pace=(2.0, 2e6), part=part)[:, 0] for part in (1.0, 0.5))
+    assert (half - whole).tolist() == pytest.approx([2, 0])
+
+
+@pytest.mark.parametrize("seconds", [1, 60, 7200])
+@pytest.mark.parametrize("column", [0, 5, 40])
+def test_a_place_with_its_offset_is_that_of_how_often_a_gap_goes_into_a_span(seconds, column):
+    horizon = Horizon(seconds * 1_000_000, "time")
+    gap = horizon.amount / MEANS[column]
+    place = places_of(np.array([[1.0], [gap], [1.0]]), pace=(1.0, gap))[1, 0]
+    assert place + offset_of(horizon) == pytest.approx(column)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -109,3 +110,50 @@ def test_a_further_history_begins_anew():
 def test_late_events_are_put_in_order_as_the_detector_does():
     mixed = [EVENTS[at ^ 1] for at in range(len(EVENTS) - 1)] + EVENTS[-1:]
     assert moves(td.train(watching(lateness="2 s"), mixed)) == moves(td.train(watching(), EVENTS))
+
+
+ORDERS = "order = kind = 'order' and key = $x\nship = kind = 'ship' and key = $x\norder ; not ship for 1 h"
+
+
+def orders(keys, begin=0):
+    """Return an order a minute, of which every other one is shipped after ten to forty minutes; none comes back."""
+    events = [{"kind": "order", "key": f"{begin}-{key}", "time": begin + 60 * key} for key in range(keys)]
+    events += [
+        {"kind": "ship", "key": f"{begin}-{key}", "time": begin + 60 * key + 600 + 97 * key % 1800}
+        for key in range(0, keys, 2)
+    ]
+    return sorted(events, key=lambda event: event["time"])
+
+
+@pytest.mark.parametrize("learn", [False, True])
+def test_an_absence_of_keys_that_never_come_back_is_as_likely_as_it_was(learn):
+    watch = td.Detector(model=td.Model() if learn else None, learn=learn)
+    watch.add("unshipped", ORDERS, **({"horizon": "2 h"} if learn else {}))
+    if learn:
+        watch.detect_many(orders(400))
+        model = watch.model
+    else:
+        model = td.train(watch, orders(400), horizons=["2 h"])
+    watch = td.Detector(model=model)
+    watch.add("unshipped", ORDERS)
+    watch.detect_many([{"kind": "order", "key": "new", "time": 10**6}])
+    [mine, _] = watch.forecast("unshipped", horizon="2 h")
+    assert mine.key == "new"
+    assert mine.probability == pytest.approx(0.5, abs=0.1)
+
+
+def test_models_of_days_have_the_pace_of_the_whole():
+    """The keys of every day are the same fifty: ten days are not five hundred keys."""
+    rng = np.random.default_rng(5)
+    keys, times = rng.integers(0, 50, 10_000), np.sort(rng.integers(0, 10 * 86400, 10_000))
+    events = [
+        {"kind": "ab"[at % 2], "key": int(key), "time": int(time)}
+        for at, (key, time) in enumerate(zip(keys, times, strict=True))
+    ]
+    watch = watching("a = kind = 'a' and key = $x\nb = kind = 'b' and key = $x\na ; b")
+    days = [[event for event in events if event["time"] // 86400 == day] for day in range(10)]
+    merged = sum((td.train(watch, day) for day in days), td.Model())
+    whole = td.train(watch, events)
+    [ways] = {name.rpartition(" ")[0] for name in whole.traffic.own}
+    assert whole.traffic.pace(ways) == pytest.approx((50, 50 * 86.4e6), rel=0.05)
+    assert merged.traffic.pace(ways) == pytest.approx(whole.traffic.pace(ways), rel=0.2)
