@@ -194,21 +194,21 @@ def _state(path: Path) -> bytes:
         raise FileError(msg) from problem
 
 
-def check_place(path: Path) -> None:
-    """Refuse a place where no state can go, before hours of work: a folder, or a file that is something else."""
+def check_place(path: Path, *, magic: bytes = MAGIC, called: str = "detector's state") -> None:
+    """Refuse a place where nothing can go, before hours of work: a folder, or a file that is something else."""
     try:
-        begins = _beginning(path)
+        begins = _beginning(path, len(magic))
     except (OSError, ValueError) as problem:
-        raise _unwritable(path, problem) from problem
-    if begins not in (None, b"", MAGIC):
-        msg = f"`{path}` is no detector's state, and would be overwritten; choose another name"
+        raise unwritable(path, problem, called.rsplit(maxsplit=1)[-1]) from problem
+    if begins not in (None, b"", magic):
+        msg = f"`{path}` is no {called}, and would be overwritten; choose another name"
         raise FileError(msg)
 
 
-def _beginning(path: Path) -> bytes | None:
+def _beginning(path: Path, size: int) -> bytes | None:
     if path.exists():
         with path.open("rb") as file:
-            return file.read(len(MAGIC))
+            return file.read(size)
     if not os.access(path.parent, os.W_OK):
         raise OSError("its folder cannot be written to")  # noqa: EM101 - joins the reasons above
     return None
@@ -221,12 +221,13 @@ def save(detector: Detector, path: Path) -> None:
         beside.write_bytes(detector.snapshot())
         beside.replace(path)
     except (OSError, ValueError) as problem:
-        raise _unwritable(path, problem) from problem
+        raise unwritable(path, problem) from problem
     finally:
         with suppress(OSError, ValueError):
             beside.unlink(missing_ok=True)
 
 
-def _unwritable(path: Path, problem: Exception) -> FileError:
+def unwritable(path: Path, problem: Exception, called: str = "state") -> FileError:
+    """Return an error that says why a file cannot be written."""
     reason = (problem.strerror if isinstance(problem, OSError) else None) or problem
-    return FileError(f"cannot write the state to `{path}`: {reason}")
+    return FileError(f"cannot write the {called} to `{path}`: {reason}")

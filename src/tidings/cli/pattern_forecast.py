@@ -27,8 +27,8 @@ from tidings.patterns.overview import latest
 if TYPE_CHECKING:
     from tidings.cli.options import FileForm
     from tidings.cli.pattern_files import Source
+    from tidings.forecast import Forecasts
     from tidings.matcher.rows import Row
-    from tidings.patterns import Detections
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,8 @@ class Work:
         read = self.reading.read(batch)
         before = latest(self.detector)
         found = self.detector.detect_many(read.events, on_error="collect")
-        self._tell(found)
+        self._tell(found.forecasts)
+        self.tally.detections += len(found)
         self.tally.take(read, found, before=before, lateness=self.detector.lateness)
 
     def end(self) -> None:
@@ -90,7 +91,7 @@ class Work:
         moment = latest(self.detector)
         if moment is not None:
             self.tally.detections += len(self.detector.on_time(moment))
-            self._tell(self.detector.detect_many([]))
+            self._tell(self.detector.foretold)
 
     def standing(self, keys: int) -> None:
         """Tell how likely each pattern is after the last event."""
@@ -101,13 +102,11 @@ class Work:
             for line in self.told.standing([*likeliest, others], len(begun) - len(likeliest)):
                 render.out(line)
 
-    def _tell(self, found: Detections) -> None:
-        # Groups of patterns are told one after the other: events put them in order.
-        lines = [self.told.line(one) for one in sorted(found.forecasts, key=lambda one: one.at)]
+    def _tell(self, forecasts: Forecasts) -> None:
+        lines = [self.told.line(one) for one in forecasts]
         if lines:
             render.out("\n".join([*(self.told.head() if not self.alarms else []), *lines]))
         self.alarms += len(lines)
-        self.tally.detections += len(found)
 
 
 def _through(work: Work, stack: ExitStack, file: RowFile, wanted: Wanted) -> None:

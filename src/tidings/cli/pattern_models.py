@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
-from tidings.cli import render
+from tidings.cli import pattern_files, render
 from tidings.errors import FileError, StateError
 from tidings.forecast import Model
 from tidings.forecast.files import MAGIC
@@ -45,23 +44,8 @@ def warn_of_unknown(model: Model, detector: Detector) -> None:
 
 
 def check_place(path: Path) -> None:
-    """Refuse a place where no model can go, before hours of work: a folder, or a file that is something else."""
-    try:
-        begins = _beginning(path)
-    except (OSError, ValueError) as problem:
-        raise _unwritable(path, problem) from problem
-    if begins not in (None, b"", MAGIC):
-        msg = f"`{path}` is no model, and would be overwritten; choose another name"
-        raise FileError(msg)
-
-
-def _beginning(path: Path) -> bytes | None:
-    if path.exists():
-        with path.open("rb") as file:
-            return file.read(len(MAGIC))
-    if not os.access(path.parent, os.W_OK):
-        raise OSError("its folder cannot be written to")  # noqa: EM101 - joins the reasons above
-    return None
+    """Refuse a place where no model can go, before hours of work."""
+    pattern_files.check_place(path, magic=MAGIC, called="model")
 
 
 def write(model: Model, path: Path) -> int:
@@ -72,9 +56,4 @@ def write(model: Model, path: Path) -> int:
     except FileError:
         raise
     except (OSError, ValueError) as problem:
-        raise _unwritable(path, problem) from problem
-
-
-def _unwritable(path: Path, problem: Exception) -> FileError:
-    reason = (problem.strerror if isinstance(problem, OSError) else None) or problem
-    return FileError(f"cannot write the model to `{path}`: {reason}")
+        raise pattern_files.unwritable(path, problem, "model") from problem
