@@ -14,7 +14,7 @@ from tidings.lang.patterns.scan import Stop
 
 _EVENTS = re.compile(r"(\d+)(?:\s+(own))?(?:\s+events?)?")
 
-MOST_EVENTS = 100_000
+MOST_EVENTS = 10_000
 """The farthest horizon in events."""
 
 
