@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
+import tidings as td
 from tidings.errors import BadPipeline, FileError, TidingsError
 from tidings.spark.pipeline import config, keys
 from tidings.spark.pipeline.reading import load, read
@@ -64,6 +65,7 @@ def place(tmp_path_factory):
     (folder / "jars" / "connector.jar").touch()
     (folder / "searches.jsonl").touch()
     (folder / "attacks.patterns").write_text("pattern twice\n  a = make = 'ford'\n  x:a ; y:a\n")
+    td.Model().save(folder / "attacks.model")
     (folder / "schema.toml").write_text('price = "number"\n')
     (folder / "bad_schema.toml").write_text('price = "numbr"\n')
     (folder / "products.toml").write_text("[trees.product.children.product.car]\n")

@@ -181,7 +181,7 @@ def _horizon(said: int | str) -> int | str:
     try:
         Horizon.of(said)
     except TidingsError:
-        raise _unlike(Kind.HORIZON.value, str(said)) from None
+        raise _unlike(Kind.HORIZON.value, said if isinstance(said, str) else str(said)) from None
     return said
 
 
