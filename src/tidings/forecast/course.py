@@ -59,6 +59,10 @@ class Course:
     automaton: Automaton | None = None
     tracker: Any = None  # of a tracked course: what follows it
 
+    def sets(self) -> list[frozenset[str]]:
+        """Return the filters that make up each label of an exact course."""
+        return [frozenset(label.split("+")) if label != "*" else frozenset() for label in self.labels]
+
     @property
     def cells(self) -> int:
         """How many cells there are."""

@@ -67,7 +67,6 @@ class Following:
     def __init__(self, group: Group) -> None:
         """Start with nothing seen."""
         self.group = group
-        self.keys = 0 if group.keyed else 1
         self.seen = 0  # events of the stream
         self.cells = np.empty((len(group.exact), 0), np.int32)
         self.last = np.empty((len(group.members), 0))
@@ -79,7 +78,7 @@ class Following:
         self._average: dict[str, Any] = {"pace": (1.0, 1.0)}
         self.silences = Silences(keyed=group.keyed)
         self._arranged()
-        self.widen(self.keys)
+        self.widen(0 if group.keyed else 1)
 
     def arrange(self, asked: list[Asked], tables: list[Table | None], **average: Any) -> None:
         """Take new tables, and what an average key is like: see `places_of`."""

@@ -18,7 +18,7 @@ from tidings.forecast.groups import Member, groups_of
 from tidings.forecast.horizon import Horizon
 from tidings.forecast.learner import Learner
 from tidings.forecast.learning import reports_of
-from tidings.forecast.model import key_of
+from tidings.forecast.model import key_of, keyed
 from tidings.forecast.streams import Kinds, entries_of
 from tidings.forecast.tables import QUANTILES, require_times, table
 
@@ -102,11 +102,6 @@ class Forecaster:
         self._begun = model.now[0]  # where this set of patterns began to learn
         self._next = self._begun + SOON
 
-    @property
-    def tracks(self) -> bool:
-        """Whether any pattern needs the detector's reports."""
-        return any(following.group.tracked for following in self.followings)
-
     # Events ------------------------------------------------------------------------------------
 
     def take(self, events: Prepared, parts: Sequence[Part], base: int, names: Names) -> list[Batch]:
@@ -171,8 +166,8 @@ class Forecaster:
         at = (name, horizon)
         if at not in self._tables:
             known = self.known[name]
-            keyed = bool(known.pattern.key_variables())
-            self._tables[at] = table(self.model.estimates(known), horizon, keyed=keyed, traffic=self.model.traffic)
+            estimates, traffic = self.model.estimates(known), self.model.traffic
+            self._tables[at] = table(estimates, horizon, keyed=keyed(known.pattern), traffic=traffic)
         return self._tables[at]
 
     def forecasts(self, name: str, horizon: Horizon | None, names: Names, now: int) -> list[Forecast]:

@@ -110,7 +110,7 @@ class _Words:
         self.names = member.pattern.used()
         rng = np.random.default_rng(len(self.names))
         self._codes = dict(zip(self.names, rng.integers(1, 1 << 62, len(self.names)).tolist(), strict=True))
-        self._sets = [frozenset(label.split("+")) if label != "*" else frozenset() for label in member.course.labels]
+        self._sets = member.course.sets()
         codes = np.array([sum(self._codes[name] for name in told) % (1 << 64) for told in self._sets], np.uint64)
         self._order = np.argsort(codes)
         self._sorted = codes[self._order]

@@ -134,10 +134,10 @@ class Lesson:
         self.now = now
         self._widen(int(pending.key.max(initial=-1)) + 1)
         self.group.widen(kinds)
-        done = self._known(pending, now)
-        self._count(pending, kinds, done, final=False)
-        entries, _ = _segments(pending)
-        left = _behind(entries, done)
+        entries = _segments(pending)
+        done = self._known(pending, entries, now)
+        self._count(pending, entries, kinds, done, final=False)
+        left = np.flatnonzero(~_front(entries, done))
         self.pending = replace(pending.take(left), old=np.ones(len(left), np.bool_))
         if self.group.keyed:  # of a key that is not waited with any more, nothing can come of a report
             kept = [(rows[:, 1] >= now[0]) | np.isin(rows[:, 0], self.pending.key) for rows in self.reports]
@@ -147,14 +147,14 @@ class Lesson:
         """Return the counts with what is pending in them, its waits cut off here; nothing changes."""
         kept = self.counts, self.cells, self.states
         self.counts = [one.copy() for one in self.counts]
-        entries, _ = _segments(self.pending)
-        self._count(self.pending, kinds, np.diff(entries.starts), final=True)
+        entries = _segments(self.pending)
+        self._count(self.pending, entries, kinds, np.diff(entries.starts), final=True)
         found, (self.counts, self.cells, self.states) = self.counts, kept
         return found
 
-    def _known(self, pending: Pending, now: tuple[int, int]) -> np.ndarray:
+    def _known(self, pending: Pending, entries: Entries, now: tuple[int, int]) -> np.ndarray:
         """Return of each segment how many entries are behind the longest wait."""
-        entries, sizes = _segments(pending)
+        sizes = np.diff(entries.starts)
         done = np.maximum(sizes - MOST, 0)
         spans = [span for one in self.counts for span in one.spans]
         if spans and len(pending):
@@ -167,8 +167,7 @@ class Lesson:
 
     # Counting ----------------------------------------------------------------------------------
 
-    def _count(self, pending: Pending, kinds: Kinds, done: np.ndarray, *, final: bool) -> None:
-        entries, _ = _segments(pending)
+    def _count(self, pending: Pending, entries: Entries, kinds: Kinds, done: np.ndarray, *, final: bool) -> None:
         weights = np.ones(len(pending))
         if self.half_life is not None:
             weights = self.half_life.weights(pending.at, pending.time, self.now)
@@ -207,16 +206,13 @@ class Lesson:
         reports, hit = self.reports[row], self._hits(row, told, final=final)
         states = self.states[row]
         before = np.full(len(entries.rows), member.course.start, np.int64)  # of those that had no entry yet
-        # The part that is done moves the states on; the rest is gone through on copies.
-        cells, last = np.empty(len(entries), np.int32), states.copy()
-        for of, part in (
-            (states if not final else last, _front(entries, told.done)),
-            (last, _behind(entries, told.done)),
-        ):
-            if of is last and not final:
-                last[:] = states
+        # The part that is done moves the states on; the rest is gone through on a copy, and so is all of it at the end.
+        cells, front = np.empty(len(entries), np.int32), _front(entries, told.done)
+        of = states.copy() if final else states
+        for part in (np.flatnonzero(front), np.flatnonzero(~front)):
             rows, starts = _parts(entries, part)
             cells[part] = tracker.walk(of, rows, starts, masks[part], told.pending.time[part], hit[part])
+            of = of if final else states.copy()
         counts = self.counts[len(self.group.exact) + row]
         if not final:
             chain, width = member.course.chain, member.course.table.shape[1]
@@ -244,8 +240,7 @@ class Lesson:
         fits = (pending.key[at] == key) & ((moment[at] >= wanted) if by_time else (moment[at] == wanted))
         hit[at[fits]] = True
         if not final:
-            over = np.zeros(len(pending), np.bool_)
-            over[_front(told.entries, told.done)] = True
+            over = _front(told.entries, told.done)
             self.reports[row] = reports[~(fits & over[at])]
         return hit
 
@@ -344,20 +339,14 @@ def _joined(pieces: list[Pending]) -> Pending:
     return whole.take(np.argsort(whole.key, kind="stable"))
 
 
-def _segments(pending: Pending) -> tuple[Entries, np.ndarray]:
+def _segments(pending: Pending) -> Entries:
     rows, starts = np.unique(pending.key, return_index=True)
-    ends = np.append(starts, len(pending))
-    return Entries(np.arange(len(pending)), pending.kind, pending.mask, ends, rows), np.diff(ends)
+    return Entries(np.arange(len(pending)), pending.kind, pending.mask, np.append(starts, len(pending)), rows)
 
 
 def _front(entries: Entries, done: np.ndarray) -> np.ndarray:
-    within = np.arange(len(entries)) - np.repeat(entries.starts[:-1], np.diff(entries.starts))
-    return np.flatnonzero(within < np.repeat(done, np.diff(entries.starts)))
-
-
-def _behind(entries: Entries, done: np.ndarray) -> np.ndarray:
-    within = np.arange(len(entries)) - np.repeat(entries.starts[:-1], np.diff(entries.starts))
-    return np.flatnonzero(within >= np.repeat(done, np.diff(entries.starts)))
+    """Tell of each entry whether it is among the first `done` of its segment."""
+    return np.asarray(entries.event < np.repeat(entries.starts[:-1] + done, np.diff(entries.starts)))
 
 
 def _parts(entries: Entries, part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

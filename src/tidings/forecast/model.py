@@ -265,8 +265,7 @@ def label_prior(known: Known, traffic: Traffic, smoothing: float) -> Floats:
     if course.tracker is not None:
         guess = 1 / (len(pattern.used()) + 1)
         return np.asarray(course.tracker.prior({name: shares.get(name, guess) for name in pattern.used()}))
-    size = len(course.labels)
-    sets = [frozenset(label.split("+")) if label != "*" else frozenset() for label in course.labels]
+    size, sets = len(course.labels), course.sets()
     if len(shares) < len(pattern.used()):
         return np.full(size, 1 / size)
     if all(len(told) <= 1 for told in sets):

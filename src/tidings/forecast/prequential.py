@@ -15,10 +15,9 @@ from tidings.errors import TidingsError
 from tidings.forecast.detector import Detector
 from tidings.forecast.horizon import Horizon
 from tidings.forecast.learning import reports_of
-from tidings.forecast.model import Model
+from tidings.forecast.model import Model, keyed
 from tidings.forecast.scoring import Score, Warnings, score
 from tidings.lang import WrittenPattern
-from tidings.patterns.machine import ways_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -110,8 +109,6 @@ class _Found:
 
     reports: np.ndarray
     times: np.ndarray
-    keyed: bool
-    absence: bool
 
 
 def _told(
@@ -152,12 +149,11 @@ def _rows(batches: list[Any], watched: Watched) -> tuple[np.ndarray, ...]:
 
 def _found(parts: list[Any], place: int, times: np.ndarray, watched: Watched) -> _Found:
     reports = reports_of(parts, place)
-    keyed = ways_of(watched.pattern) != ((),)
-    if not keyed:
+    if not keyed(watched.pattern):
         reports[:, 0] = 0
     if watched.pattern.absence is not None:  # a deadline counts from the first event that comes after it
         reports[:, 1] = np.searchsorted(times, reports[:, 2])
-    return _Found(reports, times, keyed, watched.pattern.absence is not None)
+    return _Found(reports, times)
 
 
 def _trial(name: str, horizon: Horizon, event: np.ndarray, key: np.ndarray, found: _Found) -> Trial:

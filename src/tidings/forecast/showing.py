@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidings.forecast.horizon import Horizon
+from tidings.forecast.model import keyed
 from tidings.forecast.streams import silences
 from tidings.forecast.tables import places_of, table
 from tidings.patterns.machine import ways_of
@@ -58,14 +59,14 @@ def _pattern(model: Model, one: Known, horizon: Any) -> str:
 def _chances(model: Model, one: Known, estimates: Estimates, horizon: Any) -> tuple[list[str], np.ndarray]:
     """Return p by state, of an average key; each cell of a state has the weight of its visits."""
     course = one.course
-    keyed = bool(one.pattern.key_variables())
-    asked = [Horizon(n, "own" if keyed else "events") for n in AHEAD] if horizon is None else [Horizon.of(horizon)]
+    parted = keyed(one.pattern)
+    asked = [Horizon(n, "own" if parted else "events") for n in AHEAD] if horizon is None else [Horizon.of(horizon)]
     average = places_of(np.full((3, 1), np.nan), pace=model.traffic.pace(ways_of(one.pattern)))[:, 0]
     silence = silences(np.full((3, 1), np.nan))[:, 0]
     weight = one.counts.waits.sum(axis=1) + 1e-9
     found = []
     for ahead in asked:
-        told = table(estimates, ahead, keyed=keyed, traffic=model.traffic)
+        told = table(estimates, ahead, keyed=parted, traffic=model.traffic)
         p = np.array([told.at(cell, average, silence) for cell in range(course.cells)])
         total = _by_state(p * weight, course.groups[0], len(course.states))
         found.append(total / np.maximum(_by_state(weight, course.groups[0], len(course.states)), 1e-300))
