@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tidings.algebra.bind import fold_names
@@ -12,6 +13,7 @@ from tidings.model import Attribute, Schema, require_filter
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from tidings.algebra.needs import Need
     from tidings.model import Filter
 
 
@@ -22,11 +24,19 @@ def infer_schema(filters: Iterable[Filter], *, ontology: Ontology | None = None)
     >>> infer_schema([parse("price < 9000"), parse("make = 'ford' and tags exists")])
     Schema({'price': 'several number', 'make': 'several text', 'tags': 'several any'})
 
-    Filters that use one attribute as two kinds raise an error that names both.
+    An attribute that filters use as different kinds is `any`: each of them reads it as the kind it asks for.
     """
     used = ontology or Ontology()
     needs = Needs(None, used)
     for number, tree in enumerate(filters, 1):
         needs.add(fold_names(require_filter(tree), used), f"filter {number}")
-    found = needs.resolved().items()
-    return Schema({name: Attribute(need.kind, several=need.several, tree=need.tree) for name, need in found})
+    asked = needs.resolved().attributes.items()
+    return Schema({name: _attribute(needs.attribute(name), ways) for name, ways in asked})
+
+
+def _attribute(attribute: Attribute, ways: tuple[Need, ...]) -> Attribute:
+    """Return what is declared of an attribute or, where nothing is, the one kind that is asked of it."""
+    kinds = {need.kind for need in ways if need.kind is not None}
+    if attribute.kind is not None or len(kinds) != 1:
+        return attribute
+    return replace(attribute, kind=kinds.pop())

@@ -1,58 +1,71 @@
-"""An event as filters see it: for each attribute its values in their one form, and what was null.
+"""An event as filters see it: for each way an attribute is read, its values in their one form, and what was null.
 
-This is the edge: text that reads as the attribute's kind is parsed here, units and concept names are
-folded here, and what does not fit makes the event bad, with a reason. Attributes that nobody asked for
-are not looked at.
+This is the edge: text that reads as a kind is parsed here, units and concept names are folded here. A value of a
+declared attribute that does not fit makes the event bad, with a reason, whether a filter asks for it or not. Of
+other attributes a value that a kind cannot read is a `Mismatch`: it is there, and satisfies nothing. So what is
+bad depends on declarations alone. What nobody declares or asks for is not looked at.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import product
+from datetime import datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tidings.algebra.coerce import coerce, number
-from tidings.algebra.likeness import refuse_unlike
-from tidings.errors import AmbiguousConcept, BadEvent, OntologyError
+from tidings.algebra.mismatches import Mismatches
+from tidings.algebra.needs import Need, Requirements
+from tidings.algebra.typed import Mismatch, TypedAttribute
+from tidings.errors import AmbiguousConcept, BadEvent, OntologyError, TidingsError
 from tidings.model import Address, Kind, Point, Quantity, Range, values_of
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
-    from tidings.algebra.needs import Need
     from tidings.concepts import Ontology
     from tidings.model import EventLike
 
 MANY = 32
 """With more attributes than this, and fewer fields in an event, what its fields feed is looked up."""
 
-EventValue: TypeAlias = "int | float | str | bool | datetime | Point | Address | Range"
+Keyed: TypeAlias = "tuple[Need, list[TypedAttribute]]"
+"""A way to read an attribute, and what tests call it."""
+
+EventValue: TypeAlias = "int | float | str | bool | datetime | Point | Address | Range | Mismatch"
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The values of each attribute (several are normal), explicit nulls, and arrays of records."""
+    """The values of each attribute as tests read it (several are normal), explicit nulls, and arrays of records.
 
-    values: Mapping[str, tuple[EventValue, ...]] = field(default_factory=dict)
+    Of a record, `elements` has its reading; of what should be a record and is none, a `Mismatch`.
+    """
+
+    values: Mapping[TypedAttribute, tuple[EventValue, ...]] = field(default_factory=dict)
     nulls: frozenset[str] = frozenset()
-    elements: Mapping[str, tuple[Reading, ...]] = field(default_factory=dict)
+    elements: Mapping[str, tuple[Reading | Mismatch, ...]] = field(default_factory=dict)
 
 
 class Reader:
     """Reads events for a fixed set of needs; built once, used for many events."""
 
-    def __init__(self, needs: Mapping[str, Need], ontology: Ontology) -> None:
+    def __init__(self, required: Requirements, ontology: Ontology, mismatches: Mismatches | None = None) -> None:
         """Take what is needed; which names of an event feed an attribute is looked up once, when it is first read."""
+        needs = required.attributes
         self._ontology = ontology
-        self._plain = {name: need for name, need in needs.items() if name not in ontology.derived}
-        self._derived = {name: need for name, need in needs.items() if name in ontology.derived}
+        self._wildcards = required.wildcards
+        self._declared = needs
+        keyed = {name: tuple((need, need.keys(name)) for need in of) for name, of in needs.items()}
+        self._plain = {name: of for name, of in keyed.items() if name not in ontology.derived}
+        self._derived = {name: of for name, of in keyed.items() if name in ontology.derived}
         self._paths: dict[str, list[tuple[str, ...]]] = {}
         self._fed: dict[str, list[int]] | None = None
         self._records = {
-            name: Reader(_below(name, needs), ontology) for name, need in needs.items() if need.kind is Kind.RECORD
+            name: Reader(Requirements(_below(name, needs)), ontology, mismatches)
+            for name, of in needs.items()
+            if any(need.kind is Kind.RECORD for need in of)
         }
-        self._pairs = [pair for need in needs.values() for pair in need.compared if not pair.prefix]
+        self._mismatches = mismatches if mismatches is not None else Mismatches()
 
     def read(self, event: EventLike, now: datetime) -> Reading:
         """Return the reading, or raise `BadEvent` with the attribute and the reason."""
@@ -63,27 +76,32 @@ class Reader:
             raise BadEvent(msg, attribute=None) from None
 
     def _read(self, fields: Mapping[str, Any], now: datetime) -> Reading:
-        values: dict[str, tuple[EventValue, ...]] = {}
+        values: dict[TypedAttribute, tuple[EventValue, ...]] = {}
         nulls: set[str] = set()
-        elements: dict[str, tuple[Reading, ...]] = {}
-        for name, need in self._asked(fields):
-            found = self._found(name, fields)
-            if not found:
+        elements: dict[str, tuple[Reading | Mismatch, ...]] = {}
+        for name, needs in self._asked(fields):
+            leaves = self._leaves(name, fields)
+            if not leaves:
                 continue
-            if need.kind is Kind.RECORD:
-                elements[name] = tuple(self._records[name].read(part, now) for part in _records(name, need, found))
-            else:
-                values[name] = self._values(name, need, found, fields)
-            if any(leaf is None for leaf in found) and not values.get(name) and not elements.get(name):
+            for need, keys in needs:
+                if need.kind is Kind.RECORD:
+                    elements[name] = tuple(self._elements(name, need, leaves, now))
+                    continue
+                read = self._values(keys[0], need, leaves, fields)
+                for key in keys:
+                    values[key] = read
+            if any(map(is_missing, leaves)) and not any(map(_holds_something, leaves)):
                 nulls.add(name)
-        for name, need in self._derived.items():
-            values[name] = self._derive(name, need, fields, now)
-        for pair in self._pairs:
-            for left, right in product(values.get(pair.left, ()), values.get(pair.right, ())):
-                refuse_unlike(pair.op, left, right, names=(pair.left, pair.right))
+        for name, needs in self._derived.items():
+            for need, keys in needs:
+                read = self._derive(keys[0], need, fields, now)
+                for key in keys:
+                    values[key] = read
+        for prefix, need in self._wildcards:
+            self._check_below(prefix, need, fields)
         return Reading(values, frozenset(nulls), elements)
 
-    def _asked(self, fields: Mapping[str, Any]) -> Iterable[tuple[str, Need]]:
+    def _asked(self, fields: Mapping[str, Any]) -> Iterable[tuple[str, tuple[Keyed, ...]]]:
         """Return the attributes that an event may have something for: all, or where they are many, by its fields."""
         if len(self._plain) <= max(MANY, len(fields)):
             return self._plain.items()
@@ -109,7 +127,7 @@ class Reader:
             paths = self._paths[name] = [tuple(source.split(".")) for source in self._ontology.sources(name)]
         return paths
 
-    def _found(self, name: str, fields: Mapping[str, Any]) -> list[Any]:
+    def _leaves(self, name: str, fields: Mapping[str, Any]) -> list[Any]:
         """Return what an event gives for an attribute, under any of the names that feed it."""
         found: list[Any] = []
         for path in self._paths_of(name):
@@ -119,30 +137,34 @@ class Reader:
                 found.append(fields[path[0]])
         return found
 
-    def _values(self, name: str, need: Need, found: list[Any], fields: Mapping[str, Any]) -> tuple[EventValue, ...]:
-        try:
-            values = tuple(
-                self._value(name, need, raw, fields)
-                for leaf in found
-                for raw in _separate(leaf, need)
-                if raw is not None
-            )
-        except (ValueError, OntologyError) as problem:
-            if isinstance(problem, BadEvent):
-                raise
-            msg = f"`{name}`: {problem}"
-            raise BadEvent(msg, attribute=name) from problem
+    def _values(
+        self, key: TypedAttribute, need: Need, found: list[Any], fields: Mapping[str, Any]
+    ) -> tuple[EventValue, ...]:
+        """Return the values in their one form; a strict need raises where one cannot be read."""
+        name = key.name
+        values = tuple(
+            self._value(name, need, raw, fields)
+            for leaf in found
+            for raw in _separate(leaf, need)
+            if not is_missing(raw)
+        )
         if not need.several:
             _refuse_several(name, found, values)
+        if not need.strict and need.kind is not None:
+            self._mismatches.count(key, values)
         return values
 
     def _value(self, name: str, need: Need, raw: Any, fields: Mapping[str, Any]) -> EventValue:
-        if need.unit is not None and need.kind is Kind.NUMBER:
-            return self._amount(name, need, raw, fields)
-        value: EventValue = coerce(raw, need.kind)
-        if need.folded and isinstance(value, str):
-            return self._folded(value, need.tree)
-        return value
+        try:
+            if need.unit is not None and need.kind is Kind.NUMBER:
+                return self._amount(name, need, raw, fields)
+            value: EventValue = coerce(raw, need.kind)
+            return self._folded(value, need.tree) if need.folded and isinstance(value, str) else value
+        except (ValueError, OntologyError) as problem:
+            if not need.strict:
+                return Mismatch(raw)
+            msg = f"`{name}`: {problem}"
+            raise BadEvent(msg, attribute=name) from problem
 
     def _folded(self, value: str, tree: str | None) -> str:
         try:
@@ -181,29 +203,91 @@ class Reader:
     def _unit_beside(self, need: Need, fields: Mapping[str, Any]) -> str | None:
         if need.unit_from is None:
             return None
-        units = {leaf for leaf in self._found(need.unit_from, fields) if isinstance(leaf, str)}
+        units = {leaf for leaf in self._leaves(need.unit_from, fields) if isinstance(leaf, str)}
         if len(units) > 1:
             msg = f"`{need.unit_from}` names several units"
             raise ValueError(msg)
         return units.pop() if units else None
 
-    def _derive(self, name: str, need: Need, fields: Mapping[str, Any], now: datetime) -> tuple[EventValue, ...]:
-        value = self._ontology.derived[name].value(lambda source: self._input(name, source, fields, now), now)
-        return () if value is None else self._values(name, need, [value], {})
+    # Records -----------------------------------------------------------------------------------
+
+    def _elements(self, name: str, need: Need, found: list[Any], now: datetime) -> Iterator[Reading | Mismatch]:
+        if not need.several:
+            _refuse_several(name, found, ())
+        for leaf in found:
+            for part in flat(leaf):
+                if isinstance(part, Mapping):
+                    if part:
+                        yield self._records[name].read(part, now)
+                elif is_missing(part):
+                    continue
+                elif need.strict:
+                    msg = f"`{name}` is declared a record; {part!r} is not one"
+                    raise BadEvent(msg, attribute=name)
+                else:
+                    yield Mismatch(part)
+
+    def _check_below(self, prefix: str, need: Need, fields: Mapping[str, Any]) -> None:
+        """Check what a declaration `prefix.*` speaks for: every name below the prefix that is not declared itself."""
+        for leaf in self._leaves(prefix, fields):
+            for name, value in _names_below(leaf, prefix):
+                if name not in self._declared:
+                    self._values(TypedAttribute(name), need, [value], {})
+
+    # Derived attributes ------------------------------------------------------------------------
+
+    def _derive(
+        self, key: TypedAttribute, need: Need, fields: Mapping[str, Any], now: datetime
+    ) -> tuple[EventValue, ...]:
+        derived = self._ontology.derived[key.name]
+        try:
+            value = derived.value(lambda source: self._input(key.name, source, fields, now), now)
+        except BadEvent:
+            if need.strict:
+                raise
+            return (Mismatch(derived.text),)
+        return () if value is None else self._values(key, need, [value], {})
 
     def _input(self, derived: str, source: str, fields: Mapping[str, Any], now: datetime) -> Any:
         """Return the one value of a derived attribute's input: as its kind where that is known, as given otherwise."""
         if source in self._ontology.derived:
             return self._ontology.derived[source].value(lambda s: self._input(source, s, fields, now), now)
-        found = [raw for leaf in self._found(source, fields) for raw in flat(leaf) if raw is not None]
+        found = [raw for leaf in self._leaves(source, fields) for raw in flat(leaf) if not is_missing(raw)]
         if len(found) > 1:
             msg = f"`{derived}` is derived from `{source}`, which has {len(found)} values here"
             raise BadEvent(msg, attribute=derived)
         try:
-            return coerce(found[0], self._ontology.kind(source)) if found else None
-        except ValueError as problem:
+            return coerce(found[0], self._ontology.input_kind(source)) if found else None
+        except (ValueError, TidingsError) as problem:
             msg = f"`{source}`: {problem}"
             raise BadEvent(msg, attribute=source) from problem
+
+
+def is_missing(raw: Any) -> bool:
+    """Tell whether a value is null: `None`, or the NaN and NaT that stand for it in tables of numbers and times."""
+    if raw is None:
+        return True
+    if isinstance(raw, str | int):
+        return False
+    if isinstance(raw, Decimal):
+        return raw.is_nan()
+    if isinstance(raw, float | datetime) or (hasattr(raw, "dtype") and getattr(raw, "ndim", 0) == 0):
+        return bool(raw != raw)  # noqa: PLR0124 - only NaN and NaT are not themselves
+    return False
+
+
+def _holds_something(leaf: Any) -> bool:
+    """Tell whether there is a value: nulls, empty records and lists of nothing else are none."""
+    return any(not is_missing(part) and not (isinstance(part, Mapping) and not part) for part in flat(leaf))
+
+
+def _names_below(leaf: Any, prefix: str) -> Iterator[tuple[str, Any]]:
+    """Yield the dotted names of what stands below a name, through arrays, with what stands there."""
+    for part in flat(leaf):
+        if isinstance(part, Mapping):
+            for key, value in part.items():
+                yield f"{prefix}.{key}", value
+                yield from _names_below(value, f"{prefix}.{key}")
 
 
 def leaves(fields: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[Any]:
@@ -266,30 +350,9 @@ def _refuse_several(name: str, found: list[Any], values: tuple[EventValue, ...])
         raise BadEvent(msg, attribute=name)
 
 
-def _records(name: str, need: Need, found: list[Any]) -> Iterator[Mapping[str, Any]]:
-    if not need.several:
-        _refuse_several(name, found, ())
-    for leaf in found:
-        for part in flat(leaf):
-            if isinstance(part, Mapping):
-                if part:
-                    yield part
-            elif part is not None:
-                msg = f"`{name}` is an array of records; {part!r} is not one"
-                raise BadEvent(msg, attribute=name)
-
-
-def _below(name: str, needs: Mapping[str, Need]) -> dict[str, Need]:
+def _below(name: str, needs: Mapping[str, tuple[Need, ...]]) -> dict[str, tuple[Need, ...]]:
     prefix = f"{name}."
-    return {other[len(prefix) :]: _inside(need, prefix) for other, need in needs.items() if other.startswith(prefix)}
-
-
-def _inside(need: Need, prefix: str) -> Need:
-    """The need as an element of the array sees it: what is compared inside one element is compared there alone."""
-    if not need.compared:
-        return need
-    pairs = [pair for pair in need.compared if pair.prefix.startswith(prefix)]
-    return replace(need, compared=tuple(replace(pair, prefix=pair.prefix[len(prefix) :]) for pair in pairs))
+    return {other[len(prefix) :]: of for other, of in needs.items() if other.startswith(prefix)}
 
 
 def _scaled(value: Any, scale: Callable[[Any], int | float]) -> int | float | Range:

@@ -18,7 +18,7 @@ from tidings.algebra.joining import joined_parts, met_parts, simple_test
 from tidings.algebra.judge import Judge
 from tidings.concepts import Ontology, check_surroundings, moment
 from tidings.errors import TidingsError
-from tidings.model import FALSE, TRUE, And, Has, Not, Or, Schema, Test, all_of, any_of, require_filter
+from tidings.model import FALSE, TRUE, And, Has, Kind, Not, Or, Schema, Test, all_of, any_of, require_filter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -131,8 +131,8 @@ class _Simplifier:
 
     def _has_one(self, name: str) -> bool:
         """Tell whether values of the attribute meet as they are written: one value, and not a concept's name."""
-        need = self._judge.facts.need(name)
-        return not need.several and not need.folded
+        attribute = self._judge.facts.attribute(name)
+        return not attribute.several and attribute.kind is not Kind.CONCEPT
 
     def _or(self, parts: list[Filter]) -> Filter:
         if TRUE in parts or any(negated(part) in parts for part in parts):

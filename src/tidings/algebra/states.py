@@ -20,16 +20,16 @@ from tidings.algebra.normal import conjunctions
 from tidings.algebra.placing import EVERYTHING, Placed
 from tidings.algebra.spans import meet, without
 from tidings.errors import TooLarge
-from tidings.model import Compare, Has, Not, all_of
+from tidings.model import Compare, Has, Kind, Not, all_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
 
-    from tidings.algebra.needs import Need, Needs
+    from tidings.algebra.needs import Needs
     from tidings.algebra.spans import Spans
     from tidings.concepts import Ontology
-    from tidings.model import Condition, Filter
+    from tidings.model import Attribute, Condition, Filter
 
 ROWS = 256
 """Conjunctions a filter on elements of an array may have."""
@@ -51,7 +51,7 @@ class Facts:
         """Take what a schema and an ontology say; nothing is looked up yet."""
         self._needs, self._ontology, self._prefix = needs, ontology, ""
         self.now = now
-        self._known: dict[str, Need] = {}
+        self._known: dict[str, Attribute] = {}
         self._left = [0]  # one counter for us and all below
 
     def start(self) -> None:
@@ -63,20 +63,22 @@ class Facts:
         self._left[0] -= rows
         return self._left[0] >= 0
 
-    def need(self, name: str) -> Need:
-        """Return what is known of one attribute."""
+    def attribute(self, name: str) -> Attribute:
+        """Return what is declared of one attribute."""
         found = self._known.get(name)
         if found is None:
-            found = self._known[name] = self._needs.need(self._prefix + name)
+            found = self._known[name] = self._needs.attribute(self._prefix + name)
         return found
 
     def one(self, name: Name) -> bool:
         """Tell whether the attribute has one value by the schema."""
-        return not self.need(name if isinstance(name, str) else name[0]).several
+        return not self.attribute(name if isinstance(name, str) else name[0]).several
 
     def sight(self, name: Name) -> Sight:
         """Return what the truth vectors of an attribute depend on."""
-        return Sight(self._ontology, self.now, folded=isinstance(name, str) and self.need(name).folded)
+        return Sight(
+            self._ontology, self.now, folded=isinstance(name, str) and self.attribute(name).kind is Kind.CONCEPT
+        )
 
     def below(self, name: str) -> Facts:
         """Return the facts inside the elements of an array."""

@@ -1,8 +1,8 @@
 """Arrow types as attribute kinds, and Arrow rows as event mappings.
 
 Scalars have one value, lists several, structs dotted names, maps any name below theirs. A struct with
-fields `lon` and `lat` is also a place. Text columns carry no kind of their own: an address, a concept
-or (from CSV) a number all come as text, and the filters say which.
+fields `lon` and `lat` is also a place. Columns of text are text that may also be asked for as a concept or an
+address; who wants one read as a number or a time says so in a schema. Values of maps have no kind of their own.
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ def _of_type(name: str, kind: pa.DataType, *, several: bool) -> Iterator[tuple[s
             yield from _of_type(f"{name}.{field.name}", field.type, several=several)
     elif t.is_map(kind):
         yield name, Attribute(Kind.RECORD, several=several)
-        yield from _of_type(f"{name}.*", kind.item_type, several=several)
+        yield f"{name}.*", Attribute(several=True)
     else:
-        yield name, Attribute(_scalar(kind), several=several)
+        scalar = _scalar(kind)
+        yield name, Attribute(scalar, several=several, refinable=scalar is Kind.TEXT)
 
 
 def _scalar(kind: pa.DataType) -> Kind | None:
@@ -56,7 +57,9 @@ def _scalar(kind: pa.DataType) -> Kind | None:
         return Kind.TIME
     if t.is_dictionary(kind):
         return _scalar(kind.value_type)
-    if t.is_string(kind) or t.is_large_string(kind) or t.is_string_view(kind) or t.is_null(kind):
+    if t.is_string(kind) or t.is_large_string(kind) or t.is_string_view(kind):
+        return Kind.TEXT
+    if t.is_null(kind):
         return None
     return Kind.OPAQUE
 

@@ -193,10 +193,15 @@ class Age:
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """Compared with another attribute of the same event."""
+    """Compared with another attribute of the same event.
+
+    Binding a filter fills in the kind and the unit that a declaration of either side gives to both.
+    """
 
     op: Comparison
     other: str
+    kind: Kind | None = None
+    unit: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse a name that cannot be one."""
@@ -339,6 +344,8 @@ def scalars_of(condition: Condition) -> tuple[Any, ...]:
 def condition_kind(condition: Condition) -> Kind | None:
     """Return the kind a condition asks of its attribute; `exists` and `is null` ask nothing."""
     match condition:
+        case Compare(kind=kind):
+            return kind
         case Is(kind=kind) | In(kind=kind):
             return kind
         case Range():

@@ -1,0 +1,153 @@
+"""An attribute as one test reads it: its name, and the kind and the unit that the test asks for.
+
+Nobody's filter decides what an attribute is: of an attribute that is not declared, each test reads the values as the
+kind it asks for, side by side with tests that ask for others. So what is read of an event is kept by `TypedAttribute`,
+not by name. A declared attribute has one reading for all its tests, in the unit that is declared.
+
+A value that a kind cannot read is there all the same: it is a `Mismatch`, which satisfies no condition.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tidings.model import (
+    Age,
+    Compare,
+    Exists,
+    Has,
+    In,
+    InNetworks,
+    Is,
+    IsA,
+    IsNull,
+    Kind,
+    Near,
+    Quantity,
+    Range,
+    TextTest,
+    Within,
+    WithinRegion,
+    scalars_of,
+)
+from tidings.model.values import kind_of
+
+if TYPE_CHECKING:
+    from tidings.model import Condition, Test
+
+
+class TypedAttribute(NamedTuple):
+    """An attribute and how it is read: as which kind (none: as it is), in which unit (none: bare numbers).
+
+    With `bare`, a number without a unit is taken to be in `unit`; otherwise a value must bring a unit. Plain text
+    instead of `Kind`, which hashes ten times as slowly.
+    """
+
+    name: str
+    kind: str = ""
+    unit: str = ""
+    bare: bool = True
+
+
+class Mismatch:
+    """A value that is there, but cannot be read as what a test asks for."""
+
+    __slots__ = ("raw",)
+
+    def __init__(self, raw: Any) -> None:
+        """Keep the value as the event gives it."""
+        self.raw = raw
+
+    def __repr__(self) -> str:
+        """Show the value as it came."""
+        return f"Mismatch({self.raw!r})"
+
+    def __str__(self) -> str:
+        """Show the value as it came."""
+        return str(self.raw)
+
+
+def sort_of(raw: Any) -> str:
+    """Return the word for what a raw value is by itself: `text`, `number`, `time`, ..."""
+    from datetime import date
+    from decimal import Decimal
+
+    if isinstance(raw, str):
+        return "text"
+    if isinstance(raw, bool):
+        return "bool"
+    if isinstance(raw, int | float | Decimal):
+        return "number"
+    if isinstance(raw, date):
+        return "time"
+    if isinstance(raw, Range):
+        return "range"
+    if isinstance(raw, dict):
+        return "record"
+    return "place" if isinstance(raw, list | tuple) else type(raw).__name__.lower()
+
+
+_KINDS: dict[type, str] = {
+    TextTest: "text",
+    IsA: "text",  # a concept's name is text; whether it is folded is declared
+    Within: "place",
+    WithinRegion: "place",
+    Near: "place",
+    InNetworks: "ip",
+    Age: "time",
+    Has: "record",
+    Exists: "",
+    IsNull: "",
+}
+"""What conditions ask for, whatever they hold."""
+
+
+def typed(name: str, condition: Condition) -> TypedAttribute:
+    """Return how a bound condition reads the attribute of this name."""
+    known = _KINDS.get(type(condition))
+    if known is not None:
+        return TypedAttribute(name, known)
+    if type(condition) is Compare:
+        return TypedAttribute(name, kind_word(condition.kind), condition.unit or "")
+    return _of_scalars(name, condition)
+
+
+def typed_test(test: Test) -> TypedAttribute:
+    """Return how a bound test reads its attribute."""
+    return typed(test.attribute, test.condition)
+
+
+def compared_with(condition: Compare) -> TypedAttribute:
+    """Return how a bound comparison reads the other attribute."""
+    return TypedAttribute(condition.other, kind_word(condition.kind), condition.unit or "")
+
+
+def kind_word(kind: Kind | None) -> str:
+    """Return the word under which values of a kind are read: concepts are text, nothing is any kind."""
+    if kind is None:
+        return ""
+    return "text" if kind is Kind.CONCEPT else kind.value
+
+
+def _of_scalars(name: str, condition: Condition) -> TypedAttribute:
+    values = scalars_of(condition)
+    unit = next((value.unit for value in values if type(value) is Quantity), "")
+    if unit:
+        return TypedAttribute(name, "number", unit, bare=False)
+    return TypedAttribute(name, kind_of(values[0]).value)
+
+
+def without_unit(condition: Condition) -> Condition:
+    """Return a bound condition with plain numbers for amounts: all of them are in one unit."""
+    match condition:
+        case Is(Quantity(amount)):
+            return Is(amount)
+        case In(values) if any(type(value) is Quantity for value in values):
+            return In(tuple(map(_amount, values))) if len(set(map(_amount, values))) > 1 else Is(_amount(values[0]))
+        case Range(low, high, low_open, high_open) if Quantity in (type(low), type(high)):
+            return Range(_amount(low), _amount(high), low_open, high_open)
+    return condition
+
+
+def _amount(value: Any) -> Any:
+    return value.amount if type(value) is Quantity else value
