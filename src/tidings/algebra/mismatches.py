@@ -17,6 +17,8 @@ from tidings.algebra.typed import Mismatch, TypedAttribute, sort_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from tidings.algebra.reading import Reading
+
 
 @dataclass(frozen=True, slots=True)
 class MismatchCount:
@@ -44,12 +46,16 @@ class Mismatches:
         self.values: Counter[TypedAttribute] = Counter()
         self.sorts: dict[TypedAttribute, Counter[str]] = {}
 
-    def count(self, key: TypedAttribute, values: tuple[Any, ...]) -> None:
-        """Count the values that one event gave."""
-        self.values[key] += len(values)
-        for value in values:
-            if type(value) is Mismatch:
-                self.add(key, sort_of(value.raw), 1)
+    def count(self, readings: Iterable[Reading], counted: frozenset[TypedAttribute]) -> None:
+        """Count the values that events gave for these attributes."""
+        for reading in readings:
+            for key, values in reading.values.items():
+                if key not in counted:
+                    continue
+                self.values[key] += len(values)
+                for value in values:
+                    if type(value) is Mismatch:
+                        self.add(key, sort_of(value.raw), 1)
 
     def add(self, key: TypedAttribute, sort: str, number: int) -> None:
         """Count so many values of one sort that could not be read."""

@@ -66,6 +66,15 @@ class Requirements:
     attributes: Mapping[str, tuple[Need, ...]] = field(default_factory=dict)
     wildcards: tuple[tuple[str, Need], ...] = ()
 
+    def lenient(self) -> frozenset[TypedAttribute]:
+        """Return the readings in which a value that does not fit is a mismatch, and not a mistake of the event."""
+        return frozenset(
+            need.keys(name)[0]
+            for name, needs in self.attributes.items()
+            for need in needs
+            if not need.strict and need.kind is not None
+        )
+
 
 class Needs:
     """The demands of many filters, held against a schema and an ontology."""

@@ -15,7 +15,6 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tidings.algebra.coerce import coerce, number
-from tidings.algebra.mismatches import Mismatches
 from tidings.algebra.needs import Need, Requirements
 from tidings.algebra.typed import Mismatch, TypedAttribute
 from tidings.errors import AmbiguousConcept, BadEvent, OntologyError, TidingsError
@@ -49,7 +48,7 @@ class Reading:
 class Reader:
     """Reads events for a fixed set of needs; built once, used for many events."""
 
-    def __init__(self, required: Requirements, ontology: Ontology, mismatches: Mismatches | None = None) -> None:
+    def __init__(self, required: Requirements, ontology: Ontology) -> None:
         """Take what is needed; which names of an event feed an attribute is looked up once, when it is first read."""
         needs = required.attributes
         self._ontology = ontology
@@ -61,11 +60,10 @@ class Reader:
         self._paths: dict[str, list[tuple[str, ...]]] = {}
         self._fed: dict[str, list[int]] | None = None
         self._records = {
-            name: Reader(Requirements(_below(name, needs)), ontology, mismatches)
+            name: Reader(Requirements(_below(name, needs)), ontology)
             for name, of in needs.items()
             if any(need.kind is Kind.RECORD for need in of)
         }
-        self._mismatches = mismatches if mismatches is not None else Mismatches()
 
     def read(self, event: EventLike, now: datetime) -> Reading:
         """Return the reading, or raise `BadEvent` with the attribute and the reason."""
@@ -150,8 +148,6 @@ class Reader:
         )
         if not need.several:
             _refuse_several(name, found, values)
-        if not need.strict and need.kind is not None:
-            self._mismatches.count(key, values)
         return values
 
     def _value(self, name: str, need: Need, raw: Any, fields: Mapping[str, Any]) -> EventValue:

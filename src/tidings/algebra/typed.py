@@ -29,11 +29,12 @@ from tidings.model import (
     Within,
     WithinRegion,
     scalars_of,
+    tests,
 )
 from tidings.model.values import kind_of
 
 if TYPE_CHECKING:
-    from tidings.model import Condition, Test
+    from tidings.model import Condition, Filter, Test
 
 
 class TypedAttribute(NamedTuple):
@@ -72,6 +73,8 @@ def sort_of(raw: Any) -> str:
     from datetime import date
     from decimal import Decimal
 
+    if isinstance(raw, Kind):  # of a whole column of them
+        return "record" if raw is Kind.OPAQUE else raw.value
     if isinstance(raw, str):
         return "text"
     if isinstance(raw, bool):
@@ -120,6 +123,11 @@ def typed_test(test: Test) -> TypedAttribute:
 def compared_with(condition: Compare) -> TypedAttribute:
     """Return how a bound comparison reads the other attribute."""
     return TypedAttribute(condition.other, kind_word(condition.kind), condition.unit or "")
+
+
+def asks_for(tree: Filter, key: TypedAttribute) -> bool:
+    """Tell whether some test of a bound filter reads an attribute in this way."""
+    return any(typed(name, test.condition) == key for name, test in tests(tree))
 
 
 def kind_word(kind: Kind | None) -> str:

@@ -15,8 +15,9 @@ import numpy as np
 
 from tidings.algebra import holds
 from tidings.algebra.demands import Demand
+from tidings.algebra.typed import TypedAttribute, asks_for
 from tidings.engine.cells import cells_of
-from tidings.engine.columns import Column, View
+from tidings.engine.columns import Column, View, typed_column
 from tidings.engine.decode import filter_of
 from tidings.engine.draft import Draft
 from tidings.engine.explain import described
@@ -53,6 +54,13 @@ WASTE = 0.3
 
 LEAST_SAMPLE, MOST_SAMPLE = 64, 16_384
 """Events from which the planner learns what events hold."""
+
+
+ASKED_TREES = 2000
+"""Filters kept as trees that are read back to see what they ask for."""
+
+SHOWN_IDS = 8
+"""Ids that `askers` names of one segment."""
 
 
 class Found(NamedTuple):
@@ -361,6 +369,36 @@ class Engine:
             result.append(_asked(state.waiting, arrivals))
         return result
 
+    def askers(self, key: TypedAttribute) -> tuple[int, list[str | int]]:
+        """Return how many subscriptions read an attribute in this way, and the ids of some of them.
+
+        Of many filters that are kept as trees, only the first `ASKED_TREES` are looked into.
+        """
+        state = self._state
+        ids = [id for id, one in state.waiting.items() if asks_for(one.bound, key)]
+        count = len(ids)
+        for part in state.parts:
+            slots = self._asking(part.segment, key)
+            if part.dead is not None:
+                slots = slots[~part.dead[slots]]
+            count += len(slots)
+            ids += part.segment.ids.to_list(slots[:SHOWN_IDS])
+        return count, ids
+
+    def _asking(self, segment: Segment, key: TypedAttribute) -> NDArray[np.int64]:
+        """Return the slots that have a test in one of the columns that read an attribute in this way."""
+        columns = [number for number, column in enumerate(segment.columns) if typed_column(column) == key]
+        rows = segment.index.rows
+        literals = np.flatnonzero(np.isin(rows.literal[::3] >> OP_BITS, columns)) if columns else np.zeros(0, np.int64)
+        found = np.unique(np.searchsorted(rows.start, literals, "right") - 1)
+        if len(rows.entry):
+            sizes = (rows.entry[found + 1] - rows.entry[found]).astype(np.int64)
+            found = runs(rows.entry[found].astype(np.int64), sizes)
+        trees = [one.forest.slots for one in (segment.trees, segment.asked) if one is not None]
+        kept = [slot for slots in trees for slot in slots[:ASKED_TREES].tolist()]
+        asking = [slot for slot in kept if asks_for(self._bind(self._tree(segment, slot)), key)]
+        return np.unique(np.concatenate([rows.slot[found].astype(np.int64), np.array(asking, np.int64)]))
+
     def explain(self) -> dict[str, object]:
         """Return the plan in plain values."""
         return described(self._state, self._sample)
@@ -390,7 +428,7 @@ def _demands(segment: Segment, slots: NDArray[np.int64]) -> Counter[tuple[str, D
     for number in np.flatnonzero(counts).tolist():
         column, kind = segment.columns[number], segment.kinds[number]
         asked = None if column.view in (View.EXISTS, View.NULL) else kind
-        found[column.attribute, Demand(asked)] += int(counts[number])
+        found[column.attribute, Demand(asked, column.unit)] += int(counts[number])
     return found
 
 

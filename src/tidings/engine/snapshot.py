@@ -95,7 +95,14 @@ def description_of(segment: Segment) -> dict[str, Any]:
     """Return what is no array, in plain values that JSON can hold."""
     return {
         "columns": [
-            [column.attribute, column.view.value, column.tree, column.kind and column.kind.value, kind.value]
+            [
+                column.attribute,
+                column.view.value,
+                column.tree,
+                column.kind and column.kind.value,
+                kind.value,
+                column.unit,
+            ]
             for column, kind in zip(segment.columns, segment.kinds, strict=True)
         ],
         "places": list(segment.second.names),
@@ -111,8 +118,8 @@ def segment_of(description: Mapping[str, Any], arrays: Arrays, bind: Callable[[F
     """Return the segment of a description and arrays; `bind` gives what a filter means."""
     parts = _grouped(arrays)
     columns = [
-        (Column(attribute, View(view), tree, None if own is None else Kind(own)), Kind(kind))
-        for attribute, view, tree, own, kind in description["columns"]
+        (Column(attribute, View(view), tree, None if own is None else Kind(own), unit), Kind(kind))
+        for attribute, view, tree, own, kind, unit in description["columns"]
     ]
     index: dict[str, Any] = {**{name: made(**parts[name]) for name, made in GROUPS.items()}, **parts["index"]}
     segment = Segment(

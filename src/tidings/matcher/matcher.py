@@ -12,6 +12,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tidings.algebra import Reader, Setting
+from tidings.algebra.mismatches import Mismatches
 from tidings.concepts import Ontology, check_surroundings, moment
 from tidings.engine.arrivals import Read
 from tidings.engine.engine import Engine
@@ -20,6 +21,7 @@ from tidings.errors import TidingsError, UnknownSubscription
 from tidings.matcher.admission import Admission, ids_given, is_id, refused
 from tidings.matcher.arriving import Arriving
 from tidings.matcher.listed import Listed
+from tidings.matcher.mismatched import Mismatched, describe_mismatches
 from tidings.matcher.parameters import in_parameters
 from tidings.matcher.plan import Plan
 from tidings.matcher.results import ids_of, joined, matches_of
@@ -33,7 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from tidings.algebra import Need, Reading
+    from tidings.algebra import Need, Reading, Requirements
+    from tidings.algebra.typed import TypedAttribute
     from tidings.concepts import Regions
     from tidings.engine.state import State
     from tidings.matcher.bulk import Load
@@ -52,7 +55,8 @@ class _Moment(NamedTuple):
     """What is read of events and the subscriptions that are asked, of one moment: each change replaces both."""
 
     reader: Reader
-    needs: dict[str, Need]
+    required: Requirements
+    counted: frozenset[TypedAttribute]  # what mismatches are counted of
     state: State | None  # nothing: not the engine
 
 
@@ -72,7 +76,7 @@ class Matcher:
     ['s1']
 
     Ids are `str` or `int`, not mixed. `schema`, `ontology` and `regions` say what names mean; without a
-    schema, kinds come from the filters, and filters that contradict each other are refused. `now` fixes
+    schema, each filter reads an attribute as the kind it asks for, whatever other filters ask. `now` fixes
     the time for `age(...)`; without it each call takes the time it is made at.
     """
 
@@ -94,9 +98,10 @@ class Matcher:
         self._kept: Engine | Listed = (
             Engine(self._used, self._admission.meant, self._admission.parsed)
             if kind == ENGINE
-            else Listed(algorithm(kind, self._used), self._admission.parsed)
+            else Listed(algorithm(kind, self._used), self._admission.meant, self._admission.parsed)
         )
         self._moment: _Moment | None = None
+        self._mismatches = Mismatches()
         self._lock = RLock()
 
     # Subscriptions -----------------------------------------------------------------------------
@@ -225,7 +230,9 @@ class Matcher:
     def match(self, event: EventLike, *, now: datetime | None = None) -> list[SubId]:
         """Return the ids of the subscriptions that accept the event, each once, in no promised order."""
         setting, moment = self._setting(now), self._reading()
-        arrivals = Read([moment.reader.read(event, setting.now)], setting)
+        reading = moment.reader.read(event, setting.now)
+        self._mismatches.count([reading], moment.counted)
+        arrivals = Read([reading], setting)
         return ids_of(self._kept.found(arrivals, moment.state))
 
     def match_many(
@@ -264,14 +271,15 @@ class Matcher:
     def dead_letters(self, events: Any, *, now: datetime | None = None) -> list[DeadLetter]:
         """Return the events that cannot be read, with the reason, and ask no subscription about the others."""
         batch, moment = EventBatch.of(events), self._reading()
-        arriving = Arriving(moment.reader, moment.needs, self._setting(now))
+        arriving = Arriving(moment.reader, moment.required, self._setting(now))
         arriving.batch(batch, () if moment.state is not None else None, collect=True)
         return sorted(arriving.dead, key=lambda letter: letter.index)
 
     def _matched(self, batch: EventBatch, moment: _Moment, setting: Setting, *, collect: bool) -> Matches:
-        arriving = Arriving(moment.reader, moment.needs, setting)
+        arriving = Arriving(moment.reader, moment.required, setting, self._mismatches)
         wanted = None if moment.state is None else moment.state.wanted()
         arrived = arriving.batch(batch, wanted, collect=collect)
+        self._mismatches.count(arriving.readings, moment.counted)
         found = [(index, one) for arrivals, index in arrived for one in self._kept.found(arrivals, moment.state)]
         return matches_of(found, len(batch), tuple(arriving.dead))
 
@@ -287,19 +295,23 @@ class Matcher:
 
     def explain(self) -> Plan:
         """Return the plan: how the algorithm goes about these subscriptions."""
-        return Plan(self.kind, self._kept.explain(), self.needs())
+        return Plan(self.kind, self._kept.explain(), self.needs(), self.mismatches())
 
-    def needs(self) -> dict[str, Need]:
-        """Return the attributes that matching reads, with their kinds."""
-        return dict(self._reading().needs)
+    def mismatches(self) -> tuple[Mismatched, ...]:
+        """Return which values of events matched so far are not of the kind that subscriptions ask for, and who asks."""
+        return tuple(describe_mismatches(self._mismatches, self._kept))
+
+    def needs(self) -> dict[str, tuple[Need, ...]]:
+        """Return the attributes that matching reads, and the ways in which it reads each of them."""
+        return dict(self._reading().required.attributes)
 
     def _reading(self) -> _Moment:
         """Return how to read events and whom to ask; waits for a change only when nobody matched since the last one."""
         known = self._moment
         if known is None:
             with self._lock:
-                needs = self._admission.needs.resolved()
-                known = self._moment = _Moment(Reader(needs, self._used), needs, self._state)
+                required = self._admission.needs.resolved()
+                known = self._moment = _Moment(Reader(required, self._used), required, required.lenient(), self._state)
         elif known.state is not self._state and self._lock.acquire(blocking=False):
             # Merged, and the same as before: nobody is changing it while we hold the lock.
             try:
