@@ -80,7 +80,7 @@ class Needs:
     """The demands of many filters, held against a schema and an ontology."""
 
     def __init__(self, schema: Schema | None, ontology: Ontology) -> None:
-        """Start without filters; a declared attribute is read from the start, so that bad events do not depend on them."""
+        """Start without filters; declared attributes are read from the start: bad events do not depend on filters."""
         self._schema = schema
         self._ontology = ontology
         self._attributes: dict[str, Attribute | None] = {}
@@ -135,6 +135,10 @@ class Needs:
         tally = self._tallies.of(name).get(demand)
         return None if tally is None else tally.witness
 
+    def units(self) -> dict[str, str]:
+        """Return the unit that filters ask of each attribute whose unit is not declared; of several, one."""
+        return {name: demand.unit for name, of in self._tallies.demands.items() for demand in of if demand.unit}
+
     def to_dict(self) -> dict[str, list[list[Any]]]:
         """Return the counts in plain values: a snapshot keeps them beside its filters."""
         return self._tallies.to_dict()
@@ -184,10 +188,11 @@ class Needs:
         assert attribute.kind is not None
         own: Label = (kind_word(attribute.kind), "", True)
         unit = self._ontology.unit(name)
-        refined = Kind.IP if attribute.refinable and any(demand.kind is Kind.IP for demand in demands) else None
-        alike = dict.fromkeys(
-            [own, *(_label(demand) for demand in demands if demand.kind is not refined or not refined)]
-        )
+        refined = attribute.refinable and any(demand.kind is Kind.IP for demand in demands)
+        # A unit that is not declared is refused; of a snapshot that holds one all the same, nothing is read.
+        alike = [
+            _label(demand) for demand in demands if demand.kind is not Kind.IP and (demand.bare or not demand.unit)
+        ]
         first = Need(
             kind=attribute.kind,
             several=attribute.several,
@@ -196,14 +201,14 @@ class Needs:
             unit=unit.unit if unit else None,
             unit_from=unit.unit_from if unit else None,
             strict=self._is_strict(name),
-            labels=tuple(alike),
+            labels=tuple(dict.fromkeys([own, *alike])),
         )
-        if refined is None:
+        if not refined:
             return (first,)
-        return first, Need(refined, several=attribute.several, labels=((refined.value, "", True),))
+        return first, Need(Kind.IP, several=attribute.several, labels=((Kind.IP.value, "", True),))
 
     def _is_strict(self, name: str) -> bool:
-        """Tell whether an unreadable value makes the event bad: what only a derivation gives is nobody's declaration."""
+        """Tell whether an unreadable value makes the event bad: what only a derivation gives is not declared."""
         if name not in self._ontology.derived:
             return True
         told = None if self._schema is None else self._schema.get(name)

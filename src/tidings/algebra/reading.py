@@ -90,7 +90,7 @@ class Reader:
                     values[key] = read
             if any(map(is_missing, leaves)) and not any(map(_holds_something, leaves)):
                 nulls.add(name)
-        for name, needs in self._derived.items():
+        for needs in self._derived.values():
             for need, keys in needs:
                 read = self._derive(keys[0], need, fields, now)
                 for key in keys:

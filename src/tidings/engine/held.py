@@ -51,9 +51,9 @@ class NotPlain(Exception):
 class Held:
     """The values at the places of an array: `there` says where, `bad` where they cannot be read (nothing: all, none).
 
-    They are `numbers` (integers, floats or truth; an infinity is `UNREADABLE`), or `times` (microseconds since 1970), or `points` (longitudes
-    and latitudes), or one of the `distinct` values, of which `index` says which (-1: no value here), or nothing
-    that any view could see.
+    They are `numbers` (integers, floats or truth; an infinity is `UNREADABLE`), or `times` (microseconds since 1970),
+    or `points` (longitudes and latitudes), or one of the `distinct` values, of which `index` says which (-1: no value
+    here), or nothing that any view could see.
     """
 
     there: Mask | None = None
@@ -108,7 +108,7 @@ def there(array: pa.Array) -> Mask | None:
     found = valid(array)
     if not t.is_floating(array.type):
         return found
-    known = ~np.isnan(_raw(array, array.type.to_pandas_dtype()))
+    known: Mask = ~np.isnan(_raw(array, array.type.to_pandas_dtype()))
     if known.all():
         return found
     return known if found is None else known & found

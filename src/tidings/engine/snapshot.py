@@ -114,13 +114,15 @@ def description_of(segment: Segment) -> dict[str, Any]:
 # Putting together ----------------------------------------------------------------------------------
 
 
-def segment_of(description: Mapping[str, Any], arrays: Arrays, bind: Callable[[Filter], Filter]) -> Segment:
-    """Return the segment of a description and arrays; `bind` gives what a filter means."""
+def segment_of(
+    description: Mapping[str, Any], arrays: Arrays, bind: Callable[[Filter], Filter], units: Mapping[str, str]
+) -> Segment:
+    """Return the segment of a description and arrays; `bind` gives what a filter means.
+
+    `units` are those that filters ask of attributes, for descriptions that were written without them.
+    """
     parts = _grouped(arrays)
-    columns = [
-        (Column(attribute, View(view), tree, None if own is None else Kind(own), unit), Kind(kind))
-        for attribute, view, tree, own, kind, unit in description["columns"]
-    ]
+    columns = [_column(units, *told) for told in description["columns"]]
     index: dict[str, Any] = {**{name: made(**parts[name]) for name, made in GROUPS.items()}, **parts["index"]}
     segment = Segment(
         columns=tuple(column for column, _ in columns),
@@ -139,6 +141,14 @@ def segment_of(description: Mapping[str, Any], arrays: Arrays, bind: Callable[[F
     )
     _kept[segment] = arrays
     return segment
+
+
+def _column(
+    units: Mapping[str, str], attribute: str, view: str, tree: str | None, own: str | None, kind: str, *unit: str | None
+) -> tuple[Column, Kind]:
+    """Read one column's words; without a word for the unit, all filters asked the attribute for the same one."""
+    known = unit[0] if unit else units.get(attribute) if view == View.NUMBER else None
+    return Column(attribute, View(view), tree, None if own is None else Kind(own), known), Kind(kind)
 
 
 def _grouped(arrays: Arrays) -> dict[str, Arrays]:

@@ -203,8 +203,9 @@ def _engine(packed: Packed) -> tuple[Matcher, list[Segment]]:
 
     made = Matcher(ENGINE, **packed.surroundings)
     assert isinstance(made._kept, Engine)
-    segments = [segment_of(told, arrays, made._admission.meant) for told, arrays in packed.segments]
     made._admission.needs.restore(packed.needs)
+    units = made._admission.needs.units()
+    segments = [segment_of(told, arrays, made._admission.meant, units) for told, arrays in packed.segments]
     made._kept.restore(parts_of(segments, packed.dead))
     return made, segments
 

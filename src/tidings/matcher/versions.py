@@ -180,7 +180,8 @@ def _parts(folder: Path, shard: Mapping[str, Any], matcher: Matcher, *, verify: 
 
 
 def _mapped(folder: Path, entry: dict[str, Any], matcher: Matcher, *, verify: bool) -> Segment:
-    segment = segment_of(entry, map_arrays(folder, entry, verify=verify), matcher._admission.meant)
+    units = matcher._admission.needs.units()
+    segment = segment_of(entry, map_arrays(folder, entry, verify=verify), matcher._admission.meant, units)
     snapshot.remember(segment, entry)
     return segment
 
