@@ -38,7 +38,7 @@ ANY: Label = ("", "", True)
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """One way to read an attribute; tests find what was read under its `labels`.
+    """One way to read an attribute; tests find what was read under its `labels`, or by what is asked for.
 
     `folded` names fold to their concept; without `bare`, a number must bring its unit. A value that cannot be
     read makes the event bad where the reading is `strict`, and is a `Mismatch` otherwise.
@@ -52,11 +52,12 @@ class Need:
     unit_from: str | None = None
     bare: bool = True
     strict: bool = False
-    labels: tuple[Label, ...] = (ANY,)
+    labels: tuple[Label, ...] = ()
 
     def keys(self, name: str) -> list[TypedAttribute]:
         """Return what tests call this reading of the attribute."""
-        return [TypedAttribute(name, *label) for label in self.labels]
+        own: Label = (kind_word(self.kind), "" if self.bare else self.unit or "", self.bare)
+        return [TypedAttribute(name, *label) for label in self.labels or (own,)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,10 +83,8 @@ def held(array: pa.Array, source: str, *, need: Need, setting: Setting, seen: bo
     `memo` remembers values that were read for the same need, in this column or another.
     """
     kind, told = need.kind, array.type
-    if kind is None:
-        return Held(there(array))
-    if kind is Kind.OPAQUE:
-        return _opaque(array)
+    if kind in (None, Kind.OPAQUE):  # it only exists
+        return Held(np.zeros(len(array), dtype=bool) if t.is_null(told) else there(array))
     if kind is Kind.PLACE:
         return _places(array, strict=need.strict)
     if t.is_nested(told) or (not need.strict and _never_fits(kind, told)):
@@ -246,16 +244,6 @@ def _degrees(array: pa.Array) -> NDArray[np.float64]:
     if there is not None:
         found[~there] = np.nan
     return found
-
-
-def _opaque(array: pa.Array) -> Held:
-    """Read what only exists; a value that Python cannot hold is bad, but bytes and records need no look for that."""
-    there = valid(array)
-    if t.is_null(array.type):
-        return Held(np.zeros(len(array), dtype=bool))
-    if t.is_nested(array.type) or t.is_binary(array.type) or t.is_large_binary(array.type):
-        return Held(there)
-    return Held(there, _both(np.array([raw is _BROKEN for raw in _pylist(array)], dtype=bool), there))
 
 
 def _read(need: Need, source: str, setting: Setting) -> Callable[[Any], Any]:

@@ -8,7 +8,8 @@ from a file costs milliseconds to open, whatever its size.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -32,7 +33,7 @@ from tidings.lang import parse, render
 from tidings.model import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
     from numpy.typing import NDArray
 
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 
 GROUPS: dict[str, Any] = {"rows": Rows, "paths": Paths, "tiles": Tiles}
 """The parts of an index that kernels are handed as groups; whatever else an index has are arrays."""
+
+NO_UNITS: Mapping[str, str] = MappingProxyType({})
 
 SECOND = ("row", "item", "place_of", "name_of", "op_of")
 TREES = ("column_start", "items")
@@ -115,7 +118,10 @@ def description_of(segment: Segment) -> dict[str, Any]:
 
 
 def segment_of(
-    description: Mapping[str, Any], arrays: Arrays, bind: Callable[[Filter], Filter], units: Mapping[str, str]
+    description: Mapping[str, Any],
+    arrays: Arrays,
+    bind: Callable[[Filter], Filter],
+    units: Mapping[str, str] = NO_UNITS,
 ) -> Segment:
     """Return the segment of a description and arrays; `bind` gives what a filter means.
 

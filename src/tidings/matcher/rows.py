@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from tidings.model.events import Unreadable
 
 BATCH = 4096
 """Rows in a batch at most."""
@@ -225,10 +224,6 @@ def _is_utf8(cells: list[str]) -> bool:
 # Parquet ---------------------------------------------------------------------------------------
 
 
-def _parquet_row(at: int, row: dict[str, Any] | Unreadable) -> Row:
-    return Row(at, None, row) if isinstance(row, dict) else Row(at, None, problem=row.reason)
-
-
 class ParquetRows:
     """The rows of a Parquet file, a batch at a time."""
 
@@ -252,7 +247,7 @@ class ParquetRows:
 
         try:
             for table in self._file.iter_batches(BATCH):
-                rows = [_parquet_row(at, row) for at, row in enumerate(rows_of(table), self._done)]
+                rows = [Row(at, None, row) for at, row in enumerate(rows_of(table), self._done)]
                 self._done += len(rows)
                 yield rows
         except (pa.ArrowException, OSError, ValueError, OverflowError) as problem:
