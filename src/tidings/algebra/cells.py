@@ -7,6 +7,8 @@ itself a range gives the joined bits of neighbouring stretches. A condition with
 true or false, except where another condition, or the stretch, certainly decides it; then the vectors are
 more than there really are, never fewer.
 
+All conditions read the value as one kind, in one unit. That it can be read at all is taken for granted here.
+
 Cost: linear in the end points of ordered conditions, with ranges times the conditions; what would need more
 than `COMBINATIONS` is given up.
 """
@@ -66,7 +68,10 @@ def vectors(conditions: Sequence[Condition], sight: Sight, *, ranges: bool) -> s
 
 
 def compared(conditions: Sequence[Compare], *, single: bool) -> set[int]:
-    """Return the combinations of comparisons with another attribute's values: less, equal, greater, or several."""
+    """Return the combinations of comparisons with another attribute's values: less, equal, greater, or several.
+
+    Values that are unlike are none of the three.
+    """
     cases = (0b001, 0b010, 0b100) if single else range(1, 8)
     return {sum(1 << at for at, one in enumerate(conditions) if _HOLDS[one.op] & case) for case in cases}
 
@@ -100,8 +105,6 @@ class _Table:
 
     def vectors(self) -> set[int]:
         main = self._spaces.keys() - {Space.AGE}
-        if len(main) > 1:  # the attribute is used as two kinds: nothing can be said
-            raise _TooMany
         if main <= {Space.TEXT, Space.PLACE}:
             return self._worded(main.pop() if main else None)
         return self._products(*(self._line(space) for space in self._spaces), self._choices(0, 0))
