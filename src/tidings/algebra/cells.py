@@ -67,13 +67,14 @@ def vectors(conditions: Sequence[Condition], sight: Sight, *, ranges: bool) -> s
         return None
 
 
-def compared(conditions: Sequence[Compare], *, single: bool) -> set[int]:
+def compared(conditions: Sequence[Compare], *, single: bool, ordered: bool) -> set[int]:
     """Return the combinations of comparisons with another attribute's values: less, equal, greater, or several.
 
-    Values that are unlike are none of the three.
+    Unless values are known to be `ordered`, they may be of a kind that has no order: equal, and not at most equal.
     """
     cases = (0b001, 0b010, 0b100) if single else range(1, 8)
-    return {sum(1 << at for at, one in enumerate(conditions) if _HOLDS[one.op] & case) for case in cases}
+    found = {sum(1 << at for at, one in enumerate(conditions) if _HOLDS[one.op] & case) for case in cases}
+    return found if ordered else found | {sum((one.op is Comparison.EQ) << at for at, one in enumerate(conditions))}
 
 
 class _Table:

@@ -176,7 +176,7 @@ def _fit_alike(group: Group, asked: Sequence[Literal], facts: Facts) -> bool:
     conditions = tuple(dict.fromkeys(literal.condition for literal in asked if literal.condition is not None))
     one = group.one and not any(isinstance(condition, Has) for condition in conditions)
     ranges = not one and any(literal.every and literal.wanted for literal in asked)
-    table = _vectors(group.name, conditions, facts, ranges=ranges)
+    table = _vectors(group.name, conditions, facts, asked[0].reads, ranges=ranges)
     if table is None:
         return len(asked) < 3 or all(fits(group, pair, facts) for pair in _couples(asked))
     if not facts.reads_all(group.name, asked[0].reads):
@@ -205,10 +205,13 @@ def _satisfied(asked: Sequence[Literal], bits: dict[Condition, int], table: set[
     return bool(left) and all(any(bool(vector & bit) is wanted for vector in left) for bit, wanted in some)
 
 
-def _vectors(name: Name, conditions: tuple[Condition, ...], facts: Facts, *, ranges: bool) -> set[int] | None:
+def _vectors(
+    name: Name, conditions: tuple[Condition, ...], facts: Facts, alike: Label, *, ranges: bool
+) -> set[int] | None:
     comparisons = [condition for condition in conditions if isinstance(condition, Compare)]
     if comparisons:
-        return compared(comparisons, single=facts.one(name[0]) and facts.one(name[1]))
+        single = facts.one(name[0]) and facts.one(name[1])
+        return compared(comparisons, single=single, ordered=facts.reads_all(name, alike))
     inner = [condition.filter for condition in conditions if isinstance(condition, Has)]
     if not inner:
         return vectors(conditions, facts.sight(name), ranges=ranges)
