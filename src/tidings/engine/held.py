@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 
 from tidings.algebra import Need, Reader, Requirements, Setting
 from tidings.algebra.coerce import coerce
-from tidings.algebra.needs import ANY
 from tidings.algebra.reading import is_missing
-from tidings.algebra.typed import Mismatch, TypedAttribute
+from tidings.algebra.typed import AS_IS, Mismatch, TypedAttribute
 from tidings.engine.columns import UNREADABLE
 from tidings.engine.views import EPOCH, micros
 from tidings.model import Kind
@@ -251,7 +250,7 @@ def _read(need: Need, source: str, setting: Setting) -> Callable[[Any], Any]:
     if not need.folded and (need.unit is None or need.kind is not Kind.NUMBER):
         return lambda raw: coerce(raw, need.kind)
     # Read under the column's own name: the attribute's may have many columns, and would look for all of them.
-    alone = replace(need, several=True, strict=True, labels=(ANY,))
+    alone = replace(need, several=True, strict=True, labels=(AS_IS,))
     reader = Reader(Requirements({source: (alone,)}), setting.ontology)
     return lambda raw: reader.read({source: raw}, setting.now).values[TypedAttribute(source)][0]
 
