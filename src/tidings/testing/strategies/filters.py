@@ -46,10 +46,10 @@ def tests(draw: st.DrawFn, world: World, depth: int = 1) -> Test:
     condition = draw(conditions(slot.kind, slot=slot, regions=regions, beside=world.alike(attribute)))
     if isinstance(condition, Exists | IsNull):
         return Test(name, condition)
-    return Test(name, condition, draw(st.sampled_from(_QUANTIFIERS)))
+    return Test(name, condition, draw(st.sampled_from(QUANTIFIERS)))
 
 
-_QUANTIFIERS = (Quantifier.ANY, Quantifier.ANY, Quantifier.ALL, Quantifier.NONE)
+QUANTIFIERS = (Quantifier.ANY, Quantifier.ANY, Quantifier.ALL, Quantifier.NONE)
 
 
 def _inside(world: World, name: str) -> World:
