@@ -7,6 +7,8 @@ itself a range gives the joined bits of neighbouring stretches. A condition with
 true or false, except where another condition, or the stretch, certainly decides it; then the vectors are
 more than there really are, never fewer.
 
+All conditions read the value as one kind, in one unit. That it can be read at all is taken for granted here.
+
 Cost: linear in the end points of ordered conditions, with ranges times the conditions; what would need more
 than `COMBINATIONS` is given up.
 """
@@ -65,10 +67,14 @@ def vectors(conditions: Sequence[Condition], sight: Sight, *, ranges: bool) -> s
         return None
 
 
-def compared(conditions: Sequence[Compare], *, single: bool) -> set[int]:
-    """Return the combinations of comparisons with another attribute's values: less, equal, greater, or several."""
+def compared(conditions: Sequence[Compare], *, single: bool, ordered: bool) -> set[int]:
+    """Return the combinations of comparisons with another attribute's values: less, equal, greater, or several.
+
+    Unless values are known to be `ordered`, they may be of a kind that has no order: equal, and not at most equal.
+    """
     cases = (0b001, 0b010, 0b100) if single else range(1, 8)
-    return {sum(1 << at for at, one in enumerate(conditions) if _HOLDS[one.op] & case) for case in cases}
+    found = {sum(1 << at for at, one in enumerate(conditions) if _HOLDS[one.op] & case) for case in cases}
+    return found if ordered else found | {sum((one.op is Comparison.EQ) << at for at, one in enumerate(conditions))}
 
 
 class _Table:
@@ -100,8 +106,6 @@ class _Table:
 
     def vectors(self) -> set[int]:
         main = self._spaces.keys() - {Space.AGE}
-        if len(main) > 1:  # the attribute is used as two kinds: nothing can be said
-            raise _TooMany
         if main <= {Space.TEXT, Space.PLACE}:
             return self._worded(main.pop() if main else None)
         return self._products(*(self._line(space) for space in self._spaces), self._choices(0, 0))

@@ -258,9 +258,11 @@ _SORTS = {int: Kind.NUMBER, float: Kind.NUMBER, datetime: Kind.TIME, str: Kind.T
 
 def comparable(op: Comparison, left: Any, right: Any) -> bool:
     """Tell whether two values are of one sort and, unless they are to be equal, of one that has an order."""
+    if type(left) is Mismatch or type(right) is Mismatch:
+        return False
     one, two = (value.kind if isinstance(value, Range) else _sort(value) for value in (left, right))
-    if one is None or two is None:  # a range without ends
-        one = two = one or two or Kind.NUMBER
+    if one is None or two is None:  # a range without ends is of numbers or of times, as the other side is
+        return (one or two or Kind.NUMBER) in (Kind.NUMBER, Kind.TIME)
     return one == two and (op is Comparison.EQ or one in (Kind.NUMBER, Kind.TEXT, Kind.TIME))
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tidings.algebra.demands import Demand, Tallies
-from tidings.algebra.typed import TypedAttribute, kind_word
+from tidings.algebra.typed import AS_IS, Label, TypedAttribute, kind_word
 from tidings.concepts import declared, did_you_mean, knows
 from tidings.errors import FilterError, KindConflict, Mistake, TidingsError
 from tidings.model import Attribute, Compare, Comparison, Kind, Quantity, Test, condition_kind, scalars_of, tests
@@ -29,11 +29,6 @@ if TYPE_CHECKING:
 
 UNDECLARED = Attribute(several=True)
 """What is known of an attribute that nobody declares."""
-
-Label = tuple[str, str, bool]
-"""All of a `TypedAttribute` but its name: the kind, the unit, and whether numbers may come without it."""
-
-ANY: Label = ("", "", True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +47,7 @@ class Need:
     unit_from: str | None = None
     bare: bool = True
     strict: bool = False
-    labels: tuple[Label, ...] = (ANY,)
+    labels: tuple[Label, ...] = (AS_IS,)
 
     def keys(self, name: str) -> list[TypedAttribute]:
         """Return what tests call this reading of the attribute."""
@@ -80,7 +75,7 @@ class Needs:
     """The demands of many filters, held against a schema and an ontology."""
 
     def __init__(self, schema: Schema | None, ontology: Ontology) -> None:
-        """Start without filters; a declared attribute is read from the start, so that bad events do not depend on them."""
+        """Start without filters; declared attributes are read from the start: who is bad must not hang on filters."""
         self._schema = schema
         self._ontology = ontology
         self._attributes: dict[str, Attribute | None] = {}
@@ -130,6 +125,11 @@ class Needs:
         """Return what a condition asks of the attribute with this full name."""
         return Demand(condition_kind(condition), self._asked_unit(name, condition))
 
+    def kinds_asked(self, name: str) -> set[Kind | None]:
+        """Return the kinds that filters ask the attribute for; amounts whose unit is not declared are of none."""
+        asked = [demand for demand in self._tallies.of(name) if demand.kind is not None]
+        return {None if demand.unit and not demand.bare else demand.kind for demand in asked}
+
     def witness(self, name: str, demand: Demand) -> str | None:
         """Return who was the first to ask the attribute for this, if anybody does."""
         tally = self._tallies.of(name).get(demand)
@@ -172,8 +172,13 @@ class Needs:
             return self._declared_needs(name, attribute, demands)
         labels = {_label(demand): demand for demand in demands}
         if self._declared(name) is not None and not attribute.several:
-            labels.setdefault(ANY, Demand(None))  # a list is bad, whoever asks
+            labels.setdefault(AS_IS, Demand(None))  # a list is bad, whoever asks
         return tuple(_undeclared(label, demand, several=attribute.several) for label, demand in labels.items())
+
+    def reads_all(self, name: str, reads: Label) -> bool:
+        """Tell whether no value of a good event is a mismatch to tests that read the attribute so."""
+        attribute = self.attribute(name)
+        return attribute.kind is not None and kind_word(attribute.kind) == reads[0] and self._is_strict(name)
 
     def attribute(self, name: str) -> Attribute:
         """Return what is declared of an attribute; whether it may have several values follows from all around it."""
@@ -203,7 +208,7 @@ class Needs:
         return first, Need(refined, several=attribute.several, labels=((refined.value, "", True),))
 
     def _is_strict(self, name: str) -> bool:
-        """Tell whether an unreadable value makes the event bad: what only a derivation gives is nobody's declaration."""
+        """Tell whether an unreadable value makes the event bad; what only a derivation gives is no declaration."""
         if name not in self._ontology.derived:
             return True
         told = None if self._schema is None else self._schema.get(name)
@@ -254,8 +259,9 @@ class Needs:
 
     def compared(self, name: str, other: str) -> Demand:
         """Return what a comparison asks of both attributes: a declared side gives the kind, and the unit."""
-        for one in (name, other):
-            attribute, unit = self.attribute(one), self._ontology.unit(one)
+        sides = [(self.attribute(one), self._ontology.unit(one)) for one in (name, other)]
+        sides.sort(key=lambda side: side[0].refinable)  # a column of strings compares as what the other side is
+        for attribute, unit in sides:
             if attribute.kind is not None:
                 kind = Kind.TEXT if attribute.kind is Kind.CONCEPT else attribute.kind
                 return Demand(kind, unit.unit, bare=True) if unit else Demand(kind)

@@ -9,7 +9,7 @@ A value that a kind cannot read is there all the same: it is a `Mismatch`, which
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from tidings.model import (
     Age,
@@ -35,6 +35,13 @@ from tidings.model.values import kind_of
 
 if TYPE_CHECKING:
     from tidings.model import Condition, Filter, Test
+
+
+Label: TypeAlias = "tuple[str, str, bool]"
+"""All of a `TypedAttribute` but its name: the kind, the unit, and whether numbers may come without it."""
+
+AS_IS: Label = ("", "", True)
+"""The reading of those who ask for no kind."""
 
 
 class TypedAttribute(NamedTuple):
