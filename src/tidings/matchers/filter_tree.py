@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 from tidings.algebra.normal import conjunctions
 from tidings.errors import TooLarge, Unsupported
 from tidings.lang import render
-from tidings.matchers.names import NameOrder
+from tidings.matchers.names import NameOrder, shown
 from tidings.matchers.steps import Step, steps_of
 from tidings.matchers.tree import Rows, Tree
 from tidings.model import And, Test
@@ -135,7 +135,9 @@ class FilterTree:
                 "filters": len(self._held),
                 "paths": len(self._rows),
                 "nodes": sum(1 for _ in self._tree.nodes()),
-                "names in order": sorted(self._order.ranks, key=self._order.ranks.__getitem__),
+                "names in order": [
+                    shown(name) for name in sorted(self._order.ranks, key=self._order.ranks.__getitem__)
+                ],
             }
 
 

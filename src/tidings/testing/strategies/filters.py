@@ -48,10 +48,10 @@ def tests(draw: st.DrawFn, world: World, depth: int = 1) -> Test:
     condition = draw(conditions(slot.kind, slot=slot, regions=regions, beside=beside))
     if isinstance(condition, Exists | IsNull):
         return Test(name, condition)
-    return Test(name, condition, draw(st.sampled_from(_QUANTIFIERS)))
+    return Test(name, condition, draw(st.sampled_from(QUANTIFIERS)))
 
 
-_QUANTIFIERS = (Quantifier.ANY, Quantifier.ANY, Quantifier.ALL, Quantifier.NONE)
+QUANTIFIERS = (Quantifier.ANY, Quantifier.ANY, Quantifier.ALL, Quantifier.NONE)
 
 
 _KINDS = (Kind.NUMBER, Kind.TEXT, Kind.BOOL, Kind.TIME, Kind.PLACE, Kind.IP)
