@@ -68,9 +68,9 @@ class _Subject:
 class Builder(Transformer[Any, Any]):
     """Builds filters bottom-up; a value that cannot be one is noted, and a stand-in goes on."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, stored: bool = False) -> None:
         super().__init__()
-        self.spots = Spots()
+        self.spots, self._stored = Spots(), stored
 
     # Connectives -----------------------------------------------------------------------------
 
@@ -154,7 +154,16 @@ class Builder(Transformer[Any, Any]):
     def text(self, tokens: list[Token]) -> Callable[[_Subject], Filter]:
         op = TextOp(" ".join(tokens[0].lower().split()))
         part = self._part(tokens[1], literals.unquoted, "")
+        if op is TextOp.LIKE and not self._stored:
+            self._refuse_percent(tokens[1])
         return self._plain(lambda: TextTest(op, part.value, len(tokens) > 2), part.start, part.end)
+
+    def _refuse_percent(self, token: Token) -> None:
+        """Refuse SQL's wildcard, which was once read as the percent sign: stored filters keep that meaning."""
+        at = literals.unescaped_percent(token)
+        if at is not None:
+            start = int(token.start_pos or 0) + at
+            self.spots.mistakes.append(Mistake(_PERCENT, start, start + 1))
 
     def expression(self, tokens: list[Token]) -> Callable[[_Subject], Filter]:
         pattern, ignoring_case = str(tokens[1][1:-1]), len(tokens) > 2
@@ -220,7 +229,10 @@ class Builder(Transformer[Any, Any]):
                 return self._stand_in(
                     "the time is not a value here; write `age(posted) > 0 s` for `posted < now`", right
                 )
-            return self._test(subject, lambda: _beside(subject, op, right.value), right.start, right.end)
+            compared = self._test(subject, lambda: _beside(subject, op, right.value), right.start, right.end)
+            if right.end - right.start == len(right.value) and isinstance(compared, Test):
+                self.spots.bare_words.append(compared)
+            return compared
         return self._test(subject, lambda: _against(subject, op, right), right.start, right.end)
 
     def _negated(self, subject: _Subject, build: Callable[[_Subject], Filter]) -> Filter:
@@ -269,6 +281,9 @@ class Builder(Transformer[Any, Any]):
 
 class _Text(_Part):
     """A quoted literal, as against an attribute's name."""
+
+
+_PERCENT = "`%` is no wildcard here: `*` is any text and `?` one character; the percent sign itself is `\\%`"
 
 
 _LITERALS: dict[str, Callable[[str], Any]] = {

@@ -56,7 +56,7 @@ _RING = r"\(\s*\([^()]*\)(?:\s*,\s*\([^()]*\))*\s*\)"
 
 _PREDICATE = re.compile(
     rf"""\s*(?:(?:(?P<quantifier>any|all|none)|(?P<age>age))\s*\(\s*)?(?P<name>{_NAME})(?(quantifier)\s*\))(?(age)\s*\))\s*
-    (?:(?P<op>!=|<=|>=|=|<|>)\s*(?:(?P<value>{_LITERAL})(?:\s*(?P<unit>{_UNIT}))?|(?P<other>{_NAME}))
+    (?:(?P<op>!=|<=|>=|=|<|>)\s*(?:(?P<value>{_LITERAL})(?:\s*(?P<unit>{_UNIT}))?|(?P<other>{_NAME})|`(?P<quoted>[\w.]+)`)
     |\bin\s*\(\s*(?P<set>(?:{_LITERAL})(?:\s*,\s*(?:{_LITERAL}))*)\s*\)
     |\bin\s*(?P<left>[\[(])\s*(?P<low>{_LITERAL})?\s*\.\.\s*(?P<high>{_LITERAL})?\s*(?P<right>[\])])
     |\bbetween\s+(?P<from>{_LITERAL})\s+and\s+(?P<to>{_LITERAL})
@@ -74,6 +74,9 @@ _BEFORE = re.compile(r"\s*(?:(not)\b|(\())")
 _AFTER = re.compile(r"\s*(?:(and|or)\b|(\))|$)")
 
 _CUT = re.compile(r" and (?![\d'-])")  # what follows the `and` of `between` is a literal; no operand begins so
+
+BARE_WORD = re.compile(r"[=<>]\s*[a-zA-Z_]")
+"""What every comparison with a bare word has, as far as the quick way reads them: the grammar knows its place."""
 
 _KNOWN: dict[str, Filter] = {}
 _KNOWN_LIMIT = 100_000
@@ -260,8 +263,8 @@ def _age(found: re.Match[str]) -> Age:
 
 
 def _comparison(found: re.Match[str]) -> Condition:
-    if found["other"]:
-        return Compare(Comparison("=" if found["op"] == "!=" else found["op"]), found["other"])
+    if other := found["other"] or found["quoted"]:
+        return Compare(Comparison("=" if found["op"] == "!=" else found["op"]), other)
     return _compared(found["op"], _literal(found))
 
 
@@ -294,6 +297,8 @@ def _span(found: re.Match[str]) -> Condition:
 
 
 def _text(found: re.Match[str]) -> TextTest:
+    if found["text"] == "like" and "%" in found["pattern"]:
+        raise _LeaveIt
     return TextTest(TextOp(found["text"]), found["pattern"][1:-1], bool(found["fold"]))
 
 
@@ -317,6 +322,7 @@ _MAKERS: dict[str, Callable[[re.Match[str]], Condition]] = {  # by the last grou
     "value": _comparison,
     "unit": _comparison,
     "other": _comparison,
+    "quoted": _comparison,
     "set": _set,
     "right": _span,
     "to": lambda found: Range(_value(found["from"]), _value(found["to"])),

@@ -18,7 +18,7 @@ from tidings.model.values import checked_float, checked_int, utc
 if TYPE_CHECKING:
     from tidings.model import Network
 
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "'": "'", '"': '"', "`": "`", "\\": "\\", "/": "/"}
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "'": "'", '"': '"', "`": "`", "\\": "\\", "/": "/", "%": "%"}
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)", re.DOTALL)
 
 NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
@@ -65,6 +65,16 @@ def _unescaped(found: re.Match[str]) -> str:
         msg = f"unknown escape \\{code}; the escapes are \\\\ \\' \\\" \\n \\t \\r \\uXXXX"
         raise ValueError(msg)
     return _ESCAPES[code]
+
+
+def unescaped_percent(token: str) -> int | None:
+    """Return where in a quoted pattern a `%` stands that no backslash makes plain, if one does."""
+    return next((found.start() for found in re.finditer(r"\\.|%", token, re.DOTALL) if found[0] == "%"), None)
+
+
+def quoted_pattern(pattern: str) -> str:
+    """Return a wildcard pattern in quotes; the percent sign takes a backslash, since bare it is refused."""
+    return quoted(pattern).replace("%", "\\%")
 
 
 def quoted(text: str, quote: str = "'") -> str:

@@ -37,12 +37,15 @@ _PIECE = re.compile(
 _JOINTS = {"and", "or", "(", ")"}
 
 
-def parse_text(text: str) -> tuple[Filter, Spots]:
-    """Return the filter and where each of its tests stands; `spots.mistakes` are what was wrong with it."""
+def parse_text(text: str, *, stored: bool = False) -> tuple[Filter, Spots]:
+    """Return the filter and where each of its tests stands; `spots.mistakes` are what was wrong with it.
+
+    What is `stored` was accepted before, and means what it meant then.
+    """
     check_length(text)
     if deep := _first_too_deep(text):
         raise refused([too_deep(deep)], text)
-    builder = Builder()
+    builder = Builder(stored=stored)
     tree = _read(text, builder.spots.mistakes)
     built = builder.transform(tree) if tree is not None else TRUE
     return built, builder.spots

@@ -172,7 +172,7 @@ def check_bad_events_are_collected(factory: Factory) -> None:
 def check_values_that_cannot_be_compared_make_a_bad_event(factory: Factory) -> None:
     """Two attributes that are unlike in one event make that event bad, not the batch."""
     matcher = factory()
-    matcher.add("bargain", "price < list_price")
+    matcher.add("bargain", "price < `list_price`")
     events: list[dict[str, Any]] = [
         {"price": 1, "list_price": 2},
         {"price": 1, "list_price": "two"},
