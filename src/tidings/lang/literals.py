@@ -105,8 +105,19 @@ def moment(token: str) -> datetime:
     try:
         return utc(datetime.fromisoformat(token))
     except ValueError:
-        msg = f"`{token}` is not a date or time; write 2024-12-31 or 2024-12-31T23:59:59Z"
+        way = _iso(token) or "2024-12-31 or 2024-12-31T23:59:59Z"
+        msg = f"`{token}` is not a date or time; write {way}"
         raise ValueError(msg) from None
+
+
+def _iso(token: str) -> str | None:
+    """Return a date that was written with the name of its month as it is written here."""
+    for form in ("%d %b %Y", "%d %B %Y", "%b %d %Y", "%B %d %Y", "%b %d, %Y", "%B %d, %Y", "%d-%b-%Y"):
+        try:
+            return datetime.strptime(token, form).date().isoformat()  # noqa: DTZ007 - a date has no zone
+        except ValueError:
+            continue
+    return None
 
 
 def shown_moment(value: datetime) -> str:

@@ -85,7 +85,8 @@ def _place(problem: UnexpectedInput, text: str) -> tuple[int, int]:
     if isinstance(problem, UnexpectedEOF | UnexpectedToken):
         return len(text.rstrip()), len(text.rstrip()) + 1
     at = int(getattr(problem, "pos_in_stream", None) or 0)
-    return at, at + 1
+    word = re.compile(r"\w*").match(text, at)
+    return at, max(at + 1, word.end() if word else 0)
 
 
 def _patched(text: str, at: int) -> str:
