@@ -33,6 +33,7 @@ from tidings.model import (
     Or,
     Quantity,
     Range,
+    SameText,
     Test,
     TextTest,
     Within,
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from tidings.concepts import Ontology, Regions
     from tidings.model import Condition, Filter, Schema
 
-_PLAIN = frozenset((TextTest, Within, Near, InNetworks, Age, Compare, Exists, IsNull))
+_PLAIN = frozenset((SameText, TextTest, Within, Near, InNetworks, Age, Compare, Exists, IsNull))
 """Conditions that name nothing to look up."""
 
 

@@ -34,6 +34,7 @@ from tidings.model import (
     Point,
     Quantifier,
     Range,
+    SameText,
     Test,
     TextTest,
     Within,
@@ -146,6 +147,8 @@ def satisfies(value: Any, condition: Condition, setting: Setting) -> bool:
             return any(_equals(value, one) for one in wanted)
         case Range():
             return meets(value, condition)
+        case SameText():
+            return isinstance(value, str) and value.casefold() in condition.folded
         case TextTest():
             return text_test(condition)(value)
         case IsA(concept, tree):

@@ -33,6 +33,7 @@ from tidings.model import (
     Quantifier,
     Quantity,
     Range,
+    SameText,
     Test,
     TextOp,
     TextTest,
@@ -109,7 +110,10 @@ class Builder(Transformer[Any, Any]):
 
     # Literals ----------------------------------------------------------------------------------
 
-    def literal(self, tokens: list[Token]) -> _Part:
+    def word(self, tokens: list[Token]) -> _Part:
+        return self._part(tokens[0], literals.unquoted, "")
+
+    def other(self, tokens: list[Token]) -> _Part:
         return self._part(tokens[0], _LITERALS[tokens[0].type], 0)
 
     def unit(self, tokens: list[Token]) -> _Part:
@@ -127,6 +131,15 @@ class Builder(Transformer[Any, Any]):
 
     def comparison(self, parts: list[Any]) -> Callable[[_Subject], Filter]:
         return lambda subject: self._compared(subject, str(parts[0]), parts[1])
+
+    def folded(self, parts: list[Any]) -> Callable[[_Subject], Filter]:
+        part = parts[1]
+        build = self._plain(lambda: SameText((part.value,)), part.start, part.end)
+        return build if parts[0] == "=" else lambda subject: self._negated(subject, build)
+
+    def folded_set(self, parts: list[Any]) -> Callable[[_Subject], Filter]:
+        values = [part for part in parts if isinstance(part, _Part)]
+        return self._plain(lambda: SameText(tuple(part.value for part in values)), *_extent(values))
 
     def membership(self, parts: list[Any]) -> Callable[[_Subject], Filter]:
         values = [part for part in parts if isinstance(part, _Part)]
@@ -288,7 +301,6 @@ _PERCENT = "`%` is no wildcard here: `*` is any text and `?` one character; the 
 
 _LITERALS: dict[str, Callable[[str], Any]] = {
     "NUMBER": literals.number,
-    "STRING": literals.unquoted,
     "TRUE": lambda _: True,
     "FALSE": lambda _: False,
     "TIME": literals.moment,

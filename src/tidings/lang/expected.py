@@ -105,5 +105,5 @@ def _place(text: str, at: int, expected: list[str]) -> str | None:
     if text[at : at + 1] in "+-*/(" and at < len(text):
         return "there are no functions and no arithmetic here; the ontology's derived attributes compute"
     if text[at : at + 8].lower() == "ignoring":
-        return "`ignoring case` goes with starts with, ends with, contains, like and matches"
+        return "`ignoring case` goes with text behind =, !=, in, starts with, ends with, contains, like and matches"
     return None

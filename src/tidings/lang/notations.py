@@ -196,7 +196,7 @@ def render(tree: Filter, *, notation: str = "text", schema: Schema | None = None
     _check_notation(notation)
     require_filter(tree)
     if notation == "json":
-        from tidings.lang.jsonform import render_json
+        from tidings.lang.jsonwrite import render_json
 
         return render_json(tree)
     if notation == "url":

@@ -24,6 +24,7 @@ from tidings.model import (
     Quantifier,
     Quantity,
     Range,
+    SameText,
     Test,
     TextOp,
     TextTest,
@@ -83,6 +84,8 @@ def _unequal(condition: Any) -> str | None:
     match condition:
         case Is(value):
             return f"!= {shown_literal(value)}"
+        case SameText((value,)):
+            return f"!= {shown_literal(value)} ignoring case"
         case Compare("=", other):  # in backticks: a bare word gives a warning, since text may be meant
             return f"!= {literals.quoted(other, '`')}"
     return None
@@ -98,6 +101,10 @@ def _condition(condition: Any) -> str:
             return _range(condition, shown_literal)
         case Age(span):
             return _range(span, literals.shown_seconds)
+        case SameText((value,)):
+            return f"= {shown_literal(value)} ignoring case"
+        case SameText(values):
+            return f"in ({', '.join(map(shown_literal, values))}) ignoring case"
         case TextTest(op, pattern, ignoring_case):
             return f"{op} {_shown_pattern(op, pattern)}{' ignoring case' if ignoring_case else ''}"
         case IsA(concept):
