@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.algebra import Binder, Needs, fold_names
 from tidings.errors import BadSubscriptions, TidingsError
-from tidings.lang import parse
+from tidings.lang import parse, parse_stored
+from tidings.lang.doubts import Doubts
 from tidings.model import And, Not, Or, Test
 from tidings.model.values import INT_MAX, INT_MIN, checked_text
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from tidings.concepts import Ontology, Regions
     from tidings.engine.engine import Engine
+    from tidings.errors import FilterWarning
     from tidings.matcher.listed import Listed
     from tidings.matchers import SubId
     from tidings.model import Filter, Schema
@@ -46,13 +48,17 @@ class Admission:
         self._binder = Binder(schema, used, regions)
         self.needs = Needs(schema, used)
 
-    def parsed(self, source: Any, notation: str = "text") -> Filter:
-        """Return the filter of text, of a decoded tree, or as it is."""
+    def parsed(self, source: Any, notation: str = "text", warnings: list[FilterWarning] | None = None) -> Filter:
+        """Return the filter of text, of a decoded tree, or as it is; a list given as `warnings` takes them."""
         if isinstance(source, TREES):
             return source
         if isinstance(source, dict | bool | list):
             notation = "json"
-        return parse(source, notation=notation, **self._around)  # type: ignore[arg-type]
+        return parse(source, notation=notation, warnings=warnings, **self._around)  # type: ignore[arg-type]
+
+    def parsed_again(self, text: str) -> Filter:
+        """Return the filter of a text that is in force: no warning comes twice, and no rule changes what it means."""
+        return parse_stored(text, **self._around)
 
     def meant(self, tree: Filter) -> Filter:
         """Return a filter with its names, units, concepts and regions resolved."""
@@ -68,15 +74,18 @@ class Admission:
         known = kept.known([id for id, _, _ in given if is_id(id)]) if len(kept) else set()
         first = next(iter(kept), None)
         seen: dict[SubId, int] = {}
+        collected = Doubts()
         with _uncollected(len(given) >= MANY):
             for at, (id, source, notation) in enumerate(given):
                 try:
                     _check_id(id, id if first is None else first)
                     first = id if first is None else first
-                    tree = self.parsed(source, notation)
+                    doubts: list[FilterWarning] = []
+                    tree = self.parsed(source, notation, doubts)
+                    collected.note(doubts, id)
                     old = None
                     if id in seen:
-                        old = self.parsed(*given[seen[id]][1:])
+                        old = self.parsed(*given[seen[id]][1:], doubts)
                     elif id in known:
                         old = kept.written(id)
                     bound = self._booked(id, tree, old)
@@ -93,6 +102,7 @@ class Admission:
                 self.needs.restore(before)
             else:
                 try:
+                    collected.warn()  # before: where warnings are errors, nothing is added
                     kept.commit(stage)  # type: ignore[arg-type]
                 except BaseException:
                     self.needs.restore(before)

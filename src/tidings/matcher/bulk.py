@@ -21,7 +21,7 @@ from tidings.engine.ids import Ids
 from tidings.engine.merge import joined
 from tidings.engine.sources import Sources
 from tidings.engine.table import Table
-from tidings.errors import KindConflict, TidingsError
+from tidings.errors import FilterWarning, KindConflict, TidingsError
 from tidings.matcher.parameters import ParameterRows, asked_of, check_types, declared_kinds
 from tidings.matcher.plain import Plain
 from tidings.model import Kind
@@ -69,6 +69,9 @@ class Load:
                 return self._at_once(self.kept, before, keep_good)
             except _LongWay:
                 self.admission.needs.restore(before)
+            except FilterWarning:  # where warnings are errors, nothing is added
+                self.admission.needs.restore(before)
+                raise
         return self._one_by_one(before, keep_good)
 
     # The long way ------------------------------------------------------------------------------

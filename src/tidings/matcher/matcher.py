@@ -96,9 +96,9 @@ class Matcher:
         self._used = ontology or Ontology()
         self._admission = Admission(schema, ontology, self._used, regions)
         self._kept: Engine | Listed = (
-            Engine(self._used, self._admission.meant, self._admission.parsed)
+            Engine(self._used, self._admission.meant, self._admission.parsed_again)
             if kind == ENGINE
-            else Listed(algorithm(kind, self._used), self._admission.meant, self._admission.parsed)
+            else Listed(algorithm(kind, self._used), self._admission.meant, self._admission.parsed_again)
         )
         self._moment: _Moment | None = None
         self._mismatches = Mismatches()
