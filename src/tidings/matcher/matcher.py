@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from tidings.algebra import Need, Reading
     from tidings.concepts import Regions
     from tidings.engine.state import State
+    from tidings.matcher.admission import RowRefusals
     from tidings.matcher.bulk import Load
     from tidings.matchers import SubId
     from tidings.model import DeadLetter, EventLike, Filter, Schema
@@ -147,6 +148,10 @@ class Matcher:
         return None
 
     def _enter(self, given: list[Any], *, keep_good: bool) -> list[tuple[SubId, TidingsError]]:
+        return [(given[row][0], problem) for row, problem in self._enter_rows(given, keep_good=keep_good)]
+
+    def _enter_rows(self, given: list[Any], *, keep_good: bool) -> RowRefusals:
+        """Put subscriptions in force; return the rows that were refused, in order."""
         from tidings.matcher import texts
 
         table = texts.table_of(given) if self.kind == ENGINE else None
@@ -155,8 +160,8 @@ class Matcher:
                 load = texts.TextLoad(table, self._admission, self._kept, schema=self.schema, ontology=self._used)
                 problems = [problem for _, problem in load.enter(keep_good=keep_good)]
                 self._moment = None
-                return [(given[row][0], problem) for row, problem in zip(load.refused, problems, strict=True)]
-            errors = self._admission.enter(given, self._kept, keep_good=keep_good)
+                return list(zip(load.refused, problems, strict=True))
+            errors = self._admission.enter_rows(given, self._kept, keep_good=keep_good)
             self._moment = None
         return errors
 
