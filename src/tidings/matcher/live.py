@@ -74,9 +74,13 @@ class Live:
         regions: Regions | None = None,
         now: datetime | None = None,
         follow: Feed | str | Path | None = None,
+        verify: bool = True,
     ) -> None:
-        """Open the folder, or make one; what is there already brings its own schema, ontology, regions and shards."""
-        self.folder = Path(folder)
+        """Open the folder, or make one; what is there already brings its own schema, ontology, regions and shards.
+
+        Files are compared with their checksums when they are first mapped, unless told not to `verify` them.
+        """
+        self.folder, self.verify = Path(folder), verify
         self.follow = feed_of(follow) if isinstance(follow, str | Path) else follow
         self._lock, self._depth = threading.RLock(), 0
         self._version: Version | None = None
@@ -106,7 +110,7 @@ class Live:
             msg = f"`{self.folder}` has {len(there.shards)} shards, not {shards}; make another folder to change that"
             raise SnapshotError(msg)
         given_ones = {name: given for name, given in around.items() if given is not None}
-        kept = versions.open_version(self.folder, there, 0) if given_ones else None
+        kept = versions.open_version(self.folder, there, 0, verify=self.verify) if given_ones else None
         for name, given in given_ones.items():
             if given != getattr(kept, name):
                 msg = f"`{self.folder}` was made with another `{name}`; make another folder to change that"
@@ -121,7 +125,8 @@ class Live:
 
     def open(self, version: int | None = None) -> Matcher:
         """Return the subscriptions of a version, by default the newest; what is done to them stays with you."""
-        return versions.open_version(self.folder, versions.read_version(self.folder, version))
+        there = versions.read_version(self.folder, version)
+        return versions.open_version(self.folder, there, verify=self.verify)
 
     def __len__(self) -> int:
         """Count the subscriptions."""
@@ -141,7 +146,7 @@ class Live:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel as the folder's path: the subscriptions stay where they are."""
-        return _again, (str(self.folder.resolve()), self.follow)
+        return _again, (str(self.folder.resolve()), self.follow, self.verify)
 
     # Changing ----------------------------------------------------------------------------------
 
@@ -262,7 +267,7 @@ class Live:
         """Return the newest version, open to be changed."""
         there = self.version
         if self._version is None or self._version.checksum != there.checksum:
-            self._open = versions.open_shards(self.folder, there)
+            self._open = versions.open_shards(self.folder, there, verify=self.verify)
             self._version = there
         return there
 
@@ -327,6 +332,6 @@ def _unfit(step: Step) -> TidingsError | None:
     return step.problem
 
 
-def _again(folder: str, follow: Feed | None) -> Live:
+def _again(folder: str, follow: Feed | None, verify: bool) -> Live:
     versions.read_version(folder)  # who does not see the folder must not make an empty one
-    return Live(folder, follow=follow)
+    return Live(folder, follow=follow, verify=verify)

@@ -348,10 +348,11 @@ class Matcher:
         save(self, path)
 
     @classmethod
-    def open(cls, path: str | Path, *, verify: bool = False) -> Matcher:
+    def open(cls, path: str | Path, *, verify: bool = True) -> Matcher:
         """Open a snapshot directory; it can still add and remove.
 
-        The files are mapped, not read. With `verify`, all of them are read and compared with their checksums.
+        The files are mapped, and each is compared with its checksum once in this process: a damaged one is refused.
+        `verify=False` saves that (5 ms for 100 MB in memory); then damage may give wrong answers or end the process.
         """
         from tidings.matcher.snapshot import load
 
