@@ -30,6 +30,9 @@ Given = tuple[Any, Any, str]
 Refusals = list[tuple[Any, TidingsError]]
 """Ids that were refused, and why."""
 
+RowRefusals = list[tuple[int, TidingsError]]
+"""Rows that were refused, in order, and why: an id may come more than once."""
+
 TREES = (Test, And, Or, Not)
 
 MANY = 1000
@@ -70,7 +73,11 @@ class Admission:
 
     def enter(self, given: list[Given], kept: Engine | Listed, *, keep_good: bool) -> Refusals:
         """Put subscriptions in force; return the refusals, with which, unless `keep_good`, nothing is."""
-        before, errors, stage = self.needs.to_dict(), Refusals(), kept.stage()
+        return [(given[row][0], problem) for row, problem in self.enter_rows(given, kept, keep_good=keep_good)]
+
+    def enter_rows(self, given: list[Given], kept: Engine | Listed, *, keep_good: bool) -> RowRefusals:
+        """Put subscriptions in force as `enter` does; refusals come by row, in the order of the rows."""
+        before, errors, stage = self.needs.to_dict(), RowRefusals(), kept.stage()
         known = kept.known([id for id, _, _ in given if is_id(id)]) if len(kept) else set()
         first = next(iter(kept), None)
         seen: dict[SubId, int] = {}
@@ -78,7 +85,7 @@ class Admission:
         with _uncollected(len(given) >= MANY):
             for at, (id, source, notation) in enumerate(given):
                 try:
-                    _check_id(id, id if first is None else first)
+                    _check_beside(id, id if first is None else first)
                     first = id if first is None else first
                     doubts: list[FilterWarning] = []
                     tree = self.parsed(source, notation, doubts)
@@ -97,7 +104,7 @@ class Admission:
                         raise
                     seen[id] = at
                 except TidingsError as problem:
-                    errors.append((id, problem))
+                    errors.append((at, problem))
             if errors and not keep_good:
                 self.needs.restore(before)
             else:
@@ -160,16 +167,20 @@ def ids_given(ids: Any) -> list[SubId]:
         raise TidingsError(msg)
     found = list(ids)
     for id in found:
-        if not is_id(id):
-            msg = f"an id is text or an integer, not {id!r}"
-            raise TidingsError(msg)
+        check_id(id)
     return list(dict.fromkeys(found))
 
 
-def _check_id(id: SubId, first: SubId) -> None:
+def check_id(id: object) -> None:
+    """Refuse what cannot be a subscription's id."""
     if not is_id(id):
         msg = f"an id is text or an integer, not {id!r}"
         raise TidingsError(msg)
+
+
+def _check_beside(id: SubId, first: SubId) -> None:
+    """Refuse an id that cannot be one, or not beside the first."""
+    check_id(id)
     if type(first) is not type(id):
         msg = f"ids are all text or all integers: {id!r} comes after {first!r}"
         raise TidingsError(msg)

@@ -101,9 +101,8 @@ class Load:
                 given.append((name, made, "text"))
                 numbers.append(row)
         stand_in.rows = {_key(tree): row for (_, tree, _), row in zip(given, numbers, strict=True)}
-        left = iter(zip(numbers, given, strict=True))  # refusals come in the order of the rows
-        for refused, problem in self.admission.enter(given, stand_in, keep_good=True):  # type: ignore[arg-type]
-            errors.append((next(row for row, one in left if one[0] is refused), refused, problem))
+        for at, problem in self.admission.enter_rows(given, stand_in, keep_good=True):  # type: ignore[arg-type]
+            errors.append((numbers[at], given[at][0], problem))
         return sorted(errors, key=lambda error: error[0])
 
     def _filters(self, rows: NDArray[np.int64]) -> Iterable[Any]:

@@ -16,6 +16,7 @@ from tidings.errors import BadFrame, BadSubscriptions, SnapshotError
 from tidings.matcher import Live, Matcher
 from tidings.matcher.feeds import Changes, FileFeed, FolderFeed
 from tidings.matcher.folder import manifest_of
+from tidings.matcher.rounds import Step
 from tidings.matcher.snapshot import ARRAYS
 from tidings.matcher.versions import is_versioned, newest
 from tidings.spark.compile import compiled
@@ -127,8 +128,8 @@ class SnapshotFeed:
         except SnapshotError as problem:
             if not position:
                 raise
-            return Changes([], [], position, [(None, problem)])  # being replaced: what was read stays in force
-        return Changes([], [], {"snapshot": checksum})
+            return Changes([Step(None, problem=problem)], position)  # being replaced: what was read stays in force
+        return Changes([], {"snapshot": checksum})
 
 
 def _of_snapshot(path: str, checkpoint: Checkpoint) -> Live:
