@@ -113,7 +113,7 @@ def _judged(events: DataFrame, detector: Detector) -> DataFrame:
 
     They are judged by the matcher that detection reads them with: what takes no part there is told here.
     """
-    alone = Surroundings()  # the matcher brings its own
+    alone = Surroundings(unknown="absent")  # the matcher brings its own, and its names were judged
     found = subscribed(events.sparkSession, detector._matcher, schema_of(events.schema), alone, shards=None)
     build = Both(pairs, raw=RAW, hidden=(EVENT, TIME))
     crossing = Crossing((EVENT,), ("event",), build, _ADDED, judge=True, refused=REFUSED, whole=True)
