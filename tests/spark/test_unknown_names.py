@@ -61,8 +61,10 @@ def test_absent_opens_the_world_in_every_form(spark, events, tmp_path):
 
 
 def test_names_below_structs_and_maps_and_of_an_ontology_are_known(events):
-    ontology = td.Ontology.from_dict({"synonyms": {"make": ["brand"]}}) if hasattr(td.Ontology, "from_dict") else None
-    assert pairs(ts.match(events, GOOD, event_id="id", ontology=ontology)) == [(1, "abs"), (1, "dealers"), (1, "fords")]
+    ontology = td.Ontology.from_dict({"attributes": {"make": {"synonyms": ["brand"]}}})
+    wanted = [*GOOD, ("brands", "brand = 'opel'")]
+    expected = [(1, "abs"), (1, "dealers"), (1, "fords"), (2, "brands")]
+    assert pairs(ts.match(events, wanted, event_id="id", ontology=ontology)) == expected
 
 
 def test_what_a_matcher_declares_is_known_though_no_column_has_it(events):
@@ -108,7 +110,9 @@ def test_a_schema_may_be_sparks_or_arrows(events):
 
 
 def test_what_is_no_schema_is_refused_with_the_forms_that_are(events):
-    with pytest.raises(SchemaError, match=r"schema= takes a td\.Schema, a mapping of names to kinds, Spark's StructType"):
+    with pytest.raises(
+        SchemaError, match=r"schema= takes a td\.Schema, a mapping of names to kinds, Spark's StructType"
+    ):
         ts.match(events, GOOD, schema=["make"])
 
 
