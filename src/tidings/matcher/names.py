@@ -22,7 +22,7 @@ LISTED = 10
 """Names that are told of; the others are counted."""
 
 
-def refuse_unknown(matcher: Matcher, known: Schema, *, where: str, way_out: str) -> None:
+def refuse_unknown(matcher: Matcher, known: Schema, *, where: str, way_out: str, what: str = "subscriptions") -> None:
     """Refuse names that filters of the matcher ask for and neither `known` nor its own schema and ontology have.
 
     `where` says who has the names that are known, `way_out` how to ask for the open world.
@@ -32,10 +32,12 @@ def refuse_unknown(matcher: Matcher, known: Schema, *, where: str, way_out: str)
     asked = {row[0]: row[4] for row in matcher._admission.needs.to_dict()["demands"]}
     unknown = {name: who for name, who in asked.items() if not knows(name, there, ontology)}
     if unknown:
-        lines = [f"{unknown_attribute(name, there)} ({who} asks for it)" for name, who in sorted(unknown.items())]
+        named = what == "subscriptions"  # the filters of patterns have numbers that say nothing
+        said = {name: f" ({who} asks for it)" if named else "" for name, who in unknown.items()}
+        lines = [f"{unknown_attribute(name, there)}{said[name]}" for name in sorted(unknown)]
         more = f"\nand {len(lines) - LISTED:,} more" if len(lines) > LISTED else ""
         listed = "\n".join(lines[:LISTED])
-        msg = f"the subscriptions ask for names that {where} not have:\n{listed}{more}\n{way_out}"
+        msg = f"the {what} ask for names that {where} not have:\n{listed}{more}\n{way_out}"
         raise UnknownAttributes(msg, names=tuple(sorted(unknown)))
 
 

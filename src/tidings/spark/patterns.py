@@ -50,7 +50,7 @@ def detector_of(events: DataFrame, patterns: Patterns, given: Surroundings, *, t
             msg = f"a detector brings its own {words}; give them to td.Detector, or pass the patterns themselves"
             raise TidingsError(msg)
         refuse_conflicts(patterns._matcher.needs(), frame)
-        given.refuse_unknown(patterns._matcher, frame)
+        given.refuse_unknown(patterns._matcher, frame, what="patterns")
         around, told = _around(patterns), [written(one) for one in patterns.watched]
         partials = patterns.partials
     else:

@@ -17,9 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
-from pyspark.java_gateway import launch_gateway
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
@@ -133,11 +131,17 @@ def _started(name: str, settings: Mapping[str, str], log: str | Path | None) -> 
 
 def is_java_running() -> bool:
     """Tell whether this process has a Java process of Spark's already; it outlives the sessions in it."""
+    from pyspark import SparkContext
+
     return SparkContext._gateway is not None
 
 
 def _launch(settings: Mapping[str, str], log: str | Path) -> None:
     """Start Spark's Java with the file as its standard output and error; Python's workers inherit them from Java."""
+    # Asked for here: a PySpark that only knows Spark Connect has no way to start Java.
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     with Path(log).open("ab") as words:
         gateway = launch_gateway(conf, {"stdout": words, "stderr": words})  # type: ignore[no-untyped-call]

@@ -63,10 +63,10 @@ class Surroundings:
         around = frame if self.schema is None else frame.merged(self.schema)
         return replace(self, schema=Schema({name: around[name] for name in around}, closed=closed))
 
-    def refuse_unknown(self, matcher: Matcher, frame: Schema) -> None:
+    def refuse_unknown(self, matcher: Matcher, frame: Schema, what: str = "subscriptions") -> None:
         """Refuse a matcher whose filters ask for names that neither the frame nor the matcher's own schema has."""
         if self.unknown == "error":
-            refuse_unknown(matcher, frame, where="the DataFrame does", way_out=WAY_OUT)
+            refuse_unknown(matcher, frame, what=what, where="the DataFrame does", way_out=WAY_OUT)
 
     @property
     def named(self) -> dict[str, object]:

@@ -83,7 +83,8 @@ def watched(
     in_time = events.where(column(REFUSED).isNull()).drop(REFUSED, RAW)
     in_time = in_time.withWatermark(TIME, f"{int(about.lateness.total_seconds() * 1000)} milliseconds")
     detector = detector_of(in_time, patterns, given, time=TIME, key=about.key)
-    found = detect(in_time, foreseeing(detector, about), time=TIME, event_id=EVENT, keep=about.keep)
+    told = foreseeing(detector, about)  # its names were judged when it was made
+    found = detect(in_time, told, time=TIME, event_id=EVENT, keep=about.keep, unknown="absent")
     return _renamed(found, about.keep or ()).unionByName(_judged(events, detector), allowMissingColumns=True)
 
 

@@ -86,12 +86,12 @@ def run(
         stack.callback(watch.close)
         log = stack.enter_context(spark_log(checkpoint.folder))
         watch.status("starting Spark" if log is None else f"starting Spark; its own words go to {log}")
+        trouble = Trouble(checkpoint.folder, log)
+        stack.enter_context(_in_one_line(trouble))
         session = _session(pipeline, log)
         stopping.take()  # Spark has just put its own handler in place
         if started is not None:
             started(session)
-        trouble = Trouble(checkpoint.folder, log)
-        stack.enter_context(_in_one_line(trouble))
         _refuse(check_on_spark(session, pipeline))
         require_brokers(pipeline)
         made = _Making(session, pipeline, checkpoint, watch, stack, console).turns()

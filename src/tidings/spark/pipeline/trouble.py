@@ -77,6 +77,9 @@ class Trouble:
         if spoken == GONE:
             more = '`"spark.driver.memory" = "4g"` in [spark] gives it more'
             return f"{GONE}; if its memory was short, {more}; {_AGAIN}"
+        if FULL in spoken:
+            room = "make room, also where `spark.local.dir` lies, by default the system's temporary folder"
+            return f"a disk is full ({_short(spoken)}); {room}; {_AGAIN}"
         return f"{_short(spoken)}; {_AGAIN}"
 
     def _damaged(self, text: str) -> str:
