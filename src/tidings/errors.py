@@ -91,6 +91,12 @@ class KindConflict(SchemaError):
     attribute: str
 
 
+class UnknownAttributes(TidingsError, LookupError):
+    """Filters ask for attributes that nobody has."""
+
+    names: tuple[str, ...]
+
+
 class BadEvent(TidingsError, ValueError):
     """The event does not fit the attributes' kinds."""
 

@@ -45,8 +45,13 @@ _FIXED = (Kind.NUMBER, Kind.BOOL, Kind.TIME, Kind.OPAQUE)
 """The kinds of columns whose values fit no other kind."""
 
 
-def schema_of(frame: StructType) -> Schema:
+def schema_of(frame: StructType | DataFrame) -> Schema:
     """Return the attributes of a frame, open: a filter may name a column that is not there, which is then absent."""
+    frame = frame.schema if isinstance(frame, DataFrame) else frame
+    if not isinstance(frame, StructType):
+        others = "td.Schema takes a mapping, td.Schema.from_arrow an Arrow schema"
+        msg = f"schema_of takes a DataFrame or Spark's StructType, not `{type(frame).__name__}`; {others}"
+        raise BadFrame(msg)
     found: dict[str, Attribute] = {}
     for field in frame:
         found.update(_attributes(field))

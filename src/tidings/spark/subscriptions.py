@@ -80,6 +80,7 @@ def subscribed(
     if isinstance(subscriptions, Matcher):
         _refuse_surroundings(given)
         refuse_conflicts(subscriptions.needs(), frame)
+        given.refuse_unknown(subscriptions, frame)
         return _placed(session, subscriptions, shards)
     folder = shared_folder(session)
     if isinstance(subscriptions, DataFrame) and folder is not None:
@@ -103,12 +104,15 @@ def stored(path: str, frame: Schema, given: Surroundings, shards: int | None) ->
     if is_versioned(path):
         version = read_version(path)
         _check_shards(path, version, shards)
-        place = Versioned.of(path, version.number)
-        return _known(place, open_version(path, version), frame, version)
+        place, matcher = Versioned.of(path, version.number), open_version(path, version)
+        given.refuse_unknown(matcher, frame)
+        return _known(place, matcher, frame, version)
     if shards not in (None, 1):
         msg = f"the snapshot `{path}` is of one shard; compile the subscriptions with ts.compile(..., shards={shards})"
         raise BadFrame(msg)
-    return _known(Snapshot.of(path), Matcher.open(path), frame)
+    matcher = Matcher.open(path)
+    given.refuse_unknown(matcher, frame)
+    return _known(Snapshot.of(path), matcher, frame)
 
 
 def _known(place: Place, matcher: Matcher, frame: Schema, version: Version | None = None) -> Subscribed:

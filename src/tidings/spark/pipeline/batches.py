@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, Row
 
+    from tidings.errors import TidingsError
     from tidings.matcher import Live
     from tidings.matcher.claims import Claim
     from tidings.matcher.live import Change
@@ -72,14 +74,17 @@ class Batches(Turns):
         self._over = over(0, pipeline.matching.limit or 0).partition(",")[2]
         self._changes: list[Change] = []
 
-    def heard(self, change: Change) -> None:
-        """Take note of what the feed brought; the next batch reports it."""
+    def heard(self, change: Change, batch: int | None = None) -> None:
+        """Tell what was refused of what the feed brought, before the first batch too; the next batch counts it."""
         self._changes.append(change)
+        self.totals["refused_subscriptions"] += len(change.refused)
+        if change.refused:
+            self._tell_refused(change.refused, batch)
 
     def _taken(self, frame: DataFrame, batch: int) -> None:
         started, begun = datetime.now(UTC), time.monotonic()
         claim = self._claimed(batch, started)
-        changes = self._told_changes(batch)
+        changes, self._changes[:] = list(self._changes), []
         found, subscriptions = self._subscribed(claim)
         with ExitStack() as held:
             tagged = kept(self._crossed(frame, found, claim, held), held)
@@ -112,20 +117,16 @@ class Batches(Turns):
         newest = self._checkpoint.newest() if self._pipeline.late is not None else None
         now = self._pipeline.matching.now or started
         facts = {"now": now.isoformat(), "newest": newest.isoformat() if newest is not None else None}
-        return self._live.claim(self._checkpoint.id, batch, facts=facts, heard=self.heard)
+        return self._live.claim(self._checkpoint.id, batch, facts=facts, heard=partial(self.heard, batch=batch))
 
-    def _told_changes(self, batch: int) -> list[Change]:
-        """Tell what the feed brought, and what of it was refused."""
-        changes, self._changes[:] = list(self._changes), []
-        refused = [one for change in changes for one in change.refused]
-        if refused:
-            self._checkpoint.note_refused(refused, batch)
-            for id, problem in refused[:SHOWN_REFUSALS]:
-                self._watch.warn(f"subscription `{id}` refused: {problem}" if id is not None else str(problem))
-            if len(refused) > SHOWN_REFUSALS:
-                rest = len(refused) - SHOWN_REFUSALS
-                self._watch.warn(f"and {rest:,} others: {self._checkpoint.folder}/refused_subscriptions.jsonl")
-        return changes
+    def _tell_refused(self, refused: Sequence[tuple[Any, TidingsError]], batch: int | None) -> None:
+        """List them all in the checkpoint, and the first of them to who watches."""
+        self._checkpoint.note_refused(refused, batch)
+        for id, problem in refused[:SHOWN_REFUSALS]:
+            self._watch.warn(f"subscription `{id}` refused: {problem}" if id is not None else str(problem))
+        if len(refused) > SHOWN_REFUSALS:
+            rest = len(refused) - SHOWN_REFUSALS
+            self._watch.warn(f"and {rest:,} others: {self._checkpoint.refusals}")
 
     def _subscribed(self, claim: Claim) -> tuple[Subscribed, int]:
         version = read_version(self._live.folder, claim.version)

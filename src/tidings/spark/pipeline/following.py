@@ -78,13 +78,18 @@ def _made(folder: Path, given: Surroundings, shards: int, feed: Any) -> Live:
     return Live(folder, shards=shards, follow=feed, **around)  # type: ignore[arg-type]
 
 
+def given_by(pipeline: Pipeline) -> Surroundings:
+    """Return what the pipeline's file says of how filters and patterns are understood."""
+    return Surroundings(pipeline.schema, pipeline.ontology, pipeline.regions, unknown=pipeline.unknown)
+
+
 def surroundings_of(session: SparkSession, pipeline: Pipeline) -> Surroundings:
     """Return what filters are understood by: the events' columns, and over them what the pipeline says.
 
     A closed schema stands alone: filters can name nothing else, and events are held to nothing else.
     """
-    given = Surroundings(pipeline.schema, pipeline.ontology, pipeline.regions)
-    if pipeline.schema is not None and pipeline.schema.closed:
+    given = given_by(pipeline)
+    if pipeline.schema is not None and pipeline.schema.closed and pipeline.unknown == "error":
         return given
     events = events_of(session, pipeline.source, pipeline.derived).drop("_refused", "_raw")
     return given.beside(schema_of(events.schema))
