@@ -192,7 +192,7 @@ def mixed_events(draw: st.DrawFn, trees: Sequence[Filter] = ()) -> dict[str, Any
 def _values(draw: st.DrawFn, telling: tuple[Any, ...]) -> Any:
     if draw(st.integers(0, 3)) and telling:
         value = draw(st.sampled_from(telling))
-        return draw(st.sampled_from(forms(value, _AMOUNT if isinstance(value, Quantity) else SLOTS[0], known=True)))
+        return draw(st.sampled_from(forms(value, _AMOUNT if isinstance(value, Quantity) else SLOTS[0])))
     slot = draw(st.sampled_from(SLOTS))
     return draw(evenly((st.sampled_from(ODD), scalars(slot.kind), bad_values(slot.kind))))
 
