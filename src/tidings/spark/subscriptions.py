@@ -50,10 +50,11 @@ class Subscribed:
     """Subscriptions that workers can open, and what the driver needs to know of them."""
 
     place: Place
-    needs: Mapping[str, Need]
+    needs: Mapping[str, tuple[Need, ...]]
     ontology: Ontology | None
     ids: pa.DataType
     now: datetime | None  # its own time, if it brings one
+    declared: frozenset[str] = frozenset()  # columns whose types events are held to, read or not
 
     @property
     def id_type(self) -> LongType | StringType:
@@ -86,7 +87,8 @@ def subscribed(
     if isinstance(subscriptions, DataFrame) and folder is not None:
         return _compiled(subscriptions, folder, frame, given, shards or 1)
     table = subscriptions_table(subscriptions) if isinstance(subscriptions, DataFrame) else subscriptions
-    return _placed(session, _matcher(table, frame, given), shards)
+    found = _placed(session, _matcher(table, frame, given), shards)
+    return replace(found, declared=_declared(frame, given))
 
 
 def _live(live: Live, frame: Schema, given: Surroundings, shards: int | None) -> Subscribed:
@@ -180,7 +182,13 @@ def _compiled(frame: DataFrame, folder: Path, events: Schema, given: Surrounding
     version = compiled(frame, folder, shards=shards, given=given, events=events)
     integers = isinstance(frame.schema["id"].dataType, IntegralType)
     known = _known(Versioned.of(str(folder), version.number), open_version(folder, version), events, version)
-    return replace(known, ids=pa.int64() if integers else pa.string())  # known even of none
+    # The type of ids is known even of none.
+    return replace(known, ids=pa.int64() if integers else pa.string(), declared=_declared(events, given))
+
+
+def _declared(frame: Schema, given: Surroundings) -> frozenset[str]:
+    """Return the columns whose types are declarations: those of which the caller's schema says nothing else."""
+    return frozenset(name for name in frame if "." not in name and (given.schema is None or name not in given.schema))
 
 
 def _refuse_surroundings(given: Surroundings) -> None:

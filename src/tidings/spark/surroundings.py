@@ -50,14 +50,14 @@ class Surroundings:
     def beside(self, frame: Schema | None, asked: Collection[str] | None = None) -> Surroundings:
         """Return these beside the attributes of a frame of events; the given schema wins over the columns' own kinds.
 
-        A closed schema holds events to every attribute it has: the caller's own, yes, but of the frame's columns only
-        those that filters ask for. A NaN where nobody looks is no reason for a dead letter. The names are the frame's
-        and the schema's, and no others, unless `unknown` says otherwise.
+        With `asked`, of the frame's columns only those that filters ask for: the others need not cross into Python
+        (`schema.bad_values` looks at them where they are). The names are the frame's and the schema's, and no others,
+        unless `unknown` says otherwise.
         """
         if frame is None:
             return self
         closed = self.unknown == "error"
-        if asked is not None and closed:
+        if asked is not None:
             sources = {source for name in asked for source in (self.ontology or Ontology()).sources(name)}
             frame = Schema({name: frame[name] for name in frame if name in sources or name in asked})
         around = frame if self.schema is None else frame.merged(self.schema)
