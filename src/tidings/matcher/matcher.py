@@ -306,6 +306,13 @@ class Matcher:
         """Return which values of events matched so far are not of the kind that subscriptions ask for, and who asks."""
         return tuple(describe_mismatches(self._mismatches, self._kept))
 
+    def drain_mismatches(self) -> list[list[Any]]:
+        """Return the counts of `mismatches` in plain values, for who adds them up, and start counting anew."""
+        if not self._mismatches.sorts:  # what fits is counted on, until something does not
+            return []
+        counted, self._mismatches = self._mismatches, Mismatches()
+        return counted.to_rows()
+
     def needs(self) -> dict[str, tuple[Need, ...]]:
         """Return the attributes that matching reads, and the ways in which it reads each of them."""
         return dict(self._reading().required.attributes)

@@ -22,6 +22,7 @@ from tidings.matcher.versions import read_version
 from tidings.spark.codec import Both, lists, over, pairs
 from tidings.spark.crossing import Crossing, crossed
 from tidings.spark.gathering import grouped_again, numbered, parted
+from tidings.spark.pipeline.misfits import PipelineMismatches
 from tidings.spark.pipeline.outputs import Output
 from tidings.spark.pipeline.report import Report
 from tidings.spark.pipeline.turns import Turns, kept
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from tidings.matcher import Live
     from tidings.matcher.claims import Claim
     from tidings.matcher.live import Change
+    from tidings.matcher.versions import Version
     from tidings.spark.pipeline.config import Pipeline
     from tidings.spark.pipeline.report import Watch
     from tidings.spark.pipeline.state import Checkpoint
@@ -73,6 +75,7 @@ class Batches(Turns):
         self._made = "subscriptions" if pipeline.matching.per == "event" else "subscription"
         self._over = over(0, pipeline.matching.limit or 0).partition(",")[2]
         self._changes: list[Change] = []
+        self._mismatches = PipelineMismatches()
 
     def heard(self, change: Change, batch: int | None = None) -> None:
         """Tell what was refused of what the feed brought, before the first batch too; the next batch counts it."""
@@ -85,13 +88,16 @@ class Batches(Turns):
         started, begun = datetime.now(UTC), time.monotonic()
         claim = self._claimed(batch, started)
         changes, self._changes[:] = list(self._changes), []
-        found, subscriptions = self._subscribed(claim)
+        found, version = self._subscribed(claim)
         with ExitStack() as held:
             tagged = kept(self._crossed(frame, found, claim, held), held)
             counts = self._counted(tagged)
             self._written(tagged, counts, batch)
         if counts["newest"] is not None:
             self._note_newest(batch, counts["newest"].astimezone(UTC), claim)
+        mismatches = self._mismatches.take(counts["mismatches"], self._live.folder, version)
+        for mismatch in self._mismatches.fresh():
+            self._watch.warn(str(mismatch))
         self._told(
             Report(
                 self._pipeline.name,
@@ -103,10 +109,11 @@ class Batches(Turns):
                 dead_letters=counts["letters"],
                 late=counts["late"],
                 over_limit=counts["over_limit"],
-                subscriptions=subscriptions,
+                subscriptions=version.count,
                 version=claim.version,
                 changes=sum(change.added + change.removed for change in changes),
                 refused_subscriptions=sum(len(change.refused) for change in changes),
+                mismatches=tuple({**one.to_dict(), "said": str(one)} for one in mismatches),
             )
         )
 
@@ -128,11 +135,11 @@ class Batches(Turns):
             rest = len(refused) - SHOWN_REFUSALS
             self._watch.warn(f"and {rest:,} others: {self._checkpoint.refusals}")
 
-    def _subscribed(self, claim: Claim) -> tuple[Subscribed, int]:
+    def _subscribed(self, claim: Claim) -> tuple[Subscribed, Version]:
         version = read_version(self._live.folder, claim.version)
         place = Versioned(str(self._live.folder.resolve()), version.number, len(version.shards), version.checksum)
         # Whole events cross, and the time is the claim's: what the filters need of events is not asked for here.
-        return Subscribed(place, {}, None, arrow_ids(version.ids), None), version.count
+        return Subscribed(place, {}, None, arrow_ids(version.ids), None), version
 
     # What becomes of it ------------------------------------------------------------------------
 
@@ -206,6 +213,7 @@ class Batches(Turns):
             F.count(reason).alias("letters"),
             F.count_if(reason.startswith(LATE)).alias("late"),
             F.count_if(reason.endswith(self._over)).alias("over_limit"),
+            F.collect_list("mismatches").alias("mismatches"),
         ).first()
         assert found is not None
         return found
@@ -236,6 +244,7 @@ _ADDED = (
     StructField("row", StringType()),
     StructField("events", LongType()),
     StructField("newest", TimestampType()),
+    StructField("mismatches", StringType()),
 )
 _NAMES = frozenset(field.name for field in _ADDED)
 _HIDDEN = (EVENT, TIME, REFUSED, RAW)

@@ -64,6 +64,7 @@ _ADDED = (
     StructField("row", StringType()),
     StructField("events", LongType()),
     StructField("newest", TimestampType()),
+    StructField("mismatches", StringType()),
 )
 
 
