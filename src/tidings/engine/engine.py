@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tidings import forks
 from tidings.algebra import holds
 from tidings.algebra.demands import Demand
 from tidings.algebra.typed import TypedAttribute, asks_for
@@ -94,6 +95,11 @@ class Engine:
         self._merger: threading.Thread | None = None
         self._sample: tuple[Batch, int] | None = None
         self.merges = 0
+        forks.guard(self, forks.Level.ALGORITHM)
+
+    def _after_fork(self) -> None:
+        """Forget the merging thread, which a child does not have; the next change starts one if it is needed."""
+        self._merger = None
 
     # Changing ----------------------------------------------------------------------------------
 

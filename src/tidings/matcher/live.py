@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from tidings import forks
 from tidings.concepts import moment
 from tidings.errors import SnapshotError, TidingsError
 from tidings.matcher import claims, versions
@@ -85,6 +86,7 @@ class Live:
         self._lock, self._depth = threading.RLock(), 0
         self._version: Version | None = None
         self._open: list[Matcher] = []
+        forks.listen(self)
         around = {"schema": schema, "ontology": ontology, "regions": regions, "now": moment(now)}
         if versions.newest(self.folder) is None:
             self._make(1 if shards is None else shards, around)
@@ -115,6 +117,13 @@ class Live:
             if given != getattr(kept, name):
                 msg = f"`{self.folder}` was made with another `{name}`; make another folder to change that"
                 raise SnapshotError(msg)
+
+    def _after_fork(self) -> None:
+        """In a child: what another thread had begun goes on in the parent alone; what is in force is on disk."""
+        if self._lock.acquire(blocking=False):  # nobody's, or the thread's own that forked
+            self._lock.release()
+            return
+        self._lock, self._depth, self._version, self._open = threading.RLock(), 0, None, []
 
     # Looking -----------------------------------------------------------------------------------
 

@@ -2,7 +2,8 @@
 
 It parses and binds subscriptions, keeps the kinds they agree on, reads events once, and hands them to the
 algorithm named by `kind`. Changes are all or nothing: a refused subscription leaves everything as it was.
-Any number of threads may match while others change it; each match sees one state.
+Any number of threads may match while others change it; each match sees one state. So does a process that is forked
+meanwhile (`tidings.forks`).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from datetime import UTC, datetime
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from tidings import forks
 from tidings.algebra import Reader, Setting
 from tidings.algebra.mismatches import Mismatches
 from tidings.concepts import Ontology, check_surroundings, moment
@@ -104,6 +106,7 @@ class Matcher:
         self._moment: _Moment | None = None
         self._mismatches = Mismatches()
         self._lock = RLock()
+        forks.guard(self, forks.Level.MATCHER)
 
     # Subscriptions -----------------------------------------------------------------------------
 
