@@ -146,16 +146,18 @@ class Needs:
 
     def restore(self, counts: Mapping[str, Any]) -> None:
         """Take over the counts that `to_dict` gave, for the same schema and ontology; nothing is judged again."""
+        pairs = _read_pairs(counts.get("compared", ()))
         self._tallies.restore(counts)
-        self._restore_pairs(counts.get("compared", ()))
+        for name, test, count in pairs:
+            self._restore_pair(name, test, count)
 
-    def _restore_pairs(self, pairs: Iterable[Any]) -> None:
-        """Count comparisons as they were counted before format 4: apart, and as a demand for nothing of both sides."""
-        for prefix, left, op, right, count in pairs:
-            test = Test(left, Compare(Comparison(op), right))
-            for name, demand in self._asked([(prefix + left, test)]):
-                self._tallies.take(self._tallies.demands[name][Demand(None)], count)
-                self._tallies.put(name, demand, count, witness="a comparison")
+    def _restore_pair(self, name: str, test: Test, count: int) -> None:
+        """Count a comparison as it was counted before format 4: apart, and as a demand for nothing of both sides."""
+        for side, demand in self._asked([(name, test)]):
+            tally = self._tallies.of(side).get(Demand(None))
+            if tally is not None:
+                self._tallies.take(tally, count)
+            self._tallies.put(side, demand, count, witness="a comparison")
 
     def merge(self, counts: Mapping[str, Any]) -> None:
         """Count what was counted elsewhere, as `to_dict` gave it; what contradicts is refused, and half counted."""
@@ -339,6 +341,16 @@ def _beside(name: str, test: Test) -> str:
     """Return the full name of the attribute that a test compares its own with: both are of one record."""
     assert isinstance(test.condition, Compare)
     return name[: len(name) - len(test.attribute)] + test.condition.other
+
+
+def _read_pairs(rows: Any) -> list[tuple[str, Test, int]]:
+    """Read the comparisons that were counted apart, or refuse what does not read as such."""
+    try:
+        pairs = [(row[0] + row[1], Test(row[1], Compare(Comparison(row[2]), row[3])), int(row[4])) for row in rows]
+    except (IndexError, TypeError, ValueError) as problem:
+        msg = f"these are no counts of demands: {type(problem).__name__}: {problem}"
+        raise TidingsError(msg) from problem
+    return pairs
 
 
 def _label(demand: Demand) -> Label:
