@@ -168,6 +168,13 @@ class Matcher:
             self._moment = None
         return errors
 
+    def _forget_demands(self, trees: Iterable[Filter]) -> None:
+        """Take back the demands of filters that are in force elsewhere, in another shard of the same whole."""
+        with self._lock:
+            for tree in trees:
+                self._admission.leave(tree)
+            self._moment = None
+
     def remove(self, id: SubId) -> None:
         """Remove a subscription; `UnknownSubscription`, a `KeyError`, if it is not there."""
         with self._lock:
