@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 from pyspark.sql.types import ArrayType, LongType, StringType, StructField, TimestampType
 
+from tidings.matcher.live import Change
 from tidings.matcher.versions import read_version
 from tidings.spark.codec import Both, lists, over, pairs
 from tidings.spark.crossing import Crossing, crossed
@@ -25,7 +26,8 @@ from tidings.spark.pipeline.outputs import Output
 from tidings.spark.pipeline.report import Report
 from tidings.spark.pipeline.turns import Turns, kept
 from tidings.spark.places import Versioned
-from tidings.spark.schema import column
+from tidings.spark.refusals import leave_out
+from tidings.spark.schema import column, schema_of
 from tidings.spark.shape import shape_of
 from tidings.spark.subscriptions import Subscribed, arrow_ids
 
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 
     from tidings.matcher import Live
     from tidings.matcher.claims import Claim
-    from tidings.matcher.live import Change
+    from tidings.model import Schema
     from tidings.spark.pipeline.config import Pipeline
     from tidings.spark.pipeline.report import Watch
     from tidings.spark.pipeline.state import Checkpoint
@@ -71,6 +73,8 @@ class Batches(Turns):
         self._made = "subscriptions" if pipeline.matching.per == "event" else "subscription"
         self._over = over(0, pipeline.matching.limit or 0).partition(",")[2]
         self._changes: list[Change] = []
+        self._judged = 0  # the version that was held against the columns
+        self._refused: dict[Any, str] = {}  # what they refuse of it
 
     def heard(self, change: Change) -> None:
         """Take note of what the feed brought; the next batch reports it."""
@@ -78,9 +82,10 @@ class Batches(Turns):
 
     def _taken(self, frame: DataFrame, batch: int) -> None:
         started, begun = datetime.now(UTC), time.monotonic()
-        claim = self._claimed(batch, started)
+        claim, columns = self._claimed(batch, started), self._event_columns(frame)
+        self._judge(claim, columns)
         changes = self._told_changes(batch)
-        found, subscriptions = self._subscribed(claim)
+        found, subscriptions = self._subscribed(claim, columns)
         with ExitStack() as held:
             tagged = kept(self._crossed(frame, found, claim, held), held)
             counts = self._counted(tagged)
@@ -127,9 +132,26 @@ class Batches(Turns):
                 self._watch.warn(f"and {rest:,} others: {self._checkpoint.folder}/refused_subscriptions.jsonl")
         return changes
 
-    def _subscribed(self, claim: Claim) -> tuple[Subscribed, int]:
+    def _event_columns(self, frame: DataFrame) -> Schema | None:
+        """Return the events' columns where others write the subscriptions, who need not know of them; else nothing."""
+        about = self._pipeline.subscriptions
+        if about is None or about.snapshot is None:
+            return None
+        return schema_of(frame.drop(REFUSED, RAW).schema)
+
+    def _judge(self, claim: Claim, columns: Schema | None) -> None:
+        """Note the subscriptions of a new version that the columns refuse; workers leave them out, too."""
+        if columns is not None and claim.version != self._judged:
+            refused = leave_out(self._live.open(claim.version), columns)
+            news = [(id, problem) for id, problem in refused if self._refused.get(id) != str(problem)]
+            self._refused = {id: str(problem) for id, problem in refused}
+            self._judged = claim.version
+            self.heard(Change(claim.version, refused=news))
+
+    def _subscribed(self, claim: Claim, columns: Schema | None) -> tuple[Subscribed, int]:
         version = read_version(self._live.folder, claim.version)
-        place = Versioned(str(self._live.folder.resolve()), version.number, len(version.shards), version.checksum)
+        folder = str(self._live.folder.resolve())
+        place = Versioned(folder, version.number, len(version.shards), version.checksum, columns)
         # Whole events cross, and the time is the claim's: what the filters need of events is not asked for here.
         return Subscribed(place, {}, None, arrow_ids(version.ids), None), version.count
 
