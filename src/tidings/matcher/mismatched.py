@@ -73,8 +73,8 @@ class Mismatched:
 def describe_mismatches(counts: Mismatches, kept: Engine | Listed) -> Iterator[Mismatched]:
     """Yield what does not fit, most of it first; what nobody asks for any more is left out."""
     for key, count in counts:
-        number, ids = kept.askers(key)
-        if number:
+        ids = kept.asking([key])
+        if ids:
             yield Mismatched(
-                key.name, key.kind, key.unit, count.values, count.mismatched, count.sorts, number, tuple(ids[:NAMED])
+                key.name, key.kind, key.unit, count.values, count.mismatched, count.sorts, len(ids), tuple(ids[:NAMED])
             )
