@@ -14,7 +14,7 @@ from tidings import spark as ts
 from tidings.errors import BadFrame, BadSubscriptions, KindConflict
 from tidings.model import Is, Test
 
-SEARCHES = [("cheap", "price < 9000"), ("ford", "make = 'ford'"), ("red", "color = 'red'")]
+SEARCHES = [("cheap", "price < 9000"), ("ford", "make = 'ford'"), ("red", "url = 'red'")]
 
 
 @pytest.fixture(scope="module")
