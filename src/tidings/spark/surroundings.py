@@ -59,7 +59,7 @@ class Surroundings:
         closed = self.unknown == "error"
         if asked is not None:
             sources = {source for name in asked for source in (self.ontology or Ontology()).sources(name)}
-            frame = Schema({name: frame[name] for name in frame if name in sources or name in asked})
+            frame = Schema({name: frame[name] for name in frame if name in sources | {*asked} or name.endswith(".*")})
         around = frame if self.schema is None else frame.merged(self.schema)
         return replace(self, schema=Schema({name: around[name] for name in around}, closed=closed))
 
