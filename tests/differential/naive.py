@@ -282,6 +282,8 @@ class Naive:
                 return sum(self.equal(value, one, manner) for one in wanted) > 0
             case m.Range():
                 return self.inside(condition, value, manner)
+            case m.SameText(values):
+                return sum([*map(ord, value.casefold())] == [*map(ord, one.casefold())] for one in values) > 0
             case m.TextTest(op, pattern, ignoring_case):
                 return text_accepts(op.value, pattern, value, ignoring_case)
             case m.IsA(concept):

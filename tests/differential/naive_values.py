@@ -47,7 +47,7 @@ def literals(condition):
 
 def kind_asked(condition):
     match condition:
-        case m.TextTest():
+        case m.TextTest() | m.SameText():
             return Kind.TEXT
         case m.IsA():
             return Kind.CONCEPT

@@ -422,7 +422,8 @@ def test_concepts_of_plain_text_never_lie(pair):
 
 SEVERAL_KINDS = numbers | texts | truths | addresses | spots | amounts | times
 RAW = [0, 1, "1", "0.5", "x", "", "a", True, "true", "false", "10.0.0.2", ADDRESSES[0], Point(0, 0), (0, 0),
-       (1, 1), "1 GB", "500 MB", "2 km", NOW, "2026-01-01", {"b": 1}, Range(0, 1), Range(NOW, None), float("inf"), 2**70]  # fmt: skip
+       (1, 1), "1 GB", "500 MB", "2 km", NOW, "2026-01-01", {"b": 1}, Range(0, 1), Range(NOW, None), float("inf"),
+       2**70]  # fmt: skip
 mixed_events = st.fixed_dictionaries({"a": st.lists(st.sampled_from([*RAW, None]), max_size=3)})
 mixed_trees = trees(literals(SEVERAL_KINDS), 5)
 

@@ -39,6 +39,7 @@ from tidings.model import (
     Point,
     Quantifier,
     Range,
+    SameText,
     Test,
     TextTest,
     Within,
@@ -159,6 +160,8 @@ def satisfies(value: Any, condition: Condition, setting: Setting) -> bool:
             return any(_equals(value, one) for one in wanted)
         case Range() as span:
             return meets(value, span)
+        case SameText() as same:
+            return isinstance(value, str) and value.casefold() in same.folded
         case TextTest() as test:
             return text_test(test)(value)
         case IsA(concept, tree):

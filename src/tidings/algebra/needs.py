@@ -33,7 +33,7 @@ UNDECLARED = Attribute(several=True)
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """One way to read an attribute; tests find what was read under its `labels`.
+    """One way to read an attribute; tests find what was read under its `labels`, or by what is asked for.
 
     `folded` names fold to their concept; without `bare`, a number must bring its unit. A value that cannot be
     read makes the event bad where the reading is `strict`, and is a `Mismatch` otherwise.
@@ -47,11 +47,12 @@ class Need:
     unit_from: str | None = None
     bare: bool = True
     strict: bool = False
-    labels: tuple[Label, ...] = (AS_IS,)
+    labels: tuple[Label, ...] = ()
 
     def keys(self, name: str) -> list[TypedAttribute]:
         """Return what tests call this reading of the attribute."""
-        return [TypedAttribute(name, *label) for label in self.labels]
+        own: Label = (kind_word(self.kind), "" if self.bare else self.unit or "", self.bare)
+        return [TypedAttribute(name, *label) for label in self.labels or (own,)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ class Needs:
     """The demands of many filters, held against a schema and an ontology."""
 
     def __init__(self, schema: Schema | None, ontology: Ontology) -> None:
-        """Start without filters; declared attributes are read from the start: who is bad must not hang on filters."""
+        """Start without filters; declared attributes are read from the start: bad events do not depend on filters."""
         self._schema = schema
         self._ontology = ontology
         self._attributes: dict[str, Attribute | None] = {}
@@ -135,22 +136,28 @@ class Needs:
         tally = self._tallies.of(name).get(demand)
         return None if tally is None else tally.witness
 
+    def units(self) -> dict[str, str]:
+        """Return the unit that filters ask of each attribute whose unit is not declared; of several, one."""
+        return {name: demand.unit for name, of in self._tallies.demands.items() for demand in of if demand.unit}
+
     def to_dict(self) -> dict[str, list[list[Any]]]:
         """Return the counts in plain values: a snapshot keeps them beside its filters."""
         return self._tallies.to_dict()
 
     def restore(self, counts: Mapping[str, Any]) -> None:
         """Take over the counts that `to_dict` gave, for the same schema and ontology; nothing is judged again."""
+        pairs = _read_pairs(counts.get("compared", ()))
         self._tallies.restore(counts)
-        self._restore_pairs(counts.get("compared", ()))
+        for name, test, count in pairs:
+            self._restore_pair(name, test, count)
 
-    def _restore_pairs(self, pairs: Iterable[Any]) -> None:
-        """Count comparisons as they were counted before format 4: apart, and as a demand for nothing of both sides."""
-        for prefix, left, op, right, count in pairs:
-            test = Test(left, Compare(Comparison(op), right))
-            for name, demand in self._asked([(prefix + left, test)]):
-                self._tallies.take(self._tallies.demands[name][Demand(None)], count)
-                self._tallies.put(name, demand, count, witness="a comparison")
+    def _restore_pair(self, name: str, test: Test, count: int) -> None:
+        """Count a comparison as it was counted before format 4: apart, and as a demand for nothing of both sides."""
+        for side, demand in self._asked([(name, test)]):
+            tally = self._tallies.of(side).get(Demand(None))
+            if tally is not None:
+                self._tallies.take(tally, count)
+            self._tallies.put(side, demand, count, witness="a comparison")
 
     def merge(self, counts: Mapping[str, Any]) -> None:
         """Count what was counted elsewhere, as `to_dict` gave it; what contradicts is refused, and half counted."""
@@ -189,10 +196,11 @@ class Needs:
         assert attribute.kind is not None
         own: Label = (kind_word(attribute.kind), "", True)
         unit = self._ontology.unit(name)
-        refined = Kind.IP if attribute.refinable and any(demand.kind is Kind.IP for demand in demands) else None
-        alike = dict.fromkeys(
-            [own, *(_label(demand) for demand in demands if demand.kind is not refined or not refined)]
-        )
+        refined = attribute.refinable and any(demand.kind is Kind.IP for demand in demands)
+        # A unit that is not declared is refused; of a snapshot that holds one all the same, nothing is read.
+        alike = [
+            _label(demand) for demand in demands if demand.kind is not Kind.IP and (demand.bare or not demand.unit)
+        ]
         first = Need(
             kind=attribute.kind,
             several=attribute.several,
@@ -201,14 +209,14 @@ class Needs:
             unit=unit.unit if unit else None,
             unit_from=unit.unit_from if unit else None,
             strict=self._is_strict(name),
-            labels=tuple(alike),
+            labels=tuple(dict.fromkeys([own, *alike])),
         )
-        if refined is None:
+        if not refined:
             return (first,)
-        return first, Need(refined, several=attribute.several, labels=((refined.value, "", True),))
+        return first, Need(Kind.IP, several=attribute.several, labels=((Kind.IP.value, "", True),))
 
     def _is_strict(self, name: str) -> bool:
-        """Tell whether an unreadable value makes the event bad; what only a derivation gives is no declaration."""
+        """Tell whether an unreadable value makes the event bad: what only a derivation gives is not declared."""
         if name not in self._ontology.derived:
             return True
         told = None if self._schema is None else self._schema.get(name)
@@ -333,6 +341,16 @@ def _beside(name: str, test: Test) -> str:
     """Return the full name of the attribute that a test compares its own with: both are of one record."""
     assert isinstance(test.condition, Compare)
     return name[: len(name) - len(test.attribute)] + test.condition.other
+
+
+def _read_pairs(rows: Any) -> list[tuple[str, Test, int]]:
+    """Read the comparisons that were counted apart, or refuse what does not read as such."""
+    try:
+        pairs = [(row[0] + row[1], Test(row[1], Compare(Comparison(row[2]), row[3])), int(row[4])) for row in rows]
+    except (IndexError, TypeError, ValueError) as problem:
+        msg = f"these are no counts of demands: {type(problem).__name__}: {problem}"
+        raise TidingsError(msg) from problem
+    return pairs
 
 
 def _label(demand: Demand) -> Label:

@@ -260,7 +260,7 @@ class Reader:
 
 
 def is_missing(raw: Any) -> bool:
-    """Tell whether a value is null: `None`, or the NaN and NaT that stand for it in tables of numbers and times."""
+    """Tell whether a value is null: `None`, or the NaN, NaT and NA that stand for it in tables."""
     if raw is None:
         return True
     if isinstance(raw, str | int):
@@ -269,7 +269,7 @@ def is_missing(raw: Any) -> bool:
         return raw.is_nan()
     if isinstance(raw, float | datetime) or (hasattr(raw, "dtype") and getattr(raw, "ndim", 0) == 0):
         return bool(raw != raw)  # noqa: PLR0124 - only NaN and NaT are not themselves
-    return False
+    return type(raw).__name__ == "NAType"  # pandas' own, which we do not import to ask
 
 
 def _holds_something(leaf: Any) -> bool:

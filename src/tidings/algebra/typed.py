@@ -25,6 +25,7 @@ from tidings.model import (
     Near,
     Quantity,
     Range,
+    SameText,
     TextTest,
     Within,
     WithinRegion,
@@ -99,6 +100,7 @@ def sort_of(raw: Any) -> str:
 
 _KINDS: dict[type, str] = {
     TextTest: "text",
+    SameText: "text",
     IsA: "text",  # a concept's name is text; whether it is folded is declared
     Within: "place",
     WithinRegion: "place",

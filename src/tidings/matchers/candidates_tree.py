@@ -20,11 +20,12 @@ The paper does not say how many names, nor what becomes of filters that use none
 
 from __future__ import annotations
 
-from threading import Lock
+from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tidings import forks
 from tidings.algebra import holds
 from tidings.algebra.normal import conjunctions
 from tidings.algebra.typed import typed_test
@@ -79,7 +80,8 @@ class CandidatesTree:
         self._held: dict[SubId, Compiled] = {}
         self._order = NameOrder()
         self._names: dict[TypedAttribute, int] = {}  # those that make the tree, each with its place in the order
-        self._lock = Lock()
+        self._lock = RLock()
+        forks.guard(self, forks.Level.ALGORITHM)
         self._empty()
 
     def _empty(self) -> None:

@@ -22,11 +22,12 @@ from __future__ import annotations
 
 from array import array
 from itertools import pairwise
-from threading import Lock
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tidings import forks
 from tidings.algebra import holds
 from tidings.kernels.counting import POSTED, Events, Lists, Marks, Rows, match
 from tidings.matchers.distinct import Predicates
@@ -77,7 +78,8 @@ class Counting:
         self._marks = Marks(np.zeros(0, np.int64), np.zeros(0, np.int64))
         self._clock = np.array([0, 0, 1], np.int64)
         self._least = MOST  # of the needs of rows that are counted; it may be too low, never too high
-        self._lock = Lock()  # the counters serve one call at a time
+        self._lock = RLock()  # the counters serve one call at a time
+        forks.guard(self, forks.Level.ALGORITHM)
 
     # Filters in and out ------------------------------------------------------------------------
 

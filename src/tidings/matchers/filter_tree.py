@@ -21,9 +21,10 @@ parts them, as only one of them could run at a time anyway.
 
 from __future__ import annotations
 
-from threading import Lock
+from threading import RLock
 from typing import TYPE_CHECKING
 
+from tidings import forks
 from tidings.algebra.normal import conjunctions
 from tidings.errors import TooLarge, Unsupported
 from tidings.lang import render
@@ -53,7 +54,8 @@ class FilterTree:
         self._tree, self._rows, self._order = Tree(), Rows(), NameOrder()
         self._held: dict[SubId, list[int]] = {}
         self._several: set[SubId] = set()
-        self._lock = Lock()
+        self._lock = RLock()
+        forks.guard(self, forks.Level.ALGORITHM)
 
     def compiled(self, tree: Filter) -> Paths:
         """Return the paths of the filter, or refuse a negation and a normal form that is too large."""

@@ -208,7 +208,7 @@ def check_bad_events_are_collected(factory: Factory) -> None:
 def check_unlike_values_do_not_compare(factory: Factory) -> None:
     """Two attributes that are unlike in one event do not satisfy a comparison; text that is a number is like one."""
     matcher = factory()
-    matcher.add("bargain", "price < list_price")
+    matcher.add("bargain", "price < `list_price`")
     events: list[dict[str, Any]] = [
         {"price": 1, "list_price": 2},
         {"price": 1, "list_price": "two"},

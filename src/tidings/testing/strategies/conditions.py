@@ -20,6 +20,7 @@ from tidings.model import (
     Near,
     Quantity,
     Range,
+    SameText,
     TextOp,
     TextTest,
     Within,
@@ -79,7 +80,7 @@ def _of_kind(slot: Slot, regions: Sequence[str]) -> list[st.SearchStrategy[Any]]
         case Kind.NUMBER:
             return _compared_with_values(_amounts(slot))
         case Kind.TEXT:
-            return [*_compared_with_values([texts()]), text_tests()]
+            return [*_compared_with_values([texts()]), text_tests(), same_texts()]
         case Kind.CONCEPT:
             return _of_concepts(slot)
         case Kind.BOOL:
@@ -135,6 +136,13 @@ def text_tests(draw: st.DrawFn) -> TextTest:
 
 
 @cache
+def same_texts() -> st.SearchStrategy[SameText]:
+    """Return equality and sets of text that ignore case; some texts fold to more or other characters."""
+    cased = st.sampled_from((*TEXTS, *AWKWARD, *(text.upper() for text in TEXTS), "Straße", "STRASSE", "ﬁ", "FI", "İ"))
+    return st.lists(cased, min_size=1, max_size=3).map(lambda found: SameText(tuple(found)))
+
+
+@cache
 def ages() -> st.SearchStrategy[Age]:
     """Return ages."""
     return ranges(st.one_of(st.sampled_from(SECONDS), st.integers(0, 10**6))).map(Age)
@@ -145,7 +153,7 @@ def _of_concepts(slot: Slot) -> list[st.SearchStrategy[Any]]:
     # An undeclared attribute compares with any text; a declared one only with concepts of its tree.
     plain = words if slot.declared else st.one_of(words, st.sampled_from(TEXTS))
     tests = [words.map(IsA), plain.map(Is), st.lists(plain, min_size=1, max_size=3).map(one_of)]
-    return [*tests, words.map(IsA), text_tests(), ranges(texts())]
+    return [*tests, words.map(IsA), text_tests(), same_texts(), ranges(texts())]
 
 
 def _of_places(regions: Sequence[str]) -> list[st.SearchStrategy[Any]]:
