@@ -41,7 +41,7 @@ def padded(filters, **more):
 
 def test_the_most_frequent_fixed_names_make_the_tree():
     matcher = filled(padded({f"p{at}": f"price < {at} and age > 1" for at in range(5 * FEW)}))
-    assert matcher.explain().to_dict()["names in the tree"] == ["make", "model"][:NAMES]
+    assert matcher.explain().to_dict()["names in the tree"] == ["make as text", "model as text"][:NAMES]
 
 
 def test_more_names_make_the_tree_where_two_reach_too_few():
@@ -157,7 +157,7 @@ def test_it_agrees_with_the_engine_on_the_classifieds():
     assert [set(ids) for ids in matcher.match_many(ads).by_event()] == [
         set(ids) for ids in engine.match_many(ads).by_event()
     ]
-    assert matcher.explain().to_dict()["names in the tree"] == ["make", "model"][:NAMES]
+    assert matcher.explain().to_dict()["names in the tree"] == ["make as text", "model as text"][:NAMES]
 
 
 @pytest.mark.parametrize("kind", [KIND, "filter-tree"])
