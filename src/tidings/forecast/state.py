@@ -48,7 +48,7 @@ def stand(
     for number, told in enumerate(header["followings"]):
         ways = tuple(map(tuple, told["ways"]))
         for following in forecaster.followings:
-            if following.group.ways == ways:
+            if following.group.ways == ways and told.get("timed", following.group.timed) == following.group.timed:
                 _follow_on(f"follow{number}", following, told, arrays)
     if forecaster.learner is not None and header.get("learner") is not None:
         _learn_on(forecaster.learner, header["learner"], arrays, filters)
@@ -72,6 +72,7 @@ def _following(name: str, following: Following, held: np.ndarray, arrays: dict[s
         arrays[f"{name}.due{place}"] = following.due[place][rows]
     return {
         "ways": [list(way) for way in group.ways],
+        "timed": group.timed,
         "seen": following.seen,
         "exact": [one.name for one in group.exact],
         "tracked": [one.name for one in group.tracked],
@@ -190,8 +191,9 @@ def _silences(name: str, silences: Silences, rows: np.ndarray, arrays: dict[str,
 
 
 def _silences_on(name: str, silences: Silences, arrays: dict[str, Any]) -> None:
-    silences.last, silences.mean = arrays[f"{name}.silent"], arrays[f"{name}.gaps"]
-    silences.count = arrays[f"{name}.heard"]
+    # Copies: an older state has one stream for patterns with and without times.
+    silences.last, silences.mean = arrays[f"{name}.silent"].copy(), arrays[f"{name}.gaps"].copy()
+    silences.count = arrays[f"{name}.heard"].copy()
 
 
 def _recalled(reports: np.ndarray, held: np.ndarray, *, keyed: bool) -> np.ndarray:
