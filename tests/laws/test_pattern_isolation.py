@@ -28,9 +28,9 @@ ODD = streams(odd=True)
 BAD = st.sampled_from([None, 5, "text", ["kind", "a"]])
 DECLARED = [
     None,
-    td.Schema({"key": "number"}),
-    td.Schema({"kind": "text", "other": "several text"}),
-    td.Schema({"unasked": "number"}),
+    td.Schema({"key": "number"}, closed=False),
+    td.Schema({"kind": "text", "other": "several text"}, closed=False),
+    td.Schema({"unasked": "number"}, closed=False),
 ]
 UNASKED = st.fixed_dictionaries({}, optional={"unasked": st.sampled_from([1, "x", [1]])})
 

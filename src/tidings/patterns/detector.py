@@ -293,6 +293,7 @@ class Detector:
     def forked(self) -> Detector:
         """Return a detector of the same patterns that has seen nothing; what was compiled is shared."""
         runs = self._runs()
+        self._reading()  # counts go on together, as those of the matcher do
         self._shared = True
         made = object.__new__(type(self))  # `copy` would go through a snapshot
         made.__dict__.update(self.__dict__)
@@ -301,8 +302,7 @@ class Detector:
         if any(told.born or told.since > LONG_AGO for told in self.watched):  # told of between events
             made._watched = {name: replace(told, born=0, since=LONG_AGO) for name, told in self._watched.items()}
             made._machines, made._stale = [], True
-        made._names, made._archive, made._waiting, made._counts = Names(), Archive(), None, Counts()
-        made._reader = None
+        made._names, made._archive, made._waiting = Names(), Archive(), None
         made._seq = made._arrived = made.late = 0
         made._latest = LONG_AGO
         return made

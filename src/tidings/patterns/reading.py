@@ -28,7 +28,7 @@ from tidings.model.events import Unreadable, values_of
 from tidings.patterns.archive import Told, joined
 from tidings.patterns.mismatched import Counts
 from tidings.patterns.times import EARLIEST, EPOCH, NO_TIME, looked_up, time_of, times_of
-from tidings.patterns.variables import Variables
+from tidings.patterns.variables import Variables, heads_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -168,9 +168,19 @@ class Reader:
                 pass  # asked one by one below, where the bad ones are named
             finally:
                 self.matcher._mismatches = before
-        found = self.matcher.match_many(table, on_error="collect" if collect else "raise")
+        found = self.matcher.match_many(self._asked(table), on_error="collect" if collect else "raise")
         ends, symbols = by_event(found.event_index, _numbers(found), table.num_rows)
         return ends, symbols, list(found.dead_letters)
+
+    def _asked(self, table: pa.Table) -> pa.Table:
+        """Leave out columns that filters do not look at: what Python cannot hold of them is nobody's concern."""
+        required, ontology = self.matcher._reading().required, self.matcher.ontology or Ontology()
+        if required.wildcards or ontology.derived:
+            return table
+        beside = [need.unit_from for needs in required.attributes.values() for need in needs if need.unit_from]
+        heads = heads_of(source for name in (*required.attributes, *beside) for source in ontology.sources(name))
+        asked = [name for name in table.column_names if name in heads]
+        return table.select(asked) if asked else table
 
     def _recount(self, counts: Mismatches, kinds: pa.Table, codes: np.ndarray) -> None:
         """Count mismatches by events: what was counted so far is each kind of event once."""

@@ -90,8 +90,10 @@ def times_of(table: pa.Table, name: str) -> np.ndarray:
         return _from_seconds(column)
     if t.is_timestamp(column.type) or t.is_date(column.type):
         kind = pa.timestamp("us", column.type.tz if t.is_timestamp(column.type) else None)
+        finer = t.is_timestamp(column.type) and column.type.unit == "ns"  # what is finer is cut off
         try:
-            return np.asarray(column.cast(kind, safe=False).cast(pa.int64()).fill_null(NO_TIME).to_numpy())
+            moments = column.cast(kind, safe=not finer).cast(pa.int64()).fill_null(NO_TIME).to_numpy()
+            return np.where((moments < EARLIEST) | (moments >= LATEST + MICROSECONDS), NO_TIME, moments)
         except pa.ArrowInvalid:
             pass  # one by one: some lie beyond what microseconds can tell
     rows = rows_of(table.select([head]))

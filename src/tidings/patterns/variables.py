@@ -150,7 +150,7 @@ def _giver(name: str, needs: Needs, ontology: Ontology) -> Giver:
     return Giver(
         name,
         field=own if alone else None,
-        fed=None if own in ontology.derived or declared.unit_from else _heads(sources),
+        fed=None if own in ontology.derived or declared.unit_from else heads_of(sources),
         parsed=exact,
         direct=frozenset() if declared.folded else _DIRECT.get(kind, frozenset()),
         reader=AttributeReader(Requirements({own: (need,)}), ontology),
@@ -158,7 +158,7 @@ def _giver(name: str, needs: Needs, ontology: Ontology) -> Giver:
     )
 
 
-def _heads(sources: Iterable[str]) -> frozenset[str]:
+def heads_of(sources: Iterable[str]) -> frozenset[str]:
     """Return every field at which a dotted name may begin."""
     paths = [source.split(".") for source in sources]
     return frozenset(".".join(path[:count]) for path in paths for count in range(1, len(path) + 1))

@@ -120,8 +120,7 @@ def readable(opened: Opened, table: pa.Table, read: tuple[str, ...], names: Name
     places = np.arange(table.num_rows)
     missing = times_of(table, time) == NO_TIME
     if missing.any():
-        msg = f"the event has no `{time}` that can be read, and nothing else puts events in order"
-        letters = [DeadLetter(place, msg) for place in np.flatnonzero(missing).tolist()]
+        letters = [DeadLetter(place, f"the event has no `{time}`") for place in np.flatnonzero(missing).tolist()]
         places = np.flatnonzero(~missing)
         table = table.take(places)
     events, dead = opened.whole._reading().read(table.select(list(read)), names, 0, collect=True)

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidings as td
+from tidings.concepts import Declared
 from tidings.errors import BadEvent, PatternError, TidingsError
 from tidings.model.patterns import Mode
 
@@ -158,7 +159,7 @@ def test_times_and_ids_have_the_names_they_are_given():
 
 # Bad events -------------------------------------------------------------------------------------------
 
-DECLARED = td.Schema({"k": "number", "unasked": "time"})
+DECLARED = td.Schema({"k": "number", "unasked": "time"}, closed=False)
 BAD = [5, {"id": 1, "time": 1, "kind": "b", "k": "x"}, {"id": 1, "time": 1, "kind": "b", "k": [1, 2]}]
 BAD += [{"id": 1, "time": 1, "kind": "b", "k": 1, "unasked": "soon"}, {"id": 1, "kind": "b", "k": float("inf")}]
 
@@ -308,7 +309,7 @@ READINGS = {
 def test_a_declared_attribute_gives_a_variable_its_declared_reading(kind):
     values, reading = READINGS[kind]
     events = [{"id": n, "time": n, "kind": "a", "k": value} for n, value in enumerate(values)]
-    detector = detector_of("a = kind = 'a' and k = $x\na{2,}", mode="overlap", schema=td.Schema({"k": kind}))
+    detector = detector_of("a = kind = 'a' and k = $x\na{2,}", mode="overlap", schema=td.Schema({"k": kind}, closed=False))
     got = detector.detect_many(events)
     assert [one.events[-2:] for one in got] == [(n, n + 1) for n in range(len(values) - 1)]
     assert {one.bindings["x"] for one in got} == {reading}
@@ -316,16 +317,18 @@ def test_a_declared_attribute_gives_a_variable_its_declared_reading(kind):
 
 def test_numbers_that_floats_cannot_tell_apart_are_two_keys_declared_or_not():
     values = [Decimal(2**70), Decimal(2**70 + 1)]
-    for schema in (None, td.Schema({"k": "number"})):
+    for schema in (None, td.Schema({"k": "number"}, closed=False)):
         events = [{"id": n, "time": n, "kind": kind, "k": k} for n, (kind, k) in enumerate(zip("ab", values, strict=True))]
         assert found(detector_of(KEYED, schema=schema), events) == []
 
 
 def test_synonyms_units_and_concepts_give_variables_one_value():
-    ontology = td.Ontology(attributes={"ip": ["address"]}, units={"width": "cm"})
+    ontology = td.Ontology(attributes={"ip": Declared(synonyms=("address",)), "width": Declared(unit="cm")})
     text = "a = kind = 'a' and ip = $x and width = $w\nb = kind = 'b' and address = $x and width = $w\na ; b"
     events = [{"id": 0, "kind": "a", "address": "h", "width": "1 m"}, {"id": 1, "kind": "b", "ip": "h", "width": 100}]
-    for form in (events, pa.Table.from_pylist([one | {"width": str(one["width"])} for one in events])):
+    names = ("id", "kind", "address", "ip")
+    table = pa.table({name: [one.get(name) for one in events] for name in names} | {"width": ["1 m", "100"]})
+    for form in (events, table):
         [one] = detector_of(text, ontology=ontology).detect_many(form)
         assert (one.events, one.bindings) == ((0, 1), {"x": "h", "w": 100})
 
@@ -340,7 +343,7 @@ def test_few_kinds_of_events_are_counted_as_often_as_they_come():
 
 
 def test_few_kinds_of_events_are_told_apart_by_all_that_feeds_an_attribute():
-    ontology = td.Ontology(attributes={"sort": ["kind"]})
+    ontology = td.Ontology(attributes={"sort": Declared(synonyms=("kind",))})
     table = pa.table({"time": range(1000), "kind": ["a", "b"] * 500, "n": [1] * 1000})
     detector = detector_of("a = sort = 'a' and n = 1\nb = sort = 'b' and n = 1\na , b", ontology=ontology)
     assert len(detector.detect_many(table)) == 500
