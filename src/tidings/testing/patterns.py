@@ -37,7 +37,7 @@ from tidings.model.patterns import (
 from tidings.testing.drawing import st
 
 if TYPE_CHECKING:
-    from tidings.model import Filter
+    from tidings.model import Condition, Filter
     from tidings.model.patterns import Node
 
 SECOND = 1_000_000
@@ -45,9 +45,23 @@ SECOND = 1_000_000
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _VALUES = (1, 1, 2, 2, 1.0, True, "1")
-_ODD_VALUES = (*_VALUES, [1], [1, 2], [None, 1], [1, 1], [], {}, {"of": 1}, [{"of": 1}], None, math.nan, math.inf, b"1")
-_ODD_KINDS = (7, "7", 7.0, True, ["a", "b"], ["a", 7], None, {"of": "a"}, math.inf)
-_ODD_TIMES = (None, "some day", True, math.nan, [1], {})
+_ODD_VALUES: tuple[Any, ...] = (
+    *_VALUES,
+    [1],
+    [1, 2],
+    [None, 1],
+    [1, 1],
+    [],
+    {},
+    {"of": 1},
+    [{"of": 1}],
+    None,
+    math.nan,
+    math.inf,
+    b"1",
+)
+_ODD_KINDS: tuple[Any, ...] = (7, "7", 7.0, True, ["a", "b"], ["a", 7], None, {"of": "a"}, math.inf)
+_ODD_TIMES: tuple[Any, ...] = (None, "some day", True, math.nan, [1], {})
 
 Word: TypeAlias = list[tuple[str, int]]
 """Symbols with their times, in order of time."""
@@ -72,7 +86,7 @@ class _Taste:
     variables: bool | Literal["joins"]
 
 
-def patterns(
+def patterns(  # noqa: PLR0913 - keywords, each of its own meaning
     names: tuple[str, ...] = ("a", "b", "c"),
     *,
     conditions: bool = True,
@@ -88,8 +102,8 @@ def patterns(
 
     `conditions` are those between labels and `within`; `guards` are the `not`s between steps. With `overlapping`,
     one event may satisfy several filters. With `mixed`, some filters ask `kind`, or what gives variables their values,
-    for numbers or for truth, side by side with those that ask for text. With `variables`, every filter gives `key = $x`; with
-    `variables="joins"`, some give it, some give it from `other`, and some give `$y`.
+    for numbers or for truth, side by side with those that ask for text. With `variables`, every filter gives
+    `key = $x`; with `variables="joins"`, some give it, some give it from `other`, and some give `$y`.
     """
     return _patterns(_Taste(names, conditions, guards, absence, repeats, most_steps, overlapping, mixed, variables))
 
@@ -157,7 +171,8 @@ def _named(draw: st.DrawFn, name: str, taste: _Taste) -> NamedFilter:
 def _mixed(draw: st.DrawFn, name: str) -> Filter:
     """Return a filter that asks an attribute for another kind than most do."""
     attribute = draw(st.sampled_from(("kind", "key", "other")))
-    return Test(attribute, draw(st.sampled_from((Range(low=1), Is(7), Is(True), Is("1"), Is(name)))))
+    conditions: tuple[Condition, ...] = (Range(low=1), Is(7), Is(True), Is("1"), Is(name))
+    return Test(attribute, draw(st.sampled_from(conditions)))
 
 
 def _filter(draw: st.DrawFn, name: str, taste: _Taste) -> Filter:

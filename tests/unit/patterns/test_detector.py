@@ -2,7 +2,7 @@
 
 import pickle
 import tracemalloc
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from itertools import product
 
@@ -272,7 +272,8 @@ def test_what_no_variable_takes_does_not_satisfy_the_filter_and_is_counted(value
 
 def test_what_variables_could_not_take_is_told_in_words():
     detector = detector_of(KEYED)
-    detector.detect_many([{"id": n, "time": n, "kind": "a", "k": k} for n, k in enumerate([1, [1, 2], [1, 3], {"of": 1}])])
+    values = [1, [1, 2], [1, 3], {"of": 1}]
+    detector.detect_many([{"id": n, "time": n, "kind": "a", "k": k} for n, k in enumerate(values)])
     words = "k: 3 of 4 values are several values and records, taken by variables of 1 pattern (p)"
     assert [str(one) for one in detector.mismatches()] == [words]
     detector.remove("p")
@@ -297,7 +298,7 @@ def test_nothing_gives_a_variable_nothing_and_is_no_mismatch(value):
 
 READINGS = {
     "number": (["1", 1, 1.0, " 1e0", np.int64(1)], 1),
-    "time": (["1970-01-01", datetime(1970, 1, 1), "1970-01-01T01:00:00+01:00"], datetime(1970, 1, 1, tzinfo=UTC)),
+    "time": (["1970-01-01", date(1970, 1, 1), "1970-01-01T01:00:00+01:00"], datetime(1970, 1, 1, tzinfo=UTC)),
     "bool": (["true", True, "True"], True),
     "ip": (["10.0.0.1", "::ffff:10.0.0.1", " 10.0.0.1"], "10.0.0.1"),
     "text": (["1", "1"], "1"),
@@ -309,23 +310,26 @@ READINGS = {
 def test_a_declared_attribute_gives_a_variable_its_declared_reading(kind):
     values, reading = READINGS[kind]
     events = [{"id": n, "time": n, "kind": "a", "k": value} for n, value in enumerate(values)]
-    detector = detector_of("a = kind = 'a' and k = $x\na{2,}", mode="overlap", schema=td.Schema({"k": kind}, closed=False))
+    detector = detector_of(
+        "a = kind = 'a' and k = $x\na{2,}", mode="overlap", schema=td.Schema({"k": kind}, closed=False)
+    )
     got = detector.detect_many(events)
     assert [one.events[-2:] for one in got] == [(n, n + 1) for n in range(len(values) - 1)]
     assert {one.bindings["x"] for one in got} == {reading}
 
 
 def test_numbers_that_floats_cannot_tell_apart_are_two_keys_declared_or_not():
-    values = [Decimal(2**70), Decimal(2**70 + 1)]
+    rows = [("a", Decimal(2**70)), ("b", Decimal(2**70 + 1))]
     for schema in (None, td.Schema({"k": "number"}, closed=False)):
-        events = [{"id": n, "time": n, "kind": kind, "k": k} for n, (kind, k) in enumerate(zip("ab", values, strict=True))]
+        events = [{"id": n, "time": n, "kind": kind, "k": k} for n, (kind, k) in enumerate(rows)]
         assert found(detector_of(KEYED, schema=schema), events) == []
 
 
 def test_synonyms_units_and_concepts_give_variables_one_value():
     ontology = td.Ontology(attributes={"ip": Declared(synonyms=("address",)), "width": Declared(unit="cm")})
     text = "a = kind = 'a' and ip = $x and width = $w\nb = kind = 'b' and address = $x and width = $w\na ; b"
-    events = [{"id": 0, "kind": "a", "address": "h", "width": "1 m"}, {"id": 1, "kind": "b", "ip": "h", "width": 100}]
+    events = [{"id": 0, "kind": "a", "address": "h", "width": "1 m"}]
+    events += [{"id": 1, "kind": "b", "ip": "h", "width": 100}]
     names = ("id", "kind", "address", "ip")
     table = pa.table({name: [one.get(name) for one in events] for name in names} | {"width": ["1 m", "100"]})
     for form in (events, table):
