@@ -247,3 +247,51 @@ def test_subscriptions_must_come_from_somewhere(tidings, ads):
 
 def test_standard_input_is_not_read_twice(tidings):
     assert tidings("match", "-s", "-", "-e", "-").code == 2
+
+
+# Names that no column has ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def misspelt(tmp_path):
+    wanted = {"good": "price < 9000", "bad": "pirce < 9000", "odd": "make = 'ford' and not yaer = '2015'"}
+    write_lines(tmp_path / "wanted.jsonl", [{"id": id, "filter": text} for id, text in wanted.items()])
+    (tmp_path / "ads.csv").write_text("id,make,price,year\n1,ford,8500,2016\n")
+    pq.write_table(pa.table({"id": [1], "make": ["ford"], "price": [8500], "year": [2016]}), tmp_path / "ads.parquet")
+    write_lines(tmp_path / "ads.jsonl", [{"id": 1, "make": "ford", "price": 8500, "year": 2016}])
+    return "wanted.jsonl"
+
+
+@pytest.mark.parametrize("events", ["ads.csv", "ads.parquet"])
+def test_names_that_no_column_has_are_an_error_with_the_nearest_ones(tidings, misspelt, events):
+    done = tidings("match", "-s", misspelt, "-e", events)
+    assert (done.code, done.out) == (1, "")
+    assert f"the subscriptions ask for names that the columns of `{events}` do not have:" in done.err
+    assert "unknown attribute `pirce`; did you mean `price`? (subscription `bad` asks for it)" in done.err
+    assert "unknown attribute `yaer`; did you mean `year`? (subscription `odd` asks for it)" in done.err
+    assert "--unknown absent" in done.err
+
+
+@pytest.mark.parametrize("events", ["ads.csv", "ads.parquet"])
+def test_absent_opens_the_world_and_bad_ones_may_be_skipped(tidings, misspelt, events):
+    told = ("match", "-s", misspelt, "-e", events, "--event-id", "id")
+    id = "1" if events == "ads.csv" else 1
+    assert tidings(*told, "--unknown", "absent").pairs == {(id, "good"), (id, "odd")}
+    skipped = tidings(*told, "--skip-bad")
+    assert skipped.pairs == {(id, "good")}
+    assert "going on without these 2 subscriptions" in skipped.err
+
+
+def test_json_lines_have_no_columns_so_every_name_is_known(tidings, misspelt):
+    assert tidings("match", "-s", misspelt, "-e", "ads.jsonl", "--event-id", "id").pairs == {(1, "good"), (1, "odd")}
+
+
+def test_names_that_a_schema_declares_are_known_though_no_column_has_them(tidings, misspelt, tmp_path):
+    (tmp_path / "schema.toml").write_text('price = "number"\npirce = "number"\nyaer = "text"\nmake = "text"\n')
+    done = tidings("match", "-s", misspelt, "-e", "ads.csv", "--event-id", "id", "--schema", "schema.toml")
+    assert done.pairs == {("1", "good"), ("1", "odd")}
+
+
+def test_a_snapshot_is_held_against_the_columns_too(tidings, misspelt):
+    assert tidings("compile", "-s", misspelt, "-o", "made").code == 0
+    assert "did you mean `price`" in tidings("match", "--snapshot", "made", "-e", "ads.csv").err

@@ -9,6 +9,7 @@ import pytest
 
 import tidings as td
 
+pytestmark = pytest.mark.filterwarnings("error")
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 NOW = datetime(2024, 4, 30, 9, tzinfo=UTC)
 KINDS = td.Ontology.from_dict({"trees": {"kind": {"outline": "car\n  hatchback\n  estate\n"}}})

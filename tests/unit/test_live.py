@@ -4,7 +4,7 @@ import json
 import pickle
 import shutil
 import tempfile
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count
@@ -133,7 +133,7 @@ class Changing(RuleBasedStateMachine):
             given.append((NUMBERS[1] if self.ids is TEXT else TEXT[1], "c exists"))  # ids are not mixed
         removed = [self.ids[id] for id in removed]
         before, model = self.lives[0].version.number, fresh(self.model)
-        gone = {id for id in removed if id in model and id not in dict(given)}
+        gone = {id for id in removed if id in model}
         model.remove_many(gone)
         errors = model.add_many(given, on_error="collect")
         if errors and on_error == "raise":
@@ -143,7 +143,8 @@ class Changing(RuleBasedStateMachine):
         else:
             change = self.writer(at).change(given, removed, on_error=on_error)
             told, left = change.refused, {id: td.parse(td.render(model[id])) for id in model}
-            assert (change.added, change.removed) == (len(given) - len(errors), len(gone))
+            good = Counter(id for id, _ in given) - Counter(id for id, _ in errors)
+            assert (change.added, change.removed) == (len(good), sum(id not in model for id in gone))
             assert change.version == before + (change.added + change.removed > 0)
         assert [(id, type(problem)) for id, problem in told] == [(id, type(problem)) for id, problem in errors]
         self.model = left

@@ -34,6 +34,7 @@ from tidings.model import (
     Or,
     Quantity,
     Range,
+    SameText,
     Test,
     TextTest,
     Within,
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from tidings.concepts import Ontology, Regions
     from tidings.model import Condition, Filter, Schema
 
-_PLAIN = frozenset((TextTest, Within, Near, InNetworks, Age, Exists, IsNull))
+_PLAIN = frozenset((SameText, TextTest, Within, Near, InNetworks, Age, Exists, IsNull))
 """Conditions that name nothing to look up."""
 
 

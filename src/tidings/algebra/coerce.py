@@ -12,6 +12,7 @@ from decimal import Decimal
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import TYPE_CHECKING, Any
 
+from tidings.model.events import Unreadable
 from tidings.model.values import (
     INT_MAX,
     INT_MIN,
@@ -37,6 +38,8 @@ def coerce(raw: Any, kind: Kind | None) -> Any:
     """Return the value as the kind asks; of no kind, as it is by itself."""
     if isinstance(raw, Range):
         return _range(raw, kind)
+    if isinstance(raw, Unreadable) and kind not in (None, Kind.OPAQUE):
+        raise ValueError(raw.reason)
     if hasattr(raw, "dtype") and hasattr(raw, "item"):  # a NumPy scalar
         raw = raw.item()
     return _READERS[kind](raw)

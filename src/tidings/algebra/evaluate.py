@@ -39,6 +39,7 @@ from tidings.model import (
     Point,
     Quantifier,
     Range,
+    SameText,
     Test,
     TextTest,
     Within,
@@ -159,6 +160,8 @@ def satisfies(value: Any, condition: Condition, setting: Setting) -> bool:
             return any(_equals(value, one) for one in wanted)
         case Range() as span:
             return meets(value, span)
+        case SameText() as same:
+            return isinstance(value, str) and value.casefold() in same.folded
         case TextTest() as test:
             return text_test(test)(value)
         case IsA(concept, tree):
@@ -258,9 +261,11 @@ _SORTS = {int: Kind.NUMBER, float: Kind.NUMBER, datetime: Kind.TIME, str: Kind.T
 
 def comparable(op: Comparison, left: Any, right: Any) -> bool:
     """Tell whether two values are of one sort and, unless they are to be equal, of one that has an order."""
+    if type(left) is Mismatch or type(right) is Mismatch:
+        return False
     one, two = (value.kind if isinstance(value, Range) else _sort(value) for value in (left, right))
-    if one is None or two is None:  # a range without ends
-        one = two = one or two or Kind.NUMBER
+    if one is None or two is None:  # a range without ends is of numbers or of times, as the other side is
+        return (one or two or Kind.NUMBER) in (Kind.NUMBER, Kind.TIME)
     return one == two and (op is Comparison.EQ or one in (Kind.NUMBER, Kind.TEXT, Kind.TIME))
 
 

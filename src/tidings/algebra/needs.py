@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tidings.algebra.demands import Demand, Tallies
-from tidings.algebra.typed import TypedAttribute, kind_word
+from tidings.algebra.typed import AS_IS, Label, TypedAttribute, kind_word
 from tidings.concepts import declared, did_you_mean, knows
 from tidings.errors import FilterError, KindConflict, Mistake, TidingsError
 from tidings.model import Attribute, Compare, Comparison, Kind, Quantity, Test, condition_kind, scalars_of, tests
@@ -30,15 +30,10 @@ if TYPE_CHECKING:
 UNDECLARED = Attribute(several=True)
 """What is known of an attribute that nobody declares."""
 
-Label = tuple[str, str, bool]
-"""All of a `TypedAttribute` but its name: the kind, the unit, and whether numbers may come without it."""
-
-ANY: Label = ("", "", True)
-
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """One way to read an attribute; tests find what was read under its `labels`.
+    """One way to read an attribute; tests find what was read under its `labels`, or by what is asked for.
 
     `folded` names fold to their concept; without `bare`, a number must bring its unit. A value that cannot be
     read makes the event bad where the reading is `strict`, and is a `Mismatch` otherwise.
@@ -52,11 +47,12 @@ class Need:
     unit_from: str | None = None
     bare: bool = True
     strict: bool = False
-    labels: tuple[Label, ...] = (ANY,)
+    labels: tuple[Label, ...] = ()
 
     def keys(self, name: str) -> list[TypedAttribute]:
         """Return what tests call this reading of the attribute."""
-        return [TypedAttribute(name, *label) for label in self.labels]
+        own: Label = (kind_word(self.kind), "" if self.bare else self.unit or "", self.bare)
+        return [TypedAttribute(name, *label) for label in self.labels or (own,)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +76,7 @@ class Needs:
     """The demands of many filters, held against a schema and an ontology."""
 
     def __init__(self, schema: Schema | None, ontology: Ontology) -> None:
-        """Start without filters; a declared attribute is read from the start, so that bad events do not depend on them."""
+        """Start without filters; declared attributes are read from the start: bad events do not depend on filters."""
         self._schema = schema
         self._ontology = ontology
         self._attributes: dict[str, Attribute | None] = {}
@@ -130,10 +126,19 @@ class Needs:
         """Return what a condition asks of the attribute with this full name."""
         return Demand(condition_kind(condition), self._asked_unit(name, condition))
 
+    def kinds_asked(self, name: str) -> set[Kind | None]:
+        """Return the kinds that filters ask the attribute for; amounts whose unit is not declared are of none."""
+        asked = [demand for demand in self._tallies.of(name) if demand.kind is not None]
+        return {None if demand.unit and not demand.bare else demand.kind for demand in asked}
+
     def witness(self, name: str, demand: Demand) -> str | None:
         """Return who was the first to ask the attribute for this, if anybody does."""
         tally = self._tallies.of(name).get(demand)
         return None if tally is None else tally.witness
+
+    def units(self) -> dict[str, str]:
+        """Return the unit that filters ask of each attribute whose unit is not declared; of several, one."""
+        return {name: demand.unit for name, of in self._tallies.demands.items() for demand in of if demand.unit}
 
     def to_dict(self) -> dict[str, list[list[Any]]]:
         """Return the counts in plain values: a snapshot keeps them beside its filters."""
@@ -141,16 +146,18 @@ class Needs:
 
     def restore(self, counts: Mapping[str, Any]) -> None:
         """Take over the counts that `to_dict` gave, for the same schema and ontology; nothing is judged again."""
+        pairs = _read_pairs(counts.get("compared", ()))
         self._tallies.restore(counts)
-        self._restore_pairs(counts.get("compared", ()))
+        for name, test, count in pairs:
+            self._restore_pair(name, test, count)
 
-    def _restore_pairs(self, pairs: Iterable[Any]) -> None:
-        """Count comparisons as they were counted before format 4: apart, and as a demand for nothing of both sides."""
-        for prefix, left, op, right, count in pairs:
-            test = Test(left, Compare(Comparison(op), right))
-            for name, demand in self._asked([(prefix + left, test)]):
-                self._tallies.take(self._tallies.demands[name][Demand(None)], count)
-                self._tallies.put(name, demand, count, witness="a comparison")
+    def _restore_pair(self, name: str, test: Test, count: int) -> None:
+        """Count a comparison as it was counted before format 4: apart, and as a demand for nothing of both sides."""
+        for side, demand in self._asked([(name, test)]):
+            tally = self._tallies.of(side).get(Demand(None))
+            if tally is not None:
+                self._tallies.take(tally, count)
+            self._tallies.put(side, demand, count, witness="a comparison")
 
     def merge(self, counts: Mapping[str, Any]) -> None:
         """Count what was counted elsewhere, as `to_dict` gave it; what contradicts is refused, and half counted."""
@@ -172,8 +179,13 @@ class Needs:
             return self._declared_needs(name, attribute, demands)
         labels = {_label(demand): demand for demand in demands}
         if self._declared(name) is not None and not attribute.several:
-            labels.setdefault(ANY, Demand(None))  # a list is bad, whoever asks
+            labels.setdefault(AS_IS, Demand(None))  # a list is bad, whoever asks
         return tuple(_undeclared(label, demand, several=attribute.several) for label, demand in labels.items())
+
+    def reads_all(self, name: str, reads: Label) -> bool:
+        """Tell whether no value of a good event is a mismatch to tests that read the attribute so."""
+        attribute = self.attribute(name)
+        return attribute.kind is not None and kind_word(attribute.kind) == reads[0] and self._is_strict(name)
 
     def attribute(self, name: str) -> Attribute:
         """Return what is declared of an attribute; whether it may have several values follows from all around it."""
@@ -184,10 +196,11 @@ class Needs:
         assert attribute.kind is not None
         own: Label = (kind_word(attribute.kind), "", True)
         unit = self._ontology.unit(name)
-        refined = Kind.IP if attribute.refinable and any(demand.kind is Kind.IP for demand in demands) else None
-        alike = dict.fromkeys(
-            [own, *(_label(demand) for demand in demands if demand.kind is not refined or not refined)]
-        )
+        refined = attribute.refinable and any(demand.kind is Kind.IP for demand in demands)
+        # A unit that is not declared is refused; of a snapshot that holds one all the same, nothing is read.
+        alike = [
+            _label(demand) for demand in demands if demand.kind is not Kind.IP and (demand.bare or not demand.unit)
+        ]
         first = Need(
             kind=attribute.kind,
             several=attribute.several,
@@ -196,14 +209,14 @@ class Needs:
             unit=unit.unit if unit else None,
             unit_from=unit.unit_from if unit else None,
             strict=self._is_strict(name),
-            labels=tuple(alike),
+            labels=tuple(dict.fromkeys([own, *alike])),
         )
-        if refined is None:
+        if not refined:
             return (first,)
-        return first, Need(refined, several=attribute.several, labels=((refined.value, "", True),))
+        return first, Need(Kind.IP, several=attribute.several, labels=((Kind.IP.value, "", True),))
 
     def _is_strict(self, name: str) -> bool:
-        """Tell whether an unreadable value makes the event bad: what only a derivation gives is nobody's declaration."""
+        """Tell whether an unreadable value makes the event bad: what only a derivation gives is not declared."""
         if name not in self._ontology.derived:
             return True
         told = None if self._schema is None else self._schema.get(name)
@@ -254,8 +267,9 @@ class Needs:
 
     def compared(self, name: str, other: str) -> Demand:
         """Return what a comparison asks of both attributes: a declared side gives the kind, and the unit."""
-        for one in (name, other):
-            attribute, unit = self.attribute(one), self._ontology.unit(one)
+        sides = [(self.attribute(one), self._ontology.unit(one)) for one in (name, other)]
+        sides.sort(key=lambda side: side[0].refinable)  # a column of strings compares as what the other side is
+        for attribute, unit in sides:
             if attribute.kind is not None:
                 kind = Kind.TEXT if attribute.kind is Kind.CONCEPT else attribute.kind
                 return Demand(kind, unit.unit, bare=True) if unit else Demand(kind)
@@ -327,6 +341,16 @@ def _beside(name: str, test: Test) -> str:
     """Return the full name of the attribute that a test compares its own with: both are of one record."""
     assert isinstance(test.condition, Compare)
     return name[: len(name) - len(test.attribute)] + test.condition.other
+
+
+def _read_pairs(rows: Any) -> list[tuple[str, Test, int]]:
+    """Read the comparisons that were counted apart, or refuse what does not read as such."""
+    try:
+        pairs = [(row[0] + row[1], Test(row[1], Compare(Comparison(row[2]), row[3])), int(row[4])) for row in rows]
+    except (IndexError, TypeError, ValueError) as problem:
+        msg = f"these are no counts of demands: {type(problem).__name__}: {problem}"
+        raise TidingsError(msg) from problem
+    return pairs
 
 
 def _label(demand: Demand) -> Label:

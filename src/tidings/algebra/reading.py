@@ -90,7 +90,7 @@ class Reader:
                     values[key] = read
             if any(map(is_missing, leaves)) and not any(map(_holds_something, leaves)):
                 nulls.add(name)
-        for name, needs in self._derived.items():
+        for needs in self._derived.values():
             for need, keys in needs:
                 read = self._derive(keys[0], need, fields, now)
                 for key in keys:
@@ -260,7 +260,7 @@ class Reader:
 
 
 def is_missing(raw: Any) -> bool:
-    """Tell whether a value is null: `None`, or the NaN and NaT that stand for it in tables of numbers and times."""
+    """Tell whether a value is null: `None`, or the NaN, NaT and NA that stand for it in tables."""
     if raw is None:
         return True
     if isinstance(raw, str | int):
@@ -269,7 +269,7 @@ def is_missing(raw: Any) -> bool:
         return raw.is_nan()
     if isinstance(raw, float | datetime) or (hasattr(raw, "dtype") and getattr(raw, "ndim", 0) == 0):
         return bool(raw != raw)  # noqa: PLR0124 - only NaN and NaT are not themselves
-    return False
+    return type(raw).__name__ == "NAType"  # pandas' own, which we do not import to ask
 
 
 def _holds_something(leaf: Any) -> bool:
@@ -317,17 +317,16 @@ def is_array(leaf: Any) -> bool:
 
 
 def _separate(leaf: Any, need: Need) -> Iterator[Any]:
-    if need.kind is Kind.PLACE:
-        yield from _places(leaf)
-    else:  # an empty record says nothing, as an empty list does
-        yield from (part for part in flat(leaf) if not (isinstance(part, Mapping) and not part))
+    # An empty record says nothing, as an empty list does.
+    parts = _places(leaf) if need.kind is Kind.PLACE else flat(leaf)
+    yield from (part for part in parts if not (isinstance(part, Mapping) and not part))
 
 
 def _places(leaf: Any) -> Iterator[Any]:
     """A pair of numbers is one place; an array of anything else is several."""
     if is_array(leaf):
         parts = list(leaf)
-        if parts and not any(is_array(part) or isinstance(part, Mapping | Point) or part is None for part in parts):
+        if parts and not any(is_array(part) or isinstance(part, Mapping | Point) or is_missing(part) for part in parts):
             yield parts
         else:
             for part in parts:

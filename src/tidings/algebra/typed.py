@@ -9,7 +9,7 @@ A value that a kind cannot read is there all the same: it is a `Mismatch`, which
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from tidings.model import (
     Age,
@@ -25,6 +25,7 @@ from tidings.model import (
     Near,
     Quantity,
     Range,
+    SameText,
     TextTest,
     Within,
     WithinRegion,
@@ -35,6 +36,13 @@ from tidings.model.values import kind_of
 
 if TYPE_CHECKING:
     from tidings.model import Condition, Filter, Test
+
+
+Label: TypeAlias = "tuple[str, str, bool]"
+"""All of a `TypedAttribute` but its name: the kind, the unit, and whether numbers may come without it."""
+
+AS_IS: Label = ("", "", True)
+"""The reading of those who ask for no kind."""
 
 
 class TypedAttribute(NamedTuple):
@@ -92,6 +100,7 @@ def sort_of(raw: Any) -> str:
 
 _KINDS: dict[type, str] = {
     TextTest: "text",
+    SameText: "text",
     IsA: "text",  # a concept's name is text; whether it is folded is declared
     Within: "place",
     WithinRegion: "place",

@@ -94,7 +94,8 @@ def typed_column(column: Column) -> TypedAttribute:
 class Numbers:
     """Numbers, exact: each is `near + rest`, where `near` is the nearest float64.
 
-    NaN says that no value is here, `UNREADABLE` that one is here and cannot be read. `rest` is nothing when all are zero, which is so up to 2**53.
+    NaN says that no value is here, `UNREADABLE` that one is here and cannot be read. `rest` is nothing when all are
+    zero, which is so up to 2**53.
     """
 
     near: NDArray[np.float64]

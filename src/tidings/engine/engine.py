@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tidings import forks
 from tidings.algebra import holds
 from tidings.algebra.demands import Demand
 from tidings.algebra.typed import TypedAttribute, asks_for
@@ -24,6 +25,7 @@ from tidings.engine.explain import described
 from tidings.engine.ids import Ids
 from tidings.engine.merge import joined, table_of
 from tidings.engine.plan import present
+from tidings.engine.prune import pruned
 from tidings.engine.runs import runs
 from tidings.engine.segment import Segment
 from tidings.engine.sources import Sources, Written
@@ -93,6 +95,11 @@ class Engine:
         self._merger: threading.Thread | None = None
         self._sample: tuple[Batch, int] | None = None
         self.merges = 0
+        forks.guard(self, forks.Level.ALGORITHM)
+
+    def _after_fork(self) -> None:
+        """Forget the merging thread, which a child does not have; the next change starts one if it is needed."""
+        self._merger = None
 
     # Changing ----------------------------------------------------------------------------------
 
@@ -206,7 +213,8 @@ class Engine:
             new = np.full(len(part.segment), -1, np.int64)
             new[living] = np.arange(base, base + len(living))
             base += len(living)
-            tables.append(table_of(part.segment, new))
+            table = table_of(part.segment, new)
+            tables.append(pruned(table) if part.deaths else table)
             sources |= part.segment.sources.renumbered(new)
             kept = [one.forest.slots for one in (part.segment.trees, part.segment.asked) if one is not None]
             for slot in [slot for slots in kept for slot in slots.tolist() if new[slot] >= 0]:
@@ -259,7 +267,8 @@ class Engine:
                 elif current.dead is not None:
                     died = new[current.dead]
                     merged = merged.without(died[died >= 0])
-            self._state = State(_by_size([*now.values(), merged]), self._state.waiting)
+            living = [part for part in (*now.values(), merged) if len(part)]  # of `merged` none, after a `compact`
+            self._state = State(_by_size(living), self._state.waiting)
 
     def compact(self) -> None:
         """Compile what waits and merge all segments into one, now."""

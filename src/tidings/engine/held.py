@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 
 from tidings.algebra import Need, Reader, Requirements, Setting
 from tidings.algebra.coerce import coerce
-from tidings.algebra.needs import ANY
 from tidings.algebra.reading import is_missing
-from tidings.algebra.typed import Mismatch, TypedAttribute
+from tidings.algebra.typed import AS_IS, Mismatch, TypedAttribute
 from tidings.engine.columns import UNREADABLE
 from tidings.engine.views import EPOCH, micros
 from tidings.model import Kind
@@ -51,9 +50,9 @@ class NotPlain(Exception):
 class Held:
     """The values at the places of an array: `there` says where, `bad` where they cannot be read (nothing: all, none).
 
-    They are `numbers` (integers, floats or truth; an infinity is `UNREADABLE`), or `times` (microseconds since 1970), or `points` (longitudes
-    and latitudes), or one of the `distinct` values, of which `index` says which (-1: no value here), or nothing
-    that any view could see.
+    They are `numbers` (integers, floats or truth; an infinity is `UNREADABLE`), or `times` (microseconds since 1970),
+    or `points` (longitudes and latitudes), or one of the `distinct` values, of which `index` says which (-1: no value
+    here), or nothing that any view could see.
     """
 
     there: Mask | None = None
@@ -83,10 +82,8 @@ def held(array: pa.Array, source: str, *, need: Need, setting: Setting, seen: bo
     `memo` remembers values that were read for the same need, in this column or another.
     """
     kind, told = need.kind, array.type
-    if kind is None:
-        return Held(there(array))
-    if kind is Kind.OPAQUE:
-        return _opaque(array)
+    if kind in (None, Kind.OPAQUE):  # it only exists
+        return Held(np.zeros(len(array), dtype=bool) if t.is_null(told) else there(array))
     if kind is Kind.PLACE:
         return _places(array, strict=need.strict)
     if t.is_nested(told) or (not need.strict and _never_fits(kind, told)):
@@ -108,7 +105,7 @@ def there(array: pa.Array) -> Mask | None:
     found = valid(array)
     if not t.is_floating(array.type):
         return found
-    known = ~np.isnan(_raw(array, array.type.to_pandas_dtype()))
+    known: Mask = ~np.isnan(_raw(array, array.type.to_pandas_dtype()))
     if known.all():
         return found
     return known if found is None else known & found
@@ -248,22 +245,12 @@ def _degrees(array: pa.Array) -> NDArray[np.float64]:
     return found
 
 
-def _opaque(array: pa.Array) -> Held:
-    """Read what only exists; a value that Python cannot hold is bad, but bytes and records need no look for that."""
-    there = valid(array)
-    if t.is_null(array.type):
-        return Held(np.zeros(len(array), dtype=bool))
-    if t.is_nested(array.type) or t.is_binary(array.type) or t.is_large_binary(array.type):
-        return Held(there)
-    return Held(there, _both(np.array([raw is _BROKEN for raw in _pylist(array)], dtype=bool), there))
-
-
 def _read(need: Need, source: str, setting: Setting) -> Callable[[Any], Any]:
     """Return the function that reads one raw value as rows are read."""
     if not need.folded and (need.unit is None or need.kind is not Kind.NUMBER):
         return lambda raw: coerce(raw, need.kind)
     # Read under the column's own name: the attribute's may have many columns, and would look for all of them.
-    alone = replace(need, several=True, strict=True, labels=(ANY,))
+    alone = replace(need, several=True, strict=True, labels=(AS_IS,))
     reader = Reader(Requirements({source: (alone,)}), setting.ontology)
     return lambda raw: reader.read({source: raw}, setting.now).values[TypedAttribute(source)][0]
 

@@ -2,7 +2,8 @@
 
 End point `r` has the code `2r + 1`, what lies between two has the even code between theirs: so open and
 closed ends are plain closed intervals of integers, exact, and no domain is declared. Of `n` end points the
-codes are 0 to `2n`; what is there but cannot be read has the code `2n + 2`, in no interval. Numbers that are many and dense integers need no list: their rank is a subtraction.
+codes are 0 to `2n`; what is there but cannot be read has the code `2n + 2`, in no interval. Numbers that are many and
+dense integers need no list: their rank is a subtraction.
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ from tidings.model import (
     Kind,
     Not,
     Or,
+    Point,
     Quantity,
     Range,
     Test,
@@ -102,6 +103,8 @@ class Checker:
         if kind is None or asked is None or asked is kind or (kind is Kind.CONCEPT and asked is Kind.TEXT):
             return
         msg = f"`{name}` is declared {kind}, and this is {asked}"
+        if isinstance(condition, Is) and isinstance(condition.value, Point):
+            msg += f"; a set is written `{name} in ({condition.value.lon:.15g}, {condition.value.lat:.15g})`"
         raise ValueError(msg + ("; write the number without quotes" if (kind, asked) == ("number", "text") else ""))
 
     def _names(self, name: str, condition: Condition) -> None:

@@ -2,7 +2,8 @@
 
 It parses and binds subscriptions, keeps the kinds they agree on, reads events once, and hands them to the
 algorithm named by `kind`. Changes are all or nothing: a refused subscription leaves everything as it was.
-Any number of threads may match while others change it; each match sees one state.
+Any number of threads may match while others change it; each match sees one state. So does a process that is forked
+meanwhile (`tidings.forks`).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from datetime import UTC, datetime
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from tidings import forks
 from tidings.algebra import Reader, Setting
 from tidings.algebra.mismatches import Mismatches
 from tidings.concepts import Ontology, check_surroundings, moment
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from tidings.algebra.typed import TypedAttribute
     from tidings.concepts import Regions
     from tidings.engine.state import State
+    from tidings.matcher.admission import RowRefusals
     from tidings.matcher.bulk import Load
     from tidings.matchers import SubId
     from tidings.model import DeadLetter, EventLike, Filter, Schema
@@ -96,13 +99,14 @@ class Matcher:
         self._used = ontology or Ontology()
         self._admission = Admission(schema, ontology, self._used, regions)
         self._kept: Engine | Listed = (
-            Engine(self._used, self._admission.meant, self._admission.parsed)
+            Engine(self._used, self._admission.meant, self._admission.parsed_again)
             if kind == ENGINE
-            else Listed(algorithm(kind, self._used), self._admission.meant, self._admission.parsed)
+            else Listed(algorithm(kind, self._used), self._admission.meant, self._admission.parsed_again)
         )
         self._moment: _Moment | None = None
         self._mismatches = Mismatches()
         self._lock = RLock()
+        forks.guard(self, forks.Level.MATCHER)
 
     # Subscriptions -----------------------------------------------------------------------------
 
@@ -152,6 +156,10 @@ class Matcher:
         return None
 
     def _enter(self, given: list[Any], *, keep_good: bool) -> list[tuple[SubId, TidingsError]]:
+        return [(given[row][0], problem) for row, problem in self._enter_rows(given, keep_good=keep_good)]
+
+    def _enter_rows(self, given: list[Any], *, keep_good: bool) -> RowRefusals:
+        """Put subscriptions in force; return the rows that were refused, in order."""
         from tidings.matcher import texts
 
         table = texts.table_of(given) if self.kind == ENGINE else None
@@ -160,8 +168,8 @@ class Matcher:
                 load = texts.TextLoad(table, self._admission, self._kept, schema=self.schema, ontology=self._used)
                 problems = [problem for _, problem in load.enter(keep_good=keep_good)]
                 self._moment = None
-                return [(given[row][0], problem) for row, problem in zip(load.refused, problems, strict=True)]
-            errors = self._admission.enter(given, self._kept, keep_good=keep_good)
+                return list(zip(load.refused, problems, strict=True))
+            errors = self._admission.enter_rows(given, self._kept, keep_good=keep_good)
             self._moment = None
         return errors
 
@@ -301,6 +309,13 @@ class Matcher:
         """Return which values of events matched so far are not of the kind that subscriptions ask for, and who asks."""
         return tuple(describe_mismatches(self._mismatches, self._kept))
 
+    def drain_mismatches(self) -> list[list[Any]]:
+        """Return the counts of `mismatches` in plain values, for who adds them up, and start counting anew."""
+        if not self._mismatches.sorts:  # what fits is counted on, until something does not
+            return []
+        counted, self._mismatches = self._mismatches, Mismatches()
+        return counted.to_rows()
+
     def needs(self) -> dict[str, tuple[Need, ...]]:
         """Return the attributes that matching reads, and the ways in which it reads each of them."""
         return dict(self._reading().required.attributes)
@@ -355,10 +370,11 @@ class Matcher:
         save(self, path)
 
     @classmethod
-    def open(cls, path: str | Path, *, verify: bool = False) -> Matcher:
+    def open(cls, path: str | Path, *, verify: bool = True) -> Matcher:
         """Open a snapshot directory; it can still add and remove.
 
-        The files are mapped, not read. With `verify`, all of them are read and compared with their checksums.
+        The files are mapped, and each is compared with its checksum once in this process: a damaged one is refused.
+        `verify=False` saves that (5 ms for 100 MB in memory); then damage may give wrong answers or end the process.
         """
         from tidings.matcher.snapshot import load
 

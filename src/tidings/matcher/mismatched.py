@@ -9,13 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tidings.matchers import SubId
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tidings.algebra.mismatches import Mismatches
     from tidings.engine.engine import Engine
     from tidings.matcher.listed import Listed
-    from tidings.matchers import SubId
 
 NAMED = 3
 """Subscriptions that are named."""

@@ -87,10 +87,8 @@ class Plan:
             rows = tuple((name, _words(need)) for name, need in sorted(self.attributes.items()))
             made.append(Sheet("attributes", (), _cut(rows), notes=_rest(len(rows), "attribute")))
         if self.mismatches:
-            rows = tuple((str(one),) for one in self.mismatches)
-            made.append(
-                Sheet("values that filters could not read", (), _cut(rows), notes=_rest(len(rows), "attribute"))
-            )
+            lines: tuple[tuple[str, ...], ...] = tuple((str(one),) for one in self.mismatches)
+            made.append(Sheet("values not as asked for", (), _cut(lines), notes=_rest(len(lines), "attribute")))
         return made
 
     def __str__(self) -> str:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from tidings.concepts import Ontology, Regions
+from tidings.engine.checksums import FAST, NAMING
 from tidings.engine.engine import Engine
 from tidings.engine.mapped import Arrays, is_there, map_arrays, plain_path, put, write_arrays
 from tidings.engine.snapshot import arrays_of, dead_of, description_of, parts_of, segment_of
@@ -99,9 +100,9 @@ def captured(matcher: Matcher) -> tuple[State | None, dict[str, Any]]:
 
 
 def written_segment(folder: Path, segment: Segment) -> dict[str, Any]:
-    """Write a segment's file unless it is there, and return its entry."""
+    """Write a segment's file unless it is there, and return its entry; one of an older version is made anew."""
     entry = _files.get(segment)
-    if entry is None or not is_there(folder, entry):
+    if entry is None or FAST not in entry or not is_there(folder, entry):
         entry = {**write_arrays(folder, "segment", arrays_of(segment)), **description_of(segment)}
         _files[segment] = entry
     return entry
@@ -131,7 +132,7 @@ def surroundings_of(matcher: Matcher) -> dict[str, bytes]:
 def written_file(folder: Path, name: str, data: bytes) -> dict[str, Any]:
     """Write a file of JSON unless it is there, and return its entry."""
     digest = hashlib.sha256(data).hexdigest()
-    entry: dict[str, Any] = {"name": f"{name}-{digest[:16]}.json", "bytes": len(data), "sha256": digest}
+    entry: dict[str, Any] = {"name": f"{name}-{digest[:16]}.json", "bytes": len(data), NAMING: digest}
     if not is_there(folder, entry):
         put(folder / entry["name"], iter([data]))
     return entry
@@ -140,7 +141,7 @@ def written_file(folder: Path, name: str, data: bytes) -> dict[str, Any]:
 # Opening -------------------------------------------------------------------------------------------
 
 
-def load(path: str | Path, *, verify: bool = False) -> Matcher:
+def load(path: str | Path, *, verify: bool = True) -> Matcher:
     """Open a snapshot directory, or the newest of a folder of versions; with `verify`, compare every checksum."""
     from tidings.matcher import versions
 
@@ -203,8 +204,9 @@ def _engine(packed: Packed) -> tuple[Matcher, list[Segment]]:
 
     made = Matcher(ENGINE, **packed.surroundings)
     assert isinstance(made._kept, Engine)
-    segments = [segment_of(told, arrays, made._admission.meant) for told, arrays in packed.segments]
     made._admission.needs.restore(packed.needs)
+    units = made._admission.needs.units()
+    segments = [segment_of(told, arrays, made._admission.meant, units) for told, arrays in packed.segments]
     made._kept.restore(parts_of(segments, packed.dead))
     return made, segments
 
@@ -217,8 +219,8 @@ def read_file(folder: Path, entry: dict[str, Any]) -> bytes:
     except OSError as problem:
         msg = f"the snapshot's file `{path}` cannot be read: {problem}"
         raise SnapshotError(msg) from problem
-    if len(data) != entry["bytes"] or hashlib.sha256(data).hexdigest() != entry["sha256"]:
-        msg = f"the snapshot's file `{path}` is cut short or altered"
+    if len(data) != entry["bytes"] or hashlib.sha256(data).hexdigest() != entry[NAMING]:
+        msg = f"the snapshot's file `{path}` is cut short or altered; save the subscriptions again, or copy it back"
         raise SnapshotError(msg)
     return data
 

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from tidings.algebra import holds
+from tidings.algebra.typed import Mismatch
 from tidings.matchers.steps import RANGE, SET, closed, is_exact
 from tidings.model import Range
 
@@ -34,12 +35,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tidings.algebra import Reading, Setting
+    from tidings.algebra.typed import TypedAttribute
     from tidings.matchers.base import SubId
     from tidings.matchers.steps import Step
     from tidings.model import Filter
 
 MANY = 32
 """From so many ranges on, NumPy's way costs less than a loop over them."""
+
+_UNLIKE = frozenset((Range, Mismatch))
+"""The types of values that are not found by hash and do not compare with the ends of ranges."""
 
 Spans: TypeAlias = "tuple[NDArray[np.float64], NDArray[np.float64], list[Node]]"
 """The low ends, the high ends, and the nodes."""
@@ -114,7 +119,7 @@ class Group:
 
     def covering(self, values: tuple[Any, ...], reading: Reading, setting: Setting) -> Iterable[Node]:
         """Return the children that cover some of the values: lines 9 to 11 of Algorithm 1."""
-        if len(values) != 1 or type(values[0]) is Range:
+        if len(values) != 1 or type(values[0]) in _UNLIKE:
             return self._covering_several(values, reading, setting)
         value, found = values[0], list[Node]()
         if self.fixed is not None and (child := self.fixed.get(value)) is not None:
@@ -145,7 +150,10 @@ class Group:
         ]
 
     def _covering_several(self, values: tuple[Any, ...], reading: Reading, setting: Setting) -> Iterable[Node]:
-        """Do the same for no value (a null, an array of records), several, or ranges, which no hash finds."""
+        """Do the same for no value (a null, an array of records), several, what could not be read, or ranges.
+
+        No hash finds a range; and what could not be read is found by none and compares with nothing.
+        """
         if any(type(value) is Range for value in values):
             return [child for child in self if holds(child.test, reading, setting)]
         found: dict[Node, None] = {}
@@ -169,7 +177,7 @@ class Node:
         """Start without rows and children; the root has no step."""
         self.step, self.parent = step, parent
         self.rows: array[int] | None = None
-        self.children: dict[str, Group] | None = None
+        self.children: dict[TypedAttribute, Group] | None = None
 
     @property
     def test(self) -> Filter:
@@ -225,7 +233,7 @@ class Tree:
             if node.children is not None:
                 for name, group in node.children.items():
                     term = values.get(name)
-                    if term or name in others:
+                    if term or (others and name.name in others):
                         visited += group.covering(term or (), reading, setting)
         return visited
 

@@ -64,8 +64,8 @@ def _scalar(kind: pa.DataType) -> Kind | None:
     return Kind.OPAQUE
 
 
-def rows_of(table: pa.Table | pa.RecordBatch) -> list[dict[str, Any] | Unreadable]:
-    """Return the rows as mappings; a row that Python cannot hold is looked for one by one, and named."""
+def rows_of(table: pa.Table | pa.RecordBatch) -> list[dict[str, Any]]:
+    """Return the rows as mappings; a value that Python cannot hold is looked for, and is `Unreadable`."""
     import pyarrow as pa
 
     if isinstance(table, pa.RecordBatch):
@@ -76,21 +76,35 @@ def rows_of(table: pa.Table | pa.RecordBatch) -> list[dict[str, Any] | Unreadabl
         return [_row(table.slice(index, 1)) for index in range(table.num_rows)]
 
 
-def _rows(table: pa.Table) -> list[dict[str, Any] | Unreadable]:
+def _rows(table: pa.Table) -> list[dict[str, Any]]:
     if not table.num_columns:
         return [{} for _ in range(table.num_rows)]
     columns = [_column(column) for column in table.columns]
     return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
-def _row(table: pa.Table) -> dict[str, Any] | Unreadable:
+def _row(table: pa.Table) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         try:
             found[name] = _column(column)[0]
-        except (OverflowError, ValueError) as problem:
-            return Unreadable(f"`{name}`: {problem}")
+        except (OverflowError, ValueError):
+            found[name] = _held(column[0])
     return found
+
+
+def _held(value: pa.Scalar) -> Any:
+    """Return a value as Python's, part by part: what Python cannot hold is `Unreadable`."""
+    import pyarrow.types as t
+
+    try:
+        return value.as_py()
+    except (OverflowError, ValueError) as problem:
+        if t.is_struct(value.type):
+            return {name: _held(part) for name, part in value.items()}
+        if t.is_list(value.type) or t.is_large_list(value.type):
+            return [_held(part) for part in value.values]
+        return Unreadable(str(problem))
 
 
 def _column(column: pa.ChunkedArray) -> list[Any]:

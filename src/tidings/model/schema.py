@@ -95,7 +95,7 @@ class Schema:
 
     @classmethod
     def from_arrow(cls, schema: Any) -> Schema:
-        """Take kinds and cardinality from an Arrow schema; columns of text may be asked as concepts and addresses too."""
+        """Take kinds and cardinality from an Arrow schema; text may be asked as a concept or an address too."""
         from tidings.model.arrow import attributes_of
         from tidings.model.events import is_arrow
 

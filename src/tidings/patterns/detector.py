@@ -7,11 +7,13 @@ added and removed while it runs: unchanged ones keep their state. Time comes in 
 from __future__ import annotations
 
 from dataclasses import replace
+from threading import RLock
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from tidings.errors import TidingsError, UnknownPattern
+from tidings.forks import Level, guard, locked
 from tidings.lang import WrittenPattern, parse_pattern, render_pattern
 from tidings.matcher import Matcher
 from tidings.matcher.matcher import check_on_error
@@ -106,6 +108,12 @@ class Detector:
         self._latest = LONG_AGO
         self._waiting: Prepared | None = None
         self.late = 0
+        self._guard()
+
+    def _guard(self) -> None:
+        """Let one thread at a time at it, and forks of the process wait for that."""
+        self._lock = RLock()
+        guard(self, Level.DETECTOR)
 
     # Patterns ----------------------------------------------------------------------------------
 
@@ -125,6 +133,7 @@ class Detector:
         """
         self.add_many([written(name, self._parsed(pattern, notation), mode, limit)])
 
+    @locked
     def add_many(self, patterns: Iterable[WrittenPattern]) -> None:
         """Add many, as `lang.read_patterns` reads them from a file; all of them or, where one is refused, none."""
         given = list(patterns)
@@ -152,6 +161,7 @@ class Detector:
         since = self._latest if self._waiting is not None and len(self._waiting) else LONG_AGO
         return Watched(told.name, told.pattern, told.mode, limit, self._seq, derived, since)
 
+    @locked
     def remove(self, name: str) -> None:
         """Remove a pattern; `UnknownPattern`, a `KeyError`, if it is not there."""
         self[name]
@@ -213,6 +223,7 @@ class Detector:
         """Take one event and return what it completes; `BadEvent` when it cannot be read."""
         return list(self.detect_many([event]))
 
+    @locked
     def detect_many(self, events: Any, *, on_error: Literal["raise", "collect"] = "raise") -> Detections:
         """Take a list of events, an Arrow table or a `td.EventBatch`, and return what they complete.
 
@@ -224,6 +235,7 @@ class Detector:
         self._arrived += len(dead)
         return self.take(prepared, dead_letters=tuple(dead))
 
+    @locked
     def take(self, events: Prepared, *, dead_letters: tuple[DeadLetter, ...] = ()) -> Detections:
         """Take events that were read before; `detect_many` reads them first."""
         runs = self._runs()
@@ -234,6 +246,7 @@ class Detector:
         self._tidied()
         return found
 
+    @locked
     def on_time(self, now: datetime | float | str) -> list[Detection]:
         """Let time pass: absences complete, waiting events are taken, and partial matches that came too late go.
 
@@ -277,6 +290,7 @@ class Detector:
 
     # Keeping -----------------------------------------------------------------------------------
 
+    @locked
     def snapshot(self) -> bytes:
         """Return everything as bytes: the patterns, and where they stand."""
         from tidings.patterns.snapshot import snapshot
@@ -290,6 +304,7 @@ class Detector:
 
         return resume(cls, state)
 
+    @locked
     def forked(self) -> Detector:
         """Return a detector of the same patterns that has seen nothing; what was compiled is shared."""
         runs = self._runs()
@@ -297,6 +312,7 @@ class Detector:
         self._shared = True
         made = object.__new__(type(self))  # `copy` would go through a snapshot
         made.__dict__.update(self.__dict__)
+        made._guard()
         made._watched, made._filters, made._uses = dict(self._watched), dict(self._filters), dict(self._uses)
         made._machines = [(machine, machine.start(most=self.partials)) for machine, _ in runs]
         if any(told.born or told.since > LONG_AGO for told in self.watched):  # told of between events

@@ -20,17 +20,17 @@ from tidings.spark.gathering import grouped_again, limited, numbered
 from tidings.spark.schema import column, crossable, require_columns, require_frame, schema_of, unused
 from tidings.spark.shape import shape_of
 from tidings.spark.subscriptions import subscribed
-from tidings.spark.surroundings import Surroundings, schema_given
+from tidings.spark.surroundings import Surroundings, schema_given, unknown_given
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from datetime import datetime
 
     from pyspark.sql import DataFrame
 
     from tidings.concepts import Ontology, Regions
-    from tidings.model import Schema
     from tidings.spark.subscriptions import Subscriptions
+    from tidings.spark.surroundings import Declared, Unknown
 
 
 def match(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
@@ -40,13 +40,14 @@ def match(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
     event_id: str | None = None,
     keep: Sequence[str] | None = None,
     grouped: bool = False,
-    schema: Schema | Mapping[str, str] | None = None,
+    schema: Declared | None = None,
     ontology: Ontology | None = None,
     regions: Regions | None = None,
     now: datetime | None = None,
     shards: int | None = None,
     spread: int | None = None,
     limit: int | None = None,
+    unknown: Unknown = "error",
 ) -> DataFrame:
     """Return who must hear of which event: a row for each pair of an event and a subscription it satisfies.
 
@@ -61,12 +62,14 @@ def match(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
     that more subscriptions match, and `dead_letters` with the same limit lists them.
 
     Events that do not fit their attributes' kinds match nothing; `dead_letters` says which and why. A filter that
-    is not well formed is refused here, before any job runs. `schema` wins over the DataFrame's own types; `now`
-    is what `age` is reckoned against, by default the time of the query or micro-batch.
+    is not well formed is refused here, before any job runs, and so is one that names what no column has, with the
+    nearest names; `unknown="absent"` lets such names be absent. (The filters of a `td.Live` were judged when they were
+    added, and are not refused here.) `schema` wins over the DataFrame's own types, and may be Spark's `StructType` or
+    an Arrow schema too; `now` is what `age` is reckoned against, by default the time of the query or micro-batch.
     """
     require_frame(events, "the events")
     shape = shape_of(events.schema, event_id=event_id, keep=keep, grouped=grouped)
-    given = Surroundings(schema_given(schema), ontology, regions, now)
+    given = Surroundings(schema_given(schema), ontology, regions, now, unknown_given(unknown))
     _check_numbers(spread=spread, limit=limit)
     found = subscribed(events.sparkSession, subscriptions, schema_of(events.schema), given, shards=shards)
     ids = found.id_type
@@ -84,16 +87,17 @@ def match(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
     return result.select(*map(column, shape.output))
 
 
-def dead_letters(
+def dead_letters(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
     events: DataFrame,
     subscriptions: Subscriptions,
     *,
     event_id: str | None = None,
-    schema: Schema | Mapping[str, str] | None = None,
+    schema: Declared | None = None,
     ontology: Ontology | None = None,
     regions: Regions | None = None,
     now: datetime | None = None,
     limit: int | None = None,
+    unknown: Unknown = "error",
 ) -> DataFrame:
     """Return the events that `match` could not read: `event`, `reason`, and `row`, the raw row as JSON.
 
@@ -105,7 +109,7 @@ def dead_letters(
     if event_id is not None:
         require_columns([event_id], events.schema, why="event_id")
     _check_numbers(limit=limit)
-    given = Surroundings(schema_given(schema), ontology, regions, now)
+    given = Surroundings(schema_given(schema), ontology, regions, now, unknown_given(unknown))
     found = subscribed(events.sparkSession, subscriptions, schema_of(events.schema), given, shards=None)
     if limit is not None and found.place.shards > 1:
         msg = "dead_letters(limit=) counts the matches of an event in one place, and these subscriptions are in shards"

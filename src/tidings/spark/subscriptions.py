@@ -50,10 +50,11 @@ class Subscribed:
     """Subscriptions that workers can open, and what the driver needs to know of them."""
 
     place: Place
-    needs: Mapping[str, Need]
+    needs: Mapping[str, tuple[Need, ...]]
     ontology: Ontology | None
     ids: pa.DataType
     now: datetime | None  # its own time, if it brings one
+    declared: frozenset[str] = frozenset()  # columns whose types events are held to, read or not
 
     @property
     def id_type(self) -> LongType | StringType:
@@ -80,12 +81,14 @@ def subscribed(
     if isinstance(subscriptions, Matcher):
         _refuse_surroundings(given)
         refuse_conflicts(subscriptions.needs(), frame)
+        given.refuse_unknown(subscriptions, frame)
         return _placed(session, subscriptions, shards)
     folder = shared_folder(session)
     if isinstance(subscriptions, DataFrame) and folder is not None:
         return _compiled(subscriptions, folder, frame, given, shards or 1)
     table = subscriptions_table(subscriptions) if isinstance(subscriptions, DataFrame) else subscriptions
-    return _placed(session, _matcher(table, frame, given), shards)
+    found = _placed(session, _matcher(table, frame, given), shards)
+    return replace(found, declared=_declared(frame, given))
 
 
 def _live(live: Live, frame: Schema, given: Surroundings, shards: int | None) -> Subscribed:
@@ -103,12 +106,15 @@ def stored(path: str, frame: Schema, given: Surroundings, shards: int | None) ->
     if is_versioned(path):
         version = read_version(path)
         _check_shards(path, version, shards)
-        place = Versioned.of(path, version.number)
-        return _known(place, open_version(path, version), frame, version)
+        place, matcher = Versioned.of(path, version.number), open_version(path, version)
+        given.refuse_unknown(matcher, frame)
+        return _known(place, matcher, frame, version)
     if shards not in (None, 1):
         msg = f"the snapshot `{path}` is of one shard; compile the subscriptions with ts.compile(..., shards={shards})"
         raise BadFrame(msg)
-    return _known(Snapshot.of(path), Matcher.open(path), frame)
+    matcher = Matcher.open(path)
+    given.refuse_unknown(matcher, frame)
+    return _known(Snapshot.of(path), matcher, frame)
 
 
 def _known(place: Place, matcher: Matcher, frame: Schema, version: Version | None = None) -> Subscribed:
@@ -176,7 +182,13 @@ def _compiled(frame: DataFrame, folder: Path, events: Schema, given: Surrounding
     version = compiled(frame, folder, shards=shards, given=given, events=events)
     integers = isinstance(frame.schema["id"].dataType, IntegralType)
     known = _known(Versioned.of(str(folder), version.number), open_version(folder, version), events, version)
-    return replace(known, ids=pa.int64() if integers else pa.string())  # known even of none
+    # The type of ids is known even of none.
+    return replace(known, ids=pa.int64() if integers else pa.string(), declared=_declared(events, given))
+
+
+def _declared(frame: Schema, given: Surroundings) -> frozenset[str]:
+    """Return the columns whose types are declarations: those of which the caller's schema says nothing else."""
+    return frozenset(name for name in frame if "." not in name and (given.schema is None or name not in given.schema))
 
 
 def _refuse_surroundings(given: Surroundings) -> None:
