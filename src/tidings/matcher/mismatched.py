@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 NAMED = 3
 """Subscriptions that are named."""
 
-_MANY = {
+PLURALS = {
     "number": "numbers",
     "time": "times",
     "bool": "true or false",
@@ -48,8 +48,8 @@ class Mismatched:
 
     def __str__(self) -> str:
         """Say it in one line."""
-        are = " and ".join(_MANY.get(sort, sort) for sort, _ in self.sorts)
-        asked = _MANY.get(self.kind, self.kind) + (f" in {self.unit}" if self.unit else "")
+        are = " and ".join(PLURALS.get(sort, sort) for sort, _ in self.sorts)
+        asked = PLURALS.get(self.kind, self.kind) + (f" in {self.unit}" if self.unit else "")
         more = ", ..." if self.subscriptions > len(self.ids) else ""
         who = f"{self.subscriptions:,} subscription{'s' * (self.subscriptions != 1)}"
         named = f" ({', '.join(map(str, self.ids))}{more})" if self.ids else ""

@@ -11,8 +11,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tidings.algebra.typed import asks_for
-from tidings.matcher.mismatched import _MANY as PLURALS
+from tidings.algebra.typed import asked_of
+from tidings.matcher.mismatched import PLURALS
 from tidings.patterns.asked import asks_for_time, attributes_of, filters_of
 
 if TYPE_CHECKING:
@@ -106,4 +106,4 @@ def _of_filters(matcher: Matcher, watched: list[Watched]) -> Iterator[Mismatched
 
 
 def _asks(told: Watched, key: TypedAttribute, matcher: Matcher) -> bool:
-    return any(asks_for(matcher._admission.meant(tree), key) for tree in filters_of(told.pattern))
+    return any(key in asked_of(matcher._admission.meant(tree)) for tree in filters_of(told.pattern))

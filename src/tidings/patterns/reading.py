@@ -24,7 +24,7 @@ from tidings.kernels.events import by_event, by_kind, taken
 from tidings.matcher import Matcher
 from tidings.model import DeadLetter, Event, EventBatch
 from tidings.model.arrow import rows_of
-from tidings.model.events import Unreadable, values_of
+from tidings.model.events import values_of
 from tidings.patterns.archive import Told, joined
 from tidings.patterns.mismatched import Counts
 from tidings.patterns.times import EARLIEST, EPOCH, NO_TIME, looked_up, time_of, times_of
@@ -190,7 +190,7 @@ class Reader:
             of_key = tuple(need for need in needs[key.name] if key in need.keys(key.name))
             reader = AttributeReader(Requirements({key.name: of_key}), self.matcher.ontology or Ontology())
             for events, row in zip(often.tolist(), rows_of(kinds.select([key.name])), strict=True):
-                values = () if isinstance(row, Unreadable) else reader.read(row, EPOCH).values.get(key, ())
+                values = reader.read(row, EPOCH).values.get(key, ())
                 counts.values[key] += events * len(values)
                 for value in values:
                     if isinstance(value, Mismatch):

@@ -15,7 +15,6 @@ import numpy as np
 from tidings.algebra.reading import is_missing
 from tidings.errors import BadEvent
 from tidings.model.arrow import rows_of
-from tidings.model.events import Unreadable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -97,7 +96,7 @@ def times_of(table: pa.Table, name: str) -> np.ndarray:
         except pa.ArrowInvalid:
             pass  # one by one: some lie beyond what microseconds can tell
     rows = rows_of(table.select([head]))
-    return np.array([NO_TIME if isinstance(row, Unreadable) else time_of(looked_up(row, name)) for row in rows])
+    return np.array([time_of(looked_up(row, name)) for row in rows])
 
 
 def _from_seconds(column: pa.ChunkedArray) -> np.ndarray:

@@ -24,7 +24,6 @@ from tidings.concepts import Ontology
 from tidings.errors import BadEvent
 from tidings.model import Kind
 from tidings.model.arrow import rows_of
-from tidings.model.events import Unreadable
 from tidings.patterns.names import ABSENT, coded_of
 
 if TYPE_CHECKING:
@@ -187,7 +186,7 @@ def _of_rows(giver: Giver, table: pa.Table, often: np.ndarray, names: Names, cou
     """Return the numbers of rows, each of which stands for so many events."""
     numbers = np.full(table.num_rows, ABSENT, np.int64)
     for place, row in enumerate(rows_of(table)):
-        number, instead = (ABSENT, "unreadable") if isinstance(row, Unreadable) else giver.read(row, names)
+        number, instead = giver.read(row, names)
         counts.count(giver.name, instead, given=number != ABSENT, events=int(often[place]))
         numbers[place] = number
     return numbers
