@@ -23,7 +23,7 @@ from tidings.patterns.asked import attributes_of, filters_of, span, written
 from tidings.patterns.detections import Detection, Detections, Late
 from tidings.patterns.graph import Watched
 from tidings.patterns.machine import machines
-from tidings.patterns.mismatched import Counts, Mismatched, describe_mismatches
+from tidings.patterns.mismatched import Counts, PatternMismatch, describe_pattern_mismatches
 from tidings.patterns.names import Names
 from tidings.patterns.reading import Prepared, Reader, answering, together, with_times
 from tidings.patterns.residual import configurations
@@ -280,13 +280,13 @@ class Detector:
         """How many steps were served by events so far."""
         return sum(run.made for _, run in self._runs())
 
-    def mismatches(self) -> tuple[Mismatched, ...]:
+    def mismatches(self) -> tuple[PatternMismatch, ...]:
         """Return what patterns could not use of the events so far, and which patterns that is about.
 
         Values that filters cannot read as the kind they ask for, values that no variable takes (several, records),
         and events without a time where patterns ask for times. None of it makes an event bad, or touches others.
         """
-        return tuple(describe_mismatches(self._counts, self._matcher, self.watched, time=self.time))
+        return tuple(describe_pattern_mismatches(self._counts, self._matcher, self.watched, time=self.time))
 
     # Keeping -----------------------------------------------------------------------------------
 

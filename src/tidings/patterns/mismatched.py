@@ -52,7 +52,7 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class Mismatched:
+class PatternMismatch:
     """So many of so many values of an attribute are not what some patterns ask for, so these passed them by."""
 
     attribute: str
@@ -80,9 +80,9 @@ class Mismatched:
         return {"attribute": self.attribute, "asked": self.asked, **counts, "patterns": list(self.patterns)}
 
 
-def describe_mismatches(
+def describe_pattern_mismatches(
     counts: Counts, matcher: Matcher, watched: Iterable[Watched], *, time: str
-) -> Iterator[Mismatched]:
+) -> Iterator[PatternMismatch]:
     """Yield what patterns could not use: by filters first, then by variables, then for want of a time."""
     watched = list(watched)
     yield from _of_filters(matcher, watched)
@@ -90,19 +90,19 @@ def describe_mismatches(
         names = tuple(one.name for one in watched if name in attributes_of(one.pattern))
         if names:
             told = tuple(sorts.most_common())
-            yield Mismatched(name, VARIABLE, counts.given[name], sorts.total(), told, names)
+            yield PatternMismatch(name, VARIABLE, counts.given[name], sorts.total(), told, names)
     names = tuple(one.name for one in watched if asks_for_time(one.pattern))
     if counts.untimed and names:
-        yield Mismatched(time, TIME, counts.events, counts.untimed, (("none", counts.untimed),), names)
+        yield PatternMismatch(time, TIME, counts.events, counts.untimed, (("none", counts.untimed),), names)
 
 
-def _of_filters(matcher: Matcher, watched: list[Watched]) -> Iterator[Mismatched]:
+def _of_filters(matcher: Matcher, watched: list[Watched]) -> Iterator[PatternMismatch]:
     """Tell the matcher's counts, with the names of patterns: it knows their filters by numbers alone."""
     for key, count in matcher._mismatches:
         names = tuple(one.name for one in watched if _asks(one, key, matcher))
         if names:
             asked = PLURALS.get(key.kind, key.kind) + (f" in {key.unit}" if key.unit else "")
-            yield Mismatched(key.name, asked, count.values, count.mismatched, count.sorts, names)
+            yield PatternMismatch(key.name, asked, count.values, count.mismatched, count.sorts, names)
 
 
 def _asks(told: Watched, key: TypedAttribute, matcher: Matcher) -> bool:
