@@ -19,7 +19,7 @@ from tidings.algebra.reading import Reader
 from tidings.errors import TidingsError, Unsupported
 from tidings.testing.strategies import cases
 
-READY = ()
+READY = tuple(td.matchers())
 """Matchers that read by declaration, of `td.matchers()`."""
 
 JUDGES = ["law", *READY]
