@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from tidings.algebra.typed import TypedAttribute
     from tidings.matchers.tree import Node
 
 CARS = workload("classifieds")
@@ -126,7 +127,7 @@ def full_event(names: int) -> dict[str, Any]:
     return {f"n{at}": 1 for at in range(names)}
 
 
-def calls_as_printed(node: Node, terms: tuple[str, ...]) -> int:
+def calls_as_printed(node: Node, terms: tuple[TypedAttribute, ...]) -> int:
     """Count the calls of DESCENT that Algorithm 1 makes below a node, its `while` read as `if`."""
     if not terms:
         return 0
