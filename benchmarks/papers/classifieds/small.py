@@ -96,7 +96,7 @@ def worst(names: tuple[int, ...], say: Callable[[str], None]) -> tuple[Chart, di
         tree = matcher._kept._algorithm._tree
         ranks = matcher._kept._algorithm._order.ranks
         order = tuple(sorted(ranks, key=ranks.__getitem__))
-        printed.append(calls_as_printed(tree.root, order))
+        printed.append(calls_as_printed(tree, tree.root, order))
         setting = Setting(td.Ontology(), CARS.matcher().now)
         reading = matcher._reading().reader.read(full_event(count), setting.now)
         ours.append(len(tree.descend(reading, setting)))

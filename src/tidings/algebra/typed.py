@@ -133,6 +133,9 @@ def typed(name: str, condition: Condition) -> TypedAttribute:
         elif kind is Range:
             low, high = condition.low, condition.high  # type: ignore[union-attr]
             word = _WORDS.get(type(high if low is None or type(high) is Quantity else low))
+        elif kind is In:
+            values = condition.values  # type: ignore[union-attr]
+            word = None if Quantity in map(type, values) else _WORDS.get(type(values[0]))
         elif kind is Compare:
             return TypedAttribute(name, kind_word(condition.kind), condition.unit or "")  # type: ignore[union-attr]
     return _of_scalars(name, condition) if word is None else _plainly(name, word)
