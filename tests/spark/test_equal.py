@@ -158,7 +158,7 @@ def test_every_kind_of_column_matches_as_it_does_locally(spark, seed):
     wanted = searches(seed, 60)
     frame = spark.createDataFrame(rows, DDL).repartition(3)
     expected, letters = local_pairs(schema_of(frame.schema), wanted, rows)
-    found = ts.match(frame, wanted, event_id="id", now=NOW).collect()
+    found = ts.match(frame, wanted, event_id="id", now=NOW, unknown="absent").collect()
     assert len(found) == len(expected)
     assert {(row.event, row.subscription) for row in found} == expected
     assert not letters
@@ -183,9 +183,9 @@ def test_bad_events_are_the_same_here_and_there(spark):
     wanted = searches(3, 20)
     frame = spark.createDataFrame(rows, DDL)
     expected, letters = local_pairs(schema_of(frame.schema), wanted, rows)
-    found = ts.match(frame, wanted, event_id="id", now=NOW).collect()
+    found = ts.match(frame, wanted, event_id="id", now=NOW, unknown="absent").collect()
     assert {(row.event, row.subscription) for row in found} == expected
-    dead = ts.dead_letters(frame, wanted, event_id="id", now=NOW).collect()
+    dead = ts.dead_letters(frame, wanted, event_id="id", now=NOW, unknown="absent").collect()
     assert {(row.event, row.reason) for row in dead} == letters
     assert len(letters) == 7
     assert all(isinstance(row["row"], str) for row in dead)

@@ -158,6 +158,20 @@ def test_a_refused_change_leaves_the_one_before_it_in_force_however_many_files_a
     assert [one["id"] for one in pipe.refused()] == ["gone", "edited"]
 
 
+def test_a_filter_of_somebody_else_that_the_columns_refuse_is_left_out_and_listed_once(pipe):
+    live = td.Live(pipe.folder / "live")
+    live.add_many({"all": "id >= 0", "eve": "price = 'much'"})
+    for id in (1, 2, 3):
+        pipe.events({"id": id, "price": 5})
+    pipe.during(0, lambda: live.add("mallory", "price starts with 'x'"))
+    pipe.during(1, lambda: live.change([("cheap", "id < 9")], ["eve"]))
+    outcome = pipe.toml(subscriptions='snapshot = "live"').run()
+    assert pipe.matches() == [(0, 1, "all"), (1, 2, "all"), (2, 3, "all"), (2, 3, "cheap")]
+    assert outcome.dead_letters == 0
+    assert [(one["id"], one["batch"]) for one in pipe.refused()] == [("eve", 0), ("mallory", 1)]
+    assert [one["refused_subscriptions"] for one in pipe.reports] == [1, 1, 0]
+
+
 def test_a_topic_tells_every_record_in_order(monkeypatch, tmp_path):
     said = [("s1", "a = 1"), ("s2", "a = 1"), ("s1", None), ("s2", "a = 2"), ("s1", "a ="), (None, "a"), ("s2", "a =")]
     rows = [Row(key=key, value=value, partition=0, offset=at) for at, (key, value) in enumerate(said)]

@@ -77,27 +77,29 @@ def pairs_of(frame):
 
 @pytest.mark.parametrize(("form", "shards"), [("frame", 1), ("wanted", 2), ("frame", 5)])
 def test_pairs_of_any_number_of_shards_are_those_of_one_matcher(world, form, shards):
-    found = ts.match(world["events"], world[form], event_id="id", now=NOW, shards=shards)
+    found = ts.match(world["events"], world[form], event_id="id", now=NOW, unknown="absent", shards=shards)
     assert pairs_of(found) == world["pairs"]
 
 
 def test_a_compiled_folder_and_a_live_one_match_alike(world, folder, live):
     for place in (folder, live):
-        found = ts.match(world["events"], place, event_id="id", now=NOW, spread=3)
+        found = ts.match(world["events"], place, event_id="id", now=NOW, unknown="absent", spread=3)
         assert pairs_of(found) == world["pairs"]
-        letters = ts.dead_letters(world["events"], place, event_id="id", now=NOW).collect()
+        letters = ts.dead_letters(world["events"], place, event_id="id", now=NOW, unknown="absent").collect()
         assert {(row.event, row.reason) for row in letters} == world["letters"]
         assert len(letters) == len(world["letters"]) == 3
 
 
 def test_lists_wide_rows_and_kept_columns_come_together_from_all_shards(world, live):
-    one = ts.match(world["events"], world["wanted"], event_id="id", keep=["who", "x"], grouped=True, now=NOW)
-    several = ts.match(world["events"], live, event_id="id", keep=["who", "x"], grouped=True, now=NOW)
+    one = ts.match(
+        world["events"], world["wanted"], event_id="id", keep=["who", "x"], grouped=True, now=NOW, unknown="absent"
+    )
+    several = ts.match(world["events"], live, event_id="id", keep=["who", "x"], grouped=True, now=NOW, unknown="absent")
     assert several.columns == one.columns
     assert [field.dataType for field in several.schema] == [field.dataType for field in one.schema]
     assert listed(several) == listed(one)
     few = [(1, "tiny in [1 .. 4)"), (2, "flag = true"), (3, "name = 'ford'"), (4, "items.qty > 3")]
-    wide = [ts.match(world["events"], few, now=NOW, shards=shards) for shards in (1, 2)]
+    wide = [ts.match(world["events"], few, now=NOW, unknown="absent", shards=shards) for shards in (1, 2)]
     assert wide[0].schema == wide[1].schema
     assert Counter(map(str, wide[0].collect())) == Counter(map(str, wide[1].collect()))
 
@@ -126,10 +128,16 @@ def test_a_limit_counts_the_matches_of_all_shards(world, live):
         {"subscriptions": world["wanted"], "shards": 2},
         {"subscriptions": world["wanted"]},
     ):
-        assert pairs_of(ts.match(world["events"], event_id="id", now=NOW, limit=limit, **given_)) == few
-    grouped = ts.match(world["events"], live, event_id="id", now=NOW, limit=limit, grouped=True).collect()
+        assert (
+            pairs_of(ts.match(world["events"], event_id="id", now=NOW, unknown="absent", limit=limit, **given_)) == few
+        )
+    grouped = ts.match(
+        world["events"], live, event_id="id", now=NOW, unknown="absent", limit=limit, grouped=True
+    ).collect()
     assert {row.event: len(row.subscriptions) for row in grouped} == dict(Counter(event for event, _ in few))
-    over = ts.dead_letters(world["events"], world["wanted"], event_id="id", now=NOW, limit=limit).collect()
+    over = ts.dead_letters(
+        world["events"], world["wanted"], event_id="id", now=NOW, unknown="absent", limit=limit
+    ).collect()
     assert {row.event for row in over} == {e for e, n in counts.items() if n > limit} | {e for e, _ in world["letters"]}
 
 

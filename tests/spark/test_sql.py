@@ -62,7 +62,7 @@ def generated(spark, tmp_path_factory):
 def test_every_kind_of_column_matches_as_it_does_in_a_dataframe(spark, generated):
     frame, path = generated
     found = spark.sql(f"SELECT * FROM tidings_match(TABLE(generated), '{path}', event_id => 'id')")
-    expected = rows(ts.match(frame, path, event_id="id"))
+    expected = rows(ts.match(frame, path, event_id="id", unknown="absent"))
     assert dict(found.dtypes) == {"event": "int", "subscription": "bigint"}
     assert rows(found) == expected
     assert len(expected) > 1000
@@ -71,7 +71,7 @@ def test_every_kind_of_column_matches_as_it_does_in_a_dataframe(spark, generated
 def test_every_kind_of_column_comes_back_as_it_was(spark, generated):
     frame, path = generated
     found = spark.sql(f"SELECT * FROM tidings_match(TABLE(generated), '{path}') WHERE id < 60")
-    expected = ts.match(frame.where("id < 60"), path)
+    expected = ts.match(frame.where("id < 60"), path, unknown="absent")
     assert found.dtypes == expected.dtypes
     assert by_pair(found) == by_pair(expected)
 
@@ -85,7 +85,7 @@ def by_pair(frame):
 def test_bad_events_are_the_same_dead_letters(spark, generated):
     frame, path = generated
     found = spark.sql(f"SELECT * FROM tidings_dead_letters(TABLE(generated), '{path}', 'id')")
-    expected = ts.dead_letters(frame, path, event_id="id")
+    expected = ts.dead_letters(frame, path, event_id="id", unknown="absent")
     assert found.columns == expected.columns == ["event", "reason", "row"]
     assert rows(found) == rows(expected)
     assert len(rows(expected)) == 4

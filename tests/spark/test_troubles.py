@@ -89,7 +89,7 @@ def mounted():
             pytest.skip("there is no `mount`")
         if ran.returncode:
             pytest.skip(f"mounting is not allowed here: {ran.stderr.strip()}")
-        done.append(path)
+        done[:] = [*(one for one in done if one != path), path]  # a remount is no mount more
 
     yield mount
     for path in reversed(done):
@@ -105,9 +105,8 @@ def test_a_sink_that_becomes_read_only_is_named_with_the_way_out(world, mounted)
     world.events()
     mounted(sink, "-o", "remount,ro")
     last, log = world.failed()
-    assert (
-        f"the sink's folder `{sink}` does not take batch 1: its file system is read-only; let it be written to" in last
-    )
+    assert f"the sink's folder `{sink}` does not take batch " in last
+    assert ": its file system is read-only; let it be written to" in last
     assert "then start the pipeline again" in last
     assert "\tat " in log
 

@@ -221,3 +221,6 @@ def _refuse_unlike_units(name: str, values: list[Any]) -> None:
     if len(units) > 1:
         msg = f"`{name}`: amounts in {' and '.join(units)} do not go together; they measure different things"
         raise UnitMismatch(msg)
+    if units and any(isinstance(value, int | float) for value in values):
+        msg = f"`{name}`: a number without a unit stands beside one in {units[0]}; write the unit of each"
+        raise UnitMismatch(msg)

@@ -75,7 +75,7 @@ class Mismatches:
 
     def __iter__(self) -> Iterator[tuple[TypedAttribute, MismatchCount]]:
         """Yield the counts of each attribute and kind that has mismatches, most of them first."""
-        for key, sorts in sorted(self.sorts.items(), key=lambda item: -item[1].total()):
+        for key, sorts in sorted(self.sorts.items(), key=lambda item: (-item[1].total(), item[0])):
             counts = MismatchCount(
                 key.name, key.kind, key.unit, self.values[key], sorts.total(), tuple(sorts.most_common())
             )

@@ -180,7 +180,10 @@ class Needs:
         labels = {_label(demand): demand for demand in demands}
         if self._declared(name) is not None and not attribute.several:
             labels.setdefault(AS_IS, Demand(None))  # a list is bad, whoever asks
-        return tuple(_undeclared(label, demand, several=attribute.several) for label, demand in labels.items())
+        return tuple(
+            _undeclared(label, demand, several=attribute.several)
+            for label, demand in sorted(labels.items(), key=_by_label)
+        )
 
     def reads_all(self, name: str, reads: Label) -> bool:
         """Tell whether no value of a good event is a mismatch to tests that read the attribute so."""
@@ -355,6 +358,10 @@ def _read_pairs(rows: Any) -> list[tuple[str, Test, int]]:
 
 def _label(demand: Demand) -> Label:
     return kind_word(demand.kind), demand.unit or "", demand.bare or demand.unit is None
+
+
+def _by_label(item: tuple[Label, Demand]) -> Label:
+    return item[0]
 
 
 def _undeclared(label: Label, demand: Demand, *, several: bool) -> Need:

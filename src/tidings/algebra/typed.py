@@ -156,9 +156,15 @@ def compared_with(condition: Compare) -> TypedAttribute:
     return TypedAttribute(condition.other, kind_word(condition.kind), condition.unit or "")
 
 
-def asks_for(tree: Filter, key: TypedAttribute) -> bool:
-    """Tell whether some test of a bound filter reads an attribute in this way."""
-    return any(typed(name, test.condition) == key for name, test in tests(tree))
+def asked_of(tree: Filter) -> set[TypedAttribute]:
+    """Return all that the tests of a bound filter read, by full names."""
+    asked = set()
+    for name, test in tests(tree):
+        asked.add(typed(name, test.condition))
+        if isinstance(test.condition, Compare):
+            prefix = name[: len(name) - len(test.attribute)]
+            asked.add(compared_with(test.condition)._replace(name=prefix + test.condition.other))
+    return asked
 
 
 def kind_word(kind: Kind | None) -> str:

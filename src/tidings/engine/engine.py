@@ -16,7 +16,7 @@ import numpy as np
 from tidings import forks
 from tidings.algebra import holds
 from tidings.algebra.demands import Demand
-from tidings.algebra.typed import TypedAttribute, asks_for
+from tidings.algebra.typed import TypedAttribute, asked_of
 from tidings.engine.cells import cells_of
 from tidings.engine.columns import Column, View, typed_column
 from tidings.engine.decode import filter_of
@@ -36,13 +36,14 @@ from tidings.kernels.layout import OP_BITS
 from tidings.kernels.literals import SEVERAL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from tidings.concepts import Ontology
     from tidings.engine.arrivals import Arrivals
     from tidings.engine.columns import Batch
+    from tidings.kernels.layout import Rows
     from tidings.model import Filter
 
 AT_ONCE = 8192
@@ -56,13 +57,6 @@ WASTE = 0.3
 
 LEAST_SAMPLE, MOST_SAMPLE = 64, 16_384
 """Events from which the planner learns what events hold."""
-
-
-ASKED_TREES = 2000
-"""Filters kept as trees that are read back to see what they ask for."""
-
-SHOWN_IDS = 8
-"""Ids that `askers` names of one segment."""
 
 
 class Found(NamedTuple):
@@ -378,35 +372,30 @@ class Engine:
             result.append(_asked(state.waiting, arrivals))
         return result
 
-    def askers(self, key: TypedAttribute) -> tuple[int, list[str | int]]:
-        """Return how many subscriptions read an attribute in this way, and the ids of some of them.
-
-        Of many filters that are kept as trees, only the first `ASKED_TREES` are looked into.
-        """
-        state = self._state
-        ids = [id for id, one in state.waiting.items() if asks_for(one.bound, key)]
-        count = len(ids)
+    def asking(self, keys: Collection[TypedAttribute]) -> list[str | int]:
+        """Return the ids of the subscriptions that read some attribute in one of these ways."""
+        state, wanted = self._state, frozenset(keys)
+        ids = [id for id, one in state.waiting.items() if not wanted.isdisjoint(asked_of(one.bound))]
         for part in state.parts:
-            slots = self._asking(part.segment, key)
-            if part.dead is not None:
-                slots = slots[~part.dead[slots]]
-            count += len(slots)
-            ids += part.segment.ids.to_list(slots[:SHOWN_IDS])
-        return count, ids
+            slots = self._asking(part.segment, wanted)
+            ids += part.segment.ids.to_list(slots if part.dead is None else slots[~part.dead[slots]])
+        return ids
 
-    def _asking(self, segment: Segment, key: TypedAttribute) -> NDArray[np.int64]:
-        """Return the slots that have a test in one of the columns that read an attribute in this way."""
-        columns = [number for number, column in enumerate(segment.columns) if typed_column(column) == key]
-        rows = segment.index.rows
-        literals = np.flatnonzero(np.isin(rows.literal[::3] >> OP_BITS, columns)) if columns else np.zeros(0, np.int64)
-        found = np.unique(np.searchsorted(rows.start, literals, "right") - 1)
-        if len(rows.entry):
-            sizes = (rows.entry[found + 1] - rows.entry[found]).astype(np.int64)
-            found = runs(rows.entry[found].astype(np.int64), sizes)
-        trees = [one.forest.slots for one in (segment.trees, segment.asked) if one is not None]
-        kept = [slot for slots in trees for slot in slots[:ASKED_TREES].tolist()]
-        asking = [slot for slot in kept if asks_for(self._bind(self._tree(segment, slot)), key)]
-        return np.unique(np.concatenate([rows.slot[found].astype(np.int64), np.array(asking, np.int64)]))
+    def _asking(self, segment: Segment, wanted: frozenset[TypedAttribute]) -> NDArray[np.int64]:
+        """Return the slots with such a test: in a literal of a row, in an item of the second phase, or in a tree."""
+        rows, second = segment.index.rows, segment.second
+        columns = [number for number, column in enumerate(segment.columns) if typed_column(column) in wanted]
+        literals = np.flatnonzero(np.isin(rows.literal[::3] >> OP_BITS, columns))
+        items = [at for at, item in enumerate(second.items) if not wanted.isdisjoint(asked_of(item.filter))]
+        found: list[NDArray[Any]] = [
+            np.searchsorted(rows.start, literals, "right") - 1,
+            second.row[np.isin(second.item, items)],
+        ]
+        slots = _slots(rows, np.unique(np.concatenate(found).astype(np.int64)))
+        kept = [one.forest.slots.tolist() for one in (segment.trees, segment.asked) if one is not None]
+        trees = [(slot, self._bind(self._tree(segment, slot))) for each in kept for slot in each]
+        asking = [slot for slot, tree in trees if not wanted.isdisjoint(asked_of(tree))]
+        return np.unique(np.concatenate([slots, np.array(asking, np.int64)]))
 
     def explain(self) -> dict[str, object]:
         """Return the plan in plain values."""
@@ -439,6 +428,14 @@ def _demands(segment: Segment, slots: NDArray[np.int64]) -> Counter[tuple[str, D
         asked = None if column.view in (View.EXISTS, View.NULL) else kind
         found[column.attribute, Demand(asked, column.unit)] += int(counts[number])
     return found
+
+
+def _slots(rows: Rows, found: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the slots of rows; a row that several subscriptions share has an entry for each."""
+    if len(rows.entry):
+        sizes = (rows.entry[found + 1] - rows.entry[found]).astype(np.int64)
+        found = runs(rows.entry[found].astype(np.int64), sizes)
+    return np.asarray(rows.slot[found], np.int64)
 
 
 def _arrow(ids: Sequence[str | int]) -> Any:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tidings.algebra.typed import asks_for
+from tidings.algebra.typed import asked_of
 from tidings.engine.engine import Found, Withdrawn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from tidings.algebra.typed import TypedAttribute
     from tidings.engine.arrivals import Arrivals
@@ -102,10 +102,11 @@ class Listed:
         events = np.repeat(np.arange(len(lists), dtype=np.int64), [len(found) for found in lists])
         return [Found(events, np.arange(len(ids)), ids)]
 
-    def askers(self, key: TypedAttribute) -> tuple[int, list[SubId]]:
-        """Return how many subscriptions read an attribute in this way, and their ids."""
-        ids = [id for id in self._written if asks_for(self._bind(self.written(id)), key)]  # type: ignore[arg-type]
-        return len(ids), ids
+    def asking(self, keys: Collection[TypedAttribute]) -> list[SubId]:
+        """Return the ids of the subscriptions that read some attribute in one of these ways."""
+        wanted = frozenset(keys)
+        trees = ((id, self.written(id)) for id in self._written)
+        return [id for id, tree in trees if tree is not None and not wanted.isdisjoint(asked_of(self._bind(tree)))]
 
     def explain(self) -> dict[str, object]:
         """Return what the algorithm does with these filters."""

@@ -34,7 +34,7 @@ from tidings.model import EventBatch, Matches
 from tidings.model.events import is_arrow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
     from tidings.algebra import Need, Reading, Requirements
@@ -173,6 +173,13 @@ class Matcher:
             self._moment = None
         return errors
 
+    def _forget_demands(self, trees: Iterable[Filter]) -> None:
+        """Take back the demands of filters that are in force elsewhere, in another shard of the same whole."""
+        with self._lock:
+            for tree in trees:
+                self._admission.leave(tree)
+            self._moment = None
+
     def remove(self, id: SubId) -> None:
         """Remove a subscription; `UnknownSubscription`, a `KeyError`, if it is not there."""
         with self._lock:
@@ -308,6 +315,10 @@ class Matcher:
     def mismatches(self) -> tuple[Mismatched, ...]:
         """Return which values of events matched so far are not of the kind that subscriptions ask for, and who asks."""
         return tuple(describe_mismatches(self._mismatches, self._kept))
+
+    def asking(self, keys: Collection[TypedAttribute]) -> list[SubId]:
+        """Return the ids of the subscriptions that read some attribute in one of these ways."""
+        return self._kept.asking(keys)
 
     def drain_mismatches(self) -> list[list[Any]]:
         """Return the counts of `mismatches` in plain values, for who adds them up, and start counting anew."""

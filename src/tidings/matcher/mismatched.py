@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 NAMED = 3
 """Subscriptions that are named."""
 
-_MANY = {
+PLURALS = {
     "number": "numbers",
     "time": "times",
     "bool": "true or false",
@@ -48,8 +48,8 @@ class Mismatched:
 
     def __str__(self) -> str:
         """Say it in one line."""
-        are = " and ".join(_MANY.get(sort, sort) for sort, _ in self.sorts)
-        asked = _MANY.get(self.kind, self.kind) + (f" in {self.unit}" if self.unit else "")
+        are = " and ".join(PLURALS.get(sort, sort) for sort, _ in self.sorts)
+        asked = PLURALS.get(self.kind, self.kind) + (f" in {self.unit}" if self.unit else "")
         more = ", ..." if self.subscriptions > len(self.ids) else ""
         who = f"{self.subscriptions:,} subscription{'s' * (self.subscriptions != 1)}"
         named = f" ({', '.join(map(str, self.ids))}{more})" if self.ids else ""
@@ -73,8 +73,8 @@ class Mismatched:
 def describe_mismatches(counts: Mismatches, kept: Engine | Listed) -> Iterator[Mismatched]:
     """Yield what does not fit, most of it first; what nobody asks for any more is left out."""
     for key, count in counts:
-        number, ids = kept.askers(key)
-        if number:
+        ids = kept.asking([key])
+        if ids:
             yield Mismatched(
-                key.name, key.kind, key.unit, count.values, count.mismatched, count.sorts, number, tuple(ids[:NAMED])
+                key.name, key.kind, key.unit, count.values, count.mismatched, count.sorts, len(ids), tuple(ids[:NAMED])
             )

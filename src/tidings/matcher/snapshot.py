@@ -5,7 +5,7 @@ puts the manifest in place with one rename, then removes what nothing names any 
 at any moment, sees the old snapshot or the new one. A file that is missing, cut short or altered is refused
 by name, and so is a format newer than this version reads.
 
-The engine is kept as its arrays (format 2), which are mapped, not read: opening costs milliseconds whatever
+The engine is kept as its arrays (format 4), which are mapped, not read: opening costs milliseconds whatever
 the size. Other matchers are kept as their filters (format 1), which older versions wrote for all kinds.
 """
 
@@ -34,8 +34,11 @@ if TYPE_CHECKING:
     from tidings.engine.state import State
     from tidings.matcher.matcher import Matcher
 
-FILTERS, ARRAYS = 1, 2
-"""The formats: a matcher as its filters, and the engine as its arrays."""
+FILTERS, ARRAYS = 1, 4
+"""The formats: a matcher as its filters, and the engine as its arrays.
+
+Format 2, which is read too, has no units of columns: there every filter on an attribute asked for the same one.
+"""
 
 ATTEMPTS = 5
 """How often opening begins anew because a save put another snapshot in place meanwhile."""

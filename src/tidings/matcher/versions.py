@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tidings.engine.state import Part
     from tidings.matcher.matcher import Matcher
 
-FORMAT = 3
+FORMAT = 5
 """The format of a version's file; a newer one is refused by its number."""
 
 VERSIONS = "versions"

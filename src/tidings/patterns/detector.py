@@ -19,15 +19,18 @@ from tidings.matcher import Matcher
 from tidings.matcher.matcher import check_on_error
 from tidings.model.patterns import Pattern
 from tidings.patterns.archive import Archive, union
-from tidings.patterns.asked import asks_for_time, filters_of, span, written
+from tidings.patterns.asked import attributes_of, filters_of, span, written
 from tidings.patterns.detections import Detection, Detections, Late
 from tidings.patterns.graph import Watched
-from tidings.patterns.machine import attributes_of, machines
+from tidings.patterns.machine import machines
+from tidings.patterns.mismatched import Counts, PatternMismatch, describe_pattern_mismatches
 from tidings.patterns.names import Names
-from tidings.patterns.reading import Prepared, Reader, answering, datetime_of, moment_of, together, with_times
+from tidings.patterns.reading import Prepared, Reader, answering, together, with_times
 from tidings.patterns.residual import configurations
 from tidings.patterns.run import LONG_AGO, MOST_PARTIALS, Run
 from tidings.patterns.state import into_run, of_run
+from tidings.patterns.times import datetime_of, moment_of
+from tidings.patterns.variables import Variables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -67,7 +70,8 @@ class Detector:
     ('intrusion', (0, 1, 2, 3), {'x': '10.0.0.1'})
 
     Events come in the order of time; one that is more than `lateness` behind the latest is not taken, and listed in
-    `Detections.late`. With a lateness, events wait until it has passed and are put in order. `time` and `event_id` name
+    `Detections.late`. With a lateness, events wait until it has passed and are put in order. One without a time stands
+    where it came, and takes no part in patterns that ask for times (`mismatches` counts). `time` and `event_id` name
     the fields of mappings and Arrow tables; `keep` names fields that detections carry. `partials` bounds the partial
     matches that one key may have at one step: of more, the newest stay, and `dropped` counts the others.
     """
@@ -99,7 +103,7 @@ class Detector:
         self._machines: list[tuple[Machine, Run]] = []
         self._stale = self._shared = False
         self._reader: Reader | None = None
-        self._names, self._archive = Names(), Archive()
+        self._names, self._archive, self._counts = Names(), Archive(), Counts()
         self._seq = self._arrived = 0
         self._latest = LONG_AGO
         self._waiting: Prepared | None = None
@@ -276,6 +280,14 @@ class Detector:
         """How many steps were served by events so far."""
         return sum(run.made for _, run in self._runs())
 
+    def mismatches(self) -> tuple[PatternMismatch, ...]:
+        """Return what patterns could not use of the events so far, and which patterns that is about.
+
+        Values that filters cannot read as the kind they ask for, values that no variable takes (several, records),
+        and events without a time where patterns ask for times. None of it makes an event bad, or touches others.
+        """
+        return tuple(describe_pattern_mismatches(self._counts, self._matcher, self.watched, time=self.time))
+
     # Keeping -----------------------------------------------------------------------------------
 
     @locked
@@ -296,7 +308,7 @@ class Detector:
     def forked(self) -> Detector:
         """Return a detector of the same patterns that has seen nothing; what was compiled is shared."""
         runs = self._runs()
-        self._reading()
+        self._reading()  # counts go on together, as those of the matcher do
         self._shared = True
         made = object.__new__(type(self))  # `copy` would go through a snapshot
         made.__dict__.update(self.__dict__)
@@ -327,12 +339,12 @@ class Detector:
     def _runs(self) -> list[tuple[Machine, Run]]:
         """Return machines and their runs; after a change they are made anew, and runs go on where they stood."""
         if self._stale:
-            states = {machine.ways: of_run(run, machine.called) for machine, run in self._machines if run.made}
+            states = {machine.parting: of_run(run, machine.called) for machine, run in self._machines if run.made}
             self._machines = []
             for machine in machines(list(self._watched.values()), self._filters):
                 run = machine.start(most=self.partials)
-                if machine.ways in states:
-                    into_run(run, machine.called, *states[machine.ways], len(self._names))
+                if machine.parting in states:
+                    into_run(run, machine.called, *states[machine.parting], len(self._names))
                 self._machines.append((machine, run))
             if self._waiting is not None:
                 self._waiting = answering(self._waiting, self._filters.values(), self._reading().attributes)
@@ -343,8 +355,8 @@ class Detector:
         if self._reader is None:
             told = [watched.pattern for watched in self._watched.values()]
             attributes = sorted({name for pattern in told for name in attributes_of(pattern)})
-            needs_time = any(asks_for_time(pattern) for pattern in told)
-            self._reader = Reader(self._matcher, tuple(attributes), self.time, self.event_id, self.keep, needs_time)
+            variables = Variables(attributes, self._matcher.schema, self._matcher.ontology)
+            self._reader = Reader(self._matcher, variables, self.time, self.event_id, self.keep, self._counts)
         return self._reader
 
     def _in_order(self, events: Prepared) -> tuple[Prepared, tuple[Late, ...]]:

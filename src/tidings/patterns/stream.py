@@ -22,9 +22,10 @@ from tidings.kernels.reports import O_AT, O_KEY, O_PATTERN
 from tidings.lang import WrittenPattern
 from tidings.model.patterns import Gap, Mode, Sequence, Timed, children_of, conditions_of
 from tidings.patterns.archive import union
+from tidings.patterns.asked import attributes_of
 from tidings.patterns.detections import Detections
 from tidings.patterns.detector import Detector
-from tidings.patterns.machine import attributes_of, ways_of
+from tidings.patterns.machine import ways_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -139,7 +139,8 @@ def bad_events(  # noqa: PLR0913 - the public face: keywords, each of its own me
     """Return the events that `detect` could not read: `event`, `reason`, and `row`, the raw row as JSON.
 
     It is what `dead_letters` is for `match`, and takes the same patterns and keywords as `detect`. Those without a time
-    are among them. Without `event_id` there is no column `event`.
+    are among them: nothing else puts the rows of a DataFrame in order. Which events are bad depends on the columns,
+    the schema and the ontology, never on the patterns. Without `event_id` there is no column `event`.
     """
     require_frame(events, "the events")
     given = Surroundings(schema_given(schema), ontology, regions, unknown=unknown_given(unknown))

@@ -22,7 +22,7 @@ from tidings.lang import WrittenPattern, read_patterns
 from tidings.model import Schema
 from tidings.model.patterns import NamedFilter
 from tidings.patterns import Detector
-from tidings.patterns.machine import attributes_of
+from tidings.patterns.asked import attributes_of
 from tidings.patterns.stream import written
 from tidings.spark.schema import arrow_type, refuse_conflicts, require_columns, schema_of
 from tidings.spark.surroundings import WAY_OUT, Surroundings

@@ -2,7 +2,8 @@
 
 Pairs, Arrow tables and matchers become a snapshot in a folder of this process; a DataFrame is compiled by the
 executors, and never passes through the driver; paths and `td.Live` are there already. Filters meet the frame's schema
-before any job runs on events, so that a bad one is refused by its id.
+before any job runs on events, so that a bad one is refused by its id; in a `td.Live`, where each is somebody else's, it
+is left out and the others count (`spark.refusals`).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from tidings.matcher.versions import is_versioned, open_version, read_version
 from tidings.model import Schema
 from tidings.spark.compile import compiled, subscriptions_table
 from tidings.spark.places import Following, Packed, Place, Snapshot, Versioned
+from tidings.spark.refusals import leave_out, warn
 from tidings.spark.schema import refuse_conflicts
 from tidings.spark.sharing import shared_folder
 
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 
     from tidings.matcher.versions import Version
     from tidings.model import Filter
+    from tidings.spark.refusals import Refusals
     from tidings.spark.surroundings import Surroundings
 
 Pairs: TypeAlias = "Iterable[tuple[str | int, str | Filter]]"
@@ -96,8 +99,18 @@ def _live(live: Live, frame: Schema, given: Surroundings, shards: int | None) ->
     live.sync()
     version = live.version
     _check_shards(str(live.folder), version, shards)
-    place = Following(str(live.folder.resolve()), live.follow, len(version.shards), version.number)
-    return _known(place, live.open(version.number), frame, version)
+    columns = given.held(frame)
+    place = Following(str(live.folder.resolve()), live.follow, len(version.shards), version.number, columns)
+    matcher = live.open(version.number)
+    warn(leave_out(matcher, columns), str(live.folder))
+    return _known(place, matcher, frame, version)
+
+
+def refused_of(live: Live, frame: Schema) -> tuple[Refusals, pa.DataType]:
+    """Return the subscriptions that a frame of these columns refuses, with the reasons, and the type of the ids."""
+    live.sync()
+    version = live.version
+    return leave_out(live.open(version.number), frame), arrow_ids(version.ids)
 
 
 def stored(path: str, frame: Schema, given: Surroundings, shards: int | None) -> Subscribed:

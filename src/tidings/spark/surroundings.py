@@ -59,9 +59,13 @@ class Surroundings:
         closed = self.unknown == "error"
         if asked is not None:
             sources = {source for name in asked for source in (self.ontology or Ontology()).sources(name)}
-            frame = Schema({name: frame[name] for name in frame if name in sources or name in asked})
+            frame = Schema({name: frame[name] for name in frame if name in sources | {*asked} or name.endswith(".*")})
         around = frame if self.schema is None else frame.merged(self.schema)
         return replace(self, schema=Schema({name: around[name] for name in around}, closed=closed))
+
+    def held(self, frame: Schema) -> Schema:
+        """Return a frame's attributes as filters of others are held against them: closed, unless `unknown` opens it."""
+        return Schema({name: frame[name] for name in frame}, closed=self.unknown == "error")
 
     def refuse_unknown(self, matcher: Matcher, frame: Schema, what: str = "subscriptions") -> None:
         """Refuse a matcher whose filters ask for names that neither the frame nor the matcher's own schema has."""

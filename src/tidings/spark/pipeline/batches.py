@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 from pyspark.sql.types import ArrayType, LongType, StringType, StructField, TimestampType
 
+from tidings.matcher.live import Change
 from tidings.matcher.versions import read_version
 from tidings.spark.codec import Both, lists, over, pairs
 from tidings.spark.crossing import Crossing, crossed
@@ -27,9 +28,11 @@ from tidings.spark.pipeline.outputs import Output
 from tidings.spark.pipeline.report import Report
 from tidings.spark.pipeline.turns import Turns, kept
 from tidings.spark.places import Versioned
-from tidings.spark.schema import column
+from tidings.spark.refusals import leave_out
+from tidings.spark.schema import column, schema_of
 from tidings.spark.shape import shape_of
 from tidings.spark.subscriptions import Subscribed, arrow_ids
+from tidings.spark.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,8 +42,8 @@ if TYPE_CHECKING:
     from tidings.errors import TidingsError
     from tidings.matcher import Live
     from tidings.matcher.claims import Claim
-    from tidings.matcher.live import Change
     from tidings.matcher.versions import Version
+    from tidings.model import Schema
     from tidings.spark.pipeline.config import Pipeline
     from tidings.spark.pipeline.report import Watch
     from tidings.spark.pipeline.state import Checkpoint
@@ -76,6 +79,8 @@ class Batches(Turns):
         self._over = over(0, pipeline.matching.limit or 0).partition(",")[2]
         self._changes: list[Change] = []
         self._mismatches = PipelineMismatches()
+        self._judged = 0  # the version that was held against the columns
+        self._refused: dict[Any, str] = {}  # what they refuse of it
 
     def heard(self, change: Change, batch: int | None = None) -> None:
         """Tell what was refused of what the feed brought, before the first batch too; the next batch counts it."""
@@ -86,9 +91,10 @@ class Batches(Turns):
 
     def _taken(self, frame: DataFrame, batch: int) -> None:
         started, begun = datetime.now(UTC), time.monotonic()
-        claim = self._claimed(batch, started)
+        claim, columns = self._claimed(batch, started), self._event_columns(frame)
+        self._judge(claim, columns)
         changes, self._changes[:] = list(self._changes), []
-        found, version = self._subscribed(claim)
+        found, version = self._subscribed(claim, columns)
         with ExitStack() as held:
             tagged = kept(self._crossed(frame, found, claim, held), held)
             counts = self._counted(tagged)
@@ -135,9 +141,26 @@ class Batches(Turns):
             rest = len(refused) - SHOWN_REFUSALS
             self._watch.warn(f"and {rest:,} others: {self._checkpoint.refusals}")
 
-    def _subscribed(self, claim: Claim) -> tuple[Subscribed, Version]:
+    def _event_columns(self, frame: DataFrame) -> Schema | None:
+        """Return the events' columns where others write the subscriptions, who need not know of them; else nothing."""
+        about = self._pipeline.subscriptions
+        if about is None or about.snapshot is None:
+            return None
+        return Surroundings(unknown=self._pipeline.unknown).held(schema_of(frame.drop(REFUSED, RAW).schema))
+
+    def _judge(self, claim: Claim, columns: Schema | None) -> None:
+        """Note the subscriptions of a new version that the columns refuse; workers leave them out, too."""
+        if columns is not None and claim.version != self._judged:
+            refused = leave_out(self._live.open(claim.version), columns)
+            news = [(id, problem) for id, problem in refused if self._refused.get(id) != str(problem)]
+            self._refused = {id: str(problem) for id, problem in refused}
+            self._judged = claim.version
+            self.heard(Change(claim.version, refused=news))
+
+    def _subscribed(self, claim: Claim, columns: Schema | None) -> tuple[Subscribed, Version]:
         version = read_version(self._live.folder, claim.version)
-        place = Versioned(str(self._live.folder.resolve()), version.number, len(version.shards), version.checksum)
+        folder = str(self._live.folder.resolve())
+        place = Versioned(folder, version.number, len(version.shards), version.checksum, columns)
         # Whole events cross, and the time is the claim's: what the filters need of events is not asked for here.
         return Subscribed(place, {}, None, arrow_ids(version.ids), None), version
 

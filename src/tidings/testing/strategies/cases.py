@@ -54,10 +54,13 @@ class Case:
 
 
 @st.composite
-def worlds(draw: st.DrawFn, recipes: tuple[str, ...] = RECIPES + SPECIAL, *, mixed: bool = True) -> World:
+def worlds(
+    draw: st.DrawFn, recipes: tuple[str, ...] = RECIPES + SPECIAL, *, mixed: bool = True, declared: bool = False
+) -> World:
     """Return worlds of one to four attributes, at least one of them by each kind of schema and ontology.
 
-    Where data must be of the kinds that filters ask for (a table with typed columns), say `mixed=False`.
+    Where data must be of the kinds that filters ask for (a table with typed columns), say `mixed=False`. With
+    `declared`, most worlds have a schema: without a declaration nothing is bad.
     """
     chosen = draw(_several_of(recipes))
     forest = draw(_FORESTS) if "concept" in chosen else FORESTS[0]
@@ -66,7 +69,7 @@ def worlds(draw: st.DrawFn, recipes: tuple[str, ...] = RECIPES + SPECIAL, *, mix
         name = _SPECIAL_NAMES.get(recipe) or draw(_NAMES)
         if not _clashes(name, slots):
             slots[name] = draw(_slots(recipe, _words(forest["goods"])))
-    slots, schema = draw(_schemas(slots or {"a": Slot(Kind.NUMBER)}, mixed=mixed))
+    slots, schema = draw(_schemas(slots or {"a": Slot(Kind.NUMBER)}, mixed=mixed, declared=declared))
     table, lore = _told(slots, forest)
     known = (
         draw(st.one_of(regions(), st.none(), regions()))
@@ -134,19 +137,21 @@ def _words(tree: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 @st.composite
-def _schemas(draw: st.DrawFn, slots: Mapping[str, Slot], *, mixed: bool) -> tuple[dict[str, Slot], Schema | None]:
+def _schemas(
+    draw: st.DrawFn, slots: Mapping[str, Slot], *, mixed: bool, declared: bool
+) -> tuple[dict[str, Slot], Schema | None]:
     """Return the slots as the schema leaves them, and the schema."""
-    form = draw(st.sampled_from(("none", "none", "closed", "open")))
+    form = draw(st.sampled_from(("closed", "open", "none") if declared else ("none", "none", "closed", "open")))
     if form == "none":
         return dict(slots), None
-    declared: dict[str, Attribute] = {}
+    entries: dict[str, Attribute] = {}
     kept: dict[str, Slot] = {}
     for name, slot in slots.items():
         said = form == "closed" or draw(st.booleans())
         kept[name] = draw(_declared(slot, mixed=mixed)) if said and not slot.half else slot
         if said and not slot.half:
-            declared.update(_attributes(name, kept[name]))
-    return kept, Schema(declared, closed=form == "closed")
+            entries.update(_attributes(name, kept[name]))
+    return kept, Schema(entries, closed=form == "closed")
 
 
 @st.composite
@@ -234,9 +239,9 @@ def cases(
     With `bad`, some of the events carry a value that does not fit its kind. Unless `mixed`, attributes that are not
     declared are asked for as one kind, too, and hold nothing else.
     """
-    world = draw(worlds(recipes, mixed=mixed))
+    world = draw(worlds(recipes, mixed=mixed, declared=bad))
     tree = filter_trees(world, depth)
     trees = tuple(draw(tree) for _ in range(draw(st.integers(1, filters))))
     good = events_of(world, trees)
-    event = evenly((good, good, good, bad_events(world, trees))) if bad else good
+    event = evenly((good, bad_events(world, trees))) if bad else good
     return Case(world, trees, tuple(draw(event) for _ in range(draw(st.integers(1, events)))))
