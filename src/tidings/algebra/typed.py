@@ -9,6 +9,8 @@ A value that a kind cannot read is there all the same: it is a `Mismatch`, which
 
 from __future__ import annotations
 
+from datetime import datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from tidings.model import (
@@ -23,12 +25,14 @@ from tidings.model import (
     IsNull,
     Kind,
     Near,
+    Point,
     Quantity,
     Range,
     SameText,
     TextTest,
     Within,
     WithinRegion,
+    one_of,
     scalars_of,
     tests,
 )
@@ -114,14 +118,32 @@ _KINDS: dict[type, str] = {
 """What conditions ask for, whatever they hold."""
 
 
+_WORDS: dict[type, str] = {int: "number", float: "number", str: "text", bool: "bool", datetime: "time", Point: "place"}
+"""What values ask for that have no unit."""
+
+
+# Implementer's note: every test of every event asks this, so plain conditions are told at a glance.
 def typed(name: str, condition: Condition) -> TypedAttribute:
     """Return how a bound condition reads the attribute of this name."""
-    known = _KINDS.get(type(condition))
-    if known is not None:
-        return TypedAttribute(name, known)
-    if type(condition) is Compare:
-        return TypedAttribute(name, kind_word(condition.kind), condition.unit or "")
-    return _of_scalars(name, condition)
+    kind = type(condition)
+    word = _KINDS.get(kind)
+    if word is None:
+        if kind is Is:
+            word = _WORDS.get(type(condition.value))  # type: ignore[union-attr]
+        elif kind is Range:
+            low, high = condition.low, condition.high  # type: ignore[union-attr]
+            word = _WORDS.get(type(high if low is None or type(high) is Quantity else low))
+        elif kind is In:
+            values = condition.values  # type: ignore[union-attr]
+            word = None if Quantity in map(type, values) else _WORDS.get(type(values[0]))
+        elif kind is Compare:
+            return TypedAttribute(name, kind_word(condition.kind), condition.unit or "")  # type: ignore[union-attr]
+    return _of_scalars(name, condition) if word is None else _plainly(name, word)
+
+
+@lru_cache(maxsize=1 << 16)
+def _plainly(name: str, word: str) -> TypedAttribute:
+    return TypedAttribute(name, word)
 
 
 def typed_test(test: Test) -> TypedAttribute:
@@ -162,13 +184,17 @@ def _of_scalars(name: str, condition: Condition) -> TypedAttribute:
 
 def without_unit(condition: Condition) -> Condition:
     """Return a bound condition with plain numbers for amounts: all of them are in one unit."""
-    match condition:
-        case Is(Quantity(amount)):
-            return Is(amount)
-        case In(values) if any(type(value) is Quantity for value in values):
-            return In(tuple(map(_amount, values))) if len(set(map(_amount, values))) > 1 else Is(_amount(values[0]))
-        case Range(low, high, low_open, high_open) if Quantity in (type(low), type(high)):
-            return Range(_amount(low), _amount(high), low_open, high_open)
+    kind = type(condition)
+    if kind is Is:
+        value = condition.value  # type: ignore[union-attr]
+        return Is(value.amount) if type(value) is Quantity else condition
+    if kind is Range:
+        low, high = condition.low, condition.high  # type: ignore[union-attr]
+        if type(low) is not Quantity and type(high) is not Quantity:
+            return condition
+        return Range(_amount(low), _amount(high), condition.low_open, condition.high_open)  # type: ignore[union-attr]
+    if kind is In and Quantity in map(type, condition.values):  # type: ignore[union-attr]
+        return one_of(map(_amount, condition.values))  # type: ignore[union-attr]
     return condition
 
 

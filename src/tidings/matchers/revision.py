@@ -17,7 +17,7 @@ import numpy as np
 from tidings.algebra.typed import Mismatch, typed_test, without_unit
 from tidings.kernels.filter_tree import revise
 from tidings.matchers.steps import NUMBERS, closed, is_exact
-from tidings.model import In, Is, Kind, Point, Quantifier, Range, Test, Within
+from tidings.model import In, Is, Point, Quantifier, Range, Test, Within
 from tidings.model.places import TURN, bounds
 
 if TYPE_CHECKING:
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 CODED = (str, datetime, Point)
 """Types whose values have codes."""
+
+PLACE = "place"
+"""How places are read."""
 
 LON, LAT = "lon", "lat"
 """A place has a column for each of its coordinates."""
@@ -163,7 +166,7 @@ class Revision:
         values: list[float] = []
         columns = self._columns.numbers
         for name, given in reading.values.items():
-            if name.kind == Kind.PLACE:
+            if name[1] == PLACE:
                 places = [place for place in given if type(place) is Point]
                 for axis, numbers in ((name, LON), _longitudes(places)), ((name, LAT), [place.lat for place in places]):
                     if (column := columns.get(axis)) is not None:

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidings as td
+from tidings.algebra.typed import TypedAttribute
 from tidings.kernels.filter_tree import revise
 from tidings.matchers.candidates_tree import NAMES, CandidatesTree
 from tidings.matchers.names import FEW
@@ -112,7 +113,8 @@ def test_everything_goes_when_everyone_leaves():
         matcher.remove(id)
     algorithm = inside(matcher)
     assert (len(algorithm._rows), len(algorithm._asked)) == (2, 1)
-    assert set(algorithm._revision._columns.numbers) == {"a", "color", ("spot", "lon"), ("spot", "lat")}
+    a, color, spot = TypedAttribute("a", "number"), TypedAttribute("color", "text"), TypedAttribute("spot", "place")
+    assert set(algorithm._revision._columns.numbers) == {a, color, (spot, "lon"), (spot, "lat")}
     assert set(algorithm._revision._codes.numbers) == {"red", "blue"}
     matcher.remove("or")
     assert (len(algorithm._rows), algorithm._asked, algorithm._held, algorithm._several) == (0, {}, {}, 0)
