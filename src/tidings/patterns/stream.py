@@ -132,8 +132,8 @@ def advance(detector: Detector, events: Prepared | None, until: int) -> Found:
     found = Detections(parts, list(detector), detector._archive)
     told, ends = found._named()
     order = found._ordered()
-    columns = (found._column(lambda part, at=at: part.reports.rows[:, at])[order] for at in (O_PATTERN, O_KEY, O_AT))
-    patterns, keys, at = columns
+    patterns = found._column(lambda part: part.shown.places[part.reports.rows[:, O_PATTERN]])[order]
+    keys, at = (found._column(lambda part, at=at: part.reports.rows[:, at])[order] for at in (O_KEY, O_AT))
     ids = np.asarray(told.ids, np.int64)
     detector._tidied()
     return Found(patterns, keys, names.values, at, ids, ends)
