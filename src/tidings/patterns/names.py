@@ -46,9 +46,11 @@ class Names:
 
     def number(self, value: Any) -> int:
         """Return a value's number, new or known; `ABSENT` for no value, and for one that no variable takes."""
-        if isinstance(value, np.generic):
-            value = value.item()
-        kept = None if is_missing(value) else _kept(value)
+        if type(value) is int or (type(value) is str and value.isascii()):  # most are, and stand for themselves
+            kept: Any = value
+        else:
+            value = value.item() if isinstance(value, np.generic) else value
+            kept = None if is_missing(value) else _kept(value)
         if kept is None:
             return ABSENT
         number = self._numbers.get(kept)

@@ -177,6 +177,10 @@ def _of_table(giver: Giver, table: pa.Table, names: Names, counts: Counts) -> np
     except pa.ArrowNotImplementedError:
         return _of_rows(giver, table.select(fed), np.ones(table.num_rows, np.int64), names, counts)
     codes = coded.indices.fill_null(len(coded.dictionary)).to_numpy(zero_copy_only=False)
+    if _python_type(coded.type) in giver.direct - {float, datetime}:  # all of them are taken: a column of its own kind
+        numbers = names.numbers(coded)
+        counts.count(giver.name, "", given=True, events=int((numbers >= 0).sum()))
+        return numbers
     often = np.bincount(codes, minlength=len(coded.dictionary) + 1)
     known = _of_rows(giver, pa.table({giver.field: coded.dictionary}), often, names, counts)
     return np.asarray(np.append(known, ABSENT)[codes])
