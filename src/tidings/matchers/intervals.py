@@ -14,7 +14,7 @@ from tidings.algebra.normal import conjunctions
 from tidings.algebra.typed import Mismatch, typed, without_unit
 from tidings.errors import Unsupported
 from tidings.kernels.cells import HIGH_OPEN, LOW_OPEN
-from tidings.model import And, Exists, In, Is, Kind, Not, Or, Quantifier, Quantity, Range, Test
+from tidings.model import And, Exists, In, Is, Kind, Not, Or, Quantifier, Range, Test
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -105,16 +105,10 @@ def _spread(tree: Filter, kind: str) -> Filter:
         case Or(parts):
             return Or(tuple(_spread(part, kind) for part in parts))
         case Test(attribute, In(values), Quantifier.ANY) if _interval(Is(values[0])) is not None:
-            return Or(tuple(_checked(Test(attribute, Is(value)), kind) for value in _in_one_unit(values)))
+            return Or(tuple(_checked(Test(attribute, Is(value)), kind) for value in values))
         case Test(quantifier=Quantifier.ANY):
             return _checked(tree, kind)
     raise unsupported(kind, tree, has=_HAS)
-
-
-def _in_one_unit(values: tuple[Any, ...]) -> list[Any]:
-    """Return the members of a set so that each alone is read as the set is: with a unit, if one of them has it."""
-    unit = next((value.unit for value in values if type(value) is Quantity), None)
-    return [value if unit is None or type(value) is Quantity else Quantity(value, unit) for value in values]
 
 
 def _checked(test: Test, kind: str) -> Test:

@@ -30,8 +30,16 @@ TRAPS = {
         [{"a": 7}, {"a": "x"}, {"a": ["x", 7]}, {"a": [3, "2024-05-01"]}, {"a": "2024-05-01"}],
     ),
     "bare numbers, and amounts of two dimensions": (
-        ["a > 5", "a > 1 GB", "a > 1 km", "a in (5, 3 GB)", "a in [5 .. 3 GB]", "a = 8000 MB"],
-        [{"a": 5}, {"a": 6}, {"a": "6"}, {"a": "8 GB"}, {"a": "3 GB"}, {"a": "2 km"}, {"a": [Quantity(8, "GB"), 6]}],
+        ["a > 5", "a > 1 GB", "a > 1 km", "a in (5 MB, 3 GB)", "a in [5 MB .. 3 GB]", "a = 8000 MB"],
+        [
+            {"a": "5 MB"},
+            {"a": 6},
+            {"a": "6"},
+            {"a": "8 GB"},
+            {"a": "3 GB"},
+            {"a": "2 km"},
+            {"a": [Quantity(8, "GB"), 6]},
+        ],
     ),
     "ranges of events": (
         ["a > 5", "a > 1 GB", "a >= 2024-05-01", "a = 'x'", "a exists"],
