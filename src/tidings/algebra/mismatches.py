@@ -48,14 +48,18 @@ class Mismatches:
 
     def count(self, readings: Iterable[Reading], counted: frozenset[TypedAttribute]) -> None:
         """Count the values that events gave for these attributes."""
+        if not counted:
+            return
+        totals: dict[TypedAttribute, int] = {}
+        odd: list[tuple[TypedAttribute, Any]] = []
         for reading in readings:
             for key, values in reading.values.items():
-                if key not in counted:
-                    continue
-                self.values[key] += len(values)
-                for value in values:
-                    if type(value) is Mismatch:
-                        self.add(key, sort_of(value.raw), 1)
+                if key in counted:
+                    totals[key] = totals.get(key, 0) + len(values)
+                    odd += [(key, value.raw) for value in values if type(value) is Mismatch]
+        self.values.update(totals)
+        for (key, sort), number in Counter((key, sort_of(raw)) for key, raw in odd).items():
+            self.add(key, sort, number)
 
     def add(self, key: TypedAttribute, sort: str, number: int) -> None:
         """Count so many values of one sort that could not be read."""

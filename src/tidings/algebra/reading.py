@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from tidings.algebra.coerce import coerce, number
+from tidings.algebra.coerce import PLAIN, UNFIT, UNSURE, coerce, number, plain_reader
 from tidings.algebra.needs import Need, Requirements
 from tidings.algebra.typed import Mismatch, TypedAttribute
 from tidings.errors import AmbiguousConcept, BadEvent, OntologyError, TidingsError
@@ -27,8 +27,14 @@ if TYPE_CHECKING:
 MANY = 32
 """With more attributes than this, and fewer fields in an event, what its fields feed is looked up."""
 
-Keyed: TypeAlias = "tuple[Need, list[TypedAttribute]]"
-"""A way to read an attribute, and what tests call it."""
+
+class Way(NamedTuple):
+    """A way to read an attribute, what tests call it, and what reads plain values at a glance."""
+
+    need: Need
+    keys: list[TypedAttribute]
+    glance: Callable[[Any], Any]
+
 
 EventValue: TypeAlias = "int | float | str | bool | datetime | Point | Address | Range | Mismatch"
 
@@ -54,7 +60,7 @@ class Reader:
         self._ontology = ontology
         self._wildcards = required.wildcards
         self._declared = needs
-        keyed = {name: tuple((need, need.keys(name)) for need in of) for name, of in needs.items()}
+        keyed = {name: tuple(Way(need, need.keys(name), _glance(need)) for need in of) for name, of in needs.items()}
         self._plain = {name: of for name, of in keyed.items() if name not in ontology.derived}
         self._derived = {name: of for name, of in keyed.items() if name in ontology.derived}
         self._paths: dict[str, list[tuple[str, ...]]] = {}
@@ -79,9 +85,11 @@ class Reader:
         elements: dict[str, tuple[Reading | Mismatch, ...]] = {}
         for name, needs in self._asked(fields):
             leaves = self._leaves(name, fields)
-            if not leaves:
+            if not leaves or (
+                len(leaves) == 1 and type(leaves[0]) in PLAIN and _read_plainly(leaves[0], needs, values)
+            ):
                 continue
-            for need, keys in needs:
+            for need, keys, _ in needs:
                 if need.kind is Kind.RECORD:
                     elements[name] = tuple(self._elements(name, need, leaves, now))
                     continue
@@ -91,7 +99,7 @@ class Reader:
             if any(map(is_missing, leaves)) and not any(map(_holds_something, leaves)):
                 nulls.add(name)
         for needs in self._derived.values():
-            for need, keys in needs:
+            for need, keys, _ in needs:
                 read = self._derive(keys[0], need, fields, now)
                 for key in keys:
                     values[key] = read
@@ -99,7 +107,7 @@ class Reader:
             self._check_below(prefix, need, fields)
         return Reading(values, frozenset(nulls), elements)
 
-    def _asked(self, fields: Mapping[str, Any]) -> Iterable[tuple[str, tuple[Keyed, ...]]]:
+    def _asked(self, fields: Mapping[str, Any]) -> Iterable[tuple[str, tuple[Way, ...]]]:
         """Return the attributes that an event may have something for: all, or where they are many, by its fields."""
         if len(self._plain) <= max(MANY, len(fields)):
             return self._plain.items()
@@ -257,6 +265,24 @@ class Reader:
         except (ValueError, TidingsError) as problem:
             msg = f"`{source}`: {problem}"
             raise BadEvent(msg, attribute=source) from problem
+
+
+def _glance(need: Need) -> Callable[[Any], Any]:
+    """Return what reads plain values for a need; units and concepts always take a closer look."""
+    return plain_reader(Kind.OPAQUE if need.unit is not None or need.folded else need.kind)
+
+
+def _read_plainly(raw: Any, ways: Iterable[Way], values: dict[TypedAttribute, tuple[EventValue, ...]]) -> bool:
+    """Read the one value of an attribute where a glance is enough, which is nearly always; tell whether it was."""
+    for need, keys, glance in ways:
+        value = glance(raw)
+        if value is UNFIT and not need.strict:
+            value = Mismatch(raw)
+        elif value is UNSURE or value is UNFIT:
+            return False
+        for key in keys:
+            values[key] = (value,)
+    return True
 
 
 def is_missing(raw: Any) -> bool:

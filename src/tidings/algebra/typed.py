@@ -80,8 +80,15 @@ class Mismatch:
         return str(self.raw)
 
 
+_SORTS = {str: "text", bool: "bool", int: "number", float: "number"}
+"""Words for values of the plainest types."""
+
+
 def sort_of(raw: Any) -> str:
     """Return the word for what a raw value is by itself: `text`, `number`, `time`, ..."""
+    known = _SORTS.get(type(raw))
+    if known is not None:
+        return known
     from datetime import date
     from decimal import Decimal
 
