@@ -50,6 +50,17 @@ def test_an_event_is_bad_by_what_is_declared_and_by_nothing_else():
         assert [letter.index for letter in searches.match_many(events, on_error="collect").dead_letters] == [0, 3]
 
 
+@pytest.mark.parametrize("asked", ["a < 2", "a has (b = 1)", "a exists", "a = 'x'", "a near (1, 2) 5 km", "a.b.c = 1"])
+def test_a_list_in_lists_in_lists_is_nobodys_but_who_asks_for_it(asked):
+    deep = 1
+    for _ in range(5000):
+        deep = [deep]
+    searches = td.Matcher()
+    searches.add("ann", "price < 9000")
+    searches.add("eve", asked)
+    assert searches.match({"price": 1, "a": deep}) == (["ann", "eve"] if asked == "a exists" else ["ann"])
+
+
 def test_a_damaged_snapshot_is_refused_and_never_answers(tmp_path):
     searches = td.Matcher()
     searches.add_many((f"s{at}", f"price < {at} and make = 'm{at % 7}'") for at in range(500))

@@ -91,7 +91,7 @@ class Reader:
                 continue
             for need, keys, _ in needs:
                 if need.kind is Kind.RECORD:
-                    elements[name] = tuple(self._elements(name, need, leaves, now))
+                    elements[name] = self._elements(name, need, leaves, now)
                     continue
                 read = self._values(keys[0], need, leaves, fields)
                 for key in keys:
@@ -138,7 +138,7 @@ class Reader:
         found: list[Any] = []
         for path in self._paths_of(name):
             if len(path) > 1:
-                found += leaves(fields, path)
+                found += _reached(fields, path)
             elif path[0] in fields:
                 found.append(fields[path[0]])
         return found
@@ -148,12 +148,11 @@ class Reader:
     ) -> tuple[EventValue, ...]:
         """Return the values in their one form; a strict need raises where one cannot be read."""
         name = key.name
-        values = tuple(
-            self._value(name, need, raw, fields)
-            for leaf in found
-            for raw in _separate(leaf, need)
-            if not is_missing(raw)
-        )
+        try:
+            raws = [raw for leaf in found for raw in _separate(leaf, need) if not is_missing(raw)]
+        except RecursionError:
+            return (_too_deep(name, need, found),)
+        values = tuple(self._value(name, need, raw, fields) for raw in raws)
         if not need.several:
             _refuse_several(name, found, values)
         return values
@@ -215,21 +214,24 @@ class Reader:
 
     # Records -----------------------------------------------------------------------------------
 
-    def _elements(self, name: str, need: Need, found: list[Any], now: datetime) -> Iterator[Reading | Mismatch]:
+    def _elements(self, name: str, need: Need, found: list[Any], now: datetime) -> tuple[Reading | Mismatch, ...]:
+        """Return the readings of an array of records; what is no record is a mismatch."""
         if not need.several:
             _refuse_several(name, found, ())
-        for leaf in found:
-            for part in flat(leaf):
-                if isinstance(part, Mapping):
-                    if part:
-                        yield self._records[name].read(part, now)
-                elif is_missing(part):
-                    continue
-                elif need.strict:
-                    msg = f"`{name}` is declared a record; {part!r} is not one"
-                    raise BadEvent(msg, attribute=name)
-                else:
-                    yield Mismatch(part)
+        try:
+            return tuple(
+                self._element(name, need, part, now) for leaf in found for part in flat(leaf) if _is_there(part)
+            )
+        except RecursionError:
+            return (_too_deep(name, need, found),)
+
+    def _element(self, name: str, need: Need, part: Any, now: datetime) -> Reading | Mismatch:
+        if isinstance(part, Mapping):
+            return self._records[name].read(part, now)
+        if need.strict:
+            msg = f"`{name}` is declared a record; {part!r} is not one"
+            raise BadEvent(msg, attribute=name)
+        return Mismatch(part)
 
     def _check_below(self, prefix: str, need: Need, fields: Mapping[str, Any]) -> None:
         """Check what a declaration `prefix.*` speaks for: every name below the prefix that is not declared itself."""
@@ -298,9 +300,25 @@ def is_missing(raw: Any) -> bool:
     return type(raw).__name__ == "NAType"  # pandas' own, which we do not import to ask
 
 
+def _is_there(part: Any) -> bool:
+    """Tell whether something is a value: nulls and empty records are none."""
+    return not is_missing(part) and not (isinstance(part, Mapping) and not part)
+
+
 def _holds_something(leaf: Any) -> bool:
     """Tell whether there is a value: nulls, empty records and lists of nothing else are none."""
-    return any(not is_missing(part) and not (isinstance(part, Mapping) and not part) for part in flat(leaf))
+    try:
+        return any(map(_is_there, flat(leaf)))
+    except RecursionError:
+        return True
+
+
+def _too_deep(name: str, need: Need, found: list[Any]) -> Mismatch:
+    """Refuse lists in lists that are too deep, where an attribute is declared; elsewhere nobody can read them."""
+    if need.strict:
+        msg = f"`{name}`: its lists or records are nested too deeply"
+        raise BadEvent(msg, attribute=name)
+    return Mismatch(found[0])
 
 
 def _names_below(leaf: Any, prefix: str) -> Iterator[tuple[str, Any]]:
@@ -310,6 +328,14 @@ def _names_below(leaf: Any, prefix: str) -> Iterator[tuple[str, Any]]:
             for key, value in part.items():
                 yield f"{prefix}.{key}", value
                 yield from _names_below(value, f"{prefix}.{key}")
+
+
+def _reached(fields: Mapping[str, Any], path: tuple[str, ...]) -> list[Any]:
+    """Return what stands at a dotted path; what is nested too deeply to get there stands for it, and nobody reads it."""
+    try:
+        return list(leaves(fields, path))
+    except RecursionError:
+        return [fields.get(path[0])]
 
 
 def leaves(fields: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[Any]:
