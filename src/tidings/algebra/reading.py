@@ -331,7 +331,7 @@ def _names_below(leaf: Any, prefix: str) -> Iterator[tuple[str, Any]]:
 
 
 def _reached(fields: Mapping[str, Any], path: tuple[str, ...]) -> list[Any]:
-    """Return what stands at a dotted path; what is nested too deeply to get there stands for it, and nobody reads it."""
+    """Return what stands at a dotted path; what is nested too deeply to get there stands for it, and is unreadable."""
     try:
         return list(leaves(fields, path))
     except RecursionError:
