@@ -114,11 +114,21 @@ def holds(tree: Filter, reading: Reading, setting: Setting) -> bool:
             return not holds(part, reading, setting)
 
 
+_OF_MORE = frozenset((Exists, IsNull, Has, Compare))
+"""Conditions that ask for more than values one by one; most tests are of others, so these are told at a glance."""
+
+
 def _test(name: str, condition: Condition, quantifier: Quantifier, reading: Reading, setting: Setting) -> bool:
     values = reading.values.get(typed(name, condition), ())
+    if type(condition) in _OF_MORE:
+        return _test_more(name, condition, quantifier, values, reading, setting)
+    return _quantified(quantifier, values, lambda value: satisfies(value, condition, setting))
+
+
+def _test_more(
+    name: str, condition: Condition, quantifier: Quantifier, values: tuple[Any, ...], reading: Reading, setting: Setting
+) -> bool:
     match condition:
-        case Exists():
-            return bool(values) or bool(reading.elements.get(name))
         case IsNull():
             return name in reading.nulls
         case Has(inner):
@@ -128,7 +138,7 @@ def _test(name: str, condition: Condition, quantifier: Quantifier, reading: Read
             return bool(others) and _quantified(
                 quantifier, values, lambda value: any(compares(op, value, right) for right in others)
             )
-    return _quantified(quantifier, values, lambda value: satisfies(value, condition, setting))
+    return bool(values) or bool(reading.elements.get(name))  # `exists`
 
 
 def _has(part: Reading | Mismatch, inner: Filter, setting: Setting) -> bool:
