@@ -71,7 +71,8 @@ def test_truth_table_holds(filter_, event, verdict):
 
 
 KIND_OF_ROW = [
-    ("GB", None), ("starts with", "several text"), ("ignoring case", "several text"), ("true", "several bool"), ("2024", "several time"),
+    ("GB", None), ("starts with", "several text"), ("ignoring case", "several text"),
+    ("true", "several bool"), ("2024", "several time"),
     ("near", "several place"), ("10.0.0.0", "several ip"), ("has", "several record"), ("null", None), ("exists", None),
     ("", "several number"),
 ]  # fmt: skip
