@@ -39,7 +39,7 @@ ADS = """
     tags ARRAY<STRING>, posted TIMESTAMP, spot STRUCT<lon: DOUBLE, lat: DOUBLE>,
     seller STRUCT<kind: STRING, name: STRING, rating: DOUBLE>
 """
-"""The stream's schema. A price is text, since sellers write what they like; filters say that it is a number."""
+"""The stream's columns. A price comes as text, since sellers write what they like; the schema has it read as a number."""
 
 NAME = "car ads"
 
@@ -54,6 +54,9 @@ kind = "json"
 path = "ads"
 columns = """{ADS}"""
 id = "id"
+
+[schema]
+price = "number"                      # what cannot be read as one is a dead letter
 
 [subscriptions]
 directory = "searches"                # a new file here changes the searches
