@@ -40,7 +40,9 @@ lists.orderBy("event").show(truncate=False)
 # Filters are read before any job runs on events; all bad ones are told together, by id: also one that asks a column
 # for another kind than it has, or that names a column that is not there.
 try:
-    ts.match(ads, [("good", "price < 1"), ("bad", "price <"), ("odd", "year = 'new'"), ("slip", "prise < 1")], schema=kinds)
+    ts.match(
+        ads, [("good", "price < 1"), ("bad", "price <"), ("odd", "year = 'new'"), ("slip", "prise < 1")], schema=kinds
+    )
 except td.TidingsError as refused:
     print(refused)
 

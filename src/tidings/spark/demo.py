@@ -39,7 +39,7 @@ ADS = """
     tags ARRAY<STRING>, posted TIMESTAMP, spot STRUCT<lon: DOUBLE, lat: DOUBLE>,
     seller STRUCT<kind: STRING, name: STRING, rating: DOUBLE>
 """
-"""The stream's columns. A price comes as text, since sellers write what they like; the schema has it read as a number."""
+"""The stream's columns. A price comes as text, since sellers write what they like; the schema says it is a number."""
 
 NAME = "car ads"
 
@@ -55,8 +55,20 @@ path = "ads"
 columns = """{ADS}"""
 id = "id"
 
-[schema]
-price = "number"                      # what cannot be read as one is a dead letter
+[schema]                              # what searches may ask for, and as what
+make = "text"
+model = "text"
+year = "number"
+price = "number"                      # a column of text: what cannot be read as a number is a dead letter
+odometer = "number"
+fuel = "text"
+color = "text"
+tags = "several text"
+posted = "time"
+spot = "place"
+seller.kind = "text"
+seller.name = "text"
+seller.rating = "number"
 
 [subscriptions]
 directory = "searches"                # a new file here changes the searches
