@@ -92,7 +92,7 @@ class Batches(Turns):
     def _taken(self, frame: DataFrame, batch: int) -> None:
         started, begun = datetime.now(UTC), time.monotonic()
         claim, columns = self._claimed(batch, started), self._event_columns(frame)
-        self._judge(claim, columns)
+        self._judge(claim, columns, batch)
         changes, self._changes[:] = list(self._changes), []
         found, version = self._subscribed(claim, columns)
         with ExitStack() as held:
@@ -148,14 +148,14 @@ class Batches(Turns):
             return None
         return Surroundings(unknown=self._pipeline.unknown).held(schema_of(frame.drop(REFUSED, RAW).schema))
 
-    def _judge(self, claim: Claim, columns: Schema | None) -> None:
+    def _judge(self, claim: Claim, columns: Schema | None, batch: int) -> None:
         """Note the subscriptions of a new version that the columns refuse; workers leave them out, too."""
         if columns is not None and claim.version != self._judged:
             refused = leave_out(self._live.open(claim.version), columns)
             news = [(id, problem) for id, problem in refused if self._refused.get(id) != str(problem)]
             self._refused = {id: str(problem) for id, problem in refused}
             self._judged = claim.version
-            self.heard(Change(claim.version, refused=news))
+            self.heard(Change(claim.version, refused=news), batch)
 
     def _subscribed(self, claim: Claim, columns: Schema | None) -> tuple[Subscribed, Version]:
         version = read_version(self._live.folder, claim.version)
