@@ -113,22 +113,29 @@ def test_bad_events_are_reported_and_do_not_stop_the_others(tidings, searches, m
     done = tidings("match", "-s", searches, "-e", mixed, "--event-id", "id")
     assert done.code == 0
     assert done.pairs == {("a", "s1")}
-    assert "warning: 6 of 7 events could not be read and were not matched" in done.err
+    assert "warning: 5 of 7 events could not be read and were not matched" in done.err
+    assert "line 3: not JSON" in done.err
+    assert "5 dead letters" in done.err
+    assert "warning: price: 1 of 2 values are text, asked as numbers by 1 subscription (s1)" in done.err
+
+
+def test_with_a_schema_events_that_break_it_are_bad(tidings, searches, mixed, tmp_path):
+    (tmp_path / "schema.toml").write_text('price = "number"\nmake = "text"\nyear = "number"\n', encoding="utf-8")
+    done = tidings("match", "-s", searches, "-e", mixed, "--event-id", "id", "--schema", "schema.toml")
+    assert "6 of 7 events could not be read" in done.err
     assert "line 2: `price`: 'cheap' is not a number" in done.err
-    assert "and 1 more" in done.err
-    assert "6 dead letters" in done.err
 
 
 def test_dead_letters_are_kept_with_their_reasons_and_rows(tidings, searches, mixed, tmp_path):
     done = tidings("match", "-s", searches, "-e", mixed, "--event-id", "id", "--dead-letters", "dead.jsonl")
     letters = [json.loads(line) for line in (tmp_path / "dead.jsonl").read_text(encoding="utf-8").splitlines()]
     assert "they are in `dead.jsonl`" in done.err
-    assert [letter["event"] for letter in letters] == ["b", 2, 3, 4, 5, 6]
-    assert letters[1]["reason"].startswith("not JSON")
-    assert letters[1]["row"] == "not json"
-    assert "--event-id" in letters[3]["reason"]
-    assert "NaN" in letters[4]["reason"]
-    assert "UTF-8" in letters[5]["reason"]
+    assert [letter["event"] for letter in letters] == [2, 3, 4, 5, 6]
+    assert letters[0]["reason"].startswith("not JSON")
+    assert letters[0]["row"] == "not json"
+    assert "--event-id" in letters[2]["reason"]
+    assert "NaN" in letters[3]["reason"]
+    assert "UTF-8" in letters[4]["reason"]
 
 
 def test_without_dead_letters_the_file_is_empty(tidings, searches, ads, tmp_path):

@@ -20,7 +20,7 @@ from tidings.matcher.files import Form, RowFile
 from tidings.matcher.names import asking_for, refuse_unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
     from typing import TextIO
 
@@ -67,7 +67,17 @@ def run(
         tally = Tally()
         for batch in batches:
             _match(matcher, batch, event_id=event_id, letters=letters, tally=tally)
+    tell_mismatches(matcher.mismatches())
     _close(tally, len(matcher), time.perf_counter() - started, quiet=quiet, kept=dead_letters)
+
+
+def tell_mismatches(mismatches: Sequence[object]) -> None:
+    """Say which values could not be read as filters ask for them; what nobody hears of must not be silent."""
+    lines = [str(one) for one in mismatches[:SHOWN]]
+    if len(mismatches) > SHOWN:
+        lines.append(f"and {len(mismatches) - SHOWN:,} attributes more")
+    if lines:
+        render.warning("\n".join(lines))
 
 
 def _refuse_unknown(matcher: Matcher, file: RowFile, *, skip: bool) -> None:
