@@ -118,6 +118,11 @@ def test_two_columns_of_one_name_are_refused_where_they_matter(ads):
     with pytest.raises(BadFrame, match="2 columns called `price`"):
         ts.match(doubled, SEARCHES)
     assert rows(ts.match(doubled, SEARCHES[1:2], event_id="id")) == [(1, "ford"), (2, "ford")]
+    assert rows(ts.match(doubled, [("all", "id > 0")], event_id="make")) == [
+        ("ford", "all"),
+        ("ford", "all"),
+        ("opel", "all"),
+    ]
 
 
 def test_a_column_that_arrow_cannot_carry_is_refused_by_name(ads):
@@ -199,6 +204,24 @@ def test_nan_is_null_and_an_infinity_is_bad_whether_a_filter_looks_or_not(spark,
     assert [(row.event, row.reason.split(":")[0]) for row in letters] == [(2, "`size`")]
 
 
+@pytest.mark.parametrize("asked", ["id > 0", "s.a > 0", "s.b > 0 or id > 0", "t.c > 0", "p.lon > 0", "s exists"])
+def test_fields_that_no_filter_asks_for_are_held_to_their_types_too(spark, asked):
+    fields = "s struct<a: double, b: double>, t array<struct<c: double, d: date>>, p struct<lon: double, lat: double>"
+    whole, inf, here = [(1.0, None)], float("inf"), (8.0, 47.0)
+    rows_ = [
+        (1, (1.0, 1.0), whole, here),
+        (2, (1.0, inf), whole, here),
+        (3, (1.0, 1.0), [*whole, None, (inf, None)], here),
+        (4, (1.0, 1.0), whole, (200.0, 47.0)),
+    ]
+    frame = spark.createDataFrame(rows_, f"id int, {fields}")
+    assert rows(ts.match(frame, [("x", asked)], event_id="id")) == [(1, "x")]
+    letters = {
+        row.event: row.reason.split(":")[0] for row in ts.dead_letters(frame, [("x", asked)], event_id="id").collect()
+    }
+    assert letters == {2: "`s.b`", 3: "`t.c`", 4: "`p`"}
+
+
 def test_nan_satisfies_is_null_and_no_comparison(spark):
     frame = spark.createDataFrame([(1, float("nan")), (2, None), (3, 1.0)], "id int, size double")
     searches = [("null", "size is null"), ("there", "size exists"), ("less", "size < 2"), ("not", "size != 2")]
@@ -276,9 +299,10 @@ def test_a_time_that_python_cannot_hold_is_a_dead_letter(spark):
     assert "+12345-01-01" in letters[0].row
 
 
-def test_text_that_is_not_utf8_is_a_dead_letter(spark):
+@pytest.mark.parametrize("asked", ["name ends with 'A'", "id > 0"])
+def test_text_that_is_not_utf8_is_a_dead_letter_whether_a_filter_looks_or_not(spark, asked):
     frame = spark.sql("SELECT 1 AS id, CAST(X'FF41' AS STRING) AS name UNION ALL SELECT 2, 'A'")
-    searches = [("a", "name ends with 'A'")]
+    searches = [("a", asked)]
     assert rows(ts.match(frame, searches, event_id="id")) == [(2, "a")]
     letter = ts.dead_letters(frame, searches, event_id="id").first()
     assert (letter.event, letter.reason.split(":")[0]) == (1, "`name`")

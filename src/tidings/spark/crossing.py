@@ -66,10 +66,7 @@ def crossed(events: DataFrame, found: Subscribed, crossing: Crossing, now: datet
     require_columns(read, events.schema, why="the filters")
     columns = [column(name) for name in needed]
     refused = needed.index(crossing.refused) if crossing.refused else None
-    unread = [
-        name for name in events.columns if name in found.declared and name not in read and name != crossing.refused
-    ]
-    broken = bad_values(events.schema, unread)
+    broken = bad_values(events.schema, found.declared - {crossing.refused}, found.checked)
     if broken is not None:
         columns.append(broken if refused is None else F.coalesce(columns[refused], broken))
         refused = len(columns) - 1

@@ -8,8 +8,9 @@ only for who asks for it.
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 from pyspark.errors import PySparkTypeError
@@ -25,6 +26,7 @@ from pyspark.sql.types import (
     FloatType,
     GeographyType,
     GeometryType,
+    StringType,
     StructField,
     StructType,
     TimestampNTZType,
@@ -39,7 +41,7 @@ from tidings.model import Attribute, Kind, Schema
 from tidings.model.arrow import attributes_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from pyspark.sql import Column
 
@@ -131,43 +133,59 @@ def conflicts(column: Attribute | None, need: Need) -> bool:
     return not column.accepts(need.kind)
 
 
-def bad_values(frame: StructType, unread: Iterable[str]) -> Column | None:
-    """Return why a row breaks the types of columns that filters do not read; null where it does not.
+Test: TypeAlias = "Callable[[Column], Column]"
+"""Tells where values of a column are bad."""
 
-    Types are declarations: an event that breaks one is bad, whether a filter asks for the column or not. What a type
-    lets through and we do not (infinities, times outside the years 1 to 9999, places off the globe) is looked for
-    where the rows are, so that the columns need not cross into Python.
+
+def bad_values(frame: StructType, declared: Collection[str], checked: Collection[str]) -> Column | None:
+    """Return why a row breaks the types of its `declared` columns; null where it does not.
+
+    Types are declarations: an event that breaks one is bad, whether a filter asks for the column, or for a field of it,
+    or not. What a type lets through and we do not (infinities, times outside the years 1 to 9999, places off the globe,
+    text that is not UTF-8) is looked for where the rows are, so that the columns need not cross into Python; all but
+    the attributes that the matcher has `checked` itself.
     """
+    names = Counter(name.lower() for name in frame.names)  # of two columns of one name neither can be asked for
     said = [
-        F.when(is_broken(column(name)), F.lit(reason))
-        for name in unread
-        for is_broken, reason in _breaks(frame[name].dataType, name)
+        F.when(is_broken(column(field.name)), F.lit(f"`{name}`: it is {reason}"))
+        for field in frame
+        if field.name in declared and names[field.name.lower()] == 1
+        for name, is_broken, reason in _breaks(field.dataType, field.name)
+        if name not in checked
     ]
     return F.coalesce(*said) if said else None
 
 
-def _breaks(kind: DataType, name: str) -> Iterator[tuple[Callable[[Column], Column], str]]:
-    """Yield tests that tell where values of a type are bad, each with what is wrong with them."""
+def _breaks(kind: DataType, name: str) -> Iterator[tuple[str, Test, str]]:
+    """Yield attributes of a type, with tests that tell where their values are bad, and what those are."""
     if isinstance(kind, FloatType | DoubleType):
-        yield lambda value: F.abs(value) == float("inf"), f"`{name}`: it is not a finite number"
+        yield name, lambda value: F.abs(value) == float("inf"), "not a finite number"
     elif isinstance(kind, DateType | TimestampType | TimestampNTZType):
-        yield lambda value: ~F.year(value).between(1, 9999), f"`{name}`: it is outside the years 1 to 9999"
-    elif isinstance(kind, StructType) and {"lon", "lat"} <= set(kind.names):
-        yield _is_nowhere, f"`{name}`: it is not a place (lon, lat)"
+        yield name, lambda value: ~F.year(value).between(1, 9999), "outside the years 1 to 9999"
+    elif isinstance(kind, StringType):
+        yield name, lambda value: ~F.is_valid_utf8(value), "not UTF-8"
     elif isinstance(kind, StructType):
-        for field in kind:
-            for is_broken, reason in _breaks(field.dataType, f"{name}.{field.name}"):
-                yield partial(_inside, field.name, is_broken), reason
+        yield from _breaks_inside(kind, name)
     elif isinstance(kind, ArrayType):
-        for is_broken, reason in _breaks(kind.elementType, name):
-            yield partial(_among, is_broken), reason
+        for inner, is_broken, reason in _breaks(kind.elementType, name):
+            yield inner, partial(_among, is_broken), reason
 
 
-def _inside(field: str, is_broken: Callable[[Column], Column], value: Column) -> Column:
+def _breaks_inside(kind: StructType, name: str) -> Iterator[tuple[str, Test, str]]:
+    place = {"lon", "lat"} <= set(kind.names)
+    if place:
+        yield name, _is_nowhere, "not a place (lon, lat)"
+    for field in kind:
+        if not (place and field.name in ("lon", "lat")):
+            for inner, is_broken, reason in _breaks(field.dataType, f"{name}.{field.name}"):
+                yield inner, partial(_inside, field.name, is_broken), reason
+
+
+def _inside(field: str, is_broken: Test, value: Column) -> Column:
     return is_broken(value[field])
 
 
-def _among(is_broken: Callable[[Column], Column], values: Column) -> Column:
+def _among(is_broken: Test, values: Column) -> Column:
     return F.exists(values, lambda value: is_broken(value))  # noqa: PLW0108 - Spark counts a plain function's arguments
 
 

@@ -58,6 +58,7 @@ class Subscribed:
     ids: pa.DataType
     now: datetime | None  # its own time, if it brings one
     declared: frozenset[str] = frozenset()  # columns whose types events are held to, read or not
+    checked: frozenset[str] = frozenset()  # attributes that the matcher holds events to itself
 
     @property
     def id_type(self) -> LongType | StringType:
@@ -134,7 +135,8 @@ def _known(place: Place, matcher: Matcher, frame: Schema, version: Version | Non
     needs = matcher.needs()
     refuse_conflicts(needs, frame)
     kind = version.ids if version is not None else _kind_of_ids(matcher)
-    return Subscribed(place, needs, matcher.ontology, arrow_ids(kind), matcher.now)
+    checked = frozenset(matcher.schema or ())
+    return Subscribed(place, needs, matcher.ontology, arrow_ids(kind), matcher.now, checked=checked)
 
 
 def arrow_ids(kind: str | None) -> pa.DataType:
