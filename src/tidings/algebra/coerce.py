@@ -224,7 +224,10 @@ def _range(raw: Range, kind: Kind | None) -> Range:
 
 
 def _unfit(raw: Any, wanted: str) -> ValueError:
-    shown = repr(raw)
+    try:
+        shown = repr(raw)
+    except RecursionError:  # records in records, beyond what Python shows
+        shown = f"a {type(raw).__name__}"
     return ValueError(f"{shown if len(shown) <= 60 else shown[:57] + '...'} is not {wanted}")
 
 
