@@ -85,3 +85,15 @@ def test_others_change_nothing_in_a_batch_nor_in_a_live_folder(spark, tmp_path, 
     assert answers(frame, live, ids) == before
     live.change([], [id for id in live.open(live.version.number) if id not in ids])
     assert answers(frame, live, ids) == before
+
+
+def test_an_infinity_is_bad_for_patterns_whether_one_asks_for_its_column_or_not(spark):
+    rows = [(1, 1.0, "a", 1.0), (2, 2.0, "a", float("inf")), (3, 3.0, "b", 1.0)]
+    frame = spark.createDataFrame(rows, "id int, at double, kind string, size double")
+    frame = frame.selectExpr("id", "timestamp_seconds(at) AS at", "kind", "size")
+    plain = "a = kind = 'a'\nb = kind = 'b'\na ; b"
+    sized = "a = kind = 'a' and size > 0\nb = kind = 'b'\na ; b"
+    for patterns in ({"plain": plain}, {"plain": plain, "sized": sized}):
+        found = ts.detect(frame, patterns, time="at", event_id="id").where("kind = 'match'").collect()
+        assert {(row["pattern"], tuple(row["events"])) for row in found} == {(name, (1, 3)) for name in patterns}
+        assert [row["event"] for row in ts.bad_events(frame, patterns, time="at", event_id="id").collect()] == [2]

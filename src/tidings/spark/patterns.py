@@ -24,7 +24,7 @@ from tidings.model.patterns import NamedFilter
 from tidings.patterns import Detector
 from tidings.patterns.asked import attributes_of
 from tidings.patterns.stream import written
-from tidings.spark.schema import arrow_type, refuse_conflicts, require_columns, schema_of
+from tidings.spark.schema import arrow_type, breakable, refuse_conflicts, require_columns, schema_of
 from tidings.spark.surroundings import WAY_OUT, Surroundings
 
 if TYPE_CHECKING:
@@ -57,6 +57,8 @@ def detector_of(events: DataFrame, patterns: Patterns, given: Surroundings, *, t
         wide = given.beside(frame)
         told = _written(patterns, wide)
         asked = {time, *(name for one in told for name in attributes_of(one.pattern)), *([key] if key else ())}
+        # What may break its type is read whoever asks: whether an event is bad must not hang on patterns.
+        asked |= breakable(events.schema)
         around, partials = given.beside(frame, asked | _asked(told, wide)), None
     made = Detector(**around.named, time=time, **({} if partials is None else {"partials": partials}))  # type: ignore[arg-type]
     if not told:

@@ -156,6 +156,16 @@ def bad_values(frame: StructType, declared: Collection[str], checked: Collection
     return F.coalesce(*said) if said else None
 
 
+def breakable(frame: StructType) -> set[str]:
+    """Return the attributes of a frame whose numbers, times and places may break their types."""
+    every = (one for field in frame for one in _breaks(field.dataType, field.name))
+    return {name for name, _, reason in every if reason != NOT_UTF8}
+
+
+NOT_UTF8 = "not UTF-8"
+"""What is wrong with text."""
+
+
 def _breaks(kind: DataType, name: str) -> Iterator[tuple[str, Test, str]]:
     """Yield attributes of a type, with tests that tell where their values are bad, and what those are."""
     if isinstance(kind, FloatType | DoubleType):
@@ -163,7 +173,7 @@ def _breaks(kind: DataType, name: str) -> Iterator[tuple[str, Test, str]]:
     elif isinstance(kind, DateType | TimestampType | TimestampNTZType):
         yield name, lambda value: ~F.year(value).between(1, 9999), "outside the years 1 to 9999"
     elif isinstance(kind, StringType):
-        yield name, lambda value: ~F.is_valid_utf8(value), "not UTF-8"
+        yield name, lambda value: ~F.is_valid_utf8(value), NOT_UTF8
     elif isinstance(kind, StructType):
         yield from _breaks_inside(kind, name)
     elif isinstance(kind, ArrayType):

@@ -62,9 +62,9 @@ def test_filters_of_different_kinds_live_side_by_side():
     searches = td.Matcher()
     searches.add_many([("s1", "price < 9000"), ("s2", "price = 'cheap'"), ("s3", "price < 9000 km")])
     assert [searches.match({"price": price}) for price in (5, "cheap", "5 km", True)] == [["s1"], ["s2"], ["s3"], []]
-    assert [need.kind for need in searches.needs()["price"]] == ["number", "text", "number"]
+    assert [need.kind for need in searches.needs()["price"]] == ["number", "number", "text"]
     searches.remove("s1")
-    assert [need.unit for need in searches.needs()["price"]] == [None, "meter"]
+    assert [need.unit for need in searches.needs()["price"]] == ["meter", None]
 
 
 @pytest.mark.parametrize(
