@@ -212,15 +212,17 @@ def test_an_inferred_schema_refuses_none_of_its_filters(texts):
         needs.add(tree, "it")
 
 
-def test_a_row_that_python_cannot_hold_is_a_dead_letter_and_the_others_are_read():
+def test_a_value_that_python_cannot_hold_is_bad_where_it_is_declared_and_nobodys_elsewhere():
     far = pa.array([0, 2**61], pa.int64()).cast(pa.timestamp("s", "Etc/GMT+2"))
     torn = pa.array([b"ok", b"\xff\xfe"]).view(pa.string())
-    searches = td.Matcher()
-    searches.add_many([("t", "t < 2000-01-01"), ("s", "s = 'ok'")])
-    for column, name in ((far, "t"), (torn, "s")):
-        found = searches.match_many(pa.table({name: column}), on_error="collect")
-        assert found.by_event() == [[name], []]
-        assert f"`{name}`" in found.dead_letters[0].reason
+    for schema in (td.Schema({"t": "time", "s": "text", "other": "text"}), None):
+        searches = td.Matcher(schema=schema)
+        searches.add_many([("t", "t < 2000-01-01"), ("s", "s = 'ok'"), ("o", "other = 'x'")])
+        for column, name in ((far, "t"), (torn, "s")):
+            found = searches.match_many(pa.table({name: column, "other": ["x", "x"]}), on_error="collect")
+            assert [sorted(ids) for ids in found.by_event()] == [sorted([name, "o"]), [] if schema else ["o"]]
+            assert [letter.index for letter in found.dead_letters] == ([1] if schema else [])
+            assert all(f"`{name}`" in letter.reason for letter in found.dead_letters)
 
 
 def test_times_in_any_zone_and_unit_are_read_wherever_they_stand():
