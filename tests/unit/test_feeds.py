@@ -91,7 +91,7 @@ def test_bad_rows_are_listed_by_file_and_line_while_the_others_are_in_force(foll
     live, folder = followed
     rows = lines({"id": "s1", "filter": "a = 1"}, {"filter": "a = 1"}, {"id": "s2", "filter": "a ="}, {"id": 1.5})
     put(folder, "1.jsonl", rows + "{\n" + lines({"id": "s3", "filter": "a = 3"}))
-    put(folder, "2.jsonl", lines({"id": "s4", "filter": "a = 'x'"}, {"id": 5, "filter": "a = 5"}))
+    put(folder, "2.jsonl", lines({"id": "s4", "filter": "a = 'x"}, {"id": 5, "filter": "a = 5"}))
     put(folder, "3.parquet", b"PAR1 no")
     put(folder, "4.jsonl.gz", b"\x1f\x8b broken")
     put(folder, "5.jsonl", b'{"id": "s\xff", "filter": "a = 1"}\n')
