@@ -20,7 +20,8 @@ ads = session.createDataFrame(
     [(1, "ford", "8500", 2016), (2, "opel", "4200", 2012), (3, "ford", "15000", 2021), (4, "fiat", "call me", 2009)],
     "id BIGINT, make STRING, price STRING, year INT",
 )
-pairs = ts.match(ads, [("cheap", "price < 9000"), ("fords", "make = 'ford'")], event_id="id")
+kinds = {"price": "number"}  # the column is text, since sellers write what they like; it is to be read as a number
+pairs = ts.match(ads, [("cheap", "price < 9000"), ("fords", "make = 'ford'")], event_id="id", schema=kinds)
 pairs.orderBy("event", "subscription").show()
 assert pairs.count() == 4
 
@@ -29,15 +30,19 @@ searches = session.createDataFrame(
     [
         ("cheap", "price < 9000", "text"),
         ("young fords", "make=ford&year_from=2015", "url"),
-        ("not red", '{"not": {"attr": "color", "op": "=", "value": "red"}}', "json"),
+        ("not a fiat", '{"not": {"attr": "make", "op": "=", "value": "fiat"}}', "json"),
     ],
     "id STRING, filter STRING, notation STRING",
 )
-ts.match(ads, searches, event_id="id", grouped=True, keep=["make"]).orderBy("event").show(truncate=False)
+lists = ts.match(ads, searches, event_id="id", grouped=True, keep=["make"], schema=kinds)
+lists.orderBy("event").show(truncate=False)
 
-# Filters are read before any job runs on events; all bad ones are told together, by id.
+# Filters are read before any job runs on events; all bad ones are told together, by id: also one that asks a column
+# for another kind than it has, or that names a column that is not there.
 try:
-    ts.match(ads, [("good", "price < 1"), ("bad", "price <"), ("odd", "year = 'new'")], event_id="id")
+    ts.match(
+        ads, [("good", "price < 1"), ("bad", "price <"), ("odd", "year = 'new'"), ("slip", "prise < 1")], schema=kinds
+    )
 except td.TidingsError as refused:
     print(refused)
 
@@ -48,7 +53,7 @@ print(local.why_not({"make": "ford", "price": 8500, "year": 2012}, "young fords"
 print(local.explain())
 
 # %% Dead letters: an ad that does not fit matches nothing, and is never lost.
-letters = ts.dead_letters(ads, searches, event_id="id")
+letters = ts.dead_letters(ads, searches, event_id="id", schema=kinds)
 letters.show(truncate=False)
 assert [row.event for row in letters.collect()] == [4]
 print(letters.first().reason)

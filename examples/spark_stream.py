@@ -17,6 +17,7 @@ folder = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp(prefix="tid
 session = ts.session("cars, as they come")
 
 ADS = "id BIGINT, make STRING, price STRING, seller STRUCT<kind: STRING, rating: DOUBLE>"
+KINDS = {"price": "number"}  # sellers write what they like: the column is text, to be read as a number
 SEARCHES = [
     ("cheap", "price < 9000"),
     ("trusted", "seller.kind = 'dealer' and seller.rating >= 4"),
@@ -42,8 +43,8 @@ def write(frame, name):
 
 
 queries = [
-    write(ts.match(ads, SEARCHES, event_id="id", keep=["make"]), "matches"),
-    write(ts.dead_letters(ads, SEARCHES, event_id="id"), "dead_letters"),
+    write(ts.match(ads, SEARCHES, event_id="id", keep=["make"], schema=KINDS), "matches"),
+    write(ts.dead_letters(ads, SEARCHES, event_id="id", schema=KINDS), "dead_letters"),
 ]
 for query in queries:
     query.awaitTermination()

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tidings.errors import (
         BadEvent,
         FilterError,
+        FilterWarning,
         NotExpressible,
         PatternError,
         TidingsError,
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "algebra": "covers evaluate infer_schema normal_form overlaps simplify",
     "concepts": "Ontology Regions",
-    "errors": "BadEvent FilterError NotExpressible PatternError TidingsError UnknownPattern UnknownSubscription",
+    "errors": "BadEvent FilterError FilterWarning NotExpressible PatternError TidingsError UnknownPattern"
+    " UnknownSubscription",
     "lang": "parse render",
     "matcher": "Live Matcher",
     "model": "Event EventBatch Matches Range Schema",

@@ -48,6 +48,19 @@ class FilterError(TidingsError, ValueError):
     text: str | None
 
 
+class FilterWarning(UserWarning):
+    """The filter may mean something else than its author thinks; `start` and `end` are its place in `text`."""
+
+    def __init__(self, message: str, *, start: int | None = None, end: int | None = None, text: str = "") -> None:
+        """Keep the message as the only argument, so that the warning survives pickling."""
+        super().__init__(message)
+        self.start, self.end, self.text = start, end, text
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Make it again from the message, and then its place."""
+        return type(self), self.args, self.__dict__
+
+
 class PatternError(TidingsError, ValueError):
     """The pattern is not well formed."""
 
@@ -76,6 +89,12 @@ class KindConflict(SchemaError):
     """Two sides use one attribute as different kinds."""
 
     attribute: str
+
+
+class UnknownAttributes(TidingsError, LookupError):
+    """Filters ask for attributes that nobody has."""
+
+    names: tuple[str, ...]
 
 
 class BadEvent(TidingsError, ValueError):

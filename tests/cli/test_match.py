@@ -113,22 +113,29 @@ def test_bad_events_are_reported_and_do_not_stop_the_others(tidings, searches, m
     done = tidings("match", "-s", searches, "-e", mixed, "--event-id", "id")
     assert done.code == 0
     assert done.pairs == {("a", "s1")}
-    assert "warning: 6 of 7 events could not be read and were not matched" in done.err
+    assert "warning: 5 of 7 events could not be read and were not matched" in done.err
+    assert "line 3: not JSON" in done.err
+    assert "5 dead letters" in done.err
+    assert "warning: price: 1 of 2 values are text, asked as numbers by 1 subscription (s1)" in done.err
+
+
+def test_with_a_schema_events_that_break_it_are_bad(tidings, searches, mixed, tmp_path):
+    (tmp_path / "schema.toml").write_text('price = "number"\nmake = "text"\nyear = "number"\n', encoding="utf-8")
+    done = tidings("match", "-s", searches, "-e", mixed, "--event-id", "id", "--schema", "schema.toml")
+    assert "6 of 7 events could not be read" in done.err
     assert "line 2: `price`: 'cheap' is not a number" in done.err
-    assert "and 1 more" in done.err
-    assert "6 dead letters" in done.err
 
 
 def test_dead_letters_are_kept_with_their_reasons_and_rows(tidings, searches, mixed, tmp_path):
     done = tidings("match", "-s", searches, "-e", mixed, "--event-id", "id", "--dead-letters", "dead.jsonl")
     letters = [json.loads(line) for line in (tmp_path / "dead.jsonl").read_text(encoding="utf-8").splitlines()]
     assert "they are in `dead.jsonl`" in done.err
-    assert [letter["event"] for letter in letters] == ["b", 2, 3, 4, 5, 6]
-    assert letters[1]["reason"].startswith("not JSON")
-    assert letters[1]["row"] == "not json"
-    assert "--event-id" in letters[3]["reason"]
-    assert "NaN" in letters[4]["reason"]
-    assert "UTF-8" in letters[5]["reason"]
+    assert [letter["event"] for letter in letters] == [2, 3, 4, 5, 6]
+    assert letters[0]["reason"].startswith("not JSON")
+    assert letters[0]["row"] == "not json"
+    assert "--event-id" in letters[2]["reason"]
+    assert "NaN" in letters[3]["reason"]
+    assert "UTF-8" in letters[4]["reason"]
 
 
 def test_without_dead_letters_the_file_is_empty(tidings, searches, ads, tmp_path):
@@ -247,3 +254,51 @@ def test_subscriptions_must_come_from_somewhere(tidings, ads):
 
 def test_standard_input_is_not_read_twice(tidings):
     assert tidings("match", "-s", "-", "-e", "-").code == 2
+
+
+# Names that no column has ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def misspelt(tmp_path):
+    wanted = {"good": "price < 9000", "bad": "pirce < 9000", "odd": "make = 'ford' and not yaer = '2015'"}
+    write_lines(tmp_path / "wanted.jsonl", [{"id": id, "filter": text} for id, text in wanted.items()])
+    (tmp_path / "ads.csv").write_text("id,make,price,year\n1,ford,8500,2016\n")
+    pq.write_table(pa.table({"id": [1], "make": ["ford"], "price": [8500], "year": [2016]}), tmp_path / "ads.parquet")
+    write_lines(tmp_path / "ads.jsonl", [{"id": 1, "make": "ford", "price": 8500, "year": 2016}])
+    return "wanted.jsonl"
+
+
+@pytest.mark.parametrize("events", ["ads.csv", "ads.parquet"])
+def test_names_that_no_column_has_are_an_error_with_the_nearest_ones(tidings, misspelt, events):
+    done = tidings("match", "-s", misspelt, "-e", events)
+    assert (done.code, done.out) == (1, "")
+    assert f"the subscriptions ask for names that the columns of `{events}` do not have:" in done.err
+    assert "unknown attribute `pirce`; did you mean `price`? (subscription `bad` asks for it)" in done.err
+    assert "unknown attribute `yaer`; did you mean `year`? (subscription `odd` asks for it)" in done.err
+    assert "--unknown absent" in done.err
+
+
+@pytest.mark.parametrize("events", ["ads.csv", "ads.parquet"])
+def test_absent_opens_the_world_and_bad_ones_may_be_skipped(tidings, misspelt, events):
+    told = ("match", "-s", misspelt, "-e", events, "--event-id", "id")
+    id = "1" if events == "ads.csv" else 1
+    assert tidings(*told, "--unknown", "absent").pairs == {(id, "good"), (id, "odd")}
+    skipped = tidings(*told, "--skip-bad")
+    assert skipped.pairs == {(id, "good")}
+    assert "going on without these 2 subscriptions" in skipped.err
+
+
+def test_json_lines_have_no_columns_so_every_name_is_known(tidings, misspelt):
+    assert tidings("match", "-s", misspelt, "-e", "ads.jsonl", "--event-id", "id").pairs == {(1, "good"), (1, "odd")}
+
+
+def test_names_that_a_schema_declares_are_known_though_no_column_has_them(tidings, misspelt, tmp_path):
+    (tmp_path / "schema.toml").write_text('price = "number"\npirce = "number"\nyaer = "text"\nmake = "text"\n')
+    done = tidings("match", "-s", misspelt, "-e", "ads.csv", "--event-id", "id", "--schema", "schema.toml")
+    assert done.pairs == {("1", "good"), ("1", "odd")}
+
+
+def test_a_snapshot_is_held_against_the_columns_too(tidings, misspelt):
+    assert tidings("compile", "-s", misspelt, "-o", "made").code == 0
+    assert "did you mean `price`" in tidings("match", "--snapshot", "made", "-e", "ads.csv").err

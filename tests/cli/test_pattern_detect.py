@@ -136,11 +136,23 @@ def test_events_without_times_are_taken_where_no_pattern_asks(tidings, ab, tmp_p
     assert done.lines == [{"pattern": "ab", "at": None, "events": [0, 1], "bindings": {}}]
 
 
-def test_events_without_times_are_dead_letters_where_a_pattern_asks(tidings, tmp_path):
-    (tmp_path / "silent.patterns").write_text(SILENT, encoding="utf-8")
-    write_lines(tmp_path / "e.jsonl", [{"kind": "a"}])
-    done = tidings("pattern", "detect", "-p", "silent.patterns", "-e", "e.jsonl")
-    assert "line 1: the event has no `time`, and a pattern asks for times; --time names the field" in done.err
+def test_events_without_times_pass_by_patterns_that_ask_for_them_and_that_is_told(tidings, tmp_path):
+    (tmp_path / "two.patterns").write_text(SILENT + AB, encoding="utf-8")
+    write_lines(tmp_path / "e.jsonl", [{"kind": "a"}, {"kind": "b", "time": "some day"}])
+    done = tidings("pattern", "detect", "-p", "two.patterns", "-e", "e.jsonl")
+    assert found(done) == [("ab", [0, 1])]
+    lack = "time: 2 of 2 events have no time that can be read, and take no part in 1 pattern (silent)"
+    assert f"warning: {lack}" in done.err
+    assert "1 detections, 0 late, 0 dead letters" in done.err
+
+
+def test_what_a_filter_or_a_variable_cannot_use_is_told(tidings, tmp_path):
+    text = "pattern p\n  a = kind > 5 and ip = $x\n  a ; b:a\n"
+    (tmp_path / "p.patterns").write_text(text, encoding="utf-8")
+    write_lines(tmp_path / "e.jsonl", [{"kind": 7, "ip": ["x", "y"]}, {"kind": "a", "ip": "x"}])
+    done = tidings("pattern", "detect", "-p", "p.patterns", "-e", "e.jsonl")
+    assert "warning: kind: 1 of 2 values are text, asked as numbers by 1 pattern (p)" in done.err
+    assert "warning: ip: 1 of 2 values are several values, taken by variables of 1 pattern (p)" in done.err
 
 
 # Bad and late events ---------------------------------------------------------------------------
@@ -164,14 +176,14 @@ def mixed(tmp_path):
 def test_bad_and_late_events_are_told_with_their_lines_and_do_not_stop_the_others(tidings, ab, mixed, tmp_path):
     done = tidings("pattern", "detect", "-p", ab, "-e", mixed, "--event-id", "id", "--dead-letters", "dead.jsonl")
     assert done.code == 0
-    assert found(done) == [("ab", ["a", "g"])]
-    assert "warning: 4 of 7 events could not be read and were not taken\n  line 2: not JSON" in done.err
+    assert found(done) == [("ab", ["c", "g"])], "one without a time stands where it came"
+    assert "warning: 2 of 7 events could not be read and were not taken\n  line 2: not JSON" in done.err
     assert "line 4: the event has no single value `id`" in done.err
     assert "warning: 1 of 7 events came late and were not taken\n  line 6: its time, 1970-01-01T00:00:00Z" in done.err
     assert "--lateness 1s would have put them in order" in done.err
-    assert "note: 7 events, 1 patterns: 1 detections, 1 late, 4 dead letters" in done.err
+    assert "note: 7 events, 1 patterns: 1 detections, 1 late, 2 dead letters" in done.err
     letters = [json.loads(line) for line in (tmp_path / "dead.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert [letter["event"] for letter in letters] == [1, "c", 3, "e", "f"]
+    assert [letter["event"] for letter in letters] == [1, 3, "f"]
 
 
 def test_lateness_puts_events_in_order(tidings, ab, tmp_path):

@@ -102,7 +102,7 @@ def test_a_plot_without_matplotlib_names_the_extra(tidings, ab, monkeypatch):
 
 def test_bad_events_are_left_out_and_nothing_but_them_is_refused(tidings, ab, tmp_path):
     lines = (tmp_path / "e.jsonl").read_text(encoding="utf-8")
-    (tmp_path / "bad.jsonl").write_text('{"kind": {"x": 1}, "time": 0}\n' + lines + "no\n", encoding="utf-8")
+    (tmp_path / "bad.jsonl").write_text('["kind", "a"]\n' + lines + "no\n", encoding="utf-8")
     clean = tidings("pattern", "score", ab, "e.jsonl", "--json", "-q")
     mixed = tidings("pattern", "score", ab, "bad.jsonl", "--json", "-q", "--dead-letters", "dead.jsonl")
     assert mixed.lines == clean.lines

@@ -109,16 +109,25 @@ def test_a_model_goes_on_from_another(tidings, ab, tmp_path):
 
 def test_bad_and_late_events_are_left_out_and_told(tidings, tmp_path):
     (tmp_path / "p.patterns").write_text(AGED, encoding="utf-8")
-    rows = [*kinds("ab"), {"kind": "a", "time": "never"}, {"kind": ["a"], "time": 0}, {"kind": {"x": 1}, "time": 7}]
+    rows = [*kinds("ab"), ["no event"], {"kind": ["a"], "time": 0}]
     (tmp_path / "e.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows) + "no\n", encoding="utf-8")
     done = tidings("pattern", "train", "p.patterns", "e.jsonl", "-o", "m", "--dead-letters", "dead.jsonl")
     assert done.code == 0
-    assert "3 of 6 events could not be read and were not taken\n  line 3: an event's time" in done.err
-    assert "1 of 6 events came late and were not taken\n  line 4: its time" in done.err
-    assert len((tmp_path / "dead.jsonl").read_text(encoding="utf-8").splitlines()) == 4
+    assert "2 of 5 events could not be read and were not taken\n  line 3: " in done.err
+    assert "1 of 5 events came late and were not taken\n  line 4: its time" in done.err
+    assert len((tmp_path / "dead.jsonl").read_text(encoding="utf-8").splitlines()) == 3
     assert td.Model.load(tmp_path / "m").now[0] == 2
     done = tidings("pattern", "train", "p.patterns", "e.jsonl", "e.jsonl", "-o", "m")
-    assert "  e.jsonl, line 3: an event's time" in done.err
+    assert "  e.jsonl, line 3: " in done.err
+
+
+def test_what_has_no_time_is_learned_of_and_told(tidings, tmp_path):
+    (tmp_path / "p.patterns").write_text(AGED, encoding="utf-8")
+    rows = [*kinds("ab"), {"kind": "a", "time": "never"}]
+    (tmp_path / "e.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    done = tidings("pattern", "train", "p.patterns", "e.jsonl", "-o", "m")
+    assert "warning: time: 1 of 3 events have no time that can be read, and take no part in 1 pattern" in done.err
+    assert td.Model.load(tmp_path / "m").now[0] == 3
 
 
 def test_what_is_no_model_is_not_overwritten_or_read(tidings, ab, tmp_path):

@@ -21,11 +21,11 @@ def told(value):
     return [told(part) for part in value] if isinstance(value, list) else value
 
 
-def judged(judge, filter_, event):
+def judged(judge, filter_, event, schema=None):
     try:
         if judge == "evaluate":
-            return td.evaluate(filter_, event)
-        matcher = td.Matcher(kind=judge)
+            return td.evaluate(filter_, event, schema=schema)
+        matcher = td.Matcher(kind=judge, schema=schema)
         matcher.add("it", filter_)
         one, many = matcher.match(event), matcher.match_many([event]).ids
         assert one == many
@@ -38,11 +38,12 @@ def judged(judge, filter_, event):
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
 def test_case(case, judge):
     tree = td.parse(case["filter"])
+    schema = td.Schema(case["schema"]) if "schema" in case else None
     if not reaches(judge, tree):
         with pytest.raises(Unsupported):
             td.Matcher(kind=judge).add("it", tree)
         return
-    verdict = {True: "yes", False: "no", None: "bad"}[judged(judge, tree, told(case["event"]))]
+    verdict = {True: "yes", False: "no", None: "bad"}[judged(judge, tree, told(case["event"]), schema)]
     assert verdict == case["verdict"]
 
 

@@ -1,14 +1,16 @@
 """A second opinion on what filters mean, written from the words of the language and from nothing else.
 
-An event is spelled out as a list of values for each name; every test counts how many of them it
-accepts; numbers and times are exact fractions, and whether two ranges meet is found by trying points.
-Slow and plain on purpose; it shares no code with `tidings.algebra`.
+First the declarations are held against the event: that alone decides whether it is bad. Then every test spells out
+the values of its attribute, each as what the test asks for, or `UNREADABLE`; and counts how many of them it accepts.
+Numbers and times are exact fractions, and whether two ranges meet is found by trying points. Slow and plain on
+purpose; it shares no code with `tidings.algebra`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
 
@@ -16,21 +18,21 @@ from naive_places import holds
 from naive_values import (
     NUMBER,
     READERS,
+    UNREADABLE,
     Bad,
-    beside,
     compared,
     ends_of,
-    every_test,
     in_block,
     interval,
     kind_asked,
     listed,
     literals,
     meet,
-    natural_point,
+    missing,
     near,
     none_or,
     number_point,
+    read_or_not,
     several,
     span,
     spelled,
@@ -38,7 +40,6 @@ from naive_values import (
     text_between,
     text_of,
     time_point,
-    unlike,
 )
 
 from tidings import model as m
@@ -51,6 +52,20 @@ def naive(tree, event, world) -> bool:
     return Naive(tree, world).opinion(event)
 
 
+@dataclass(frozen=True)
+class Manner:
+    """What a value is read as: a kind (or as it is), folded to a concept or not, and in which unit.
+
+    Amounts in a unit must bring one unless they may be `bare`; `beside` names an attribute that may hold it.
+    """
+
+    kind: Kind | None
+    folded: bool = False
+    unit: str | None = None
+    bare: bool = True
+    beside: str | None = None
+
+
 class Surroundings:
     """What the words of a world mean, from its plain tables."""
 
@@ -59,13 +74,38 @@ class Surroundings:
         self.areas = {name: world.regions[name] for name in world.regions or ()}
         said = {name: world.schema[name] for name in world.schema or ()}
         self.single = {name for name, attribute in said.items() if not attribute.several}
-        self.always_read = set(said) if world.schema is not None and world.schema.closed else set()
-        self.kinds = {name: attribute.kind for name, attribute in said.items()}
+        self.kinds = {name: attribute.kind for name, attribute in said.items() if attribute.kind}
+        self.strings = {name for name, attribute in said.items() if attribute.refinable}
         self.kinds.update(dict.fromkeys(world.lore.trees, Kind.CONCEPT))
         self.kinds.update(dict.fromkeys(world.lore.units, Kind.NUMBER))
+        self.checked = {*said, *self.kinds}  # what is only derived is nobody's declaration
         self.kinds.update({name: Kind.NUMBER for name, slot in world.slots.items() if slot.half})
-        self.folded = {name for name, kind in self.kinds.items() if kind is Kind.CONCEPT}
         self.above = {name: up for tree in world.lore.parents.values() for name, up in tree.items()}
+
+    def declared(self, name):
+        """How a declared attribute is read, whoever asks."""
+        kind, unit, slot = self.kinds.get(name), self.world.lore.units.get(name), self.slot(name)
+        return Manner(kind, folded=kind is Kind.CONCEPT, unit=unit, beside=slot.unit_from if slot and unit else None)
+
+    def manner(self, name, condition):
+        """How a test reads its attribute: as declared, else as what the test asks for."""
+        asked = kind_asked(condition)
+        if name in self.kinds and not (name in self.strings and asked is Kind.IP):
+            return self.declared(name)
+        units = [literal.unit for literal in literals(condition) if isinstance(literal, m.Quantity)]
+        return Manner(asked, unit=WORTH[units[0]][0], bare=False) if units else Manner(asked)
+
+    def manners(self, one, two):
+        """How two attributes that are compared are read: what is declared of one of them goes for both."""
+        given = [name for name in (one, two) if name in self.kinds]
+        given = [name for name in given if name not in self.strings] or given
+        if not given:
+            return Manner(None), Manner(None)
+        like = self.declared(given[0])
+        other = Manner(like.kind, unit=like.unit)
+        return tuple(
+            self.declared(name) if self.kinds.get(name) in (like.kind, Kind.CONCEPT) else other for name in (one, two)
+        )
 
     def slot(self, name):
         return self.world.slots.get(name)
@@ -91,10 +131,16 @@ class Surroundings:
 
     def amount(self, number, unit, to):
         """An amount in another unit, as a whole number or the nearest float."""
+        if unit == to:
+            return number
+        if unit not in WORTH:
+            raise Bad
         (family, worth), (other, base) = WORTH[unit], WORTH.get(to, (to, Fraction(1)))
         if family != other:
             raise Bad
-        exact = number if unit == to else number * worth / base
+        exact = number * worth / base
+        if exact.denominator == 1 and not -(2**63) <= exact < 2**63:
+            raise Bad
         return exact if exact.denominator == 1 else Fraction(float(exact))
 
 
@@ -103,119 +149,83 @@ class Naive:
 
     def __init__(self, tree, world):
         self.tree, self.world = tree, Surroundings(world)
-        self.kinds = self.kinds_of(tree)
 
     def opinion(self, event) -> bool:
         fields = event.values if isinstance(event, m.Event) else event
         if not isinstance(fields, Mapping):
             raise Bad
-        for name in self.asked():
-            values, _ = self.values(fields, name, "")
-            if self.kinds.get(name) is Kind.RECORD:
-                for element in values:
-                    for inner in self.asked():
-                        if inner.startswith(f"{name}."):
-                            self.values(element, inner, f"{name}.")
-                    self.check_pairs(f"{name}.", element)
-        self.check_pairs("", fields)
+        for name in self.world.checked:
+            self.check(fields, name)
         return self.decide(self.tree, "", fields)
 
-    def check_pairs(self, prefix, fields):
-        """Two attributes that a filter compares must be comparable in this record."""
-        for name, test in every_test(self.tree):
-            if isinstance(test.condition, m.Compare) and name == prefix + test.attribute:
-                left, _ = self.values(fields, self.world.attribute(name), prefix)
-                right, _ = self.values(fields, beside(name, test), prefix)
-                if any(unlike(test.condition.op, one, two) for one in left for two in right):
-                    raise Bad
-
-    # --- kinds: the schema's word, else the trees', else what the filter itself asks --------------
-
-    def kinds_of(self, tree):
-        found = {}
-        for name, test in every_test(tree):
-            name, kind = self.world.attribute(name), kind_asked(test.condition)
-            if kind and not (found.get(name) is Kind.CONCEPT and kind is Kind.TEXT):
-                found[name] = kind
-        found.update({name: kind for name, kind in self.world.kinds.items() if kind})
-        self.like = {}  # of which attribute an attribute borrowed its kind, and so its unit
-        for _ in self.pairs():  # often enough for the longest chain
-            for one, two in self.pairs():
-                for name, other in ((one, two), (two, one)):
-                    if not found.get(name) and found.get(other):
-                        found[name], self.like[name] = found[other], self.like.get(other, other)
-        return found
-
-    def pairs(self):
-        compared = [(name, test) for name, test in every_test(self.tree) if isinstance(test.condition, m.Compare)]
-        return [(self.world.attribute(name), beside(name, test)) for name, test in compared]
-
-    def asked(self):
-        names = {self.world.attribute(name) for name, _ in every_test(self.tree)}
-        return names | {other for _, other in self.pairs()} | self.world.always_read
+    def check(self, fields, name):
+        """Raise `Bad` where an event breaks a declaration, whether a filter asks for the attribute or not."""
+        manner = self.world.declared(name)
+        found = self.found(fields, name, "")
+        values = self.values(fields, name, "", manner)
+        if UNREADABLE in values and manner.kind is not None:
+            raise Bad
+        if name in self.world.single and (len(values) > 1 or any(listed(whole, manner.kind) for whole in found)):
+            raise Bad
 
     # --- the event, spelled out -----------------------------------------------------------------
 
-    def values(self, fields, name, prefix):
-        """The values of an attribute, and whether an explicit null stands in their place."""
-        kind = self.kinds.get(name)
+    def found(self, fields, name, prefix):
+        """What stands under the attribute's names, as it stands there."""
+        return [leaf for source in self.world.sources(name) for leaf in spelled(fields, source.removeprefix(prefix))]
+
+    def values(self, fields, name, prefix, manner):
+        """The values of an attribute as they are read; null and what is empty are none."""
         slot = self.world.slot(name)
         if slot and slot.half:
-            return [span(2 * at[0]) for at in self.values(fields, slot.half, prefix)[0] if at], False
-        found = [leaf for source in self.world.sources(name) for leaf in spelled(fields, source.removeprefix(prefix))]
-        leaves = [leaf for whole in found for leaf in several(whole, kind) if leaf is not None]
-        values = [self.value(leaf, name, kind, fields) for leaf in leaves]
-        if name in self.world.single and (len(values) > 1 or any(listed(whole, kind) for whole in found)):
-            raise Bad
-        return values, None in found and not values
+            return self.doubled(self.values(fields, slot.half, prefix, Manner(Kind.NUMBER)))
+        wholes = self.found(fields, name, prefix)
+        leaves = [leaf for whole in wholes for leaf in several(whole, manner.kind) if not missing(leaf) and leaf != {}]
+        return [read_or_not(lambda leaf=leaf: self.value(leaf, manner, fields)) for leaf in leaves]
 
-    def value(self, leaf, name, kind, fields):
-        if kind is Kind.NUMBER:
-            return self.number(leaf, name, fields)
-        if kind is Kind.TIME:
+    def doubled(self, halves):
+        """The derived attribute of these worlds: it needs one number, and gives twice that."""
+        if not halves:
+            return []
+        if len(halves) > 1 or halves[0] is UNREADABLE:
+            return [UNREADABLE]
+        whole = 2 * halves[0][0]
+        if whole.denominator == 1 and not -(2**63) <= whole < 2**63:
+            return [UNREADABLE]
+        return [span(whole)]
+
+    def value(self, leaf, manner, fields):
+        if manner.kind is Kind.NUMBER:
+            return self.number(leaf, manner, fields)
+        if manner.kind is Kind.TIME:
             return interval(leaf, time_point)
-        if kind is Kind.CONCEPT:
-            return self.world.concept(text_of(leaf)) if name in self.world.folded else text_of(leaf)
-        if isinstance(leaf, m.Range):
-            if kind is not None:
-                raise Bad
-            return interval(leaf, natural_point)
-        return READERS[kind](leaf)
+        if manner.kind is Kind.CONCEPT:
+            return self.world.concept(text_of(leaf)) if manner.folded else text_of(leaf)
+        return READERS[manner.kind](leaf)
 
-    def number(self, leaf, name, fields):
-        unit = self.unit_kept(name)
-        if unit is None:
+    def number(self, leaf, manner, fields):
+        if manner.unit is None:
             return interval(leaf, number_point)
-        amount, own = self.measured(leaf, name, fields)
-        if own is None:
-            if self.like.get(name, name) not in self.world.world.lore.units:
-                raise Bad
-            return interval(amount, number_point)
-        if own not in WORTH:
-            raise Bad
-        (point, *_) = interval(amount, number_point)
-        return span(self.world.amount(point, own, unit))
+        return interval(leaf, lambda end: self.amount(end, manner, fields))
 
-    def measured(self, leaf, name, fields):
-        """A number and its unit: written together, or the unit in the attribute beside."""
+    def amount(self, leaf, manner, fields):
+        """A number in the unit that is asked for: the unit is written with it, or beside it, or nowhere."""
+        amount, own = self.measured(leaf, manner, fields)
+        if own is None:
+            if not manner.bare:
+                raise Bad
+            return number_point(amount)
+        return self.world.amount(number_point(amount), own, manner.unit)
+
+    def measured(self, leaf, manner, fields):
         if isinstance(leaf, m.Quantity):
             return leaf.amount, leaf.unit
         if isinstance(leaf, str) and not re.fullmatch(NUMBER, leaf.strip()):
             written = re.fullmatch(rf"({NUMBER})\s*([^\W\d]\w*)", leaf.strip())
             if written:
                 return written[1], written[4]
-        slot = self.world.slot(name)
-        units = [unit for unit in spelled(fields, slot.unit_from) if unit] if slot and slot.unit_from else []
+        units = [unit for unit in spelled(fields, manner.beside) if unit] if manner.beside else []
         return leaf, units[0] if units else None
-
-    def unit_kept(self, name):
-        """The unit in which an attribute's amounts are compared."""
-        name = self.like.get(name, name)
-        if name in self.world.world.lore.units:
-            return self.world.world.lore.units[name]
-        named = [test.condition for other, test in every_test(self.tree) if self.world.attribute(other) == name]
-        units = [each.unit for condition in named for each in literals(condition) if isinstance(each, m.Quantity)]
-        return WORTH[units[0]][0] if units else None
 
     # --- deciding: count the values that a test accepts --------------------------------------------
 
@@ -231,33 +241,49 @@ class Naive:
 
     def test(self, test, prefix, fields) -> bool:
         name = self.world.attribute(prefix + test.attribute)
-        values, null = self.values(fields, name, prefix)
         match test.condition:
             case m.Exists():
-                return len(values) > 0
+                return len(self.values(fields, name, prefix, Manner(None))) > 0
             case m.IsNull():
-                return null
+                null = any(missing(whole) for whole in self.found(fields, name, prefix))
+                return null and not self.values(fields, name, prefix, Manner(None))
             case m.Compare(op, other):
-                others, _ = self.values(fields, prefix + other, prefix)
-                if not others:
-                    return False
-                accepted = sum(sum(compared(op, value, right) for right in others) > 0 for value in values)
+                accepted, count = self.compare(op, name, self.world.attribute(prefix + other), prefix, fields)
             case m.Has(inner):
-                accepted = sum(self.decide(inner, f"{name}.", element) for element in values)
+                values = self.values(fields, name, prefix, Manner(Kind.RECORD))
+                records = [value for value in values if value is not UNREADABLE]
+                accepted, count = sum(self.decide(inner, f"{name}.", record) for record in records), len(values)
             case condition:
-                accepted = sum(self.accepts(condition, value, name) for value in values)
-        if not values:
+                manner = self.world.manner(name, condition)
+                values = self.values(fields, name, prefix, manner)
+                read = [value for value in values if value is not UNREADABLE]
+                accepted, count = sum(self.accepts(condition, value, manner) for value in read), len(values)
+        if not count:
             return False
-        return {"any": accepted > 0, "all": accepted == len(values), "none": accepted == 0}[test.quantifier.value]
+        return {"any": accepted > 0, "all": accepted == count, "none": accepted == 0}[test.quantifier.value]
 
-    def accepts(self, condition, value, name) -> bool:
+    def compare(self, op, name, other, prefix, fields):
+        """How many values compare so with some value of another attribute, of how many; none without one there."""
+        one, two = self.world.manners(name, other)
+        left, right = self.values(fields, name, prefix, one), self.values(fields, other, prefix, two)
+        if not right:
+            return 0, 0
+        readable = [value for value in right if value is not UNREADABLE]
+        accepted = [
+            value for value in left if value is not UNREADABLE and any(compared(op, value, each) for each in readable)
+        ]
+        return len(accepted), len(left)
+
+    def accepts(self, condition, value, manner) -> bool:
         match condition:
             case m.Is(wanted):
-                return self.equal(value, wanted, name)
+                return self.equal(value, wanted, manner)
             case m.In(wanted):
-                return sum(self.equal(value, one, name) for one in wanted) > 0
+                return sum(self.equal(value, one, manner) for one in wanted) > 0
             case m.Range():
-                return self.inside(condition, value, name)
+                return self.inside(condition, value, manner)
+            case m.SameText(values):
+                return sum([*map(ord, value.casefold())] == [*map(ord, one.casefold())] for one in values) > 0
             case m.TextTest(op, pattern, ignoring_case):
                 return text_accepts(op.value, pattern, value, ignoring_case)
             case m.IsA(concept):
@@ -277,26 +303,26 @@ class Naive:
                 return meet(age, ends_of(seconds, number_point))
         raise AssertionError(condition)
 
-    def equal(self, value, wanted, name) -> bool:
+    def equal(self, value, wanted, manner) -> bool:
         match wanted:
             case bool():
                 return value is wanted
             case str():
-                wanted = self.world.concept(wanted) if name in self.world.folded else wanted
+                wanted = self.world.concept(wanted) if manner.folded else wanted
                 return [*map(ord, value)] == [*map(ord, wanted)]
             case m.Point(lon, lat):
                 return value == (Fraction(lon), Fraction(lat))
-        return meet(value, span(self.point(wanted, name)))
+        return meet(value, span(self.point(wanted, manner)))
 
-    def inside(self, wanted, value, name) -> bool:
+    def inside(self, wanted, value, manner) -> bool:
         if wanted.kind is Kind.TEXT:
             return text_between(wanted, value)
-        return meet(value, ends_of(wanted, lambda end: self.point(end, name)))
+        return meet(value, ends_of(wanted, lambda end: self.point(end, manner)))
 
-    def point(self, literal, name) -> Fraction:
+    def point(self, literal, manner) -> Fraction:
         match literal:
             case datetime():
                 return time_point(literal)
             case m.Quantity(amount, unit):
-                return self.world.amount(number_point(amount), unit, self.unit_kept(name))
+                return self.world.amount(number_point(amount), unit, manner.unit)
         return number_point(literal)

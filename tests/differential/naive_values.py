@@ -20,7 +20,11 @@ NUMBER = r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?"
 
 
 class Bad(Exception):
-    """The event does not fit the kinds."""
+    """A value cannot be read; where its attribute is declared, the event is bad."""
+
+
+UNREADABLE = object()
+"""A value that is there, and that the kind which is asked for cannot read."""
 
 
 class TooClose(Exception):
@@ -28,23 +32,6 @@ class TooClose(Exception):
 
 
 # --- names and arrays -----------------------------------------------------------------------------
-
-
-def every_test(tree, prefix=""):
-    match tree:
-        case m.And(parts) | m.Or(parts):
-            for part in parts:
-                yield from every_test(part, prefix)
-        case m.Not(part):
-            yield from every_test(part, prefix)
-        case m.Test(attribute, condition):
-            yield prefix + attribute, tree
-            if isinstance(condition, m.Has):
-                yield from every_test(condition.filter, f"{prefix}{attribute}.")
-
-
-def beside(name, test):
-    return name.removesuffix(test.attribute) + test.condition.other
 
 
 def literals(condition):
@@ -60,7 +47,7 @@ def literals(condition):
 
 def kind_asked(condition):
     match condition:
-        case m.TextTest():
+        case m.TextTest() | m.SameText():
             return Kind.TEXT
         case m.IsA():
             return Kind.CONCEPT
@@ -107,7 +94,25 @@ def several(value, kind):
 
 
 def is_pair(value):
-    return isinstance(value, list | tuple) and len(value) == 2 and all(is_number(part) for part in value)
+    return (
+        isinstance(value, list | tuple)
+        and len(value) == 2
+        and all(is_number(part) and not missing(part) for part in value)
+    )
+
+
+def missing(value):
+    """Whether a value is null: NaN is, in whatever type of number."""
+    if isinstance(value, Decimal):
+        return value.is_nan()
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def read_or_not(read):
+    try:
+        return read()
+    except Bad:
+        return UNREADABLE
 
 
 def is_number(value):
@@ -126,8 +131,20 @@ def none_or(value, function):
     return None if value is None else function(value)
 
 
+class Numbers(tuple):
+    """From one number to another, perhaps the same: the ends, and whether each is open."""
+
+    __slots__ = ()
+
+
+class Times(tuple):
+    """From one time to another, in the same form."""
+
+    __slots__ = ()
+
+
 def span(point):
-    return (point, point, False, False)
+    return Numbers((point, point, False, False))
 
 
 def ends_of(wanted, point):
@@ -136,12 +153,15 @@ def ends_of(wanted, point):
 
 def interval(leaf, point):
     """A value of a number or a time: from one point to another, perhaps the same."""
+    sort = Times if point is time_point else Numbers
     if not isinstance(leaf, m.Range):
-        return span(point(leaf))
-    low, high, low_open, high_open = ends_of(leaf, point)
-    if low is not None and low == high and (low_open or high_open):
+        return sort(span(point(leaf)))
+    if isinstance(leaf.low, str) or isinstance(leaf.high, str):
         raise Bad
-    return (low, high, low_open, high_open)
+    low, high, low_open, high_open = ends_of(leaf, point)
+    if low is not None and high is not None and (low > high or (low == high and (low_open or high_open))):
+        raise Bad
+    return sort((low, high, low_open, high_open))
 
 
 def number_point(leaf) -> Fraction:
@@ -211,10 +231,6 @@ def address_of(leaf):
     return inside or leaf
 
 
-def natural_point(leaf):
-    return time_point(leaf) if isinstance(leaf, date) else number_point(leaf)
-
-
 def natural_of(leaf):
     if isinstance(leaf, str):
         return text_of(leaf)
@@ -222,9 +238,9 @@ def natural_of(leaf):
         return leaf
     if isinstance(leaf, m.Point):
         return place_of(leaf)
-    if isinstance(leaf, date):
+    if isinstance(leaf, date) or (isinstance(leaf, m.Range) and isinstance(leaf.low or leaf.high, date)):
         return interval(leaf, time_point)
-    return interval(leaf, number_point) if is_number(leaf) else leaf
+    return interval(leaf, number_point) if is_number(leaf) or isinstance(leaf, m.Range) else leaf
 
 
 def record_of(leaf):
@@ -263,12 +279,17 @@ def covers(span, point) -> bool:
 
 
 def compared(op, one, two) -> bool:
-    """Whether some point of one and some point of the other compare."""
+    """Whether some point of one and some point of the other compare; text beside a number or a time is read as that."""
     if isinstance(one, str) and isinstance(two, str):
         left, right = [*map(ord, one)], [*map(ord, two)]
         return {"=": left == right, "<": left < right, "<=": left <= right, ">": left > right, ">=": left >= right}[op]
-    if not is_span(one) or not is_span(two):
-        return one == two
+    one, two = beside(one, two), beside(two, one)
+    if is_span(one) and is_span(two):
+        return type(one) is type(two) and points_compare(op, one, two)
+    return op == "=" and type(one) is type(two) and one == two
+
+
+def points_compare(op, one, two) -> bool:
     if op == "=":
         return meet(one, two)
     if op in (">", ">="):
@@ -279,14 +300,16 @@ def compared(op, one, two) -> bool:
     return low < high or (op == "<=" and low == high and not low_open and not high_open)
 
 
-def unlike(op, one, two) -> bool:
-    sorts = (str, bool, IPv4Address | IPv6Address, tuple)
-    one, two = (next((at for at, sort in enumerate(sorts) if isinstance(each, sort)), None) for each in (one, two))
-    return one != two or (op != "=" and one not in (0, 3))
+def beside(value, other):
+    """Text as what stands on the other side, where that is a number or a time and the text reads so."""
+    if not isinstance(value, str) or not is_span(other):
+        return value
+    point = time_point if isinstance(other, Times) else number_point
+    return value if (read := read_or_not(lambda: interval(value, point))) is UNREADABLE else read
 
 
 def is_span(value) -> bool:
-    return isinstance(value, tuple) and len(value) == 4
+    return isinstance(value, Numbers | Times)
 
 
 def text_between(span, value) -> bool:

@@ -49,7 +49,7 @@ def same(found, others):
 
 def end_of(events, more=0):
     """Return when to look at the clock last, in microseconds."""
-    return (micros(events[-1]["time"]) if events else 0) + more
+    return max([micros(one["time"]) for one in events if isinstance(one.get("time"), datetime)], default=0) + more
 
 
 def hold(pattern, events, found, *, until, stream=None):

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from ipaddress import IPv4Address, IPv6Address
@@ -13,17 +14,22 @@ import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
-from tidings.algebra import Need, Reader, Setting, fold_names, needs_of
+from tidings.algebra import Need, Reader, Requirements, Setting, fold_names, needs_of
+from tidings.algebra.typed import Mismatch
 from tidings.concepts import Ontology, Tree
 from tidings.engine.arrival import columns_of
 from tidings.engine.arrow import columns_of_table
-from tidings.engine.columns import Column, EventColumn, Numbers, View
+from tidings.engine.columns import UNREADABLE_TEXT, Column, EventColumn, Numbers, View, typed_column
 from tidings.errors import BadEvent
 from tidings.model import Kind, Point, Quantity, Range
 from tidings.model.arrow import rows_of
 from tidings.testing.strategies import NOW, cases
 
 LETTERS = ("a", "o", "f", "ss", "")
+
+
+UNREAD = "unread"
+"""A value that is there and is not of the column's kind."""
 
 
 class Letters:
@@ -45,7 +51,7 @@ def automata(column):
 
 def naive(reading, column, setting):
     """What one event holds in one column: a set of numbers, byte strings and ranges."""
-    values = reading.values.get(column.attribute, ())
+    values = reading.values.get(typed_column(column), ())
     match column.view:
         case View.EXISTS:
             return {0} if values or reading.elements.get(column.attribute) else set()
@@ -54,8 +60,8 @@ def naive(reading, column, setting):
         case View.PATTERNS:
             words = [value for value in values if isinstance(value, str)]
             found = {at for at, word in enumerate(LETTERS) if word and any(word in text for text in words)}
-            return found or ({-1} if words else set())
-    return {code for value in values if (code := naive_code(value, column, setting)) is not None}
+            return found or ({-1} if values else set())
+    return {UNREAD if isinstance(value, Mismatch) else naive_code(value, column, setting) for value in values}
 
 
 def naive_code(value, column, setting):
@@ -134,12 +140,15 @@ def points(found):
         return [number(near, more) for near, more in zip(found.near.tolist(), rest, strict=True)]
     assert found.index.dtype == np.int32
     assert len(set(found.distinct)) == len(found.distinct)
-    return [None if at < 0 else found.distinct[at] for at in found.index.tolist()]
+    odd = {-1: None, UNREADABLE_TEXT: UNREAD}
+    return [odd[at] if at < 0 else found.distinct[at] for at in found.index.tolist()]
 
 
 def number(near, rest):
     if math.isnan(near):
         return None
+    if math.isinf(near):
+        return UNREAD
     return int(near) + rest if near == int(near) else near
 
 
@@ -150,20 +159,47 @@ def simple(codes):
     }
 
 
-VALUED = [view for view in View if view not in (View.EXISTS, View.NULL)]
+WORDED = (View.TEXT, View.REVERSED, View.FOLDED, View.FOLDED_REVERSED, View.PATTERNS)
+VIEWS = {
+    Kind.NUMBER: (View.NUMBER,),
+    Kind.BOOL: (View.NUMBER,),
+    Kind.TIME: (View.NUMBER, View.AGE),
+    Kind.TEXT: WORDED,
+    Kind.CONCEPT: WORDED,
+    Kind.IP: (View.TEXT,),
+    Kind.PLACE: (View.LONGITUDE, View.LATITUDE),
+    None: (View.EXISTS, View.NULL),
+}
 
 
-def every_column(needs: Mapping[str, Need], ontology: Ontology) -> list[Column]:
-    found = [Column(name, view) for name in needs for view in (View.EXISTS, View.NULL)]
-    for name, need in needs.items():
-        if need.kind not in (Kind.RECORD, Kind.OPAQUE):
-            found += [Column(name, view) for view in VALUED if view is not View.CONCEPT]
+def every_column(required: Requirements, ontology: Ontology) -> list[Column]:
+    ways = [(name, need) for name, needs in required.attributes.items() for need in needs]
+    found = []
+    for name, need in ways:
+        unit = None if need.bare else need.unit
+        found += [Column(name, view, kind=need.kind, unit=unit) for view in VIEWS.get(need.kind, ())]
+        if need.kind in (Kind.TEXT, Kind.CONCEPT):
             found += [Column(name, View.CONCEPT, tree) for tree in ontology.trees]
     return found
 
 
+def required(needs: Mapping[str, Need], *, strict: bool) -> Requirements:
+    """Each attribute as it is needed, and as it is."""
+    return Requirements(
+        {
+            name: (replace(need, strict=strict and need.kind is not None), Need(several=need.several))
+            for name, need in needs.items()
+        }
+    )
+
+
 def assert_columns_agree(table: pa.Table, needs: Mapping[str, Need], ontology: Ontology) -> bool:
-    """Hold a table's columns against those of its rows; tell whether it was read at once."""
+    """Hold a table's columns against those of its rows, declared or not; tell whether it was read at once."""
+    at_once = {strict: assert_table_agrees(table, required(needs, strict=strict), ontology) for strict in (True, False)}
+    return at_once[True]
+
+
+def assert_table_agrees(table: pa.Table, needs: Requirements, ontology: Ontology) -> bool:
     setting, wanted = Setting(ontology, NOW), every_column(needs, ontology)
     reader = Reader(needs, ontology)
     readings, bad = [], []
@@ -257,7 +293,7 @@ def test_a_table_of_any_world_shows_every_view_what_its_rows_do(case):
     assume(not shared_spellings(ontology))
     table = table_of(case.events)
     if table.num_columns:
-        event(f"read at once: {assert_columns_agree(table, needs, ontology)}")
+        event(f"read at once: {assert_table_agrees(table, needs, ontology)}")
 
 
 # --- tables made by hand --------------------------------------------------------------------------

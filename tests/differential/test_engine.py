@@ -71,9 +71,9 @@ def test_drawn_cases_are_as_the_law_says(way):
 def test_named_cases_hold_when_they_are_compiled(way):
     with set_to(way):
         for case in CASES:
-            verdict = {True: "yes", False: "no", None: "bad"}[
-                judged("engine", td.parse(case["filter"]), told(case["event"]))
-            ]
+            schema = td.Schema(case["schema"]) if "schema" in case else None
+            found = judged("engine", td.parse(case["filter"]), told(case["event"]), schema)
+            verdict = {True: "yes", False: "no", None: "bad"}[found]
             assert verdict == case["verdict"], case["name"]
 
 

@@ -12,13 +12,14 @@ from pattern_worlds import PLENTY, S, alike, hold, moment
 
 import tidings as td
 from tidings.model.patterns import Mode
+from tidings.patterns.definition import seen
 from tidings.patterns.snapshot import resume_at, where
 from tidings.testing.patterns import patterns
 
 NAMES = st.sampled_from(["p", "q", "r"])
-VALUES = st.sampled_from([1, 2])
+VALUES = st.sampled_from([1, 1, 2, 2, [1, 2], {"of": 1}])
 GIVEN = st.one_of(patterns(most_steps=3), patterns(most_steps=3, variables=True))
-HAPPENED = st.tuples(st.sampled_from("abcd"), st.sampled_from([0, 1, 1, 2]), VALUES)
+HAPPENED = st.tuples(st.sampled_from("abcd"), st.sampled_from([0, 1, 1, 2, None]), VALUES)
 
 
 class Sets(RuleBasedStateMachine):
@@ -27,6 +28,7 @@ class Sets(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
         self.detector, self.now, self.count = td.Detector(), 0, 0
+        self.detector.on_time(moment(0))
         self.told = {}
 
     @precondition(lambda self: self.count < 10)
@@ -57,8 +59,9 @@ class Sets(RuleBasedStateMachine):
     def events(self, happened):
         batch = []
         for kind, gap, key in happened:
-            self.now += gap * S
-            batch.append({"id": self.count, "time": moment(self.now), "kind": kind, "key": key})
+            self.now += (gap or 0) * S
+            when = {} if gap is None else {"time": moment(self.now)}
+            batch.append({"id": self.count, "stands": self.now, "kind": kind, "key": key} | when)
             self.count += 1
         for *_, events, _ in self.told.values():
             events.extend(batch)
@@ -97,7 +100,8 @@ class Sets(RuleBasedStateMachine):
             if events:
                 first = events[0]["id"]
                 mine = [replace(one, events=tuple(id_ - first for id_ in one.events)) for one in reported]
-                hold(pattern, events, {mode: mine}, until=self.now)
+                stream = [replace(seen(pattern, [event])[0], time=event["stands"]) for event in events]
+                hold(pattern, events, {mode: mine}, until=self.now, stream=stream)
             else:
                 assert not reported
 

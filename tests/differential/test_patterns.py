@@ -71,6 +71,41 @@ def test_one_event_may_satisfy_several_filters(pattern, events, more):
     check(pattern, events, more)
 
 
+ODD = streams(most=7, odd=True)
+
+
+@given(patterns(mixed=True), ODD, more)
+def test_what_cannot_be_read_and_what_has_no_time_passes_by_each_pattern_as_the_definition_says(pattern, events, more):
+    check(pattern, events, more)
+
+
+@given(patterns(mixed=True, variables=True, most_steps=4), ODD, more)
+def test_what_no_variable_takes_is_of_no_key(pattern, events, more):
+    check(pattern, events, more)
+
+
+@given(patterns(mixed=True, variables="joins", overlapping=True, most_steps=4), ODD, more)
+def test_what_no_variable_takes_joins_nothing(pattern, events, more):
+    check(pattern, events, more)
+
+
+DECLARED = td.Schema({"key": "number", "other": "text"}, closed=False)
+KEYS = st.sampled_from([1, 1.0, "1", " 1.0", "1e0", 2, "2", None])
+
+
+@given(patterns(variables="joins", most_steps=4), streams(most=7), st.lists(KEYS, min_size=7, max_size=7))
+def test_a_declared_attribute_gives_its_declared_reading(pattern, events, keys):
+    rows = [event | {"key": key, "other": str(event.get("other"))} for event, key in zip(events, keys, strict=False)]
+    table = pa.table({name: [row[name] for row in rows] for name in ("id", "time", "kind", "other")})
+    table = table.append_column("key", pa.array([None if row["key"] is None else str(row["key"]) for row in rows]))
+    until, stream = end_of(rows), seen(pattern, rows, schema=DECLARED)
+    for form in (rows, table.cast(table.schema)) if rows else (rows,):
+        detector = detector_of(pattern, *ALL, schema=DECLARED)
+        found = [*detector.detect_many(form), *detector.on_time(moment(until))]
+        told = {mode: [one for one in found if one.pattern == mode] for mode in ALL}
+        hold(pattern, rows, told, until=until, stream=stream)
+
+
 @given(patterns(overlapping=True, absence=False, guards=False), streams(most=7), st.just(0))
 def test_filters_that_overlap_serve_any_step(pattern, events, more):
     check(pattern, events, more)

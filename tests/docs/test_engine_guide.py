@@ -4,9 +4,12 @@ import doctest
 import re
 from pathlib import Path
 
+import pytest
+
 import tidings as td
 from tidings.matcher.plan import HEAD
 
+pytestmark = pytest.mark.filterwarnings("error")
 PATH = Path(__file__).parents[2] / "docs" / "guide" / "engine.md"
 PAGE = PATH.read_text(encoding="utf-8")
 SHOWN = re.search(r"```text\n(.*?)```", PAGE, re.DOTALL).group(1).splitlines()

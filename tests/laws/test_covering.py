@@ -1,8 +1,9 @@
 """`covers` and `overlaps` against everything that can happen to one attribute.
 
 Conditions come from a handful of end points, so that boundaries meet. Tried is: absent, null, and every set of
-up to four values that differ in what the conditions see, event ranges among them. Where conditions are ordered,
-the answers must be exactly what is found; elsewhere `covers` must not be true and `overlaps` not false wrongly.
+up to four values that differ in what the conditions see, event ranges among them and, where nothing is declared, a
+value that cannot be read. Where conditions are ordered, the answers must be exactly what is found; elsewhere, and
+where conditions read one attribute as several kinds, `covers` must not be true and `overlaps` not false wrongly.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -12,7 +13,8 @@ from itertools import combinations, product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidings.algebra import Reading, Setting, bind, covers, holds, overlaps
+from tidings.algebra import Reading, Setting, bind, covers, evaluate, holds, overlaps, simplify
+from tidings.algebra.typed import Mismatch, TypedAttribute, typed_test
 from tidings.concepts import Ontology, Tree
 from tidings.model import (
     Age,
@@ -21,6 +23,7 @@ from tidings.model import (
     Comparison,
     Exists,
     Has,
+    In,
     InNetworks,
     IsA,
     IsNull,
@@ -29,6 +32,7 @@ from tidings.model import (
     Or,
     Point,
     Quantifier,
+    Quantity,
     Range,
     Schema,
     Test,
@@ -126,7 +130,8 @@ PLACES = [Point(lon, lat) for lon in longitudes for lat in (0, 0.25, 0.75, 1, 1.
 
 SIDES = [
     (),
-    *combinations([0, 1, 2, Range(0, 1), Range(0, 2, low_open=True, high_open=True)], 1),
+    *combinations([0, 1, 2, Range(0, 1), Range(0, 2, low_open=True, high_open=True), "x", True, Mismatch(None)], 1),
+    (0, "x"),
     (0, 2),
     (1, 2),
     (0, Range(1, 2)),
@@ -182,8 +187,17 @@ def distinct(values, trees, setting, read):
     return list(seen.values())
 
 
+KINDS = ("", "number", "text", "bool", "time", "place", "ip")
+UNREAD = Mismatch("a value that the conditions cannot read")
+
+
+def reading(**attributes):
+    """Values as they are read, whatever they are asked for as: each suite asks for one kind."""
+    return Reading({TypedAttribute(name, kind): values for name, values in attributes.items() for kind in KINDS})
+
+
 def values_of_a(values):
-    return Reading({"a": values})
+    return reading(a=values)
 
 
 def worlds(values, trees, *, most=4, setting=NOWHERE, read=values_of_a):
@@ -217,33 +231,69 @@ def check_sound(pair, found, **around):
 @given(pairs(numbers))
 @settings(max_examples=200)
 def test_numbers_are_decided_exactly_where_several_values_and_ranges_may_come(pair):
-    check_exact(pair, truths_of(pair, worlds(NUMBERS_AND_RANGES, pair)))
+    check_exact(pair, truths_of(pair, worlds([*NUMBERS_AND_RANGES, UNREAD], pair)))
+    declared = Schema({"a": "several number"})
+    check_exact(pair, truths_of(pair, worlds(NUMBERS_AND_RANGES, pair)), schema=declared)
 
 
 @given(pairs(numbers))
 def test_numbers_are_decided_exactly_where_one_value_comes(pair):
     check_exact(pair, truths_of(pair, worlds(NUMBERS, pair, most=1)), schema=Schema({"a": "number"}))
+    check_exact(pair, truths_of(pair, worlds([*NUMBERS, UNREAD], pair, most=1)), schema=Schema({"a": "any"}))
+
+
+def united(condition, unit):
+    """The same condition with amounts: thousands of MB are as many GB."""
+    scale = 1 if unit == "GB" else 1000
+    if isinstance(condition, Range):
+        low, high = (None if end is None else Quantity(end * scale, unit) for end in (condition.low, condition.high))
+        return Range(low, high, condition.low_open, condition.high_open)
+    values = condition.values if isinstance(condition, In) else (condition.value,)
+    return one_of([Quantity(value * scale, unit) for value in values])
+
+
+amounts = st.builds(united, numbers, st.sampled_from(["GB", "MB"]))
+
+
+@given(pairs(amounts))
+def test_amounts_are_decided_exactly_in_whatever_unit_they_are_written(pair):
+    values = [f"{number} GB" for number in NUMBERS] + ["5 km", 1, "x"]
+    values += [Range(Quantity(0, "GB"), Quantity(1, "GB")), Range(Quantity(0, "MB"), Quantity(2000, "MB"), True, True)]
+    events = [{}, {"a": None}, *({"a": list(some)} for size in (1, 2, 3) for some in combinations(values, size))]
+    found = [tuple(evaluate(tree, event) for tree in pair) for event in events]
+    check_sound(pair, found)
+    if not any(isinstance(part, Not) or part.quantifier is not Quantifier.ANY for part in parts_of(pair)):
+        check_exact(pair, found)
+
+
+def parts_of(pair):
+    return [part for tree in pair for part in (tree.parts if isinstance(tree, And) else (tree,))]
 
 
 @given(pairs(texts))
 def test_ordered_text_is_decided_exactly(pair):
-    check_exact(pair, truths_of(pair, worlds(TEXTS, pair)))
+    check_exact(pair, truths_of(pair, worlds([*TEXTS, UNREAD], pair)))
     check_exact(pair, truths_of(pair, worlds(TEXTS, pair, most=1)), schema=Schema({"a": "text"}))
+    check_exact(pair, truths_of(pair, worlds(TEXTS, pair)), schema=Schema({"a": "several string"}))
 
 
 @given(pairs(truths))
 def test_truth_is_decided_exactly(pair):
-    check_exact(pair, truths_of(pair, worlds([True, False], pair)))
+    check_exact(pair, truths_of(pair, worlds([True, False, UNREAD], pair)))
+    check_exact(pair, truths_of(pair, worlds([True, False], pair)), schema=Schema({"a": "several bool"}))
 
 
 @given(pairs(addresses))
 def test_addresses_are_decided_exactly(pair):
-    check_exact(pair, truths_of(pair, worlds(ADDRESSES, pair)))
+    check_exact(pair, truths_of(pair, worlds([*ADDRESSES, UNREAD], pair)))
+    check_exact(pair, truths_of(pair, worlds(ADDRESSES, pair)), schema=Schema({"a": "several ip"}))
+    # A column of strings may hold text that is no address.
+    check_exact(pair, truths_of(pair, worlds([*ADDRESSES, UNREAD], pair)), schema=Schema({"a": "several string"}))
 
 
 @given(pairs(times))
 def test_times_and_ages_are_decided_exactly_when_it_is_known_what_time_it_is(pair):
-    check_exact(pair, truths_of(pair, worlds(TIMES_AND_RANGES, pair)), now=NOW)
+    check_exact(pair, truths_of(pair, worlds([*TIMES_AND_RANGES, UNREAD], pair)), now=NOW)
     check_exact(pair, truths_of(pair, worlds(TIMES, pair, most=1)), now=NOW, schema=Schema({"a": "time"}))
 
 
@@ -253,7 +303,7 @@ small = trees(literals(numbers), 4)
 @given(st.tuples(small, small))
 @settings(max_examples=150)
 def test_any_small_filter_of_one_attribute_is_decided_exactly(pair):
-    check_exact(pair, truths_of(pair, worlds(NUMBERS_AND_RANGES, pair)))
+    check_exact(pair, truths_of(pair, worlds([*NUMBERS_AND_RANGES, UNREAD], pair)))
 
 
 GOODS = Tree(
@@ -276,7 +326,7 @@ def test_declared_concepts_are_decided_exactly(pair):
 inner = conjunctions(literals(numbers, "x"))
 has = st.builds(Test, st.just("a"), inner.map(Has), st.sampled_from(Quantifier))
 has_pairs = st.tuples(*[conjunctions(has | has.map(Not))] * 2)
-ELEMENTS = [Reading({"x": values}) for size in (1, 2) for values in combinations([-1, 0, 0.5, 1, 2, Range(0, 2)], size)]
+ELEMENTS = [reading(x=values) for size in (1, 2) for values in combinations([-1, 0, 0.5, 1, 2, Range(0, 2)], size)]
 ELEMENTS += [Reading(), Reading(nulls=frozenset("x"))]
 
 
@@ -286,8 +336,8 @@ def elements_of_a(elements):
 
 @given(has_pairs)
 def test_filters_on_elements_never_lie_and_an_array_is_several_by_nature(pair):
+    check_sound(pair, truths_of(pair, worlds([*ELEMENTS, UNREAD], pair, most=3, read=elements_of_a)))
     found = truths_of(pair, worlds(ELEMENTS, pair, most=3, read=elements_of_a))
-    check_sound(pair, found)
     check_sound(pair, found, schema=Schema({"a": "record", "a.x": "several number"}))
 
 
@@ -297,7 +347,7 @@ def test_filters_on_elements_never_lie_and_an_array_is_several_by_nature(pair):
 def check_every_pair(conditions, values, kind, *, exactly=False, **around):
     """Of one value each: neither `covers` nor `overlaps` may lie about any two of the conditions."""
     around["schema"] = Schema({"a": kind})
-    seen = [Reading({"a": (value,)}) for value in values]
+    seen = [reading(a=(value,)) for value in values]
     tests = [Test("a", condition) for condition in conditions]
     accepted = [{at for at, world in enumerate(seen) if holds(test, world, NOWHERE)} for test in tests]
     for (wide, outer), (narrow, inner) in product(zip(tests, accepted, strict=True), repeat=2):
@@ -330,7 +380,7 @@ def test_no_two_comparisons_are_told_wrongly():
     names = [("a", "b"), ("b", "a")]
     tests = [Test(one, Compare(op, two), q) for one, two in names for op in Comparison for q in Quantifier]
     tests += [Not(test) for test in tests]
-    seen = [Reading({"a": one, "b": two}) for one in SIDES for two in SIDES]
+    seen = [reading(a=one, b=two) for one in SIDES for two in SIDES]
     accepted = [{at for at, world in enumerate(seen) if holds(test, world, NOWHERE)} for test in tests]
     for (wide, outer), (narrow, inner) in product(zip(tests, accepted, strict=True), repeat=2):
         assert outer >= inner or not covers(wide, narrow), (wide, narrow)
@@ -343,20 +393,20 @@ def test_no_two_comparisons_are_told_wrongly():
 @given(pairs(wordings))
 @settings(max_examples=300)
 def test_text_tests_never_lie(pair):
-    check_sound(pair, truths_of(pair, worlds(WORDS, pair, most=3)))
+    check_sound(pair, truths_of(pair, worlds([*WORDS, UNREAD], pair, most=3)))
 
 
 @given(pairs(spots))
 @settings(max_examples=300)
 def test_places_never_lie(pair):
-    check_sound(pair, truths_of(pair, worlds(PLACES, pair, most=3)))
+    check_sound(pair, truths_of(pair, worlds([*PLACES, UNREAD], pair, most=3)))
 
 
 # Half a microsecond is an age that no event has.
 @given(pairs(times | spans([0, 0.0000005]).map(Age)), st.sampled_from([-60, -1, 0, 30]))
 def test_ages_never_lie_whatever_time_it_is(pair, seconds):
     setting = Setting(Ontology(), NOW + timedelta(seconds=seconds))
-    check_sound(pair, truths_of(pair, worlds(TIMES_AND_RANGES, pair, most=3, setting=setting), setting))
+    check_sound(pair, truths_of(pair, worlds([*TIMES_AND_RANGES, UNREAD], pair, most=3, setting=setting), setting))
 
 
 @given(pairs(concepts | texts))
@@ -364,8 +414,38 @@ def test_concepts_of_plain_text_never_lie(pair):
     setting = Setting(SHOP, NOW)
     spellings = [*GOODS.names, "notebook", "Laptop", "MOBILE", "stranger", *TEXTS]
     bound = [bind(tree, schema=None, ontology=SHOP, regions=None) for tree in pair]
-    found = truths_of(bound, worlds(spellings, bound, most=3, setting=setting), setting)
+    found = truths_of(bound, worlds([*spellings, UNREAD], bound, most=3, setting=setting), setting)
     check_sound(pair, found, ontology=SHOP)
+
+
+# --- never wrong: one attribute as several kinds ------------------------------------------------------------------
+
+SEVERAL_KINDS = numbers | texts | truths | addresses | spots | amounts | times
+RAW = [0, 1, "1", "0.5", "x", "", "a", True, "true", "false", "10.0.0.2", ADDRESSES[0], Point(0, 0), (0, 0),
+       (1, 1), "1 GB", "500 MB", "2 km", NOW, "2026-01-01", {"b": 1}, Range(0, 1), Range(NOW, None), float("inf"),
+       2**70]  # fmt: skip
+mixed_events = st.fixed_dictionaries({"a": st.lists(st.sampled_from([*RAW, None]), max_size=3)})
+mixed_trees = trees(literals(SEVERAL_KINDS), 5)
+
+
+@given(mixed_trees, mixed_trees, st.lists(mixed_events, min_size=1, max_size=20))
+@settings(max_examples=300)
+def test_filters_of_several_kinds_never_lie_and_never_raise(one, two, events):
+    found = [tuple(evaluate(tree, event, now=NOW) for tree in (one, two)) for event in events]
+    check_sound((one, two), found, now=NOW)
+    simple = simplify(one, now=NOW)
+    assert [evaluate(simple, event, now=NOW) for event in events] == [wide for wide, _ in found]
+    assert simplify(simple, now=NOW) == simple
+
+
+@given(SEVERAL_KINDS, SEVERAL_KINDS, st.sampled_from(Quantifier), st.sampled_from(Quantifier))
+def test_tests_of_different_kinds_or_units_overlap_and_do_not_cover_each_other(one, two, first, second):
+    left, right = Test("a", one, first), Test("a", two, second)
+    satisfiable = [overlaps(tree, tree) for tree in (left, right)]
+    kinds = [bind(tree, schema=None, ontology=Ontology(), regions=None) for tree in (left, right)]
+    if typed_test(kinds[0]) != typed_test(kinds[1]) and all(satisfiable):
+        assert overlaps(left, right)
+        assert not covers(left, right) or covers(left, Test("a", Exists()))
 
 
 def compared(one, two):
@@ -378,7 +458,7 @@ comparisons = conjunctions(compared("a", "b") | compared("b", "a"))
 @given(st.tuples(comparisons, comparisons))
 @settings(max_examples=300)
 def test_comparisons_of_two_attributes_never_lie(pair):
-    seen = [Reading({"a": one, "b": two}) for one in SIDES for two in SIDES]
+    seen = [reading(a=one, b=two) for one in SIDES for two in SIDES]
     check_sound(pair, truths_of(pair, seen))
-    single = [Reading({"a": one, "b": two}) for one in [(), (0,), (1,)] for two in [(), (0,), (1,)]]
+    single = [reading(a=one, b=two) for one in [(), (0,), (1,)] for two in [(), (0,), (1,)]]
     check_sound(pair, truths_of(pair, single), schema=Schema({"a": "number", "b": "number"}))

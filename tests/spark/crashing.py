@@ -91,6 +91,10 @@ class World:
     def batches(self, path="matches"):
         return sorted(int(one.name.partition("=")[2]) for one in (self.folder / path).glob("batch=*"))
 
+    def log(self):
+        """Return what Spark said, of all drivers so far."""
+        return (self.folder / "state" / "spark.log").read_text(errors="replace")
+
     def half_written(self):
         return [str(one) for one in self.folder.rglob("_staging-*")]
 

@@ -30,25 +30,28 @@ def found(session):
     ads[3]["price"] = "call me"
     (folder / "ads.json").write_text("".join(json.dumps(ad, default=str) + "\n" for ad in ads))
     wanted, about = saved_searches(80, seed=6), {"event_id": "id", "now": NOW}
+    priced = td.Schema({"price": "number"}, closed=False)  # its column is text, since sellers write what they like
     batch = session.read.schema(ADS).json(str(folder))
     stream = session.readStream.schema(ADS).json(str(folder))
     table = session.createDataFrame(wanted, "id string, filter string")
-    local = td.Matcher(now=NOW)
+    local = td.Matcher(schema=priced, now=NOW)
     local.add_many(wanted)
     matches = local.match_many(ads, on_error="collect")
     return {
         "kind": type(batch).__module__,
         "same": ts.session("the running one") is session,
         "local": sorted([ads[index]["id"], id_] for index, id_ in matches),
-        "pairs": rows(ts.match(batch, table, **about)),
+        "pairs": rows(ts.match(batch, table, schema=priced, **about)),
         "clock": ts.match(batch, [("old", "age(posted) > 1 day")], event_id="id").count(),
-        "grouped": sum(len(row.subscriptions) for row in ts.match(batch, wanted, grouped=True, **about).collect()),
+        "grouped": sum(
+            len(row.subscriptions) for row in ts.match(batch, wanted, schema=priced, grouped=True, **about).collect()
+        ),
         "wide": ts.match(batch, local).columns,
-        "letters": rows(ts.dead_letters(batch, wanted, **about).drop("row")),
+        "letters": rows(ts.dead_letters(batch, wanted, schema=priced, **about).drop("row")),
         "sql": rows(in_sql(session, batch, local)),
-        "sharded": rows(ts.match(batch, table, shards=3, **about)),
-        "live": streamed(session, ts.match(stream, living(wanted), **about), "live"),
-        "streamed": streamed(session, ts.match(stream, wanted, **about)),
+        "sharded": rows(ts.match(batch, table, schema=priced, shards=3, **about)),
+        "live": streamed(session, ts.match(stream, living(wanted, priced), **about), "live"),
+        "streamed": streamed(session, ts.match(stream, wanted, schema=priced, **about)),
         "detected": detected(session),
         "foretold": foretold(session),
     }
@@ -88,10 +91,10 @@ def rows(frame):
     return sorted(list(row) for row in frame.collect())
 
 
-def living(wanted):
+def living(wanted, schema):
     import tidings as td
 
-    live = td.Live(Path(tempfile.mkdtemp()) / "live", shards=2)
+    live = td.Live(Path(tempfile.mkdtemp()) / "live", shards=2, schema=schema)
     live.add_many(wanted)
     return live
 

@@ -1,6 +1,7 @@
 """What workers do with Arrow batches, without a Spark."""
 
 import pickle
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -55,14 +56,22 @@ def test_matches_and_letters_come_in_one_pass():
     made = columns(Both(pairs)(found([0], [7], [DeadLetter(1, "because")]), pa.int64()))
     assert made[:3] == [[10, 11], [["a"], None], [7, None]]
     assert made[3:5] == [[None, "because"], [None, '{"event": 11, "tags": null}']]
-    assert made[5:] == [[None, None], [None, None]]
+    assert made[5:] == [[None, None], [None, None], [None, None]]
 
 
 def test_a_tally_counts_the_events_of_a_batch_and_finds_the_newest():
     moments = [datetime(2024, 5, day, tzinfo=UTC) for day in (2, 9, 1)]
     rows = pa.RecordBatch.from_pydict({"posted": pa.array(moments, pa.timestamp("us", "UTC"))})
     answer = Answer(rows, rows, np.zeros(0, np.int64), pa.array([], pa.int64()), (), tallied=True)
-    assert columns(Both(pairs, time="posted")(answer, pa.int64()))[-2:] == [[3], [moments[1]]]
+    assert columns(Both(pairs, time="posted")(answer, pa.int64()))[-3:] == [[3], [moments[1]], [None]]
+
+
+def test_values_that_filters_could_not_read_come_in_a_row_of_their_own():
+    answer = found([], [])
+    told = replace(answer, mismatches='[0, [["model", "number", "", true, 5, {"text": 3}]]]')
+    made = columns(Both(pairs)(told, pa.int64()))
+    assert made[-1] == [told.mismatches]
+    assert all(column == [None] for column in made[:-1])
 
 
 def test_what_comes_out_is_cut_into_chunks(monkeypatch):

@@ -82,7 +82,7 @@ def test_a_pipeline_killed_at_any_moment_ends_with_the_rows_of_one_that_was_not(
         driver.until(lambda: 1 in world.claims() and set(driver.workers()) - before)
         os.kill(max(set(driver.workers()) - before), signal.SIGKILL)
         driver.until_held("before", 2)
-        assert "exited unexpectedly" in driver.words()
+        assert "exited unexpectedly" in world.log()
         driver.kill()
         claimed = world.claims()
         assert world.batches() == [0, 1]

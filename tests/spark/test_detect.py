@@ -168,13 +168,24 @@ def test_bad_events_take_no_part_and_are_told(spark):
     ]
     frame = spark.createDataFrame(rows, "id INT, ts TIMESTAMP, price STRING, user STRING").coalesce(1)
     twice = {"twice": "p = price > 1 and user = $u\np, q:p"}
-    assert [row.events for row in ts.detect(frame, twice).collect()] == [[1, 4]]
-    letters = ts.bad_events(frame, twice, event_id="id").collect()
+    declared = {"price": "number"}  # a column of text is text unless that is said
+    assert [row.events for row in ts.detect(frame, twice, schema=declared).collect()] == [[1, 4]]
+    letters = ts.bad_events(frame, twice, event_id="id", schema=declared).collect()
     assert [(row.event, row.reason) for row in letters] == [
         (2, "`price`: 'call me' is not a number"),
         (3, "the event has no `ts`"),
     ]
     assert letters[0].row == '{"id":2,"ts":"2024-07-01T00:00:01.000Z","price":"call me","user":"u"}'
+
+
+def test_a_declared_column_gives_variables_its_declared_reading(spark):
+    rows = [(1, at(0), "7"), (2, at(1), "x"), (3, at(2), " 7.0"), (4, at(3), None)]
+    frame = spark.createDataFrame(rows, "id INT, ts TIMESTAMP, n STRING").coalesce(1)
+    twice = {"twice": "p = n = $u\np ; q:p"}
+    [row] = ts.detect(frame, twice, schema={"n": "number"}).collect()
+    assert (row.key, row.events) == ("7", [1, 3])
+    assert ts.detect(frame, twice).count() == 0, "as text they are two keys"
+    assert [row.event for row in ts.bad_events(frame, twice, event_id="id", schema={"n": "number"}).collect()] == [2]
 
 
 def test_values_of_variables_may_lie_in_records_and_be_dates(spark):

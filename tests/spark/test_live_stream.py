@@ -162,3 +162,46 @@ def test_a_folder_made_anew_under_an_old_name_is_not_taken_for_the_old_one(spark
         assert [row.subscription for row in ts.match(ads, live, event_id="id").collect()] == [name]
         assert [row.subscription for row in ts.match(ads, live.folder, event_id="id").collect()] == [name]
         shutil.rmtree(live.folder)
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_a_filter_that_the_columns_refuse_is_left_out_and_listed_and_the_others_count(spark, tmp_path, caplog, shards):
+    live = td.Live(tmp_path / "live", shards=shards)
+    live.add_many({f"s{n}": f"price < {n}" for n in range(1, 20)})
+    live.add_many({"eve": "sold < 3", "mallory": "sold = 'yes' or price < 1"})
+    ads = spark.createDataFrame([(1, 10, True), (2, 0, False)], "id int, price int, sold boolean")
+    expected = [(1, f"s{n}") for n in range(11, 20)] + [(2, f"s{n}") for n in range(1, 20)]
+    with caplog.at_level("WARNING", "tidings.spark"):
+        assert pairs(ts.match(ads, live, event_id="id")) == sorted(expected)
+    bad = ["eve", "mallory"]
+    assert "2 subscriptions of" in caplog.text
+    assert "`eve`: `sold` is bool in the DataFrame" in caplog.text
+    assert ts.dead_letters(ads, live).count() == 0
+    found = ts.refused(ads, live)
+    assert [field.simpleString() for field in found.schema] == ["subscription:string", "reason:string"]
+    assert sorted(row.subscription for row in found.collect()) == bad
+    assert set(bad) <= set(live)  # the folder stays as it is
+    live.change((), bad)
+    assert ts.refused(ads, live).count() == 0
+
+
+def test_a_filter_that_the_columns_refuse_does_not_stop_a_stream_that_runs(world):
+    live = td.Live(world.folder / "live")
+    live.add("any", "make = 'ford' or make = 'opel'")  # asks nothing of the price
+    world.write((1, "ford", 5))
+    world.write((2, "opel", 6))
+    world.write((3, "ford", 7))
+
+    def change(_, batch):
+        if batch == 0:
+            live.add("eve", "price = 'much'")
+        if batch == 1:
+            live.remove("eve")
+
+    assert world.run(live, change) == {0: [(1, "any")], 1: [(2, "any")], 2: [(3, "any")]}
+
+
+def test_refused_is_asked_of_a_live_alone(spark):
+    ads = spark.createDataFrame([(1,)], "id int")
+    with pytest.raises(td.TidingsError, match=r"takes a td\.Live, not `list`"):
+        ts.refused(ads, [("s1", "a = 1")])

@@ -3,18 +3,20 @@
 import json
 from datetime import UTC, datetime
 
+import pyarrow as pa
 import pytest
 
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StructType
 
 import tidings as td
 from tidings import spark as ts
 from tidings.errors import BadFrame, BadSubscriptions, KindConflict
 from tidings.model import Is, Test
 
-SEARCHES = [("cheap", "price < 9000"), ("ford", "make = 'ford'"), ("red", "color = 'red'")]
+SEARCHES = [("cheap", "price < 9000"), ("ford", "make = 'ford'"), ("red", "make = 'red'")]
 
 
 @pytest.fixture(scope="module")
@@ -85,9 +87,9 @@ def test_names_with_dots_and_backticks_are_just_names(spark):
     assert len(rows(ts.match(frame, searches))) == 2
 
 
-def test_a_filter_may_name_a_column_that_is_not_there(ads):
+def test_a_filter_may_name_a_column_that_is_not_there_where_that_is_asked_for(ads):
     searches = [("none", "town = 'bern'"), ("not", "not town = 'bern'")]
-    assert rows(ts.match(ads, searches, event_id="id")) == [(1, "not"), (2, "not"), (3, "not")]
+    assert rows(ts.match(ads, searches, event_id="id", unknown="absent")) == [(1, "not"), (2, "not"), (3, "not")]
 
 
 @pytest.mark.parametrize(
@@ -116,6 +118,11 @@ def test_two_columns_of_one_name_are_refused_where_they_matter(ads):
     with pytest.raises(BadFrame, match="2 columns called `price`"):
         ts.match(doubled, SEARCHES)
     assert rows(ts.match(doubled, SEARCHES[1:2], event_id="id")) == [(1, "ford"), (2, "ford")]
+    assert rows(ts.match(doubled, [("all", "id > 0")], event_id="make")) == [
+        ("ford", "all"),
+        ("ford", "all"),
+        ("opel", "all"),
+    ]
 
 
 def test_a_column_that_arrow_cannot_carry_is_refused_by_name(ads):
@@ -131,7 +138,7 @@ def test_a_filter_that_contradicts_a_column_is_refused_before_any_job(ads):
 def test_a_matcher_that_contradicts_a_column_is_refused_too(ads):
     matcher = td.Matcher()
     matcher.add("s", "price = 'cheap'")
-    with pytest.raises(KindConflict, match="`price` is number in the DataFrame, but the subscriptions use it as text"):
+    with pytest.raises(KindConflict, match="`price` is number in the DataFrame, but is used as text"):
         ts.match(ads, matcher)
 
 
@@ -178,26 +185,96 @@ def test_a_matcher_with_its_own_now_keeps_it(spark):
 
 def test_dead_letters_say_which_event_why_and_what_it_was(spark):
     ddl = "id int, price string, size double, note string"
-    good, words, nan = (1, "10", 1.0, None), (2, "ten", 2.0, None), (3, "30", float("nan"), "x")
-    frame = spark.createDataFrame([good, words, nan], ddl)
-    searches = [("s", "price < 20 or size > 1")]
-    letters = {row.event: row for row in ts.dead_letters(frame, searches, event_id="id").collect()}
+    good, words, infinite = (1, "10", 1.0, None), (2, "ten", 2.0, None), (3, "30", float("inf"), "x")
+    frame = spark.createDataFrame([good, words, infinite], ddl)
+    searches, about = [("s", "price < 20 or size > 1")], {"event_id": "id", "schema": {"price": "number"}}
+    letters = {row.event: row for row in ts.dead_letters(frame, searches, **about).collect()}
     assert letters.keys() == {2, 3}
     assert letters[2].reason == "`price`: 'ten' is not a number"
     assert "`size`" in letters[3].reason
     assert json.loads(letters[2].row) == {"id": 2, "price": "ten", "size": 2.0, "note": None}
-    assert rows(ts.match(frame, searches, event_id="id")) == [(1, "s")]
+    assert rows(ts.match(frame, searches, **about)) == [(1, "s")]
 
 
-def test_nan_matters_only_where_a_filter_looks(spark):
-    frame = spark.createDataFrame([(1, float("nan")), (2, float("inf"))], "id int, size double")
-    assert ts.dead_letters(frame, [("s", "id > 0")], event_id="id").count() == 0
-    assert ts.dead_letters(frame, [("s", "size > 0")], event_id="id").count() == 2
+@pytest.mark.parametrize("asked", ["id > 0", "size > 0 or id > 0"])
+def test_nan_is_null_and_an_infinity_is_bad_whether_a_filter_looks_or_not(spark, asked):
+    frame = spark.createDataFrame([(1, float("nan")), (2, float("inf")), (3, 1.0)], "id int, size double")
+    assert rows(ts.match(frame, [("s", asked)], event_id="id")) == [(1, "s"), (3, "s")]
+    letters = ts.dead_letters(frame, [("s", asked)], event_id="id").collect()
+    assert [(row.event, row.reason.split(":")[0]) for row in letters] == [(2, "`size`")]
+
+
+@pytest.mark.parametrize("asked", ["id > 0", "s.a > 0", "s.b > 0 or id > 0", "t.c > 0", "p.lon > 0", "s exists"])
+def test_fields_that_no_filter_asks_for_are_held_to_their_types_too(spark, asked):
+    fields = "s struct<a: double, b: double>, t array<struct<c: double, d: date>>, p struct<lon: double, lat: double>"
+    whole, inf, here = [(1.0, None)], float("inf"), (8.0, 47.0)
+    rows_ = [
+        (1, (1.0, 1.0), whole, here),
+        (2, (1.0, inf), whole, here),
+        (3, (1.0, 1.0), [*whole, None, (inf, None)], here),
+        (4, (1.0, 1.0), whole, (200.0, 47.0)),
+    ]
+    frame = spark.createDataFrame(rows_, f"id int, {fields}")
+    assert rows(ts.match(frame, [("x", asked)], event_id="id")) == [(1, "x")]
+    letters = {
+        row.event: row.reason.split(":")[0] for row in ts.dead_letters(frame, [("x", asked)], event_id="id").collect()
+    }
+    assert letters == {2: "`s.b`", 3: "`t.c`", 4: "`p`"}
+
+
+def test_nan_satisfies_is_null_and_no_comparison(spark):
+    frame = spark.createDataFrame([(1, float("nan")), (2, None), (3, 1.0)], "id int, size double")
+    searches = [("null", "size is null"), ("there", "size exists"), ("less", "size < 2"), ("not", "size != 2")]
+    expected = [(1, "null"), (2, "null"), (3, "less"), (3, "not"), (3, "there")]
+    assert rows(ts.match(frame, searches, event_id="id")) == expected
+
+
+# A column of strings is text ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("asked", ["price < 20", "price > 2024-01-01", "price = true", "price near (8, 47) 1 km"])
+def test_a_column_of_strings_is_not_asked_as_a_number_a_time_a_bool_or_a_place(spark, asked):
+    frame = spark.createDataFrame([(1, "10")], "id int, price string")
+    with pytest.raises(BadSubscriptions, match="`s`: `price` is declared text, and this is"):
+        ts.match(frame, [("s", asked)], event_id="id")
+    matcher = td.Matcher()
+    matcher.add("s", asked)
+    with pytest.raises(KindConflict, match="`price` is string in the DataFrame, but is used as"):
+        ts.match(frame, matcher, event_id="id")
+
+
+def test_a_column_of_strings_is_asked_as_text_a_concept_and_an_address_side_by_side(spark):
+    frame = spark.createDataFrame([(1, "10.0.0.7"), (2, "fridge"), (3, "10.0.0")], "id int, what string")
+    searches = [("text", "what starts with '10'"), ("net", "what in 10.0.0.0/8"), ("kind", "what is a 'appliance'")]
+    ontology = td.Ontology.from_dict({"trees": {"goods": {"outline": "appliance\n  fridge"}}})
+    about = {"event_id": "id", "ontology": ontology}
+    assert rows(ts.match(frame, searches, **about)) == [(1, "net"), (1, "text"), (2, "kind"), (3, "text")]
+    assert ts.dead_letters(frame, searches, **about).count() == 0
+
+
+SCHEMAS = [
+    {"price": "number", "at": "time"},
+    td.Schema({"price": "number", "at": "time"}),
+    StructType().add("price", "double").add("at", "timestamp"),
+    pa.schema({"price": pa.float64(), "at": pa.timestamp("us", "UTC")}),
+]
+
+
+@pytest.mark.parametrize("schema", SCHEMAS, ids=["mapping", "td.Schema", "StructType", "Arrow"])
+def test_a_column_of_strings_takes_the_kind_that_the_schema_gives_it(spark, schema):
+    ddl = "id int, price string, at string"
+    frame = spark.createDataFrame([(1, "9", "2024-05-01"), (2, "10", "2023-05-01"), (3, "dear", None)], ddl)
+    searches = [("cheap", "price < 9.5"), ("new", "at > 2024-01-01")]
+    about = {"event_id": "id", "schema": schema}
+    assert rows(ts.match(frame, searches, **about)) == [(1, "cheap"), (1, "new")]
+    assert [row.event for row in ts.dead_letters(frame, searches, **about).collect()] == [3]
+    with pytest.raises(BadSubscriptions, match="`price` is declared number, and this is text"):
+        ts.match(frame, [("text", "price starts with '9'")], **about)
 
 
 def test_dead_letters_without_an_event_id_have_no_column_event(spark):
     frame = spark.createDataFrame([("ten",)], "price string")
-    letters = ts.dead_letters(frame, [("s", "price < 20")])
+    letters = ts.dead_letters(frame, [("s", "price < 20")], schema={"price": "number"})
     assert letters.columns == ["reason", "row"]
     assert letters.first().row == '{"price":"ten"}'
 
@@ -205,7 +282,7 @@ def test_dead_letters_without_an_event_id_have_no_column_event(spark):
 def test_dead_letters_of_a_frame_with_awkward_columns(spark):
     frame = spark.createDataFrame([(1, "ten", "x")], "reason int, price string, __tidings_reason string")
     frame = frame.withColumn("month", F.expr("interval 1 month")).withColumn("raw", F.lit("x").cast("binary"))
-    letter = ts.dead_letters(frame, [("s", "price < 20")], event_id="reason").first()
+    letter = ts.dead_letters(frame, [("s", "price < 20")], event_id="reason", schema={"price": "number"}).first()
     assert letter.event == 1
     assert json.loads(letter.row)["reason"] == 1
     assert json.loads(letter.row)["month"] == "INTERVAL '1' MONTH"
@@ -222,16 +299,18 @@ def test_a_time_that_python_cannot_hold_is_a_dead_letter(spark):
     assert "+12345-01-01" in letters[0].row
 
 
-def test_text_that_is_not_utf8_is_a_dead_letter(spark):
+@pytest.mark.parametrize("asked", ["name ends with 'A'", "id > 0"])
+def test_text_that_is_not_utf8_is_a_dead_letter_whether_a_filter_looks_or_not(spark, asked):
     frame = spark.sql("SELECT 1 AS id, CAST(X'FF41' AS STRING) AS name UNION ALL SELECT 2, 'A'")
-    searches = [("a", "name ends with 'A'")]
+    searches = [("a", asked)]
     assert rows(ts.match(frame, searches, event_id="id")) == [(2, "a")]
     letter = ts.dead_letters(frame, searches, event_id="id").first()
     assert (letter.event, letter.reason.split(":")[0]) == (1, "`name`")
 
 
 def test_no_column_at_all_need_cross(ads):
-    frame = ts.match(ads, [("all", "not town = 'bern'")], keep=[], now=datetime(2024, 5, 1, tzinfo=UTC))
+    now = datetime(2024, 5, 1, tzinfo=UTC)
+    frame = ts.match(ads, [("all", "not town = 'bern'")], keep=[], now=now, unknown="absent")
     assert rows(frame) == [("all",)] * 3
 
 

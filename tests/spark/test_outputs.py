@@ -217,7 +217,7 @@ def test_a_column_that_the_folders_hide_is_refused(spark, sink):
 
 def test_a_path_that_is_a_file_is_a_clear_error(tmp_path, sink):
     (tmp_path / "out").write_text("")
-    with pytest.raises(SinkError, match="cannot be used: File exists"):
+    with pytest.raises(SinkError, match="cannot be used: a file stands where a folder should be"):
         output_of(sink("json"), key=KEY)
 
 

@@ -199,6 +199,13 @@ def test_a_schema_may_stand_in_the_file(loaded):
     assert loaded(table).schema.to_dict() == {"price": "number", "seller.kind": "text"}
 
 
+@pytest.mark.parametrize(
+    ("said", "size"), [("8 MB", 8_000_000), ("1.5kb", 1500), (" 1 GB ", 10**9), ("64 mb", 64_000_000)]
+)
+def test_sizes(loaded, said, size):
+    assert loaded(changed((("source", "largest"), said))).source.largest == size
+
+
 @pytest.mark.parametrize("path", ["s3a://bucket/out", "hdfs:///out", "file:/data/out", "/data/out"])
 def test_absolute_paths_and_uris_are_left_alone(loaded, path):
     assert loaded(changed((("sink", 0, "path"), path))).sinks[0].path == path
@@ -264,6 +271,24 @@ BROKEN = [
     (
         [(("source",), {**KAFKA, "value": "text"})],
         '[source] `columns` does not go with value = "text", which gives one column `value`',
+    ),
+    (
+        [(("source", "largest"), "8 megs")],
+        '[source] `largest` must be a size such as "8 MB", not `8 megs`; the units are kB, MB, GB',
+    ),
+    (
+        [(("source", "largest"), "8")],
+        '[source] `largest` must be a size such as "8 MB", not `8`; the units are kB, MB, GB',
+    ),
+    ([(("source", "largest"), 8)], '[source] `largest` must be a size such as "8 MB", not a whole number'),
+    ([(("source", "largest"), "0 MB")], "[source] `largest` must be above zero, not `0 MB`"),
+    (
+        [(("source", "largest"), "2 GB")],
+        "[source] `largest` must be at most 1 GB: Java's heap holds an event several times, not `2 GB`",
+    ),
+    (
+        [(("source",), {"kind": "rate", "id": "value", "time": "timestamp", "largest": "8 MB"}), (("matching",), ...)],
+        '[source] `largest` does not go with kind = "rate"; it is for json, csv, parquet, kafka, socket',
     ),
     ([(("source", "id"), 7)], "[source] `id` must be a text, not a whole number"),
     ([(("source", "options"), [1])], "[source.options] must be a table, not a list"),

@@ -7,10 +7,12 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
+from pyspark.sql import Row
 from tests.spark.piping import filters, jsonl
 
 import tidings as td
 from tidings.spark.pipeline.config import Trigger
+from tidings.spark.pipeline.feeds import TopicFeed
 
 FIRST = {"a": "price < 10", "gone": "price >= 0", "same": "price = 5"}
 THEN = {"a": "price > 100", "same": "price = 5", "new": "price >= 0"}
@@ -139,6 +141,46 @@ def test_a_topic_of_subscriptions_is_followed(pipe, spark, kafka):
     pipe.events({"id": 3, "price": 5})
     pipe.run()
     assert pipe.matches()[6:] == [(2, 3, "other"), (2, 3, "same")]
+
+
+def test_a_refused_change_leaves_the_one_before_it_in_force_however_many_files_a_batch_sees(pipe):
+    pipe.searches("1", gone="price >= 0", edited="price >= 0")
+    for id in (1, 2):
+        pipe.events({"id": id, "price": 5})
+
+    def change():
+        pipe.searches("2", gone=None, edited="price < 0")
+        pipe.searches("3", gone="price <<", edited="price <<")
+
+    pipe.during(0, change)
+    pipe.toml(subscriptions='directory = "searches"').run()
+    assert pipe.matches() == [(0, 1, "edited"), (0, 1, "gone")]
+    assert [one["id"] for one in pipe.refused()] == ["gone", "edited"]
+
+
+def test_a_filter_of_somebody_else_that_the_columns_refuse_is_left_out_and_listed_once(pipe):
+    live = td.Live(pipe.folder / "live")
+    live.add_many({"all": "id >= 0", "eve": "price = 'much'"})
+    for id in (1, 2, 3):
+        pipe.events({"id": id, "price": 5})
+    pipe.during(0, lambda: live.add("mallory", "price starts with 'x'"))
+    pipe.during(1, lambda: live.change([("cheap", "id < 9")], ["eve"]))
+    outcome = pipe.toml(subscriptions='snapshot = "live"').run()
+    assert pipe.matches() == [(0, 1, "all"), (1, 2, "all"), (2, 3, "all"), (2, 3, "cheap")]
+    assert outcome.dead_letters == 0
+    assert [(one["id"], one["batch"]) for one in pipe.refused()] == [("eve", 0), ("mallory", 1)]
+    assert [one["refused_subscriptions"] for one in pipe.reports] == [1, 1, 0]
+
+
+def test_a_topic_tells_every_record_in_order(monkeypatch, tmp_path):
+    said = [("s1", "a = 1"), ("s2", "a = 1"), ("s1", None), ("s2", "a = 2"), ("s1", "a ="), (None, "a"), ("s2", "a =")]
+    rows = [Row(key=key, value=value, partition=0, offset=at) for at, (key, value) in enumerate(said)]
+    monkeypatch.setattr(TopicFeed, "_rows", lambda _, known: [row for row in rows if row.offset >= known.get("0", 0)])
+    live = td.Live(tmp_path / "live", follow=TopicFeed(None, "subs", "nowhere"))
+    change = live.sync()
+    assert [id for id, _ in change.refused] == ["s1", None, "s2"]
+    assert {id: td.render(live.open()[id]) for id in live} == {"s2": "a = 2"}
+    assert live.version.position == {"offsets": {"0": 7}}
 
 
 def test_a_feed_that_cannot_be_read_for_a_while_leaves_what_was_read_in_force(pipe, spark):

@@ -153,7 +153,7 @@ def test_ctrl_c_ends_the_demo_without_a_trace(tmp_path):
     assert process.returncode == 130
     assert "goes on from here" in said
     assert wrong == ""
-    assert (tmp_path / "spark.log").exists()
+    assert (tmp_path / "state" / "spark.log").exists()
 
 
 # Pipelines and notebooks -------------------------------------------------------------------------

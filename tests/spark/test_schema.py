@@ -5,6 +5,7 @@ pytest.importorskip("pyspark", reason="needs tidings[spark]")
 from pyspark.sql.types import StructType
 
 from tidings.errors import BadFrame
+from tidings.model import Kind
 from tidings.spark.schema import columns_read, require_columns, schema_of
 
 pytestmark = pytest.mark.usefixtures("spark")  # PySpark asks the session to read DDL
@@ -25,8 +26,10 @@ def test_dates_and_timestamps_are_times(time):
 
 
 @pytest.mark.parametrize("text", ["string", "varchar(10)", "char(3)"])
-def test_text_columns_take_the_kind_that_filters_give(text):
-    assert kinds(f"a {text}") == {"a": "any"}
+def test_text_columns_are_text_that_may_also_be_asked_as_a_concept_or_an_address(text):
+    assert kinds(f"a {text}") == {"a": "string"}
+    column = schema_of(StructType.fromDDL(f"a {text}"))["a"]
+    assert [kind for kind in Kind if column.accepts(kind)] == [Kind.TEXT, Kind.CONCEPT, Kind.IP]
 
 
 def test_booleans_and_bytes():
@@ -34,7 +37,7 @@ def test_booleans_and_bytes():
 
 
 def test_arrays_have_several_values():
-    assert kinds("a array<int>, b array<array<string>>") == {"a": "several number", "b": "several any"}
+    assert kinds("a array<int>, b array<array<string>>") == {"a": "several number", "b": "several string"}
 
 
 def test_structs_become_dotted_names_at_any_depth():
@@ -43,7 +46,7 @@ def test_structs_become_dotted_names_at_any_depth():
 
 
 def test_arrays_of_structs_are_records_of_several_values():
-    expected = {"a": "several record", "a.sku": "several any", "a.qty": "several number"}
+    expected = {"a": "several record", "a.sku": "several string", "a.qty": "several number"}
     assert kinds("a array<struct<sku: string, qty: int>>") == expected
 
 
@@ -51,8 +54,9 @@ def test_a_struct_of_lon_and_lat_is_a_place():
     assert kinds("a struct<lon: double, lat: double>")["a"] == "place"
 
 
-def test_maps_speak_for_every_name_below_theirs():
-    assert kinds("a map<string, int>") == {"a": "record", "a.*": "number"}
+@pytest.mark.parametrize("value", ["int", "string", "struct<b: int>"])
+def test_maps_speak_for_every_name_below_theirs_and_give_no_kind(value):
+    assert kinds(f"a map<string, {value}>") == {"a": "record", "a.*": "several any"}
 
 
 @pytest.mark.parametrize("odd", ["interval year to month", "interval day to second", "variant", "time"])

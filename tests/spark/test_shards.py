@@ -12,11 +12,11 @@ pytest.importorskip("pyspark", reason="needs tidings[spark]")
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import functions as F  # noqa: N812
-from tests.spark.test_equal import DDL, Rows, local_pairs, searches
+from tests.spark.test_equal import DDL, KINDS, Rows, declared, local_pairs, searches
 
 import tidings as td
 from tidings import spark as ts
-from tidings.errors import BadFrame, BadSubscriptions, KindConflict, SnapshotError
+from tidings.errors import BadFrame, BadSubscriptions, SnapshotError
 from tidings.matcher.live import shard_of
 from tidings.matcher.versions import open_version, read_version
 from tidings.spark import codec
@@ -27,16 +27,18 @@ from tidings.spark.places import Packed
 from tidings.spark.schema import schema_of
 from tidings.testing.workloads import NOW
 
+BAD = [{"x": float("inf")}, {"priced": "dear"}, {"spot": {"lon": 200.0, "lat": 0.0}}]
+
 
 @pytest.fixture(scope="module")
 def world(spark):
     """Events of every kind of column, subscriptions of every kind of test, and what one local matcher says."""
     rows = [Rows(number).row(number) for number in range(150)]
-    for number, bad in enumerate([{"x": float("nan")}, {"priced": "dear"}, {"ip": "10.0.0"}]):
+    for number, bad in enumerate(BAD):
         rows[number * 40] = {**rows[number * 40], **bad}
     wanted = searches(5, 40)
     events = spark.createDataFrame(rows, DDL).repartition(3).cache()
-    pairs, letters = local_pairs(schema_of(events.schema), wanted, rows)
+    pairs, letters = local_pairs(declared(events), wanted, rows)
     subscriptions = spark.createDataFrame(wanted, "id bigint, filter string").repartition(3).cache()
     return {
         "rows": rows,
@@ -52,16 +54,14 @@ def world(spark):
 def folder(world, tmp_path_factory):
     """What `ts.compile` makes, in five shards; understood by the events' own schema."""
     path = tmp_path_factory.mktemp("compiled") / "five"
-    version = ts.compile(world["frame"], path, shards=5, schema=schema_of(world["events"].schema).opened())
+    version = ts.compile(world["frame"], path, shards=5, schema=declared(world["events"]))
     assert version.count == len(world["wanted"])
     return path
 
 
 @pytest.fixture(scope="module")
 def live(world, tmp_path_factory):
-    made = td.Live(
-        tmp_path_factory.mktemp("live") / "three", shards=3, schema=schema_of(world["events"].schema).opened()
-    )
+    made = td.Live(tmp_path_factory.mktemp("live") / "three", shards=3, schema=declared(world["events"]))
     made.add_many(world["wanted"])
     return made
 
@@ -77,27 +77,30 @@ def pairs_of(frame):
 
 @pytest.mark.parametrize(("form", "shards"), [("frame", 1), ("wanted", 2), ("frame", 5)])
 def test_pairs_of_any_number_of_shards_are_those_of_one_matcher(world, form, shards):
-    found = ts.match(world["events"], world[form], event_id="id", now=NOW, shards=shards)
+    found = ts.match(
+        world["events"], world[form], event_id="id", schema=KINDS, now=NOW, unknown="absent", shards=shards
+    )
     assert pairs_of(found) == world["pairs"]
 
 
 def test_a_compiled_folder_and_a_live_one_match_alike(world, folder, live):
     for place in (folder, live):
-        found = ts.match(world["events"], place, event_id="id", now=NOW, spread=3)
+        found = ts.match(world["events"], place, event_id="id", now=NOW, unknown="absent", spread=3)
         assert pairs_of(found) == world["pairs"]
-        letters = ts.dead_letters(world["events"], place, event_id="id", now=NOW).collect()
+        letters = ts.dead_letters(world["events"], place, event_id="id", now=NOW, unknown="absent").collect()
         assert {(row.event, row.reason) for row in letters} == world["letters"]
         assert len(letters) == len(world["letters"]) == 3
 
 
 def test_lists_wide_rows_and_kept_columns_come_together_from_all_shards(world, live):
-    one = ts.match(world["events"], world["wanted"], event_id="id", keep=["who", "x"], grouped=True, now=NOW)
-    several = ts.match(world["events"], live, event_id="id", keep=["who", "x"], grouped=True, now=NOW)
+    about = {"event_id": "id", "keep": ["who", "x"], "grouped": True, "now": NOW, "unknown": "absent"}
+    one = ts.match(world["events"], world["wanted"], schema=KINDS, **about)
+    several = ts.match(world["events"], live, **about)
     assert several.columns == one.columns
     assert [field.dataType for field in several.schema] == [field.dataType for field in one.schema]
     assert listed(several) == listed(one)
     few = [(1, "tiny in [1 .. 4)"), (2, "flag = true"), (3, "name = 'ford'"), (4, "items.qty > 3")]
-    wide = [ts.match(world["events"], few, now=NOW, shards=shards) for shards in (1, 2)]
+    wide = [ts.match(world["events"], few, now=NOW, unknown="absent", shards=shards) for shards in (1, 2)]
     assert wide[0].schema == wide[1].schema
     assert Counter(map(str, wide[0].collect())) == Counter(map(str, wide[1].collect()))
 
@@ -123,13 +126,19 @@ def test_a_limit_counts_the_matches_of_all_shards(world, live):
     few = {(event, id_) for event, id_ in world["pairs"] if counts[event] <= limit}
     for given_ in (
         {"subscriptions": live},
-        {"subscriptions": world["wanted"], "shards": 2},
-        {"subscriptions": world["wanted"]},
+        {"subscriptions": world["wanted"], "schema": KINDS, "shards": 2},
+        {"subscriptions": world["wanted"], "schema": KINDS},
     ):
-        assert pairs_of(ts.match(world["events"], event_id="id", now=NOW, limit=limit, **given_)) == few
-    grouped = ts.match(world["events"], live, event_id="id", now=NOW, limit=limit, grouped=True).collect()
+        assert (
+            pairs_of(ts.match(world["events"], event_id="id", now=NOW, unknown="absent", limit=limit, **given_)) == few
+        )
+    grouped = ts.match(
+        world["events"], live, event_id="id", now=NOW, unknown="absent", limit=limit, grouped=True
+    ).collect()
     assert {row.event: len(row.subscriptions) for row in grouped} == dict(Counter(event for event, _ in few))
-    over = ts.dead_letters(world["events"], world["wanted"], event_id="id", now=NOW, limit=limit).collect()
+    over = ts.dead_letters(
+        world["events"], world["wanted"], event_id="id", schema=KINDS, now=NOW, unknown="absent", limit=limit
+    ).collect()
     assert {row.event for row in over} == {e for e, n in counts.items() if n > limit} | {e for e, _ in world["letters"]}
 
 
@@ -187,9 +196,10 @@ def test_shards_are_opened_and_changed_by_live_afterwards(spark, tmp_path):
     live = td.Live(tmp_path / "c", shards=3)
     live.change([("s5", "price > 100"), ("new", "price = 7")], ["s6"])
     assert sorted(live.open().match({"price": 198.5})) == ["s199", "s5"]
-    with pytest.raises(KindConflict, match="`price`"):
-        live.add("t", "price = 'much'")
+    live.add("t", "price = 'much'")  # nobody declared the price: it hinders nobody
+    assert live.open().match({"price": "much"}) == ["t"]
     events = spark.createDataFrame([(1, 7.0)], "id int, price double")
+    assert [row.subscription for row in ts.refused(events, live).collect()] == ["t"]
     assert {row.subscription for row in ts.match(events, live, event_id="id").collect()} == {"new"} | {
         f"s{n}" for n in range(8, 200)
     }
@@ -213,14 +223,25 @@ def test_refusals_of_all_parts_are_listed_together_and_the_folder_can_be_used_ag
     assert td.Matcher.open(tmp_path / "c", verify=True).match({"price": 3.0})
 
 
-def test_filters_of_different_parts_that_contradict_each_other_are_named(spark, tmp_path):
+def test_filters_of_different_kinds_live_side_by_side_and_only_a_declaration_refuses_them(spark, tmp_path):
     rows = [(f"n{n}", "price < 9") for n in range(9)] + [("t", "price = 'much'")]
-    with pytest.raises((KindConflict, BadSubscriptions), match="`price` is used as") as told:
-        ts.compile(frame_of(spark, rows), tmp_path / "c", shards=8)
-    assert "subscription `t`" in str(told.value)
+    assert ts.compile(frame_of(spark, rows), tmp_path / "c", shards=8).count == 10
+    both = td.Matcher.open(tmp_path / "c")
+    assert sorted(both.match({"price": 3})) == [f"n{n}" for n in range(9)]
+    assert both.match({"price": "much"}) == ["t"]
+    with pytest.raises(BadSubscriptions, match="`price` is declared number, and this is text") as told:
+        ts.compile(frame_of(spark, rows), tmp_path / "d", shards=8, schema={"price": "number"})
+    assert [id_ for id_, _ in told.value.errors] == ["t"]
+
+
+def test_two_attributes_are_compared_whatever_others_ask_of_them_unless_their_kinds_are_declared(spark, tmp_path):
     rows = [("one", "a < b"), *((f"n{n}", "a > 1") for n in range(9)), *((f"t{n}", "b = 'x'") for n in range(9))]
-    with pytest.raises((KindConflict, BadSubscriptions), match="compares `a`, number, with `b`, text"):
-        ts.compile(frame_of(spark, rows), tmp_path / "d", shards=8)
+    assert ts.compile(frame_of(spark, rows), tmp_path / "c", shards=8).count == 19
+    found = td.Matcher.open(tmp_path / "c")
+    assert sorted(found.match({"a": 2, "b": 3})) == [*(f"n{n}" for n in range(9)), "one"]
+    assert sorted(found.match({"a": 0, "b": "x"})) == [f"t{n}" for n in range(9)]
+    with pytest.raises(BadSubscriptions, match="`one`"):
+        ts.compile(frame_of(spark, rows), tmp_path / "d", shards=8, schema={"a": "number", "b": "text"})
 
 
 def test_nulls_several_filters_under_one_id_and_folders_that_hold_something_are_refused(spark, tmp_path):
@@ -245,7 +266,8 @@ def test_a_closed_schema_holds_filters_and_events_to_it(spark, tmp_path):
     ts.compile(frame_of(spark, [("y", "price < 9"), ("z", "price > 3")]), tmp_path / "b", shards=2, schema=closed)
     opened = td.Live(tmp_path / "b").open()
     assert (opened.schema, set(opened.needs())) == (closed, {"price", "make"})
-    events = spark.createDataFrame([(1, 5.0, "ford"), (2, float("nan"), "x")], "id int, price double, make string")
+    rows = [(1, 5.0, "ford"), (2, float("inf"), "x"), (3, float("nan"), "x")]  # NaN is null
+    events = spark.createDataFrame(rows, "id int, price double, make string")
     assert pairs_of(ts.match(events, tmp_path / "b", event_id="id")) == {(1, "y"), (1, "z")}
     assert [row.event for row in ts.dead_letters(events, tmp_path / "b", event_id="id").collect()] == [2]
 

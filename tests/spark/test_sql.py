@@ -5,14 +5,16 @@ import pytest
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
 from pyspark.errors import AnalysisException
-from tests.spark.test_equal import DDL, Rows, searches
+from tests.spark.test_equal import DDL, Rows, declared, searches
 
 import tidings as td
 from tidings import spark as ts
-from tidings.spark.schema import schema_of
 from tidings.testing.workloads import NOW
 
 ADS = [(1, "ford", "8500", "a"), (2, "opel", "4200", None), (3, "ford", "15000", "c"), (4, "ford", "call me", "d")]
+PRICED = td.Schema({"price": "number"}, closed=False)
+"""The column of prices is text; who compares them as numbers says so."""
+
 EXPECTED = [(1, "cheap"), (1, "fords"), (2, "cheap"), (3, "fords")]
 
 
@@ -31,7 +33,8 @@ def ads(spark):
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
-    return save(tmp_path_factory.mktemp("ads") / "text", [("cheap", "price < 9000"), ("fords", "make = 'ford'")])
+    wanted = [("cheap", "price < 9000"), ("fords", "make = 'ford'")]
+    return save(tmp_path_factory.mktemp("ads") / "text", wanted, schema=PRICED)
 
 
 def save(path, pairs, **about):
@@ -49,20 +52,21 @@ def rows(frame):
 def generated(spark, tmp_path_factory):
     """Columns of every kind, four bad events among them, and filters on all of them."""
     events = [Rows(number).row(number) for number in range(200)]
-    bad = [{"x": float("nan")}, {"priced": "dear"}, {"ip": "10.0.0"}, {"spot": {"lon": 200.0, "lat": 0.0}}]
+    nowhere = {"lon": 200.0, "lat": 0.0}
+    bad = [{"x": float("inf")}, {"priced": "dear"}, {"spots": [nowhere]}, {"spot": nowhere}]
     for number, fields in enumerate(bad):
         events[number * 40].update(fields)
     frame = spark.createDataFrame(events, DDL).repartition(3)
     frame.createOrReplaceTempView("generated")
     wanted = searches(4, 40)
-    yield frame, save(tmp_path_factory.mktemp("all") / "ints", wanted, schema=schema_of(frame.schema), now=NOW)
+    yield frame, save(tmp_path_factory.mktemp("all") / "ints", wanted, schema=declared(frame), now=NOW)
     spark.catalog.dropTempView("generated")
 
 
 def test_every_kind_of_column_matches_as_it_does_in_a_dataframe(spark, generated):
     frame, path = generated
     found = spark.sql(f"SELECT * FROM tidings_match(TABLE(generated), '{path}', event_id => 'id')")
-    expected = rows(ts.match(frame, path, event_id="id"))
+    expected = rows(ts.match(frame, path, event_id="id", unknown="absent"))
     assert dict(found.dtypes) == {"event": "int", "subscription": "bigint"}
     assert rows(found) == expected
     assert len(expected) > 1000
@@ -71,7 +75,7 @@ def test_every_kind_of_column_matches_as_it_does_in_a_dataframe(spark, generated
 def test_every_kind_of_column_comes_back_as_it_was(spark, generated):
     frame, path = generated
     found = spark.sql(f"SELECT * FROM tidings_match(TABLE(generated), '{path}') WHERE id < 60")
-    expected = ts.match(frame.where("id < 60"), path)
+    expected = ts.match(frame.where("id < 60"), path, unknown="absent")
     assert found.dtypes == expected.dtypes
     assert by_pair(found) == by_pair(expected)
 
@@ -85,7 +89,7 @@ def by_pair(frame):
 def test_bad_events_are_the_same_dead_letters(spark, generated):
     frame, path = generated
     found = spark.sql(f"SELECT * FROM tidings_dead_letters(TABLE(generated), '{path}', 'id')")
-    expected = ts.dead_letters(frame, path, event_id="id")
+    expected = ts.dead_letters(frame, path, event_id="id", unknown="absent")
     assert found.columns == expected.columns == ["event", "reason", "row"]
     assert rows(found) == rows(expected)
     assert len(rows(expected)) == 4
@@ -155,7 +159,7 @@ def test_the_time_is_that_of_the_query(spark, tmp_path):
 def test_subscriptions_in_shards_are_all_asked(spark, tmp_path, ads):
     folder = str(tmp_path / "sharded")
     wanted = spark.createDataFrame([(n, f"price < {n}") for n in range(4000, 16000, 500)], "id INT, filter STRING")
-    ts.compile(wanted, folder, shards=3)
+    ts.compile(wanted, folder, shards=3, schema=PRICED)
     found = spark.sql(f"SELECT * FROM tidings_match(TABLE(ads), '{folder}', 'id')")
     assert rows(found) == rows(ts.match(ads, folder, event_id="id"))
     letters = spark.sql(f"SELECT event, reason FROM tidings_dead_letters(TABLE(ads), '{folder}', 'id')")

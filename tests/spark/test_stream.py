@@ -13,6 +13,9 @@ from tidings import spark as ts
 from tidings.spark.demo import ADS
 from tidings.testing.workloads import NOW, car_ads, saved_searches
 
+PRICED = {"price": "number"}
+"""The column is text, since sellers write what they like; here it is declared a number."""
+
 SEARCHES = saved_searches(150, seed=4)
 
 
@@ -41,7 +44,7 @@ def both(spark, folder):
 
 def test_a_stream_of_json_files_matches_as_the_batch_does(spark, folder):
     batch, stream = both(spark, folder)
-    about = {"event_id": "id", "keep": ["make", "price"], "now": NOW}
+    about = {"event_id": "id", "keep": ["make", "price"], "schema": PRICED, "now": NOW}
     rows, steps = streamed(spark, ts.match(stream, SEARCHES, **about), "pairs")
     assert rows == sorted(tuple(row) for row in ts.match(batch, SEARCHES, **about).collect())
     assert len(rows) > 300
@@ -50,7 +53,7 @@ def test_a_stream_of_json_files_matches_as_the_batch_does(spark, folder):
 
 def test_dead_letters_of_a_stream_do_not_stop_it(spark, folder):
     _, stream = both(spark, folder)
-    rows, _ = streamed(spark, ts.dead_letters(stream, SEARCHES, event_id="id", now=NOW), "letters")
+    rows, _ = streamed(spark, ts.dead_letters(stream, SEARCHES, event_id="id", schema=PRICED, now=NOW), "letters")
     assert [(event, reason) for event, reason, _ in rows] == [(17, "`price`: 'call me' is not a number")]
 
 
@@ -71,7 +74,7 @@ def test_now_goes_on_from_batch_to_batch(spark, tmp_path):
 
 def test_a_watermark_survives_matching(spark, folder):
     _, stream = both(spark, folder)
-    pairs = ts.match(stream.withWatermark("posted", "60 days"), SEARCHES, keep=["posted"], now=NOW)
+    pairs = ts.match(stream.withWatermark("posted", "60 days"), SEARCHES, keep=["posted"], schema=PRICED, now=NOW)
     daily = pairs.groupBy(F.window("posted", "1 day")).count()
     query = daily.writeStream.format("memory").queryName("daily").trigger(availableNow=True).start()
     query.awaitTermination()

@@ -143,8 +143,9 @@ def test_bad_events_take_no_part_and_no_events_give_a_model_of_nothing(spark):
     twice = {"twice": "p = price > 1\np , q:p"}
     columns = "ts TIMESTAMP, price STRING"
     frame = spark.createDataFrame([(at(0), "5"), (at(1), "call me"), (None, "5"), (at(2), "6")], columns)
-    assert ts.train(frame, twice).now == (2, round(at(2).timestamp() * 1e6))
-    empty = ts.train(frame.limit(0), twice)
+    declared = {"price": "number"}
+    assert ts.train(frame, twice, schema=declared).now == (2, round(at(2).timestamp() * 1e6))
+    empty = ts.train(frame.limit(0), twice, schema=declared)
     assert (list(empty), empty.now, empty["twice"].counts.moves.sum()) == (["twice"], (0, 0), 0)
 
 

@@ -12,7 +12,7 @@ from tidings.testing.checks.base import FULL, NUMBERS, words
 COMPLETE = {"engine", "brute", "counting", "forest", "poset", "candidates-tree"}
 """Kinds that take every filter; the others say what they have in numbers."""
 
-GAPS = {"check_now_is_an_argument", "check_values_that_cannot_be_compared_make_a_bad_event"}
+GAPS = {"check_now_is_an_argument", "check_unlike_values_do_not_compare"}
 """Checks of ages and of two attributes compared, which no index of a paper knows; a tree tests what it is given."""
 
 

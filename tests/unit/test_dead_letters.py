@@ -51,9 +51,11 @@ def table_of(events):
         return None
 
 
-def test_a_conflict_between_counts_that_are_merged_names_both():
-    one, two = td.Matcher(), td.Matcher()
+def test_counts_that_are_merged_are_held_to_the_declaration():
+    one, two = td.Matcher(schema=td.Schema({"price": "number"})), td.Matcher()
     one.add("s1", "price < 9")
     two.add("s2", "price = 'much'")
-    with pytest.raises(KindConflict, match="used as number by subscription `s1` and as text by subscription `s2`"):
+    with pytest.raises(KindConflict, match="declared number, but subscription `s2` uses it as text"):
         one._admission.needs.merge(two._admission.needs.to_dict())
+    two._admission.needs.merge(one._admission.needs.to_dict())
+    assert [need.kind for need in two._admission.needs.resolved().attributes["price"]] == ["number", "text"]

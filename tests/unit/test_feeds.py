@@ -91,7 +91,7 @@ def test_bad_rows_are_listed_by_file_and_line_while_the_others_are_in_force(foll
     live, folder = followed
     rows = lines({"id": "s1", "filter": "a = 1"}, {"filter": "a = 1"}, {"id": "s2", "filter": "a ="}, {"id": 1.5})
     put(folder, "1.jsonl", rows + "{\n" + lines({"id": "s3", "filter": "a = 3"}))
-    put(folder, "2.jsonl", lines({"id": "s4", "filter": "a = 'x'"}, {"id": 5, "filter": "a = 5"}))
+    put(folder, "2.jsonl", lines({"id": "s4", "filter": "a = 'x"}, {"id": 5, "filter": "a = 5"}))
     put(folder, "3.parquet", b"PAR1 no")
     put(folder, "4.jsonl.gz", b"\x1f\x8b broken")
     put(folder, "5.jsonl", b'{"id": "s\xff", "filter": "a = 1"}\n')
@@ -106,6 +106,28 @@ def test_bad_rows_are_listed_by_file_and_line_while_the_others_are_in_force(foll
     assert {id for id, _ in told if id is not None} == {"s2", "s4", 5}
     assert in_force(live) == {"s1": "a = 1", "s3": "a = 3", "s7": "a = 7"}
     assert live.sync() == type(change)(change.version)  # a file is read once
+
+
+def test_a_refused_change_leaves_the_one_before_it_in_force_though_both_are_seen_together(followed):
+    live, folder = followed
+    live.add_many({"gone": "a = 1", "edited": "a = 1", "back": "a = 1"})
+    put(folder, "1.jsonl", lines({"id": "gone"}, {"id": "edited", "filter": "a = 2"}, {"id": "back"}))
+    put(folder, "2.jsonl", lines({"id": "gone", "filter": "a ="}, {"id": "edited", "filter": "a ="}))
+    put(folder, "3.jsonl", lines({"id": "back", "filter": "a = 3"}, {"id": "brief", "filter": "a = 4"}))
+    put(folder, "4.jsonl", lines({"id": "brief", "filter": None}))
+    change = live.sync()
+    assert in_force(live) == {"edited": "a = 2", "back": "a = 3"}
+    assert (change.added, change.removed, [id for id, _ in change.refused]) == (2, 1, ["gone", "edited"])
+
+
+def test_a_file_of_all_that_has_an_id_twice_keeps_its_last_good_filter(tmp_path):
+    path = tmp_path / "all.jsonl"
+    path.write_text(
+        lines({"id": "s1", "filter": "a = 1"}, {"id": "s1", "filter": "a = 2"}, {"id": "s1", "filter": "a"})
+    )
+    live = td.Live(tmp_path / "live", follow=path)
+    assert [id for id, _ in live.sync().refused] == ["s1"]
+    assert in_force(live) == {"s1": "a = 2"}
 
 
 def test_a_file_that_holds_all_subscriptions_removes_what_it_lacks(tmp_path):

@@ -94,8 +94,9 @@ def worst(names: tuple[int, ...], say: Callable[[str], None]) -> tuple[Chart, di
         matcher = td.Matcher("filter-tree")
         matcher.add_many(every_subset(count).items())
         tree = matcher._kept._algorithm._tree
-        order = tuple(matcher.explain().to_dict()["names in order"])
-        printed.append(calls_as_printed(tree.root, order))
+        ranks = matcher._kept._algorithm._order.ranks
+        order = tuple(sorted(ranks, key=ranks.__getitem__))
+        printed.append(calls_as_printed(tree, tree.root, order))
         setting = Setting(td.Ontology(), CARS.matcher().now)
         reading = matcher._reading().reader.read(full_event(count), setting.now)
         ours.append(len(tree.descend(reading, setting)))

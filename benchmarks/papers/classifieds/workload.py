@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from tidings.matchers.tree import Node
+    from tidings.algebra.typed import TypedAttribute
+    from tidings.matchers.tree import Node, Tree
 
 CARS = workload("classifieds")
 """Car ads against saved searches: the paper's own use."""
@@ -126,13 +127,13 @@ def full_event(names: int) -> dict[str, Any]:
     return {f"n{at}": 1 for at in range(names)}
 
 
-def calls_as_printed(node: Node, terms: tuple[str, ...]) -> int:
+def calls_as_printed(tree: Tree, node: Node, terms: tuple[TypedAttribute, ...]) -> int:
     """Count the calls of DESCENT that Algorithm 1 makes below a node, its `while` read as `if`."""
     if not terms:
         return 0
     head, tail = terms[0], terms[1:]
-    children = list((node.children or {}).get(head, ()))
-    return 1 + calls_as_printed(node, tail) + sum(1 + calls_as_printed(child, tail) for child in children)
+    children = list(tree.children(node, head))
+    return 1 + calls_as_printed(tree, node, tail) + sum(1 + calls_as_printed(tree, child, tail) for child in children)
 
 
 def arrivals(rate_from: float, rate_to: float, seconds: float) -> NDArray[np.float64]:

@@ -4,7 +4,7 @@ from tidings.algebra.bind import Binder, bind, fold_names
 from tidings.algebra.covers import covers, overlaps
 from tidings.algebra.evaluate import Setting, evaluate, holds
 from tidings.algebra.infer import infer_schema
-from tidings.algebra.needs import Need, Needs, needs_of
+from tidings.algebra.needs import Need, Needs, Requirements, needs_of
 from tidings.algebra.normal import normal_form
 from tidings.algebra.reading import Reader, Reading
 from tidings.algebra.simplify import simplify
@@ -15,6 +15,7 @@ __all__ = [
     "Needs",
     "Reader",
     "Reading",
+    "Requirements",
     "Setting",
     "bind",
     "covers",

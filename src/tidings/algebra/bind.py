@@ -14,8 +14,9 @@ from operator import is_
 from typing import TYPE_CHECKING, Any
 
 from tidings.algebra.needs import Needs
+from tidings.algebra.typed import without_unit
 from tidings.concepts import declared
-from tidings.errors import FilterError, Mistake, TidingsError, UnknownRegion
+from tidings.errors import BadValue, FilterError, Mistake, UnitMismatch, UnknownRegion
 from tidings.model import (
     Age,
     And,
@@ -33,6 +34,7 @@ from tidings.model import (
     Or,
     Quantity,
     Range,
+    SameText,
     Test,
     TextTest,
     Within,
@@ -46,7 +48,7 @@ if TYPE_CHECKING:
     from tidings.concepts import Ontology, Regions
     from tidings.model import Condition, Filter, Schema
 
-_PLAIN = frozenset((TextTest, Within, Near, InNetworks, Age, Compare, Exists, IsNull))
+_PLAIN = frozenset((SameText, TextTest, Within, Near, InNetworks, Age, Exists, IsNull))
 """Conditions that name nothing to look up."""
 
 
@@ -121,6 +123,7 @@ class Binder:
         self._schema = schema
         self._ontology = ontology
         self._regions = regions
+        self._needs = Needs(schema, ontology)
         self._known: dict[str, _Facts] = {}
         self._literal: set[str] = set()  # known attributes whose text is text, not the name of a concept
 
@@ -132,10 +135,10 @@ class Binder:
         name = prefix + tree.attribute if prefix else tree.attribute
         if _stays(condition, name in self._literal):
             return tree
-        meant = self._condition(name, condition)
+        meant = self._condition(name, condition, tree.attribute)
         return tree if meant is condition else Test(tree.attribute, meant, tree.quantifier)
 
-    def _condition(self, name: str, condition: Condition) -> Condition:
+    def _condition(self, name: str, condition: Condition, attribute: str) -> Condition:
         try:
             match condition:
                 case Is(value):
@@ -145,12 +148,13 @@ class Binder:
                     return self._set(name, condition, values)
                 case Range(low, high):
                     return self._range(name, condition, low, high)
-        except TidingsError:
-            raise
-        except ValueError as problem:  # ends that change places once their units agree
+        except BadValue as problem:
             mistake = Mistake(f"`{name}`: {problem}")
             raise FilterError(mistake.message, mistakes=(mistake,), text=None) from problem
         match condition:
+            case Compare(op, other):
+                demand = self._needs.compared(name, name[: len(name) - len(attribute)] + other)
+                return Compare(op, other, demand.kind, demand.unit) if demand.kind else condition
             case IsA(concept):
                 tree = self._facts(name).tree
                 meant = IsA(self._ontology.require(concept, tree=tree), tree)
@@ -164,6 +168,7 @@ class Binder:
 
     def _set(self, name: str, condition: In, values: tuple[Any, ...]) -> Condition:
         meant = [self._scalar(name, value) for value in values]
+        _refuse_unlike_units(name, meant)
         same = all(one is other for one, other in zip(meant, values, strict=True))
         return condition if same else one_of(meant)
 
@@ -171,7 +176,10 @@ class Binder:
         if not isinstance(low, Quantity) and not isinstance(high, Quantity):
             return condition
         ends = [self._amount(name, end) if isinstance(end, Quantity) else end for end in (low, high)]
-        return replace(condition, low=ends[0], high=ends[1])
+        _refuse_unlike_units(name, ends)
+        meant = replace(condition, low=ends[0], high=ends[1])
+        without_unit(meant)  # refuses ends that change places once their units agree
+        return meant
 
     def _scalar(self, name: str, value: Any) -> Any:
         if isinstance(value, Quantity):
@@ -181,9 +189,14 @@ class Binder:
             return value if own == value else own
         return value
 
-    def _amount(self, name: str, value: Quantity) -> int | float:
-        unit = self._facts(name).unit or self._ontology.base_unit(value.unit)
-        return self._ontology.convert(value.amount, value.unit, to=unit)
+    def _amount(self, name: str, value: Quantity) -> int | float | Quantity:
+        """Return an amount in the unit that is declared; without one it keeps a unit, the one of its dimension."""
+        unit = self._facts(name).unit
+        if unit is not None:
+            return self._ontology.convert(value.amount, value.unit, to=unit)
+        base = self._ontology.base_unit(value.unit)
+        meant = Quantity(self._ontology.convert(value.amount, value.unit, to=base), base)
+        return value if meant == value else meant
 
     def _facts(self, name: str) -> _Facts:
         facts = self._known.get(name)
@@ -201,3 +214,13 @@ class Binder:
             msg = f"no regions were given, so `@{region}` is not known; pass regions=td.Regions.load(...)"
             raise UnknownRegion(msg)
         return self._regions[region]
+
+
+def _refuse_unlike_units(name: str, values: list[Any]) -> None:
+    units = sorted({value.unit for value in values if isinstance(value, Quantity)})
+    if len(units) > 1:
+        msg = f"`{name}`: amounts in {' and '.join(units)} do not go together; they measure different things"
+        raise UnitMismatch(msg)
+    if units and any(isinstance(value, int | float) for value in values):
+        msg = f"`{name}`: a number without a unit stands beside one in {units[0]}; write the unit of each"
+        raise UnitMismatch(msg)

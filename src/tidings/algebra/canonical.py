@@ -23,6 +23,7 @@ from tidings.model import (
     Point,
     Quantity,
     Range,
+    SameText,
     Test,
     TextTest,
     Within,
@@ -79,6 +80,8 @@ def _content(condition: Condition) -> Key:
             return tuple(map(value_key, values))
         case Range() | Age(Range()):
             return _ends(condition if isinstance(condition, Range) else condition.seconds)
+        case SameText(values):
+            return values
         case TextTest(op, pattern, ignoring_case):
             return (str(op), pattern, ignoring_case)
         case IsA(concept, tree):

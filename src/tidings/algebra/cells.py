@@ -7,6 +7,8 @@ itself a range gives the joined bits of neighbouring stretches. A condition with
 true or false, except where another condition, or the stretch, certainly decides it; then the vectors are
 more than there really are, never fewer.
 
+All conditions read the value as one kind, in one unit. That it can be read at all is taken for granted here.
+
 Cost: linear in the end points of ordered conditions, with ranges times the conditions; what would need more
 than `COMBINATIONS` is given up.
 """
@@ -24,7 +26,7 @@ from tidings.algebra.placing import EPOCH, EVERYTHING, Space, place, prefix_span
 from tidings.algebra.spans import cells
 from tidings.concepts import Ontology
 from tidings.errors import TidingsError
-from tidings.model import Compare, Comparison, In, Is, IsA, Near, TextTest, Within, WithinRegion
+from tidings.model import Compare, Comparison, In, Is, IsA, Near, SameText, TextTest, Within, WithinRegion
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -65,10 +67,14 @@ def vectors(conditions: Sequence[Condition], sight: Sight, *, ranges: bool) -> s
         return None
 
 
-def compared(conditions: Sequence[Compare], *, single: bool) -> set[int]:
-    """Return the combinations of comparisons with another attribute's values: less, equal, greater, or several."""
+def compared(conditions: Sequence[Compare], *, single: bool, ordered: bool) -> set[int]:
+    """Return the combinations of comparisons with another attribute's values: less, equal, greater, or several.
+
+    Unless values are known to be `ordered`, they may be of a kind that has no order: equal, and not at most equal.
+    """
     cases = (0b001, 0b010, 0b100) if single else range(1, 8)
-    return {sum(1 << at for at, one in enumerate(conditions) if _HOLDS[one.op] & case) for case in cases}
+    found = {sum(1 << at for at, one in enumerate(conditions) if _HOLDS[one.op] & case) for case in cases}
+    return found if ordered else found | {sum((one.op is Comparison.EQ) << at for at, one in enumerate(conditions))}
 
 
 class _Table:
@@ -100,8 +106,6 @@ class _Table:
 
     def vectors(self) -> set[int]:
         main = self._spaces.keys() - {Space.AGE}
-        if len(main) > 1:  # the attribute is used as two kinds: nothing can be said
-            raise _TooMany
         if main <= {Space.TEXT, Space.PLACE}:
             return self._worded(main.pop() if main else None)
         return self._products(*(self._line(space) for space in self._spaces), self._choices(0, 0))
@@ -195,11 +199,11 @@ class _Table:
         prefix = globs.prefix_glob(shared_prefix(low, high))
         true = false = 0
         for at in self._free:
-            glob = _glob(self._conditions[at])
-            if glob is not None:
-                start, end = prefix_span(glob.head)
-                true |= globs.includes(glob, prefix) << at
-                false |= (high <= start or low >= end or globs.excludes(glob, prefix)) << at
+            patterns = _globs(self._conditions[at])
+            spans = [(glob, *prefix_span(glob.head)) for glob in patterns]
+            true |= any(globs.includes(glob, prefix) for glob in patterns) << at
+            apart = [high <= start or low >= end or globs.excludes(glob, prefix) for glob, start, end in spans]
+            false |= (bool(apart) and all(apart)) << at
         return true, false
 
     def _always(self) -> tuple[int, int]:
@@ -235,9 +239,9 @@ class _Table:
 def implies(one: Condition, two: Condition) -> bool:
     """Tell whether every value that satisfies the first certainly satisfies the second."""
     match one, two:
-        case TextTest(), TextTest():
-            inner, outer = _glob(one), _glob(two)
-            return inner is not None and outer is not None and globs.includes(outer, inner)
+        case TextTest() | SameText(), TextTest() | SameText():
+            inner, outer = _globs(one), _globs(two)
+            return bool(inner) and all(any(globs.includes(wide, glob) for wide in outer) for glob in inner)
         case Within() | Near(), Within() | Near():
             return areas.includes(two, one)
     return False
@@ -246,9 +250,9 @@ def implies(one: Condition, two: Condition) -> bool:
 def excludes(one: Condition, two: Condition) -> bool:
     """Tell whether certainly no value satisfies both."""
     match one, two:
-        case TextTest(), TextTest():
-            left, right = _glob(one), _glob(two)
-            return left is not None and right is not None and globs.excludes(left, right)
+        case TextTest() | SameText(), TextTest() | SameText():
+            left, right = _globs(one), _globs(two)
+            return bool(left and right) and all(globs.excludes(glob, other) for glob in left for other in right)
         case Within() | Near(), Within() | Near():
             return areas.excludes(one, two)
     return False
@@ -262,8 +266,12 @@ def _tree_of(condition: IsA, ontology: Ontology) -> str | None:
     return homes[0] if len(homes) == 1 else None
 
 
-def _glob(condition: Condition) -> globs.Glob | None:
-    return globs.glob_of(condition) if isinstance(condition, TextTest) else None
+def _globs(condition: Condition) -> list[globs.Glob]:
+    """Return patterns whose texts together are those of the condition; none where it has no patterns."""
+    if isinstance(condition, SameText):
+        return [globs.folded_glob(text) for text in sorted(condition.folded)]
+    glob = globs.glob_of(condition) if isinstance(condition, TextTest) else None
+    return [] if glob is None else [glob]
 
 
 def _spread(bits: int, places: list[int]) -> int:

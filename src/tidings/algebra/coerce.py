@@ -6,12 +6,14 @@ Nothing is guessed: only text is parsed, and only as the kind that is asked for.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import TYPE_CHECKING, Any
 
+from tidings.model.events import Unreadable
 from tidings.model.values import (
     INT_MAX,
     INT_MIN,
@@ -27,6 +29,8 @@ from tidings.model.values import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tidings.model.values import Address
 
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
@@ -37,9 +41,65 @@ def coerce(raw: Any, kind: Kind | None) -> Any:
     """Return the value as the kind asks; of no kind, as it is by itself."""
     if isinstance(raw, Range):
         return _range(raw, kind)
+    if isinstance(raw, Unreadable) and kind not in (None, Kind.OPAQUE):
+        raise ValueError(raw.reason)
     if hasattr(raw, "dtype") and hasattr(raw, "item"):  # a NumPy scalar
         raw = raw.item()
     return _READERS[kind](raw)
+
+
+UNSURE, UNFIT = object(), object()
+"""What a `plain_reader` says of a value that takes a closer look, and of one that the kind surely cannot read."""
+
+PLAIN = frozenset((int, float, str, bool))
+"""The types of nearly all values of events; none of them is a list, a record or (but for NaN) a null."""
+
+
+def plain_reader(kind: Kind | None) -> Callable[[Any], Any]:
+    """Return what reads values of the `PLAIN` types as `coerce` does, at a glance: a value, `UNFIT` or `UNSURE`.
+
+    No exception is raised and nothing is said: where kinds are mixed, most values are unfit for somebody.
+    """
+    return _PLAIN_READERS.get(kind, _unsure) if kind is not None else _unsure
+
+
+def _plain_number(raw: Any) -> Any:
+    given = type(raw)
+    if given is int:
+        return raw if INT_MIN <= raw <= INT_MAX else UNSURE
+    if given is float:
+        return raw if -_FINITE <= raw <= _FINITE else UNSURE
+    return UNSURE if given is str and _NUMBER.fullmatch(raw.strip()) else UNFIT
+
+
+def _plain_text(raw: Any) -> Any:
+    if type(raw) is str:
+        return raw if raw.isascii() else UNSURE
+    return UNSURE if raw != raw else UNFIT  # noqa: PLR0124 - NaN is nothing
+
+
+def _plain_truth(raw: Any) -> Any:
+    if type(raw) is bool:
+        return raw
+    return UNSURE if type(raw) is str or raw != raw else UNFIT  # noqa: PLR0124 - NaN is nothing
+
+
+def _plain_time(raw: Any) -> Any:
+    return UNSURE if type(raw) is str or raw != raw else UNFIT  # noqa: PLR0124 - NaN is nothing
+
+
+def _unsure(raw: Any) -> Any:  # noqa: ARG001 - one of a family
+    return UNSURE
+
+
+_PLAIN_READERS = {
+    Kind.NUMBER: _plain_number,
+    Kind.TEXT: _plain_text,
+    Kind.CONCEPT: _plain_text,
+    Kind.BOOL: _plain_truth,
+    Kind.TIME: _plain_time,
+}
+_FINITE = sys.float_info.max
 
 
 def number(raw: Any) -> int | float:
@@ -164,7 +224,10 @@ def _range(raw: Range, kind: Kind | None) -> Range:
 
 
 def _unfit(raw: Any, wanted: str) -> ValueError:
-    shown = repr(raw)
+    try:
+        shown = repr(raw)
+    except RecursionError:  # records in records, beyond what Python shows
+        shown = f"a {type(raw).__name__}"
     return ValueError(f"{shown if len(shown) <= 60 else shown[:57] + '...'} is not {wanted}")
 
 

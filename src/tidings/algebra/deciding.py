@@ -10,7 +10,7 @@ The common case, conjunctions of ranges and equalities, never gets to truth vect
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidings.algebra.literals import ABSENT, NULL, PRESENT
@@ -42,7 +42,6 @@ class Sketch:
     source: Filter
     tree: Filter
     rows: tuple[Conjunction, ...] | None
-    uses: dict[str, str] = field(default_factory=dict)
 
 
 def _all_wider(wides: tuple[Placed, ...], narrows: tuple[Placed, ...]) -> bool:
@@ -54,6 +53,12 @@ def _all_wider(wides: tuple[Placed, ...], narrows: tuple[Placed, ...]) -> bool:
         else:
             return False
     return True
+
+
+def _alike(one: Group, two: Group) -> bool:
+    """Tell whether two groups speak of one order of values, read in one way."""
+    left, right = one.merged or one.plain[0], two.merged or two.plain[0]
+    return left.space is right.space and one.reads == two.reads
 
 
 class Case:
@@ -105,7 +110,7 @@ class Case:
         asked = () if inner is None else inner.asked
         if outer.merged is not None and (not asked or (inner and inner.merged is not None)):
             return self._within(outer, inner)
-        if outer.plain and inner and inner.plain and inner.plain[0].space is outer.plain[0].space:
+        if outer.plain and inner and inner.plain and _alike(outer, inner):
             return _all_wider(outer.plain, inner.plain)
         return all(not fits(outer, (*asked, literal.negated()), self._facts) for literal in outer.asked)
 
@@ -113,9 +118,10 @@ class Case:
         """Compare the values of an attribute with one value."""
         wide, narrow = outer.merged, inner.merged if inner else None
         assert wide is not None
-        if narrow is not None and narrow.space is not wide.space:
-            return False
-        return contains(wide.spans, narrow.spans if narrow is not None else EVERYTHING[wide.space])
+        if inner is None or narrow is None:
+            unread = not self._facts.reads_all(outer.name, outer.reads)
+            return contains(wide.spans, EVERYTHING[wide.space]) and (outer.unread or not unread)
+        return _alike(outer, inner) and contains(wide.spans, narrow.spans) and (outer.unread or not inner.unread)
 
     def _ways(self, row: Conjunction, outers: tuple[Conjunction, ...]) -> list[list[Literal]]:
         """Return, for each conjunction, the negated literals by which an event of the row may fail it."""
@@ -159,10 +165,10 @@ class Case:
             return True
         if not states & PRESENT or not (one.asked and two.asked):
             return bool(states)
-        if one.plain and two.plain and one.plain[0].space is two.plain[0].space:
+        if one.plain and two.plain:
             return True
-        if one.merged and two.merged and one.merged.space is two.merged.space:
-            return bool(meet(one.merged.spans, two.merged.spans))
+        if one.merged and two.merged and _alike(one, two):
+            return bool(meet(one.merged.spans, two.merged.spans)) or (one.unread and two.unread)
         return fits(one, (*one.asked, *two.asked), self._facts)
 
     def _covers_by_parts(self, outer: Sketch, inner: Sketch) -> bool:

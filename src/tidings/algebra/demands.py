@@ -1,8 +1,8 @@
 """Counting what tests ask of their attributes: how many ask for it, and who asked first.
 
 Filters come and go by the million and ask for the same few things, so the count of a known demand is found
-from the attribute's name and a glance at the condition, in half a microsecond a test. Whether demands agree
-is not judged here but in `needs`. Counts can be written as plain values and read back.
+from the attribute's name and a glance at the condition, in half a microsecond a test. Whether a demand may be
+made is not judged here but in `needs`. Counts can be written as plain values and read back.
 """
 
 from __future__ import annotations
@@ -11,35 +11,25 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tidings.errors import TidingsError
-from tidings.model import Compare, Comparison, Has, In, Is, Kind, Not, Quantity, Range, Test, condition_kind
+from tidings.model import Compare, Has, In, Is, Kind, Not, Quantity, Range, Test, condition_kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from tidings.model import Condition, Filter
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
-    """Two attributes of one record that a filter compares; `prefix` is the record's place, with its dot."""
-
-    prefix: str
-    left: str
-    op: Comparison
-    right: str
-
-    @property
-    def names(self) -> tuple[str, str]:
-        """The full names of both."""
-        return self.prefix + self.left, self.prefix + self.right
-
-
-@dataclass(frozen=True, slots=True)
 class Demand:
-    """What one test asks of its attribute; the unit is the base unit of what it wrote."""
+    """What one test asks of its attribute; the unit is the base unit of what it wrote.
+
+    With `bare`, numbers without a unit are taken to be in that unit: so is read what is compared with an attribute
+    whose unit is declared.
+    """
 
     kind: Kind | None
     unit: str | None = None
+    bare: bool = False
 
     def __str__(self) -> str:
         """Say it as an error does."""
@@ -58,7 +48,7 @@ class Tally:
 
 
 class Tallies:
-    """The counts of demands by attribute, and of compared pairs; names in `kept` stay when nobody asks for them."""
+    """The counts of demands by attribute; names in `kept` stay when nobody asks for them."""
 
     def __init__(self, kept: Iterable[str] = ()) -> None:
         """Start with nothing asked."""
@@ -67,7 +57,6 @@ class Tallies:
 
     def _clear(self) -> None:
         self.demands: dict[str, dict[Demand, Tally]] = {name: {} for name in self._kept}
-        self.compared: dict[Pair, int] = {}
         # The same tallies by `_token`, for demands that a token tells all of.
         self._quick: dict[str, dict[type, Tally]] = {}
 
@@ -92,9 +81,9 @@ class Tallies:
                 trees.extend(part.parts)
         return found
 
-    def remember(self, found: Iterable[tuple[str, Test]]) -> None:
+    def remember(self, tests: Iterable[tuple[str, Test]]) -> None:
         """Make counted tests `known`, by their full names."""
-        for name, test in found:
+        for name, test in tests:
             token = _token(test.condition)
             if token not in _CLOSELY:
                 tally = self.demands[name][Demand(condition_kind(test.condition))]
@@ -120,45 +109,21 @@ class Tallies:
         if not demands and tally.name not in self._kept:
             del self.demands[tally.name]
 
-    def put_pair(self, pair: Pair) -> bool:
-        """Count one comparison more; tell whether nobody compared these before."""
-        self.compared[pair] = self.compared.get(pair, 0) + 1
-        return self.compared[pair] == 1
-
-    def take_pair(self, pair: Pair) -> None:
-        """Count one comparison fewer."""
-        self.compared[pair] -= 1
-        if not self.compared[pair]:
-            del self.compared[pair]
-
     def to_dict(self) -> dict[str, list[list[Any]]]:
         """Return the counts in plain values."""
         every = [tally for demands in self.demands.values() for tally in demands.values()]
-        return {
-            "demands": [[t.name, _plain(t.demand.kind), t.demand.unit, t.count, t.witness] for t in every],
-            "compared": [[p.prefix, p.left, _plain(p.op), p.right, count] for p, count in self.compared.items()],
-        }
+        return {"demands": [_row(tally) for tally in every]}
 
     def restore(self, counts: Mapping[str, Any]) -> None:
         """Take over the counts that `to_dict` gave; what does not read as such is refused and changes nothing."""
         try:
             demands = [(*_read_demand(row), _positive(row[3]), str(row[4])) for row in counts["demands"]]
-            pairs = {Pair(row[0], row[1], Comparison(row[2]), row[3]): _positive(row[4]) for row in counts["compared"]}
         except (KeyError, IndexError, TypeError, ValueError) as problem:
             msg = f"these are no counts of demands: {type(problem).__name__}: {problem}"
             raise TidingsError(msg) from problem
         self._clear()
         for name, demand, count, witness in demands:
             self.put(name, demand, count, witness=witness)
-        self.compared = pairs
-
-
-def compared(found: Iterable[tuple[str, Test]]) -> Iterator[Pair]:
-    """Yield the pairs of attributes that tests compare."""
-    for name, test in found:
-        if isinstance(test.condition, Compare):
-            prefix = name[: len(name) - len(test.attribute)]
-            yield Pair(prefix, test.attribute, test.condition.op, test.condition.other)
 
 
 _CLOSELY = (Compare, Has, Quantity)
@@ -179,13 +144,15 @@ def _token(condition: Condition) -> type:
     return kind
 
 
-def _plain(word: Kind | Comparison | None) -> str | None:
-    return None if word is None else word.value
+def _row(tally: Tally) -> list[Any]:
+    demand = tally.demand
+    row = [tally.name, None if demand.kind is None else demand.kind.value, demand.unit, tally.count, tally.witness]
+    return [*row, True] if demand.bare else row
 
 
 def _read_demand(row: list[Any]) -> tuple[str, Demand]:
     name, kind, unit = row[:3]
-    return str(name), Demand(None if kind is None else Kind(kind), unit)
+    return str(name), Demand(None if kind is None else Kind(kind), unit, bare=len(row) > 5)
 
 
 def _positive(count: int) -> int:

@@ -10,12 +10,16 @@ import math
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
+from ipaddress import IPv4Address, IPv6Address
 from typing import TYPE_CHECKING, Any
 
 from tidings.algebra.bind import Binder, fold_names
+from tidings.algebra.coerce import coerce
 from tidings.algebra.needs import needs_of
 from tidings.algebra.reading import Reader, Reading
+from tidings.algebra.typed import Mismatch, compared_with, typed, without_unit
 from tidings.concepts import Ontology, check_surroundings, moment
+from tidings.errors import AmbiguousConcept
 from tidings.model import (
     Age,
     And,
@@ -28,12 +32,14 @@ from tidings.model import (
     Is,
     IsA,
     IsNull,
+    Kind,
     Near,
     Not,
     Or,
     Point,
     Quantifier,
     Range,
+    SameText,
     Test,
     TextTest,
     Within,
@@ -74,8 +80,9 @@ def evaluate(
     >>> evaluate(parse("make = 'ford' and price < 9000"), {"make": "ford", "price": 8500})
     True
 
-    Kinds come from `schema` or, without one, from the filter; an event that does not fit raises
-    `BadEvent`. For many filters or events use `td.Matcher`, which prepares them once.
+    Kinds come from `schema` and `ontology`; an event that breaks these raises `BadEvent`. Of what is not declared,
+    each test reads the values as the kind it asks for, and what it cannot read does not satisfy it. For many
+    filters or events use `td.Matcher`, which prepares them once.
     """
     check_surroundings(schema, ontology, regions)
     bound, reader, used = prepared(require_filter(tree), schema, ontology, regions)
@@ -107,21 +114,36 @@ def holds(tree: Filter, reading: Reading, setting: Setting) -> bool:
             return not holds(part, reading, setting)
 
 
+_OF_MORE = frozenset((Exists, IsNull, Has, Compare))
+"""Conditions that ask for more than values one by one; most tests are of others, so these are told at a glance."""
+
+
 def _test(name: str, condition: Condition, quantifier: Quantifier, reading: Reading, setting: Setting) -> bool:
-    values = reading.values.get(name, ())
+    values = reading.values.get(typed(name, condition), ())
+    if type(condition) in _OF_MORE:
+        return _test_more(name, condition, quantifier, values, reading, setting)
+    return _quantified(quantifier, values, lambda value: satisfies(value, condition, setting))
+
+
+def _test_more(
+    name: str, condition: Condition, quantifier: Quantifier, values: tuple[Any, ...], reading: Reading, setting: Setting
+) -> bool:
     match condition:
-        case Exists():
-            return bool(values) or bool(reading.elements.get(name))
         case IsNull():
             return name in reading.nulls
         case Has(inner):
-            return _quantified(quantifier, reading.elements.get(name, ()), lambda part: holds(inner, part, setting))
-        case Compare(op, other):
-            others = reading.values.get(other, ())
+            return _quantified(quantifier, reading.elements.get(name, ()), lambda part: _has(part, inner, setting))
+        case Compare(op):
+            others = reading.values.get(compared_with(condition), ())
             return bool(others) and _quantified(
                 quantifier, values, lambda value: any(compares(op, value, right) for right in others)
             )
-    return _quantified(quantifier, values, lambda value: satisfies(value, condition, setting))
+    return bool(values) or bool(reading.elements.get(name))  # `exists`
+
+
+def _has(part: Reading | Mismatch, inner: Filter, setting: Setting) -> bool:
+    """Tell whether one element satisfies a filter; what is no record satisfies none, not even a negation."""
+    return isinstance(part, Reading) and holds(inner, part, setting)
 
 
 def _quantified(quantifier: Quantifier, values: tuple[Any, ...], accepts: Callable[[Any], bool]) -> bool:
@@ -138,18 +160,22 @@ def _quantified(quantifier: Quantifier, values: tuple[Any, ...], accepts: Callab
 
 
 def satisfies(value: Any, condition: Condition, setting: Setting) -> bool:
-    """Tell whether one value satisfies a condition."""
-    match condition:
+    """Tell whether one value satisfies a condition; one that could not be read satisfies none."""
+    if type(value) is Mismatch:
+        return False
+    match without_unit(condition):
         case Is(wanted):
             return _equals(value, wanted)
         case In(wanted):
             return any(_equals(value, one) for one in wanted)
-        case Range():
-            return meets(value, condition)
-        case TextTest():
-            return text_test(condition)(value)
+        case Range() as span:
+            return meets(value, span)
+        case SameText() as same:
+            return isinstance(value, str) and value.casefold() in same.folded
+        case TextTest() as test:
+            return text_test(test)(value)
         case IsA(concept, tree):
-            return setting.ontology.is_a(value, concept, tree=tree)
+            return _is_a(value, concept, tree, setting.ontology)
         case Within(area):
             return area.holds(value)
         case Near(center, metres):
@@ -160,6 +186,14 @@ def satisfies(value: Any, condition: Condition, setting: Setting) -> bool:
             return meets(_age(value, setting.now), seconds)
     msg = f"{condition!r} is not a condition on one value"
     raise TypeError(msg)
+
+
+def _is_a(value: str, concept: str, tree: str | None, ontology: Ontology) -> bool:
+    """Tell whether a name is below a concept; one that several concepts share is below none."""
+    try:
+        return ontology.is_a(value, concept, tree=tree)
+    except AmbiguousConcept:
+        return False
 
 
 def _equals(value: Any, wanted: Any) -> bool:
@@ -198,7 +232,10 @@ def _seconds(now: datetime, then: Any) -> float:
 
 
 def compares(op: Comparison, left: Any, right: Any) -> bool:
-    """Compare two values, or some points of two ranges; the edge has seen to it that they can be compared."""
+    """Compare two values, or some points of two ranges; values that are unlike do not satisfy."""
+    left, right = _alike(left, right)
+    if not comparable(op, left, right):
+        return False
     low, high, low_open, high_open = _ends(left)
     low2, high2, low2_open, high2_open = _ends(right)
     match op:
@@ -212,6 +249,40 @@ def compares(op: Comparison, left: Any, right: Any) -> bool:
             return _reaches(low2, high, strictly=True)
         case Comparison.GE:
             return _reaches(low2, high, low2_open or high_open)
+
+
+def _alike(left: Any, right: Any) -> tuple[Any, Any]:
+    """Read text beside a number or a time as that; where it is none, the two stay unlike."""
+    if isinstance(left, str) is isinstance(right, str):
+        return left, right
+    text, other = (left, right) if isinstance(left, str) else (right, left)
+    kind = other.kind if isinstance(other, Range) else _SORTS.get(type(other))
+    if kind not in (Kind.NUMBER, Kind.TIME):
+        return left, right
+    try:
+        read = coerce(text, kind)
+    except ValueError:
+        return left, right
+    return (read, right) if text is left else (left, read)
+
+
+_SORTS = {int: Kind.NUMBER, float: Kind.NUMBER, datetime: Kind.TIME, str: Kind.TEXT, bool: Kind.BOOL, Point: Kind.PLACE}
+
+
+def comparable(op: Comparison, left: Any, right: Any) -> bool:
+    """Tell whether two values are of one sort and, unless they are to be equal, of one that has an order."""
+    if type(left) is Mismatch or type(right) is Mismatch:
+        return False
+    one, two = (value.kind if isinstance(value, Range) else _sort(value) for value in (left, right))
+    if one is None or two is None:  # a range without ends is of numbers or of times, as the other side is
+        return (one or two or Kind.NUMBER) in (Kind.NUMBER, Kind.TIME)
+    return one == two and (op is Comparison.EQ or one in (Kind.NUMBER, Kind.TEXT, Kind.TIME))
+
+
+def _sort(value: Any) -> Kind | type:
+    if isinstance(value, IPv4Address | IPv6Address):
+        return Kind.IP
+    return _SORTS.get(type(value), type(value))
 
 
 def distance_m(one: Point, two: Point) -> float:

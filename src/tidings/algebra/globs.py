@@ -87,6 +87,11 @@ def glob_of(test: TextTest) -> Glob | None:
             return _glob((_STAR, *plain, _STAR), folded=False)
 
 
+def folded_glob(text: str) -> Glob:
+    """Return the pattern of all texts whose folded form is this."""
+    return Glob(tuple((char, True) for char in text), folded=True)
+
+
 def prefix_glob(prefix: str) -> Glob:
     """Return the pattern of all texts that start so."""
     return Glob((*((char, True) for char in prefix), _STAR))

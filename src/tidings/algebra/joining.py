@@ -3,6 +3,9 @@
 Under `or`, some value satisfies one condition or the other exactly when some value satisfies their union;
 under `and`, none satisfies one and none the other exactly when none satisfies their union. Both are true of
 several values and of event ranges. Two conditions meet in one only for an attribute with one value.
+
+Tests of different kinds, or in different units, do not join. Conditions that every value of a kind satisfies are
+`exists` only where an attribute is declared of that kind; elsewhere a value may be there that they cannot read.
 """
 
 from __future__ import annotations
@@ -14,7 +17,22 @@ from typing import TYPE_CHECKING, TypeAlias
 from tidings.algebra.canonical import value_key
 from tidings.algebra.placing import EVERYTHING, Space, expressed, place
 from tidings.algebra.spans import join, meet, without
-from tidings.model import FALSE, TRUE, Condition, Exists, In, InNetworks, Is, Kind, Not, Quantifier, Range, Test, one_of
+from tidings.algebra.typed import TypedAttribute, typed_test
+from tidings.model import (
+    FALSE,
+    TRUE,
+    Condition,
+    Exists,
+    In,
+    InNetworks,
+    Is,
+    Kind,
+    Not,
+    Quantifier,
+    Range,
+    Test,
+    one_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -31,6 +49,10 @@ _JOINED = {True: {(False, NONE), (True, ANY)}, False: {(False, ANY), (True, NONE
 """Under `and`, and under `or`: negated or not, and the quantifier, of tests that join by union."""
 
 
+Certainty: TypeAlias = "Callable[[str, Condition], bool]"
+"""Whether a condition can read every value of an attribute."""
+
+
 @dataclass(frozen=True, slots=True)
 class Union:
     """Some conditions as fewer: without any, no value satisfies them; with `everything`, every value does."""
@@ -39,9 +61,9 @@ class Union:
     everything: bool = False
 
 
-def simple_test(test: Test) -> Filter:
+def simple_test(test: Test, reads_all: Certainty) -> Filter:
     """Return one test in its plainest form: sets sorted, and no condition of every value or of none."""
-    union = united([test.condition])
+    union = united([test.condition], lambda condition: reads_all(test.attribute, condition))
     if union.everything:
         return FALSE if test.quantifier is NONE else Test(test.attribute, Exists())
     if not union.conditions:
@@ -49,15 +71,15 @@ def simple_test(test: Test) -> Filter:
     return Test(test.attribute, union.conditions[0], test.quantifier)
 
 
-def joined_parts(parts: Sequence[Filter], *, conjunctive: bool) -> list[Filter]:
+def joined_parts(parts: Sequence[Filter], reads_all: Certainty, *, conjunctive: bool) -> list[Filter]:
     """Join the tests of each attribute that join by union; the result stands where the first of them stood."""
-    groups: dict[Manner, list[Filter]] = {}
+    groups: dict[tuple[Manner, TypedAttribute], list[Filter]] = {}
     for part in parts:
         manner = _manner(part)
         if manner is not None and manner[1:] in _JOINED[conjunctive]:
-            groups.setdefault(manner, []).append(part)
-    several = {manner: group for manner, group in groups.items() if len(group) > 1}
-    return _replaced(parts, [(group, _joined(manner, group)) for manner, group in several.items()])
+            groups.setdefault((manner, typed_test(_test(part))), []).append(part)
+    several = [(manner, group) for (manner, _), group in groups.items() if len(group) > 1]
+    return _replaced(parts, [(group, _joined(manner, group, reads_all)) for manner, group in several])
 
 
 def met_parts(parts: Sequence[Filter], has_one: Callable[[str], bool]) -> list[Filter]:
@@ -72,10 +94,10 @@ def met_parts(parts: Sequence[Filter], has_one: Callable[[str], bool]) -> list[F
     return _replaced(parts, [(group, _met(name, space, group)) for (name, space), group in groups.items()])
 
 
-def united(conditions: Iterable[Condition]) -> Union:
-    """Return the union of conditions on one attribute."""
-    ordered: dict[Space, list[Spans]] = {}
-    sets: dict[Kind, list[Is | In]] = {}
+def united(conditions: Iterable[Condition], reads_all: Callable[[Condition], bool]) -> Union:
+    """Return the union of conditions on one attribute that read it in one way."""
+    ordered: dict[Space, dict[Condition, Spans]] = {}
+    sets: list[Is | In] = []
     networks: list[IPv4Network | IPv6Network] = []
     others: dict[Condition, None] = {}
     for condition in conditions:
@@ -83,21 +105,29 @@ def united(conditions: Iterable[Condition]) -> Union:
         match condition:
             # A text that is equal may be another name of a concept, a text between two others never is.
             case Is(kind=kind) | In(kind=kind) if placed is None or kind is Kind.TEXT:
-                sets.setdefault(kind, []).append(condition)
+                sets.append(condition)
             case Is() | In() | Range() if placed is not None:
-                ordered.setdefault(placed.space, []).append(placed.spans)
+                ordered.setdefault(placed.space, {})[condition] = placed.spans
             case InNetworks(blocks):
                 networks.extend(blocks)
             case _:
                 others[condition] = None
-    joined = {space: join(found) for space, found in ordered.items()}
-    if any(spans == EVERYTHING[space] for space, spans in joined.items()):
+    lines = [line for space, spans in ordered.items() for line in _lines(space, spans)]
+    every = [condition for space, spans in ordered.items() if _is_all(space, spans) for condition in spans]
+    if any(map(reads_all, every)):
         return Union((), everything=True)
-    lines = [one for space, spans in joined.items() for one in _lines(space, spans)]
-    return _checked([*map(_set, sets.values()), *lines, *_blocks(networks), *others])
+    return _checked([*([_set(sets)] if sets else []), *lines, *_blocks(networks), *others], reads_all)
 
 
-def _lines(space: Space, spans: Spans) -> Iterable[Condition]:
+def _is_all(space: Space, spans: dict[Condition, Spans]) -> bool:
+    return join(spans.values()) == EVERYTHING[space]
+
+
+def _lines(space: Space, parts: dict[Condition, Spans]) -> Iterable[Condition]:
+    spans = join(parts.values())
+    if spans == EVERYTHING[space] and space in (Space.NUMBER, Space.TIME):  # no range says so: it has no end to name
+        yield from parts
+        return
     for condition in expressed(space, spans):
         if space is Space.TEXT and not isinstance(condition, Range):
             yield from (Range(value, value) for value in _values(condition))  # type: ignore[arg-type]
@@ -121,21 +151,21 @@ def _blocks(networks: list[IPv4Network | IPv6Network]) -> Iterable[Condition]:
         yield InNetworks((*four, *six))
 
 
-def _checked(conditions: list[Condition]) -> Union:
+def _checked(conditions: list[Condition], reads_all: Callable[[Condition], bool]) -> Union:
     """See which conditions no value satisfies, and whether one is satisfied by every value."""
     kept: list[Condition] = []
     for condition in conditions:
         placed = place(condition)
         if placed is None or placed.spans:
             kept.append(condition)
-        if placed is not None and placed.spans == EVERYTHING[placed.space]:
+        if placed is not None and placed.spans == EVERYTHING[placed.space] and reads_all(condition):
             return Union((), everything=True)
     return Union(tuple(kept))
 
 
-def _joined(manner: Manner, group: list[Filter]) -> list[Filter]:
+def _joined(manner: Manner, group: list[Filter], reads_all: Certainty) -> list[Filter]:
     name, negated, quantifier = manner
-    union = united(_test(part).condition for part in group)
+    union = united((_test(part).condition for part in group), lambda condition: reads_all(name, condition))
     exists = Test(name, Exists())
     if union.everything:
         plain: list[Filter] = [FALSE if quantifier is NONE else exists]

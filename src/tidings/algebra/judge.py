@@ -1,28 +1,26 @@
 """Filters prepared for comparison, in one setting: bound, in normal form, grouped by attribute.
 
 A filter is prepared once and remembered, by identity, for as long as it is among the last `REMEMBERED`.
-Two filters that use an attribute as different kinds cannot be compared, and are refused.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from tidings.algebra.bind import bind, fold_names
+from tidings.algebra.bind import bind
 from tidings.algebra.deciding import Case, Effort, Sketch
 from tidings.algebra.literals import literal_of
 from tidings.algebra.needs import Needs
 from tidings.algebra.normal import pushed, rows_of
 from tidings.algebra.states import Facts, conjunction
-from tidings.errors import TooLarge, UnknownUnit
-from tidings.model import And, Not, Or, Quantity, condition_kind, scalars_of, tests
+from tidings.errors import TooLarge
+from tidings.model import And, Not, Or
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from tidings.concepts import Ontology, Regions
-    from tidings.model import Condition, Filter, Schema
+    from tidings.model import Filter, Schema
 
 USUAL = Effort()
 
@@ -53,14 +51,12 @@ class Judge:
     def covers(self, outer: Filter, inner: Filter) -> bool:
         """Tell whether the first filter certainly accepts all that the second accepts."""
         one, two = self.sketch(outer), self.sketch(inner)
-        self._refuse_conflict(one, two)
         self.facts.start()
         return Case(self.facts, self.drawn, steps=self._effort.steps).covers(one, two)
 
     def overlaps(self, one: Filter, two: Filter) -> bool:
         """Tell whether some event may satisfy both filters."""
         first, second = self.sketch(one), self.sketch(two)
-        self._refuse_conflict(first, second)
         self.facts.start()
         return Case(self.facts, self.drawn, steps=self._effort.steps).overlaps(first, second)
 
@@ -85,13 +81,9 @@ class Judge:
         return found
 
     def _prepared(self, tree: Filter) -> Sketch:
-        uses: dict[str, set[str]] = {}
-        for name, test in tests(fold_names(tree, self.ontology)):
-            if used := _uses(test.condition):
-                uses.setdefault(name, set()).update(used)
         self.facts.start()
-        found = self.drawn(self._bound(tree))
-        return Sketch(tree, found.tree, found.rows, {name: " ".join(sorted(used)) for name, used in uses.items()})
+        drawn = self.drawn(self._bound(tree))
+        return Sketch(tree, drawn.tree, drawn.rows)
 
     def drawn(self, bound: Filter) -> Sketch:
         """Prepare a filter that is bound already."""
@@ -100,7 +92,7 @@ class Judge:
             rows = rows_of(tree, limit=self._effort.rows)
         except TooLarge:
             return Sketch(bound, tree, None)
-        found = (conjunction([literal_of(part, self.now) for part in row], self.facts) for row in rows)
+        found = (conjunction([literal_of(part, self.now, self.ontology) for part in row], self.facts) for row in rows)
         return Sketch(bound, tree, tuple(row for row in found if row is not None))
 
     def _bound(self, tree: Filter) -> Filter:
@@ -115,23 +107,3 @@ class Judge:
                 case Not(part):
                     return Not(self._bound(part))
             return tree
-
-    def _refuse_conflict(self, one: Sketch, two: Sketch) -> None:
-        """Raise `KindConflict` when the two filters use an attribute as different kinds."""
-        others = two.uses
-        for name, used in one.uses.items():
-            if others.get(name, used) != used:
-                break
-        else:
-            return
-        needs = Needs(self.schema, self.ontology)
-        with suppress(UnknownUnit, *self._forgiven):  # without its unit a test is only compared with its like
-            needs.add(fold_names(one.source, self.ontology), "the first filter")
-            needs.add(fold_names(two.source, self.ontology), "the second filter")
-
-
-def _uses(condition: Condition) -> set[str]:
-    """Return what a condition asks of its attribute: the kind, and the units as written."""
-    units = {value.unit for value in scalars_of(condition) if isinstance(value, Quantity)}
-    kind = condition_kind(condition)
-    return {kind.value, *units} if kind else set()

@@ -226,6 +226,6 @@ def _text_range(low: Cut, high: Cut) -> Range:
     r"""Name a cut before `s + "\0"` by what people write: after `s`."""
     start, low_open = (low[1][:-1], True) if low[1].endswith("\0") else (low[1] or None, False)
     if high == (1, ""):
-        return Range(start, None, low_open=low_open)
+        return Range(start or "", None, low_open=low_open)  # `a >= ''` is all texts, and has an end
     end, high_open = (high[1][:-1], False) if high[1].endswith("\0") else (high[1], True)
     return Range(start, end, low_open=low_open, high_open=high_open)

@@ -2,8 +2,10 @@
 
 Bottom up: constants fold, nested `and` and `or` flatten, a part goes when another part makes it needless,
 equalities and ranges of one attribute join where that is true of several values too: `a = 1 or a = 2`,
-`a != 1 and a != 2`. What holds for one value only, such as meeting two ranges, waits for a schema that says
-so. Names, units and regions stay as they are written; the judge that compares parts looks through them.
+`a != 1 and a != 2`. Tests of different kinds stay apart, and `a < 2 or a >= 2` is not `a exists`: where nothing
+is declared, a value that is no number may be there. What holds for one value only, such as meeting two ranges,
+waits for a schema that says so. Names, units and regions stay as they are written; the judge that compares parts
+looks through them.
 
 Parts keep their order; of equals the first stays. Passes repeat until nothing changes, so simplifying again
 changes nothing. Cost: each pass compares the parts of each `and` and `or` in pairs, up to `COMPARISONS`.
@@ -16,16 +18,17 @@ from typing import TYPE_CHECKING
 from tidings.algebra.deciding import Effort
 from tidings.algebra.joining import joined_parts, met_parts, simple_test
 from tidings.algebra.judge import Judge
+from tidings.algebra.typed import typed
 from tidings.concepts import Ontology, check_surroundings, moment
 from tidings.errors import TidingsError
-from tidings.model import FALSE, TRUE, And, Has, Not, Or, Schema, Test, all_of, any_of, require_filter
+from tidings.model import FALSE, TRUE, And, Has, Kind, Not, Or, Schema, Test, all_of, any_of, require_filter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
     from tidings.concepts import Regions
-    from tidings.model import Filter
+    from tidings.model import Condition, Filter
 
 PASSES = 16
 """Passes after which we stop in any case; two or three are usual."""
@@ -109,7 +112,7 @@ class _Simplifier:
                 self._inside(test.attribute).settled(test.condition.filter) if self._plain else test.condition.filter
             )
             test = Test(test.attribute, Has(inner), test.quantifier)
-        shorter = simple_test(test)
+        shorter = simple_test(test, self._reads_all)
         return shorter if self._judge.satisfiable(shorter) else FALSE
 
     def _inside(self, array: str) -> _Simplifier:
@@ -124,20 +127,24 @@ class _Simplifier:
     def _and(self, parts: list[Filter]) -> Filter:
         if FALSE in parts or any(negated(part) in parts for part in parts):
             return FALSE
-        parts = joined_parts(parts, conjunctive=True)
+        parts = joined_parts(parts, self._reads_all, conjunctive=True)
         parts = met_parts(parts, self._has_one)
         parts = self._needed(parts, conjunctive=True)
         return all_of(parts) if self._judge.satisfiable(all_of(parts)) else FALSE
 
+    def _reads_all(self, name: str, condition: Condition) -> bool:
+        """Tell whether a condition can read whatever a good event holds under this name."""
+        return self._judge.facts.reads_all(name, typed(name, condition)[1:])
+
     def _has_one(self, name: str) -> bool:
         """Tell whether values of the attribute meet as they are written: one value, and not a concept's name."""
-        need = self._judge.facts.need(name)
-        return not need.several and not need.folded
+        attribute = self._judge.facts.attribute(name)
+        return not attribute.several and attribute.kind is not Kind.CONCEPT
 
     def _or(self, parts: list[Filter]) -> Filter:
         if TRUE in parts or any(negated(part) in parts for part in parts):
             return TRUE
-        parts = joined_parts(parts, conjunctive=False)
+        parts = joined_parts(parts, self._reads_all, conjunctive=False)
         parts = self._needed(parts, conjunctive=False)
         shorter = any_of(parts)
         return TRUE if accepts_nothing(shorter) and self._judge.covers(shorter, TRUE) else shorter

@@ -4,6 +4,10 @@ With all truth vectors of an attribute's conditions at hand, what must hold of e
 vectors, and the literals can hold together exactly when each thing that must hold of some value is left in
 one. An attribute with one value by the schema needs a single vector for everything.
 
+Of an attribute that is not declared, a value may be one that a kind cannot read: it satisfies no condition of that
+kind. Conditions of different kinds, or in different units, are looked at apart, since what one of them reads says
+nothing of what another one reads: text `1` is a number and a text. That may find more events than there are.
+
 Two attributes compared are an attribute of their own, whose values are the first one's values; records are
 values too, whose conditions are whole filters.
 """
@@ -19,17 +23,18 @@ from tidings.algebra.literals import ABSENT, ANY_STATE, NULL, PRESENT, Literal, 
 from tidings.algebra.normal import conjunctions
 from tidings.algebra.placing import EVERYTHING, Placed
 from tidings.algebra.spans import meet, without
+from tidings.algebra.typed import AS_IS, Label
 from tidings.errors import TooLarge
-from tidings.model import Compare, Has, Not, all_of
+from tidings.model import Compare, Has, Kind, Not, all_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
 
-    from tidings.algebra.needs import Need, Needs
+    from tidings.algebra.needs import Needs
     from tidings.algebra.spans import Spans
     from tidings.concepts import Ontology
-    from tidings.model import Condition, Filter
+    from tidings.model import Attribute, Condition, Filter
 
 ROWS = 256
 """Conjunctions a filter on elements of an array may have."""
@@ -49,9 +54,9 @@ class Facts:
 
     def __init__(self, needs: Needs, ontology: Ontology, *, now: datetime | None) -> None:
         """Take what a schema and an ontology say; nothing is looked up yet."""
-        self._needs, self._ontology, self._prefix = needs, ontology, ""
+        self._needs, self.ontology, self._prefix = needs, ontology, ""
         self.now = now
-        self._known: dict[str, Need] = {}
+        self._known: dict[str, Attribute] = {}
         self._left = [0]  # one counter for us and all below
 
     def start(self) -> None:
@@ -63,31 +68,43 @@ class Facts:
         self._left[0] -= rows
         return self._left[0] >= 0
 
-    def need(self, name: str) -> Need:
-        """Return what is known of one attribute."""
+    def attribute(self, name: str) -> Attribute:
+        """Return what is declared of one attribute."""
         found = self._known.get(name)
         if found is None:
-            found = self._known[name] = self._needs.need(self._prefix + name)
+            found = self._known[name] = self._needs.attribute(self._prefix + name)
         return found
 
     def one(self, name: Name) -> bool:
         """Tell whether the attribute has one value by the schema."""
-        return not self.need(name if isinstance(name, str) else name[0]).several
+        return not self.attribute(name if isinstance(name, str) else name[0]).several
+
+    def reads_all(self, name: Name, reads: Label) -> bool:
+        """Tell whether every value can be read so; otherwise some value may satisfy no condition that reads it so."""
+        names = (name,) if isinstance(name, str) else name
+        return all(self._needs.reads_all(self._prefix + one, reads) for one in names)
 
     def sight(self, name: Name) -> Sight:
         """Return what the truth vectors of an attribute depend on."""
-        return Sight(self._ontology, self.now, folded=isinstance(name, str) and self.need(name).folded)
+        return Sight(
+            self.ontology, self.now, folded=isinstance(name, str) and self.attribute(name).kind is Kind.CONCEPT
+        )
 
     def below(self, name: str) -> Facts:
         """Return the facts inside the elements of an array."""
-        found = Facts(self._needs, self._ontology, now=self.now)
+        found = Facts(self._needs, self.ontology, now=self.now)
         found._prefix, found._left = f"{self._prefix}{name}.", self._left
         return found
 
 
 @dataclass(slots=True)
 class Group:
-    """The literals of one attribute in one conjunction, and what follows from them."""
+    """The literals of one attribute in one conjunction, and what follows from them.
+
+    Where all literals read the attribute in one way and ask about one order, `reads` is that way, and the sets of
+    values stand in `plain` (some value is in each of these) or, of an attribute with one value, in `merged`; with
+    `unread`, a value that cannot be read so satisfies the literals too.
+    """
 
     name: Name
     literals: tuple[Literal, ...]
@@ -96,6 +113,8 @@ class Group:
     asked: tuple[Literal, ...] = ()
     plain: tuple[Placed, ...] = ()
     merged: Placed | None = None
+    reads: Label = AS_IS
+    unread: bool = False
 
     def __post_init__(self) -> None:
         """Sort the literals out; which states are possible is settled by `settle`."""
@@ -105,6 +124,9 @@ class Group:
         placed = [literal.placed for literal in self.asked if literal.placed is not None]
         if len(placed) != len(self.asked) or len({one.space for one in placed}) != 1:
             return
+        if len({literal.reads for literal in self.asked}) != 1:
+            return
+        self.reads = self.asked[0].reads
         if self.one:
             self.merged = _merged(self.asked)
         elif all(not literal.every and literal.wanted for literal in self.asked):
@@ -112,6 +134,8 @@ class Group:
 
     def settle(self, facts: Facts) -> None:
         """Strike out `PRESENT` where no values satisfy the literals."""
+        if self.merged is not None and not any(literal.wanted for literal in self.asked):
+            self.unread = not facts.reads_all(self.name, self.reads)
         if self.states & PRESENT and not fits(self, self.asked, facts):
             self.states &= ~PRESENT
 
@@ -132,17 +156,31 @@ def fits(group: Group, asked: Sequence[Literal], facts: Facts) -> bool:
     if not asked:
         return True
     if len(asked) == 1 and (alone := asked[0].placed) is not None:
-        return bool(alone.spans) if asked[0].wanted else alone.spans != EVERYTHING[alone.space]
+        if asked[0].wanted:
+            return bool(alone.spans)
+        return alone.spans != EVERYTHING[alone.space] or not facts.reads_all(group.name, asked[0].reads)
     if group.plain and asked is group.asked:
         return all(one.spans for one in group.plain)
     if group.merged and asked is group.asked:
-        return bool(group.merged.spans)
+        return bool(group.merged.spans) or group.unread
+    apart: dict[Label, list[Literal]] = {}
+    for literal in asked:
+        apart.setdefault(literal.reads, []).append(literal)
+    if len(apart) > 1:
+        return all(_fit_alike(group, literals, facts) for literals in apart.values())
+    return _fit_alike(group, asked, facts)
+
+
+def _fit_alike(group: Group, asked: Sequence[Literal], facts: Facts) -> bool:
+    """Tell the same of literals that read the attribute in one way."""
     conditions = tuple(dict.fromkeys(literal.condition for literal in asked if literal.condition is not None))
     one = group.one and not any(isinstance(condition, Has) for condition in conditions)
     ranges = not one and any(literal.every and literal.wanted for literal in asked)
-    table = _vectors(group.name, conditions, facts, ranges=ranges)
+    table = _vectors(group.name, conditions, facts, asked[0].reads, ranges=ranges)
     if table is None:
         return len(asked) < 3 or all(fits(group, pair, facts) for pair in _couples(asked))
+    if not facts.reads_all(group.name, asked[0].reads):
+        table.add(0)
     return _satisfied(asked, {c: 1 << at for at, c in enumerate(conditions)}, table, one=one)
 
 
@@ -167,10 +205,13 @@ def _satisfied(asked: Sequence[Literal], bits: dict[Condition, int], table: set[
     return bool(left) and all(any(bool(vector & bit) is wanted for vector in left) for bit, wanted in some)
 
 
-def _vectors(name: Name, conditions: tuple[Condition, ...], facts: Facts, *, ranges: bool) -> set[int] | None:
+def _vectors(
+    name: Name, conditions: tuple[Condition, ...], facts: Facts, alike: Label, *, ranges: bool
+) -> set[int] | None:
     comparisons = [condition for condition in conditions if isinstance(condition, Compare)]
     if comparisons:
-        return compared(comparisons, single=facts.one(name[0]) and facts.one(name[1]))
+        single = facts.one(name[0]) and facts.one(name[1])
+        return compared(comparisons, single=single, ordered=facts.reads_all(name, alike))
     inner = [condition.filter for condition in conditions if isinstance(condition, Has)]
     if not inner:
         return vectors(conditions, facts.sight(name), ranges=ranges)
@@ -197,7 +238,9 @@ def satisfiable(tree: Filter, facts: Facts) -> bool:
         return True
     if not facts.look(1 + len(rows)):
         return True
-    return any(conjunction((literal_of(part, facts.now) for part in row), facts) is not None for row in rows)
+    return any(
+        conjunction((literal_of(part, facts.now, facts.ontology) for part in row), facts) is not None for row in rows
+    )
 
 
 @dataclass(slots=True)

@@ -110,6 +110,7 @@ def match(  # noqa: PLR0913 - one parameter for each option
     now: o.Now = None,
     form: o.Form = None,
     skip_bad: o.SkipBad = False,
+    unknown: o.UnknownNames = o.Unknown.error,
     dead_letters: Annotated[
         Path | None,
         typer.Option(
@@ -134,7 +135,8 @@ def match(  # noqa: PLR0913 - one parameter for each option
     with guarded():
         from tidings.cli import match as body
 
-        body.run(origin, events, event_id=event_id, form=form, dead_letters=dead_letters, quiet=quiet)
+        told = {"dead_letters": dead_letters, "quiet": quiet, "unknown": unknown}
+        body.run(origin, events, event_id=event_id, form=form, **told)  # type: ignore[arg-type]
 
 
 @app.command()

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING
 
 from tidings.algebra.reading import leaves
 from tidings.cli import render
-from tidings.errors import BadEvent, FileError
+from tidings.cli.options import Unknown
+from tidings.errors import BadEvent, FileError, UnknownAttributes
 from tidings.matcher.files import Form, RowFile
+from tidings.matcher.names import asking_for, refuse_unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
     from typing import TextIO
 
@@ -50,19 +52,48 @@ def run(
     form: FileForm | None,
     dead_letters: Path | None,
     quiet: bool,
+    unknown: Unknown = Unknown.error,
 ) -> None:
-    """Match the events and print the pairs."""
+    """Match the events and print the pairs; names that the columns of their file do not have are refused first."""
     started = time.perf_counter()
     with ExitStack() as stack:
         # The events are opened first: a wrong name is told before a million filters are read.
         file = stack.enter_context(RowFile(events, form=Form(form) if form else None))
         letters = stack.enter_context(kept_letters(dead_letters, events)) if dead_letters else None
         matcher = origin.matcher()
+        if unknown is Unknown.error:
+            _refuse_unknown(matcher, file, skip=origin.skip_bad)
         batches = stack.enter_context(render.progress(file, "events", beside_output=True))
         tally = Tally()
         for batch in batches:
             _match(matcher, batch, event_id=event_id, letters=letters, tally=tally)
+    tell_mismatches(matcher.mismatches())
     _close(tally, len(matcher), time.perf_counter() - started, quiet=quiet, kept=dead_letters)
+
+
+def tell_mismatches(mismatches: Sequence[object]) -> None:
+    """Say which values could not be read as filters ask for them; what nobody hears of must not be silent."""
+    lines = [str(one) for one in mismatches[:SHOWN]]
+    if len(mismatches) > SHOWN:
+        lines.append(f"and {len(mismatches) - SHOWN:,} attributes more")
+    if lines:
+        render.warning("\n".join(lines))
+
+
+def _refuse_unknown(matcher: Matcher, file: RowFile, *, skip: bool) -> None:
+    """Refuse names that no column of the events has; with `skip` go on without the subscriptions that ask for them."""
+    columns = file.columns()
+    if columns is None:
+        return
+    way_out = "correct the names, or say --unknown absent: then they are absent in every event"
+    try:
+        refuse_unknown(matcher, columns, where=f"the columns of `{file.name}` do", way_out=way_out)
+    except UnknownAttributes as problem:
+        if not skip:
+            raise
+        asking = asking_for(matcher, problem.names)
+        matcher.remove_many(asking)
+        render.warning(f"{problem}\ngoing on without these {len(asking):,} subscriptions")
 
 
 def _match(matcher: Matcher, batch: list[Row], *, event_id: str | None, letters: TextIO | None, tally: Tally) -> None:

@@ -26,6 +26,13 @@ class Shape(StrEnum):
     normal = "normal"
 
 
+class Unknown(StrEnum):
+    """What `--unknown` takes."""
+
+    error = "error"
+    absent = "absent"
+
+
 class FileForm(StrEnum):
     """What `--format` takes."""
 
@@ -101,6 +108,14 @@ Ontology: TypeAlias = Annotated[
 Regions: TypeAlias = Annotated[
     Path | None,
     typer.Option(metavar="FILE", envvar="TIDINGS_REGIONS", help="Named regions (GeoJSON), for `within @name`."),
+]
+UnknownNames: TypeAlias = Annotated[
+    Unknown,
+    typer.Option(
+        "--unknown",
+        envvar="TIDINGS_UNKNOWN",
+        help="Names in filters that no column of a CSV or Parquet file of events has: an error, or absent.",
+    ),
 ]
 Now: TypeAlias = Annotated[
     datetime | None,

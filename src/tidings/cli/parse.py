@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tidings.cli.options import Notation
+    from tidings.errors import FilterWarning
     from tidings.model import Filter
 
 
@@ -35,16 +36,24 @@ def run(
     """Parse, and print what was asked for; with `--json` a refusal is JSON on standard output too."""
     known = surroundings(schema, ontology, regions)
     try:
-        tree = parse(_given(source), notation=notation.value, **known)
+        doubts: list[FilterWarning] = []
+        tree = parse(_given(source), notation=notation.value, warnings=doubts, **known)
         shown = _shown(tree, shape, known)
     except TidingsError as problem:
         if as_json:
             show.out_json({"error": str(problem), "mistakes": _mistakes(problem)})
         raise
+    for doubt in doubts:
+        show.warning(str(doubt))
     if as_json:
-        show.out_json({"filter": json.loads(render(tree, notation="json")), "to": shape.value, "rendered": shown})
+        answer = {"filter": json.loads(render(tree, notation="json")), "to": shape.value, "rendered": shown}
+        show.out_json({**answer, "warnings": _places(doubts)} if doubts else answer)
     else:
         show.out(shown)
+
+
+def _places(doubts: list[FilterWarning]) -> list[dict[str, Any]]:
+    return [{"message": str(one).partition("\n")[0], "start": one.start, "end": one.end} for one in doubts]
 
 
 def _given(source: str) -> str:

@@ -12,8 +12,7 @@ from tidings.errors import BadEvent
 from tidings.lang.patterns.durations import shown_duration
 from tidings.matcher.rows import Row
 from tidings.model import Event
-from tidings.patterns.overview import needs_time
-from tidings.patterns.reading import datetime_of, looked_up, moment_of
+from tidings.patterns.times import NO_TIME, datetime_of, looked_up, time_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -78,8 +77,8 @@ class Reading:
     """How a detector's events are read from rows."""
 
     def __init__(self, detector: Detector) -> None:
-        """Look at what the detector asks for."""
-        self._detector, self._needs_time = detector, needs_time(detector)
+        """Look at what the detector calls the time and the id."""
+        self._detector = detector
 
     def read(self, batch: list[Row]) -> Read:
         """Return the rows as events; those that cannot be are told apart."""
@@ -104,13 +103,8 @@ class Reading:
         return Event(None, time, {**values, self._detector.event_id: id})
 
     def _time(self, values: dict[str, Any]) -> datetime | None:
-        name = self._detector.time
-        value = looked_up(values, name)
-        if value is None:
-            if self._needs_time:
-                msg = f"the event has no `{name}`, and a pattern asks for times; --time names the field"
-                raise BadEvent(msg, attribute=name)
-            return None
+        value = looked_up(values, self._detector.time)
         if isinstance(value, str) and _SECONDS.fullmatch(value.strip()):
             value = float(value) if "." in value else int(value)
-        return datetime_of(moment_of(value))
+        at = time_of(value)
+        return None if at == NO_TIME else datetime_of(at)

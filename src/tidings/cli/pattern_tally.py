@@ -96,3 +96,4 @@ def _losses(detector: Detector) -> Iterator[str]:
         )
     if detector.cut:
         yield f"{detector.cut:,} times an event completed more matches than a pattern's limit, which cut them short"
+    yield from map(str, detector.mismatches())

@@ -32,6 +32,8 @@ class Assembled:
     called: dict[str, str] = field(default_factory=dict)
     homes: dict[str, Tree] = field(default_factory=dict)
     kinds: dict[str, Kind] = field(default_factory=dict)
+    input_kinds: dict[str, Kind] = field(default_factory=dict)
+    """What derived attributes read their inputs as, where nothing is declared of these."""
     trees: dict[str, str] = field(default_factory=dict)
     units: dict[str, AttributeUnit] = field(default_factory=dict)
     derived: dict[str, Derived] = field(default_factory=dict)
@@ -40,6 +42,10 @@ class Assembled:
     def own_name(self, name: str) -> str:
         """Return the attribute's own name; an unknown one is itself."""
         return self.called.get(name, name)
+
+    def kind_read(self, name: str) -> Kind | None:
+        """Return the kind as which derived attributes read this one."""
+        return self.kinds.get(name) or self.input_kinds.get(name)
 
 
 def assemble(parts: Parts, units: Units, *, named: frozenset[str] = frozenset()) -> Assembled:
@@ -148,7 +154,7 @@ def _derive(parts: Parts, found: Assembled, units: Units) -> None:
     for name in _in_order(parts, found):
         place = f"[derived] `{name}`:"
         try:
-            derived = Derived.parse(name, parts.derived[name], kinds=found.kinds.get, called=found.own_name)
+            derived = Derived.parse(name, parts.derived[name], kinds=found.kind_read, called=found.own_name)
             found.derived[name] = _measured(found, derived, units)
         except OntologyError as mistake:
             parts.mistakes.append(f"{place} {mistake}")
@@ -157,7 +163,7 @@ def _derive(parts: Parts, found: Assembled, units: Units) -> None:
             parts.mistakes.append(f"{place} it gives a {derived.kind}, but it is declared as a {found.kinds[name]}")
         for asked, kind in derived.wants.items():
             for each in found.homes.get(asked, (asked,)):
-                found.kinds.setdefault(each, kind)
+                found.input_kinds.setdefault(each, kind)
 
 
 def _in_order(parts: Parts, found: Assembled) -> list[str]:

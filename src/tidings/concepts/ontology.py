@@ -185,8 +185,17 @@ class Ontology:
         return self._found.sources.get(self.attribute(attribute)) or (attribute,)
 
     def kind(self, attribute: str) -> Kind | None:
-        """Return the attribute's kind, as declared or as derived attributes need it; unknown is nothing."""
+        """Return the attribute's kind, as declared or as its derivation gives it; unknown is nothing."""
         return self._found.kinds.get(self.attribute(attribute))
+
+    def input_kind(self, attribute: str) -> Kind | None:
+        """Return the kind as which derived attributes read this one; that declares nothing of the attribute."""
+        return self._found.kind_read(self.attribute(attribute))
+
+    @property
+    def declared_names(self) -> tuple[str, ...]:
+        """The attributes that have a declared kind, by their own names; derived ones are not among them."""
+        return tuple(name for name in self._found.kinds if name not in self._found.derived)
 
     def tree_of(self, attribute: str) -> str | None:
         """Return the name of the tree a concept attribute draws its values from."""

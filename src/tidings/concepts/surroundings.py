@@ -6,6 +6,7 @@ everywhere, and gets it at once rather than from deep inside.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date, datetime
 from typing import Any
 
@@ -49,7 +50,9 @@ def declared(name: str, schema: Schema | None, ontology: Ontology) -> Attribute 
     kind, tree = ontology.kind(name), ontology.tree_of(name)
     if told is None:
         return Attribute(kind, several=True, tree=tree) if kind else None
-    return Attribute(told.kind or kind, several=told.several, tree=tree)
+    if told.refinable and kind is not None:  # a column of strings, and the ontology says what they are
+        return Attribute(kind, several=told.several, tree=tree)
+    return replace(told, kind=told.kind or kind, tree=tree)
 
 
 def knows(name: str, schema: Schema, ontology: Ontology) -> bool:

@@ -191,9 +191,10 @@ class Units:
         return unit in _CURRENCY_SIGNS or unit in (self.currencies or ())
 
     def _refuse(self, unit: str) -> NoReturn:
-        hint = did_you_mean(unit, (*self.aliases, *(self.currencies or ()))) or physical_hint(unit)
-        if not hint and len(unit) == 3 and unit.isupper():
-            hint = "; if it is a currency, give the ontology a table [currencies]"
+        hint = did_you_mean(unit, (*self.aliases, *(self.currencies or ())))
+        if not hint and len(unit) == 3 and unit.isupper():  # before units of that sound: `EUR` is no `eu`
+            hint = f"; if it is a currency, give the ontology a table [currencies] with rates = {{ {unit} = 1.08 }}"
+        hint = hint or physical_hint(unit)
         msg = f"unknown unit `{unit}`{hint}"
         raise UnknownUnit(msg, unit=unit)
 

@@ -1,7 +1,7 @@
 """Readings into columns: what the events of a batch hold, seen the way the index looks at it.
 
 Each value is shown to each view by `views.encoder`, for one event as for many; what a view cannot see is
-left out, and an event has each encoded value once. Cost: one pass over the events for each column; a single
+`UNREADABLE`, and an event has each encoded value once. Cost: one pass over the events for each column; a single
 event whose values are plain costs about a microsecond a column.
 """
 
@@ -12,13 +12,25 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
-from tidings.engine.columns import Batch, Column, EventColumn, Numbers, Texts, View, split
+from tidings.engine.columns import (
+    UNREADABLE,
+    UNREADABLE_TEXT,
+    Batch,
+    Column,
+    EventColumn,
+    Numbers,
+    Texts,
+    View,
+    split,
+    typed_column,
+)
 from tidings.engine.views import ENCODERS, Code, encoder
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tidings.algebra import Reading, Setting
+    from tidings.algebra.typed import TypedAttribute
 
 EXACT = 2**53
 """Up to here floats hold every integer."""
@@ -45,7 +57,7 @@ def columns_of(readings: Sequence[Reading], wanted: Iterable[Column], *, setting
     batch: Batch = {}
     count, held = len(readings), _by_name(readings)
     for column in wanted:
-        events, cells = held.get(column.attribute, _NOTHING)
+        events, cells = held.get(typed_column(column), _NOTHING)
         match column.view:
             case View.EXISTS:
                 there = [bool(reading.elements.get(column.attribute)) for reading in readings]
@@ -67,9 +79,9 @@ def columns_of(readings: Sequence[Reading], wanted: Iterable[Column], *, setting
 _NOTHING: tuple[list[int], list[tuple[Any, ...]]] = ([], [])
 
 
-def _by_name(readings: Sequence[Reading]) -> dict[str, tuple[list[int], list[tuple[Any, ...]]]]:
+def _by_name(readings: Sequence[Reading]) -> dict[TypedAttribute, tuple[list[int], list[tuple[Any, ...]]]]:
     """Return, for each attribute, the events that have it and their values: of many names, an event has a few."""
-    held: dict[str, tuple[list[int], list[tuple[Any, ...]]]] = {}
+    held: dict[TypedAttribute, tuple[list[int], list[tuple[Any, ...]]]] = {}
     for event, reading in enumerate(readings):
         for name, values in reading.values.items():
             if values:
@@ -89,11 +101,9 @@ def _column(column: Column, cells: list[tuple[Any, ...]], setting: Setting) -> E
     if max(map(len, cells), default=0) <= 1:
         codes: list[Code | None] = [cell[0] if cell else None for cell in cells]
         if column.view is not View.NUMBER or not set(map(type, codes)) <= _NUMERIC:
-            codes = [None if code is None else encode(code) for code in codes]
+            codes = [None if code is None else _seen(encode(code)) for code in codes]
     else:
-        parts = [dict.fromkeys(encode(value) for value in cell) for cell in cells]
-        for part in parts:
-            part.pop(None, None)
+        parts = [dict.fromkeys(_seen(encode(value)) for value in cell) for cell in cells]
         starts = starts_of([len(part) for part in parts])
         codes = [code for part in parts for code in part]
     if codes.count(None) == len(codes):
@@ -104,6 +114,10 @@ def _column(column: Column, cells: list[tuple[Any, ...]], setting: Setting) -> E
 
 
 _NUMERIC = {int, float, bool, type(None)}
+
+
+def _seen(code: Code | None) -> Code:
+    return UNREADABLE if code is None else code
 
 
 def _spread(column: EventColumn, events: list[int], count: int) -> EventColumn:
@@ -143,17 +157,20 @@ def _numeric(codes: list[Any], starts: NDArray[np.int64] | None) -> EventColumn:
 def numbers(values: list[Any]) -> Numbers:
     """Return numbers, exact; `None` is no value."""
     near = np.array(values, dtype=np.float64)
-    if not (np.abs(near) >= EXACT).any():
+    if not (np.abs(near[np.isfinite(near)]) >= EXACT).any():
         return Numbers(near)
-    rest = np.array([0 if value is None else split(value)[1] for value in values], dtype=np.int16)
+    rest = np.array([split(value)[1] if type(value) is int else 0 for value in values], dtype=np.int16)
     return Numbers(near, rest if rest.any() else None)
 
 
 def texts(values: list[Any]) -> Texts:
     """Return byte strings, each distinct one once; `None` is no value."""
     places: dict[bytes, int] = {}
-    index = [-1 if value is None else places.setdefault(value, len(places)) for value in values]
+    index = [places.setdefault(value, len(places)) if type(value) is bytes else _NO_TEXT[value] for value in values]
     return Texts(np.array(index, dtype=np.int32), list(places))
+
+
+_NO_TEXT = {None: -1, UNREADABLE: UNREADABLE_TEXT}
 
 
 def flags(there: Any) -> EventColumn | None:
@@ -172,15 +189,20 @@ def starts_of(counts: Any) -> NDArray[np.int64]:
 def _patterns(column: Column, cells: list[tuple[Any, ...]], automata: Automata) -> EventColumn | None:
     places: dict[str, int] = {}
     held = [
-        (event, places.setdefault(value, len(places)))
+        (event, places.setdefault(value, len(places)) if isinstance(value, str) else -1)  # -1: the last, no text
         for event, cell in enumerate(cells)
         for value in cell
-        if isinstance(value, str)
     ]
     if not held:
         return None
     events, index = np.array(held, dtype=np.int64).T
-    return hits(len(cells), events, index=index, found=automata(column).find_many(list(places)))
+    return hits(len(cells), events, index=index, found=found_in(list(places), automata(column)))
+
+
+def found_in(texts: Sequence[str], finder: Finder) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the ids of the patterns that each text satisfies and, behind them, those of no text: none."""
+    starts, ids = (np.asarray(array, dtype=np.int64) for array in finder.find_many(texts))
+    return np.append(starts, starts[-1]), ids
 
 
 def hits(
@@ -220,12 +242,14 @@ def _of_one(reading: Reading, wanted: Iterable[Column], setting: Setting, automa
     near: list[Any] = []
     held = reading.values
     for column in wanted:
-        values = held.get(column.attribute, ())
+        values = held.get(typed_column(column), ())
         encode = ENCODERS.get(column.view)
         if encode is None or len(values) != 1:
             found = _told(column, values, reading, setting, automata)
         else:
             code: Any = encode(values[0])
+            if code is None:
+                code = UNREADABLE
             kind = type(code)
             if (kind is float or kind is int) and -EXACT < code < EXACT:
                 plain.append(column)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from tidings.engine.arrival import Automata, columns_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from tidings.algebra import Need, Reading, Setting
+    from tidings.algebra import Reading, Requirements, Setting
     from tidings.engine.columns import Batch, Column
 
 
@@ -55,14 +55,14 @@ class Plain:
     def __init__(
         self,
         table: Any,
-        needs: Mapping[str, Need],
+        required: Requirements,
         setting: Setting,
         read: Callable[[Any], Reading],
         *,
         known: tuple[tuple[Column, ...], Batch],
     ) -> None:
         """Hold the table, all of whose rows are plain, with the columns that are `known`; `read` reads one row."""
-        self._table, self._needs, self.setting, self._read = table, needs, setting, read
+        self._table, self._required, self.setting, self._read = table, required, setting, read
         self._asked, self._batch = frozenset(known[0]), known[1]
         self._readings: dict[int, Reading] = {}
 
@@ -77,7 +77,7 @@ class Plain:
         wanted = tuple(wanted)
         if self._asked.issuperset(wanted):
             return {column: self._batch[column] for column in wanted if column in self._batch}
-        arrived = columns_of_table(self._table, self._needs, wanted=wanted, setting=self.setting, automata=automata)
+        arrived = columns_of_table(self._table, self._required, wanted=wanted, setting=self.setting, automata=automata)
         assert arrived is not None, "the table was plain before"
         return arrived.batch
 

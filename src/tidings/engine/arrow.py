@@ -1,10 +1,10 @@
 """Arrow tables into columns, without making rows.
 
-Every attribute that filters need is looked up once in the table and read as a whole (`held.py`). Rows that
-hold something the reader would refuse are left to the reader, which says why; all others are plain. A table
-of a shape that is not read at once goes row by row: maps, lists in lists, arrays of records, attributes that
-are derived, compared, or whose unit stands in another column. Columns that no filter needs are not touched, so
-what they hold cannot make an event bad.
+Every attribute that is declared or that filters ask for is looked up once in the table and read as a whole
+(`held.py`), once for each kind that is asked of it. Rows that hold something the reader would refuse are left to the
+reader, which says why; all others are plain. A table of a shape that is not read at once goes row by row: maps, lists
+in lists, arrays of records, attributes that are derived, or whose unit stands in another column. Columns that nobody
+declares or asks for are not touched.
 """
 
 from __future__ import annotations
@@ -18,17 +18,19 @@ import pyarrow.compute as pc
 import pyarrow.types as t
 from numpy.typing import NDArray
 
-from tidings.engine.arrival import Automata, flags, hits, starts_of
-from tidings.engine.columns import Batch, Column, EventColumn, View
+from tidings.engine.arrival import Automata, flags, found_in, hits, starts_of
+from tidings.engine.columns import Batch, Column, EventColumn, View, typed_column
 from tidings.engine.found import Found, Piece, Words, joined
-from tidings.engine.held import Held, Mask, Memo, NotPlain, held, unfit, valid
+from tidings.engine.held import Held, Mask, Memo, NotPlain, held, there, unfit, valid
 from tidings.engine.shown import points
 from tidings.model import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from tidings.algebra import Need, Setting
+    from tidings.algebra import Need, Requirements, Setting
+    from tidings.algebra.mismatches import Mismatches
+    from tidings.algebra.typed import TypedAttribute
 
 _UNSEEN = (View.EXISTS, View.NULL)
 
@@ -44,23 +46,49 @@ class Arrived:
 
 def columns_of_table(
     table: pa.Table | pa.RecordBatch,
-    needs: Mapping[str, Need],
+    required: Requirements,
     *,
     wanted: Iterable[Column],
     setting: Setting,
     automata: Automata,
+    mismatches: Mismatches | None = None,
 ) -> Arrived | None:
-    """Return what reading every row and `columns_of` would give, or nothing where the rows must be read."""
-    columns: dict[str, list[Column]] = {}
+    """Return what reading every row and `columns_of` would give, or nothing where the rows must be read.
+
+    Values of plain rows that could not be read as they are asked for are counted in `mismatches`.
+    """
+    columns: dict[TypedAttribute, list[Column]] = {}
     for column in wanted:
-        columns.setdefault(column.attribute, []).append(column)
+        columns.setdefault(typed_column(column), []).append(column)
     every = np.arange(table.num_rows, dtype=np.int64)
     if not len(every):
         return Arrived({}, every, every)
     try:
-        return _Table(_Fields(table), needs, columns, setting).arrived(every, automata)
+        fields = _Fields(table)
+        needs = {**_below_wildcards(table.schema, required), **required.attributes}
+        return _Table(fields, needs, columns, setting).arrived(every, automata, mismatches)
     except (NotPlain, pa.ArrowNotImplementedError):  # Arrow cannot do everything with its younger types
         return None
+
+
+def _below_wildcards(schema: pa.Schema, required: Requirements) -> dict[str, tuple[Need, ...]]:
+    """Return the needs of the columns that a declaration `prefix.*` speaks for."""
+    if not required.wildcards:
+        return {}
+    names = [name for field in schema for name in _names_of(field)]
+    return {name: (need,) for prefix, need in required.wildcards for name in names if name.startswith(f"{prefix}.")}
+
+
+def _names_of(field: pa.Field, prefix: str = "") -> Iterator[str]:
+    """Yield the dotted names of a column and of the fields inside it."""
+    name = prefix + field.name
+    yield name
+    if t.is_map(field.type):
+        raise NotPlain  # its names stand in the rows
+    inner = field.type.value_type if _is_list(field.type) else field.type
+    if t.is_struct(inner):
+        for at in range(inner.num_fields):
+            yield from _names_of(inner.field(at), f"{name}.")
 
 
 class _Fields(dict[str, pa.Array]):
@@ -86,8 +114,8 @@ class _Table:
     def __init__(
         self,
         fields: Mapping[str, pa.Array],
-        needs: Mapping[str, Need],
-        columns: dict[str, list[Column]],
+        needs: Mapping[str, tuple[Need, ...]],
+        columns: dict[TypedAttribute, list[Column]],
         setting: Setting,
     ) -> None:
         self.fields, self.needs, self.columns, self.setting = fields, needs, columns, setting
@@ -98,28 +126,30 @@ class _Table:
         trees = setting.ontology.attribute_trees.values()
         self._fed = {name for tree in trees if len(tree) > 1 for name in tree.names} & needs.keys()
 
-    def arrived(self, every: NDArray[np.int64], automata: Automata) -> Arrived:
+    def arrived(self, every: NDArray[np.int64], automata: Automata, mismatches: Mismatches | None) -> Arrived:
         """Read all needed attributes, and show those of the plain rows to the views."""
-        found = {name: self.attribute(name, need) for name, need in self.needs.items()}
+        ways = [(need.keys(name), need, self.attribute(name, need)) for name, of in self.needs.items() for need in of]
+        found = [(keys, need, each) for keys, need, each in ways if each is not None]
         odd = np.zeros(len(every), dtype=bool)
-        for each in found.values():
-            if each is not None and (refused := each.odd()) is not None:
+        for _, _, each in found:
+            if (refused := each.odd()) is not None:
                 odd |= refused
         plain, odds = every[~odd], every[odd]
         if len(odds):
-            found = {name: None if each is None else each.kept(~odd, len(plain)) for name, each in found.items()}
-        batch = {
-            column: made
-            for name, each in found.items()
-            if each is not None
-            for column in self.columns.get(name, ())
-            if (made := _view(column, each, self.setting, automata)) is not None
-        }
+            found = [(keys, need, each.kept(~odd, len(plain))) for keys, need, each in found]
+        batch: Batch = {}
+        for keys, need, each in found:
+            if mismatches is not None and not need.strict and need.kind is not None:
+                each.tally_mismatches(keys[0], mismatches)
+            for column in [column for key in keys for column in self.columns.get(key, ())]:
+                made = _view(column, each, self.setting, automata)
+                if made is not None:
+                    batch[column] = made
         return Arrived(batch, plain, odds)
 
     def attribute(self, name: str, need: Need) -> Found | None:
-        """Read what the table holds for one attribute, if anything."""
-        if name in self.setting.ontology.derived or need.compared:
+        """Read what the table holds for one attribute in one way, if anything."""
+        if name in self.setting.ontology.derived:
             raise NotPlain
         if need.unit_from is not None and self.leaves(need.unit_from):
             raise NotPlain
@@ -136,7 +166,7 @@ class _Table:
         if alive is not None:
             array = array.take(pa.array(np.arange(len(array)), mask=~alive))
         if need.kind is Kind.RECORD:
-            return Found(self.record(name, array), len(array), null)
+            return Found(self.record(name, need, array), len(array), null)
         if _is_list(array.type):
             return self.several(name, need, array, source, null)
         return Found(self.held(name, need, array, source), len(array), null)
@@ -161,7 +191,8 @@ class _Table:
             yield Piece.of(self.one(name, need, source, array, alive), words)
 
     def held(self, name: str, need: Need, array: pa.Array, source: str) -> Held:
-        seen = name in self._fed or any(column.view not in _UNSEEN for column in self.columns.get(name, ()))
+        views = [column.view for key in need.keys(name) for column in self.columns.get(key, ())]
+        seen = name in self._fed or any(view not in _UNSEEN for view in views)
         _refuse_strange(array.type)
         return held(array, source, need=need, setting=self.setting, seen=seen, memo=self._memo)
 
@@ -181,12 +212,12 @@ class _Table:
             else found.kept(np.ones(len(array), dtype=bool), len(array))
         )
 
-    def record(self, name: str, array: pa.Array) -> Held:
+    def record(self, name: str, need: Need, array: pa.Array) -> Held:
         """Read a record; the attributes inside it are needs of their own, and read as such."""
         if not t.is_struct(array.type):
             if t.is_nested(array.type):
                 raise NotPlain
-            return unfit(array)
+            return unfit(array) if need.strict else Held(there(array))
         prefix, ontology = f"{name}.", self.setting.ontology
         inside = [other[len(prefix) :] for other in self.needs if other.startswith(prefix)]
         if not array.type.num_fields or any(
@@ -223,11 +254,11 @@ def _leaves(
 
 
 def _null(array: pa.Array, alive: Mask | None) -> Mask | None:
-    """Return where there is an explicit null: not where the whole record is missing."""
-    there = valid(array)
-    if there is None:
+    """Return where there is an explicit null, or NaN: not where the whole record is missing."""
+    present = there(array)
+    if present is None:
         return None
-    return ~there if alive is None else ~there & alive
+    return ~present if alive is None else ~present & alive
 
 
 def _is_list(told: pa.DataType) -> bool:
@@ -275,9 +306,12 @@ def _patterns(column: Column, found: Found, automata: Automata) -> EventColumn |
     index, words = found.held.index, found.held.distinct
     if index is None:
         return None
-    there = np.array([*(isinstance(word, str) for word in words), False])[index]  # where -1 points, there is nothing
-    if not there.any():
+    present = index >= 0
+    if not present.any():
         return None
     owners = np.arange(found.count) if found.owners is None else found.owners
-    ids = automata(column).find_many([word if isinstance(word, str) else "" for word in words])
-    return hits(found.count, owners[there], index=index[there], found=ids)
+    # What is no text satisfies no pattern: the last place.
+    readable = np.array([isinstance(word, str) for word in words])
+    ids = found_in([word if isinstance(word, str) else "" for word in words], automata(column))
+    index = np.where(readable[index], index, -1)[present]
+    return hits(found.count, owners[present], index=index, found=ids)

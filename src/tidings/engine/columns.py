@@ -8,15 +8,23 @@ every predicate is an interval in some column and every event value a point.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from tidings.model import Kind
+from tidings.algebra.typed import TypedAttribute
+from tidings.model import Kind
+
+UNREADABLE = math.inf
+"""Stands for a value that is there but that a column's kind cannot read: it lies in no interval."""
+
+UNREADABLE_TEXT = -2
+"""The same as an index of `Texts`."""
 
 
 class View(StrEnum):
@@ -35,6 +43,8 @@ class View(StrEnum):
     EXISTS = "exists"  # 0 where there is a value or a record
     NULL = "null"  # 0 where there is an explicit null
 
+    __hash__ = str.__hash__  # that of `Enum` is Python's
+
     @property
     def bytewise(self) -> bool:
         """Whether the values are bytes; otherwise they are numbers."""
@@ -44,25 +54,48 @@ class View(StrEnum):
 class Column(NamedTuple):
     """One view of one attribute; `tree` is the concept tree of a `CONCEPT` view.
 
-    `kind` keeps apart what looks alike: numbers, times and truth values; text and addresses.
+    `kind` keeps apart what looks alike: numbers, times and truth values; text and addresses. `unit` is the one that
+    filters on an attribute without a declared unit ask for: amounts in it are not the attribute's bare numbers.
     """
 
     attribute: str
     view: View
     tree: str | None = None
     kind: Kind | None = None
+    unit: str | None = None
 
     def __str__(self) -> str:
         """Name it as `explain` prints it."""
         plain = self.view in (View.NUMBER, View.TEXT)
-        return self.attribute if plain else f"{self.attribute} ({self.view})"
+        name = self.attribute if plain else f"{self.attribute} ({self.view})"
+        return f"{name} in {self.unit}" if self.unit else name
+
+
+_READ_AS = {
+    View.LONGITUDE: "place",
+    View.LATITUDE: "place",
+    View.AGE: "time",
+    View.EXISTS: "",
+    View.NULL: "",
+}
+"""What the views of values read an attribute as; all views of text read text, but for addresses."""
+
+
+@lru_cache(maxsize=1 << 16)
+def typed_column(column: Column) -> TypedAttribute:
+    """Return how a column reads its attribute."""
+    kind = _READ_AS.get(column.view)
+    if kind is None:
+        kind = "text" if column.kind in (None, Kind.CONCEPT) else column.kind.value
+    return TypedAttribute(column.attribute, kind, column.unit or "", column.unit is None)
 
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """Numbers, exact: each is `near + rest`, where `near` is the nearest float64 (NaN: no value here).
+    """Numbers, exact: each is `near + rest`, where `near` is the nearest float64.
 
-    `rest` is nothing when all are zero, which is so up to 2**53.
+    NaN says that no value is here, `UNREADABLE` that one is here and cannot be read. `rest` is nothing when all are
+    zero, which is so up to 2**53.
     """
 
     near: NDArray[np.float64]
@@ -75,7 +108,10 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """Byte strings, each distinct one once: place `i` holds `distinct[index[i]]` (-1: no value here)."""
+    """Byte strings, each distinct one once: place `i` holds `distinct[index[i]]`.
+
+    The index -1 says that no value is here, `UNREADABLE_TEXT` that one is here and cannot be read.
+    """
 
     index: NDArray[np.int32]
     distinct: list[bytes]

@@ -34,6 +34,7 @@ from tidings.model import (
     Or,
     Quantifier,
     Range,
+    SameText,
     Test,
     TextOp,
     TextTest,
@@ -266,7 +267,7 @@ def _selective(literal: Filter) -> bool:
     return (
         type(literal) is Test
         and literal.quantifier is Quantifier.ANY
-        and isinstance(literal.condition, Is | In | TextTest | IsA | Within | Near)
+        and isinstance(literal.condition, Is | In | SameText | TextTest | IsA | Within | Near)
     )
 
 

@@ -13,16 +13,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tidings import forks
 from tidings.algebra import holds
 from tidings.algebra.demands import Demand
+from tidings.algebra.typed import TypedAttribute, asked_of
 from tidings.engine.cells import cells_of
-from tidings.engine.columns import Column, View
+from tidings.engine.columns import Column, View, typed_column
 from tidings.engine.decode import filter_of
 from tidings.engine.draft import Draft
 from tidings.engine.explain import described
 from tidings.engine.ids import Ids
 from tidings.engine.merge import joined, table_of
 from tidings.engine.plan import present
+from tidings.engine.prune import pruned
 from tidings.engine.runs import runs
 from tidings.engine.segment import Segment
 from tidings.engine.sources import Sources, Written
@@ -33,13 +36,14 @@ from tidings.kernels.layout import OP_BITS
 from tidings.kernels.literals import SEVERAL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from tidings.concepts import Ontology
     from tidings.engine.arrivals import Arrivals
     from tidings.engine.columns import Batch
+    from tidings.kernels.layout import Rows
     from tidings.model import Filter
 
 AT_ONCE = 8192
@@ -85,6 +89,11 @@ class Engine:
         self._merger: threading.Thread | None = None
         self._sample: tuple[Batch, int] | None = None
         self.merges = 0
+        forks.guard(self, forks.Level.ALGORITHM)
+
+    def _after_fork(self) -> None:
+        """Forget the merging thread, which a child does not have; the next change starts one if it is needed."""
+        self._merger = None
 
     # Changing ----------------------------------------------------------------------------------
 
@@ -198,7 +207,8 @@ class Engine:
             new = np.full(len(part.segment), -1, np.int64)
             new[living] = np.arange(base, base + len(living))
             base += len(living)
-            tables.append(table_of(part.segment, new))
+            table = table_of(part.segment, new)
+            tables.append(pruned(table) if part.deaths else table)
             sources |= part.segment.sources.renumbered(new)
             kept = [one.forest.slots for one in (part.segment.trees, part.segment.asked) if one is not None]
             for slot in [slot for slots in kept for slot in slots.tolist() if new[slot] >= 0]:
@@ -251,7 +261,8 @@ class Engine:
                 elif current.dead is not None:
                     died = new[current.dead]
                     merged = merged.without(died[died >= 0])
-            self._state = State(_by_size([*now.values(), merged]), self._state.waiting)
+            living = [part for part in (*now.values(), merged) if len(part)]  # of `merged` none, after a `compact`
+            self._state = State(_by_size(living), self._state.waiting)
 
     def compact(self) -> None:
         """Compile what waits and merge all segments into one, now."""
@@ -361,6 +372,31 @@ class Engine:
             result.append(_asked(state.waiting, arrivals))
         return result
 
+    def asking(self, keys: Collection[TypedAttribute]) -> list[str | int]:
+        """Return the ids of the subscriptions that read some attribute in one of these ways."""
+        state, wanted = self._state, frozenset(keys)
+        ids = [id for id, one in state.waiting.items() if not wanted.isdisjoint(asked_of(one.bound))]
+        for part in state.parts:
+            slots = self._asking(part.segment, wanted)
+            ids += part.segment.ids.to_list(slots if part.dead is None else slots[~part.dead[slots]])
+        return ids
+
+    def _asking(self, segment: Segment, wanted: frozenset[TypedAttribute]) -> NDArray[np.int64]:
+        """Return the slots with such a test: in a literal of a row, in an item of the second phase, or in a tree."""
+        rows, second = segment.index.rows, segment.second
+        columns = [number for number, column in enumerate(segment.columns) if typed_column(column) in wanted]
+        literals = np.flatnonzero(np.isin(rows.literal[::3] >> OP_BITS, columns))
+        items = [at for at, item in enumerate(second.items) if not wanted.isdisjoint(asked_of(item.filter))]
+        found: list[NDArray[Any]] = [
+            np.searchsorted(rows.start, literals, "right") - 1,
+            second.row[np.isin(second.item, items)],
+        ]
+        slots = _slots(rows, np.unique(np.concatenate(found).astype(np.int64)))
+        kept = [one.forest.slots.tolist() for one in (segment.trees, segment.asked) if one is not None]
+        trees = [(slot, self._bind(self._tree(segment, slot))) for each in kept for slot in each]
+        asking = [slot for slot, tree in trees if not wanted.isdisjoint(asked_of(tree))]
+        return np.unique(np.concatenate([slots, np.array(asking, np.int64)]))
+
     def explain(self) -> dict[str, object]:
         """Return the plan in plain values."""
         return described(self._state, self._sample)
@@ -390,8 +426,16 @@ def _demands(segment: Segment, slots: NDArray[np.int64]) -> Counter[tuple[str, D
     for number in np.flatnonzero(counts).tolist():
         column, kind = segment.columns[number], segment.kinds[number]
         asked = None if column.view in (View.EXISTS, View.NULL) else kind
-        found[column.attribute, Demand(asked)] += int(counts[number])
+        found[column.attribute, Demand(asked, column.unit)] += int(counts[number])
     return found
+
+
+def _slots(rows: Rows, found: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the slots of rows; a row that several subscriptions share has an entry for each."""
+    if len(rows.entry):
+        sizes = (rows.entry[found + 1] - rows.entry[found]).astype(np.int64)
+        found = runs(rows.entry[found].astype(np.int64), sizes)
+    return np.asarray(rows.slot[found], np.int64)
 
 
 def _arrow(ids: Sequence[str | int]) -> Any:

@@ -12,11 +12,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tidings.algebra.typed import Mismatch, sort_of
 from tidings.engine.arrival import EXACT
 from tidings.engine.held import Held, Mask, NotPlain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from tidings.algebra.mismatches import Mismatches
+    from tidings.algebra.typed import TypedAttribute
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,20 @@ class Found:
         found = np.zeros(self.count, dtype=bool)
         found[self.owners[bad]] = True
         return found
+
+    def tally_mismatches(self, key: TypedAttribute, mismatches: Mismatches) -> None:
+        """Count the values, and by what they are those that could not be read as they are asked for."""
+        held = self.held
+        places = self.count if self.owners is None else len(self.owners)
+        mismatches.values[key] += places if held.there is None else int(np.count_nonzero(held.there))
+        if held.index is not None:
+            if any(isinstance(value, Mismatch) for value in held.distinct):
+                counts = np.bincount(held.index[held.index >= 0], minlength=len(held.distinct)).tolist()
+                for value, number in zip(held.distinct, counts, strict=True):
+                    if isinstance(value, Mismatch) and number:
+                        mismatches.add(key, sort_of(value.raw), number)
+        elif held.numbers is not None and held.numbers.dtype.kind == "f" and np.isinf(held.numbers).any():
+            mismatches.add(key, "number", int(np.count_nonzero(np.isinf(held.numbers))))
 
     def kept(self, plain: Mask, count: int) -> Found:
         """Return what the plain events hold, of which there are `count`."""

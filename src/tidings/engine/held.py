@@ -2,7 +2,8 @@
 
 Numbers, truth and times become arrays without a look at single values. Everything else (text, numbers or
 times written as text, addresses, concepts, decimals) is looked at once for each distinct value, through the
-very functions that read rows. What cannot be read is marked, and the reader says why.
+very functions that read rows. What cannot be read is marked, and the reader says why; where that makes no event
+bad, it is `UNREADABLE` among numbers and a `Mismatch` among other values.
 """
 
 from __future__ import annotations
@@ -16,8 +17,11 @@ import pyarrow as pa
 import pyarrow.types as t
 from numpy.typing import NDArray
 
-from tidings.algebra import Need, Reader, Setting
+from tidings.algebra import Need, Reader, Requirements, Setting
 from tidings.algebra.coerce import coerce
+from tidings.algebra.reading import is_missing
+from tidings.algebra.typed import AS_IS, Mismatch, TypedAttribute
+from tidings.engine.columns import UNREADABLE
 from tidings.engine.views import EPOCH, micros
 from tidings.model import Kind
 from tidings.model.values import INT_MAX
@@ -46,9 +50,9 @@ class NotPlain(Exception):
 class Held:
     """The values at the places of an array: `there` says where, `bad` where they cannot be read (nothing: all, none).
 
-    They are `numbers` (integers, floats or truth), or `times` (microseconds since 1970), or `points` (longitudes
-    and latitudes), or one of the `distinct` values, of which `index` says which (-1: no value here), or nothing
-    that any view could see.
+    They are `numbers` (integers, floats or truth; an infinity is `UNREADABLE`), or `times` (microseconds since 1970),
+    or `points` (longitudes and latitudes), or one of the `distinct` values, of which `index` says which (-1: no value
+    here), or nothing that any view could see.
     """
 
     there: Mask | None = None
@@ -77,22 +81,41 @@ def held(array: pa.Array, source: str, *, need: Need, setting: Setting, seen: bo
 
     `memo` remembers values that were read for the same need, in this column or another.
     """
-    kind, told = need.kind or _natural(array.type), array.type
-    if kind is Kind.OPAQUE:
-        return _opaque(array)
+    kind, told = need.kind, array.type
+    if kind in (None, Kind.OPAQUE):  # it only exists
+        return Held(np.zeros(len(array), dtype=bool) if t.is_null(told) else there(array))
     if kind is Kind.PLACE:
-        return _places(array)
-    if t.is_nested(told):
-        return unfit(array)
+        return _places(array, strict=need.strict)
+    if t.is_nested(told) or (not need.strict and _never_fits(kind, told)):
+        return unfit(array, strict=need.strict)
     if kind is Kind.NUMBER and (need.unit is None or need.bare) and (t.is_integer(told) or t.is_floating(told)):
-        return _numbers(array)
+        return _numbers(array, strict=need.strict)
     if kind is Kind.BOOL and t.is_boolean(told):
         return Held(valid(array), numbers=array.fill_null(False).to_numpy(zero_copy_only=False))
     if kind is Kind.TIME and (t.is_timestamp(told) or t.is_date(told)):
-        return _times(array)
+        return _times(array, strict=need.strict)
     if kind in (Kind.TEXT, Kind.CONCEPT) and is_text(told) and not need.folded:
-        return Held(valid(array)) if not seen and _sound(array) else _distinct(array, str, {})
-    return _distinct(array, _read(need, source, setting), memo.setdefault(need, {}))
+        sound = not seen and _sound(array)
+        return Held(valid(array)) if sound else _distinct(array, str, {}, strict=need.strict)
+    return _distinct(array, _read(need, source, setting), memo.setdefault(need, {}), strict=need.strict)
+
+
+def there(array: pa.Array) -> Mask | None:
+    """Return where a value is: not where there is null, nor NaN; nothing means everywhere."""
+    found = valid(array)
+    if not t.is_floating(array.type):
+        return found
+    known: Mask = ~np.isnan(_raw(array, array.type.to_pandas_dtype()))
+    if known.all():
+        return found
+    return known if found is None else known & found
+
+
+def _never_fits(kind: Kind, told: pa.DataType) -> bool:
+    """Tell whether no value of a type can be read as the kind, so that none has to be tried."""
+    if t.is_dictionary(told):
+        return _never_fits(kind, told.value_type)
+    return kind is not _natural(told) and not is_text(told) and not t.is_null(told)
 
 
 def valid(array: pa.Array) -> Mask | None:
@@ -109,10 +132,13 @@ def valid(array: pa.Array) -> Mask | None:
     return found
 
 
-def unfit(array: pa.Array) -> Held:
+def unfit(array: pa.Array, *, strict: bool = True) -> Held:
     """Return that no value of the array can be read."""
-    there = valid(array)
-    return Held(there, np.ones(len(array), dtype=bool) if there is None else there)
+    present = there(array)
+    if strict:
+        return Held(present, np.ones(len(array), dtype=bool) if present is None else present)
+    index = np.zeros(len(array), np.int64) if present is None else np.where(present, 0, -1)
+    return Held(present, index=index, distinct=(Mismatch(_natural(array.type)),))
 
 
 def is_text(told: pa.DataType) -> bool:
@@ -156,39 +182,54 @@ def _both(bad: Mask, there: Mask | None) -> Mask | None:
     return bad if bad.any() else None
 
 
-def _numbers(array: pa.Array) -> Held:
-    values, there = _raw(array, array.type.to_pandas_dtype()), valid(array)
+def _numbers(array: pa.Array, *, strict: bool) -> Held:
+    values, present = _raw(array, array.type.to_pandas_dtype()), there(array)
     if t.is_floating(array.type):
-        return Held(there, _both(~np.isfinite(values), there), values.astype(np.float64, copy=False))
-    bad = _both(values > np.uint64(INT_MAX), there) if t.is_uint64(array.type) else None
-    return Held(there, bad, values.astype(np.int64, copy=False))
+        infinite = _both(np.isinf(values), present)
+        values = values.astype(np.float64, copy=False)
+        if infinite is None or strict:
+            return Held(present, infinite, values)
+        return Held(present, numbers=np.where(np.isinf(values), UNREADABLE, values))
+    bad = _both(values > np.uint64(INT_MAX), present) if t.is_uint64(array.type) else None
+    _refuse_odd(bad, strict=strict)
+    return Held(present, bad, values.astype(np.int64, copy=False))
 
 
-def _times(array: pa.Array) -> Held:
+def _refuse_odd(bad: Mask | None, *, strict: bool) -> None:
+    """Leave an array with values that integers and times cannot hold to the reader, unless they make events bad."""
+    if bad is not None and not strict:
+        raise NotPlain
+
+
+def _times(array: pa.Array, *, strict: bool) -> Held:
     """Read times as microseconds; a row with a time that Python cannot hold is bad."""
     told, there = array.type, valid(array)
     if t.is_date(told):
         days = _raw(array, np.int32).astype(np.int64) if t.is_date32(told) else _raw(array, np.int64) // 86_400_000
         fits = (days >= _FIRST_DAY) & (days <= _LAST_DAY)
+        _refuse_odd(_both(~fits, there), strict=strict)
         return Held(there, _both(~fits, there), times=np.where(fits, days, 0) * _DAY)
     if told.unit == "ns":
         array, told = array.cast(pa.timestamp("us", told.tz), safe=False), pa.timestamp("us")
     ticks, longer = _raw(array, np.int64), 1_000_000 // _PER_SECOND[told.unit]
     fits = (ticks >= -(-_FIRST // longer)) & (ticks <= _LAST // longer)
+    _refuse_odd(_both(~fits, there), strict=strict)
     return Held(there, _both(~fits, there), times=np.where(fits, ticks, 0) * longer)
 
 
-def _places(array: pa.Array) -> Held:
+def _places(array: pa.Array, *, strict: bool) -> Held:
     told = array.type
     if not t.is_struct(told):
         if t.is_nested(told):
             raise NotPlain
-        return unfit(array)
+        return unfit(array, strict=strict)
     if not {"lon", "lat"} <= {told.field(at).name for at in range(told.num_fields)}:
-        return unfit(array)
+        return unfit(array, strict=strict)
     there = valid(array)
     lon, lat = (_degrees(array.field(name)) for name in ("lon", "lat"))
     fits = (np.abs(lon) <= 180) & (np.abs(lat) <= 90)  # NaN fits nowhere
+    if not strict:
+        return Held(there, points=(np.where(fits, lon, UNREADABLE), np.where(fits, lat, UNREADABLE)))
     return Held(there, _both(~fits, there), points=(lon, lat))
 
 
@@ -204,46 +245,45 @@ def _degrees(array: pa.Array) -> NDArray[np.float64]:
     return found
 
 
-def _opaque(array: pa.Array) -> Held:
-    """Read what only exists; a value that Python cannot hold is bad, but bytes and records need no look for that."""
-    there = valid(array)
-    if t.is_null(array.type):
-        return Held(np.zeros(len(array), dtype=bool))
-    if t.is_nested(array.type) or t.is_binary(array.type) or t.is_large_binary(array.type):
-        return Held(there)
-    return Held(there, _both(np.array([raw is _BROKEN for raw in _pylist(array)], dtype=bool), there))
-
-
 def _read(need: Need, source: str, setting: Setting) -> Callable[[Any], Any]:
     """Return the function that reads one raw value as rows are read."""
     if not need.folded and (need.unit is None or need.kind is not Kind.NUMBER):
         return lambda raw: coerce(raw, need.kind)
     # Read under the column's own name: the attribute's may have many columns, and would look for all of them.
-    reader = Reader({source: replace(need, several=True, compared=())}, setting.ontology)
-    return lambda raw: reader.read({source: raw}, setting.now).values[source][0]
+    alone = replace(need, several=True, strict=True, labels=(AS_IS,))
+    reader = Reader(Requirements({source: (alone,)}), setting.ontology)
+    return lambda raw: reader.read({source: raw}, setting.now).values[TypedAttribute(source)][0]
 
 
-def _distinct(array: pa.Array, read: Callable[[Any], Any], known: dict[Any, Any]) -> Held:
+def _distinct(array: pa.Array, read: Callable[[Any], Any], known: dict[Any, Any], *, strict: bool) -> Held:
     """Read each distinct value once."""
     index, raws = _dictionary(array)
     values: list[Any] = []
     bad = np.zeros(len(raws) + 1, dtype=bool)
     for at, raw in enumerate(raws):
-        bad[at] = raw is _BROKEN
         if (type(raw), raw) in known:
             values.append(known[type(raw), raw])
             continue
         try:
-            values.append(None if raw is None or raw is _BROKEN else read(raw))
-            known[type(raw), raw] = values[-1]
+            values.append(_read_one(raw, read))
         except ValueError:
-            values.append(None)
-            bad[at] = True
-    nothing = [at for at, raw in enumerate(raws) if raw is None]  # a dictionary may hold a null of its own
+            values.append(None if strict else Mismatch(raw))
+            bad[at] = strict
+        if not bad[at]:
+            known[type(raw), raw] = values[-1]
+    # A dictionary may hold a null of its own.
+    nothing = [at for at, raw in enumerate(raws) if raw is not _BROKEN and is_missing(raw)]
     if nothing:
         index = np.where(np.isin(index, nothing), -1, index)
     there = index >= 0
     return Held(None if there.all() else there, _both(bad[index], None), index=index, distinct=tuple(values))
+
+
+def _read_one(raw: Any, read: Callable[[Any], Any]) -> Any:
+    if raw is _BROKEN:
+        msg = "the value cannot be held"
+        raise ValueError(msg)
+    return None if is_missing(raw) else read(raw)
 
 
 def _dictionary(array: pa.Array) -> tuple[NDArray[np.int64], list[Any]]:

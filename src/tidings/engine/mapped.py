@@ -3,12 +3,12 @@
 A file begins with `MAGIC`; each array starts at a multiple of 64 bytes, so that rows of the cache and
 of vector instructions lie as they would in memory. Where each array is, and what it holds, is told by a
 layout that the snapshot's manifest keeps. The file is named by its checksum: a file of that name and
-length is that file, and need not be written again.
+content need not be written again. A file is compared with its checksum when it is mapped (`engine.checksums`):
+kernels trust what they read, and a wrong number in an array would be a wrong answer, or the end of the process.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
 import mmap
 import os
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tidings.engine.checksums import NAMING, checksums_of, is_intact
 from tidings.engine.frozen import frozen
 from tidings.errors import SnapshotError
 
@@ -35,28 +36,24 @@ MAGIC = b"tidings arrays 2\n".ljust(ALIGNED, b"\0")
 NUMBERS = "biuf"
 """The kinds of numpy's types that a file may hold: truth values, integers, floats."""
 
-BLOCK = 1 << 20
-
 
 def write_arrays(folder: Path, stem: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
     """Write arrays as the file `stem-CHECKSUM.bin` unless it is there; return its entry in the manifest."""
     layout, length = _layout(arrays)
-    digest = hashlib.sha256()
-    for chunk in _chunks(arrays):
-        digest.update(chunk)
-    found = digest.hexdigest()
-    entry: dict[str, Any] = {"name": f"{stem}-{found[:16]}.bin", "bytes": length, "sha256": found}
+    checksums = checksums_of(_chunks(arrays))
+    entry: dict[str, Any] = {"name": f"{stem}-{checksums[NAMING][:16]}.bin", "bytes": length, **checksums}
     if not is_there(folder, entry):
         put(folder / entry["name"], _chunks(arrays))
     return {**entry, "arrays": layout}
 
 
 def is_there(folder: Path, entry: Mapping[str, Any]) -> bool:
-    """Tell whether the folder has the file of an entry, as far as name and length say."""
+    """Tell whether the folder has the file of an entry, undamaged: else writing it again would mend nothing."""
     try:
-        return bool((folder / entry["name"]).stat().st_size == entry["bytes"])
-    except OSError:
+        _mapped(folder / entry["name"], entry, verify=True)
+    except SnapshotError:
         return False
+    return True
 
 
 def put(path: Path, chunks: Iterator[Any]) -> None:
@@ -96,23 +93,33 @@ def _chunks(arrays: Mapping[str, NDArray[Any]]) -> Iterator[Any]:
             yield bytes(_padded(array.nbytes) - array.nbytes)
 
 
-def map_arrays(folder: Path, entry: Mapping[str, Any], *, verify: bool = False) -> Arrays:
-    """Return the arrays of a file, read-only, without reading it; with `verify`, its checksum is compared."""
+def map_arrays(folder: Path, entry: Mapping[str, Any], *, verify: bool = True) -> Arrays:
+    """Return the arrays of a file, mapped read-only; unless told not to `verify`, its checksum is compared."""
     path = plain_path(folder, entry["name"])
+    whole = _mapped(path, entry, verify=verify)
+    if whole[: len(MAGIC)] != MAGIC:
+        msg = f"the file `{path}` is not one of a snapshot's arrays"
+        raise SnapshotError(msg)
+    return {name: _view(whole, *place, path=path) for name, place in entry["arrays"].items()}
+
+
+def _mapped(path: Path, entry: Mapping[str, Any], *, verify: bool) -> mmap.mmap:
     try:
         with path.open("rb") as file:
-            length = os.fstat(file.fileno()).st_size
-            if length != entry["bytes"] or length < len(MAGIC):
+            status = os.fstat(file.fileno())
+            length = status.st_size
+            if length != entry["bytes"] or not length:
                 msg = f"the snapshot's file `{path}` is cut short or altered: {length} bytes, not {entry['bytes']}"
                 raise SnapshotError(msg)
             whole = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except OSError as problem:
         msg = f"the snapshot's file `{path}` cannot be read: {problem}"
         raise SnapshotError(msg) from problem
-    if whole[: len(MAGIC)] != MAGIC or (verify and _checksum(whole) != entry["sha256"]):
-        msg = f"the snapshot's file `{path}` is altered; take the snapshot again"
+    if verify and not is_intact(whole, entry, status):
+        way_out = "save the subscriptions again, or copy the file back"
+        msg = f"the snapshot's file `{path}` is altered: its checksum is another; {way_out}"
         raise SnapshotError(msg)
-    return {name: _view(whole, *place, path=path) for name, place in entry["arrays"].items()}
+    return whole
 
 
 def plain_path(folder: Path, name: object) -> Path:
@@ -121,14 +128,6 @@ def plain_path(folder: Path, name: object) -> Path:
         msg = f"the manifest of `{folder}` names the file `{name}`, which is not in it"
         raise SnapshotError(msg)
     return folder / name
-
-
-def _checksum(whole: mmap.mmap) -> str:
-    digest = hashlib.sha256()
-    with memoryview(whole) as view:
-        for start in range(0, len(view), BLOCK):
-            digest.update(view[start : start + BLOCK])
-    return digest.hexdigest()
 
 
 def _view(whole: mmap.mmap, kind: str, shape: list[int], start: int, *, path: Path) -> NDArray[Any]:

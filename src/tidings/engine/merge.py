@@ -67,7 +67,7 @@ def table_of(segment: Segment, new_slot: NDArray[np.int64]) -> Table:
         slot=slots[alive].astype(np.uint32),
         item_row=place[second.row[mine]].astype(np.uint32),
         item_number=second.item[mine],
-        items=list(second.items),
+        items=second.items,
         patterns={name: list(automaton.tests) for name, automaton in segment.automata.items()},
     )
 

@@ -135,6 +135,7 @@ class Second:
         assert isinstance(lon.low, Numbers)
         assert isinstance(lat.low, Numbers)
         east, north = lon.low.near[events], lat.low.near[events]
-        inside = self.places.decide(self.place_of[items], east, north)
+        # A value that is no place is there, and lies nowhere.
+        inside = self.places.decide(self.place_of[items], east, north) & np.isfinite(east)
         asked = np.isin(ops, (ANY, ALL, NOT_NONE))
         return np.asarray(np.where(np.isnan(east), ops >= NOT_ANY, inside == asked))

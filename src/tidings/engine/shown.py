@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidings.engine.arrival import EXACT, numbers, texts
-from tidings.engine.columns import Column, Numbers, Points, Texts, View
+from tidings.engine.columns import UNREADABLE, Column, Numbers, Points, Texts, View
 from tidings.engine.views import encoder, micros
 
 if TYPE_CHECKING:
@@ -42,7 +42,10 @@ def _of_distinct(
 ) -> Points | None:
     """Show each distinct value to the view once; the last place stands for no value, where -1 points."""
     encode = encoder(column, setting)
-    codes = [None if value is None else encode(value) for value in distinct]
+    codes: list[Any] = [None if value is None else encode(value) for value in distinct]
+    codes = [
+        UNREADABLE if code is None and value is not None else code for code, value in zip(codes, distinct, strict=True)
+    ]
     if not any(code is not None for code in codes):
         return None
     if column.view.bytewise:

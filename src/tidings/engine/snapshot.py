@@ -8,7 +8,8 @@ from a file costs milliseconds to open, whatever its size.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -32,7 +33,7 @@ from tidings.lang import parse, render
 from tidings.model import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
     from numpy.typing import NDArray
 
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 
 GROUPS: dict[str, Any] = {"rows": Rows, "paths": Paths, "tiles": Tiles}
 """The parts of an index that kernels are handed as groups; whatever else an index has are arrays."""
+
+NO_UNITS: Mapping[str, str] = MappingProxyType({})
 
 SECOND = ("row", "item", "place_of", "name_of", "op_of")
 TREES = ("column_start", "items")
@@ -95,7 +98,14 @@ def description_of(segment: Segment) -> dict[str, Any]:
     """Return what is no array, in plain values that JSON can hold."""
     return {
         "columns": [
-            [column.attribute, column.view.value, column.tree, column.kind and column.kind.value, kind.value]
+            [
+                column.attribute,
+                column.view.value,
+                column.tree,
+                column.kind and column.kind.value,
+                kind.value,
+                column.unit,
+            ]
             for column, kind in zip(segment.columns, segment.kinds, strict=True)
         ],
         "places": list(segment.second.names),
@@ -107,13 +117,18 @@ def description_of(segment: Segment) -> dict[str, Any]:
 # Putting together ----------------------------------------------------------------------------------
 
 
-def segment_of(description: Mapping[str, Any], arrays: Arrays, bind: Callable[[Filter], Filter]) -> Segment:
-    """Return the segment of a description and arrays; `bind` gives what a filter means."""
+def segment_of(
+    description: Mapping[str, Any],
+    arrays: Arrays,
+    bind: Callable[[Filter], Filter],
+    units: Mapping[str, str] = NO_UNITS,
+) -> Segment:
+    """Return the segment of a description and arrays; `bind` gives what a filter means.
+
+    `units` are those that filters ask of attributes, for descriptions that were written without them.
+    """
     parts = _grouped(arrays)
-    columns = [
-        (Column(attribute, View(view), tree, None if own is None else Kind(own)), Kind(kind))
-        for attribute, view, tree, own, kind in description["columns"]
-    ]
+    columns = [_column(units, *told) for told in description["columns"]]
     index: dict[str, Any] = {**{name: made(**parts[name]) for name, made in GROUPS.items()}, **parts["index"]}
     segment = Segment(
         columns=tuple(column for column, _ in columns),
@@ -132,6 +147,14 @@ def segment_of(description: Mapping[str, Any], arrays: Arrays, bind: Callable[[F
     )
     _kept[segment] = arrays
     return segment
+
+
+def _column(
+    units: Mapping[str, str], attribute: str, view: str, tree: str | None, own: str | None, kind: str, *unit: str | None
+) -> tuple[Column, Kind]:
+    """Read one column's words; without a word for the unit, all filters asked the attribute for the same one."""
+    known = unit[0] if unit else units.get(attribute) if view == View.NUMBER else None
+    return Column(attribute, View(view), tree, None if own is None else Kind(own), known), Kind(kind)
 
 
 def _grouped(arrays: Arrays) -> dict[str, Arrays]:

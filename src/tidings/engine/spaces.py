@@ -2,18 +2,20 @@
 
 End point `r` has the code `2r + 1`, what lies between two has the even code between theirs: so open and
 closed ends are plain closed intervals of integers, exact, and no domain is declared. Of `n` end points the
-codes are 0 to `2n`. Numbers that are many and dense integers need no list: their rank is a subtraction.
+codes are 0 to `2n`; what is there but cannot be read has the code `2n + 2`, in no interval. Numbers that are many and
+dense integers need no list: their rank is a subtraction.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings.engine.columns import Numbers, Points, Texts
+from tidings.engine.columns import UNREADABLE_TEXT, Numbers, Points, Texts
 from tidings.engine.frozen import frozen
 from tidings.kernels import codes
 from tidings.kernels.literals import ABSENT
@@ -57,7 +59,7 @@ class Ranked:
         """Decide by the rest where the nearest floats are equal."""
         for at in range(len(out)):
             near = float(points.near[at])
-            if near != near:  # noqa: PLR0124 - NaN
+            if not math.isfinite(near):  # absent or unreadable
                 continue
             rest = 0 if points.rest is None else int(points.rest[at])
             first, last = (int(np.searchsorted(self.ends, near, side)) for side in ("left", "right"))
@@ -136,8 +138,9 @@ class Bytewise:
     def codes(self, points: Points) -> NDArray[np.uint32]:
         """Return the codes of values; where there is none, `ABSENT`."""
         assert isinstance(points, Texts)
-        table = np.full(len(points.distinct) + 1, ABSENT, np.uint32)
-        table[:-1] = codes.bytewise(*packed(points.distinct), self.blob, self.start)
+        table = np.full(len(points.distinct) + 2, ABSENT, np.uint32)
+        table[:-2] = codes.bytewise(*packed(points.distinct), self.blob, self.start)
+        table[UNREADABLE_TEXT] = 2 * len(self) + 2
         return table[points.index]  # -1 finds the last: absent
 
     def values(self, ranks: NDArray[np.int64]) -> list[Any]:

@@ -6,6 +6,7 @@ conjunctions become one row with several entries, an entry being a subscription'
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -77,7 +78,7 @@ class Table:
     slot: NDArray[np.uint32]
     item_row: NDArray[np.uint32]
     item_number: NDArray[np.uint32]
-    items: list[Item] = field(default_factory=list)
+    items: Sequence[Item] = ()
     patterns: dict[str, list[TextTest]] = field(default_factory=dict)
     trees: Kept | None = None
     asked: Kept | None = None

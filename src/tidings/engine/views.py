@@ -1,8 +1,7 @@
 """One value of an event as a view sees it: a number, a byte string, or the ends of a range.
 
-`encoder` gives the function for a column. It returns nothing for a value that the view cannot see. That
-happens only where an attribute has no kind of its own (`exists` alone is asked of it), so that it may hold
-anything; no view of values is wanted there.
+`encoder` gives the function for a column. It returns nothing for a value that the view cannot see: one that could
+not be read as the column's kind (`algebra.typed.Mismatch`). Such a value is there, but lies in no interval.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ if TYPE_CHECKING:
 UNKNOWN, AMBIGUOUS = -1.0, -2.0
 """The numbers of a name that its tree does not know, and of one that several of its concepts share.
 
-Both lie in no concept's range. The law refuses an ambiguous name when a test meets it; a declared concept
-attribute never holds one, for the reader refuses such events.
+Both lie in no concept's range. A declared concept attribute never holds an ambiguous name, for the reader refuses
+such events.
 """
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -25,7 +25,7 @@ def carry(before: Forecaster, after: Forecaster) -> None:
     stay = [one for one in after.watched if one.name in then and _unchanged(then[one.name], one)]
     names = {one.name for one in stay}
     for following in after.followings:
-        old = next((one for one in before.followings if one.group.ways == following.group.ways), None)
+        old = next((one for one in before.followings if one.group.parting == following.group.parting), None)
         if old is not None:
             _carry_following(old, following, names)
         for number, one in enumerate(following.group.members):

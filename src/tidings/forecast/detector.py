@@ -13,6 +13,7 @@ from tidings.forecast.horizon import Horizon
 from tidings.forecast.model import Model
 from tidings.forecast.state import stand, standing
 from tidings.forecast.tables import require_times
+from tidings.forks import locked
 from tidings.patterns.asked import written
 from tidings.patterns.detector import Detector as PatternDetector
 from tidings.patterns.run import LONG_AGO
@@ -112,6 +113,7 @@ class Detector(PatternDetector):
         given = written(name, self._parsed(pattern, notation), mode, limit)
         self.add_many([given], horizon=horizon, threshold=threshold, tell=tell, step=step)
 
+    @locked
     def add_many(self, patterns: Iterable[WrittenPattern], **plan: Any) -> None:
         """Add many, as `lang.read_patterns` reads them from a file; all of them or, where one is refused, none.
 
@@ -130,6 +132,7 @@ class Detector(PatternDetector):
         super().add_many(given)
         self._plans |= dict.fromkeys(planned, told)
 
+    @locked
     def remove(self, name: str) -> None:
         """Remove a pattern; `UnknownPattern`, a `KeyError`, if it is not there."""
         super().remove(name)
@@ -141,6 +144,7 @@ class Detector(PatternDetector):
 
     # Forecasts ---------------------------------------------------------------------------------
 
+    @locked
     def forecast(self, name: str, *, horizon: Any = None) -> list[Forecast]:
         """Return how likely a pattern is to complete within the horizon, as things stand now.
 
@@ -181,6 +185,7 @@ class Detector(PatternDetector):
 
     # Events ------------------------------------------------------------------------------------
 
+    @locked
     def take(self, events: Prepared, *, dead_letters: tuple[DeadLetter, ...] = ()) -> Detections:
         """Take events that were read before; `detect_many` reads them first."""
         found = super().take(events, dead_letters=dead_letters)
@@ -188,6 +193,7 @@ class Detector(PatternDetector):
         self._told = []
         return found
 
+    @locked
     def on_time(self, now: datetime | float | str) -> list[Detection]:
         """Let time pass: absences complete, waiting events are taken, and partial matches that came too late go.
 
@@ -201,6 +207,7 @@ class Detector(PatternDetector):
         """Let a learner hear all events; without `reports` nothing is detected meanwhile."""
         self._listener = (learner, reports)
 
+    @locked
     def close(self) -> None:
         """Take the events that still wait for their turn."""
         if self._waiting is not None:

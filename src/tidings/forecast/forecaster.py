@@ -140,7 +140,7 @@ class Forecaster:
         kinds = self.kinds.of(events)
         found = []
         for following, told in zip(self.followings, reports, strict=True):
-            entries = entries_of(events, kinds, following.group.ways, names)
+            entries = entries_of(events, kinds, following.group.parting, names)
             rows = following.take(entries, events.times, base, told, self.kinds)
             if rows is not None:
                 group = following.group

@@ -14,8 +14,8 @@ import numpy as np
 from tidings.forecast.following import Rows
 from tidings.forecast.tables import Table
 from tidings.patterns.archive import Told
-from tidings.patterns.reading import datetime_of
 from tidings.patterns.stream import text_of
+from tidings.patterns.times import datetime_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

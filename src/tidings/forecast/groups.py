@@ -13,13 +13,14 @@ import numpy as np
 
 from tidings.forecast.course import Course
 from tidings.model.patterns import Pattern
-from tidings.patterns.machine import ways_of
+from tidings.patterns.machine import parting_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tidings.forecast.streams import Entries, Kinds, Ways
+    from tidings.forecast.streams import Entries, Kinds
     from tidings.model import Filter
+    from tidings.patterns.machine import Parting
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,11 +33,13 @@ class Member:
 
 
 class Group:
-    """Members with one set of ways; `exact` come first, `tracked` behind them."""
+    """Members that part the stream in one way; `exact` come first, `tracked` behind them."""
 
-    def __init__(self, ways: Ways, members: Sequence[Member], filters: Mapping[Filter, int]) -> None:
+    def __init__(self, parting: Parting, members: Sequence[Member], filters: Mapping[Filter, int]) -> None:
         """Lay the exact courses end to end."""
-        self.ways, self.keyed = ways, ways != ((),)
+        self.parting = parting
+        self.ways, self.timed = parting
+        self.keyed = self.ways != ((),)
         self.exact = [one for one in members if one.course.tracker is None]
         self.tracked = [one for one in members if one.course.tracker is not None]
         self.members = [*self.exact, *self.tracked]
@@ -133,10 +136,10 @@ class _Words:
 
 def groups_of(members: Sequence[Member], filters: Mapping[Filter, int]) -> list[Group]:
     """Return the members in groups, by how they part the stream."""
-    found: dict[Ways, list[Member]] = {}
+    found: dict[Parting, list[Member]] = {}
     for one in members:
-        found.setdefault(ways_of(one.pattern), []).append(one)
-    return [Group(ways, told, filters) for ways, told in found.items()]
+        found.setdefault(parting_of(one.pattern), []).append(one)
+    return [Group(parting, told, filters) for parting, told in found.items()]
 
 
 def _ends(sizes: list[int]) -> np.ndarray:

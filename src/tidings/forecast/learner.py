@@ -105,7 +105,7 @@ class Learner:
         more = traffic_of(kinds, events.times, self._last, weights, self._named, self.kinds)
         self._traffic, self._last = self._traffic.plus(more), int(events.times[-1])
         for lesson in self.lessons:
-            entries = entries_of(events, kinds, lesson.group.ways, names)
+            entries = entries_of(events, kinds, lesson.group.parting, names)
             lesson.take(entries, events.times, self.now[0])
         self.now = now
         self._waiting += len(events)

@@ -48,7 +48,7 @@ def stand(
     for number, told in enumerate(header["followings"]):
         ways = tuple(map(tuple, told["ways"]))
         for following in forecaster.followings:
-            if following.group.ways == ways:
+            if following.group.ways == ways and told.get("timed", following.group.timed) == following.group.timed:
                 _follow_on(f"follow{number}", following, told, arrays)
     if forecaster.learner is not None and header.get("learner") is not None:
         _learn_on(forecaster.learner, header["learner"], arrays, filters)
@@ -72,6 +72,7 @@ def _following(name: str, following: Following, held: np.ndarray, arrays: dict[s
         arrays[f"{name}.due{place}"] = following.due[place][rows]
     return {
         "ways": [list(way) for way in group.ways],
+        "timed": group.timed,
         "seen": following.seen,
         "exact": [one.name for one in group.exact],
         "tracked": [one.name for one in group.tracked],
@@ -160,13 +161,16 @@ def _learn_on(learner: Learner, told: dict[str, Any], arrays: dict[str, Any], fi
     for number, saved in enumerate(told["lessons"]):
         for lesson in learner.lessons:
             same = lesson.group.ways == tuple(map(tuple, saved["ways"]))
-            if same and [one.name for one in lesson.group.members] == saved["members"]:
+            if same and {one.name for one in lesson.group.members} <= set(saved["members"]):
                 _lesson_on(f"learn{number}", lesson, saved, arrays, learner.now)
 
 
 def _lesson_on(name: str, lesson: Lesson, saved: dict[str, Any], arrays: dict[str, Any], now: tuple[int, int]) -> None:
-    lesson.pending = Pending(*(arrays[f"{name}.pending.{column}"] for column in _COLUMNS))
-    lesson.cells, lesson.own, lesson.now = arrays[f"{name}.cells"], arrays[f"{name}.own"], now
+    # Of an older state it may be a part: there, patterns with and without times learned together.
+    rows = [saved["members"].index(one.name) for one in lesson.group.members]
+    exact, cells = len(lesson.group.exact), arrays[f"{name}.cells"]
+    lesson.pending = Pending(*(arrays[f"{name}.pending.{column}"].copy() for column in _COLUMNS))
+    lesson.cells, lesson.own, lesson.now = cells[rows[:exact]], arrays[f"{name}.own"].copy(), now
     lesson._room = lesson.cells.shape[1]
     _silences_on(name, lesson.silences, arrays)
     lesson.counts = [
@@ -174,12 +178,13 @@ def _lesson_on(name: str, lesson: Lesson, saved: dict[str, Any], arrays: dict[st
             arrays[f"{name}.moves{row}"],
             arrays[f"{name}.waits{row}"],
             arrays[f"{name}.later{row}"],
-            {span: arrays[f"{name}.span{row}.{span}"] for span in spans},
+            {span: arrays[f"{name}.span{row}.{span}"] for span in saved["spans"][row]},
         )
-        for row, spans in enumerate(saved["spans"])
+        for row in rows
     ]
-    for row in range(len(lesson.group.tracked)):
-        lesson.states[row], lesson.reports[row] = arrays[f"{name}.states{row}"], arrays[f"{name}.reports{row}"]
+    for place, row in enumerate(rows[exact:]):
+        lesson.states[place] = arrays[f"{name}.states{row - len(cells)}"]
+        lesson.reports[place] = arrays[f"{name}.reports{row - len(cells)}"]
 
 
 def _silences(name: str, silences: Silences, rows: np.ndarray, arrays: dict[str, Any]) -> None:
@@ -190,8 +195,9 @@ def _silences(name: str, silences: Silences, rows: np.ndarray, arrays: dict[str,
 
 
 def _silences_on(name: str, silences: Silences, arrays: dict[str, Any]) -> None:
-    silences.last, silences.mean = arrays[f"{name}.silent"], arrays[f"{name}.gaps"]
-    silences.count = arrays[f"{name}.heard"]
+    # Copies: an older state has one stream for patterns with and without times.
+    silences.last, silences.mean = arrays[f"{name}.silent"].copy(), arrays[f"{name}.gaps"].copy()
+    silences.count = arrays[f"{name}.heard"].copy()
 
 
 def _recalled(reports: np.ndarray, held: np.ndarray, *, keyed: bool) -> np.ndarray:

@@ -16,6 +16,7 @@ from tidings.patterns.machine import key_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tidings.patterns.machine import Parting
     from tidings.patterns.names import Names
     from tidings.patterns.reading import Prepared
 
@@ -96,12 +97,14 @@ class Entries:
         return np.repeat(self.rows, np.diff(self.starts))
 
 
-def entries_of(events: Prepared, kinds: np.ndarray, ways: Ways, names: Names) -> Entries:
-    """Return the entries of some events: of one stream where there are no keys."""
-    count, none = len(events), np.empty(0, np.int64)
+def entries_of(events: Prepared, kinds: np.ndarray, parting: Parting, names: Names) -> Entries:
+    """Return the entries of some events: of one stream where there are no keys; where times count, of timed ones."""
+    (ways, timed), none = parting, np.empty(0, np.int64)
+    seen = np.full(len(events), True) if not timed or events.timed is None else events.timed
     if ways == ((),):
-        return Entries(np.arange(count), kinds, none, np.array([0, count]), np.zeros(1, np.int64))
-    given = [key_of(way, events, names) for way in ways]
+        event = np.flatnonzero(seen)
+        return Entries(event, kinds[event], none, np.array([0, len(event)]), np.zeros(1, np.int64))
+    given = [np.where(seen, key_of(way, events, names), -1) for way in ways]
     if len(ways) == 1:
         event = np.flatnonzero(given[0] >= 0)
         return grouped(event, given[0][event], kinds[event], none)

@@ -1,6 +1,7 @@
 """Values to codes: where a value stands among the end points of a column's predicates.
 
-A value equal to end point `r` has the code `2r + 1`; one between two has the even code between theirs.
+A value equal to end point `r` has the code `2r + 1`; one between two has the even code between theirs. A value that
+is there but cannot be read, an infinity here, has an even code above all of these, which no interval reaches.
 """
 
 from __future__ import annotations
@@ -13,11 +14,14 @@ from tidings.kernels.literals import ABSENT
 
 @jit
 def ranked(values, ends, out):  # type: ignore[no-untyped-def]
-    """Write the codes of numbers among sorted end points; NaN is absent."""
+    """Write the codes of numbers among sorted end points; NaN is absent, an infinity unreadable."""
     for at in range(len(values)):
         value = values[at]
         if value != value:  # noqa: PLR0124 - NaN
             out[at] = ABSENT
+            continue
+        if value == np.inf:
+            out[at] = 2 * len(ends) + 2
             continue
         low, high = 0, len(ends)
         while low < high:
@@ -36,6 +40,8 @@ def linear(values, base, count, out):  # type: ignore[no-untyped-def]
         value = values[at]
         if value != value:  # noqa: PLR0124 - NaN
             out[at] = ABSENT
+        elif value == np.inf:
+            out[at] = 2 * count + 2
         elif value < base:
             out[at] = 0
         elif value > base + (count - 1):

@@ -57,6 +57,11 @@ if _folder is not None:
 
 import numba  # noqa: E402 - after the line above
 import numpy as np  # noqa: E402
+from numba.core.compiler_lock import global_compiler_lock  # noqa: E402
+
+from tidings import forks  # noqa: E402
+
+forks.guard_compiler(global_compiler_lock)  # a child that is forked while another thread compiles could compile nothing
 
 
 def jit(function: Kernel) -> Kernel:

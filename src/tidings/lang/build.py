@@ -33,6 +33,7 @@ from tidings.model import (
     Quantifier,
     Quantity,
     Range,
+    SameText,
     Test,
     TextOp,
     TextTest,
@@ -68,9 +69,9 @@ class _Subject:
 class Builder(Transformer[Any, Any]):
     """Builds filters bottom-up; a value that cannot be one is noted, and a stand-in goes on."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, stored: bool = False) -> None:
         super().__init__()
-        self.spots = Spots()
+        self.spots, self._stored = Spots(), stored
 
     # Connectives -----------------------------------------------------------------------------
 
@@ -109,7 +110,10 @@ class Builder(Transformer[Any, Any]):
 
     # Literals ----------------------------------------------------------------------------------
 
-    def literal(self, tokens: list[Token]) -> _Part:
+    def word(self, tokens: list[Token]) -> _Part:
+        return self._part(tokens[0], literals.unquoted, "")
+
+    def other(self, tokens: list[Token]) -> _Part:
         return self._part(tokens[0], _LITERALS[tokens[0].type], 0)
 
     def unit(self, tokens: list[Token]) -> _Part:
@@ -127,6 +131,15 @@ class Builder(Transformer[Any, Any]):
 
     def comparison(self, parts: list[Any]) -> Callable[[_Subject], Filter]:
         return lambda subject: self._compared(subject, str(parts[0]), parts[1])
+
+    def folded(self, parts: list[Any]) -> Callable[[_Subject], Filter]:
+        part = parts[1]
+        build = self._plain(lambda: SameText((part.value,)), part.start, part.end)
+        return build if parts[0] == "=" else lambda subject: self._negated(subject, build)
+
+    def folded_set(self, parts: list[Any]) -> Callable[[_Subject], Filter]:
+        values = [part for part in parts if isinstance(part, _Part)]
+        return self._plain(lambda: SameText(tuple(part.value for part in values)), *_extent(values))
 
     def membership(self, parts: list[Any]) -> Callable[[_Subject], Filter]:
         values = [part for part in parts if isinstance(part, _Part)]
@@ -154,7 +167,16 @@ class Builder(Transformer[Any, Any]):
     def text(self, tokens: list[Token]) -> Callable[[_Subject], Filter]:
         op = TextOp(" ".join(tokens[0].lower().split()))
         part = self._part(tokens[1], literals.unquoted, "")
+        if op is TextOp.LIKE and not self._stored:
+            self._refuse_percent(tokens[1])
         return self._plain(lambda: TextTest(op, part.value, len(tokens) > 2), part.start, part.end)
+
+    def _refuse_percent(self, token: Token) -> None:
+        """Refuse SQL's wildcard, which was once read as the percent sign: stored filters keep that meaning."""
+        at = literals.unescaped_percent(token)
+        if at is not None:
+            start = int(token.start_pos or 0) + at
+            self.spots.mistakes.append(Mistake(_PERCENT, start, start + 1))
 
     def expression(self, tokens: list[Token]) -> Callable[[_Subject], Filter]:
         pattern, ignoring_case = str(tokens[1][1:-1]), len(tokens) > 2
@@ -220,7 +242,10 @@ class Builder(Transformer[Any, Any]):
                 return self._stand_in(
                     "the time is not a value here; write `age(posted) > 0 s` for `posted < now`", right
                 )
-            return self._test(subject, lambda: _beside(subject, op, right.value), right.start, right.end)
+            compared = self._test(subject, lambda: _beside(subject, op, right.value), right.start, right.end)
+            if right.end - right.start == len(right.value) and isinstance(compared, Test):
+                self.spots.bare_words.append(compared)
+            return compared
         return self._test(subject, lambda: _against(subject, op, right), right.start, right.end)
 
     def _negated(self, subject: _Subject, build: Callable[[_Subject], Filter]) -> Filter:
@@ -271,9 +296,11 @@ class _Text(_Part):
     """A quoted literal, as against an attribute's name."""
 
 
+_PERCENT = "`%` is no wildcard here: `*` is any text and `?` one character; the percent sign itself is `\\%`"
+
+
 _LITERALS: dict[str, Callable[[str], Any]] = {
     "NUMBER": literals.number,
-    "STRING": literals.unquoted,
     "TRUE": lambda _: True,
     "FALSE": lambda _: False,
     "TIME": literals.moment,

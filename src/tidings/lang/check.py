@@ -14,6 +14,7 @@ from tidings.errors import TidingsError
 from tidings.lang import literals
 from tidings.model import (
     And,
+    Attribute,
     Compare,
     Has,
     In,
@@ -23,6 +24,7 @@ from tidings.model import (
     Kind,
     Not,
     Or,
+    Point,
     Quantity,
     Range,
     Test,
@@ -72,10 +74,10 @@ class Checker:
             self._compare(test, prefix, test.condition)
         if isinstance(test.condition, Has):
             return replace(test, condition=Has(self._filter(test.condition.filter, f"{name}.")))
-        kind = self._kind(name)
+        attribute = self._declared(name)
         try:
-            condition = _as_kind(test.condition, kind)
-            self._fits(name, kind, condition)
+            condition = _as_kind(test.condition, attribute.kind)
+            self._fits(name, attribute, condition)
             self._names(name, condition)
         except (ValueError, TidingsError) as problem:
             self._mistake(test, str(problem), "value")
@@ -93,16 +95,20 @@ class Checker:
             near = did_you_mean(other, self._known()) or f"; text goes in quotes: '{condition.other}'"
             self._mistake(test, f"unknown attribute `{other}`{near}", "value")
             return
-        one, two = self._kind(prefix + test.attribute), self._kind(other)
-        if one and two and one is not two and {one, two} != {Kind.TEXT, Kind.CONCEPT}:
-            self._mistake(test, f"`{prefix}{test.attribute}` is declared {one} and `{other}` {two}", "value")
+        one, two = self._declared(prefix + test.attribute), self._declared(other)
+        if one.kind and two.kind and not one.accepts(two.kind) and not two.accepts(one.kind):
+            self._mistake(test, f"`{prefix}{test.attribute}` is declared {one.kind} and `{other}` {two.kind}", "value")
 
-    def _fits(self, name: str, kind: Kind | None, condition: Condition) -> None:
-        asked = condition_kind(condition)
-        if kind is None or asked is None or asked is kind or (kind is Kind.CONCEPT and asked is Kind.TEXT):
+    def _fits(self, name: str, attribute: Attribute, condition: Condition) -> None:
+        asked, kind = condition_kind(condition), attribute.kind
+        if asked is None or attribute.accepts(asked):
+            if kind is Kind.NUMBER and self._lore.unit(name) is None:
+                _refuse_units(name, condition)
             return
         msg = f"`{name}` is declared {kind}, and this is {asked}"
-        raise ValueError(msg + ("; write the number without quotes" if (kind, asked) == ("number", "text") else ""))
+        if isinstance(condition, Is) and isinstance(condition.value, Point):
+            msg += f"; a set is written `{name} in ({condition.value.lon:.15g}, {condition.value.lat:.15g})`"
+        raise ValueError(msg + _WAYS_OUT.get((str(kind), str(asked)), ""))
 
     def _names(self, name: str, condition: Condition) -> None:
         """Look up concepts, units and regions, where there is something to look them up in."""
@@ -113,7 +119,7 @@ class Checker:
         tree = self._tree(name)
         if isinstance(condition, IsA):
             self._ontology.require(condition.concept, tree=tree)
-        elif self._kind(name) is Kind.CONCEPT and isinstance(condition, Is | In):
+        elif self._declared(name).kind is Kind.CONCEPT and isinstance(condition, Is | In):
             for value in scalars_of(condition):
                 self._ontology.require(value, tree=tree)
         for value in scalars_of(condition):
@@ -134,9 +140,8 @@ class Checker:
     def _known(self) -> list[str]:
         return [*(self._schema or ()), *self._lore.derived]
 
-    def _kind(self, name: str) -> Kind | None:
-        told = declared(self._lore.attribute(name), self._schema, self._lore)
-        return told.kind if told is not None else None
+    def _declared(self, name: str) -> Attribute:
+        return declared(self._lore.attribute(name), self._schema, self._lore) or Attribute()
 
     def _tree(self, name: str) -> str | None:
         told = declared(name, self._schema, self._lore)
@@ -145,6 +150,23 @@ class Checker:
     def _mistake(self, test: Test, message: str, part: str) -> None:
         assert self._spots is not None
         self.mistakes.append(self._spots.of(test).mistake(message, part))
+
+
+_WAYS_OUT = {
+    ("number", "text"): "; write the number without quotes",
+    ("text", "number"): "; write the text in quotes, or declare it number",
+    ("text", "time"): "; write the text in quotes, or declare it time",
+}
+"""What else to write, by the declared kind and the one that was asked for."""
+
+
+def _refuse_units(name: str, condition: Condition) -> None:
+    """Refuse an amount in a unit, where a number is declared without one."""
+    unit = next((value.unit for value in scalars_of(condition) if isinstance(value, Quantity)), None)
+    if unit is not None:
+        way_out = f"write the number alone, or declare the unit of `{name}` in the ontology"
+        msg = f"`{name}` is declared number without a unit, and this is in `{unit}`; {way_out}"
+        raise ValueError(msg)
 
 
 def _as_kind(condition: Condition, kind: Kind | None) -> Condition:

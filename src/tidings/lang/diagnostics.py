@@ -47,10 +47,10 @@ def _shown(mistake: Mistake, text: str | None) -> str:
         return f"{mistake.message} (at {mistake.path})"
     if mistake.start is None or text is None:
         return mistake.message
-    return f"{mistake.message}\n{_pointed(text, mistake.start, mistake.end)}"
+    return f"{mistake.message}\n{pointed(text, mistake.start, mistake.end)}"
 
 
-def _pointed(text: str, start: int, end: int | None) -> str:
+def pointed(text: str, start: int, end: int | None) -> str:
     """Return the line with carets beneath, cut to a window around the place."""
     begin = text.rfind("\n", 0, start) + 1
     stop = text.find("\n", start)

@@ -1,12 +1,11 @@
-"""What the grammar expected, in words, with a hint where a habit from another language shows."""
+"""What the grammar expected, in words: only what is legal there, and how to mend it where that is known."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
 
-from lark.exceptions import UnexpectedCharacters, UnexpectedToken
-
+from tidings.lang.habits import way_out
 from tidings.lang.textform import RESERVED
 
 if TYPE_CHECKING:
@@ -36,17 +35,10 @@ _WORDS = {
 }
 _OPERATORS = {"EQ", "NE", "LT", "LE", "GT", "GE", "IN", "BETWEEN", "CONTAINS", "LIKE", "MATCHES", "WITHIN", "NEAR"}
 _OPERATORS |= {"EXISTS", "HAS", "STARTS_WITH", "ENDS_WITH", "IS_A", "IS_NULL"}
-_HINTS = (
-    (re.compile(r"=="), "equality is written `=`"),
-    (re.compile(r"<>"), "unequal is written `!=`"),
-    (re.compile(r"&&?|\|\|?"), "connectives are written `and` and `or`"),
-    (re.compile(r"!(?!=)"), "negation is written `not`"),
-    (re.compile(r"[\u2018\u2019\u201c\u201d]"), "quotes are straight: ' or \""),
-    (re.compile(r"is\s+not\s+null\b", re.IGNORECASE), "write `a exists`, or `not (a is null)`"),
-    (re.compile(r"not\s+exists\b", re.IGNORECASE), "write `not (a exists)`"),
-    (re.compile(r"is\s+not\b", re.IGNORECASE), "write `!=`, or `not (a is a 'b')`"),
-    (re.compile(r"['\"`]"), "a quote is not closed, or a quote inside text needs a backslash"),
-)
+_OPERATOR = "an operator (=, <, in, like, ...)"
+_QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?:[^`\\]|\\.)+`""", re.DOTALL)
+_NAME = re.compile(r"[^\W\d]\w*")
+_LAST_NAME = re.compile(r"(`[^`\n]+`|[^\W\d][\w.]*)$")
 _KEYWORD = re.compile(rf"({'|'.join(sorted(RESERVED))})\b", re.IGNORECASE)
 
 
@@ -66,14 +58,12 @@ def _found(text: str, at: int) -> str:
 
 
 def _expected(problem: UnexpectedInput) -> list[str]:
-    names: set[str] = set()
-    if isinstance(problem, UnexpectedToken):
-        names = set(problem.accepts or problem.expected)
-    elif isinstance(problem, UnexpectedCharacters):
-        names = set(problem.allowed or ())
+    # What the state's table lists includes what only other ways into the state allow; trying each token tells.
+    parser = getattr(problem, "interactive_parser", None)
+    names = parser.accepts() if parser is not None else set()
     words = [_WORDS[name] for name in _WORDS if name in names]
     if names & _OPERATORS:
-        words.insert(0, "an operator (=, <, in, like, ...)")
+        words.insert(0, _OPERATOR)
     return list(dict.fromkeys(words)) or ["a filter"]
 
 
@@ -82,18 +72,38 @@ def _listed(words: list[str]) -> str:
 
 
 def _hint(text: str, at: int, expected: list[str]) -> str | None:
-    for pattern, hint in _HINTS:
-        if pattern.match(text, at) or (text[at : at + 1] in "=>" and at and pattern.match(text, at - 1)):
-            return hint
-    keyword = _KEYWORD.match(text, at)
+    return way_out(text, at) or _quote(text, at) or _place(text, at, expected)
+
+
+def _quote(text: str, at: int) -> str | None:
+    """Say what is wrong with a quote: it is not closed, or it closed too early."""
+    if text[at : at + 1] not in ("'", '"', "`"):
+        return None
+    if not _QUOTED.match(text, at):
+        return "a quote is not closed, or a quote inside text needs a backslash"
+    if at and text[at - 1] == text[at]:
+        return "a quote inside text takes a backslash: 'it\\'s'"
+    return None
+
+
+def _place(text: str, at: int, expected: list[str]) -> str | None:
+    """Say what usually stands where something else was found."""
+    keyword, word = _KEYWORD.match(text, at), _NAME.match(text, at)
+    if expected[0] == _OPERATOR and (keyword or at >= len(text.rstrip()) or text[at] == ")"):
+        name = _LAST_NAME.search(text[:at].rstrip())
+        return name and f"a name alone says nothing: write `{name[0]} = true`, or `{name[0]} exists`"
     if keyword and "an attribute" in expected:
         return f"as an attribute's name `{keyword[0]}` goes in backticks"
     if "an attribute" in expected[:1] and re.match(r"[-+]?\d|['\"]", text[at : at + 2]):
         return "the attribute comes first: `price < 9000`"
+    if expected == ["quoted text"] and word:
+        return f"text goes in quotes: '{word[0]}'"
     if text[at : at + 1] in "<>=" and "`and`" in expected:
         return "between two values is written `a in (2 .. 5)`"
-    if text[at : at + 1] == "," and text[at - 1 : at].isdigit():
-        return "numbers are written without separators: 9000"
+    if text[at : at + 1] in ",;" and "`and`" in expected:
+        return "tests are joined by `and`; a set is written `a in (1, 2)`"
+    if text[at : at + 1] in "+-*/(" and at < len(text):
+        return "there are no functions and no arithmetic here; the ontology's derived attributes compute"
     if text[at : at + 8].lower() == "ignoring":
-        return "`ignoring case` goes with starts with, ends with, contains, like and matches"
+        return "`ignoring case` goes with text behind =, !=, in, starts with, ends with, contains, like and matches"
     return None

@@ -32,6 +32,7 @@ from tidings.model import (
     Quantifier,
     Quantity,
     Range,
+    SameText,
     Test,
     TextOp,
     TextTest,
@@ -56,8 +57,9 @@ _RING = r"\(\s*\([^()]*\)(?:\s*,\s*\([^()]*\))*\s*\)"
 
 _PREDICATE = re.compile(
     rf"""\s*(?:(?:(?P<quantifier>any|all|none)|(?P<age>age))\s*\(\s*)?(?P<name>{_NAME})(?(quantifier)\s*\))(?(age)\s*\))\s*
-    (?:(?P<op>!=|<=|>=|=|<|>)\s*(?:(?P<value>{_LITERAL})(?:\s*(?P<unit>{_UNIT}))?|(?P<other>{_NAME}))
-    |\bin\s*\(\s*(?P<set>(?:{_LITERAL})(?:\s*,\s*(?:{_LITERAL}))*)\s*\)
+    (?:(?P<op>!=|<=|>=|=|<|>)\s*(?:(?P<value>{_LITERAL})(?:(?P<same>\s*ignoring\ case\b)|\s*(?P<unit>{_UNIT}))?
+        |(?P<other>{_NAME})|`(?P<quoted>[\w.]+)`)
+    |\bin\s*\(\s*(?P<set>(?:{_LITERAL})(?:\s*,\s*(?:{_LITERAL}))*)\s*\)(?P<same_set>\s*ignoring\ case\b)?
     |\bin\s*(?P<left>[\[(])\s*(?P<low>{_LITERAL})?\s*\.\.\s*(?P<high>{_LITERAL})?\s*(?P<right>[\])])
     |\bbetween\s+(?P<from>{_LITERAL})\s+and\s+(?P<to>{_LITERAL})
     |\b(?P<text>starts\ with|ends\ with|contains|like)\s*(?P<pattern>{_STRING})(?P<fold>\s*ignoring\ case\b)?
@@ -74,6 +76,9 @@ _BEFORE = re.compile(r"\s*(?:(not)\b|(\())")
 _AFTER = re.compile(r"\s*(?:(and|or)\b|(\))|$)")
 
 _CUT = re.compile(r" and (?![\d'-])")  # what follows the `and` of `between` is a literal; no operand begins so
+
+BARE_WORD = re.compile(r"[=<>]\s*[a-zA-Z_]")
+"""What every comparison with a bare word has, as far as the quick way reads them: the grammar knows its place."""
 
 _KNOWN: dict[str, Filter] = {}
 _KNOWN_LIMIT = 100_000
@@ -260,8 +265,8 @@ def _age(found: re.Match[str]) -> Age:
 
 
 def _comparison(found: re.Match[str]) -> Condition:
-    if found["other"]:
-        return Compare(Comparison("=" if found["op"] == "!=" else found["op"]), found["other"])
+    if other := found["other"] or found["quoted"]:
+        return Compare(Comparison("=" if found["op"] == "!=" else found["op"]), other)
     return _compared(found["op"], _literal(found))
 
 
@@ -286,6 +291,12 @@ def _set(found: re.Match[str]) -> Condition:
     return one_of([_value(item) for item in _ITEM.findall(found["set"])])
 
 
+def _same(found: re.Match[str]) -> SameText:
+    if found["op"] and found["op"] not in ("=", "!="):
+        raise _LeaveIt
+    return SameText(tuple(_value(item) for item in _ITEM.findall(found["set"] or found["value"])))
+
+
 def _span(found: re.Match[str]) -> Condition:
     low, high = found["low"], found["high"]
     return Range(
@@ -294,6 +305,8 @@ def _span(found: re.Match[str]) -> Condition:
 
 
 def _text(found: re.Match[str]) -> TextTest:
+    if found["text"] == "like" and "%" in found["pattern"]:
+        raise _LeaveIt
     return TextTest(TextOp(found["text"]), found["pattern"][1:-1], bool(found["fold"]))
 
 
@@ -316,8 +329,11 @@ def _value(token: str) -> Any:
 _MAKERS: dict[str, Callable[[re.Match[str]], Condition]] = {  # by the last group of the expression that was met
     "value": _comparison,
     "unit": _comparison,
+    "same": _same,
     "other": _comparison,
+    "quoted": _comparison,
     "set": _set,
+    "same_set": _same,
     "right": _span,
     "to": lambda found: Range(_value(found["from"]), _value(found["to"])),
     "pattern": _text,

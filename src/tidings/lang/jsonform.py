@@ -1,7 +1,7 @@
 """JSON notation: the tree itself, as `filter.schema.json` publishes it.
 
 A test is an object with `attr`, `op` and what the operator needs; `and`, `or` and `not` hold filters;
-`true` and `false` stand for themselves. `_FORMS` lists each operator once, for reading and for writing.
+`true` and `false` stand for themselves. `jsonwrite` is the way back.
 """
 
 from __future__ import annotations
@@ -23,18 +23,17 @@ from tidings.model import (
     Comparison,
     Exists,
     Has,
-    In,
     InNetworks,
     Is,
     IsA,
     IsNull,
     Near,
     Not,
-    Or,
     Point,
     Quantifier,
     Quantity,
     Range,
+    SameText,
     Test,
     TextOp,
     TextTest,
@@ -230,6 +229,8 @@ def _comparison(op: str, fields: dict[str, Any]) -> Condition:
     if "other" in fields:
         return Compare(Comparison(op), _take(fields, "other", str))
     value = _value(fields)
+    if "ignoring_case" in fields and op == "=" and _flag(fields, "ignoring_case"):
+        return SameText((value,))
     match op:
         case "=":
             return Is(value)
@@ -257,7 +258,8 @@ def _in(_: str, fields: dict[str, Any]) -> Condition:
     if not values:
         msg = "a set needs at least one value"
         raise ValueError(msg)
-    return one_of([_scalar(value) for value in values])
+    scalars = [_scalar(value) for value in values]
+    return SameText(tuple(scalars)) if _flag(fields, "ignoring_case") else one_of(scalars)
 
 
 def _text(op: str, fields: dict[str, Any]) -> TextTest:
@@ -311,88 +313,3 @@ _READERS: dict[str, Callable[[str, dict[str, Any]], Condition]] = {
     "exists": lambda _, __: Exists(),
     "is null": lambda _, __: IsNull(),
 }
-
-
-def render_json(tree: Filter) -> str:
-    """Return the filter as JSON text."""
-    return json.dumps(to_object(tree), ensure_ascii=False)
-
-
-def to_object(tree: Filter) -> Any:
-    """Return the filter as the decoded JSON object."""
-    match tree:
-        case And(()):
-            return True
-        case Or(()):
-            return False
-        case And(parts):
-            return {"and": [to_object(part) for part in parts]}
-        case Or(parts):
-            return {"or": [to_object(part) for part in parts]}
-        case Not(part):
-            return {"not": to_object(part)}
-        case Test(attribute, condition, quantifier):
-            fields = _fields(condition)
-            if quantifier is not Quantifier.ANY:
-                fields = {"op": fields.pop("op"), "quantifier": quantifier.value, **fields}
-            return {"attr": attribute, **fields}
-
-
-def _fields(condition: Condition) -> dict[str, Any]:
-    match condition:
-        case Is(value):
-            return {"op": "=", "value": _shown(value)}
-        case In(values):
-            return {"op": "in", "values": [_shown(value) for value in values]}
-        case Range():
-            return {"op": "range", **_ends(condition)}
-        case Age(span):
-            return {"op": "age", **_ends(span)}
-        case TextTest(op, pattern, ignoring_case):
-            return {"op": op.value, "value": pattern, **({"ignoring_case": True} if ignoring_case else {})}
-        case IsA(concept):
-            return {"op": "is a", "value": concept}
-        case Within(area):
-            return {"op": "within", "geometry": _geometry(area)}
-        case WithinRegion(region):
-            return {"op": "within", "region": region}
-        case Near(center, metres):
-            return {"op": "near", "lon": center.lon, "lat": center.lat, "metres": metres}
-        case InNetworks(networks):
-            return {"op": "in networks", "networks": [str(network) for network in networks]}
-        case Compare(op, other):
-            return {"op": op.value, "other": other}
-        case Has(inner):
-            return {"op": "has", "filter": to_object(inner)}
-        case Exists():
-            return {"op": "exists"}
-        case IsNull():
-            return {"op": "is null"}
-
-
-def _ends(span: Range) -> dict[str, Any]:
-    shown: dict[str, Any] = {}
-    for key, value, opened in (("low", span.low, span.low_open), ("high", span.high, span.high_open)):
-        if value is not None:
-            shown[key] = _shown(value)
-        if opened:
-            shown[f"{key}_open"] = True
-    return shown
-
-
-def _shown(value: Any) -> Any:
-    match value:
-        case bool() | int() | float() | str():
-            return value
-        case Quantity(amount, unit):
-            return {"number": amount, "unit": unit}
-        case Point(lon, lat):
-            return {"lon": lon, "lat": lat}
-    return {"time": value.isoformat().replace("+00:00", "Z")}
-
-
-def _geometry(area: Area) -> dict[str, Any]:
-    coordinates = [[[list(place) for place in ring] for ring in rings] for rings in area.polygons]
-    if len(coordinates) == 1:
-        return {"type": "Polygon", "coordinates": coordinates[0]}
-    return {"type": "MultiPolygon", "coordinates": coordinates}

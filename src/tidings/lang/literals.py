@@ -18,7 +18,7 @@ from tidings.model.values import checked_float, checked_int, utc
 if TYPE_CHECKING:
     from tidings.model import Network
 
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "'": "'", '"': '"', "`": "`", "\\": "\\", "/": "/"}
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "'": "'", '"': '"', "`": "`", "\\": "\\", "/": "/", "%": "%"}
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)", re.DOTALL)
 
 NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
@@ -67,6 +67,16 @@ def _unescaped(found: re.Match[str]) -> str:
     return _ESCAPES[code]
 
 
+def unescaped_percent(token: str) -> int | None:
+    """Return where in a quoted pattern a `%` stands that no backslash makes plain, if one does."""
+    return next((found.start() for found in re.finditer(r"\\.|%", token, re.DOTALL) if found[0] == "%"), None)
+
+
+def quoted_pattern(pattern: str) -> str:
+    """Return a wildcard pattern in quotes; the percent sign takes a backslash, since bare it is refused."""
+    return quoted(pattern).replace("%", "\\%")
+
+
 def quoted(text: str, quote: str = "'") -> str:
     """Return the text in quotes, escaped so that it reads back."""
     shown = text.replace("\\", "\\\\").replace(quote, f"\\{quote}")
@@ -95,8 +105,19 @@ def moment(token: str) -> datetime:
     try:
         return utc(datetime.fromisoformat(token))
     except ValueError:
-        msg = f"`{token}` is not a date or time; write 2024-12-31 or 2024-12-31T23:59:59Z"
+        way = _iso(token) or "2024-12-31 or 2024-12-31T23:59:59Z"
+        msg = f"`{token}` is not a date or time; write {way}"
         raise ValueError(msg) from None
+
+
+def _iso(token: str) -> str | None:
+    """Return a date that was written with the name of its month as it is written here."""
+    for form in ("%d %b %Y", "%d %B %Y", "%b %d %Y", "%B %d %Y", "%b %d, %Y", "%B %d, %Y", "%d-%b-%Y"):
+        try:
+            return datetime.strptime(token, form).date().isoformat()  # noqa: DTZ007 - a date has no zone
+        except ValueError:
+            continue
+    return None
 
 
 def shown_moment(value: datetime) -> str:

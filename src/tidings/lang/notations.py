@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.errors import FilterError, TidingsError
 from tidings.lang.diagnostics import refused
-from tidings.lang.fast import parse_fast
+from tidings.lang.fast import BARE_WORD, parse_fast
 from tidings.model import Not, Test, Within, require_filter
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from tidings.concepts import Ontology, Regions
-    from tidings.errors import Mistake
+    from tidings.errors import FilterWarning, Mistake
     from tidings.lang.spots import Spots
     from tidings.model import Filter, Schema
 
@@ -30,6 +30,7 @@ def parse(
     ontology: Ontology | None = None,
     regions: Regions | None = None,
     now: datetime | None = None,  # noqa: ARG001 - the same keywords everywhere; a filter as written has no time
+    warnings: list[FilterWarning] | None = None,
 ) -> Filter:
     """Read a filter; `FilterError` reports every mistake with its place.
 
@@ -40,27 +41,63 @@ def parse(
 
     `json` takes text or the decoded object. With a schema, ontology or regions, names are checked and
     text literals take the attribute's kind.
+
+    A comparison with a bare word that no schema knows (`make = ford`) gives a `FilterWarning`; a list given as
+    `warnings` takes them instead. Backticks around the word say that another attribute is meant.
     """
     bare = schema is None and ontology is None and regions is None
-    if bare and notation == "text" and type(source) is str:  # a million filters come this way
-        quick = parse_fast(source)
+    if bare and notation == "text" and type(source) is str and not BARE_WORD.search(source):
+        quick = parse_fast(source)  # a million filters come this way
         if quick is not None:
             return quick
+    _check_source(source, notation)
+    tree, doubts = _parsed(source, notation, (schema, ontology, regions), stored=False)
+    if warnings is not None:
+        warnings += doubts
+    elif doubts:
+        from tidings.lang.doubts import warn_of
+
+        warn_of(doubts)
+    return tree
+
+
+def parse_stored(source: str, **surroundings: Any) -> Filter:
+    """Read the text of a filter that was accepted before: what is refused or doubted today is read as it was then."""
+    around = (surroundings.get("schema"), surroundings.get("ontology"), surroundings.get("regions"))
+    if all(part is None for part in around) and (quick := parse_fast(source)) is not None:
+        return quick
+    return _parsed(source, "text", around, stored=True)[0]
+
+
+def _check_source(source: Any, notation: str) -> None:
     _check_notation(notation)
     if notation != "json" and not isinstance(source, str):
         msg = f"a filter in {notation} notation is text, not {type(source).__name__}"
         raise FilterError(msg, mistakes=(), text=None)
-    surroundings = (schema, ontology, regions)
-    if not bare:
+
+
+def _parsed(
+    source: Any, notation: str, surroundings: tuple[Any, Any, Any], *, stored: bool
+) -> tuple[Filter, list[FilterWarning]]:
+    """Return the filter and the warnings about it; the quick way first, where there is nothing to warn of."""
+    schema, ontology, _ = surroundings
+    if any(part is not None for part in surroundings):
         screen = _screen(*surroundings)
-        if notation == "text" and (quick := screen.quick(source)) is not None:
-            return quick
-    built, spots = _read(source, notation, schema)
+        known = stored or (schema is not None and schema.closed)  # an unknown word is then a mistake, not a doubt
+        if notation == "text" and (known or not BARE_WORD.search(source)):
+            quick = screen.quick(source)
+            if quick is not None:
+                return quick, []
+    built, spots = _read(source, notation, schema, stored=stored)
     tree, mistakes = _checked(built, spots, *surroundings)
     if spots.mistakes or mistakes:
         apart = [found for found in mistakes if not any(found.meets(other) for other in spots.mistakes)]
         raise refused([*spots.mistakes, *apart], source if isinstance(source, str) else None)
-    return tree
+    if stored or not spots.bare_words:
+        return tree, []
+    from tidings.lang.doubts import doubtful_words
+
+    return tree, doubtful_words(built, spots, source, schema, ontology)
 
 
 class _Screen:
@@ -127,7 +164,7 @@ def _screen(*surroundings: Any) -> _Screen:
     return screen
 
 
-def _read(source: Any, notation: str, schema: Schema | None) -> tuple[Filter, Spots]:
+def _read(source: Any, notation: str, schema: Schema | None, *, stored: bool) -> tuple[Filter, Spots]:
     if notation == "json":
         from tidings.lang.jsonform import parse_json
 
@@ -138,7 +175,7 @@ def _read(source: Any, notation: str, schema: Schema | None) -> tuple[Filter, Sp
         return parse_url(source, schema)
     from tidings.lang.text import parse_text
 
-    return parse_text(source)
+    return parse_text(source, stored=stored)
 
 
 def _checked(built: Filter, spots: Spots, *surroundings: Any) -> tuple[Filter, list[Mistake]]:
@@ -159,7 +196,7 @@ def render(tree: Filter, *, notation: str = "text", schema: Schema | None = None
     _check_notation(notation)
     require_filter(tree)
     if notation == "json":
-        from tidings.lang.jsonform import render_json
+        from tidings.lang.jsonwrite import render_json
 
         return render_json(tree)
     if notation == "url":

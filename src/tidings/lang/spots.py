@@ -30,8 +30,13 @@ class Spots:
     """The spots of one filter's tests, by identity: two equal tests stand in two places."""
 
     def __init__(self) -> None:
-        """Start empty; `mistakes` are those found while reading, with stand-ins in their places."""
+        """Start empty.
+
+        `mistakes` are those found while reading, with stand-ins in their places; `bare_words` are the tests that
+        compare with another attribute whose name stands without backticks, so that text may have been meant.
+        """
         self.mistakes: list[Mistake] = []
+        self.bare_words: list[Test] = []
         self._spots: dict[int, tuple[Test, Spot]] = {}
 
     def note(self, test: Test, spot: Spot) -> None:

@@ -37,12 +37,15 @@ _PIECE = re.compile(
 _JOINTS = {"and", "or", "(", ")"}
 
 
-def parse_text(text: str) -> tuple[Filter, Spots]:
-    """Return the filter and where each of its tests stands; `spots.mistakes` are what was wrong with it."""
+def parse_text(text: str, *, stored: bool = False) -> tuple[Filter, Spots]:
+    """Return the filter and where each of its tests stands; `spots.mistakes` are what was wrong with it.
+
+    What is `stored` was accepted before, and means what it meant then.
+    """
     check_length(text)
     if deep := _first_too_deep(text):
         raise refused([too_deep(deep)], text)
-    builder = Builder()
+    builder = Builder(stored=stored)
     tree = _read(text, builder.spots.mistakes)
     built = builder.transform(tree) if tree is not None else TRUE
     return built, builder.spots
@@ -82,7 +85,8 @@ def _place(problem: UnexpectedInput, text: str) -> tuple[int, int]:
     if isinstance(problem, UnexpectedEOF | UnexpectedToken):
         return len(text.rstrip()), len(text.rstrip()) + 1
     at = int(getattr(problem, "pos_in_stream", None) or 0)
-    return at, at + 1
+    word = re.compile(r"\w*").match(text, at)
+    return at, max(at + 1, word.end() if word else 0)
 
 
 def _patched(text: str, at: int) -> str:

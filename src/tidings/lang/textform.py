@@ -24,6 +24,7 @@ from tidings.model import (
     Quantifier,
     Quantity,
     Range,
+    SameText,
     Test,
     TextOp,
     TextTest,
@@ -83,8 +84,10 @@ def _unequal(condition: Any) -> str | None:
     match condition:
         case Is(value):
             return f"!= {shown_literal(value)}"
-        case Compare("=", other):
-            return f"!= {_shown_other(other)}"
+        case SameText((value,)):
+            return f"!= {shown_literal(value)} ignoring case"
+        case Compare("=", other):  # in backticks: a bare word gives a warning, since text may be meant
+            return f"!= {literals.quoted(other, '`')}"
     return None
 
 
@@ -98,9 +101,12 @@ def _condition(condition: Any) -> str:
             return _range(condition, shown_literal)
         case Age(span):
             return _range(span, literals.shown_seconds)
+        case SameText((value,)):
+            return f"= {shown_literal(value)} ignoring case"
+        case SameText(values):
+            return f"in ({', '.join(map(shown_literal, values))}) ignoring case"
         case TextTest(op, pattern, ignoring_case):
-            shown = _expression(pattern) if op is TextOp.MATCHES else literals.quoted(pattern)
-            return f"{op} {shown}{' ignoring case' if ignoring_case else ''}"
+            return f"{op} {_shown_pattern(op, pattern)}{' ignoring case' if ignoring_case else ''}"
         case IsA(concept):
             return f"is a {literals.quoted(concept)}"
         case Within(area):
@@ -114,7 +120,7 @@ def _condition(condition: Any) -> str:
             blocks = [str(network) for network in networks]
             return f"in {blocks[0]}" if len(blocks) == 1 else f"in ({', '.join(blocks)})"
         case Compare(op, other):
-            return f"{op} {_shown_other(other)}"
+            return f"{op} {literals.quoted(other, '`')}"
         case Has(inner):
             return f"has ({render_text(inner)})"
         case Exists():
@@ -134,13 +140,17 @@ def _range(span: Range, shown: Any) -> str:
     return f"in {left}{shown(span.low)} .. {shown(span.high)}{right}"
 
 
+def _shown_pattern(op: TextOp, pattern: str) -> str:
+    match op:
+        case TextOp.MATCHES:
+            return _expression(pattern)
+        case TextOp.LIKE:
+            return literals.quoted_pattern(pattern)
+    return literals.quoted(pattern)
+
+
 def _expression(pattern: str) -> str:
     return "/" + re.sub(r"\\.|/", lambda found: "\\/" if found[0] == "/" else found[0], pattern, flags=re.DOTALL) + "/"
-
-
-def _shown_other(name: str) -> str:
-    # A bare `now` on the right is refused: people mean the time.
-    return literals.quoted(name, "`") if name.lower() == "now" else shown_name(name)
 
 
 def shown_name(name: str) -> str:

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
     from tidings.model import Filter, Schema, TextTest  # noqa: F401
 
+_GROUPED = re.compile(
+    r"-?\d{1,3}(?:(?:,\d{3})+(?:\.\d+)?|(?:\.\d{3})+,\d+|(?:\.\d{3}){2,}|(?:[ '_\u00a0\u202f]\d{3})+(?:[.,]\d+)?|,\d+)"
+)
 _ENDS = {"_from": "low", "_to": "high"}
 
 
@@ -75,7 +78,10 @@ class _Reader:
     def _test(self, name: str, ranged: bool, given: list[tuple[str, str, tuple[int, int]]]) -> Filter | None:
         span = (given[0][2][0], given[-1][2][1]) if len(given) > 1 else given[0][2]
         try:
-            values = [(end, _value(value, self._kind(name))) for end, value, _ in given]
+            kind = self._kind(name)
+            values = [(end, _value(value, kind)) for end, value, _ in given]
+            if ranged and kind is None:
+                _refuse_separators(value for _, value in values)
             made = Test(name, _range(name, values) if ranged else _set(value for _, value in values))
         except ValueError as problem:
             self.spots.mistakes.append(Mistake(str(problem), *span))
@@ -116,8 +122,22 @@ def _value(text: str, kind: Kind | None) -> Any:
         return literals.number(text)
     if kind is None:
         return text
-    msg = f"`{text}` is not {kind}"
+    grouped = _GROUPED.fullmatch(text)
+    way = f"; numbers are written without separators: {_ungrouped(text)}" if grouped and kind is Kind.NUMBER else ""
+    msg = f"`{text}` is not {kind}{way}"
     raise ValueError(msg)
+
+
+def _refuse_separators(values: Iterable[Any]) -> None:
+    """Refuse an end such as `9,000`, which would be text: no number lies below it."""
+    for value in values:
+        if isinstance(value, str) and _GROUPED.fullmatch(value):
+            msg = f"`{value}` would be text; numbers are written without separators: {_ungrouped(value)}"
+            raise ValueError(msg)
+
+
+def _ungrouped(text: str) -> str:
+    return re.sub(r"[^\d-](?=\d{3}(?!\d))", "", text).replace(",", ".")
 
 
 def _set(values: Iterable[Any]) -> Is | In | InNetworks:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.algebra import Binder, Needs, fold_names
 from tidings.errors import BadSubscriptions, TidingsError
-from tidings.lang import parse
+from tidings.lang import parse, parse_stored
+from tidings.lang.doubts import Doubts
 from tidings.model import And, Not, Or, Test
 from tidings.model.values import INT_MAX, INT_MIN, checked_text
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from tidings.concepts import Ontology, Regions
     from tidings.engine.engine import Engine
+    from tidings.errors import FilterWarning
     from tidings.matcher.listed import Listed
     from tidings.matchers import SubId
     from tidings.model import Filter, Schema
@@ -27,6 +29,9 @@ Given = tuple[Any, Any, str]
 
 Refusals = list[tuple[Any, TidingsError]]
 """Ids that were refused, and why."""
+
+RowRefusals = list[tuple[int, TidingsError]]
+"""Rows that were refused, in order, and why: an id may come more than once."""
 
 TREES = (Test, And, Or, Not)
 
@@ -46,13 +51,17 @@ class Admission:
         self._binder = Binder(schema, used, regions)
         self.needs = Needs(schema, used)
 
-    def parsed(self, source: Any, notation: str = "text") -> Filter:
-        """Return the filter of text, of a decoded tree, or as it is."""
+    def parsed(self, source: Any, notation: str = "text", warnings: list[FilterWarning] | None = None) -> Filter:
+        """Return the filter of text, of a decoded tree, or as it is; a list given as `warnings` takes them."""
         if isinstance(source, TREES):
             return source
         if isinstance(source, dict | bool | list):
             notation = "json"
-        return parse(source, notation=notation, **self._around)  # type: ignore[arg-type]
+        return parse(source, notation=notation, warnings=warnings, **self._around)  # type: ignore[arg-type]
+
+    def parsed_again(self, text: str) -> Filter:
+        """Return the filter of a text that is in force: no warning comes twice, and no rule changes what it means."""
+        return parse_stored(text, **self._around)
 
     def meant(self, tree: Filter) -> Filter:
         """Return a filter with its names, units, concepts and regions resolved."""
@@ -64,19 +73,26 @@ class Admission:
 
     def enter(self, given: list[Given], kept: Engine | Listed, *, keep_good: bool) -> Refusals:
         """Put subscriptions in force; return the refusals, with which, unless `keep_good`, nothing is."""
-        before, errors, stage = self.needs.to_dict(), Refusals(), kept.stage()
+        return [(given[row][0], problem) for row, problem in self.enter_rows(given, kept, keep_good=keep_good)]
+
+    def enter_rows(self, given: list[Given], kept: Engine | Listed, *, keep_good: bool) -> RowRefusals:
+        """Put subscriptions in force as `enter` does; refusals come by row, in the order of the rows."""
+        before, errors, stage = self.needs.to_dict(), RowRefusals(), kept.stage()
         known = kept.known([id for id, _, _ in given if is_id(id)]) if len(kept) else set()
         first = next(iter(kept), None)
         seen: dict[SubId, int] = {}
+        collected = Doubts()
         with _uncollected(len(given) >= MANY):
             for at, (id, source, notation) in enumerate(given):
                 try:
-                    _check_id(id, id if first is None else first)
+                    _check_beside(id, id if first is None else first)
                     first = id if first is None else first
-                    tree = self.parsed(source, notation)
+                    doubts: list[FilterWarning] = []
+                    tree = self.parsed(source, notation, doubts)
+                    collected.note(doubts, id)
                     old = None
                     if id in seen:
-                        old = self.parsed(*given[seen[id]][1:])
+                        old = self.parsed(*given[seen[id]][1:], doubts)
                     elif id in known:
                         old = kept.written(id)
                     bound = self._booked(id, tree, old)
@@ -88,11 +104,12 @@ class Admission:
                         raise
                     seen[id] = at
                 except TidingsError as problem:
-                    errors.append((id, problem))
+                    errors.append((at, problem))
             if errors and not keep_good:
                 self.needs.restore(before)
             else:
                 try:
+                    collected.warn()  # before: where warnings are errors, nothing is added
                     kept.commit(stage)  # type: ignore[arg-type]
                 except BaseException:
                     self.needs.restore(before)
@@ -150,16 +167,20 @@ def ids_given(ids: Any) -> list[SubId]:
         raise TidingsError(msg)
     found = list(ids)
     for id in found:
-        if not is_id(id):
-            msg = f"an id is text or an integer, not {id!r}"
-            raise TidingsError(msg)
+        check_id(id)
     return list(dict.fromkeys(found))
 
 
-def _check_id(id: SubId, first: SubId) -> None:
+def check_id(id: object) -> None:
+    """Refuse what cannot be a subscription's id."""
     if not is_id(id):
         msg = f"an id is text or an integer, not {id!r}"
         raise TidingsError(msg)
+
+
+def _check_beside(id: SubId, first: SubId) -> None:
+    """Refuse an id that cannot be one, or not beside the first."""
+    check_id(id)
     if type(first) is not type(id):
         msg = f"ids are all text or all integers: {id!r} comes after {first!r}"
         raise TidingsError(msg)

@@ -12,11 +12,12 @@ from tidings.model import DeadLetter
 from tidings.model.arrow import rows_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
-    from tidings.algebra import Need, Reader, Reading, Setting
+    from tidings.algebra import Reader, Reading, Requirements, Setting
+    from tidings.algebra.mismatches import Mismatches
     from tidings.engine.arrivals import Arrivals
     from tidings.engine.columns import Column
     from tidings.model import EventBatch
@@ -32,10 +33,13 @@ class Arrived(NamedTuple):
 class Arriving:
     """Reads batches of events for one moment's needs."""
 
-    def __init__(self, reader: Reader, needs: Mapping[str, Need], setting: Setting) -> None:
-        """Take what is needed of events, and how to read it."""
-        self._reader, self._needs, self._setting = reader, needs, setting
+    def __init__(
+        self, reader: Reader, required: Requirements, setting: Setting, mismatches: Mismatches | None = None
+    ) -> None:
+        """Take what is needed of events, and how to read it; what cannot be read as asked is counted."""
+        self._reader, self._required, self._setting, self._mismatches = reader, required, setting, mismatches
         self.dead: list[DeadLetter] = []
+        self.readings: list[Reading] = []  # of the events that were read one by one
 
     def batch(self, batch: EventBatch, wanted: Iterable[Column] | None, *, collect: bool) -> list[Arrived]:
         """Return the good events; `wanted` are the columns to try a table's fast way with (nothing: do not)."""
@@ -45,14 +49,15 @@ class Arriving:
 
             found = columns_of_table(
                 table,
-                self._needs,
+                self._required,
                 wanted=list(wanted),
                 setting=self._setting,
                 automata=lambda _: None,  # type: ignore[arg-type,return-value]
+                mismatches=self._mismatches,
             )
             if found is not None:
                 plain = table if not len(found.odd) else table.take(found.plain)
-                arrivals = Plain(plain, self._needs, self._setting, self._of_row, known=(tuple(wanted), found.batch))
+                arrivals = Plain(plain, self._required, self._setting, self._of_row, known=(tuple(wanted), found.batch))
                 odd = self._rows(rows_of(table.take(found.odd)), found.odd, collect=collect) if len(found.odd) else []
                 return [Arrived(arrivals, found.plain), *odd]
         return self._rows(batch, np.arange(len(batch)), collect=collect)
@@ -71,4 +76,5 @@ class Arriving:
                     msg = f"event {index}: {problem}"
                     raise BadEvent(msg, attribute=problem.attribute, index=index) from problem
                 self.dead.append(DeadLetter(index, str(problem)))
+        self.readings += readings
         return [Arrived(Read(readings, self._setting), np.array(good, np.int64))] if good else []

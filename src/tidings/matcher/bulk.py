@@ -21,7 +21,7 @@ from tidings.engine.ids import Ids
 from tidings.engine.merge import joined
 from tidings.engine.sources import Sources
 from tidings.engine.table import Table
-from tidings.errors import KindConflict, TidingsError
+from tidings.errors import FilterWarning, KindConflict, TidingsError
 from tidings.matcher.parameters import ParameterRows, asked_of, check_types, declared_kinds
 from tidings.matcher.plain import Plain
 from tidings.model import Kind
@@ -69,6 +69,9 @@ class Load:
                 return self._at_once(self.kept, before, keep_good)
             except _LongWay:
                 self.admission.needs.restore(before)
+            except FilterWarning:  # where warnings are errors, nothing is added
+                self.admission.needs.restore(before)
+                raise
         return self._one_by_one(before, keep_good)
 
     # The long way ------------------------------------------------------------------------------
@@ -98,9 +101,8 @@ class Load:
                 given.append((name, made, "text"))
                 numbers.append(row)
         stand_in.rows = {_key(tree): row for (_, tree, _), row in zip(given, numbers, strict=True)}
-        left = iter(zip(numbers, given, strict=True))  # refusals come in the order of the rows
-        for refused, problem in self.admission.enter(given, stand_in, keep_good=True):  # type: ignore[arg-type]
-            errors.append((next(row for row, one in left if one[0] is refused), refused, problem))
+        for at, problem in self.admission.enter_rows(given, stand_in, keep_good=True):  # type: ignore[arg-type]
+            errors.append((numbers[at], given[at][0], problem))
         return sorted(errors, key=lambda error: error[0])
 
     def _filters(self, rows: NDArray[np.int64]) -> Iterable[Any]:

@@ -20,6 +20,7 @@ from urllib.parse import quote
 
 from tidings.engine.mapped import put
 from tidings.errors import SnapshotError
+from tidings.matcher.folder import signed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,12 +49,16 @@ def claimed(folder: Path, query: str, batch: int) -> Claim | None:
     path = _path(folder, query, batch)
     try:
         told = json.loads(path.read_text(encoding="utf-8"))
-        return Claim(int(told["version"]), told["facts"])
+        claim = Claim(int(told["version"]), told["facts"])
     except FileNotFoundError:
         return None
     except (OSError, ValueError, LookupError, TypeError) as problem:
         msg = f"the claim `{path}` cannot be read: {problem}"
         raise SnapshotError(msg) from problem
+    if "checksum" in told and signed(told) != told:  # older versions wrote none
+        msg = f"the claim `{path}` is altered: its checksum is another; copy it back, or begin with a new checkpoint"
+        raise SnapshotError(msg)
+    return claim
 
 
 def settle(folder: Path, query: str, batch: int, *, claim: Claim) -> Claim:
@@ -61,7 +66,7 @@ def settle(folder: Path, query: str, batch: int, *, claim: Claim) -> Claim:
     path = _path(folder, query, batch)
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{os.getpid()}")
-    put(beside, iter([json.dumps({"version": claim.version, "facts": dict(claim.facts)}).encode()]))
+    put(beside, iter([json.dumps(signed({"version": claim.version, "facts": dict(claim.facts)})).encode()]))
     try:
         os.link(beside, path)
     except FileExistsError:

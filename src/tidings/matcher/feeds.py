@@ -1,21 +1,23 @@
 """Where changes of subscriptions come from: a folder of change files, or a file that is watched.
 
-A feed is asked with the position that the newest version was made at, and answers with what has changed since and the
-new position. It keeps nothing that is not in the position: another process may ask next. A change file has a row for
-each subscription, as JSON lines, CSV or Parquet: `id` and `filter` (and `notation`); without a filter the id is
-removed.
+A feed is asked with the position that the newest version was made at, and answers with every change since, in order,
+and the new position. It folds nothing: a change that is refused must leave the one before it in force, and a feed
+cannot know what is refused. It keeps nothing that is not in the position: another process may ask next. A change file
+has a row for each subscription, as JSON lines, CSV or Parquet: `id` and `filter` (and `notation`); without a filter
+the id is removed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tidings.errors import FileError, TidingsError
 from tidings.matcher.admission import is_id
 from tidings.matcher.files import RowFile
+from tidings.matcher.rounds import Step
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -28,12 +30,10 @@ ENDINGS = (".jsonl", ".json", ".csv", ".parquet")
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What a feed has to say: triples of id, filter and notation, ids to remove, and where it has read to."""
+    """What a feed has to say: its changes in order, those that cannot be read among them, and where it has read to."""
 
-    added: list[tuple[Any, Any, str]]
-    removed: list[Any]
+    steps: list[Step]
     position: Mapping[str, Any]
-    refused: list[tuple[Any, TidingsError]] = field(default_factory=list)
 
 
 class Feed(Protocol):
@@ -66,12 +66,9 @@ class FolderFeed:
         """Read the files that have not been read."""
         seen = set(position.get("files", ()))
         there = sorted(path.name for path in _listed(Path(self.folder)))
-        last: dict[Any, tuple[Any, str] | None] = {}
-        refused: list[tuple[Any, TidingsError]] = []
-        for name in there:
-            if name not in seen:
-                refused += _read(Path(self.folder, name), last, self.notation)
-        return told_of(last, {"files": there} if there else {}, refused)
+        unread = (Path(self.folder, name) for name in there if name not in seen)
+        steps = [step for path in unread for step in _read(path, self.notation)]
+        return Changes(steps, {"files": there} if there else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,20 +87,18 @@ class FileFeed:
         try:
             told = Path(self.path).stat()
         except OSError as problem:  # gone for a moment, while somebody replaces it: what was read stays in force
-            return Changes([], [], position, [(None, FileError(f"cannot read `{self.path}`: {problem.strerror}"))])
+            return Changes([_unread(FileError(f"cannot read `{self.path}`: {problem.strerror}"))], position)
         at = {"file": [told.st_mtime_ns, told.st_size, told.st_ino]}
         if position.get("file") == at["file"]:
-            return Changes([], [], position)
-        last: dict[Any, tuple[Any, str] | None] = {}
-        refused = _read(Path(self.path), last, self.notation)
-        if not last:  # what was read before stays in force
-            empty: list[tuple[Any, TidingsError]] = [
-                (None, FileError(f"`{self.path}` holds no subscription; what was read before stays in force"))
-            ]
-            return Changes([], [], at, refused or empty)
-        found = told_of(last, at, refused)
-        gone = found.removed if refused else [id for id in current if last.get(id) is None]
-        return Changes(found.added, gone, at, refused)
+            return Changes([], position)
+        steps = list(_read(Path(self.path), self.notation))
+        mentioned = {step.id for step in steps if step.problem is None}
+        if not mentioned:  # what was read before stays in force
+            empty = FileError(f"`{self.path}` holds no subscription; what was read before stays in force")
+            return Changes(steps or [_unread(empty)], at)
+        whole = all(step.problem is None for step in steps)  # else what cannot be read may be any of them
+        gone = [Step(id, removes=True) for id in current if id not in mentioned] if whole else []
+        return Changes([*gone, *steps], at)
 
 
 def _listed(folder: Path) -> Iterator[Path]:
@@ -116,26 +111,27 @@ def _listed(folder: Path) -> Iterator[Path]:
         return
 
 
-def _read(path: Path, last: dict[Any, Any], notation: str) -> list[tuple[Any, TidingsError]]:
-    """Take a file's rows, of which later ones win; return those that are none."""
-    refused: list[tuple[Any, TidingsError]] = []
+def _read(path: Path, notation: str) -> Iterator[Step]:
+    """Yield a file's rows in order, and in their places those that are none."""
     try:
         with RowFile(path) as file:
             for row in (row for batch in file for row in batch):
                 problem = _problem(row)
                 if problem is not None:
-                    refused.append((None, FileError(f"{path.name}, {row.place}: {problem}")))
+                    yield _unread(FileError(f"{path.name}, {row.place}: {problem}"))
                 else:
-                    _take(row.values or {}, last, notation)
+                    yield _step(row.values or {}, notation)
     except TidingsError as problem:
-        refused.append((None, problem))
-    return refused
+        yield _unread(problem)
 
 
-def _take(values: Mapping[str, Any], last: dict[Any, Any], notation: str) -> None:
-    id, text = values["id"], values.get("filter")
-    last.pop(id, None)  # so that the order is that of the last word on each
-    last[id] = None if text is None or text == "" else (text, values.get("notation") or notation)
+def _step(values: Mapping[str, Any], notation: str) -> Step:
+    text = values.get("filter")
+    return Step(values["id"], text, values.get("notation") or notation, removes=text is None or text == "")
+
+
+def _unread(problem: TidingsError) -> Step:
+    return Step(None, problem=problem)
 
 
 def _problem(row: Row) -> str | None:
@@ -144,9 +140,3 @@ def _problem(row: Row) -> str | None:
     if not is_id(row.values.get("id")):
         return "there is no `id` of text or an integer; a change has `id`, and `filter` unless it removes"
     return None
-
-
-def told_of(last: Mapping[Any, Any], position: Mapping[str, Any], refused: list[tuple[Any, TidingsError]]) -> Changes:
-    """Return the last word on each id as changes: a filter and its notation, or nothing, which removes."""
-    added = [(id, *one) for id, one in last.items() if one is not None]
-    return Changes(added, [id for id, one in last.items() if one is None], position, refused)

@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from tidings.errors import BadSubscriptions, FileError, TidingsError
 from tidings.matcher import parameters
-from tidings.matcher.rows import Lines, ParquetRows, Row, batched, csv_rows, json_rows, unreadable
+from tidings.matcher.rows import CsvRows, Lines, ParquetRows, Row, batched, json_rows, unreadable
 from tidings.matcher.sources import Watched
+from tidings.model import Schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -56,6 +57,7 @@ class RowFile:
         self.name = "standard input" if str(path) == "-" else str(path)
         self._file = _opened(path, self.name)
         self._size = _size(self._file)
+        self._csv: CsvRows | None = None
         self._rows = self._started(*self.looked()) if self._size is not None else None
 
     def __iter__(self) -> Iterator[list[Row]]:
@@ -70,6 +72,13 @@ class RowFile:
             return self._rows.tables()
         return None
 
+    def columns(self) -> Schema | None:
+        """Return the names that its rows have, of any kind; nothing where each row has its own, as in JSON."""
+        self._rows = self._rows or self._started(*self.looked())
+        if isinstance(self._rows, ParquetRows):
+            return Schema.from_arrow(self._rows.schema)
+        return None if self._csv is None else Schema(dict.fromkeys(self._csv.header, "any"))
+
     def looked(self) -> tuple[Form, Stream]:
         """Look at the name and the first bytes: return the form, and the stream with nothing taken from it."""
         stream = _unpacked(self._file, self.name)
@@ -79,7 +88,8 @@ class RowFile:
         if form is Form.PARQUET:
             return ParquetRows(stream, self.name)
         lines = Lines(stream, self.name)
-        return batched(csv_rows(lines) if form is Form.CSV else json_rows(lines), lines)
+        self._csv = CsvRows(lines) if form is Form.CSV else None
+        return batched(json_rows(lines) if self._csv is None else self._csv, lines)
 
     @property
     def share(self) -> float | None:

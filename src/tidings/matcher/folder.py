@@ -6,7 +6,8 @@ import hashlib
 import json
 import os
 import re
-from contextlib import contextmanager
+import threading
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from tidings.errors import SnapshotError
@@ -52,6 +53,7 @@ def alone(folder: Path) -> Iterator[bool]:
         yield False
         return
     held, undisturbed = os.open(folder, os.O_RDONLY), True
+    _held[held] = threading.get_ident()
     try:
         try:
             fcntl.flock(held, fcntl.LOCK_EX)
@@ -60,7 +62,25 @@ def alone(folder: Path) -> Iterator[bool]:
         yield undisturbed
         os.fsync(held)  # the renames, too, are on disk
     finally:
+        if _held.pop(held, None) is not None:
+            with suppress(OSError):
+                fcntl.flock(held, fcntl.LOCK_UN)  # closing alone would leave it with a child that was forked meanwhile
+            os.close(held)
+
+
+_held: dict[int, int] = {}
+"""The folders that are locked, by file descriptor, and the threads that do it."""
+
+
+def _let_go() -> None:
+    """In a child: close what other threads of the parent have locked; the lock stays theirs."""
+    for held in [held for held, thread in _held.items() if thread != threading.get_ident()]:
+        del _held[held]
         os.close(held)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go)
 
 
 def manifest_of(folder: Path, *, newest: int) -> dict[str, Any]:

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tidings.algebra.typed import asked_of
 from tidings.engine.engine import Found, Withdrawn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
+    from tidings.algebra.typed import TypedAttribute
     from tidings.engine.arrivals import Arrivals
     from tidings.matchers import Algorithm, SubId
     from tidings.model import Filter
@@ -39,9 +41,9 @@ class ListedStage:
 class Listed:
     """An algorithm with the written filters beside it; offers what the engine offers."""
 
-    def __init__(self, algorithm: Algorithm, parse: Any) -> None:
-        """Start empty; `parse` reads text that was written."""
-        self._algorithm, self._parse = algorithm, parse
+    def __init__(self, algorithm: Algorithm, bind: Callable[[Filter], Filter], parse: Any) -> None:
+        """Start empty; `bind` gives what a filter means, `parse` reads text that was written."""
+        self._algorithm, self._bind, self._parse = algorithm, bind, parse
         self._written: dict[SubId, Any] = {}
 
     def stage(self) -> ListedStage:
@@ -99,6 +101,12 @@ class Listed:
         ids = [id for found in lists for id in found]
         events = np.repeat(np.arange(len(lists), dtype=np.int64), [len(found) for found in lists])
         return [Found(events, np.arange(len(ids)), ids)]
+
+    def asking(self, keys: Collection[TypedAttribute]) -> list[SubId]:
+        """Return the ids of the subscriptions that read some attribute in one of these ways."""
+        wanted = frozenset(keys)
+        trees = ((id, self.written(id)) for id in self._written)
+        return [id for id, tree in trees if tree is not None and not wanted.isdisjoint(asked_of(self._bind(tree)))]
 
     def explain(self) -> dict[str, object]:
         """Return what the algorithm does with these filters."""

@@ -14,19 +14,21 @@ from __future__ import annotations
 import hashlib
 import threading
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from tidings import forks
 from tidings.concepts import moment
 from tidings.errors import SnapshotError, TidingsError
 from tidings.matcher import claims, versions
-from tidings.matcher.admission import ids_given, is_id, refused
+from tidings.matcher.admission import check_id, ids_given, refused
 from tidings.matcher.claims import Claim
 from tidings.matcher.dealt import Dealt
 from tidings.matcher.feeds import feed_of
 from tidings.matcher.folder import MANIFEST, alone
 from tidings.matcher.matcher import Matcher
+from tidings.matcher.rounds import Step, rounds_of
 from tidings.matcher.sources import pairs_of
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from tidings.concepts import Ontology, Regions
+    from tidings.matcher.admission import RowRefusals
     from tidings.matcher.feeds import Feed
     from tidings.matcher.versions import Version
     from tidings.matchers import SubId
@@ -72,13 +75,18 @@ class Live:
         regions: Regions | None = None,
         now: datetime | None = None,
         follow: Feed | str | Path | None = None,
+        verify: bool = True,
     ) -> None:
-        """Open the folder, or make one; what is there already brings its own schema, ontology, regions and shards."""
-        self.folder = Path(folder)
+        """Open the folder, or make one; what is there already brings its own schema, ontology, regions and shards.
+
+        Files are compared with their checksums when they are first mapped, unless told not to `verify` them.
+        """
+        self.folder, self.verify = Path(folder), verify
         self.follow = feed_of(follow) if isinstance(follow, str | Path) else follow
         self._lock, self._depth = threading.RLock(), 0
         self._version: Version | None = None
         self._open: list[Matcher] = []
+        forks.listen(self)
         around = {"schema": schema, "ontology": ontology, "regions": regions, "now": moment(now)}
         if versions.newest(self.folder) is None:
             self._make(1 if shards is None else shards, around)
@@ -104,11 +112,18 @@ class Live:
             msg = f"`{self.folder}` has {len(there.shards)} shards, not {shards}; make another folder to change that"
             raise SnapshotError(msg)
         given_ones = {name: given for name, given in around.items() if given is not None}
-        kept = versions.open_version(self.folder, there, 0) if given_ones else None
+        kept = versions.open_version(self.folder, there, 0, verify=self.verify) if given_ones else None
         for name, given in given_ones.items():
             if given != getattr(kept, name):
                 msg = f"`{self.folder}` was made with another `{name}`; make another folder to change that"
                 raise SnapshotError(msg)
+
+    def _after_fork(self) -> None:
+        """In a child: what another thread had begun goes on in the parent alone; what is in force is on disk."""
+        if self._lock.acquire(blocking=False):  # nobody's, or the thread's own that forked
+            self._lock.release()
+            return
+        self._lock, self._depth, self._version, self._open = threading.RLock(), 0, None, []
 
     # Looking -----------------------------------------------------------------------------------
 
@@ -119,7 +134,8 @@ class Live:
 
     def open(self, version: int | None = None) -> Matcher:
         """Return the subscriptions of a version, by default the newest; what is done to them stays with you."""
-        return versions.open_version(self.folder, versions.read_version(self.folder, version))
+        there = versions.read_version(self.folder, version)
+        return versions.open_version(self.folder, there, verify=self.verify)
 
     def __len__(self) -> int:
         """Count the subscriptions."""
@@ -139,7 +155,7 @@ class Live:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel as the folder's path: the subscriptions stay where they are."""
-        return _again, (str(self.folder.resolve()), self.follow)
+        return _again, (str(self.folder.resolve()), self.follow, self.verify)
 
     # Changing ----------------------------------------------------------------------------------
 
@@ -168,12 +184,12 @@ class Live:
     ) -> Change:
         """Add, replace and remove in one version; `position` is where a feed has been read to.
 
-        What is both removed and added is added; what is removed goes first, and with it the kinds that it asked for.
-        A change that changes nothing makes no version.
+        What is removed goes first, so what is both removed and added is added, unless its filter is refused. Of
+        several filters for one id the last good one counts. A change that changes nothing makes no version.
         """
-        given = list(pairs_of(added))
+        steps = [*(Step(id, removes=True) for id in ids_given(removed)), *(Step(*triple) for triple in pairs_of(added))]
         with self._writing():
-            return self._changed(given, ids_given(removed), position, keep_good=on_error == "collect")
+            return self._changed(steps, position, keep_good=on_error == "collect")
 
     def replace(self, matcher: Matcher, *, position: Mapping[str, Any] | None = None) -> Change:
         """Put the subscriptions of a matcher in force instead of all there are; its schema and ontology come along."""
@@ -187,39 +203,56 @@ class Live:
             self._version = None  # the matcher stays the caller's
             return Change(made.number, added=made.count)
 
-    def _changed(
-        self, given: list[Any], removed: list[SubId], position: Mapping[str, Any] | None, *, keep_good: bool
-    ) -> Change:
+    def _changed(self, steps: list[Step], position: Mapping[str, Any] | None, *, keep_good: bool) -> Change:
         there = self._latest()
         try:
-            known = {id for id, _, _ in given if is_id(id)}
-            gone = self._removed([id for id in removed if id not in known])
-            errors = self._entered(given, keep_good=keep_good)
-            if errors and not keep_good:
-                raise refused(errors, len(given))
-            if len(errors) == len(given) and not gone and (position is None or position == there.position):
-                return Change(there.number, refused=errors)
+            applied = self._applied(steps)
+            if applied.refused and not keep_good:
+                raise refused(applied.refused, sum(not step.removes for step in steps))
+            if not applied.added and not applied.removed and (position is None or position == there.position):
+                return Change(there.number, refused=applied.refused)
             made = self._published(there, position)
         except BaseException:
             self._version = None  # what is open is half changed, or changed and not written
             raise
-        return Change(made.number, len(given) - len(errors), gone, errors)
+        return replace(applied, version=made.number)
 
-    def _entered(self, given: list[Any], *, keep_good: bool) -> list[tuple[Any, TidingsError]]:
+    def _applied(self, steps: list[Step]) -> Change:
+        """Judge and apply the changes in their order; count what has become of each id in the end."""
+        problems = {place: problem for place, step in enumerate(steps) if (problem := _unfit(step)) is not None}
+        good = [(place, step) for place, step in enumerate(steps) if place not in problems]
+        before = self._known({step.id for _, step in good if step.removes})
+        in_force: dict[SubId, bool] = {}
+        for one in rounds_of(good):
+            self._removed(one.removed)
+            in_force |= dict.fromkeys(one.removed, False)
+            bad = dict(self._entered(one.added))
+            problems |= {one.places[row]: problem for row, problem in bad.items()}
+            in_force |= {id: True for row, (id, _, _) in enumerate(one.added) if row not in bad}
+        added = sum(in_force.values())
+        removed = sum(not there and id in before for id, there in in_force.items())
+        return Change(0, added, removed, [(steps[place].id, problems[place]) for place in sorted(problems)])
+
+    def _entered(self, given: list[Any]) -> RowRefusals:
         if len(self._open) == 1:
-            return self._open[0]._enter(given, keep_good=keep_good)
-        kept: Any = Dealt([matcher._kept for matcher in self._open], self._shard)  # type: ignore[misc]
-        return self._open[0]._admission.enter(given, kept, keep_good=keep_good)
+            return self._open[0]._enter_rows(given, keep_good=True)
+        return self._open[0]._admission.enter_rows(given, self._dealt(), keep_good=True)
 
-    def _removed(self, ids: list[SubId]) -> int:
-        """Remove those that are there, and return how many were."""
-        total = 0
-        for shard, matcher in enumerate(self._open if ids else ()):
-            known = matcher._kept.known([id for id in ids if self._shard(id) == shard])
-            if known:
-                matcher.remove_many(known)
-            total += len(known)
-        return total
+    def _removed(self, ids: list[SubId]) -> None:
+        """Remove those that are there."""
+        known = self._known(ids)
+        for shard, matcher in enumerate(self._open if known else ()):
+            mine = [id for id in known if self._shard(id) == shard]
+            if mine:
+                matcher.remove_many(mine)
+
+    def _known(self, ids: Iterable[SubId]) -> set[SubId]:
+        """Return those of the ids that are in force."""
+        known: set[SubId] = self._dealt().known(list(ids))
+        return known
+
+    def _dealt(self) -> Any:
+        return Dealt([matcher._kept for matcher in self._open], self._shard)  # type: ignore[misc]
 
     def _shard(self, id: Any) -> int:
         return shard_of(id, len(self._open)) if len(self._open) > 1 else 0
@@ -243,7 +276,7 @@ class Live:
         """Return the newest version, open to be changed."""
         there = self.version
         if self._version is None or self._version.checksum != there.checksum:
-            self._open = versions.open_shards(self.folder, there)
+            self._open = versions.open_shards(self.folder, there, verify=self.verify)
             self._version = there
         return there
 
@@ -273,8 +306,7 @@ class Live:
         with self._writing():
             there = self._latest()
             found = self.follow.changes(there.position, self)
-            change = self._changed(found.added, found.removed, found.position, keep_good=True)
-        return Change(change.version, change.added, change.removed, [*found.refused, *change.refused])
+            return self._changed(found.steps, found.position, keep_good=True)
 
     def claim(
         self,
@@ -300,6 +332,15 @@ class Live:
         return claim
 
 
-def _again(folder: str, follow: Feed | None) -> Live:
+def _unfit(step: Step) -> TidingsError | None:
+    """Return why a change cannot even be judged: it could not be read, or has no id."""
+    try:
+        check_id(step.id) if step.problem is None else None
+    except TidingsError as problem:
+        return problem
+    return step.problem
+
+
+def _again(folder: str, follow: Feed | None, verify: bool) -> Live:
     versions.read_version(folder)  # who does not see the folder must not make an empty one
-    return Live(folder, follow=follow)
+    return Live(folder, follow=follow, verify=verify)

@@ -2,7 +2,8 @@
 
 It parses and binds subscriptions, keeps the kinds they agree on, reads events once, and hands them to the
 algorithm named by `kind`. Changes are all or nothing: a refused subscription leaves everything as it was.
-Any number of threads may match while others change it; each match sees one state.
+Any number of threads may match while others change it; each match sees one state. So does a process that is forked
+meanwhile (`tidings.forks`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from datetime import UTC, datetime
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from tidings import forks
 from tidings.algebra import Reader, Setting
+from tidings.algebra.mismatches import Mismatches
 from tidings.concepts import Ontology, check_surroundings, moment
 from tidings.engine.arrivals import Read
 from tidings.engine.engine import Engine
@@ -20,6 +23,7 @@ from tidings.errors import TidingsError, UnknownSubscription
 from tidings.matcher.admission import Admission, ids_given, is_id, refused
 from tidings.matcher.arriving import Arriving
 from tidings.matcher.listed import Listed
+from tidings.matcher.mismatched import Mismatched, describe_mismatches
 from tidings.matcher.parameters import in_parameters
 from tidings.matcher.plan import Plan
 from tidings.matcher.results import ids_of, joined, matches_of
@@ -30,12 +34,14 @@ from tidings.model import EventBatch, Matches
 from tidings.model.events import is_arrow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
-    from tidings.algebra import Need, Reading
+    from tidings.algebra import Need, Reading, Requirements
+    from tidings.algebra.typed import TypedAttribute
     from tidings.concepts import Regions
     from tidings.engine.state import State
+    from tidings.matcher.admission import RowRefusals
     from tidings.matcher.bulk import Load
     from tidings.matchers import SubId
     from tidings.model import DeadLetter, EventLike, Filter, Schema
@@ -52,7 +58,8 @@ class _Moment(NamedTuple):
     """What is read of events and the subscriptions that are asked, of one moment: each change replaces both."""
 
     reader: Reader
-    needs: dict[str, Need]
+    required: Requirements
+    counted: frozenset[TypedAttribute]  # what mismatches are counted of
     state: State | None  # nothing: not the engine
 
 
@@ -72,7 +79,7 @@ class Matcher:
     ['s1']
 
     Ids are `str` or `int`, not mixed. `schema`, `ontology` and `regions` say what names mean; without a
-    schema, kinds come from the filters, and filters that contradict each other are refused. `now` fixes
+    schema, each filter reads an attribute as the kind it asks for, whatever other filters ask. `now` fixes
     the time for `age(...)`; without it each call takes the time it is made at.
     """
 
@@ -92,12 +99,14 @@ class Matcher:
         self._used = ontology or Ontology()
         self._admission = Admission(schema, ontology, self._used, regions)
         self._kept: Engine | Listed = (
-            Engine(self._used, self._admission.meant, self._admission.parsed)
+            Engine(self._used, self._admission.meant, self._admission.parsed_again)
             if kind == ENGINE
-            else Listed(algorithm(kind, self._used), self._admission.parsed)
+            else Listed(algorithm(kind, self._used), self._admission.meant, self._admission.parsed_again)
         )
         self._moment: _Moment | None = None
+        self._mismatches = Mismatches()
         self._lock = RLock()
+        forks.guard(self, forks.Level.MATCHER)
 
     # Subscriptions -----------------------------------------------------------------------------
 
@@ -147,6 +156,10 @@ class Matcher:
         return None
 
     def _enter(self, given: list[Any], *, keep_good: bool) -> list[tuple[SubId, TidingsError]]:
+        return [(given[row][0], problem) for row, problem in self._enter_rows(given, keep_good=keep_good)]
+
+    def _enter_rows(self, given: list[Any], *, keep_good: bool) -> RowRefusals:
+        """Put subscriptions in force; return the rows that were refused, in order."""
         from tidings.matcher import texts
 
         table = texts.table_of(given) if self.kind == ENGINE else None
@@ -155,10 +168,17 @@ class Matcher:
                 load = texts.TextLoad(table, self._admission, self._kept, schema=self.schema, ontology=self._used)
                 problems = [problem for _, problem in load.enter(keep_good=keep_good)]
                 self._moment = None
-                return [(given[row][0], problem) for row, problem in zip(load.refused, problems, strict=True)]
-            errors = self._admission.enter(given, self._kept, keep_good=keep_good)
+                return list(zip(load.refused, problems, strict=True))
+            errors = self._admission.enter_rows(given, self._kept, keep_good=keep_good)
             self._moment = None
         return errors
+
+    def _forget_demands(self, trees: Iterable[Filter]) -> None:
+        """Take back the demands of filters that are in force elsewhere, in another shard of the same whole."""
+        with self._lock:
+            for tree in trees:
+                self._admission.leave(tree)
+            self._moment = None
 
     def remove(self, id: SubId) -> None:
         """Remove a subscription; `UnknownSubscription`, a `KeyError`, if it is not there."""
@@ -225,7 +245,9 @@ class Matcher:
     def match(self, event: EventLike, *, now: datetime | None = None) -> list[SubId]:
         """Return the ids of the subscriptions that accept the event, each once, in no promised order."""
         setting, moment = self._setting(now), self._reading()
-        arrivals = Read([moment.reader.read(event, setting.now)], setting)
+        reading = moment.reader.read(event, setting.now)
+        self._mismatches.count([reading], moment.counted)
+        arrivals = Read([reading], setting)
         return ids_of(self._kept.found(arrivals, moment.state))
 
     def match_many(
@@ -264,14 +286,15 @@ class Matcher:
     def dead_letters(self, events: Any, *, now: datetime | None = None) -> list[DeadLetter]:
         """Return the events that cannot be read, with the reason, and ask no subscription about the others."""
         batch, moment = EventBatch.of(events), self._reading()
-        arriving = Arriving(moment.reader, moment.needs, self._setting(now))
+        arriving = Arriving(moment.reader, moment.required, self._setting(now))
         arriving.batch(batch, () if moment.state is not None else None, collect=True)
         return sorted(arriving.dead, key=lambda letter: letter.index)
 
     def _matched(self, batch: EventBatch, moment: _Moment, setting: Setting, *, collect: bool) -> Matches:
-        arriving = Arriving(moment.reader, moment.needs, setting)
+        arriving = Arriving(moment.reader, moment.required, setting, self._mismatches)
         wanted = None if moment.state is None else moment.state.wanted()
         arrived = arriving.batch(batch, wanted, collect=collect)
+        self._mismatches.count(arriving.readings, moment.counted)
         found = [(index, one) for arrivals, index in arrived for one in self._kept.found(arrivals, moment.state)]
         return matches_of(found, len(batch), tuple(arriving.dead))
 
@@ -287,19 +310,34 @@ class Matcher:
 
     def explain(self) -> Plan:
         """Return the plan: how the algorithm goes about these subscriptions."""
-        return Plan(self.kind, self._kept.explain(), self.needs())
+        return Plan(self.kind, self._kept.explain(), self.needs(), self.mismatches())
 
-    def needs(self) -> dict[str, Need]:
-        """Return the attributes that matching reads, with their kinds."""
-        return dict(self._reading().needs)
+    def mismatches(self) -> tuple[Mismatched, ...]:
+        """Return which values of events matched so far are not of the kind that subscriptions ask for, and who asks."""
+        return tuple(describe_mismatches(self._mismatches, self._kept))
+
+    def asking(self, keys: Collection[TypedAttribute]) -> list[SubId]:
+        """Return the ids of the subscriptions that read some attribute in one of these ways."""
+        return self._kept.asking(keys)
+
+    def drain_mismatches(self) -> list[list[Any]]:
+        """Return the counts of `mismatches` in plain values, for who adds them up, and start counting anew."""
+        if not self._mismatches.sorts:  # what fits is counted on, until something does not
+            return []
+        counted, self._mismatches = self._mismatches, Mismatches()
+        return counted.to_rows()
+
+    def needs(self) -> dict[str, tuple[Need, ...]]:
+        """Return the attributes that matching reads, and the ways in which it reads each of them."""
+        return dict(self._reading().required.attributes)
 
     def _reading(self) -> _Moment:
         """Return how to read events and whom to ask; waits for a change only when nobody matched since the last one."""
         known = self._moment
         if known is None:
             with self._lock:
-                needs = self._admission.needs.resolved()
-                known = self._moment = _Moment(Reader(needs, self._used), needs, self._state)
+                required = self._admission.needs.resolved()
+                known = self._moment = _Moment(Reader(required, self._used), required, required.lenient(), self._state)
         elif known.state is not self._state and self._lock.acquire(blocking=False):
             # Merged, and the same as before: nobody is changing it while we hold the lock.
             try:
@@ -343,10 +381,11 @@ class Matcher:
         save(self, path)
 
     @classmethod
-    def open(cls, path: str | Path, *, verify: bool = False) -> Matcher:
+    def open(cls, path: str | Path, *, verify: bool = True) -> Matcher:
         """Open a snapshot directory; it can still add and remove.
 
-        The files are mapped, not read. With `verify`, all of them are read and compared with their checksums.
+        The files are mapped, and each is compared with its checksum once in this process: a damaged one is refused.
+        `verify=False` saves that (5 ms for 100 MB in memory); then damage may give wrong answers or end the process.
         """
         from tidings.matcher.snapshot import load
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidings.algebra import Need
+from tidings.matcher.mismatched import Mismatched
 
 SHOWN = 12
 """Lines of a long list that are printed; `to_dict` has all of them."""
@@ -49,12 +50,14 @@ class Plan:
 
     kind: str
     work: Mapping[str, Any]
-    attributes: Mapping[str, Need]
+    attributes: Mapping[str, tuple[Need, ...]]
+    mismatches: tuple[Mismatched, ...] = ()
 
     def to_dict(self) -> dict[str, object]:
         """Return plain values."""
         attributes = {name: _words(need) for name, need in sorted(self.attributes.items())}
-        return {"kind": self.kind, **self.work, "attributes": attributes}
+        mismatches = {"mismatches": [one.to_dict() for one in self.mismatches]} if self.mismatches else {}
+        return {"kind": self.kind, **self.work, "attributes": attributes, **mismatches}
 
     @property
     def headline(self) -> str:
@@ -83,6 +86,9 @@ class Plan:
         if self.attributes:
             rows = tuple((name, _words(need)) for name, need in sorted(self.attributes.items()))
             made.append(Sheet("attributes", (), _cut(rows), notes=_rest(len(rows), "attribute")))
+        if self.mismatches:
+            lines: tuple[tuple[str, ...], ...] = tuple((str(one),) for one in self.mismatches)
+            made.append(Sheet("values not as asked for", (), _cut(lines), notes=_rest(len(lines), "attribute")))
         return made
 
     def __str__(self) -> str:
@@ -178,8 +184,12 @@ def _rest(count: int, what: str) -> tuple[str, ...]:
     return (f"and {_many(count - 2 * SHOWN, f'more {what}')}",) if count > 2 * SHOWN else ()
 
 
-def _words(need: Need) -> str:
-    words = [] if not need.several else ["several"]
-    words.append(need.kind.value if need.kind else "any")
-    words += [part for part in (need.tree, f"in {need.unit}" if need.unit else None) if part]
-    return " ".join(words)
+def _words(needs: tuple[Need, ...]) -> str:
+    """Return what an attribute is read as; where filters ask for several kinds, all of them."""
+    ways = dict.fromkeys(_way(need) for need in needs if need.kind is not None or len(needs) == 1)
+    return " ".join([*(["several"] if needs[0].several else []), " and ".join(ways)])
+
+
+def _way(need: Need) -> str:
+    parts = (need.kind.value if need.kind else "any", need.tree, f"in {need.unit}" if need.unit else None)
+    return " ".join(part for part in parts if part)

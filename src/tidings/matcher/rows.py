@@ -11,6 +11,7 @@ import gzip
 import json
 import zlib
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tidings.errors import FileError
@@ -18,11 +19,10 @@ from tidings.lang.jsonform import refuse_constant
 
 if TYPE_CHECKING:
     import io
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     import pyarrow as pa
 
-    from tidings.model.events import Unreadable
 
 BATCH = 4096
 """Rows in a batch at most."""
@@ -35,6 +35,9 @@ CHUNK = 1 << 20
 
 LONGEST_LINE = 64 << 20
 """Bytes a line may have; a file without line ends must not fill the memory."""
+
+SHOWN = 200
+"""Bytes that are kept of a longer one."""
 
 Stream: TypeAlias = "io.BufferedReader | io.BytesIO | gzip.GzipFile"
 
@@ -71,6 +74,24 @@ def unreadable(name: str, problem: object) -> FileError:
 # Lines -----------------------------------------------------------------------------------------
 
 
+class TooLong(bytes):
+    """The first bytes of a line that is too long to be held."""
+
+    size: int
+
+    @classmethod
+    def of(cls, start: bytes, size: int) -> TooLong:
+        """Return the beginning of a line of so many bytes."""
+        made = cls(start)
+        made.size = size
+        return made
+
+    @property
+    def problem(self) -> str:
+        """What is said of it."""
+        return f"a line of {self.size:,} bytes, and one may have {LONGEST_LINE:,}"
+
+
 class Lines:
     """The lines of a stream, as they arrive; `drained` tells that the next one has to be waited for."""
 
@@ -80,19 +101,28 @@ class Lines:
         self.drained = False
 
     def __iter__(self) -> Iterator[bytes]:
-        """Yield the lines without their ends."""
-        rest = b""
+        """Yield the lines without their ends; of one that is too long the first bytes, as `TooLong`."""
+        rest, size = b"", 0  # a size above zero is that of a line whose bytes are let go
         for chunk in self._chunks():
+            if size:
+                head, end, chunk = chunk.partition(b"\n")
+                size += len(head)
+                if not end:
+                    continue
+                self.drained = not chunk
+                yield TooLong.of(rest, size)
+                rest, size = b"", 0
             *lines, rest = (rest + chunk).split(b"\n")
             last = len(lines) - 1
             for at, line in enumerate(lines):
                 self.drained = at == last
                 yield line
             if len(rest) > LONGEST_LINE:
-                msg = f"cannot read `{self.name}`: a line is longer than {LONGEST_LINE:,} bytes"
-                raise FileError(msg)
+                rest, size = rest[:SHOWN], len(rest)
         self.drained = True
-        if rest:
+        if size:
+            yield TooLong.of(rest, size)
+        elif rest:
             yield rest
 
     def _chunks(self) -> Iterator[bytes]:
@@ -111,7 +141,7 @@ class Lines:
             raise unreadable(self.name, problem) from problem
 
 
-def batched(rows: Iterator[Row | None], lines: Lines) -> Iterator[list[Row]]:
+def batched(rows: Iterable[Row | None], lines: Lines) -> Iterator[list[Row]]:
     """Yield the rows in batches that end where the lines have to be waited for."""
     batch: list[Row] = []
     for row in rows:  # a blank line is no row, yet what came before it must not wait for the next one
@@ -143,6 +173,8 @@ def json_rows(lines: Lines) -> Iterator[Row | None]:
 
 
 def _json_row(number: int, line: bytes) -> Row:
+    if isinstance(line, TooLong):
+        return Row(number, number + 1, None, line.problem, line)
     try:
         values = _JSON.decode(line.decode())
         problem = None if isinstance(values, dict) else f"an object `{{...}}` is expected, not {_SHAPES[type(values)]}"
@@ -167,26 +199,46 @@ _SHAPES = {
 }
 
 
-def csv_rows(lines: Lines) -> Iterator[Row | None]:
-    """Yield the rows of CSV under the names of its first line; an empty cell is null."""
-    # Bytes that are not UTF-8 go through as lone surrogates, so that only the row that holds them is bad.
-    reader = csv.reader(line.decode("utf-8", "surrogateescape") + "\n" for line in lines)
-    header = _header(reader, lines.name)
-    number = 0
-    while True:
-        line = reader.line_num + 1
-        try:
-            cells = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as mistake:
-            yield Row(number, line, problem=f"not CSV: {mistake}", source=b"")
-        else:
-            if not cells:
-                yield None
-                continue
-            yield _csv_row(number, line, header, cells)
-        number += 1
+class CsvRows:
+    """The rows of CSV under the names of its first line; an empty cell is null."""
+
+    def __init__(self, lines: Lines) -> None:
+        """Read nothing yet."""
+        # Bytes that are not UTF-8 go through as lone surrogates, so that only the row that holds them is bad.
+        self._reader = csv.reader(line.decode("utf-8", "surrogateescape") + "\n" for line in _whole(lines))
+        self._name = lines.name
+
+    @cached_property
+    def header(self) -> list[str]:
+        """The names of the columns."""
+        return _header(self._reader, self._name)
+
+    def __iter__(self) -> Iterator[Row | None]:
+        """Yield a row for each, and nothing for a blank line."""
+        header, number = self.header, 0
+        while True:
+            line = self._reader.line_num + 1
+            try:
+                cells = next(self._reader)
+            except StopIteration:
+                return
+            except csv.Error as mistake:
+                yield Row(number, line, problem=f"not CSV: {mistake}", source=b"")
+            else:
+                if not cells:
+                    yield None
+                    continue
+                yield _csv_row(number, line, header, cells)
+            number += 1
+
+
+def _whole(lines: Lines) -> Iterator[bytes]:
+    """Yield the lines of CSV; of one that is too long nobody knows whether the next one goes on with its row."""
+    for line in lines:
+        if isinstance(line, TooLong):
+            msg = f"cannot read `{lines.name}`: {line.problem}"
+            raise FileError(msg)
+        yield line
 
 
 def _header(reader: Iterator[list[str]], name: str) -> list[str]:
@@ -225,10 +277,6 @@ def _is_utf8(cells: list[str]) -> bool:
 # Parquet ---------------------------------------------------------------------------------------
 
 
-def _parquet_row(at: int, row: dict[str, Any] | Unreadable) -> Row:
-    return Row(at, None, row) if isinstance(row, dict) else Row(at, None, problem=row.reason)
-
-
 class ParquetRows:
     """The rows of a Parquet file, a batch at a time."""
 
@@ -252,7 +300,7 @@ class ParquetRows:
 
         try:
             for table in self._file.iter_batches(BATCH):
-                rows = [_parquet_row(at, row) for at, row in enumerate(rows_of(table), self._done)]
+                rows = [Row(at, None, row) for at, row in enumerate(rows_of(table), self._done)]
                 self._done += len(rows)
                 yield rows
         except (pa.ArrowException, OSError, ValueError, OverflowError) as problem:

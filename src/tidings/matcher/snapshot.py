@@ -5,7 +5,7 @@ puts the manifest in place with one rename, then removes what nothing names any 
 at any moment, sees the old snapshot or the new one. A file that is missing, cut short or altered is refused
 by name, and so is a format newer than this version reads.
 
-The engine is kept as its arrays (format 2), which are mapped, not read: opening costs milliseconds whatever
+The engine is kept as its arrays (format 4), which are mapped, not read: opening costs milliseconds whatever
 the size. Other matchers are kept as their filters (format 1), which older versions wrote for all kinds.
 """
 
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from tidings.concepts import Ontology, Regions
+from tidings.engine.checksums import FAST, NAMING
 from tidings.engine.engine import Engine
 from tidings.engine.mapped import Arrays, is_there, map_arrays, plain_path, put, write_arrays
 from tidings.engine.snapshot import arrays_of, dead_of, description_of, parts_of, segment_of
@@ -33,8 +34,11 @@ if TYPE_CHECKING:
     from tidings.engine.state import State
     from tidings.matcher.matcher import Matcher
 
-FILTERS, ARRAYS = 1, 2
-"""The formats: a matcher as its filters, and the engine as its arrays."""
+FILTERS, ARRAYS = 1, 4
+"""The formats: a matcher as its filters, and the engine as its arrays.
+
+Format 2, which is read too, has no units of columns: there every filter on an attribute asked for the same one.
+"""
 
 ATTEMPTS = 5
 """How often opening begins anew because a save put another snapshot in place meanwhile."""
@@ -99,9 +103,9 @@ def captured(matcher: Matcher) -> tuple[State | None, dict[str, Any]]:
 
 
 def written_segment(folder: Path, segment: Segment) -> dict[str, Any]:
-    """Write a segment's file unless it is there, and return its entry."""
+    """Write a segment's file unless it is there, and return its entry; one of an older version is made anew."""
     entry = _files.get(segment)
-    if entry is None or not is_there(folder, entry):
+    if entry is None or FAST not in entry or not is_there(folder, entry):
         entry = {**write_arrays(folder, "segment", arrays_of(segment)), **description_of(segment)}
         _files[segment] = entry
     return entry
@@ -131,7 +135,7 @@ def surroundings_of(matcher: Matcher) -> dict[str, bytes]:
 def written_file(folder: Path, name: str, data: bytes) -> dict[str, Any]:
     """Write a file of JSON unless it is there, and return its entry."""
     digest = hashlib.sha256(data).hexdigest()
-    entry: dict[str, Any] = {"name": f"{name}-{digest[:16]}.json", "bytes": len(data), "sha256": digest}
+    entry: dict[str, Any] = {"name": f"{name}-{digest[:16]}.json", "bytes": len(data), NAMING: digest}
     if not is_there(folder, entry):
         put(folder / entry["name"], iter([data]))
     return entry
@@ -140,7 +144,7 @@ def written_file(folder: Path, name: str, data: bytes) -> dict[str, Any]:
 # Opening -------------------------------------------------------------------------------------------
 
 
-def load(path: str | Path, *, verify: bool = False) -> Matcher:
+def load(path: str | Path, *, verify: bool = True) -> Matcher:
     """Open a snapshot directory, or the newest of a folder of versions; with `verify`, compare every checksum."""
     from tidings.matcher import versions
 
@@ -203,8 +207,9 @@ def _engine(packed: Packed) -> tuple[Matcher, list[Segment]]:
 
     made = Matcher(ENGINE, **packed.surroundings)
     assert isinstance(made._kept, Engine)
-    segments = [segment_of(told, arrays, made._admission.meant) for told, arrays in packed.segments]
     made._admission.needs.restore(packed.needs)
+    units = made._admission.needs.units()
+    segments = [segment_of(told, arrays, made._admission.meant, units) for told, arrays in packed.segments]
     made._kept.restore(parts_of(segments, packed.dead))
     return made, segments
 
@@ -217,8 +222,8 @@ def read_file(folder: Path, entry: dict[str, Any]) -> bytes:
     except OSError as problem:
         msg = f"the snapshot's file `{path}` cannot be read: {problem}"
         raise SnapshotError(msg) from problem
-    if len(data) != entry["bytes"] or hashlib.sha256(data).hexdigest() != entry["sha256"]:
-        msg = f"the snapshot's file `{path}` is cut short or altered"
+    if len(data) != entry["bytes"] or hashlib.sha256(data).hexdigest() != entry[NAMING]:
+        msg = f"the snapshot's file `{path}` is cut short or altered; save the subscriptions again, or copy it back"
         raise SnapshotError(msg)
     return data
 

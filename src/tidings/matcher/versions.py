@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tidings.engine.state import Part
     from tidings.matcher.matcher import Matcher
 
-FORMAT = 3
+FORMAT = 5
 """The format of a version's file; a newer one is refused by its number."""
 
 VERSIONS = "versions"
@@ -134,8 +134,8 @@ def _checked(told: Any, path: Path) -> Version:
 # Opening -------------------------------------------------------------------------------------------
 
 
-def open_version(folder: str | Path, version: Version, shard: int | None = None, *, verify: bool = False) -> Matcher:
-    """Return a matcher of one shard, or of all; the files are mapped, not read, unless to `verify` their checksums."""
+def open_version(folder: str | Path, version: Version, shard: int | None = None, *, verify: bool = True) -> Matcher:
+    """Return a matcher of one shard, or of all; the files are mapped, and to `verify` them compared with checksums."""
     from tidings.matcher.matcher import Matcher
 
     folder = Path(folder)
@@ -147,7 +147,7 @@ def open_version(folder: str | Path, version: Version, shard: int | None = None,
     return made
 
 
-def open_shards(folder: str | Path, version: Version) -> list[Matcher]:
+def open_shards(folder: str | Path, version: Version, *, verify: bool = True) -> list[Matcher]:
     """Return a matcher for each shard, for a writer: they agree on the needs of all, and count them together."""
     from tidings.matcher.matcher import Matcher
 
@@ -158,7 +158,7 @@ def open_shards(folder: str | Path, version: Version) -> list[Matcher]:
     for matcher, shard in zip(made, version.shards, strict=True):
         matcher._admission = made[0]._admission
         assert isinstance(matcher._kept, Engine)
-        matcher._kept.restore(_parts(folder, shard, matcher))
+        matcher._kept.restore(_parts(folder, shard, matcher, verify=verify))
     return made
 
 
@@ -167,7 +167,7 @@ def _surroundings(folder: Path, version: Version) -> dict[str, Any]:
     return {**snapshot.read_surroundings(files), "now": snapshot.read_moment(version.now)}
 
 
-def _parts(folder: Path, shard: Mapping[str, Any], matcher: Matcher, *, verify: bool = False) -> list[Part]:
+def _parts(folder: Path, shard: Mapping[str, Any], matcher: Matcher, *, verify: bool = True) -> list[Part]:
     try:
         segments = [_mapped(folder, entry, matcher, verify=verify) for entry in shard["segments"]]
         gone = {} if shard["dead"] is None else map_arrays(folder, shard["dead"], verify=verify)
@@ -180,7 +180,8 @@ def _parts(folder: Path, shard: Mapping[str, Any], matcher: Matcher, *, verify: 
 
 
 def _mapped(folder: Path, entry: dict[str, Any], matcher: Matcher, *, verify: bool) -> Segment:
-    segment = segment_of(entry, map_arrays(folder, entry, verify=verify), matcher._admission.meant)
+    units = matcher._admission.needs.units()
+    segment = segment_of(entry, map_arrays(folder, entry, verify=verify), matcher._admission.meant, units)
     snapshot.remember(segment, entry)
     return segment
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidings.algebra import holds
+from tidings.algebra.typed import compared_with, typed
 from tidings.lang import render
 from tidings.matchers import SubId
 from tidings.model import And, Compare, Not, Or, Test
@@ -65,6 +66,8 @@ def _deciding(written: Filter, bound: Filter, reading: Reading, setting: Setting
                 if holds(meant, reading, setting) == truth:
                     yield from _deciding(part, meant, reading, setting)
         case Test(), Test(attribute, condition):
-            names = [attribute, condition.other] if isinstance(condition, Compare) else [attribute]
-            seen = [value for name in names for value in reading.values.get(name, reading.elements.get(name, ()))]
+            keys = [typed(attribute, condition)]
+            if isinstance(condition, Compare):
+                keys.append(compared_with(condition))
+            seen = [value for key in keys for value in reading.values.get(key, reading.elements.get(key.name, ()))]
             yield Reason(render(written), truth, tuple(seen))

@@ -2,7 +2,8 @@
 
 A paper's matcher is a `Core`: it indexes rows of the table and finds those that hold a vector. An event that has
 several values of an attribute that is asked for, or a range, or a number that no float equals, is no vector: the
-papers know no such events, and it is decided filter by filter, by the law.
+papers know no such events, and it is decided filter by filter, by the law. A column is an attribute as tests read it:
+as numbers (in some unit), as times, or as anything that exists.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 
 from tidings.algebra import holds
-from tidings.matchers.intervals import boxes_of, coordinate
+from tidings.algebra.typed import TypedAttribute
+from tidings.matchers.intervals import ABSENT, boxes_of, coordinate
 from tidings.matchers.table import Table
 
 if TYPE_CHECKING:
@@ -25,8 +27,8 @@ if TYPE_CHECKING:
     from tidings.matchers.intervals import Interval
     from tidings.model import Filter
 
-ABSENT = float("nan")
-"""The coordinate of an attribute that an event lacks."""
+PRESENT = 0.0
+"""The coordinate of an attribute that is only asked whether it exists."""
 
 
 class Core(Protocol):
@@ -53,7 +55,7 @@ class Compiled(NamedTuple):
     """A filter, and the boxes one of which must hold an event."""
 
     tree: Filter
-    boxes: list[dict[str, Interval]]
+    boxes: list[dict[TypedAttribute, Interval]]
 
 
 class _Kept(NamedTuple):
@@ -120,17 +122,19 @@ class Boxes:
     def vector(self, reading: Reading) -> NDArray[np.float64] | None:
         """Return an event as coordinates in the table's order, or nothing if some attribute has no single one."""
         columns = self.table.columns
-        if reading.elements and not columns.keys().isdisjoint(reading.elements):
-            return None  # records exist, too
         vector = np.full(len(columns), ABSENT)
-        for name, values in reading.values.items():
-            place = columns.get(name)
+        for key, values in reading.values.items():
             if values:
-                point = coordinate(values)
+                point = coordinate(values) if key[1] else PRESENT
                 if point is None:
                     return None  # also where no row asks: `a = 0 and a = 1` has no box, and holds for both at once
+                place = columns.get(key)
                 if place is not None:
                     vector[place] = point
+        for name, parts in reading.elements.items():
+            place = columns.get(TypedAttribute(name))
+            if parts and place is not None:
+                vector[place] = PRESENT
         return vector
 
     def explain(self) -> dict[str, object]:

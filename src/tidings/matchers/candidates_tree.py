@@ -20,15 +20,17 @@ The paper does not say how many names, nor what becomes of filters that use none
 
 from __future__ import annotations
 
-from threading import Lock
+from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tidings import forks
 from tidings.algebra import holds
 from tidings.algebra.normal import conjunctions
+from tidings.algebra.typed import typed_test
 from tidings.errors import TooLarge
-from tidings.matchers.names import NameOrder
+from tidings.matchers.names import NameOrder, shown
 from tidings.matchers.revision import Revision
 from tidings.matchers.steps import ANY, Step, step_of
 from tidings.matchers.tree import Node, Rows, Tree
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from tidings.algebra import Reading, Setting
+    from tidings.algebra.typed import TypedAttribute
     from tidings.matchers.base import SubId
     from tidings.model import Filter
 
@@ -76,8 +79,9 @@ class CandidatesTree:
         self._least, self._most = names, most
         self._held: dict[SubId, Compiled] = {}
         self._order = NameOrder()
-        self._names: dict[str, int] = {}  # those that make the tree, each with its place in the order
-        self._lock = Lock()
+        self._names: dict[TypedAttribute, int] = {}  # those that make the tree, each with its place in the order
+        self._lock = RLock()
+        forks.guard(self, forks.Level.ALGORITHM)
         self._empty()
 
     def _empty(self) -> None:
@@ -117,14 +121,14 @@ class CandidatesTree:
             self._held.update(batch)
             self._lay(batch)
 
-    def _chosen(self, filters: Iterable[Compiled]) -> dict[str, int]:
+    def _chosen(self, filters: Iterable[Compiled]) -> dict[TypedAttribute, int]:
         """Return the names that make the tree, in order: the most frequent ones, as many as reach nearly all rows."""
         order = self._order.by_frequency()
         ranks = {name: at for at, name in enumerate(order)}
         first = [0] * len(order)  # how many rows have this as their most frequent name
         for compiled in filters:
             for literals in compiled.rows:
-                if at := [ranks[part.attribute] for part in literals if _is_fixed(part)]:  # type: ignore[union-attr]
+                if at := [ranks[typed_test(part)] for part in literals if _is_fixed(part)]:  # type: ignore[arg-type]
                     first[min(at)] += 1
         left, count = sum(first), 0
         allowed = UNREACHED * left
@@ -151,10 +155,10 @@ class CandidatesTree:
     def _split(self, literals: tuple[Filter, ...]) -> tuple[list[Step], list[Filter]]:
         """Return the path of a conjunction, in order, and what remains of it."""
         names = self._names
-        path: dict[str, Step] = {}
+        path: dict[TypedAttribute, Step] = {}
         rest: list[Filter] = []
         for part in literals:
-            if _is_fixed(part) and (name := part.attribute) in names and name not in path:  # type: ignore[union-attr]
+            if _is_fixed(part) and (name := typed_test(part)) in names and name not in path:  # type: ignore[arg-type]
                 path[name] = step_of(part)  # type: ignore[arg-type]
             else:
                 rest.append(part)
@@ -220,7 +224,7 @@ class CandidatesTree:
                 "algorithm": "candidates tree (classifieds, section 2.6)",
                 "filters": len(self._held),
                 "rows": len(self._rows),
-                "names in the tree": list(self._names),
+                "names in the tree": list(map(shown, self._names)),
                 "nodes": sum(1 for _ in self._tree.nodes()),
                 "asked for each event": len(self._tree.root.rows or ()),
                 "rows with a part for the law": len(self._asked),
@@ -231,5 +235,5 @@ def _is_fixed(part: Filter) -> bool:
     return type(part) is Test and part.quantifier is ANY and type(part.condition) in (Is, In)
 
 
-def _fixed_names(compiled: Compiled) -> Iterator[str]:
-    return (part.attribute for literals in compiled.rows for part in literals if _is_fixed(part))  # type: ignore[union-attr]
+def _fixed_names(compiled: Compiled) -> Iterator[TypedAttribute]:
+    return (typed_test(part) for literals in compiled.rows for part in literals if _is_fixed(part))  # type: ignore[arg-type]

@@ -10,6 +10,7 @@ from tidings.matchers.concept_terms import MEASURED, ancestors, spans_of_value
 if TYPE_CHECKING:
     from array import array
 
+    from tidings.algebra.typed import TypedAttribute
     from tidings.matchers.bit_rows import Node
     from tidings.matchers.concept_terms import Terms
 
@@ -23,11 +24,11 @@ class Root:
     `asked` is the bit array of all subscriptions that ask anything here. A root that is `alone` has no tree of names.
     """
 
-    def __init__(self, name: str, asked: int, at: int, *, alone: bool, terms: Terms) -> None:
+    def __init__(self, name: TypedAttribute, asked: int, at: int, *, alone: bool, terms: Terms) -> None:
         """Start without nodes; `at` is the root's number."""
         self.name, self.asked, self.at, self.alone = name, asked, at, alone
         self._terms = terms
-        self.names: dict[str, Node] = {}
+        self.names: dict[TypedAttribute, Node] = {}
         self.concepts: dict[str, dict[str, Node]] = {}
         self.texts: dict[Any, Node] = {}
         self.exists: dict[None, Node] = {}
@@ -63,10 +64,9 @@ class Root:
         if isinstance(value, bool):
             return found
         for label, nodes in self.concepts.items():
-            tree = self._terms.tree(label)
-            name = tree.canonical(value)
-            if name is not None:
-                found += [nodes[above] for above in ancestors(tree, name) if above in nodes]
+            concept = self._terms.concept(label, value)
+            if concept is not None:
+                found += [nodes[above] for above in ancestors(self._terms.tree(label), concept) if above in nodes]
         return found
 
     def write_queries(self, value: Any, code: array[int], queries: list[tuple[float, float, int, int]]) -> None:

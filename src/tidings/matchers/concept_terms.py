@@ -4,7 +4,8 @@ A filter is an `or` of rows, a row an `and` of terms, a term an attribute's name
 concept (`is a`), one of some texts or truth values, an interval of numbers or times, or existence. What is none of
 these is refused by name. An event is a list of pairs for each root of an attribute tree: a value, and the names it
 goes by. A reading has every value under each name that filters ask for, its own and those above, so these names are
-the steps of the walk up the attribute tree, made by the reader already.
+the steps of the walk up the attribute tree, made by the reader already. Names and roots are attributes as filters read
+them: one that is asked for as text and as a number is two names, and the names above it are two as well.
 
 Numbers and times are exact: a number is a float and a tie (`key_of`), which order as the numbers do, beyond 2**53 too.
 """
@@ -18,7 +19,8 @@ from math import inf, prod
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from tidings.algebra.normal import LIMIT, conjunctions
-from tidings.errors import TooLarge, Unsupported
+from tidings.algebra.typed import TypedAttribute, typed, without_unit
+from tidings.errors import AmbiguousConcept, TooLarge, Unsupported
 from tidings.lang import render
 from tidings.matchers.intervals import EXACT_INT, micros
 from tidings.model import And, Exists, In, Is, IsA, Kind, Quantifier, Range, Test
@@ -61,7 +63,7 @@ class Span(NamedTuple):
 class Term(NamedTuple):
     """One constraint: `value` is (tree, concept), a tuple of texts or truth values, a `Span`, or nothing."""
 
-    name: str
+    name: TypedAttribute
     sort: Sort
     value: Any
 
@@ -76,7 +78,7 @@ Pairs: TypeAlias = "dict[Any, list[tuple[Any, list[Any]]]]"
 """For each root the values of an event, each with the labels of the names it goes by."""
 
 OTHER = object()
-"""A value of no kind that terms compare: it only exists."""
+"""A value of no kind that terms compare, or that could not be read: it only exists."""
 
 
 def key_of(value: Any) -> tuple[float, int]:
@@ -116,14 +118,46 @@ class Terms:
     def __init__(self, kind: str, ontology: Ontology) -> None:
         """Look up the roots of attribute trees; a name that is alone in its tree, or in none, is its own root."""
         self._kind, self._ontology = kind, ontology
-        self.roots: dict[str, str] = {}
+        self._roots: dict[str, str] = {}
+        self._homes = {name: tree for tree in ontology.attribute_trees.values() for name in tree.names}
         for tree in ontology.attribute_trees.values():
             if len(tree) > 1:
-                self.roots.update((name, tree.root(name)) for name in tree.names)
+                self._roots.update((name, tree.root(name)) for name in tree.names)
 
     def tree(self, label: str) -> Tree:
         """Return a tree of values by its label."""
         return self._ontology.trees[label]
+
+    def concept(self, label: str, value: str) -> str | None:
+        """Return the concept of a tree that a value names; nothing where it names none, or several."""
+        try:
+            return self._ontology.trees[label].canonical(value)
+        except AmbiguousConcept:
+            return None
+
+    def root(self, name: TypedAttribute) -> TypedAttribute:
+        """Return the topmost name above one, read in the same way."""
+        top = self._roots.get(name.name)
+        return name if top is None else name._replace(name=top)
+
+    def is_alone(self, name: TypedAttribute) -> bool:
+        """Tell whether a name has no others above or below."""
+        return name.name not in self._roots
+
+    def names(self, root: TypedAttribute) -> tuple[TypedAttribute, ...]:
+        """Return all names of a root's tree, read in the same way."""
+        home = self._homes.get(root.name)
+        return (root,) if home is None else tuple(root._replace(name=name) for name in home.names)
+
+    def names_below(self, name: TypedAttribute) -> tuple[TypedAttribute, ...]:
+        """Return a name and all below it, read in the same way."""
+        home = self._homes.get(name.name)
+        return (name,) if home is None else tuple(name._replace(name=below) for below in home.below(name.name))
+
+    def names_above(self, name: TypedAttribute) -> tuple[TypedAttribute, ...]:
+        """Return a name and all above it, read in the same way."""
+        home = self._homes.get(name.name)
+        return (name,) if home is None else tuple(name._replace(name=above) for above in ancestors(home, name.name))
 
     def rows(self, tree: Filter) -> Rows:
         """Return the filter's rows, or refuse what has no terms."""
@@ -152,7 +186,7 @@ class Terms:
         """Return the terms of which one must hold; none, where nothing can satisfy the test."""
         if not isinstance(part, Test) or part.quantifier is not Quantifier.ANY:
             raise self._refused(part)
-        name, condition = part.attribute, part.condition
+        name, condition = typed(part.attribute, part.condition), without_unit(part.condition)
         match condition:
             case IsA(concept, tree):
                 return (Term(name, Sort.CONCEPT, (tree or self._home(concept), concept)),)
@@ -188,7 +222,7 @@ class Terms:
         return Unsupported(msg, kind=self._kind, part=text)
 
 
-def _point(name: str, value: Any) -> Term:
+def _point(name: TypedAttribute, value: Any) -> Term:
     return Term(name, Sort.NUMBER, spans_of_value(value)[0])
 
 
@@ -204,7 +238,7 @@ def ancestors(tree: Tree, name: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def pairs_of(reading: Reading, known: Mapping[str, tuple[Any, Any]]) -> Pairs:
+def pairs_of(reading: Reading, known: Mapping[TypedAttribute, tuple[Any, Any]]) -> Pairs:
     """Return what a reading says under the known names, each with its root and label, as pairs by root."""
     pairs: Pairs = {}
     unlike: dict[Any, list[tuple[Any, tuple[Any, ...]]]] = {}
@@ -224,8 +258,8 @@ def pairs_of(reading: Reading, known: Mapping[str, tuple[Any, Any]]) -> Pairs:
             first[1].append(label)
         else:
             unlike.setdefault(root, []).append((label, values))
-    for name, parts in reading.elements.items():
-        at = known.get(name)
+    for attribute, parts in reading.elements.items():
+        at = known.get(TypedAttribute(attribute))
         if at is not None and parts:
             unlike.setdefault(at[0], []).append((at[1], (OTHER,)))
     for root, entries in unlike.items():

@@ -22,11 +22,12 @@ from __future__ import annotations
 
 from array import array
 from itertools import pairwise
-from threading import Lock
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tidings import forks
 from tidings.algebra import holds
 from tidings.kernels.counting import POSTED, Events, Lists, Marks, Rows, match
 from tidings.matchers.distinct import Predicates
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tidings.algebra import Reading, Setting
+    from tidings.algebra.typed import TypedAttribute
     from tidings.matchers.base import SubId
     from tidings.model import Filter
 
@@ -57,9 +59,9 @@ class Counting:
         """Start without filters; `access` turns the elimination phase on."""
         self._access = access
         self._predicates, self._lists, self._ranges = Predicates(), Postings(), Stabbing()
-        self._attrs: dict[str, int] = {}
+        self._attrs: dict[TypedAttribute, int] = {}
         self._attr_uses: list[int] = []
-        self._attr_names: list[str] = []
+        self._attr_keys: list[TypedAttribute] = []
         self._free_attrs: list[int] = []
         # Of each row: who owns it, its needs, and its block of predicates.
         self._owners: list[SubId] = []
@@ -76,7 +78,8 @@ class Counting:
         self._marks = Marks(np.zeros(0, np.int64), np.zeros(0, np.int64))
         self._clock = np.array([0, 0, 1], np.int64)
         self._least = MOST  # of the needs of rows that are counted; it may be too low, never too high
-        self._lock = Lock()  # the counters serve one call at a time
+        self._lock = RLock()  # the counters serve one call at a time
+        forks.guard(self, forks.Level.ALGORITHM)
 
     # Filters in and out ------------------------------------------------------------------------
 
@@ -125,8 +128,8 @@ class Counting:
             filed = known = known + asked[:room]
             asked = asked[room:]
         items = [(POSTED, pred) for pred in dict.fromkeys([*filed, *known])]
-        for attribute, low, high, opens in row.ranges:
-            attr = self._attr(attribute)
+        for key, low, high, opens in row.ranges:
+            attr = self._attr(key)
             entry = self._ranges.add(attr, low, high, opens=opens, row=number if by_index else -1)
             items.append((attr, entry))
         if left := [pred for pred in asked if pred not in filed]:
@@ -196,22 +199,22 @@ class Counting:
                 self._places[at] = place
                 return
 
-    def _attr(self, name: str) -> int:
-        """Return the number of an attribute, for one more range."""
-        attr = self._attrs.get(name)
+    def _attr(self, key: TypedAttribute) -> int:
+        """Return the number of an attribute as it is read, for one more range."""
+        attr = self._attrs.get(key)
         if attr is None:
             attr = self._free_attrs.pop() if self._free_attrs else len(self._attr_uses)
             if attr == len(self._attr_uses):
                 self._attr_uses.append(0)
-                self._attr_names.append(name)
-            self._attrs[name], self._attr_names[attr] = attr, name
+                self._attr_keys.append(key)
+            self._attrs[key], self._attr_keys[attr] = attr, key
         self._attr_uses[attr] += 1
         return attr
 
     def _leave(self, attr: int) -> None:
         self._attr_uses[attr] -= 1
         if not self._attr_uses[attr]:
-            del self._attrs[self._attr_names[attr]]
+            del self._attrs[self._attr_keys[attr]]
             self._free_attrs.append(attr)
 
     # Matching ----------------------------------------------------------------------------------
@@ -261,8 +264,8 @@ class Counting:
             hits.extend(self._predicates.hits(reading, setting, memo))
             hits_first.append(len(hits))
             strange = False
-            for name, values in reading.values.items():
-                attr = self._attrs.get(name)
+            for key, values in reading.values.items():
+                attr = self._attrs.get(key)
                 if attr is None or not values:
                     continue
                 for segment in segments_of(values):

@@ -152,10 +152,12 @@ class Coverage:
     def present(self, reading: Reading) -> int:
         """Return the bits of the attributes that an event has."""
         bits, found = self._bits, 0
-        for given in (reading.values, reading.elements):
-            for name, values in given.items():
-                if values:
-                    found |= bits.get(name, 0)
+        for key, values in reading.values.items():
+            if values:
+                found |= bits.get(key[0], 0)
+        for name, parts in reading.elements.items():
+            if parts:
+                found |= bits.get(name, 0)
         return found
 
     def _needs(self, tree: Filter) -> int:

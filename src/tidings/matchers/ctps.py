@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tidings.algebra import Reading, Setting
+    from tidings.algebra.typed import TypedAttribute
     from tidings.concepts import Ontology
     from tidings.matchers.base import SubId
     from tidings.matchers.concept_terms import Row, Rows, Term
@@ -57,11 +58,11 @@ class Ctps:
         self._terms = Terms("ctps", ontology)
         self._cells = cells
         self._rows, self._grids = BitRows(), Grids(cells)
-        self._roots: dict[str, Root] = {}
+        self._roots: dict[TypedAttribute, Root] = {}
         self._order: list[Root] = []
         self._spots: list[Root | None] = []  # roots by their number
         self._free_spots: list[int] = []
-        self._known: dict[str, tuple[int, int]] = {}  # a name's root, and its node's place
+        self._known: dict[TypedAttribute, tuple[int, int]] = {}  # a name's root, and its node's place
         self._nodes: list[Node | None] = []
         self._free_nodes: list[int] = []
         self._grid_roots: dict[int, tuple[Root, str]] = {}
@@ -109,12 +110,11 @@ class Ctps:
 
     def _parts(self, row: Row) -> list[Row]:
         """Divide a row so that no part constrains a root twice."""
-        roots = self._terms.roots
-        if len(row) < 2 or len({roots.get(term.name, term.name) for term in row}) == len(row):
+        if len(row) < 2 or len({self._terms.root(term.name) for term in row}) == len(row):
             return [row]
-        parts: list[dict[str, Term]] = []
+        parts: list[dict[TypedAttribute, Term]] = []
         for term in row:
-            root = roots.get(term.name, term.name)
+            root = self._terms.root(term.name)
             part = next((part for part in parts if root not in part), None)
             if part is None:
                 parts.append({root: term})
@@ -152,18 +152,18 @@ class Ctps:
         self._links[bit] = array("i", links).tobytes()
         return bit
 
-    def _entered(self, name: str) -> Root:
+    def _entered(self, name: TypedAttribute) -> Root:
         """Find or make the root and node of a name (Algorithm 1, for what is asked)."""
         if name in self._known:
             root = self._spots[self._known[name][0]]
             assert root is not None
             return root
-        top = self._terms.roots.get(name)
-        root = self._roots.get(top or name) or self._new_root(top or name, alone=top is None)
+        top = self._terms.root(name)
+        root = self._roots.get(top) or self._new_root(top, alone=self._terms.is_alone(name))
         self._known[name] = (root.at, 0 if root.alone else self._node(root, root.names, name).place)
         return root
 
-    def _new_root(self, label: str, *, alone: bool) -> Root:
+    def _new_root(self, label: TypedAttribute, *, alone: bool) -> Root:
         if not self._free_spots:
             self._free_spots.append(len(self._spots))
             self._spots.append(None)

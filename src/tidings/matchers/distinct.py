@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 from tidings.algebra import holds
 from tidings.algebra.evaluate import meets
 from tidings.matchers.predicates import needed, present
-from tidings.model import Range, Test, scalars_of
+from tidings.model import Range
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tidings.algebra import Reading, Setting
+    from tidings.algebra.typed import TypedAttribute
     from tidings.matchers.predicates import Equality
     from tidings.model import Filter
 
@@ -27,9 +28,9 @@ class Predicates:
 
     def __init__(self) -> None:
         """Start without predicates."""
-        self.tables: dict[str, dict[Any, int | list[int]]] = {}
+        self.tables: dict[TypedAttribute, dict[Any, int | list[int]]] = {}
         self.asked: dict[int, Filter] = {}
-        self._groups: dict[str | None, dict[int, Filter]] = {}
+        self._groups: dict[TypedAttribute | None, dict[int, Filter]] = {}
         self._numbers: dict[Any, int] = {}
         self._said: list[Any] = []
         self._users = array("i")
@@ -46,10 +47,10 @@ class Predicates:
 
     def equality(self, said: Equality) -> int:
         """Return the number of an equality, for one more row."""
-        attribute, values = _values(said)
+        key, *values = said
         number, new = self._number(said)
         if new:
-            table = self.tables.setdefault(attribute, {})
+            table = self.tables.setdefault(key, {})
             for value in values:
                 known = table.get(value)
                 table[value] = number if known is None else [*_numbers(known), number]
@@ -89,8 +90,8 @@ class Predicates:
         if number in self.asked:
             del self.asked[number]
             return
-        attribute, values = _values(said)
-        table = self.tables[attribute]
+        key, *values = said
+        table = self.tables[key]
         for value in values:
             left = [other for other in _numbers(table[value]) if other != number]
             if left:
@@ -98,7 +99,7 @@ class Predicates:
             else:
                 del table[value]
         if not table:
-            del self.tables[attribute]
+            del self.tables[key]
 
     def watch(self, number: int) -> None:
         """Ask this one of every event that has its attribute: rows are filed under it."""
@@ -107,16 +108,16 @@ class Predicates:
 
     def unwatch(self, number: int) -> None:
         """Ask it no more of every event."""
-        name = needed(self.asked[number])
-        del self._groups[name][number]
-        if not self._groups[name]:
-            del self._groups[name]
+        key = needed(self.asked[number])
+        del self._groups[key][number]
+        if not self._groups[key]:
+            del self._groups[key]
 
     def hits(self, reading: Reading, setting: Setting, memo: dict[int, bool]) -> list[int]:
         """Return the predicates that a reading satisfies, of those that can be looked up or are watched."""
         found: list[int] = []
-        for name, values in reading.values.items():
-            table = self.tables.get(name)
+        for key, values in reading.values.items():
+            table = self.tables.get(key)
             if table is None or not values:
                 continue
             mine = [number for value in values for number in _equal(table, value)]
@@ -128,12 +129,6 @@ class Predicates:
                     if true:
                         found.append(number)
         return found
-
-
-def _values(said: Equality) -> tuple[str, tuple[Any, ...]]:
-    if isinstance(said, Test):
-        return said.attribute, scalars_of(said.condition)
-    return said[0], said[1:]
 
 
 def _numbers(known: int | list[int]) -> list[int]:

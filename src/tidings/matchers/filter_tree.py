@@ -21,13 +21,14 @@ parts them, as only one of them could run at a time anyway.
 
 from __future__ import annotations
 
-from threading import Lock
+from threading import RLock
 from typing import TYPE_CHECKING
 
+from tidings import forks
 from tidings.algebra.normal import conjunctions
 from tidings.errors import TooLarge, Unsupported
 from tidings.lang import render
-from tidings.matchers.names import NameOrder
+from tidings.matchers.names import NameOrder, shown
 from tidings.matchers.steps import Step, steps_of
 from tidings.matchers.tree import Rows, Tree
 from tidings.model import And, Test
@@ -53,7 +54,8 @@ class FilterTree:
         self._tree, self._rows, self._order = Tree(), Rows(), NameOrder()
         self._held: dict[SubId, list[int]] = {}
         self._several: set[SubId] = set()
-        self._lock = Lock()
+        self._lock = RLock()
+        forks.guard(self, forks.Level.ALGORITHM)
 
     def compiled(self, tree: Filter) -> Paths:
         """Return the paths of the filter, or refuse a negation and a normal form that is too large."""
@@ -135,7 +137,9 @@ class FilterTree:
                 "filters": len(self._held),
                 "paths": len(self._rows),
                 "nodes": sum(1 for _ in self._tree.nodes()),
-                "names in order": sorted(self._order.ranks, key=self._order.ranks.__getitem__),
+                "names in order": [
+                    shown(name) for name in sorted(self._order.ranks, key=self._order.ranks.__getitem__)
+                ],
             }
 
 

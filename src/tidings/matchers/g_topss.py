@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from tidings.algebra import Reading, Setting
+    from tidings.algebra.typed import TypedAttribute
     from tidings.concepts import Ontology
     from tidings.matchers.base import SubId
     from tidings.matchers.concept_terms import Row, Rows, Term
@@ -50,7 +51,7 @@ class GTopss:
         """Start without subscriptions."""
         self._terms = Terms("g-topss", ontology)
         self._columns = Columns(self._terms)
-        self._edges: dict[Any, dict[str, array[int]]] = {}
+        self._edges: dict[Any, dict[TypedAttribute, array[int]]] = {}
         self._without = array("i")  # rows without edges: `true`
 
     def compiled(self, tree: Filter) -> Rows:
@@ -123,7 +124,7 @@ class GTopss:
         }
 
 
-def _edge(term: Term) -> tuple[Any, str]:
+def _edge(term: Term) -> tuple[Any, TypedAttribute]:
     constant = term.sort is Sort.TEXT and len(term.value) == 1
     return (term.value[0] if constant else VARIABLE, term.name)
 

@@ -34,6 +34,7 @@ from tidings.kernels import htree as kernels
 from tidings.kernels.cells import Held
 from tidings.matchers.domains import Domains, ends_of
 from tidings.matchers.lists import Lists
+from tidings.matchers.names import shown
 from tidings.matchers.table import grown
 
 if TYPE_CHECKING:
@@ -177,7 +178,7 @@ class HTree:
 
     def explain(self, table: Table) -> dict[str, object]:
         """Say how the tree has grown."""
-        names = list(table.columns)
+        names = list(map(shown, table.columns))
         arrays = (self._leaf_of, self._codes, self._bounds)
         size = self._leaves.nbytes + self._blocks.nbytes + sum(array.nbytes for array in arrays)
         return {

@@ -1,4 +1,4 @@
-"""Filters as boxes: for each attribute one interval, of numbers or of times. What range matchers can express.
+"""Filters as boxes: for each attribute as it is read one interval, of numbers or of times. What range matchers have.
 
 A box is a conjunction of intervals on different attributes; a filter is one box or, through its normal form, several.
 Two tests of one attribute are met in one interval: that is exact for an event with one value, and events with several
@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from tidings.algebra.normal import conjunctions
+from tidings.algebra.typed import Mismatch, typed, without_unit
 from tidings.errors import Unsupported
 from tidings.kernels.cells import HIGH_OPEN, LOW_OPEN
 from tidings.model import And, Exists, In, Is, Kind, Not, Or, Quantifier, Range, Test
@@ -18,9 +19,13 @@ from tidings.model import And, Exists, In, Is, Kind, Not, Or, Quantifier, Range,
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from tidings.algebra.typed import TypedAttribute
     from tidings.model import Filter
 
 INFINITY = float("inf")
+
+ABSENT = float("nan")
+"""The coordinate of an attribute that an event lacks."""
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
@@ -45,14 +50,14 @@ class Interval(NamedTuple):
         return None if low > high or (low == high and ends) else Interval(low, high, ends)
 
 
-Box: TypeAlias = "Mapping[str, Interval]"
-"""Intervals by attribute."""
+Box: TypeAlias = "Mapping[TypedAttribute, Interval]"
+"""Intervals by attribute and how it is read."""
 
 ALL = Interval(-INFINITY, INFINITY)
 """What `exists` asks: any value."""
 
 
-def boxes_of(tree: Filter, kind: str) -> list[dict[str, Interval]]:
+def boxes_of(tree: Filter, kind: str) -> list[dict[TypedAttribute, Interval]]:
     """Return the filter as boxes, one of which must hold the event; `Unsupported` names what the matcher has not."""
     box = _usual(tree)
     if box is not None:
@@ -78,17 +83,17 @@ def unsupported(kind: str, part: Filter, *, has: str, reason: str = "") -> Unsup
 _HAS = "compares numbers and times with ranges and equality, under `and` and `or`"
 
 
-def _usual(tree: Filter) -> dict[str, Interval] | None:
+def _usual(tree: Filter) -> dict[TypedAttribute, Interval] | None:
     """Return the box of a plain conjunction of ranges on different attributes, which most filters are."""
     parts = tree.parts if type(tree) is And else (tree,)
-    box: dict[str, Interval] = {}
+    box: dict[TypedAttribute, Interval] = {}
     for part in parts:
-        if type(part) is not Test or part.quantifier is not Quantifier.ANY or part.attribute in box:
+        if type(part) is not Test or part.quantifier is not Quantifier.ANY:
             return None
-        interval = _interval(part.condition)
-        if interval is None:
+        key, interval = typed(part.attribute, part.condition), _interval(part.condition)
+        if interval is None or key in box:
             return None
-        box[part.attribute] = interval
+        box[key] = interval
     return box
 
 
@@ -99,7 +104,7 @@ def _spread(tree: Filter, kind: str) -> Filter:
             return And(tuple(_spread(part, kind) for part in parts))
         case Or(parts):
             return Or(tuple(_spread(part, kind) for part in parts))
-        case Test(attribute, In(values), Quantifier.ANY) if _point(values[0]) is not None:
+        case Test(attribute, In(values), Quantifier.ANY) if _interval(Is(values[0])) is not None:
             return Or(tuple(_checked(Test(attribute, Is(value)), kind) for value in values))
         case Test(quantifier=Quantifier.ANY):
             return _checked(tree, kind)
@@ -124,23 +129,24 @@ def _is_number(condition: Any) -> bool:
     return isinstance(condition, Is | Range) and condition.kind is Kind.NUMBER
 
 
-def _box(row: Iterable[Filter], kind: str) -> dict[str, Interval] | None:
+def _box(row: Iterable[Filter], kind: str) -> dict[TypedAttribute, Interval] | None:
     """Return one conjunction as a box; nothing, if no value can satisfy it."""
-    box: dict[str, Interval] = {}
+    box: dict[TypedAttribute, Interval] = {}
     for part in row:
         if isinstance(part, Not):
             raise unsupported(kind, part, has=_HAS)
         assert isinstance(part, Test)
-        interval = _interval(part.condition)
-        met = None if interval is None else box.get(part.attribute, ALL).met(interval)
+        key, interval = typed(part.attribute, part.condition), _interval(part.condition)
+        met = None if interval is None else box.get(key, ALL).met(interval)
         if met is None:
             return None
-        box[part.attribute] = met
+        box[key] = met
     return box
 
 
 def _interval(condition: Any) -> Interval | None:
     """Return a condition as an interval, or nothing if it is none; an empty range is `met` with nothing."""
+    condition = without_unit(condition)
     if type(condition) is Range:
         low = -INFINITY if condition.low is None else _point(condition.low)
         high = INFINITY if condition.high is None else _point(condition.high)
@@ -170,5 +176,11 @@ def micros(time: datetime) -> int:
 
 
 def coordinate(values: tuple[Any, ...]) -> float | None:
-    """Return an event's only value as a coordinate; nothing for several values, ranges and what no float equals."""
-    return _point(values[0]) if len(values) == 1 else None
+    """Return an event's only value as a coordinate; nothing for several values, ranges and what no float equals.
+
+    A value that could not be read lies in no interval, as if the attribute were absent: NaN.
+    """
+    if len(values) == 1 and type(values[0]) is not Mismatch:
+        return _point(values[0])
+    readable = [value for value in values if type(value) is not Mismatch]
+    return ABSENT if not readable else _point(readable[0]) if len(readable) == 1 else None

@@ -31,12 +31,13 @@ import numpy as np
 
 from tidings.errors import Unsupported
 from tidings.kernels.concept_rows import count_terms
-from tidings.matchers.concept_terms import OTHER, TIME, Sort, Span, Terms, ancestors, pairs_of, spans_of_value
+from tidings.matchers.concept_terms import OTHER, TIME, Sort, Span, Terms, pairs_of, spans_of_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from tidings.algebra import Reading, Setting
+    from tidings.algebra.typed import TypedAttribute
     from tidings.concepts import Ontology
     from tidings.matchers.base import SubId
     from tidings.matchers.concept_terms import Row, Rows, Term
@@ -54,12 +55,16 @@ class Mic:
     def __init__(self, ontology: Ontology, *, limit: int = LIMIT) -> None:
         """Start without subscriptions; more than `limit` entries are refused."""
         self._terms, self._limit, self._entries = Terms("mic", ontology), limit, 0
-        self._homes = {name: tree for tree in ontology.attribute_trees.values() for name in tree.names}
-        self._edges: dict[str, dict[Any, array[int]]] = {}
-        self._known: dict[str, tuple[str, str]] = {}  # of each label in use its root, and itself
-        self._trees: dict[str, dict[str, int]] = {}  # of each root the trees in use, and by how many constraints
-        self._below: dict[tuple[str, str], tuple[str, ...]] = {}
-        self._above: dict[str, frozenset[str]] = {}
+        self._edges: dict[TypedAttribute, dict[Any, array[int]]] = {}
+        self._known: dict[
+            TypedAttribute, tuple[TypedAttribute, TypedAttribute]
+        ] = {}  # of each label in use its root, and itself
+        self._trees: dict[
+            TypedAttribute, dict[str, int]
+        ] = {}  # of each root the trees in use, and by how many constraints
+        self._below: dict[TypedAttribute, tuple[TypedAttribute, ...]] = {}
+        self._concepts: dict[tuple[str, str], tuple[str, ...]] = {}
+        self._above: dict[TypedAttribute, frozenset[TypedAttribute]] = {}
         self._heights = [0] * 65  # of the binary trees' nodes: how many intervals are kept there
         self._columns = {name: array(code) for name, code in COLUMNS.items()}
         self._free_terms: list[int] = []
@@ -84,17 +89,16 @@ class Mic:
             return names * len(self._concepts_below(*term.value))
         return names * (len(term.value) if term.sort is Sort.TEXT else 1)
 
-    def _names_below(self, name: str) -> tuple[str, ...]:
-        found = self._below.get(("", name))
+    def _names_below(self, name: TypedAttribute) -> tuple[TypedAttribute, ...]:
+        found = self._below.get(name)
         if found is None:
-            home = self._homes.get(name)
-            found = self._below["", name] = (name,) if home is None else home.below(name)
+            found = self._below[name] = self._terms.names_below(name)
         return found
 
     def _concepts_below(self, label: str, concept: str) -> tuple[str, ...]:
-        found = self._below.get((label, concept))
+        found = self._concepts.get((label, concept))
         if found is None:
-            found = self._below[label, concept] = self._terms.tree(label).below(concept)
+            found = self._concepts[label, concept] = self._terms.tree(label).below(concept)
         return found
 
     def _refuse_beyond(self, entries: int) -> None:
@@ -143,14 +147,14 @@ class Mic:
             for name, end in zip(COLUMNS, (term.value.low, term.value.high, *term.value[2::2]), strict=False):
                 self._columns[name][number] = end
             self._heights[_straddled(term.value)[1]] += 1
-        root = self._terms.roots.get(term.name, term.name)
+        root = self._terms.root(term.name)
         if term.sort is Sort.CONCEPT:
             trees = self._trees.setdefault(root, {})
             trees[term.value[0]] = trees.get(term.value[0], 0) + 1
         for label in self._names_below(term.name):
             if label not in self._edges:
                 # Its own root: a name with several parents lies below terms of several roots.
-                self._edges[label], self._known[label] = {}, (self._terms.roots.get(label, label), label)
+                self._edges[label], self._known[label] = {}, (self._terms.root(label), label)
             vertices = self._edges[label]
             for vertex in self._vertices(term):
                 found = vertices.get(vertex)
@@ -201,7 +205,7 @@ class Mic:
         if term.sort is Sort.NUMBER:
             self._heights[_straddled(term.value)[1]] -= 1
         if term.sort is Sort.CONCEPT:
-            trees = self._trees[self._terms.roots.get(term.name, term.name)]
+            trees = self._trees[self._terms.root(term.name)]
             trees[term.value[0]] -= 1
             if not trees[term.value[0]]:
                 del trees[term.value[0]]
@@ -226,24 +230,24 @@ class Mic:
             rows += self._counted(sure, doubtful)
         return list(dict.fromkeys(self._owner[row] for row in rows))
 
-    def _lowest(self, labels: list[str]) -> list[str]:
+    def _lowest(self, labels: list[TypedAttribute]) -> list[TypedAttribute]:
         """Return the names of a value that are above no other: the event's own, as far as somebody asks."""
         if len(labels) == 1:
             return labels
-        above: set[str] = set()
+        above: set[TypedAttribute] = set()
         for label in labels:
             if label not in self._above:
-                self._above[label] = frozenset(ancestors(self._homes[label], label)[1:])
+                self._above[label] = frozenset(self._terms.names_above(label)[1:])
             above |= self._above[label]
         return [label for label in labels if label not in above]
 
-    def _keys(self, root: str, value: Any) -> list[Any]:
+    def _keys(self, root: TypedAttribute, value: Any) -> list[Any]:
         """Return where a text or concept is stored, and where existence is."""
         if not isinstance(value, str | bool):
             return [None]
         keys: list[Any] = [None, value]
         if isinstance(value, str):
-            keys += [(label, self._terms.tree(label).canonical(value)) for label in self._trees.get(root, ())]
+            keys += [(label, self._terms.concept(label, value)) for label in self._trees.get(root, ())]
         return keys
 
     def _passed(self, value: Any, vertices: dict[Any, array[int]]) -> list[tuple[array[int], Span]]:

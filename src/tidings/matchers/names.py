@@ -1,4 +1,7 @@
-"""The order of names in a tree of paths: the most frequent first, and when that is looked at again."""
+"""The order of names in a tree of paths: the most frequent first, and when that is looked at again.
+
+A name is an attribute as tests read it: those that read it as numbers and those that read it as text are two names.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,21 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from tidings.algebra.typed import TypedAttribute
+
 FEW = 64
 """Below so many paths the order is left as it comes: there is little to win."""
+
+
+def shown(key: TypedAttribute) -> str:
+    """Say an attribute and how it is read.
+
+    >>> from tidings.algebra.typed import TypedAttribute
+    >>> shown(TypedAttribute("size", "number", "byte"))
+    'size as number in byte'
+    """
+    name, kind, unit, _ = key
+    return name + (f" as {kind}" if kind else "") + (f" in {unit}" if unit else "")
 
 
 class NameOrder:
@@ -21,12 +37,12 @@ class NameOrder:
 
     def __init__(self) -> None:
         """Start without names."""
-        self.counts: dict[str, int] = {}
-        self.ranks: dict[str, int] = {}
+        self.counts: dict[TypedAttribute, int] = {}
+        self.ranks: dict[TypedAttribute, int] = {}
         self._next = 0
         self._settled_at = FEW // 2
 
-    def add(self, names: Iterable[str]) -> None:
+    def add(self, names: Iterable[TypedAttribute]) -> None:
         """Count the names of a path that comes."""
         counts = self.counts
         for name in names:
@@ -37,7 +53,7 @@ class NameOrder:
                 self.ranks[name] = self._next
                 self._next += 1
 
-    def discard(self, names: Iterable[str]) -> None:
+    def discard(self, names: Iterable[TypedAttribute]) -> None:
         """Take the names of a path back."""
         counts = self.counts
         for name in names:
@@ -59,6 +75,6 @@ class NameOrder:
         self._next, self._settled_at = len(now), paths
         return before != now
 
-    def by_frequency(self) -> list[str]:
+    def by_frequency(self) -> list[TypedAttribute]:
         """Return the names, the most frequent first; names as frequent as each other by the alphabet."""
         return sorted(self.counts, key=lambda name: (-self.counts[name], name))

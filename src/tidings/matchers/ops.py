@@ -21,7 +21,7 @@ may satisfy two constraints (a homomorphism, not an isomorphism).
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -36,10 +36,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tidings.algebra import Reading, Setting
+    from tidings.algebra.typed import TypedAttribute
     from tidings.concepts import Ontology
     from tidings.matchers.base import SubId
     from tidings.matchers.concept_terms import Row, Rows, Term
     from tidings.model import Filter
+
+_Name = TypeVar("_Name")
+
+Above: TypeAlias = "dict[_Name, tuple[_Name, ...]]"
+"""Of each name or concept, itself and all above it."""
 
 LIMIT = 50_000_000
 """Entries that the possible edges of one root and value tree may have."""
@@ -48,7 +54,7 @@ LIMIT = 50_000_000
 class _Possible:
     """All edges of one root's names to one tree's concepts, and what each may stand for."""
 
-    def __init__(self, names: dict[str, tuple[str, ...]], concepts: dict[str, tuple[str, ...]], base: int) -> None:
+    def __init__(self, names: Above[TypedAttribute], concepts: Above[str], base: int) -> None:
         """Number the edges from `base` on: name by name, concept by concept."""
         self.base, self.users = base, 0
         self.names = {name: at for at, name in enumerate(names)}
@@ -61,11 +67,11 @@ class _Possible:
         parts = [base + np.add.outer(name, concept).ravel() for name in above_names for concept in above]
         self.implied = np.concatenate(parts).astype(np.int32)
 
-    def edge(self, name: str, concept: str) -> int:
+    def edge(self, name: TypedAttribute, concept: str) -> int:
         """Return the number of an edge."""
         return self.base + self.names[name] * len(self.concepts) + self.concepts[concept]
 
-    def stands_for(self, name: str, concept: str) -> NDArray[np.int32]:
+    def stands_for(self, name: TypedAttribute, concept: str) -> NDArray[np.int32]:
         """Return the edges that this one may stand for."""
         at = self.edge(name, concept) - self.base
         return self.implied[self.ends[at] : self.ends[at + 1]]
@@ -77,12 +83,11 @@ class Ops:
     def __init__(self, ontology: Ontology, *, limit: int = LIMIT) -> None:
         """Start without subscriptions; an index of more than `limit` entries is refused."""
         self._terms, self._limit = Terms("ops", ontology), limit
-        self._homes = {name: tree for tree in ontology.attribute_trees.values() for name in tree.names}
         self._columns = Columns(self._terms)
         self._edges = array("i")  # of each term its edge, or -1
-        self._possible: dict[tuple[str, str], _Possible] = {}
-        self._used: dict[str, dict[str, None]] = {}  # of each root the trees with possible edges
-        self._heights: dict[tuple[str, str], int] = {}
+        self._possible: dict[tuple[TypedAttribute, str], _Possible] = {}
+        self._used: dict[TypedAttribute, dict[str, None]] = {}  # of each root the trees with possible edges
+        self._heights: dict[tuple[TypedAttribute, str], int] = {}
         self._next = 0
 
     # Changing ----------------------------------------------------------------------------------
@@ -105,21 +110,18 @@ class Ops:
         entries = self._heights[root, label]
         if entries > self._limit:
             msg = (
-                f"`ops` keeps all possible edges: {entries:,} entries for `{root}` and `{label}`, and the limit is "
-                f"{self._limit:,}; use `ctps` or td.Matcher(), which keep what is asked for"
+                f"`ops` keeps all possible edges: {entries:,} entries for `{root.name}` and `{label}`, and the limit "
+                f"is {self._limit:,}; use `ctps` or td.Matcher(), which keep what is asked for"
             )
-            raise Unsupported(msg, kind="ops", part=f"{term.name} is a {term.value[1]}")
+            raise Unsupported(msg, kind="ops", part=f"{term.name.name} is a {term.value[1]}")
 
-    def _place(self, term: Term) -> tuple[str, str]:
-        return self._terms.roots.get(term.name, term.name), term.value[0]
+    def _place(self, term: Term) -> tuple[TypedAttribute, str]:
+        return self._terms.root(term.name), term.value[0]
 
-    def _vertices(self, root: str, label: str) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
+    def _vertices(self, root: TypedAttribute, label: str) -> tuple[Above[TypedAttribute], Above[str]]:
         """Return the names under a root and the concepts of a tree, each with itself and all above."""
-        home = self._homes.get(root)
         tree = self._terms.tree(label)
-        names: dict[str, tuple[str, ...]] = {root: (root,)}
-        if home is not None:
-            names = {name: ancestors(home, name) for name in home.names}
+        names = {name: self._terms.names_above(name) for name in self._terms.names(root)}
         return names, {concept: ancestors(tree, concept) for concept in tree.names}
 
     def add_many(self, filters: Iterable[tuple[SubId, Rows]]) -> None:
@@ -177,7 +179,7 @@ class Ops:
         names, tops = self._columns.names.things, self._columns.tops.things
         for root, value, labels in pairs.pairs:
             for tree in self._used.get(tops[root], ()) if isinstance(value, str) else ():
-                concept = self._terms.tree(tree).canonical(value)
+                concept = self._terms.concept(tree, value)
                 if concept is not None:
                     possible = self._possible[tops[root], tree]
                     found = [names[label] for label in labels]
@@ -185,11 +187,11 @@ class Ops:
         ends = np.cumsum([0, *map(len, parts)], dtype=np.int64)
         return (np.concatenate(parts) if parts else np.zeros(0, np.int32)), ends
 
-    def _lowest(self, names: list[str]) -> list[str]:
+    def _lowest(self, names: list[TypedAttribute]) -> list[TypedAttribute]:
         """Return the names of a value that are above no other: the event's own, as far as somebody asks."""
         if len(names) == 1:
             return names
-        above = {each for name in names for each in ancestors(self._homes[name], name)[1:]}
+        above = {each for name in names for each in self._terms.names_above(name)[1:]}
         return [name for name in names if name not in above]
 
     def match_many(self, readings: Sequence[Reading], setting: Setting) -> list[list[SubId]]:

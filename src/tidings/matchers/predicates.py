@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from tidings.algebra.normal import conjunctions
+from tidings.algebra.typed import typed, typed_test, without_unit
 from tidings.errors import TooLarge
 from tidings.kernels.counting import OPEN_HIGH, OPEN_LOW
 from tidings.matchers.intervals import EXACT_INT, micros
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tidings.algebra import Reading
+    from tidings.algebra.typed import TypedAttribute
     from tidings.model import Filter
 
 INFINITE = float("inf")
@@ -27,14 +29,14 @@ INFINITE = float("inf")
 COUNTED = 200
 """So many predicates of a row are looked up; a counter has eight bits of needs. The rest are asked."""
 
-Equality: TypeAlias = "tuple[str, Any] | Test"
-"""An attribute and its value; a set of values is the test itself."""
+Equality: TypeAlias = "tuple[TypedAttribute, *tuple[Any, ...]]"
+"""An attribute as it is read, and its value or the values of a set."""
 
 Segment: TypeAlias = "tuple[float, int, float, int]"
 """The two ends of a number or range of an event, each with its side: -1 just below the number, 1 just above."""
 
 
-Interval: TypeAlias = "tuple[str, float, float, int]"
+Interval: TypeAlias = "tuple[TypedAttribute, float, float, int]"
 """A range predicate: the attribute, the ends, and the bits of those that are open. Plain, since there are millions."""
 
 
@@ -64,27 +66,30 @@ def _row(literals: Sequence[Filter]) -> Row | None:
     ranges: dict[Interval, None] = {}
     asked: dict[Filter, None] = {}
     for literal in literals:
-        condition = literal.condition if type(literal) is Test and literal.quantifier is Quantifier.ANY else None
         looked_up = len(equalities) + len(ranges) < COUNTED
-        if looked_up and type(condition) is Is:
-            equalities[literal.attribute, condition.value] = None  # type: ignore[union-attr]
-        elif looked_up and type(condition) is Range and (found := _interval(literal.attribute, condition)):  # type: ignore[union-attr]
+        if not looked_up or type(literal) is not Test or literal.quantifier is not Quantifier.ANY:
+            asked[literal] = None
+            continue
+        condition, key = without_unit(literal.condition), typed(literal.attribute, literal.condition)
+        if type(condition) is Is:
+            equalities[key, condition.value] = None
+        elif type(condition) is Range and (found := _interval(key, condition)):
             if found[1] == found[2] and found[3]:
                 return None  # `(2 .. 2)` holds no point
             ranges[found] = None
-        elif looked_up and type(condition) is In:
-            equalities[literal] = None  # type: ignore[index]
+        elif type(condition) is In:
+            equalities[key, *condition.values] = None
         else:
             asked[literal] = None
     return Row(tuple(equalities), tuple(ranges), tuple(asked))
 
 
-def _interval(attribute: str, ends: Range) -> Interval | None:
+def _interval(key: TypedAttribute, ends: Range) -> Interval | None:
     low = -INFINITE if ends.low is None else _exact(ends.low)
     high = INFINITE if ends.high is None else _exact(ends.high)
     if low is None or high is None:
         return None
-    return attribute, low, high, OPEN_LOW * ends.low_open + OPEN_HIGH * ends.high_open
+    return key, low, high, OPEN_LOW * ends.low_open + OPEN_HIGH * ends.high_open
 
 
 def _exact(end: Any) -> float | None:
@@ -145,11 +150,11 @@ def _segment(value: Any) -> Segment | None:
     return low[0], low[1] or int(value.low_open), high[0], high[1] or -int(value.high_open)
 
 
-def needed(literal: Filter) -> str | None:
-    """Return the attribute without which a predicate cannot hold, if there is one."""
-    return literal.attribute if type(literal) is Test and type(literal.condition) is not IsNull else None
+def needed(literal: Filter) -> TypedAttribute | None:
+    """Return the attribute without which a predicate cannot hold, if there is one, as the predicate reads it."""
+    return typed_test(literal) if type(literal) is Test and type(literal.condition) is not IsNull else None
 
 
-def present(name: str | None, reading: Reading) -> bool:
+def present(key: TypedAttribute | None, reading: Reading) -> bool:
     """Tell whether an event has the attribute that is needed."""
-    return name is None or bool(reading.values.get(name)) or bool(reading.elements.get(name))
+    return key is None or bool(reading.values.get(key)) or bool(reading.elements.get(key.name))

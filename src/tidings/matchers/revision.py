@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tidings.algebra.typed import Mismatch, typed_test, without_unit
 from tidings.kernels.filter_tree import revise
 from tidings.matchers.steps import NUMBERS, closed, is_exact
 from tidings.model import In, Is, Point, Quantifier, Range, Test, Within
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 CODED = (str, datetime, Point)
 """Types whose values have codes."""
+
+PLACE = "place"
+"""How places are read."""
 
 LON, LAT = "lon", "lat"
 """A place has a column for each of its coordinates."""
@@ -111,7 +115,7 @@ class Revision:
         columns = [self._columns.take(column) for column in _columns_of(part)]
         if not columns:
             return False
-        condition = part.condition  # type: ignore[union-attr]
+        condition = without_unit(part.condition)  # type: ignore[union-attr]
         if isinstance(condition, Within):
             west, south, east, north = bounds(condition.area)
             entries += (columns[0], west, east, columns[1], south, north)
@@ -162,8 +166,9 @@ class Revision:
         values: list[float] = []
         columns = self._columns.numbers
         for name, given in reading.values.items():
-            if given and type(given[0]) is Point:
-                for axis, numbers in ((name, LON), _longitudes(given)), ((name, LAT), [place.lat for place in given]):  # type: ignore[union-attr]
+            if name[1] == PLACE:
+                places = [place for place in given if type(place) is Point]
+                for axis, numbers in ((name, LON), _longitudes(places)), ((name, LAT), [place.lat for place in places]):
                     if (column := columns.get(axis)) is not None:
                         where[column] = len(values), len(values) + len(numbers)
                         values += numbers
@@ -177,7 +182,7 @@ class Revision:
         return found
 
     def _coded(self, given: tuple[Any, ...], values: list[float]) -> bool:
-        """Write down values as numbers; tell whether that could be done."""
+        """Write down values as numbers; tell whether that could be done. What could not be read lies nowhere."""
         codes = self._codes.numbers
         for value in given:
             kind = type(value)
@@ -187,7 +192,7 @@ class Revision:
                 values.append(float(value))
             elif kind is Range:
                 return False
-            else:
+            elif kind is not Mismatch:
                 values.append(codes.get(value, -1))
         return True
 
@@ -201,7 +206,7 @@ def _columns_of(part: Filter) -> tuple[Any, ...]:
     """Return the columns of a test that is a union of intervals with exact ends, or of an area's bounds; or none."""
     if type(part) is not Test or part.quantifier is not Quantifier.ANY:
         return ()
-    condition, name = part.condition, part.attribute
+    condition, name = without_unit(part.condition), typed_test(part)
     kind = type(condition)
     if kind is Range:
         return (name,) if _ends(condition) else ()  # type: ignore[arg-type]
@@ -225,7 +230,7 @@ def _coded(part: Filter) -> list[Any]:
     """Return the values of a test in intervals that have codes."""
     if not _columns_of(part):
         return []
-    condition = part.condition  # type: ignore[union-attr]
+    condition = without_unit(part.condition)  # type: ignore[union-attr]
     values: tuple[Any, ...] = ()
     if isinstance(condition, Is):
         values = (condition.value,)

@@ -1,15 +1,20 @@
-"""What a conjunction asks of each name, as a step of a path; and numbers as closed float64 intervals."""
+"""What a conjunction asks of each name, as a step of a path; and numbers as closed float64 intervals.
+
+A name is an attribute as tests read it, so values of one name are all of one kind, or could not be read.
+"""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tidings.algebra.typed import typed, without_unit
 from tidings.model import In, Is, Quantifier, Range, Test, all_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from tidings.algebra.typed import TypedAttribute
     from tidings.model import Filter
 
 FIXED, SET, RANGE, TESTED = "fixed", "sets", "ranges", "tested"
@@ -24,7 +29,7 @@ NUMBERS = (int, float, bool)
 class Step(NamedTuple):
     """What a path asks of one name: a sort, the key that equal steps share, and the test as the law reads it."""
 
-    name: str
+    name: TypedAttribute
     sort: str
     key: Any
     test: Filter
@@ -32,17 +37,17 @@ class Step(NamedTuple):
 
 def step_of(test: Test) -> Step:
     """Return the step of one test."""
-    condition = test.condition
+    name, condition = typed(test.attribute, test.condition), without_unit(test.condition)
     kind = type(condition)
     if test.quantifier is ANY:
         if kind is Is:
-            return Step(test.attribute, FIXED, condition.value, test)  # type: ignore[union-attr]
+            return Step(name, FIXED, condition.value, test)  # type: ignore[union-attr]
         if kind is Range:
             ends = (condition.low, condition.high, condition.low_open, condition.high_open)  # type: ignore[union-attr]
-            return Step(test.attribute, RANGE, ends, test)
+            return Step(name, RANGE, ends, test)
         if kind is In:
-            return Step(test.attribute, SET, frozenset(condition.values), test)  # type: ignore[union-attr]
-    return Step(test.attribute, TESTED, (test,), test)
+            return Step(name, SET, frozenset(condition.values), test)  # type: ignore[union-attr]
+    return Step(name, TESTED, (test,), test)
 
 
 def steps_of(tests: Iterable[Test]) -> list[Step]:
@@ -54,13 +59,13 @@ def steps_of(tests: Iterable[Test]) -> list[Step]:
     steps = [step_of(test) for test in tests]
     if len({step.name for step in steps}) == len(steps):
         return steps
-    shared: dict[str, dict[Any, Step]] = {}
+    shared: dict[TypedAttribute, dict[Any, Step]] = {}
     for step in steps:
         shared.setdefault(step.name, {})[step.sort, step.key] = step
     return [_joined(name, list(parts.values())) for name, parts in shared.items()]
 
 
-def _joined(name: str, steps: list[Step]) -> Step:
+def _joined(name: TypedAttribute, steps: list[Step]) -> Step:
     if len(steps) == 1:
         return steps[0]
     tests = [step.test for step in steps]

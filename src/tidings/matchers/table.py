@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tidings.algebra.typed import TypedAttribute
 from tidings.errors import TidingsError
 from tidings.kernels.cells import WANTED
 from tidings.matchers.intervals import INFINITY
@@ -39,7 +40,7 @@ class Table:
     def __init__(self, kind: str = "") -> None:
         """Start empty; `kind` is the matcher that errors name."""
         self._kind = kind
-        self.columns: dict[str, int] = {}
+        self.columns: dict[TypedAttribute, int] = {}
         self.lows = np.full((LEAST_COLUMNS, LEAST_ROWS), -INFINITY)
         self.highs = np.full((LEAST_COLUMNS, LEAST_ROWS), INFINITY)
         self.ends = np.zeros((LEAST_COLUMNS, LEAST_ROWS), np.uint8)
@@ -54,7 +55,7 @@ class Table:
     def of(cls, lows: NDArray[np.float64], highs: NDArray[np.float64], ends: NDArray[np.uint8]) -> Table:
         """Return a table with these ends, a line for each attribute; every attribute of every row is asked for."""
         made = cls()
-        made.columns = {f"a{number}": number for number in range(len(lows))}
+        made.columns = {TypedAttribute(f"a{number}", "number"): number for number in range(len(lows))}
         made.lows, made.highs, made.ends = lows, highs, ends | np.uint8(WANTED)
         made.rows = made.count = lows.shape[1]
         made.alive = np.ones(made.rows, np.bool_)
@@ -74,14 +75,14 @@ class Table:
         """Put boxes into rows, and return which."""
         known = len(self.columns)
         for box in boxes:
-            for name in box:
-                if name not in self.columns:
-                    self.columns[name] = len(self.columns)
+            for key in box:
+                if key not in self.columns:
+                    self.columns[key] = len(self.columns)
         try:
             self._reserve(len(boxes))
         except TidingsError:  # there is no room for the new attributes, so they are not known
-            for name in list(self.columns)[known:]:
-                del self.columns[name]
+            for key in list(self.columns)[known:]:
+                del self.columns[key]
             raise
         again = min(len(boxes), len(self._free))
         rows = np.empty(len(boxes), np.int32)
@@ -103,7 +104,7 @@ class Table:
         self.count -= len(rows)
 
     def _fill(self, rows: NDArray[np.int32], boxes: Sequence[Box]) -> None:
-        places = [self.columns[name] for box in boxes for name in box]
+        places = [self.columns[key] for box in boxes for key in box]
         if not places:
             return
         sizes = [len(box) for box in boxes]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tidings.algebra import Reading
+    from tidings.algebra.typed import TypedAttribute
     from tidings.matchers.base import SubId
     from tidings.matchers.concept_terms import Row, Rows, Terms
 
@@ -129,10 +130,9 @@ class Codes:
         if isinstance(value, bool):
             return found
         for label in self._trees.get(root, ()):
-            tree, codes = self._terms.tree(label), self._concepts[root, label]
-            name = tree.canonical(value)
-            if name is not None:
-                found += [codes[above] for above in ancestors(tree, name) if above in codes]
+            concept, codes = self._terms.concept(label, value), self._concepts[root, label]
+            if concept is not None:
+                found += [codes[above] for above in ancestors(self._terms.tree(label), concept) if above in codes]
         return found
 
 
@@ -141,10 +141,10 @@ class Columns:
 
     def __init__(self, terms: Terms) -> None:
         """Start empty."""
-        self._roots = terms.roots
+        self._terms = terms
         self.codes = Codes(terms)
         self.names, self.tops = Interned(), Interned()
-        self.known: dict[str, tuple[int, int]] = {}
+        self.known: dict[TypedAttribute, tuple[int, int]] = {}
         self._columns = {name: array(code) for name, code in COLUMNS.items()}
         self._starts, self._sizes = array("i"), array("i")
         self._owner: list[Any] = []
@@ -201,7 +201,7 @@ class Columns:
         columns, name = self._columns, term.name
         label = self.names.take(name)
         if name not in self.known:
-            self.known[name] = (self.tops.take(self._roots.get(name, name)), label)
+            self.known[name] = (self.tops.take(self._terms.root(name)), label)
         columns["labels"][place] = label
         if term.sort is not Sort.NUMBER:
             columns["codes"][place] = self.codes.take(self.known[name][0], term)

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from tidings.algebra import holds
+from tidings.algebra.typed import Mismatch, TypedAttribute
 from tidings.matchers.steps import RANGE, SET, closed, is_exact
 from tidings.model import Range
 
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
 
 MANY = 32
 """From so many ranges on, NumPy's way costs less than a loop over them."""
+
+_UNLIKE = frozenset((Range, Mismatch))
+"""The types of values that are not found by hash and do not compare with the ends of ranges."""
 
 Spans: TypeAlias = "tuple[NDArray[np.float64], NDArray[np.float64], list[Node]]"
 """The low ends, the high ends, and the nodes."""
@@ -114,7 +118,7 @@ class Group:
 
     def covering(self, values: tuple[Any, ...], reading: Reading, setting: Setting) -> Iterable[Node]:
         """Return the children that cover some of the values: lines 9 to 11 of Algorithm 1."""
-        if len(values) != 1 or type(values[0]) is Range:
+        if len(values) != 1 or type(values[0]) in _UNLIKE:
             return self._covering_several(values, reading, setting)
         value, found = values[0], list[Node]()
         if self.fixed is not None and (child := self.fixed.get(value)) is not None:
@@ -145,7 +149,10 @@ class Group:
         ]
 
     def _covering_several(self, values: tuple[Any, ...], reading: Reading, setting: Setting) -> Iterable[Node]:
-        """Do the same for no value (a null, an array of records), several, or ranges, which no hash finds."""
+        """Do the same for no value (a null, an array of records), several, what could not be read, or ranges.
+
+        No hash finds a range; and what could not be read is found by none and compares with nothing.
+        """
         if any(type(value) is Range for value in values):
             return [child for child in self if holds(child.test, reading, setting)]
         found: dict[Node, None] = {}
@@ -161,7 +168,7 @@ class Group:
 
 
 class Node:
-    """A place in the tree: the step that leads here, the rows that end here, the children by name."""
+    """A place in the tree: the step that leads here, the rows that end here, the children by their name's number."""
 
     __slots__ = ("children", "parent", "rows", "step")
 
@@ -169,7 +176,7 @@ class Node:
         """Start without rows and children; the root has no step."""
         self.step, self.parent = step, parent
         self.rows: array[int] | None = None
-        self.children: dict[str, Group] | None = None
+        self.children: dict[int, Group] | None = None
 
     @property
     def test(self) -> Filter:
@@ -193,6 +200,11 @@ class Tree:
     def __init__(self) -> None:
         """Start with a root."""
         self.root = Node()
+        self._numbers: dict[TypedAttribute, int] = {}  # small ones are looked up faster than names
+
+    def children(self, node: Node, name: TypedAttribute) -> Iterable[Node]:
+        """Return the children of a node under a name."""
+        return (node.children or {}).get(self._numbers.get(name, -1), ())
 
     def insert(self, steps: Sequence[Step]) -> Node:
         """Return the node at the end of a path; what is missing of it is made."""
@@ -200,9 +212,10 @@ class Tree:
         for step in steps:
             if node.children is None:
                 node.children = {}
-            group = node.children.get(step.name)
+            number = self._numbers.setdefault(step.name, len(self._numbers))
+            group = node.children.get(number)
             if group is None:
-                group = node.children[step.name] = Group()
+                group = node.children[number] = Group()
             node = group.child(step, node)
         return node
 
@@ -211,23 +224,41 @@ class Tree:
         while not node.rows and not node.children and node.parent is not None and node.step is not None:
             parent, step = node.parent, node.step
             assert parent.children is not None
-            group = parent.children[step.name]
+            number = self._numbers[step.name]
+            group = parent.children[number]
             group.drop(step)
             if not len(group):
-                del parent.children[step.name]
+                del parent.children[number]
             node = parent
+        if not self.root.children:
+            self._numbers.clear()
 
     def descend(self, reading: Reading, setting: Setting) -> list[Node]:
         """Return the nodes that an event reaches, each once; what ends there accepts it."""
-        values, others = reading.values, reading.nulls | reading.elements.keys()
+        terms = self._terms(reading)
         visited = [self.root]
         for node in visited:  # the list grows while it is read: every child that covers the event joins it
             if node.children is not None:
-                for name, group in node.children.items():
-                    term = values.get(name)
-                    if term or name in others:
-                        visited += group.covering(term or (), reading, setting)
+                for number, group in node.children.items():
+                    term = terms.get(number)
+                    if term is not None:
+                        visited += group.covering(term, reading, setting)
         return visited
+
+    def _terms(self, reading: Reading) -> dict[int, tuple[Any, ...]]:
+        """Return what an event says of names, by their numbers: values, or none where a test may ask for more."""
+        numbers = self._numbers
+        terms: dict[int, tuple[Any, ...]] = {}
+        for attribute in reading.nulls | reading.elements.keys():
+            for kind in ("", "record"):
+                number = numbers.get(TypedAttribute(attribute, kind))
+                if number is not None:
+                    terms[number] = ()
+        for name, values in reading.values.items():
+            number = numbers.get(name)
+            if values and number is not None:
+                terms[number] = values
+        return terms
 
     def nodes(self) -> Iterator[Node]:
         """Yield every node."""

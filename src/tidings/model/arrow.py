@@ -1,8 +1,8 @@
 """Arrow types as attribute kinds, and Arrow rows as event mappings.
 
 Scalars have one value, lists several, structs dotted names, maps any name below theirs. A struct with
-fields `lon` and `lat` is also a place. Text columns carry no kind of their own: an address, a concept
-or (from CSV) a number all come as text, and the filters say which.
+fields `lon` and `lat` is also a place. Columns of text are text that may also be asked for as a concept or an
+address; who wants one read as a number or a time says so in a schema. Values of maps have no kind of their own.
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ def _of_type(name: str, kind: pa.DataType, *, several: bool) -> Iterator[tuple[s
             yield from _of_type(f"{name}.{field.name}", field.type, several=several)
     elif t.is_map(kind):
         yield name, Attribute(Kind.RECORD, several=several)
-        yield from _of_type(f"{name}.*", kind.item_type, several=several)
+        yield f"{name}.*", Attribute(several=True)
     else:
-        yield name, Attribute(_scalar(kind), several=several)
+        scalar = _scalar(kind)
+        yield name, Attribute(scalar, several=several, refinable=scalar is Kind.TEXT)
 
 
 def _scalar(kind: pa.DataType) -> Kind | None:
@@ -56,13 +57,15 @@ def _scalar(kind: pa.DataType) -> Kind | None:
         return Kind.TIME
     if t.is_dictionary(kind):
         return _scalar(kind.value_type)
-    if t.is_string(kind) or t.is_large_string(kind) or t.is_string_view(kind) or t.is_null(kind):
+    if t.is_string(kind) or t.is_large_string(kind) or t.is_string_view(kind):
+        return Kind.TEXT
+    if t.is_null(kind):
         return None
     return Kind.OPAQUE
 
 
-def rows_of(table: pa.Table | pa.RecordBatch) -> list[dict[str, Any] | Unreadable]:
-    """Return the rows as mappings; a row that Python cannot hold is looked for one by one, and named."""
+def rows_of(table: pa.Table | pa.RecordBatch) -> list[dict[str, Any]]:
+    """Return the rows as mappings; a value that Python cannot hold is looked for, and is `Unreadable`."""
     import pyarrow as pa
 
     if isinstance(table, pa.RecordBatch):
@@ -73,21 +76,35 @@ def rows_of(table: pa.Table | pa.RecordBatch) -> list[dict[str, Any] | Unreadabl
         return [_row(table.slice(index, 1)) for index in range(table.num_rows)]
 
 
-def _rows(table: pa.Table) -> list[dict[str, Any] | Unreadable]:
+def _rows(table: pa.Table) -> list[dict[str, Any]]:
     if not table.num_columns:
         return [{} for _ in range(table.num_rows)]
     columns = [_column(column) for column in table.columns]
     return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
-def _row(table: pa.Table) -> dict[str, Any] | Unreadable:
+def _row(table: pa.Table) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         try:
             found[name] = _column(column)[0]
-        except (OverflowError, ValueError) as problem:
-            return Unreadable(f"`{name}`: {problem}")
+        except (OverflowError, ValueError):
+            found[name] = _held(column[0])
     return found
+
+
+def _held(value: pa.Scalar) -> Any:
+    """Return a value as Python's, part by part: what Python cannot hold is `Unreadable`."""
+    import pyarrow.types as t
+
+    try:
+        return value.as_py()
+    except (OverflowError, ValueError) as problem:
+        if t.is_struct(value.type):
+            return {name: _held(part) for name, part in value.items()}
+        if t.is_list(value.type) or t.is_large_list(value.type):
+            return [_held(part) for part in value.values]
+        return Unreadable(str(problem))
 
 
 def _column(column: pa.ChunkedArray) -> list[Any]:

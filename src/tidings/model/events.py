@@ -43,12 +43,12 @@ def _refuse_unless(fits: bool, rule: str, found: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """Stands for a row that Python cannot hold: a time in the year 12345, text that is not UTF-8."""
+    """Stands for a value that Python cannot hold: a time in the year 12345, text that is not UTF-8."""
 
     reason: str
 
 
-EventLike: TypeAlias = Event | Mapping[str, Any] | Unreadable
+EventLike: TypeAlias = Event | Mapping[str, Any]
 
 
 class EventBatch:
@@ -117,8 +117,6 @@ def values_of(event: EventLike) -> Mapping[str, Any]:
     """Return what filters see of an event."""
     if isinstance(event, Event):
         event = event.values
-    if isinstance(event, Unreadable):
-        raise BadEvent(event.reason, attribute=None)
     if not isinstance(event, Mapping):
         msg = f"an event is a mapping or a td.Event, not {type(event).__name__}"
         raise BadEvent(msg)

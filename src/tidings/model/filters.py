@@ -101,6 +101,25 @@ class In:
 
 
 @dataclass(frozen=True, slots=True)
+class SameText:
+    """Text that equals one of these, ignoring case: `make = 'ford' ignoring case`, or `in` with several."""
+
+    values: tuple[str, ...]
+    folded: frozenset[str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Drop what differs in case alone, keep the order, refuse what is no text."""
+        if not self.values or not all(isinstance(value, str) for value in self.values):
+            msg = "`ignoring case` compares text: `make = 'ford' ignoring case`"
+            raise ValueError(msg)
+        first: dict[str, str] = {}
+        for value in self.values:
+            first.setdefault(checked_text(value).casefold(), value)
+        object.__setattr__(self, "values", tuple(first.values()))
+        object.__setattr__(self, "folded", frozenset(first))
+
+
+@dataclass(frozen=True, slots=True)
 class TextTest:
     """Text that starts with, ends with, contains, is like or matches something."""
 
@@ -193,10 +212,15 @@ class Age:
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """Compared with another attribute of the same event."""
+    """Compared with another attribute of the same event.
+
+    Binding a filter fills in the kind and the unit that a declaration of either side gives to both.
+    """
 
     op: Comparison
     other: str
+    kind: Kind | None = None
+    unit: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse a name that cannot be one."""
@@ -221,7 +245,21 @@ class IsNull:
 
 
 Condition: TypeAlias = (
-    Is | In | Range | TextTest | IsA | Within | WithinRegion | Near | InNetworks | Age | Compare | Has | Exists | IsNull
+    Is
+    | In
+    | Range
+    | SameText
+    | TextTest
+    | IsA
+    | Within
+    | WithinRegion
+    | Near
+    | InNetworks
+    | Age
+    | Compare
+    | Has
+    | Exists
+    | IsNull
 )
 
 
@@ -339,11 +377,13 @@ def scalars_of(condition: Condition) -> tuple[Any, ...]:
 def condition_kind(condition: Condition) -> Kind | None:
     """Return the kind a condition asks of its attribute; `exists` and `is null` ask nothing."""
     match condition:
+        case Compare(kind=kind):
+            return kind
         case Is(kind=kind) | In(kind=kind):
             return kind
         case Range():
             return condition.kind
-        case TextTest():
+        case TextTest() | SameText():
             return Kind.TEXT
         case IsA():
             return Kind.CONCEPT

@@ -2,7 +2,7 @@
 
 A schema is declared (a mapping, TOML or JSON), taken from an Arrow schema, or inferred from filters.
 An entry `tags.*` speaks for every name below `tags.`; an attribute of no kind (`any`) is known to be
-there and takes whatever kind the filters give it.
+there, and each filter reads it as the kind it asks for, as it reads an attribute that nobody declares.
 """
 
 from __future__ import annotations
@@ -21,21 +21,36 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 DECLARABLE = tuple(kind for kind in Kind if kind is not Kind.OPAQUE)
-"""The kinds a schema may name, beside `any`."""
+"""The kinds a schema may name, beside `any` and `string`."""
+
+STRING = "string"
+"""The word for text that may also be asked for as a concept or an address."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """One attribute's kind, how many values it may carry, and the concept tree it draws from."""
+    """One attribute's kind, how many values it may carry, and the concept tree it draws from.
+
+    `refinable` text is what a table's column of strings holds: filters may also ask for it as a concept or an address.
+    """
 
     kind: Kind | None = None
     several: bool = False
     tree: str | None = None
+    refinable: bool = False
+
+    def accepts(self, asked: Kind) -> bool:
+        """Tell whether a filter may ask for this kind."""
+        if self.kind in (None, asked):
+            return True
+        if self.kind is Kind.CONCEPT:
+            return asked is Kind.TEXT
+        return self.refinable and asked in (Kind.CONCEPT, Kind.IP)
 
     def __str__(self) -> str:
         """Return the words a schema file uses."""
         words = ["several"] if self.several else []
-        words.append(self.kind.value if self.kind else "any")
+        words.append(STRING if self.refinable else self.kind.value if self.kind else "any")
         return " ".join([*words, self.tree] if self.tree else words)
 
 
@@ -80,7 +95,7 @@ class Schema:
 
     @classmethod
     def from_arrow(cls, schema: Any) -> Schema:
-        """Take kinds and cardinality from an Arrow schema; text columns take the kind filters give them."""
+        """Take kinds and cardinality from an Arrow schema; text may be asked as a concept or an address too."""
         from tidings.model.arrow import attributes_of
         from tidings.model.events import is_arrow
 
@@ -155,8 +170,10 @@ def _attribute(name: object, words: object) -> Attribute:
     kind, *rest = parts[several:] or [""]
     if kind == "opaque" and not rest:
         return Attribute(Kind.OPAQUE, several=several)
+    if kind == STRING and not rest:
+        return Attribute(Kind.TEXT, several=several, refinable=True)
     if kind not in (*DECLARABLE, "any") or (rest and (kind != "concept" or len(rest) > 1)):
-        known = ", ".join((*DECLARABLE, "any"))
+        known = ", ".join((*DECLARABLE, STRING, "any"))
         hint = "perhaps after `several`; `concept` may name its tree"
         msg = f"`{name}`: unknown kind `{words}`; the kinds are {known}, {hint}"
         raise SchemaError(msg)

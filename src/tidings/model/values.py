@@ -33,6 +33,8 @@ class Kind(StrEnum):
     RECORD = "record"
     OPAQUE = "opaque"
 
+    __hash__ = str.__hash__  # that of `Enum` is Python's, and this is in every key of an index
+
     @property
     def ordered(self) -> bool:
         """Whether one value comes before another."""

@@ -35,6 +35,11 @@ def filters_of(pattern: Pattern) -> list[Filter]:
     return list(dict.fromkeys(pattern[name].filter for name in pattern.used()))
 
 
+def attributes_of(pattern: Pattern) -> set[str]:
+    """Return the attributes that give variables their values."""
+    return {attribute for name in pattern.used() for attribute, _ in pattern[name].variables}
+
+
 def asks_for_time(pattern: Pattern) -> bool:
     """Tell whether events need times: `within`, `@` or an absence."""
     return pattern.absence is not None or _timed(pattern.root)

@@ -4,40 +4,27 @@ Written for reading, straight from docs/language.md: all ways to place a pattern
 those that break a time condition, a variable or a `not` are struck out. Nothing is merged, pruned or
 forgotten, so the cost grows with the number of matches: this is for short streams and for tests.
 
-Events are known by their index in the stream, which is in the order of time; times are whole microseconds.
+Events are known by their index in the stream, which is in the order of time; times are whole microseconds. An event
+without a time stands where it came, and is not there at all for a pattern that asks for times.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, timedelta
 from itertools import chain, combinations, groupby, pairwise, product
 from typing import TYPE_CHECKING, Any
 
-from tidings.algebra import evaluate
-from tidings.algebra.reading import flat, leaves
-from tidings.concepts import moment
 from tidings.errors import BadEvent, PatternError
-from tidings.model import Event, values_of
 from tidings.model import patterns as tree
 from tidings.model.patterns import Gap, Mode, Pattern, Step, Which
+from tidings.patterns.asked import asks_for_time
+from tidings.patterns.seen import Seen, seen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from tidings.model import EventLike
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """One event as a pattern sees it: the named filters it satisfies, variables aside, and its attributes' values."""
-
-    time: int
-    names: frozenset[str]
-    values: Mapping[str, Any]
+__all__ = ["Embedding", "Report", "Seen", "embeddings", "reports", "seen"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,21 +51,6 @@ class Report:
     after: int
     key: tuple[Any, ...]
     choices: frozenset[tuple[int, ...]]
-
-
-def seen(pattern: Pattern, events: Iterable[EventLike], *, time: str = "time") -> list[Seen]:
-    """Judge events by the pattern's named filters, without a schema; numbers as times are microseconds.
-
-    An attribute with several values gives a variable none.
-    """
-    return [
-        Seen(
-            _microseconds(event, time),
-            frozenset(named.name for named in pattern.filters if evaluate(named.filter, event)),
-            _values(pattern, values_of(event)),
-        )
-        for event in events
-    ]
 
 
 def embeddings(pattern: Pattern, stream: Sequence[Seen], *, until: int | None = None) -> list[Embedding]:
@@ -148,7 +120,7 @@ def _substreams(pattern: Pattern, stream: Sequence[Seen]) -> Iterator[_Substream
     """Yield the part of the stream that each key sees; without key variables that is all of it."""
     _refuse_unclear(pattern)
     _refuse_unordered(stream)
-    carried = [_keys_of(event, pattern) for event in stream]
+    carried = [_keys_of(event, pattern) if event.timed or not asks_for_time(pattern) else [] for event in stream]
     done: list[dict[str, Any]] = []
     for key in chain.from_iterable(carried):
         if not any(_agree(key, other) for other in done):
@@ -376,25 +348,3 @@ def _refuse_unordered(stream: Sequence[Seen]) -> None:
     if any(event.time < before.time for before, event in pairwise(stream)):
         msg = "an event is earlier than the one before it; sort the stream by time"
         raise BadEvent(msg)
-
-
-def _microseconds(event: EventLike, name: str) -> int:
-    """Return an event's time; a datetime without a zone is in UTC."""
-    told = event.time if isinstance(event, Event) else None
-    given = values_of(event).get(name) if told is None else told
-    if isinstance(given, int):
-        return given
-    if not isinstance(given, date):
-        msg = f"the time of an event is a datetime or a number of microseconds, not `{given!r}` (attribute `{name}`)"
-        raise BadEvent(msg, attribute=name)
-    return ((moment(given) or _EPOCH) - _EPOCH) // timedelta(microseconds=1)
-
-
-def _values(pattern: Pattern, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of the attributes that variables take; a dotted name reaches into records."""
-    attributes = {attribute for named in pattern.filters for attribute, _ in named.variables}
-    found = {
-        attribute: [value for leaf in leaves(fields, tuple(attribute.split("."))) for value in flat(leaf)]
-        for attribute in attributes
-    }
-    return {attribute: values[0] for attribute, values in found.items() if len(values) == 1}

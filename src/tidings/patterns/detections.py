@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidings.kernels.reports import O_AT, O_BEGIN, O_END, O_KEY, O_PATTERN, O_SEQ, O_VALUES
-from tidings.patterns.reading import datetime_of
 from tidings.patterns.run import Reports
+from tidings.patterns.times import datetime_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

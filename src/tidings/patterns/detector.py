@@ -7,25 +7,30 @@ added and removed while it runs: unchanged ones keep their state. Time comes in 
 from __future__ import annotations
 
 from dataclasses import replace
+from threading import RLock
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from tidings.errors import TidingsError, UnknownPattern
+from tidings.forks import Level, guard, locked
 from tidings.lang import WrittenPattern, parse_pattern, render_pattern
 from tidings.matcher import Matcher
 from tidings.matcher.matcher import check_on_error
 from tidings.model.patterns import Pattern
 from tidings.patterns.archive import Archive, union
-from tidings.patterns.asked import asks_for_time, filters_of, span, written
+from tidings.patterns.asked import attributes_of, filters_of, span, written
 from tidings.patterns.detections import Detection, Detections, Late
 from tidings.patterns.graph import Watched
-from tidings.patterns.machine import attributes_of, machines
+from tidings.patterns.machine import machines
+from tidings.patterns.mismatched import Counts, PatternMismatch, describe_pattern_mismatches
 from tidings.patterns.names import Names
-from tidings.patterns.reading import Prepared, Reader, answering, datetime_of, moment_of, together, with_times
+from tidings.patterns.reading import Prepared, Reader, answering, together, with_times
 from tidings.patterns.residual import configurations
 from tidings.patterns.run import LONG_AGO, MOST_PARTIALS, Run
 from tidings.patterns.state import into_run, of_run
+from tidings.patterns.times import datetime_of, moment_of
+from tidings.patterns.variables import Variables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -65,7 +70,8 @@ class Detector:
     ('intrusion', (0, 1, 2, 3), {'x': '10.0.0.1'})
 
     Events come in the order of time; one that is more than `lateness` behind the latest is not taken, and listed in
-    `Detections.late`. With a lateness, events wait until it has passed and are put in order. `time` and `event_id` name
+    `Detections.late`. With a lateness, events wait until it has passed and are put in order. One without a time stands
+    where it came, and takes no part in patterns that ask for times (`mismatches` counts). `time` and `event_id` name
     the fields of mappings and Arrow tables; `keep` names fields that detections carry. `partials` bounds the partial
     matches that one key may have at one step: of more, the newest stay, and `dropped` counts the others.
     """
@@ -97,11 +103,17 @@ class Detector:
         self._machines: list[tuple[Machine, Run]] = []
         self._stale = self._shared = False
         self._reader: Reader | None = None
-        self._names, self._archive = Names(), Archive()
+        self._names, self._archive, self._counts = Names(), Archive(), Counts()
         self._seq = self._arrived = 0
         self._latest = LONG_AGO
         self._waiting: Prepared | None = None
         self.late = 0
+        self._guard()
+
+    def _guard(self) -> None:
+        """Let one thread at a time at it, and forks of the process wait for that."""
+        self._lock = RLock()
+        guard(self, Level.DETECTOR)
 
     # Patterns ----------------------------------------------------------------------------------
 
@@ -121,6 +133,7 @@ class Detector:
         """
         self.add_many([written(name, self._parsed(pattern, notation), mode, limit)])
 
+    @locked
     def add_many(self, patterns: Iterable[WrittenPattern]) -> None:
         """Add many, as `lang.read_patterns` reads them from a file; all of them or, where one is refused, none."""
         given = list(patterns)
@@ -148,6 +161,7 @@ class Detector:
         since = self._latest if self._waiting is not None and len(self._waiting) else LONG_AGO
         return Watched(told.name, told.pattern, told.mode, limit, self._seq, derived, since)
 
+    @locked
     def remove(self, name: str) -> None:
         """Remove a pattern; `UnknownPattern`, a `KeyError`, if it is not there."""
         self[name]
@@ -209,6 +223,7 @@ class Detector:
         """Take one event and return what it completes; `BadEvent` when it cannot be read."""
         return list(self.detect_many([event]))
 
+    @locked
     def detect_many(self, events: Any, *, on_error: Literal["raise", "collect"] = "raise") -> Detections:
         """Take a list of events, an Arrow table or a `td.EventBatch`, and return what they complete.
 
@@ -220,6 +235,7 @@ class Detector:
         self._arrived += len(dead)
         return self.take(prepared, dead_letters=tuple(dead))
 
+    @locked
     def take(self, events: Prepared, *, dead_letters: tuple[DeadLetter, ...] = ()) -> Detections:
         """Take events that were read before; `detect_many` reads them first."""
         runs = self._runs()
@@ -230,6 +246,7 @@ class Detector:
         self._tidied()
         return found
 
+    @locked
     def on_time(self, now: datetime | float | str) -> list[Detection]:
         """Let time pass: absences complete, waiting events are taken, and partial matches that came too late go.
 
@@ -263,8 +280,17 @@ class Detector:
         """How many steps were served by events so far."""
         return sum(run.made for _, run in self._runs())
 
+    def mismatches(self) -> tuple[PatternMismatch, ...]:
+        """Return what patterns could not use of the events so far, and which patterns that is about.
+
+        Values that filters cannot read as the kind they ask for, values that no variable takes (several, records),
+        and events without a time where patterns ask for times. None of it makes an event bad, or touches others.
+        """
+        return tuple(describe_pattern_mismatches(self._counts, self._matcher, self.watched, time=self.time))
+
     # Keeping -----------------------------------------------------------------------------------
 
+    @locked
     def snapshot(self) -> bytes:
         """Return everything as bytes: the patterns, and where they stand."""
         from tidings.patterns.snapshot import snapshot
@@ -278,13 +304,15 @@ class Detector:
 
         return resume(cls, state)
 
+    @locked
     def forked(self) -> Detector:
         """Return a detector of the same patterns that has seen nothing; what was compiled is shared."""
         runs = self._runs()
-        self._reading()
+        self._reading()  # counts go on together, as those of the matcher do
         self._shared = True
         made = object.__new__(type(self))  # `copy` would go through a snapshot
         made.__dict__.update(self.__dict__)
+        made._guard()
         made._watched, made._filters, made._uses = dict(self._watched), dict(self._filters), dict(self._uses)
         made._machines = [(machine, machine.start(most=self.partials)) for machine, _ in runs]
         if any(told.born or told.since > LONG_AGO for told in self.watched):  # told of between events
@@ -311,12 +339,12 @@ class Detector:
     def _runs(self) -> list[tuple[Machine, Run]]:
         """Return machines and their runs; after a change they are made anew, and runs go on where they stood."""
         if self._stale:
-            states = {machine.ways: of_run(run, machine.called) for machine, run in self._machines if run.made}
+            states = {machine.parting: of_run(run, machine.called) for machine, run in self._machines if run.made}
             self._machines = []
             for machine in machines(list(self._watched.values()), self._filters):
                 run = machine.start(most=self.partials)
-                if machine.ways in states:
-                    into_run(run, machine.called, *states[machine.ways], len(self._names))
+                if machine.parting in states:
+                    into_run(run, machine.called, *states[machine.parting], len(self._names))
                 self._machines.append((machine, run))
             if self._waiting is not None:
                 self._waiting = answering(self._waiting, self._filters.values(), self._reading().attributes)
@@ -327,8 +355,8 @@ class Detector:
         if self._reader is None:
             told = [watched.pattern for watched in self._watched.values()]
             attributes = sorted({name for pattern in told for name in attributes_of(pattern)})
-            needs_time = any(asks_for_time(pattern) for pattern in told)
-            self._reader = Reader(self._matcher, tuple(attributes), self.time, self.event_id, self.keep, needs_time)
+            variables = Variables(attributes, self._matcher.schema, self._matcher.ontology)
+            self._reader = Reader(self._matcher, variables, self.time, self.event_id, self.keep, self._counts)
         return self._reader
 
     def _in_order(self, events: Prepared) -> tuple[Prepared, tuple[Late, ...]]:

@@ -1,7 +1,8 @@
 """Machines: patterns that part the stream alike, merged into one graph, and the run that goes through it.
 
 Patterns whose operands all give the same variables through the same attributes share a machine, and their state is
-kept for each key; patterns without such variables share another one, which sees the whole stream.
+kept for each key; patterns without such variables share another one, which sees the whole stream. Patterns that ask
+for times have machines of their own: these do not see the events that have none.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from tidings.kernels.events import renamed
 from tidings.kernels.partials import Graph
 from tidings.kernels.runs import Batch
 from tidings.patterns.arrays import other_variables
+from tidings.patterns.asked import asks_for_time
 from tidings.patterns.detections import Part, Shown
 from tidings.patterns.graph import Merged, Watched
 from tidings.patterns.run import LONG_AGO, MOST_PARTIALS, Run
@@ -30,6 +32,15 @@ if TYPE_CHECKING:
     from tidings.patterns.reading import Prepared
 
 
+Parting = tuple[tuple[tuple[str, ...], ...], bool]
+"""How a pattern parts the stream: the ways in which events give a key, and whether it sees only those with a time."""
+
+
+def parting_of(pattern: Pattern) -> Parting:
+    """Return how a pattern parts the stream."""
+    return ways_of(pattern), asks_for_time(pattern)
+
+
 def ways_of(pattern: Pattern) -> tuple[tuple[str, ...], ...]:
     """Return the attributes through which a pattern's operands give its key: one way for each set of attributes."""
     if not any(named.variables for named in pattern.filters):
@@ -42,11 +53,6 @@ def ways_of(pattern: Pattern) -> tuple[tuple[str, ...], ...]:
     return tuple(sorted(set(ways)))
 
 
-def attributes_of(pattern: Pattern) -> set[str]:
-    """Return the attributes that give variables their values."""
-    return {attribute for name in pattern.used() for attribute, _ in pattern[name].variables}
-
-
 @dataclass(frozen=True)
 class Machine:
     """The merged graph of some patterns, and how it reads events; it holds no state."""
@@ -54,8 +60,14 @@ class Machine:
     merged: Merged
     graph: Graph
     ways: tuple[tuple[str, ...], ...]
+    timed: bool  # sees only events that have a time
     symbols: np.ndarray  # of each filter its number here, or -1
     shown: Shown
+
+    @property
+    def parting(self) -> Parting:
+        """How its patterns part the stream."""
+        return self.ways, self.timed
 
     @property
     def keyed(self) -> bool:
@@ -78,6 +90,8 @@ class Machine:
         keys = np.zeros((count, 1), np.int64)
         if self.keyed:
             keys = np.stack([key_of(way, events, names) for way in self.merged.vias], axis=1)
+        if self.timed and events.timed is not None:
+            keys[~events.timed] = -1  # in no stream at all
         columns = [events.values[name] for name in self.merged.columns]
         values = np.stack(columns, axis=1) if columns else np.zeros((count, 0), np.int64)
         batch = Batch(events.times, symbols_at, symbols, np.ascontiguousarray(keys), np.ascontiguousarray(values))
@@ -93,15 +107,16 @@ def key_of(way: tuple[str, ...], events: Prepared, names: Names) -> np.ndarray:
 
 def machines(watched: Sequence[Watched], filters: Mapping[Filter, int]) -> list[Machine]:
     """Return the machines of patterns; `filters` gives each filter its number among all."""
-    groups: dict[tuple[tuple[str, ...], ...], list[int]] = {}
+    groups: dict[Parting, list[int]] = {}
     for place, told in enumerate(watched):
-        groups.setdefault(ways_of(told.pattern), []).append(place)
-    return [_machine(ways, places, watched, filters) for ways, places in groups.items()]
+        groups.setdefault(parting_of(told.pattern), []).append(place)
+    return [_machine(parting, places, watched, filters) for parting, places in groups.items()]
 
 
 def _machine(
-    ways: tuple[tuple[str, ...], ...], places: Iterable[int], watched: Sequence[Watched], filters: Mapping[Filter, int]
+    parting: Parting, places: Iterable[int], watched: Sequence[Watched], filters: Mapping[Filter, int]
 ) -> Machine:
+    ways, timed = parting
     merged = Merged(vias={way: number for number, way in enumerate(ways)})
     for place in places:
         merged.add(watched[place])
@@ -110,4 +125,4 @@ def _machine(
         symbols[filters[told]] = number
     variables = tuple((told.pattern.key_variables(), tuple(other_variables(told.pattern))) for told in merged.watched)
     shown = Shown(np.array(list(places), np.int64), variables)
-    return Machine(merged, merged.arrays(), ways, symbols, shown)
+    return Machine(merged, merged.arrays(), ways, timed, symbols, shown)

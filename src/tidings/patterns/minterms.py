@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tidings.algebra import covers, overlaps
-from tidings.errors import KindConflict, PatternError, TooLarge
+from tidings.errors import PatternError, TooLarge
 from tidings.model import Not, all_of
 
 if TYPE_CHECKING:
@@ -151,15 +151,9 @@ class _Relations:
         return place not in chosen and not excluded and given.issuperset(self.filters[place].variables)
 
     def _meet(self, one: Filter, two: Filter) -> bool:
-        try:
-            return overlaps(one, two, **self.surroundings)
-        except KindConflict:  # they cannot be compared, so nothing is known
-            return True
+        return overlaps(one, two, **self.surroundings)
 
     def _within(self, inner: NamedFilter, outer: NamedFilter) -> bool:
         if not set(outer.variables) <= set(inner.variables):
             return False
-        try:
-            return inner.filter == outer.filter or covers(outer.filter, inner.filter, **self.surroundings)
-        except KindConflict:
-            return False
+        return inner.filter == outer.filter or covers(outer.filter, inner.filter, **self.surroundings)

@@ -1,6 +1,7 @@
 """Values of variables as small numbers: equal values have one number, and numbers are given anew when few are left.
 
-`1` and `1.0` are one value; text is never a number, and a boolean never either.
+`1` and `1.0` are one value; text is never a number, and a boolean never either. What is no text, number, truth value
+or time has no number: a variable cannot take it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidings.errors import BadEvent
+from tidings.algebra.reading import is_missing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -44,10 +45,14 @@ class Names:
         return len(self.values)
 
     def number(self, value: Any) -> int:
-        """Return a value's number, new or known; `ABSENT` for no value."""
-        if value is None or (isinstance(value, float) and math.isnan(value)):
+        """Return a value's number, new or known; `ABSENT` for no value, and for one that no variable takes."""
+        if type(value) is int or (type(value) is str and value.isascii()):  # most are, and stand for themselves
+            kept: Any = value
+        else:
+            value = value.item() if isinstance(value, np.generic) else value
+            kept = None if is_missing(value) else _kept(value)
+        if kept is None:
             return ABSENT
-        kept = _kept(value)
         number = self._numbers.get(kept)
         if number is None:
             number = self._numbers[kept] = len(self.values)
@@ -55,8 +60,8 @@ class Names:
         return number
 
     def numbers(self, column: pa.Array | pa.ChunkedArray) -> np.ndarray:
-        """Return the numbers of an Arrow column."""
-        coded = _coded(column)
+        """Return the numbers of an Arrow column of single values."""
+        coded = coded_of(column)
         known = np.array([self.number(value) for value in coded.dictionary.to_pylist()] + [ABSENT], np.int64)
         codes = coded.indices.fill_null(len(known) - 1).to_numpy(zero_copy_only=False)
         return np.asarray(known[codes])
@@ -77,31 +82,40 @@ class Names:
 
 
 def _kept(value: Any) -> Any:
+    """Return what stands for a value and all that equal it; nothing for one that no variable takes."""
     match value:
         case bool():
             return _Truth(value)
-        case np.generic():
-            return _kept(value.item())
-        case str() | int() | float() | Decimal():
+        case int() | Decimal():
             return value
-        case tuple():
+        case float():
+            return value if math.isfinite(value) else None
+        case str():
+            return value if value.isascii() or _is_written(value) else None
+        case tuple():  # a key of several variables
             return tuple(_kept(part) for part in value)
         case datetime():
             return value if value.tzinfo else value.replace(tzinfo=UTC)
         case date():
             return datetime(value.year, value.month, value.day, tzinfo=UTC)
-    msg = f"a variable takes one text, number, truth value or time, not `{value!r}`"
-    raise BadEvent(msg)
+    return None
 
 
-def _coded(column: pa.Array | pa.ChunkedArray) -> pa.DictionaryArray:
+def _is_written(text: str) -> bool:
+    """Tell whether text can be stored at all: half of a surrogate pair cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def coded_of(column: pa.Array | pa.ChunkedArray) -> pa.DictionaryArray:
+    """Return an Arrow column by its distinct values."""
     import pyarrow as pa
     import pyarrow.types as t
 
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
         column = pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
-    if t.is_nested(column.type) and not t.is_dictionary(column.type):
-        msg = f"a variable takes one text, number, truth value or time, not {column.type}"
-        raise BadEvent(msg)
     return column if t.is_dictionary(column.type) else column.dictionary_encode()

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tidings.model.patterns import Mode
-from tidings.patterns.asked import asks_for_time
 from tidings.patterns.automaton import Automaton, determinise
-from tidings.patterns.reading import datetime_of
 from tidings.patterns.run import LONG_AGO
+from tidings.patterns.times import datetime_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,11 +86,6 @@ def latest(detector: Detector) -> datetime | None:
 def has_begun(detector: Detector) -> bool:
     """Tell whether a detector has been given events."""
     return detector._arrived > 0
-
-
-def needs_time(detector: Detector) -> bool:
-    """Tell whether some pattern needs to know when events happened."""
-    return any(asks_for_time(told.pattern) for told in detector.watched)
 
 
 def _summary(told: Watched, states: int, shared: int, detector: Detector | None) -> Summary:

@@ -2,23 +2,33 @@
 
 All patterns' filters are one matcher's subscriptions, asked once for a batch. Where the attributes they look at have
 few distinct values, only those are asked, and every event takes its kind's answer.
+
+Which events are bad is the matcher's to say, by declarations alone. A value that no variable takes is none, and an
+event without a time that can be read is marked: patterns that ask for times do not see it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tidings.algebra import Reader as AttributeReader
+from tidings.algebra import Requirements
+from tidings.algebra.mismatches import Mismatches
+from tidings.algebra.typed import Mismatch, sort_of
+from tidings.concepts import Ontology
 from tidings.errors import BadEvent
 from tidings.kernels.events import by_event, by_kind, taken
 from tidings.matcher import Matcher
 from tidings.model import DeadLetter, Event, EventBatch
+from tidings.model.arrow import rows_of
 from tidings.model.events import values_of
 from tidings.patterns.archive import Told, joined
+from tidings.patterns.mismatched import Counts
+from tidings.patterns.times import EARLIEST, EPOCH, NO_TIME, looked_up, time_of, times_of
+from tidings.patterns.variables import Variables, heads_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,22 +37,8 @@ if TYPE_CHECKING:
 
     from tidings.patterns.names import Names
 
-MICROSECONDS = 1_000_000
-"""In a second."""
-
 SOME = 1 << 14
 """Events that are looked at to see whether an attribute has few distinct values."""
-
-NO_TIME = -(1 << 63)
-"""Stands for a time that an event does not have."""
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-EARLIEST = int(datetime.min.replace(tzinfo=UTC).timestamp()) * MICROSECONDS
-"""The first moment that a datetime can tell: of events without a time, when none came before."""
-
-LATEST = int(datetime.max.replace(tzinfo=UTC, microsecond=0).timestamp()) * MICROSECONDS
-"""The last one, to the second: a later number of seconds is most likely one of milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +50,7 @@ class Prepared:
     symbols_at: np.ndarray
     symbols: np.ndarray
     values: dict[str, np.ndarray]  # of each attribute that gives a variable its value
+    timed: np.ndarray | None = None  # whether each has a time of its own; nothing: all of them
 
     def __len__(self) -> int:
         """Count the events."""
@@ -63,7 +60,8 @@ class Prepared:
         """Return the events at these places."""
         symbols_at, symbols = taken(self.symbols_at, self.symbols, places)
         values = {name: column[places] for name, column in self.values.items()}
-        return Prepared(self.times[places], self.told.take(places), symbols_at, symbols, values)
+        timed = None if self.timed is None else self.timed[places]
+        return Prepared(self.times[places], self.told.take(places), symbols_at, symbols, values, timed)
 
 
 def together(pieces: list[Prepared]) -> Prepared:
@@ -72,12 +70,15 @@ def together(pieces: list[Prepared]) -> Prepared:
         return pieces[0]
     counts = np.concatenate([np.diff(piece.symbols_at) for piece in pieces])
     names = pieces[0].values
+    untimed = any(piece.timed is not None for piece in pieces)
+    marks = [np.full(len(piece), True) if piece.timed is None else piece.timed for piece in pieces]
     return Prepared(
         np.concatenate([piece.times for piece in pieces]),
         joined([piece.told for piece in pieces]),
         np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
         np.concatenate([piece.symbols for piece in pieces]),
         {name: np.concatenate([piece.values[name] for piece in pieces]) for name in names},
+        np.concatenate(marks) if untimed else None,
     )
 
 
@@ -95,20 +96,31 @@ class Reader:
     """Reads events: which filters to ask, which attributes give variables, and what the time and the id are called."""
 
     matcher: Matcher
-    attributes: tuple[str, ...]
+    variables: Variables
     time: str
     event_id: str
     keep: tuple[str, ...]
-    needs_time: bool
+    counts: Counts
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes that give variables their values."""
+        return self.variables.names
 
     def read(
         self, events: Any, names: Names, first: int, *, collect: bool = False
     ) -> tuple[Prepared, list[DeadLetter]]:
-        """Return the events that can be read, and the dead letters; an event without an id is called by its number."""
+        """Return the events that can be read, and the dead letters; an event without an id is called by its number.
+
+        Those without a time that can be read have the time `NO_TIME`.
+        """
         batch = EventBatch.of(events)
         if batch.table is not None:
-            return self._table(batch.table, names, first, collect=collect)
-        return self._rows(list(batch), names, first, collect=collect)
+            prepared, dead = self._table(batch.table, names, first, collect=collect)
+        else:
+            prepared, dead = self._rows(list(batch), names, first, collect=collect)
+        self.counts.count_times(len(prepared), int((prepared.times == NO_TIME).sum()))
+        return prepared, dead
 
     # Arrow -------------------------------------------------------------------------------------
 
@@ -119,56 +131,14 @@ class Reader:
 
         if isinstance(table, pa.RecordBatch):
             table = pa.Table.from_batches([table])
-        times = self._times(table)
-        values = self._values(table, names) if times is not None else None
-        if times is None or values is None:  # one by one, to name the events that cannot be read
-            return self._rows(list(EventBatch.from_arrow(table)), names, first, collect=collect)
         symbols_at, symbols, dead = self._matched(table, collect=collect)
-        prepared = Prepared(times, self._told(table, first), symbols_at, symbols, values)
+        told, ends = self._told(table, first), symbols_at
         if dead:
-            lost = {letter.index for letter in dead}
-            places = np.array([place for place in range(len(prepared)) if place not in lost], np.int64)
-            prepared = prepared.take(places)
-        return prepared, dead
-
-    def _times(self, table: pa.Table) -> np.ndarray | None:
-        """Return the times in microseconds; nothing when the rows have to be looked at one by one."""
-        import pyarrow as pa
-        import pyarrow.types as t
-
-        if self.time not in table.column_names:
-            return None if self.needs_time else np.full(table.num_rows, NO_TIME, np.int64)
-        column = table.column(self.time)
-        if column.null_count or not (
-            t.is_timestamp(column.type) or t.is_integer(column.type) or t.is_date(column.type)
-        ):
-            return None
-        if t.is_integer(column.type):
-            seconds = column.to_numpy()
-            ends = [int(seconds.min()), int(seconds.max())] if len(seconds) else []
-            sound = all(EARLIEST <= end * MICROSECONDS <= LATEST for end in ends)
-            return np.asarray(seconds, np.int64) * MICROSECONDS if sound else None
-        try:
-            moments = column.cast(
-                pa.timestamp("us", column.type.tz if t.is_timestamp(column.type) else None), safe=False
-            )
-        except pa.ArrowInvalid:
-            return None
-        return np.asarray(moments.cast(pa.int64()).to_numpy())
-
-    def _values(self, table: pa.Table, names: Names) -> dict[str, np.ndarray] | None:
-        found = {}
-        for name in self.attributes:
-            if name in table.column_names:
-                try:
-                    found[name] = names.numbers(table.column(name))
-                except BadEvent:
-                    return None
-            elif "." in name:
-                return None
-            else:
-                found[name] = np.full(table.num_rows, -1, np.int64)
-        return found
+            places = np.setdiff1d(np.arange(table.num_rows), [letter.index for letter in dead])
+            table, told = table.take(places), told.take(places)
+            ends, symbols = taken(symbols_at, symbols, places)
+        values = self.variables.of_table(table, names, self.counts)
+        return Prepared(times_of(table, self.time), told, ends, symbols, values), dead
 
     def _told(self, table: pa.Table, first: int) -> Told:
         return Told(self._ids(table, first), _kept(table, self.keep) if self.keep else None)
@@ -188,23 +158,50 @@ class Reader:
         few = self._kinds(table)
         if few is not None:
             kinds, codes = few
+            before, self.matcher._mismatches = self.matcher._mismatches, Mismatches()
             try:
                 found = self.matcher.match_many(kinds)
+                self._recount(before, kinds, codes)
                 ends, symbols = by_event(found.event_index, _numbers(found), kinds.num_rows)
                 return (*by_kind(ends, symbols, codes), [])
             except BadEvent:
                 pass  # asked one by one below, where the bad ones are named
-        found = self.matcher.match_many(table, on_error="collect" if collect else "raise")
+            finally:
+                self.matcher._mismatches = before
+        found = self.matcher.match_many(self._asked(table), on_error="collect" if collect else "raise")
         ends, symbols = by_event(found.event_index, _numbers(found), table.num_rows)
         return ends, symbols, list(found.dead_letters)
+
+    def _asked(self, table: pa.Table) -> pa.Table:
+        """Leave out columns that filters do not look at: what Python cannot hold of them is nobody's concern."""
+        required, ontology = self.matcher._reading().required, self.matcher.ontology or Ontology()
+        if required.wildcards or ontology.derived:
+            return table
+        beside = [need.unit_from for needs in required.attributes.values() for need in needs if need.unit_from]
+        heads = heads_of(source for name in (*required.attributes, *beside) for source in ontology.sources(name))
+        asked = [name for name in table.column_names if name in heads]
+        return table.select(asked) if asked else table
+
+    def _recount(self, counts: Mismatches, kinds: pa.Table, codes: np.ndarray) -> None:
+        """Count mismatches by events: what was counted so far is each kind of event once."""
+        often = np.bincount(codes, minlength=kinds.num_rows)
+        needs = self.matcher.needs()
+        for key, _ in self.matcher._mismatches:
+            of_key = tuple(need for need in needs[key.name] if key in need.keys(key.name))
+            reader = AttributeReader(Requirements({key.name: of_key}), self.matcher.ontology or Ontology())
+            for events, row in zip(often.tolist(), rows_of(kinds.select([key.name])), strict=True):
+                values = reader.read(row, EPOCH).values.get(key, ())
+                counts.values[key] += events * len(values)
+                for value in values:
+                    if isinstance(value, Mismatch):
+                        counts.add(key, sort_of(value.raw), events)
 
     def _kinds(self, table: pa.Table) -> tuple[pa.Table, np.ndarray] | None:
         """Return the distinct rows of what filters look at, and which of them each event is; nothing if too many."""
         import pyarrow as pa
 
         asked = [name for name in self.matcher.needs() if name in table.column_names]
-        nested = any("." in name or "*" in name for name in self.matcher.needs())
-        if nested or len(asked) > 3 or table.num_rows < 256:
+        if self._reaches_further() or len(asked) > 3 or table.num_rows < 256:
             return None
         codes, size = np.zeros(table.num_rows, np.int64), 1
         columns: dict[str, pa.Array] = {}
@@ -224,6 +221,14 @@ class Reader:
             return None
         return pa.table({name: column.take(used) for name, column in columns.items()}), places[codes]
 
+    def _reaches_further(self) -> bool:
+        """Tell whether an attribute is fed by more than the column of its name: below it, beside it, or derived."""
+        ontology = self.matcher.ontology or Ontology()
+        return bool(ontology.derived) or any(
+            "." in name or "*" in name or ontology.sources(name) != (name,) or any(need.unit_from for need in needs)
+            for name, needs in self.matcher.needs().items()
+        )
+
     # Rows --------------------------------------------------------------------------------------
 
     def _rows(self, events: list[Any], names: Names, first: int, *, collect: bool) -> tuple[Prepared, list[DeadLetter]]:
@@ -232,15 +237,9 @@ class Reader:
         rows: list[tuple[int, Any, dict[str, Any], list[int]]] = []
         places = []
         for place, event in enumerate(events):
-            if place in dead:
-                continue
-            try:
+            if place not in dead:
                 rows.append(self._row(event, first + place, names))
                 places.append(place)
-            except BadEvent as problem:
-                if not collect:
-                    raise
-                dead[place] = DeadLetter(place, str(problem))
         ends, symbols = by_event(found.event_index, _numbers(found), len(events))
         if len(places) < len(events):
             ends, symbols = taken(ends, symbols, np.array(places, np.int64))
@@ -253,24 +252,21 @@ class Reader:
 
     def _row(self, event: Any, number: int, names: Names) -> tuple[int, Any, dict[str, Any], list[int]]:
         values = values_of(event)
-        time = event.time if isinstance(event, Event) and event.time is not None else values.get(self.time)
-        at = moment_of(time) if time is not None else NO_TIME
-        if at == NO_TIME and self.needs_time:
-            msg = f"the event has no `{self.time}`, and a pattern asks for times; name the field with time="
-            raise BadEvent(msg)
+        time = event.time if isinstance(event, Event) and event.time is not None else looked_up(values, self.time)
         id_ = event.id if isinstance(event, Event) and event.id is not None else values.get(self.event_id)
         fields = {name: looked_up(values, name) for name in self.keep}
-        numbers = [names.number(looked_up(values, name)) for name in self.attributes]
-        return at, number if id_ is None else id_, fields, numbers
+        numbers = self.variables.of_row(values, names, self.counts)
+        return time_of(time), number if id_ is None else id_, fields, numbers
 
 
 def with_times(prepared: Prepared, latest: int) -> Prepared:
     """Give events without a time the latest before them; others keep theirs, so that what is late stays late."""
-    if not (prepared.times == NO_TIME).any():
+    timed = prepared.times != NO_TIME
+    if timed.all():
         return prepared
     floor = np.append(max(latest, EARLIEST), prepared.times)
-    times = np.where(prepared.times == NO_TIME, np.maximum.accumulate(floor)[1:], prepared.times)
-    return replace(prepared, times=times)
+    times = np.where(timed, prepared.times, np.maximum.accumulate(floor)[1:])
+    return replace(prepared, times=times, timed=timed)
 
 
 def _kept(table: pa.Table, names: Iterable[str]) -> pa.Table:
@@ -287,49 +283,6 @@ def _kept(table: pa.Table, names: Iterable[str]) -> pa.Table:
         else:
             columns[name] = pa.nulls(table.num_rows)
     return pa.table(columns)
-
-
-def looked_up(values: Mapping[str, Any], name: str) -> Any:
-    """Return an attribute's value; a dotted name looks into records."""
-    if name in values:
-        return values[name]
-    head, _, rest = name.partition(".")
-    inner = values.get(head)
-    return looked_up(inner, rest) if rest and isinstance(inner, Mapping) else None
-
-
-def moment_of(time: Any) -> int:
-    """Return a time in microseconds: a datetime (without a zone: UTC), a date, ISO text, or seconds since 1970."""
-    match time:
-        case datetime():
-            aware = time if time.tzinfo else time.replace(tzinfo=UTC)
-            apart = aware - _EPOCH
-            return (apart.days * 86_400 + apart.seconds) * MICROSECONDS + apart.microseconds
-        case date():
-            return moment_of(datetime(time.year, time.month, time.day, tzinfo=UTC))
-        case bool():
-            pass
-        case int() | np.integer() if EARLIEST <= int(time) * MICROSECONDS <= LATEST:
-            return int(time) * MICROSECONDS
-        case float() if EARLIEST <= time * MICROSECONDS <= LATEST:
-            return round(time * MICROSECONDS)
-        case str():
-            try:
-                return moment_of(datetime.fromisoformat(time))
-            except ValueError:
-                pass
-    msg = f"an event's time is a datetime, ISO text or seconds since 1970, not `{time!r}`"
-    raise BadEvent(msg)
-
-
-def datetime_of(moment: int) -> datetime:
-    """Return a time in microseconds as a datetime in UTC."""
-    from datetime import timedelta
-
-    try:
-        return _EPOCH + timedelta(microseconds=int(moment))
-    except OverflowError:  # an absence that lasts longer than Python's calendar
-        return datetime.max.replace(tzinfo=UTC)
 
 
 def _numbers(found: Any) -> np.ndarray:

@@ -93,7 +93,7 @@ def position(detector: Detector) -> tuple[dict[str, Any], dict[str, Any]]:
     told = detector._archive.take(seqs).listed()
     header: dict[str, Any] = {
         "at": [detector._seq, detector._arrived, detector._latest, detector.late],
-        "runs": [[[list(way) for way in machine.ways], head] for machine, head, _ in runs],
+        "runs": [[[list(way) for way in machine.ways], head, machine.timed] for machine, head, _ in runs],
         "names": [_plain(detector._names.values[number]) for number in held.tolist()],
         "ids": [_plain(one) for one in told.ids],
         "fields": None if told.fields is None else [_fields(row) for row in told.fields],
@@ -120,17 +120,21 @@ def go_on(detector: Detector, header: dict[str, Any], arrays: dict[str, Any]) ->
     fields = header["fields"]
     rows = None if fields is None else [{name: _value(one) for name, one in row.items()} for row in fields]
     detector._archive = Archive(((arrays["seqs"], Told(ids, rows)),)) if ids else Archive()
-    states = {tuple(map(tuple, ways)): (number, head) for number, (ways, head) in enumerate(header["runs"])}
     for machine, run in detector._runs():
-        if machine.ways in states:
-            number, head = states[machine.ways]
-            mine = {name.partition(".")[2]: array for name, array in arrays.items() if name.startswith(f"run{number}.")}
-            _renumber(mine, head["slots"], held, keyed=machine.keyed)
-            into_run(run, machine.called, head, mine, len(names))
+        for number, (ways, head, *timed) in enumerate(header["runs"]):
+            if tuple(map(tuple, ways)) == machine.ways and timed in ([machine.timed], []):
+                mine = _arrays_of(f"run{number}.", arrays)
+                _renumber(mine, head["slots"], held, keyed=machine.keyed)
+                into_run(run, machine.called, head, mine, len(names))
     if header["waiting"] is not None:
         waiting = _waiting(header["waiting"], arrays, held, detector._filters)
         detector._waiting = answering(waiting, detector._filters.values(), detector._reading().attributes)
     detector._stand(header, arrays)
+
+
+def _arrays_of(prefix: str, arrays: dict[str, Any]) -> dict[str, np.ndarray]:
+    """Return copies of a run's arrays: in older states, patterns with and without times share them."""
+    return {name.removeprefix(prefix): of.copy() for name, of in arrays.items() if name.startswith(prefix)}
 
 
 def _renumber(arrays: dict[str, np.ndarray], slots: int, held: np.ndarray, *, keyed: bool) -> None:
@@ -155,6 +159,8 @@ def _of_waiting(waiting: Prepared, detector: Detector) -> tuple[dict[str, Any], 
         "filters": [short(repr(told)) for told in detector._filters],
     }
     arrays = {"waiting.times": waiting.times, "waiting.at": waiting.symbols_at, "waiting.symbols": symbols}
+    if waiting.timed is not None:
+        arrays["waiting.timed"] = waiting.timed
     for number, column in enumerate(waiting.values.values()):
         arrays[f"waiting.value{number}"] = column
     return header, arrays
@@ -173,7 +179,8 @@ def _waiting(
     fields = header["fields"]
     rows = None if fields is None else [{name: _value(one) for name, one in row.items()} for row in fields]
     told = Told([_value(one) for one in header["ids"]], rows)
-    return Prepared(arrays["waiting.times"], told, arrays["waiting.at"], known[arrays["waiting.symbols"]], values)
+    times, ends, symbols = arrays["waiting.times"], arrays["waiting.at"], known[arrays["waiting.symbols"]]
+    return Prepared(times, told, ends, symbols, values, arrays.get("waiting.timed"))
 
 
 def _fields(row: dict[str, Any]) -> dict[str, Any]:

@@ -22,9 +22,10 @@ from tidings.kernels.reports import O_AT, O_KEY, O_PATTERN
 from tidings.lang import WrittenPattern
 from tidings.model.patterns import Gap, Mode, Sequence, Timed, children_of, conditions_of
 from tidings.patterns.archive import union
+from tidings.patterns.asked import attributes_of
 from tidings.patterns.detections import Detections
 from tidings.patterns.detector import Detector
-from tidings.patterns.machine import attributes_of, ways_of
+from tidings.patterns.machine import ways_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -131,8 +132,8 @@ def advance(detector: Detector, events: Prepared | None, until: int) -> Found:
     found = Detections(parts, list(detector), detector._archive)
     told, ends = found._named()
     order = found._ordered()
-    columns = (found._column(lambda part, at=at: part.reports.rows[:, at])[order] for at in (O_PATTERN, O_KEY, O_AT))
-    patterns, keys, at = columns
+    patterns = found._column(lambda part: part.shown.places[part.reports.rows[:, O_PATTERN]])[order]
+    keys, at = (found._column(lambda part, at=at: part.reports.rows[:, at])[order] for at in (O_KEY, O_AT))
     ids = np.asarray(told.ids, np.int64)
     detector._tidied()
     return Found(patterns, keys, names.values, at, ids, ends)

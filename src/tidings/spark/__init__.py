@@ -16,10 +16,21 @@ except ModuleNotFoundError as problem:
 
 from tidings.spark.compile import compile  # noqa: A004 - as `tidings compile` does
 from tidings.spark.detect import bad_events, detect
-from tidings.spark.match import dead_letters, match
+from tidings.spark.match import dead_letters, match, refused
 from tidings.spark.schema import schema_of
 from tidings.spark.session import session
 from tidings.spark.sql import register
 from tidings.spark.train import train
 
-__all__ = ["bad_events", "compile", "dead_letters", "detect", "match", "register", "schema_of", "session", "train"]
+__all__ = [
+    "bad_events",
+    "compile",
+    "dead_letters",
+    "detect",
+    "match",
+    "refused",
+    "register",
+    "schema_of",
+    "session",
+    "train",
+]

@@ -50,6 +50,7 @@ class Answer:
     ids: pa.Array
     letters: tuple[DeadLetter, ...]
     tallied: bool = False  # whether its rows are all of a batch's, and are to be counted
+    mismatches: str | None = None  # values that filters could not read, as `Mismatches.to_rows` in JSON, with the shard
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,9 @@ class Step:
             for first, matches in self._pieces(matcher, some):
                 pace.learn(matches)
                 yield self._limited(some.slice(first, matches.events), matches, report=shard == 0)
+        if counted := matcher.drain_mismatches():
+            nothing = self._answer(rows.slice(0, 0), np.zeros(0, np.int64), pa.array([], self.ids), ())
+            yield replace(nothing, mismatches=json.dumps([shard, counted]))
 
     def _sifted(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, list[DeadLetter]]:
         """Part the rows that the source could not read from the others."""
@@ -211,10 +215,11 @@ def letters(answer: Answer, ids: pa.DataType) -> Iterator[pa.RecordBatch]:  # no
 class Both:
     """Matches and dead letters in one pass, and how many events there were.
 
-    After the columns of the match come `reason` and `row` of a dead letter, the row as JSON, and `events` and `newest`
-    of a tally: the number of events of a batch and the newest `time` among them. A row of the output has one of the
-    three and null for the others. An event that the source could not decode shows the text that it had, in the
-    column `raw`; columns that are `hidden` are not shown.
+    After the columns of the match come `reason` and `row` of a dead letter, the row as JSON; `events` and `newest`
+    of a tally: the number of events of a batch and the newest `time` among them; and `mismatches`, what was counted
+    of values that filters could not read. A row of the output has one of the four and null for the others. An event
+    that the source could not decode shows the text that it had, in the column `raw`; columns that are `hidden` are not
+    shown.
     """
 
     build: Build
@@ -231,12 +236,14 @@ class Both:
             rows = _with(answer.rows.take(_places(answer)), pa.nulls(len(answer.letters), made))
             yield _beside(rows, {"reason": _reasons(answer), "row": pa.array(self._shown(answer), pa.string())})
         if answer.tallied:
-            nothing = pa.RecordBatch.from_arrays(
-                [pa.nulls(1, field.type) for field in answer.rows.schema], names=answer.rows.schema.names
-            )
+            nothing = _nulls(answer.rows.schema)
             newest = None if self.time is None else pc.max(answer.whole.column(self.time))
             tally = {"events": pa.array([answer.whole.num_rows], pa.int64()), "newest": _moment(newest)}
             yield _beside(_with(nothing, pa.nulls(1, made)), tally)
+        if answer.mismatches is not None:
+            yield _beside(
+                _with(_nulls(answer.rows.schema), pa.nulls(1, made)), {"mismatches": pa.array([answer.mismatches])}
+            )
 
     def _shown(self, answer: Answer) -> list[str]:
         whole = answer.whole.take(_places(answer))
@@ -250,8 +257,19 @@ class Both:
         return json.dumps(row, default=_plain, ensure_ascii=False)
 
 
-MADE = {"reason": pa.string(), "row": pa.string(), "events": pa.int64(), "newest": pa.timestamp("us", "UTC")}
+MADE = {
+    "reason": pa.string(),
+    "row": pa.string(),
+    "events": pa.int64(),
+    "newest": pa.timestamp("us", "UTC"),
+    "mismatches": pa.string(),
+}
 """The columns that `Both` adds, in their order."""
+
+
+def _nulls(schema: pa.Schema) -> pa.RecordBatch:
+    """Return a row of nulls."""
+    return pa.RecordBatch.from_arrays([pa.nulls(1, field.type) for field in schema], names=schema.names)
 
 
 def _beside(rows: pa.RecordBatch, given: dict[str, pa.Array]) -> pa.RecordBatch:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from tidings.concepts import Ontology, Regions
     from tidings.matcher.versions import Version
     from tidings.model import Schema
+    from tidings.spark.surroundings import Declared
 
 LISTED = 100
 """Refusals that a task tells in full; the others it counts."""
@@ -53,7 +54,7 @@ def compile(  # the name of the command that does the same
     path: str | Path,
     *,
     shards: int = 1,
-    schema: Schema | Mapping[str, str] | None = None,
+    schema: Declared | None = None,
     ontology: Ontology | None = None,
     regions: Regions | None = None,
 ) -> Version:

@@ -81,12 +81,13 @@ def require_kafka(session: SparkSession, way_out: str) -> None:
             raise SparkUnavailable(msg) from problem
 
 
-def why_not_started(settings: Mapping[str, str]) -> str:
-    """Return why Spark's Java process ended, as far as it shows: its own words are on the screen."""
+def why_not_started(settings: Mapping[str, str], log: str | Path | None = None) -> str:
+    """Return why Spark's Java process ended, as far as it shows: its own words are in the log, or on the screen."""
+    where = "above" if log is None else f"in `{log}`"
     wanted = [part for part in settings.get("spark.jars.packages", "").split(",") if part.startswith(f"{KAFKA}:")]
     if not wanted or _fetched(wanted[0], settings):
-        return "Spark's Java process ended before it was ready; its own words are above"
-    return f"Spark could not fetch its Kafka connector `{wanted[0]}`, what it tried is above; {how_to_give_jars()}"
+        return f"Spark's Java process ended before it was ready; its own words are {where}"
+    return f"Spark could not fetch its Kafka connector `{wanted[0]}`, what it tried is {where}; {how_to_give_jars()}"
 
 
 def _fetched(coordinates: str, settings: Mapping[str, str]) -> bool:

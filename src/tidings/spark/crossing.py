@@ -16,7 +16,7 @@ from pyspark.sql.types import StructField, StructType
 
 from tidings.concepts import Ontology
 from tidings.spark.codec import Build, Step
-from tidings.spark.schema import arrow_type, column, columns_read, names_read, require_columns
+from tidings.spark.schema import arrow_type, bad_values, column, columns_read, names_read, require_columns
 from tidings.spark.sharing import tasks_of_a_shard
 
 if TYPE_CHECKING:
@@ -65,6 +65,11 @@ def crossed(events: DataFrame, found: Subscribed, crossing: Crossing, now: datet
     needed = tuple(dict.fromkeys([*crossing.kept, *read, *([crossing.refused] if crossing.refused else ())]))
     require_columns(read, events.schema, why="the filters")
     columns = [column(name) for name in needed]
+    refused = needed.index(crossing.refused) if crossing.refused else None
+    broken = bad_values(events.schema, found.declared - {crossing.refused}, found.checked)
+    if broken is not None:
+        columns.append(broken if refused is None else F.coalesce(columns[refused], broken))
+        refused = len(columns) - 1
     moment: datetime | int = now or (found.now if found.now is not None else len(columns))
     if isinstance(moment, int) or not columns:  # Arrow would lose the number of rows without a column
         columns.append(F.current_timestamp())
@@ -80,7 +85,7 @@ def crossed(events: DataFrame, found: Subscribed, crossing: Crossing, now: datet
         ids=found.ids,
         now=moment,
         shard=shard,
-        refused=needed.index(crossing.refused) if crossing.refused else None,
+        refused=refused,
         limit=crossing.limit,
         judge=crossing.judge,
     )

@@ -18,6 +18,7 @@ from tidings.kernels.events import renamed
 from tidings.model import DeadLetter
 from tidings.patterns.names import Names
 from tidings.patterns.reading import Prepared
+from tidings.patterns.times import NO_TIME, times_of
 from tidings.spark.buckets import PLACE, SYMBOLS, TELL, TELLS, TIME, VALUE, to_bytes
 from tidings.spark.plan import Plan
 
@@ -110,12 +111,15 @@ class Readable:
 
 
 def readable(opened: Opened, table: pa.Table, read: tuple[str, ...], names: Names) -> Readable:
-    """Read events; those without a time, or that fit no filter's kinds, are letters."""
+    """Read events; those without a time, and those that break what is declared, are letters.
+
+    A DataFrame has no order but that of time, so here every pattern needs it, whatever it asks for.
+    """
     time = opened.whole.time
     letters: list[DeadLetter] = []
     places = np.arange(table.num_rows)
-    if table.column(time).null_count:
-        missing = np.asarray(table.column(time).is_null())
+    missing = times_of(table, time) == NO_TIME
+    if missing.any():
         letters = [DeadLetter(place, f"the event has no `{time}`") for place in np.flatnonzero(missing).tolist()]
         places = np.flatnonzero(~missing)
         table = table.take(places)
@@ -220,9 +224,9 @@ class Dealer:
         return rows[order], buckets[order]
 
     def _value(self, name: str, found: Readable) -> Any:
-        """Return a variable's values: the column, or what was found below a column of records."""
-        if name in found.rows.column_names:
-            column = found.rows.column(name)
+        """Return a variable's values: the column where it gives them as they are, or else what was read."""
+        column = found.rows.column(name) if name in found.rows.column_names else None
+        if column is not None and self._opened.whole._reading().variables.takes_as_is(name, column.type):
             # A date as its midnight: a state keeps times, and a date would come back as text.
             return column.cast(pa.timestamp("us", "UTC")) if pa.types.is_date(column.type) else column
         numbers = found.events.values[name]

@@ -7,12 +7,10 @@ stops the query, and what was found is read back from the files (`demo_summary`)
 
 from __future__ import annotations
 
-import os
 import shutil
-import sys
 import threading
 import time
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -29,8 +27,6 @@ from tidings.spark.pipeline.trouble import SPARKS
 from tidings.testing import workloads
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
@@ -39,7 +35,7 @@ ADS = """
     tags ARRAY<STRING>, posted TIMESTAMP, spot STRUCT<lon: DOUBLE, lat: DOUBLE>,
     seller STRUCT<kind: STRING, name: STRING, rating: DOUBLE>
 """
-"""The stream's schema. A price is text, since sellers write what they like; filters say that it is a number."""
+"""The stream's columns. A price comes as text, since sellers write what they like; the schema says it is a number."""
 
 NAME = "car ads"
 
@@ -54,6 +50,21 @@ kind = "json"
 path = "ads"
 columns = """{ADS}"""
 id = "id"
+
+[schema]                              # what searches may ask for, and as what
+make = "text"
+model = "text"
+year = "number"
+price = "number"                      # a column of text: what cannot be read as a number is a dead letter
+odometer = "number"
+fuel = "text"
+color = "text"
+tags = "several text"
+posted = "time"
+spot = "place"
+seller.kind = "text"
+seller.name = "text"
+seller.rating = "number"
 
 [subscriptions]
 directory = "searches"                # a new file here changes the searches
@@ -81,7 +92,7 @@ spark.driver.extraJavaOptions = "-XX:TieredStopAtLevel=1"
 PAUSE = 0.4
 """Seconds between two files of ads."""
 
-MADE = ("ads", "searches", "matches", "dead_letters", "state", "pipeline.toml", "progress.jsonl", "spark.log")
+MADE = ("ads", "searches", "matches", "dead_letters", "state", "pipeline.toml", "progress.jsonl")
 """What a run leaves in its folder, and the next run replaces."""
 
 
@@ -123,34 +134,14 @@ def _prepared(out: Path, ads: int, searches: int, seed: int) -> World:
 def _run(console: Console, world: World, out: Path) -> bool:
     """Run the pipeline while the world plays; tell whether somebody stopped it."""
     pipeline = load(out / "pipeline.toml")
-    with ExitStack() as stack:
-        starting = stack.enter_context(ExitStack())
-        starting.enter_context(_stderr_into(out / "spark.log"))
-        player = Player(console, world, out)
-        stack.callback(player.end)
-
-        def started(session: SparkSession) -> None:
-            starting.close()
-            player.begin(session)
-
-        outcome = run(pipeline, console=console, started=started)
+    player = Player(console, world, out)
+    try:
+        outcome = run(pipeline, console=console, started=player.begin)
+    finally:
+        player.end()
     if player.problem is not None:
         raise player.problem
     return outcome.stopped
-
-
-@contextmanager
-def _stderr_into(path: Path) -> Iterator[None]:
-    """Let Java, and the workers it starts, inherit a file for standard error; ours is put back."""
-    sys.stderr.flush()
-    kept = os.dup(2)
-    try:
-        with path.open("w", encoding="utf-8") as log:
-            os.dup2(log.fileno(), 2)
-            yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
 
 
 class Player:

@@ -168,7 +168,7 @@ def _print_places(console: Console, folder: Path) -> None:
         "matches": "matches/batch=*/*.json",
         "dead letters": "dead_letters/batch=*/*.json",
         "its batches": "progress.jsonl",
-        "Spark's log": "spark.log",
+        "Spark's log": "state/spark.log",
     }
     console.print()
     for name, place in places.items():

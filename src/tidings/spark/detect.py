@@ -31,19 +31,19 @@ from tidings.spark.schema import (
     require_frame,
     unused,
 )
-from tidings.spark.surroundings import Surroundings, schema_given
+from tidings.spark.surroundings import Surroundings, schema_given, unknown_given
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from os import PathLike
 
     from pyspark.sql import DataFrame
 
     from tidings.concepts import Regions
     from tidings.forecast import Model
-    from tidings.model import Schema
     from tidings.patterns import Detector
     from tidings.spark.patterns import Patterns
+    from tidings.spark.surroundings import Declared, Unknown
 
 BUCKETS, BATCH_BUCKETS, SHARDS = 32, 64, 8
 """How many buckets of keys a stream and a batch have, and shards of patterns without keys. A stream's stay as they
@@ -64,11 +64,12 @@ def detect(  # noqa: PLR0913 - the public face: keywords, each of its own meanin
     tell: str = "crossing",
     step: float = 0.1,
     keep: Sequence[str] | None = None,
-    schema: Schema | Mapping[str, str] | None = None,
+    schema: Declared | None = None,
     ontology: Ontology | None = None,
     regions: Regions | None = None,
     buckets: int | None = None,
     shards: int | None = None,
+    unknown: Unknown = "error",
 ) -> DataFrame:
     """Return which patterns happened, or may: `kind`, `pattern`, `key`, `at`, `events`, and columns of forecasts.
 
@@ -95,9 +96,10 @@ def detect(  # noqa: PLR0913 - the public face: keywords, each of its own meanin
 
     `buckets` is among how many states the keys are dealt, `shards` among how many the patterns without a key; for a
     stream both are part of the checkpoint. Unchanged patterns keep their state when a query starts again with others.
+    A pattern that names what no column has is refused, with the nearest names; `unknown="absent"` lets those be absent.
     """
     require_frame(events, "the events")
-    given = Surroundings(schema_given(schema), ontology, regions)
+    given = Surroundings(schema_given(schema), ontology, regions, unknown=unknown_given(unknown))
     detector = detector_of(events, patterns, given, time=time, key=key)
     _check_told(events.schema, event_id, keep)
     asked = Foretelling.of(horizon=horizon, threshold=threshold, tell=tell, step=step)
@@ -122,24 +124,27 @@ def detect(  # noqa: PLR0913 - the public face: keywords, each of its own meanin
     return found.mapInArrow(unpacking(), schema_out)
 
 
-def bad_events(
+def bad_events(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
     events: DataFrame,
     patterns: Patterns,
     *,
     time: str = "ts",
     event_id: str | None = None,
     key: str | None = None,
-    schema: Schema | Mapping[str, str] | None = None,
+    schema: Declared | None = None,
     ontology: Ontology | None = None,
     regions: Regions | None = None,
+    unknown: Unknown = "error",
 ) -> DataFrame:
     """Return the events that `detect` could not read: `event`, `reason`, and `row`, the raw row as JSON.
 
     It is what `dead_letters` is for `match`, and takes the same patterns and keywords as `detect`. Those without a time
-    are among them. Without `event_id` there is no column `event`.
+    are among them: nothing else puts the rows of a DataFrame in order. Which events are bad depends on the columns,
+    the schema and the ontology, never on the patterns. Without `event_id` there is no column `event`.
     """
     require_frame(events, "the events")
-    detector = detector_of(events, patterns, Surroundings(schema_given(schema), ontology, regions), time=time, key=key)
+    given = Surroundings(schema_given(schema), ontology, regions, unknown=unknown_given(unknown))
+    detector = detector_of(events, patterns, given, time=time, key=key)
     if event_id is not None:
         require_columns([event_id], events.schema, why="event_id")
     frame = crossable(events)

@@ -10,27 +10,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
-from pyspark.sql.types import ArrayType, StringType, StructField
+from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
 
 from tidings.errors import BadFrame
+from tidings.matcher import Live
 from tidings.spark.codec import letters, lists, pairs
 from tidings.spark.crossing import Crossing, crossed
 from tidings.spark.gathering import grouped_again, limited, numbered
 from tidings.spark.schema import column, crossable, require_columns, require_frame, schema_of, unused
 from tidings.spark.shape import shape_of
-from tidings.spark.subscriptions import subscribed
-from tidings.spark.surroundings import Surroundings, schema_given
+from tidings.spark.subscriptions import refused_of, subscribed
+from tidings.spark.surroundings import Surroundings, schema_given, unknown_given
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from datetime import datetime
 
     from pyspark.sql import DataFrame
 
     from tidings.concepts import Ontology, Regions
-    from tidings.model import Schema
     from tidings.spark.subscriptions import Subscriptions
+    from tidings.spark.surroundings import Declared, Unknown
 
 
 def match(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
@@ -40,13 +42,14 @@ def match(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
     event_id: str | None = None,
     keep: Sequence[str] | None = None,
     grouped: bool = False,
-    schema: Schema | Mapping[str, str] | None = None,
+    schema: Declared | None = None,
     ontology: Ontology | None = None,
     regions: Regions | None = None,
     now: datetime | None = None,
     shards: int | None = None,
     spread: int | None = None,
     limit: int | None = None,
+    unknown: Unknown = "error",
 ) -> DataFrame:
     """Return who must hear of which event: a row for each pair of an event and a subscription it satisfies.
 
@@ -61,12 +64,14 @@ def match(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
     that more subscriptions match, and `dead_letters` with the same limit lists them.
 
     Events that do not fit their attributes' kinds match nothing; `dead_letters` says which and why. A filter that
-    is not well formed is refused here, before any job runs. `schema` wins over the DataFrame's own types; `now`
-    is what `age` is reckoned against, by default the time of the query or micro-batch.
+    is not well formed, asks a column for another kind than it has, or names what no column has is refused here, before
+    any job runs; in a `td.Live` it is left out, and `refused` lists it. With `unknown="absent"`, names that no column
+    has are absent. `schema` wins over the DataFrame's own types, and may be Spark's `StructType` or an Arrow schema
+    too; `now` is what `age` is reckoned against, by default the time of the query or micro-batch.
     """
     require_frame(events, "the events")
     shape = shape_of(events.schema, event_id=event_id, keep=keep, grouped=grouped)
-    given = Surroundings(schema_given(schema), ontology, regions, now)
+    given = Surroundings(schema_given(schema), ontology, regions, now, unknown_given(unknown))
     _check_numbers(spread=spread, limit=limit)
     found = subscribed(events.sparkSession, subscriptions, schema_of(events.schema), given, shards=shards)
     ids = found.id_type
@@ -84,16 +89,17 @@ def match(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
     return result.select(*map(column, shape.output))
 
 
-def dead_letters(
+def dead_letters(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
     events: DataFrame,
     subscriptions: Subscriptions,
     *,
     event_id: str | None = None,
-    schema: Schema | Mapping[str, str] | None = None,
+    schema: Declared | None = None,
     ontology: Ontology | None = None,
     regions: Regions | None = None,
     now: datetime | None = None,
     limit: int | None = None,
+    unknown: Unknown = "error",
 ) -> DataFrame:
     """Return the events that `match` could not read: `event`, `reason`, and `row`, the raw row as JSON.
 
@@ -105,7 +111,7 @@ def dead_letters(
     if event_id is not None:
         require_columns([event_id], events.schema, why="event_id")
     _check_numbers(limit=limit)
-    given = Surroundings(schema_given(schema), ontology, regions, now)
+    given = Surroundings(schema_given(schema), ontology, regions, now, unknown_given(unknown))
     found = subscribed(events.sparkSession, subscriptions, schema_of(events.schema), given, shards=None)
     if limit is not None and found.place.shards > 1:
         msg = "dead_letters(limit=) counts the matches of an event in one place, and these subscriptions are in shards"
@@ -118,6 +124,24 @@ def dead_letters(
     row = F.to_json(F.struct(*map(column, names)), {"ignoreNullFields": "false"})
     event = [] if event_id is None else [column(event_id).alias("event")]
     return bad.select(*event, column(made.name).alias("reason"), row.alias("row"))
+
+
+def refused(events: DataFrame, subscriptions: Live, *, unknown: Unknown = "error") -> DataFrame:
+    """Return the subscriptions of a `td.Live` that `match` leaves out for these events: `subscription` and `reason`.
+
+    They ask a column for another kind than it has or, unless `unknown` is `"absent"`, name what no column has. It is
+    what the newest version says now. Of subscriptions in any other form a bad one is an error of `match` itself.
+    """
+    require_frame(events, "the events")
+    if not isinstance(subscriptions, Live):
+        msg = f"ts.refused takes a td.Live, not `{type(subscriptions).__name__}`; of others ts.match tells itself"
+        raise BadFrame(msg)
+    around = Surroundings(unknown=unknown_given(unknown))
+    found, ids = refused_of(subscriptions, around.held(schema_of(events.schema)))
+    kind = LongType() if pa.types.is_integer(ids) else StringType()
+    fields = [StructField("subscription", kind, nullable=False), StructField("reason", StringType(), nullable=False)]
+    rows = [(id, str(problem)) for id, problem in found]
+    return events.sparkSession.createDataFrame(rows, StructType(fields))
 
 
 def _check_numbers(**given: int | None) -> None:

@@ -15,14 +15,17 @@ from typing import TYPE_CHECKING, TypeAlias
 import pyarrow as pa
 from pyspark.sql.types import DateType, IntegralType, StructType, TimestampNTZType, TimestampType
 
+from tidings.algebra.needs import unknown_attribute
+from tidings.concepts import Ontology, knows
 from tidings.errors import BadFrame, FileError, PatternError, TidingsError
 from tidings.lang import WrittenPattern, read_patterns
+from tidings.model import Schema
 from tidings.model.patterns import NamedFilter
 from tidings.patterns import Detector
-from tidings.patterns.machine import attributes_of
+from tidings.patterns.asked import attributes_of
 from tidings.patterns.stream import written
-from tidings.spark.schema import arrow_type, refuse_conflicts, require_columns, schema_of
-from tidings.spark.surroundings import Surroundings
+from tidings.spark.schema import arrow_type, breakable, refuse_conflicts, require_columns, schema_of
+from tidings.spark.surroundings import WAY_OUT, Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -47,12 +50,15 @@ def detector_of(events: DataFrame, patterns: Patterns, given: Surroundings, *, t
             msg = f"a detector brings its own {words}; give them to td.Detector, or pass the patterns themselves"
             raise TidingsError(msg)
         refuse_conflicts(patterns._matcher.needs(), frame)
+        given.refuse_unknown(patterns._matcher, frame, what="patterns")
         around, told = _around(patterns), [written(one) for one in patterns.watched]
         partials = patterns.partials
     else:
         wide = given.beside(frame)
         told = _written(patterns, wide)
         asked = {time, *(name for one in told for name in attributes_of(one.pattern)), *([key] if key else ())}
+        # What may break its type is read whoever asks: whether an event is bad must not hang on patterns.
+        asked |= breakable(events.schema)
         around, partials = given.beside(frame, asked | _asked(told, wide)), None
     made = Detector(**around.named, time=time, **({} if partials is None else {"partials": partials}))  # type: ignore[arg-type]
     if not told:
@@ -60,6 +66,8 @@ def detector_of(events: DataFrame, patterns: Patterns, given: Surroundings, *, t
         raise PatternError(msg)
     made.add_many(one if key is None else _keyed(one, key) for one in told)
     _check_variables(made, events.schema)
+    if given.unknown == "error":
+        _refuse_unknown(made, frame)
     return made
 
 
@@ -126,6 +134,17 @@ def _check_time(frame: StructType, time: str) -> None:
     if not isinstance(kind, TimestampType | TimestampNTZType | DateType | IntegralType):
         msg = f"time: `{time}` is {kind.simpleString()}; cast it to a timestamp, or to integers, seconds since 1970"
         raise BadFrame(msg)
+
+
+def _refuse_unknown(detector: Detector, frame: Schema) -> None:
+    """Refuse variables whose values no column gives; of filters, reading them has told."""
+    around = _around(detector)
+    known, ontology = frame.merged(around.schema or Schema({})), around.ontology or Ontology()
+    lines = [
+        unknown_attribute(name, known) for name in sorted(attributes_read(detector)) if not knows(name, known, ontology)
+    ]
+    if lines:
+        raise BadFrame("\n".join([*lines, WAY_OUT]))
 
 
 def _check_variables(detector: Detector, frame: StructType) -> None:

@@ -20,6 +20,8 @@ from tidings.matcher.feeds import Feed
 from tidings.matcher.folder import manifest_of
 from tidings.matcher.snapshot import ARRAYS
 from tidings.matcher.versions import open_version, read_version
+from tidings.model import Schema
+from tidings.spark.refusals import leave_out, warn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,12 +87,13 @@ class Versioned:
     number: int
     shards: int
     checksum: str = ""
+    frame: Schema | None = None  # the events' columns, where subscriptions that they refuse are left out
 
     @classmethod
-    def of(cls, folder: str, number: int | None = None) -> Versioned:
+    def of(cls, folder: str, number: int | None = None, *, frame: Schema | None = None) -> Versioned:
         """Take a version, by default the newest."""
         version = read_version(folder, number)
-        return cls(str(Path(folder).resolve()), version.number, len(version.shards), version.checksum)
+        return cls(str(Path(folder).resolve()), version.number, len(version.shards), version.checksum, frame)
 
     def settled(self) -> Versioned:
         """Return itself: it does not depend on the batch."""
@@ -98,8 +101,16 @@ class Versioned:
 
     def open(self, shard: int) -> Matcher:
         """Return the subscriptions of a shard."""
-        make = lambda: open_version(self.folder, read_version(self.folder, self.number), shard)  # noqa: E731
-        return _kept((self.folder, self.number, self.checksum, shard), make)
+        columns = None if self.frame is None else str(sorted(self.frame.to_dict().items()))
+        return _kept((self.folder, self.number, self.checksum, shard, columns), lambda: self._opened(shard))
+
+    def _opened(self, shard: int) -> Matcher:
+        version = read_version(self.folder, self.number)
+        matcher = open_version(self.folder, version, shard)
+        if self.frame is not None:
+            refused = leave_out(matcher, self.frame, lambda: open_version(self.folder, version))
+            warn(refused, self.folder)
+        return matcher
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +125,7 @@ class Following:
     follow: Feed | None
     shards: int
     number: int
+    frame: Schema | None = None
 
     def settled(self) -> Versioned:
         """Return the version of the micro-batch that this task is part of."""
@@ -122,9 +134,9 @@ class Following:
         task = TaskContext.get()
         batch = task.getLocalProperty(BATCH_ID) if task is not None else None
         if task is None or batch is None:
-            return Versioned.of(self.folder, self.number)
+            return Versioned.of(self.folder, self.number, frame=self.frame)
         claim = self._followed().claim(task.getLocalProperty(QUERY_ID) or "query", int(batch))
-        return Versioned.of(self.folder, claim.version)
+        return Versioned.of(self.folder, claim.version, frame=self.frame)
 
     def _followed(self) -> Live:
         """Return this process's own, which knows what it wrote last; a folder that is not seen here is not made."""

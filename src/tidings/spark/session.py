@@ -55,12 +55,15 @@ def session(
     kafka: bool = False,
     jars: str | None = None,
     config: Mapping[str, str] | None = None,
+    log: str | Path | None = None,
 ) -> SparkSession:
     """Return a Spark session for this process: the running one, or a new one.
 
     The master is `local[*]`, or what `spark-submit` or SPARK_REMOTE say. `kafka=True` adds Spark's
     Kafka connector: from the folder that `jars`, else TIDINGS_JARS, names, else by its coordinates. `config` is
-    added last and wins. A master that is not local keeps its own web page and logs.
+    added last and wins. A master that is not local keeps its own web page and logs. `log` is a file that the words of
+    Spark's Java process are added to, instead of standard output and standard error; a Java process that runs
+    already goes on writing where it does.
     """
     # Spark would take the system's python3, which need not have our packages, or even our version.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -77,7 +80,7 @@ def session(
     by_us = not started and not is_submitted()
     if kafka and by_us:
         settings |= kafka_settings(jars, config)
-    made = _started(name, settings)
+    made = _started(name, settings, log if by_us else None)
     if kafka and not by_us:
         require_kafka(made, "hand it over there: `--jars` or `--packages` of spark-submit or of the Connect server")
     return made
@@ -112,16 +115,37 @@ def _cores(master: str) -> str:
     return found[1] if found else "1" if master == "local" else str(os.cpu_count() or 1)
 
 
-def _started(name: str, settings: Mapping[str, str]) -> SparkSession:
+def _started(name: str, settings: Mapping[str, str], log: str | Path | None) -> SparkSession:
     builder = SparkSession.builder.appName(name)
     for key, value in settings.items():
         builder = builder.config(key, value)
     try:
+        if log is not None and not is_java_running():
+            _launch(settings, log)
         return builder.getOrCreate()
     except PySparkRuntimeError as problem:
         if "JAVA_GATEWAY_EXITED" not in str(problem):
             raise
-        raise SparkUnavailable(why_not_started(settings)) from problem
+        raise SparkUnavailable(why_not_started(settings, log)) from problem
+
+
+def is_java_running() -> bool:
+    """Tell whether this process has a Java process of Spark's already; it outlives the sessions in it."""
+    from pyspark import SparkContext
+
+    return SparkContext._gateway is not None
+
+
+def _launch(settings: Mapping[str, str], log: str | Path) -> None:
+    """Start Spark's Java with the file as its standard output and error; Python's workers inherit them from Java."""
+    # Asked for here: a PySpark that only knows Spark Connect has no way to start Java.
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    with Path(log).open("ab") as words:
+        gateway = launch_gateway(conf, {"stdout": words, "stderr": words})  # type: ignore[no-untyped-call]
+    SparkContext._ensure_initialized(gateway=gateway, conf=conf)
 
 
 def require_java() -> None:

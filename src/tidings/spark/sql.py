@@ -174,7 +174,7 @@ def _mistakes(name: str, given: AnalyzeArgument | None, fits: bool, wanted: str)
 
 def _matching(asked: Asked) -> Planned:
     shape = shape_of(asked.frame, event_id=asked.event_id, keep=asked.keep, grouped=False)
-    found = stored(asked.path, schema_of(asked.frame), Surroundings(), None)
+    found = stored(asked.path, schema_of(asked.frame), Surroundings(unknown="absent"), None)
     crossing = Crossing(shape.kept, shape.names, pairs, (StructField(shape.made, found.id_type, nullable=False),))
     step, columns = _step(asked.frame, found, crossing, [quoted(name) for name in shape.kept])
     return _planned(step, columns, crossing.schema(asked.frame), shape.output)
@@ -183,7 +183,7 @@ def _matching(asked: Asked) -> Planned:
 def _judging(asked: Asked) -> Planned:
     wanted = () if asked.event_id is None else (asked.event_id,)
     require_columns(wanted, asked.frame, why="event_id")
-    found = stored(asked.path, schema_of(asked.frame), Surroundings(), None)
+    found = stored(asked.path, schema_of(asked.frame), Surroundings(unknown="absent"), None)
     made = (StructField("row", StringType()), StructField("reason", StringType(), nullable=False))
     crossing = Crossing(wanted, ("event",) * len(wanted), letters, made, judge=True)
     step, columns = _step(asked.frame, found, crossing, [*map(quoted, wanted), _row(asked.frame)])

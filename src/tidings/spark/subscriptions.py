@@ -2,7 +2,8 @@
 
 Pairs, Arrow tables and matchers become a snapshot in a folder of this process; a DataFrame is compiled by the
 executors, and never passes through the driver; paths and `td.Live` are there already. Filters meet the frame's schema
-before any job runs on events, so that a bad one is refused by its id.
+before any job runs on events, so that a bad one is refused by its id; in a `td.Live`, where each is somebody else's, it
+is left out and the others count (`spark.refusals`).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from tidings.matcher.versions import is_versioned, open_version, read_version
 from tidings.model import Schema
 from tidings.spark.compile import compiled, subscriptions_table
 from tidings.spark.places import Following, Packed, Place, Snapshot, Versioned
+from tidings.spark.refusals import leave_out, warn
 from tidings.spark.schema import refuse_conflicts
 from tidings.spark.sharing import shared_folder
 
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 
     from tidings.matcher.versions import Version
     from tidings.model import Filter
+    from tidings.spark.refusals import Refusals
     from tidings.spark.surroundings import Surroundings
 
 Pairs: TypeAlias = "Iterable[tuple[str | int, str | Filter]]"
@@ -50,10 +53,12 @@ class Subscribed:
     """Subscriptions that workers can open, and what the driver needs to know of them."""
 
     place: Place
-    needs: Mapping[str, Need]
+    needs: Mapping[str, tuple[Need, ...]]
     ontology: Ontology | None
     ids: pa.DataType
     now: datetime | None  # its own time, if it brings one
+    declared: frozenset[str] = frozenset()  # columns whose types events are held to, read or not
+    checked: frozenset[str] = frozenset()  # attributes that the matcher holds events to itself
 
     @property
     def id_type(self) -> LongType | StringType:
@@ -80,12 +85,14 @@ def subscribed(
     if isinstance(subscriptions, Matcher):
         _refuse_surroundings(given)
         refuse_conflicts(subscriptions.needs(), frame)
+        given.refuse_unknown(subscriptions, frame)
         return _placed(session, subscriptions, shards)
     folder = shared_folder(session)
     if isinstance(subscriptions, DataFrame) and folder is not None:
         return _compiled(subscriptions, folder, frame, given, shards or 1)
     table = subscriptions_table(subscriptions) if isinstance(subscriptions, DataFrame) else subscriptions
-    return _placed(session, _matcher(table, frame, given), shards)
+    found = _placed(session, _matcher(table, frame, given), shards)
+    return replace(found, declared=_declared(frame, given))
 
 
 def _live(live: Live, frame: Schema, given: Surroundings, shards: int | None) -> Subscribed:
@@ -93,8 +100,18 @@ def _live(live: Live, frame: Schema, given: Surroundings, shards: int | None) ->
     live.sync()
     version = live.version
     _check_shards(str(live.folder), version, shards)
-    place = Following(str(live.folder.resolve()), live.follow, len(version.shards), version.number)
-    return _known(place, live.open(version.number), frame, version)
+    columns = given.held(frame)
+    place = Following(str(live.folder.resolve()), live.follow, len(version.shards), version.number, columns)
+    matcher = live.open(version.number)
+    warn(leave_out(matcher, columns), str(live.folder))
+    return _known(place, matcher, frame, version)
+
+
+def refused_of(live: Live, frame: Schema) -> tuple[Refusals, pa.DataType]:
+    """Return the subscriptions that a frame of these columns refuses, with the reasons, and the type of the ids."""
+    live.sync()
+    version = live.version
+    return leave_out(live.open(version.number), frame), arrow_ids(version.ids)
 
 
 def stored(path: str, frame: Schema, given: Surroundings, shards: int | None) -> Subscribed:
@@ -103,19 +120,23 @@ def stored(path: str, frame: Schema, given: Surroundings, shards: int | None) ->
     if is_versioned(path):
         version = read_version(path)
         _check_shards(path, version, shards)
-        place = Versioned.of(path, version.number)
-        return _known(place, open_version(path, version), frame, version)
+        place, matcher = Versioned.of(path, version.number), open_version(path, version)
+        given.refuse_unknown(matcher, frame)
+        return _known(place, matcher, frame, version)
     if shards not in (None, 1):
         msg = f"the snapshot `{path}` is of one shard; compile the subscriptions with ts.compile(..., shards={shards})"
         raise BadFrame(msg)
-    return _known(Snapshot.of(path), Matcher.open(path), frame)
+    matcher = Matcher.open(path)
+    given.refuse_unknown(matcher, frame)
+    return _known(Snapshot.of(path), matcher, frame)
 
 
 def _known(place: Place, matcher: Matcher, frame: Schema, version: Version | None = None) -> Subscribed:
     needs = matcher.needs()
     refuse_conflicts(needs, frame)
     kind = version.ids if version is not None else _kind_of_ids(matcher)
-    return Subscribed(place, needs, matcher.ontology, arrow_ids(kind), matcher.now)
+    checked = frozenset(matcher.schema or ())
+    return Subscribed(place, needs, matcher.ontology, arrow_ids(kind), matcher.now, checked=checked)
 
 
 def arrow_ids(kind: str | None) -> pa.DataType:
@@ -176,7 +197,13 @@ def _compiled(frame: DataFrame, folder: Path, events: Schema, given: Surrounding
     version = compiled(frame, folder, shards=shards, given=given, events=events)
     integers = isinstance(frame.schema["id"].dataType, IntegralType)
     known = _known(Versioned.of(str(folder), version.number), open_version(folder, version), events, version)
-    return replace(known, ids=pa.int64() if integers else pa.string())  # known even of none
+    # The type of ids is known even of none.
+    return replace(known, ids=pa.int64() if integers else pa.string(), declared=_declared(events, given))
+
+
+def _declared(frame: Schema, given: Surroundings) -> frozenset[str]:
+    """Return the columns whose types are declarations: those of which the caller's schema says nothing else."""
+    return frozenset(name for name in frame if "." not in name and (given.schema is None or name not in given.schema))
 
 
 def _refuse_surroundings(given: Surroundings) -> None:

@@ -20,19 +20,19 @@ from tidings.spark.detect import BATCH_BUCKETS, SHARDS, columns_asked, laid_out,
 from tidings.spark.patterns import detector_of
 from tidings.spark.plan import Plan
 from tidings.spark.schema import require_columns, require_frame
-from tidings.spark.surroundings import Surroundings, schema_given
+from tidings.spark.surroundings import Surroundings, schema_given, unknown_given
 from tidings.spark.training import TRAFFIC, TRAINED, Teach, Trained
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
     from datetime import timedelta
 
     from pyspark.sql import DataFrame
 
     from tidings.concepts import Ontology, Regions
-    from tidings.model import Schema
     from tidings.patterns import Detector as PatternDetector
     from tidings.spark.patterns import Patterns
+    from tidings.spark.surroundings import Declared, Unknown
 
 
 def train(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
@@ -47,24 +47,26 @@ def train(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
     half_life: timedelta | str | int | None = None,
     estimator: str = "both",
     horizons: Iterable[Any] = (),
-    schema: Schema | Mapping[str, str] | None = None,
+    schema: Declared | None = None,
     ontology: Ontology | None = None,
     regions: Regions | None = None,
     buckets: int | None = None,
     shards: int | None = None,
+    unknown: Unknown = "error",
 ) -> Model:
     """Return a model of the patterns, counted over a batch of events: what `td.train` makes of the same rows in order.
 
-    `patterns`, `time`, `key`, `schema`, `ontology`, `regions`, `buckets` and `shards` are those of `detect`; give both
-    the same `key`, and the model knows the patterns again. `context`, `smoothing`, `half_life`, `estimator` and
-    `horizons` are those of `td.train`. Events are put in order of time; those that cannot be read take no part, and
+    `patterns`, `time`, `key`, `schema`, `ontology`, `regions`, `buckets`, `shards` and `unknown` are those of `detect`;
+    give both the same `key`, and the model knows the patterns again. `context`, `smoothing`, `half_life`, `estimator`
+    and `horizons` are those of `td.train`. Events are put in order of time; those that cannot be read take no part, and
     `bad_events` tells of them. `event_id` may be given, as to `detect`; nothing is done with it.
     """
     require_frame(events, "the events")
     if events.isStreaming:
         msg = "a model is trained on a batch, and these events are a stream; read its history with `spark.read`"
         raise BadFrame(msg)
-    detector = detector_of(events, patterns, Surroundings(schema_given(schema), ontology, regions), time=time, key=key)
+    given = Surroundings(schema_given(schema), ontology, regions, unknown=unknown_given(unknown))
+    detector = detector_of(events, patterns, given, time=time, key=key)
     if event_id is not None:
         require_columns([event_id], events.schema, why="event_id")
     _told_apart(detector)

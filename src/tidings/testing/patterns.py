@@ -9,6 +9,7 @@ from the definition stays quick. Words are symbols with times in microseconds; e
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from tidings.lang.patterns.check import bound_by
 from tidings.lang.patterns.conditions import never_holds
-from tidings.model import TRUE, Is, Test, one_of
+from tidings.model import TRUE, Is, Range, Test, one_of
 from tidings.model.patterns import (
     Absence,
     Both,
@@ -36,7 +37,7 @@ from tidings.model.patterns import (
 from tidings.testing.drawing import st
 
 if TYPE_CHECKING:
-    from tidings.model import Filter
+    from tidings.model import Condition, Filter
     from tidings.model.patterns import Node
 
 SECOND = 1_000_000
@@ -44,6 +45,23 @@ SECOND = 1_000_000
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _VALUES = (1, 1, 2, 2, 1.0, True, "1")
+_ODD_VALUES: tuple[Any, ...] = (
+    *_VALUES,
+    [1],
+    [1, 2],
+    [None, 1],
+    [1, 1],
+    [],
+    {},
+    {"of": 1},
+    [{"of": 1}],
+    None,
+    math.nan,
+    math.inf,
+    b"1",
+)
+_ODD_KINDS: tuple[Any, ...] = (7, "7", 7.0, True, ["a", "b"], ["a", 7], None, {"of": "a"}, math.inf)
+_ODD_TIMES: tuple[Any, ...] = (None, "some day", True, math.nan, [1], {})
 
 Word: TypeAlias = list[tuple[str, int]]
 """Symbols with their times, in order of time."""
@@ -64,10 +82,11 @@ class _Taste:
     repeats: bool
     most_steps: int
     overlapping: bool
+    mixed: bool
     variables: bool | Literal["joins"]
 
 
-def patterns(
+def patterns(  # noqa: PLR0913 - keywords, each of its own meaning
     names: tuple[str, ...] = ("a", "b", "c"),
     *,
     conditions: bool = True,
@@ -76,15 +95,17 @@ def patterns(
     repeats: bool = True,
     most_steps: int = 5,
     overlapping: bool = False,
+    mixed: bool = False,
     variables: bool | Literal["joins"] = False,
 ) -> st.SearchStrategy[Pattern]:
     """Return patterns over some of the names, each of which means `kind = 'name'`.
 
     `conditions` are those between labels and `within`; `guards` are the `not`s between steps. With `overlapping`,
-    one event may satisfy several filters. With `variables`, every filter gives `key = $x`; with
-    `variables="joins"`, some give it, some give it from `other`, and some give `$y`.
+    one event may satisfy several filters. With `mixed`, some filters ask `kind`, or what gives variables their values,
+    for numbers or for truth, side by side with those that ask for text. With `variables`, every filter gives
+    `key = $x`; with `variables="joins"`, some give it, some give it from `other`, and some give `$y`.
     """
-    return _patterns(_Taste(names, conditions, guards, absence, repeats, most_steps, overlapping, variables))
+    return _patterns(_Taste(names, conditions, guards, absence, repeats, most_steps, overlapping, mixed, variables))
 
 
 def words(names: tuple[str, ...] = ("a", "b", "c"), most: int = 8) -> st.SearchStrategy[Word]:
@@ -93,12 +114,21 @@ def words(names: tuple[str, ...] = ("a", "b", "c"), most: int = 8) -> st.SearchS
     return st.lists(steps, max_size=most).map(_timed_word)
 
 
-def streams(names: tuple[str, ...] = ("a", "b", "c", "d"), most: int = 8) -> st.SearchStrategy[list[dict[str, Any]]]:
+def streams(
+    names: tuple[str, ...] = ("a", "b", "c", "d"), most: int = 8, *, odd: bool = False
+) -> st.SearchStrategy[list[dict[str, Any]]]:
     """Return events in order of time: `id` is the place, `kind` a symbol, and `key` and `other` may be there.
 
     Their values are few and easily mistaken for each other: 1 and 1.0 are one, `true` and the text `1` are others.
+    With `odd`, some are lists, records or what no variable takes, some kinds are no text, and some times are missing
+    or cannot be read.
     """
-    events = st.fixed_dictionaries({}, optional={"key": st.sampled_from(_VALUES), "other": st.sampled_from(_VALUES)})
+    values = st.sampled_from(_ODD_VALUES if odd else _VALUES)
+    optional = {"key": values, "other": values}
+    events = st.fixed_dictionaries({}, optional=optional)
+    if odd:
+        optional |= {"kind": st.sampled_from(_ODD_KINDS), "time": st.sampled_from(_ODD_TIMES)}
+        events = st.one_of(events, events, st.fixed_dictionaries({}, optional=optional))
     return st.tuples(words(names, most), st.lists(events, min_size=most, max_size=most)).map(_told_word)
 
 
@@ -134,7 +164,15 @@ def _named(draw: st.DrawFn, name: str, taste: _Taste) -> NamedFilter:
     variables = _KEYED if taste.variables else _NO_VARIABLE
     if taste.variables == "joins":
         variables = draw(st.sampled_from(_JOINING))
-    return NamedFilter(name, _filter(draw, name, taste), variables)
+    tree = _mixed(draw, name) if taste.mixed and draw(st.integers(0, 2)) == 0 else _filter(draw, name, taste)
+    return NamedFilter(name, tree, variables)
+
+
+def _mixed(draw: st.DrawFn, name: str) -> Filter:
+    """Return a filter that asks an attribute for another kind than most do."""
+    attribute = draw(st.sampled_from(("kind", "key", "other")))
+    conditions: tuple[Condition, ...] = (Range(low=1), Is(7), Is(True), Is("1"), Is(name))
+    return Test(attribute, draw(st.sampled_from(conditions)))
 
 
 def _filter(draw: st.DrawFn, name: str, taste: _Taste) -> Filter:

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 
 import tidings as td
 from tidings.algebra import Binder, fold_names
-from tidings.errors import UnknownConcept
-from tidings.model import IsA, Quantity, scalars_of
+from tidings.errors import UnitMismatch, UnknownConcept
+from tidings.model import Compare, Comparison, In, IsA, Kind, Quantity, Range, scalars_of
 from tidings.model import tests as each_test
 from tidings.testing.strategies import filters
 
@@ -40,7 +40,6 @@ CHANGED = {
     "animal in ('Cat', 'tabby')": "animal in ('cat', 'tabby')",
     "items has (animal = 'Cat')": "items has (animal = 'cat')",
     "items has (cost < 5)": "items has (price < 5)",
-    "a < cost": "a < price",
 }
 
 
@@ -60,6 +59,31 @@ def test_names_units_and_concepts_are_resolved_wherever_they_stand(text, meant):
     binder = Binder(None, SHOP, None)
     for _ in range(2):  # the second time all is looked up
         assert binder.bound(fold_names(td.parse(text), SHOP)) == td.parse(meant)
+
+
+def test_a_comparison_takes_kind_and_unit_of_the_side_that_is_declared():
+    for text, op, other in (("a < cost", "<", "price"), ("cost > a", ">", "a")):
+        assert bound(td.parse(text)).condition == Compare(Comparison(op), other, Kind.NUMBER, "EUR")
+    assert bound(td.parse("a < b")).condition == Compare(Comparison.LT, "b")
+
+
+def test_an_amount_without_a_declared_unit_keeps_the_unit_of_its_dimension():
+    assert bound(td.parse("a > 5 GB")).condition == Range(Quantity(4 * 10**10, "bit"), low_open=True)
+    assert bound(td.parse("a in (5 GB, 7 MB)")).condition == In(
+        (Quantity(4 * 10**10, "bit"), Quantity(56 * 10**6, "bit"))
+    )
+    assert bound(td.parse("a > 5 meter")) == td.parse("a > 5 meter")
+
+
+@pytest.mark.parametrize("text", ["a in (5 GB, 7 km)", "a in [5 GB .. 7 km]"])
+def test_amounts_of_different_things_do_not_go_together(text):
+    with pytest.raises(UnitMismatch, match="`a`: amounts in bit and meter do not go together"):
+        bound(td.parse(text))
+
+
+def test_a_range_whose_ends_change_places_once_their_units_agree_is_refused():
+    with pytest.raises(td.FilterError, match="`a`: the low end of the range is above its high end"):
+        bound(td.parse("a in [5 GB .. 7 MB]"))
 
 
 def test_what_did_not_change_beside_what_did_is_the_same_object():

@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 import pytest
 
 import tidings as td
-from tidings.errors import KindConflict
 from tidings.model import Is, Test, all_of, any_of
 
 ONE = td.Schema({"a": "number", "b": "number", "t": "text", "p": "place", "posted": "time"})
@@ -99,11 +98,22 @@ def test_ages_and_times_are_told_apart_once_it_is_known_what_time_it_is():
     assert not overlap("age(posted) < 7 days", "posted < 2020-01-01", schema=ONE, now=now)
 
 
-def test_one_attribute_used_as_two_kinds_is_refused():
-    with pytest.raises(
-        KindConflict, match="`a` is used as number by the first filter and as text by the second filter"
-    ):
-        td.overlaps(td.parse("a = 1"), td.parse("a = 'x'"))
+@pytest.mark.parametrize("one", ["all(a) = 1", "all(a) > 5 GB", "none(a) = true", "all(a) near (1, 2) 5 km"])
+@pytest.mark.parametrize("two", ["all(a) = '1'", "all(a) in 10.0.0.0/8", "all(a) > 5 km", "all(a) has (b = 1)"])
+def test_one_attribute_used_as_two_kinds_overlaps(one, two):
+    assert overlap(one, two)
+    assert not td.covers(td.parse(one), td.parse(two))
+    assert overlap(one, two, schema=td.Schema({"a": "any", "a.b": "any"}))
+
+
+def test_text_that_is_a_number_satisfies_both():
+    assert td.evaluate(td.parse("all(a) = 1 and all(a) = '1'"), {"a": "1"})
+
+
+def test_presence_is_shared_by_all_kinds():
+    assert not overlap("a = 1", "a = 'x' and not a exists")
+    assert not overlap("none(a) = 1", "a is null")
+    assert not overlap("a = 1 and a = 'x'", "none(a) = 'x'")
 
 
 def test_what_is_too_large_to_decide_overlaps():

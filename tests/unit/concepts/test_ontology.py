@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import tidings as td
 from tidings.concepts import AttributeUnit, Ontology, Tree, describe
 from tidings.errors import AmbiguousConcept, OntologyError, UnknownConcept
 from tidings.model import Kind
@@ -184,7 +185,9 @@ def test_derived_seconds_come_in_the_unit_that_is_declared():
     )
     assert ontology.unit("experience") == AttributeUnit("day")
     assert ontology.derived["experience"].value({"graduated": datetime(2024, 5, 30, tzinfo=UTC)}.get, NOW) == 2
-    assert ontology.kind("graduated") is Kind.TIME
+    assert ontology.input_kind("graduated") is Kind.TIME
+    assert ontology.kind("graduated") is None  # what a derivation needs declares nothing
+    assert "graduated" not in ontology.declared_names
 
 
 def test_kind_that_a_derived_attribute_needs_is_known_below_too():
@@ -194,7 +197,28 @@ def test_kind_that_a_derived_attribute_needs_is_known_below_too():
             "derived": {"area": "size * size"},
         }
     )
-    assert ontology.kind("width") is Kind.NUMBER
+    assert ontology.input_kind("width") is Kind.NUMBER
+    assert ontology.kind("width") is None
+
+
+DOUBLE = Ontology.from_dict({"derived": {"double": "half * 2", "fourth": "double * 2"}})
+
+
+@pytest.mark.parametrize("half", ["x", [1, 2], True, 2**70, float("inf"), {"a": 1}])
+def test_a_derivation_that_fails_cannot_be_read_unless_a_schema_declares_it(half):
+    event = {"half": half}
+    for name in ("double", "fourth"):
+        assert td.evaluate(td.parse(f"{name} exists and none({name}) < 5 and not {name} > 0"), event, ontology=DOUBLE)
+    declared = td.Schema({"double": "number"}, closed=False)
+    with pytest.raises(td.BadEvent):
+        td.evaluate(td.parse("a = 1"), event, ontology=DOUBLE, schema=declared)
+    assert td.evaluate(td.parse("half exists"), event, ontology=DOUBLE)
+
+
+def test_a_derivation_asks_nothing_of_others_who_use_its_input():
+    event = {"half": "x"}
+    assert td.evaluate(td.parse("half = 'x' and not double < 5"), event, ontology=DOUBLE)
+    assert not td.evaluate(td.parse("double exists or none(double) < 5"), {"half": float("nan")}, ontology=DOUBLE)
 
 
 # --- several trees ------------------------------------------------------------------------------

@@ -1,18 +1,21 @@
 """Readings into columns: what each view holds, with one value, several, a range or none."""
 
 from datetime import UTC, datetime, timedelta
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 
 import numpy as np
 import pytest
 
 from tidings.algebra import Reading, Setting
+from tidings.algebra.typed import Mismatch
 from tidings.concepts import Ontology, Tree
 from tidings.engine.arrival import columns_of
-from tidings.engine.columns import Column, View
+from tidings.engine.columns import UNREADABLE, UNREADABLE_TEXT, Column, View, typed_column
 from tidings.engine.views import AMBIGUOUS
-from tidings.model import Point, Range
+from tidings.model import Kind, Point, Range
 
+KINDS = {int: Kind.NUMBER, float: Kind.NUMBER, bool: Kind.BOOL, datetime: Kind.TIME, Range: Kind.NUMBER}
+KINDS |= {IPv4Address: Kind.IP, IPv6Address: Kind.IP}
 NOW = datetime(2024, 5, 1, 12, tzinfo=UTC)
 SHOP = Ontology(trees={"goods": Tree({"thing": [], "car": ["thing"], "van": ["car"]}, {"car": ["x"], "van": ["x"]})})
 
@@ -25,8 +28,8 @@ class Substrings:
 
 def column(view, *cells, tree=None, ontology=SHOP):
     """The column that events with these values of `a` have in a view."""
-    readings = [Reading({"a": cell}) for cell in cells]
-    wanted = Column("a", view, tree)
+    wanted = Column("a", view, tree, KINDS.get(type(next((v for cell in cells for v in cell), None))))
+    readings = [Reading({typed_column(wanted): cell}) for cell in cells]
     batch = columns_of(readings, [wanted], setting=Setting(ontology, NOW), automata=lambda _: Substrings())
     return batch.get(wanted)
 
@@ -120,7 +123,12 @@ def test_patterns_of_all_values_come_once_and_in_order_and_none_is_minus_one():
 
 def test_being_there_and_being_null_are_columns():
     there, null = Column("a", View.EXISTS), Column("a", View.NULL)
-    readings = [Reading({"a": (1,)}), Reading(nulls=frozenset("a")), Reading(elements={"a": (Reading(),)}), Reading()]
+    readings = [
+        Reading({typed_column(there): (1,)}),
+        Reading(nulls=frozenset("a")),
+        Reading(elements={"a": (Reading(),)}),
+        Reading(),
+    ]
     for group in (readings, *([reading] for reading in readings)):
         batch = columns_of(group, [there, null], setting=Setting(SHOP, NOW), automata=lambda _: Substrings())
         expected = {there: [bool(r.values or r.elements) for r in group], null: [bool(r.nulls) for r in group]}
@@ -130,11 +138,16 @@ def test_being_there_and_being_null_are_columns():
 
 
 @pytest.mark.parametrize("view", [view for view in View if view not in (View.EXISTS, View.NULL)])
-def test_what_a_view_cannot_see_is_left_out(view):
-    odd = (object(), {"x": 1}, [1], b"bytes", 1j, Range("a", "b"))
-    for value in odd:
-        assert column(view, (value,)) is None
-        assert column(view, (value, value), (), (value,)) is None
+def test_what_a_view_cannot_see_is_there_and_unreadable(view):
+    odd = Mismatch(object())
+    one, many = column(view, (odd,)), column(view, (odd, odd), (), (odd,))
+    if view is View.PATTERNS:
+        assert (one.low.near.tolist(), many.low.near.tolist()) == ([-1], [-1, -1])
+    elif view.bytewise:
+        assert (one.low.index.tolist(), many.low.index.tolist()) == ([UNREADABLE_TEXT], [UNREADABLE_TEXT] * 2)
+    else:
+        assert (one.low.near.tolist(), many.low.near.tolist()) == ([UNREADABLE], [UNREADABLE] * 2)
+    assert many.starts.tolist() == [0, 1, 1, 2]
 
 
 def test_a_batch_without_events_has_no_columns():

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.algebra import Need, Setting
+from tidings.algebra import Need, Requirements, Setting
 from tidings.concepts import Ontology
 from tidings.engine.arrow import columns_of_table
 from tidings.engine.columns import Column, View, split
@@ -25,8 +25,8 @@ NEAR_LIMITS = st.sampled_from([2**53, -(2**53), 2**63 - 1, -(2**63), 2**62]).fla
 
 
 def arrived(table, kinds, *views):
-    needs = {name: Need(kind) for name, kind in kinds.items()}
-    wanted = [Column(name, view) for name in kinds for view in views]
+    needs = Requirements({name: (Need(kind, strict=True), Need()) for name, kind in kinds.items()})
+    wanted = [Column(name, view, kind=kind) for name, kind in kinds.items() for view in views]
     return columns_of_table(table, needs, wanted=wanted, setting=Setting(Ontology(), NOW), automata=None)
 
 
@@ -49,19 +49,19 @@ def test_nulls_are_found_in_any_slice(values, start):
 def test_ages_round_as_single_ages_do(times):
     table = pa.table({"a": pa.array(times, type=pa.timestamp("us", "UTC"))})
     found = arrived(table, {"a": Kind.TIME}, View.AGE)
-    ages = found.batch[Column("a", View.AGE)].low.near.tolist()
+    ages = found.batch[Column("a", View.AGE, kind=Kind.TIME)].low.near.tolist()
     assert ages == [(NOW - time).total_seconds() for time in times]
 
 
 def test_rows_that_cannot_be_read_are_odd_and_the_others_keep_their_order():
-    table = pa.table({"a": [1.0, float("nan"), 3.0, None], "b": ["1", "2", "x", "4"]})
+    table = pa.table({"a": [1.0, float("inf"), 3.0, None], "b": ["1", "2", "x", "4"]})
     found = arrived(table, {"a": Kind.NUMBER, "b": Kind.NUMBER}, View.NUMBER)
     assert (found.plain.tolist(), found.odd.tolist()) == ([0, 3], [1, 2])
-    assert found.batch[Column("b", View.NUMBER)].low.near.tolist() == [1, 4]
+    assert found.batch[Column("b", View.NUMBER, kind=Kind.NUMBER)].low.near.tolist() == [1, 4]
 
 
 def test_a_table_of_odd_rows_alone_has_no_columns():
-    found = arrived(pa.table({"a": [float("nan")]}), {"a": Kind.NUMBER}, View.NUMBER, View.EXISTS)
+    found = arrived(pa.table({"a": [float("inf")]}), {"a": Kind.NUMBER}, View.NUMBER, View.EXISTS)
     assert (found.plain.tolist(), found.odd.tolist(), found.batch) == ([], [0], {})
 
 
@@ -84,9 +84,9 @@ def test_lists_in_lists_and_arrays_of_records_are_read_row_by_row(value, name):
 def test_a_null_record_has_no_fields_and_a_null_field_is_null():
     table = pa.table({"a": pa.array([{"n": 1}, None, {"n": None}])})
     found = arrived(table, {"a.n": Kind.NUMBER}, View.NULL, View.EXISTS)
-    nulls = found.batch[Column("a.n", View.NULL)].low.near
+    nulls = found.batch[Column("a.n", View.NULL, kind=Kind.NUMBER)].low.near
     assert np.isnan(nulls).tolist() == [True, True, False]
-    assert np.isnan(found.batch[Column("a.n", View.EXISTS)].low.near).tolist() == [False, True, True]
+    assert np.isnan(found.batch[Column("a.n", View.EXISTS, kind=Kind.NUMBER)].low.near).tolist() == [False, True, True]
 
 
 def test_a_record_batch_and_a_table_in_pieces_give_the_same():
@@ -94,9 +94,9 @@ def test_a_record_batch_and_a_table_in_pieces_give_the_same():
     pieces = pa.concat_tables([table.slice(0, 1), table.slice(1)])
     for given_ in (pieces, table.to_batches()[0]):
         found = arrived(given_, {"a": Kind.NUMBER, "b": Kind.TEXT}, View.NUMBER, View.TEXT)
-        words = found.batch[Column("b", View.TEXT)].low
+        words = found.batch[Column("b", View.TEXT, kind=Kind.TEXT)].low
         assert [None if at < 0 else words.distinct[at] for at in words.index] == [b"x", None, b"x", b"y"]
-        assert found.batch[Column("a", View.NUMBER)].low.near[[0, 1, 3]].tolist() == [1, 2, 4]
+        assert found.batch[Column("a", View.NUMBER, kind=Kind.NUMBER)].low.near[[0, 1, 3]].tolist() == [1, 2, 4]
 
 
 def test_what_kernels_are_given_can_be_written():

@@ -239,3 +239,29 @@ def test_events_that_time_lets_go_are_foretold_too(model):
     assert [one.event for one in watch.foretold] == [3, 4, 5]
     watch.on_time(21)
     assert len(watch.foretold) == 0
+
+
+AGED = {
+    "whole": PAIR.replace("a , b", "a , b within 3 s"),
+    "keyed": KEYED.replace("a , b", "a , b within 3 s"),
+}
+
+
+@pytest.mark.parametrize("text", AGED.values(), ids=AGED)
+def test_events_without_times_are_not_there_for_forecasts_of_patterns_that_ask_for_times(text):
+    timed = [event | {"k": event["id"] % 2} for event in EVENTS]
+    mixed = [row for event in timed for row in (event, {"id": -1, "kind": "b", "k": event["k"], "time": "some day"})]
+    models, told = [], []
+    for events in (timed, mixed):
+        watch = td.Detector()
+        watch.add("aged", text)
+        models.append(td.train(watch, events))
+    assert (models[0]["aged"].counts.moves == models[1]["aged"].counts.moves).all()
+    for events in (timed, mixed):
+        watch = td.Detector(model=models[0])
+        watch.add("aged", text, horizon="2 own events" if "$x" in text else 2, tell="every")
+        watch.add("pair", PAIR)
+        rows = watch.detect_many(events).forecasts.to_arrow().to_pylist()
+        told.append([(row["event"], row["key"], row["probability"]) for row in rows])
+    assert told[0] == told[1]
+    assert told[0]

@@ -14,6 +14,35 @@ def mistakes(text, **keywords):
     return caught.value
 
 
+OTHER_EVENTS = [
+    # (the definition of `b`, the expression, the words that are refused)
+    ("b.price > a.price", "a ; b", ["b.price", "a.price"]),
+    ("price > a.price", "a ; b", ["a.price"]),
+    ("kind = 'b' and f.price > 5", "a ; f:b", ["f.price"]),
+    ("kind = 'b' and a.ip = $x", "a ; b", ["a.ip"]),
+    ("items has (f.qty > 1) or not f.a.b exists", "f:a ; b", ["f.qty", "f.a.b"]),
+]
+
+
+@pytest.mark.parametrize(("filter_", "expression", "words"), OTHER_EVENTS)
+def test_an_attribute_of_another_step_is_refused_and_backticks_mean_the_events_own(filter_, expression, words):
+    text = f"a = kind = 'a' and ip = $x\nb = {filter_}\n{expression}"
+    found = [one for one in mistakes(text).mistakes if "cannot compare events yet" in one.message]
+    assert [text[one.start : one.end] for one in found] == words
+    assert all(f"`{word}`" in one.message for word, one in zip(words, found, strict=True))
+    for word in words:
+        text = text.replace(word, f"`{word}`")
+    pattern = lang.parse_pattern(text)
+    assert lang.parse_pattern(lang.render_pattern(pattern)) == pattern
+    assert lang.parse_pattern(lang.render_pattern(pattern, "json"), notation="json") == pattern
+
+
+def test_a_dotted_attribute_whose_first_part_is_no_step_needs_no_backticks():
+    pattern = lang.parse_pattern("a = car.make = 'ford'\nb = x.b = 1 and f = 2\na ; f:b")
+    assert [name.filter.attribute for name in pattern.filters[:1]] == ["car.make"]
+    assert "`" not in lang.render_pattern(pattern)
+
+
 EXPRESSIONS = [
     # (the expression over a, b and c, what the mistake stands at, part of its message)
     ("a ; b ; d", "d", "no filter is called `d`"),

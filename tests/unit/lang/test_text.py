@@ -175,10 +175,60 @@ def test_the_quick_way_and_the_grammar_agree(text):
 
 @pytest.mark.parametrize(
     "text",
-    ["in = 3", "a in [5 .. 2]", "a = 5 in", "a = 'x' ignoring case", "none(a) != 1", "age(a) = 1", "a=1)"],
+    [
+        "in = 3",
+        "a in [5 .. 2]",
+        "a = 5 in",
+        "a > 'x' ignoring case",
+        "a = 5 ignoring case",
+        "none(a) != 1",
+        "age(a) = 1",
+        "a=1)",
+    ],
 )
 def test_the_quick_way_leaves_mistakes_to_the_grammar(text):
     assert parse_fast(text) is None
+
+
+FOLDED = [
+    ("a = 'x' ignoring case", "a in ('x', 'X') ignoring case"),
+    ("a != 'x' ignoring case", "none(a) = 'x' ignoring case"),
+    ("a not in ('x', 'y') ignoring case", "none(a) in ('x', 'y') ignoring case"),
+    ("all(a) != 'x' Ignoring\n Case", "none(a) = 'x' ignoring case"),
+    ("any(a) != 'x' ignoring case", "a exists and not all(a) = 'x' ignoring case"),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), FOLDED)
+def test_equality_and_sets_take_ignoring_case(one, other):
+    assert td.parse(one) == td.parse(other) == parse_text(one)[0]
+    assert "ignoring case" in td.render(td.parse(one))
+
+
+def test_ignoring_case_in_json_is_a_flag():
+    node = {"attr": "a", "op": "in", "values": ["x", "Y"], "ignoring_case": True}
+    assert td.parse(node, notation="json") == td.parse("a in ('x', 'Y') ignoring case")
+    unequal = {"attr": "a", "op": "!=", "value": "x", "ignoring_case": True}
+    assert td.parse(unequal, notation="json") == td.parse("a != 'x' ignoring case")
+    plain = {"attr": "a", "op": "=", "value": "x", "ignoring_case": False}
+    assert td.parse(plain, notation="json") == td.parse("a = 'x'")
+    with pytest.raises(td.NotExpressible, match="ignoring case"):
+        td.render(td.parse("a = 'x' ignoring case"), notation="url")
+
+
+@pytest.mark.parametrize(
+    "text", ["a = 5 ignoring case", "a < 'x' ignoring case", "a in (1, 2) ignoring case", "a = `b` ignoring case"]
+)
+def test_ignoring_case_is_for_text_that_is_compared_for_equality(text):
+    with pytest.raises(td.FilterError, match="`ignoring case` goes with text behind") as refused:
+        td.parse(text)
+    assert "`ignoring case`" not in refused.value.mistakes[0].message.partition(", found")[0]
+
+
+@pytest.mark.parametrize("node", [{"op": "=", "value": 5}, {"op": "in", "values": ["x", 5]}, {"op": "<", "value": "x"}])
+def test_ignoring_case_in_json_is_for_text(node):
+    with pytest.raises(td.FilterError, match=r"compares text|unknown key `ignoring_case`"):
+        td.parse({"attr": "a", "ignoring_case": True, **node}, notation="json")
 
 
 def test_quantifiers_are_kept():

@@ -115,11 +115,46 @@ def test_json_over_several_lines_is_refused_with_a_way_out(file):
         assert hint in str(refused.value)
 
 
-def test_a_line_without_end_does_not_fill_the_memory(file, monkeypatch):
+@pytest.mark.parametrize("chunk", [300, 1 << 20])
+def test_a_line_that_is_too_long_is_a_row_with_a_problem_and_the_others_are_read(tmp_path, monkeypatch, chunk):
     monkeypatch.setattr(rows, "LONGEST_LINE", 1000)
-    monkeypatch.setattr(rows, "CHUNK", 100)
-    with pytest.raises(FileError, match="longer than 1,000 bytes"):
-        read(file("x" * 5000))
+    monkeypatch.setattr(rows, "CHUNK", chunk)
+    path = tmp_path / "events.jsonl"
+    large = json.dumps({"b": "x" * 3000})
+    for last in ("", "\n"):
+        path.write_text(f'{{"a": 1}}\n{large}\n{{"a": 2}}\n{large}{last}')
+        with RowFile(path) as file:
+            found = [row for batch in file for row in batch]
+        assert [row.values for row in found][::2] == [{"a": 1}, {"a": 2}]
+        if chunk == 300:
+            assert {row.problem for row in found[1::2]} == {f"a line of {len(large):,} bytes, and one may have 1,000"}
+            assert {row.raw for row in found[1::2]} == {large[:200]}
+
+
+def test_a_line_of_csv_that_is_too_long_ends_the_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(rows, "LONGEST_LINE", 1000)
+    monkeypatch.setattr(rows, "CHUNK", 300)
+    (tmp_path / "events.csv").write_text("a\n" + "x" * 3000 + "\n")
+    with (
+        RowFile(tmp_path / "events.csv") as file,
+        pytest.raises(FileError, match="3,000 bytes, and one may have 1,000"),
+    ):
+        list(file)
+
+
+def test_columns_are_those_of_csv_and_parquet_and_json_has_none(tmp_path):
+    (tmp_path / "a.csv").write_text("make,price\nford,1\n")
+    pq.write_table(pa.table({"make": ["ford"], "seller": [{"kind": "x"}]}), tmp_path / "a.parquet")
+    (tmp_path / "a.jsonl").write_text('{"make": "ford"}\n')
+    for name, columns in {
+        "a.csv": ["make", "price"],
+        "a.parquet": ["make", "seller", "seller.kind"],
+        "a.jsonl": None,
+    }.items():
+        with RowFile(tmp_path / name) as file:
+            known = file.columns()
+            assert (None if known is None else list(known)) == columns
+            assert len([row for batch in file for row in batch]) == 1
 
 
 def test_lines_that_span_several_reads_are_whole(file, monkeypatch):

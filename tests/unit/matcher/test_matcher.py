@@ -42,13 +42,13 @@ def test_one_bad_filter_among_many_adds_none_and_names_every_bad_one():
     searches = td.Matcher()
     searches.add("old", "a = 1")
     with pytest.raises(BadSubscriptions) as refused:
-        searches.add_many([("x", "a = 2"), ("y", "a ="), ("old", "b = 1"), ("z", "a = 'text'")])
+        searches.add_many([("x", "a = 2"), ("y", "a ="), ("old", "b = 1"), ("z", "a is a")])
     assert [id for id, _ in refused.value.errors] == ["y", "z"]
     assert "`y`" in str(refused.value)
     assert "`z`" in str(refused.value)
     assert list(searches) == ["old"]
     assert searches["old"] == td.parse("a = 1")
-    searches.add("other", "b = 'text'")  # what the refused batch asked of `b` is forgotten
+    assert list(searches.needs()) == ["a"]  # what the refused batch asked of `b` is forgotten
 
 
 def test_collecting_adds_the_good_ones():
@@ -58,24 +58,66 @@ def test_collecting_adds_the_good_ones():
     assert searches.match({"a": 2}) == ["x"]
 
 
-def test_kinds_are_agreed_among_filters_and_the_conflict_names_both():
+def test_filters_of_different_kinds_live_side_by_side():
     searches = td.Matcher()
-    searches.add("s1", "price < 9000")
-    with pytest.raises(KindConflict, match=r"`price`.*number.*`s1`.*text.*`s2`"):
-        searches.add("s2", "price = 'cheap'")
+    searches.add_many([("s1", "price < 9000"), ("s2", "price = 'cheap'"), ("s3", "price < 9000 km")])
+    assert [searches.match({"price": price}) for price in (5, "cheap", "5 km", True)] == [["s1"], ["s2"], ["s3"], []]
+    assert [need.kind for need in searches.needs()["price"]] == ["number", "number", "text"]
     searches.remove("s1")
-    searches.add("s2", "price = 'cheap'")
-    with pytest.raises(KindConflict):
-        searches.add("s1", "price < 9000")
-    searches.add("s2", "price < 5")  # replacing frees what it asked for
-    searches.add("s1", "price < 9000")
+    assert [need.unit for need in searches.needs()["price"]] == ["meter", None]
+
+
+@pytest.mark.parametrize(
+    ("asked", "way_out"),
+    [
+        ("price = 'cheap'", "declared number.*`eve` uses it as text; ask for number, or change the declaration"),
+        ("price < 9000 m", "declared number without a unit.*write the number alone, or declare the unit of `price`"),
+        ("size < 5 kg", "kilogram|kg"),
+    ],
+)
+def test_what_a_declaration_does_not_have_is_refused_with_the_way_out(asked, way_out):
+    ontology = td.Ontology.from_dict({"attributes": {"size": {"unit": "GB"}}})
+    searches = td.Matcher(schema=td.Schema({"price": "number"}, closed=False), ontology=ontology)
+    searches.add("ann", "price < 9000")
+    with pytest.raises(td.TidingsError, match=way_out):
+        searches.add("eve", td.parse(asked))
+    assert searches.match({"price": 5}) == ["ann"]
+
+
+def test_values_that_filters_cannot_read_are_counted_and_told():
+    searches = td.Matcher()
+    searches.add_many([("ann", "make = 'ford' and price < 9000"), ("bob", "year >= 2015"), ("eve", "model > 5")])
+    ads = [{"make": "ford", "price": 1, "year": 2020, "model": "focus" if at < 483 else 500} for at in range(500)]
+    searches.match_many(ads)
+    (told,) = searches.mismatches()
+    assert str(told) == "model: 483 of 500 values are text, asked as numbers by 1 subscription (eve)"
+    assert str(told) in str(searches.explain())
+    assert searches.explain().to_dict()["mismatches"][0]["ids"] == ["eve"]
+    searches.remove("eve")
+    assert searches.mismatches() == ()
+
+
+def test_mismatches_of_a_table_are_counted_as_those_of_its_rows():
+    rows = [{"a": value, "b": "x"} for value in ("1", "x", "y", None, "2 km")]
+    counted = []
+    for events in (rows, pa.Table.from_pylist(rows)):
+        searches = td.Matcher()
+        searches.add_many([(f"s{at}", f"a > {at}") for at in range(20)] + [("far", "a > 1 km"), ("t", "b = 5")])
+        searches.match_many(events)
+        counted.append([one.to_dict() for one in searches.mismatches()])
+    assert counted[0] == counted[1]
+    assert [(one["attribute"], one["asked"], one["mismatched"], one["values"]) for one in counted[0]] == [
+        ("b", "number", 5, 5),
+        ("a", "number", 3, 4),
+        ("a", "number", 3, 4),
+    ]
 
 
 def test_a_refused_replacement_leaves_the_old_one():
     searches = td.Matcher()
     searches.add_many([("a", "x = 1"), ("b", "x = 2")])
-    with pytest.raises(KindConflict):
-        searches.add("a", "x = 'text'")
+    with pytest.raises(td.TidingsError):
+        searches.add("a", "x =")
     assert searches.match({"x": 1}) == ["a"]
 
 
@@ -117,7 +159,7 @@ def test_matches_carry_arrays_lists_and_arrow():
 
 
 def test_bad_events_raise_or_are_collected_with_their_index():
-    searches = td.Matcher()
+    searches = td.Matcher(schema=td.Schema({"a": "number"}))
     searches.add("s1", "a < 5")
     with pytest.raises(td.BadEvent, match="event 1"):
         searches.match_many([{"a": 1}, {"a": "x"}])
@@ -191,18 +233,16 @@ def test_a_pickled_matcher_is_the_same_and_its_own():
     assert copy.match({"a": NOW}) == []
 
 
-def test_attributes_compared_must_stay_of_one_kind_across_filters():
+def test_attributes_compared_may_be_asked_for_as_anything_elsewhere():
     searches = td.Matcher()
-    searches.add_many([("s1", "a < b"), ("s2", "b < c"), ("s3", "c = 'x'")])
-    with pytest.raises(KindConflict, match="compares"):
-        searches.add("s4", "a = 5")
-    assert searches.needs()["a"].kind == "text"
+    searches.add_many([("s1", "a < `b`"), ("s2", "b < `c`"), ("s3", "c = 'x'"), ("s4", "a = 5")])
+    assert sorted(searches.match({"a": 5, "b": "7", "c": "x"})) == ["s1", "s2", "s3", "s4"]
     with pytest.raises(KindConflict, match="no order"):
-        td.Matcher().add("p", "spot < home and spot near (0, 0) 1 km")
+        td.Matcher(schema=td.Schema({"spot": "place"}, closed=False)).add("p", td.parse("spot < `home`"))
 
 
-def test_removing_frees_the_attributes_of_an_open_schema():
+def test_removing_frees_what_an_open_schema_does_not_declare():
     searches = td.Matcher(schema=td.Schema({"a": "number"}, closed=False))
     searches.add("s1", "a = 1 and b = 2")
     searches.remove("s1")
-    assert searches.needs() == {}
+    assert list(searches.needs()) == ["a"]  # events are held to it, whoever asks

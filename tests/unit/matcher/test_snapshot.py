@@ -18,6 +18,8 @@ from tidings.matchers import ENGINE
 from tidings.testing.strategies import cases
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
+OLDER = Path(__file__).parent / "older"
+"""The same subscriptions as versions before formats 4 and 5 wrote them."""
 
 
 @pytest.fixture
@@ -86,16 +88,31 @@ def test_integer_ids_and_empty_matchers_come_back(tmp_path):
     assert list(td.Matcher.open(tmp_path / "one")) == [7]
 
 
-def test_kinds_that_came_from_filters_are_known_after_opening(tmp_path):
+def test_kinds_and_units_that_filters_ask_for_are_known_after_opening(tmp_path):
     searches = td.Matcher()
-    searches.add("s1", "a = 1")
+    searches.add_many([("s1", "a = 1"), ("s2", "a = 'text'"), ("s3", "a > 5 GB"), *((at, "b = 1") for at in "xyz")])
     searches.save(tmp_path)
     opened = td.Matcher.open(tmp_path)
-    with pytest.raises(td.TidingsError, match="subscription `s1`"):
-        opened.add("s2", "a = 'text'")
-    opened.remove("s1")
-    opened.add("s2", "a = 'text'")
-    assert opened.match({"a": "text"}) == ["s2"]
+    assert opened.needs() == searches.needs()
+    assert [opened.match({"a": value}) for value in (1, "text", "6 GB", 6)] == [["s1"], ["s2"], ["s3"], []]
+    opened.remove("s3")
+    assert opened.match({"a": "6 GB"}) == []
+
+
+@pytest.mark.parametrize("form", ["arrays", "filters", "versions"])
+def test_snapshots_of_older_formats_mean_what_the_law_says_now(form):
+    opened = td.Matcher.open(OLDER / form)
+    again = td.Matcher(opened.kind, schema=opened.schema, ontology=opened.ontology)
+    again.add_many([(id, opened[id]) for id in opened])
+    assert len(opened) > 20
+    values = (1, 2, "2", "ford", "x", "6 GB", "1 km", True, None, [1, "ford"], {"b": 1}, [8.5, 47.4], "2024-06-01")
+    events = [{name: value, "b": 2, "c": "7"} for name in ("a", "size", "name", "spot") for value in values]
+    found, expected = opened.match_many(events), again.match_many(events)
+    assert [sorted(ids) for ids in found.by_event()] == [sorted(ids) for ids in expected.by_event()]
+    assert opened.needs().keys() == again.needs().keys()
+    for id in list(opened):
+        opened.remove(id)
+    assert opened.needs().keys() <= set(opened.schema or ())
 
 
 def test_many_segments_with_their_dead_come_back(tmp_path):
@@ -251,7 +268,7 @@ def test_format_1_is_still_read(tmp_path, kind):
     assert opened.kind == kind
     assert sorted(opened.match({"a": 1})) == ["s1"]
     opened.save(tmp_path)
-    assert manifest_in(tmp_path)["format"] == (2 if kind == ENGINE else 1)
+    assert manifest_in(tmp_path)["format"] == (4 if kind == ENGINE else 1)
     assert td.Matcher.open(tmp_path).match({"a": 7}) == ["s2"]
     assert found_in(tmp_path) == named(tmp_path)
 

@@ -2,11 +2,13 @@
 
 import json
 import os
+import pickle
 from pathlib import Path
 
 import pytest
 
 import tidings as td
+from tidings.engine import checksums
 from tidings.errors import SnapshotError
 from tidings.matcher.folder import signed
 
@@ -117,13 +119,60 @@ def test_a_damaged_snapshot_is_refused(saved, name):
 
 @pytest.mark.parametrize("kind", ["segments", "dead"])
 @pytest.mark.parametrize("at", [70, -1])
-def test_a_flipped_bit_is_found_when_asked(saved, kind, at):
-    td.Matcher.open(saved, verify=True)
+def test_a_flipped_bit_is_found_unless_nobody_looks(saved, kind, at):
+    td.Matcher.open(saved)
     path = _file(saved, kind)
     _flip(path, at)
-    with pytest.raises(SnapshotError) as refused:
-        td.Matcher.open(saved, verify=True)
+    with pytest.raises(SnapshotError, match="its checksum is another; save the subscriptions again") as refused:
+        td.Matcher.open(saved)
     assert str(path) in str(refused.value)
+    assert isinstance(td.Matcher.open(saved, verify=False), td.Matcher)
+
+
+@pytest.mark.parametrize("kind", ["segments", "dead", "schema"])
+def test_saving_again_mends_a_damaged_file(saved, kind):
+    """Though the damaged one has the right name and length."""
+    opened = td.Matcher.open(saved)
+    kept = pickle.loads(pickle.dumps(opened))  # its segments were never in a file, as far as it knows
+    for whole in (kept, kept, pickle.loads(pickle.dumps(kept))):
+        _flip(_file(saved, kind), 30 if kind == "schema" else 70)
+        with pytest.raises(SnapshotError):
+            td.Matcher.open(saved)
+        whole.save(saved)
+        assert td.Matcher.open(saved).match({"a": 3, "t": "x3"}) == ["s3"]
+
+
+def test_a_snapshot_with_the_old_checksums_alone_is_compared_with_those_and_saved_with_new_ones(saved):
+    manifest = _manifest(saved)
+    old = [{name: value for name, value in entry.items() if name != "xxh3"} for entry in manifest["segments"]]
+    dead = {name: value for name, value in manifest["dead"].items() if name != "xxh3"}
+    _rewrite(saved, segments=old, dead=dead)
+    opened = td.Matcher.open(saved)
+    assert opened.match({"a": 3, "t": "x3"}) == ["s3"]
+    opened.save(saved)
+    assert all("xxh3" in entry for entry in [*_manifest(saved)["segments"], _manifest(saved)["dead"]])
+    _rewrite(saved, segments=old, dead=dead)
+    _flip(_file(saved), 70)
+    with pytest.raises(SnapshotError, match="its checksum is another"):
+        td.Matcher.open(saved)
+
+
+def test_a_file_is_compared_once_in_a_process_and_again_when_it_has_changed(saved, monkeypatch):
+    monkeypatch.setattr(checksums, "RACY", -1)
+    monkeypatch.setattr(checksums, "_compared", set())
+    read, real = [], checksums._checksum
+    monkeypatch.setattr(checksums, "_checksum", lambda whole, name: read.append(name) or real(whole, name))
+    for _ in range(3):
+        td.Matcher.open(saved)
+    assert read == ["xxh3", "xxh3"]
+    _flip(_file(saved), 70)
+    os.utime(_file(saved), ns=(0, 0))  # another time, however coarse the clock
+    with pytest.raises(SnapshotError):
+        td.Matcher.open(saved)
+    monkeypatch.setattr(checksums, "MOST", 1)
+    _flip(_file(saved), 70)
+    td.Matcher.open(saved)
+    assert len(checksums._compared) <= 2
 
 
 def test_a_missing_file_is_named(saved):

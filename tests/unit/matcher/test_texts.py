@@ -157,7 +157,7 @@ def test_texts_that_begin_in_the_middle_of_a_buffer_are_read_there():
 def test_many_pairs_go_this_way_and_refusals_name_their_own_ids():
     ids = [f"s{n}" for n in range(texts.MANY)]
     given = [(id, "price < 5 and make = 'x'") for id in ids]
-    given[7], given[1999] = (ids[7], "price <"), (ids[1999], "price = 'low'")
+    given[7], given[1999] = (ids[7], "price <"), (ids[1999], "price = 'low")
     matcher = td.Matcher()
     errors = matcher.add_many(given, on_error="collect")
     assert [id for id, _ in errors] == ["s7", "s1999"]

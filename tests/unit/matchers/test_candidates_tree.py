@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidings as td
+from tidings.algebra.typed import TypedAttribute
 from tidings.kernels.filter_tree import revise
 from tidings.matchers.candidates_tree import NAMES, CandidatesTree
 from tidings.matchers.names import FEW
@@ -41,7 +42,7 @@ def padded(filters, **more):
 
 def test_the_most_frequent_fixed_names_make_the_tree():
     matcher = filled(padded({f"p{at}": f"price < {at} and age > 1" for at in range(5 * FEW)}))
-    assert matcher.explain().to_dict()["names in the tree"] == ["make", "model"][:NAMES]
+    assert matcher.explain().to_dict()["names in the tree"] == ["make as text", "model as text"][:NAMES]
 
 
 def test_more_names_make_the_tree_where_two_reach_too_few():
@@ -112,7 +113,8 @@ def test_everything_goes_when_everyone_leaves():
         matcher.remove(id)
     algorithm = inside(matcher)
     assert (len(algorithm._rows), len(algorithm._asked)) == (2, 1)
-    assert set(algorithm._revision._columns.numbers) == {"a", "color", ("spot", "lon"), ("spot", "lat")}
+    a, color, spot = TypedAttribute("a", "number"), TypedAttribute("color", "text"), TypedAttribute("spot", "place")
+    assert set(algorithm._revision._columns.numbers) == {a, color, (spot, "lon"), (spot, "lat")}
     assert set(algorithm._revision._codes.numbers) == {"red", "blue"}
     matcher.remove("or")
     assert (len(algorithm._rows), algorithm._asked, algorithm._held, algorithm._several) == (0, {}, {}, 0)
@@ -157,7 +159,7 @@ def test_it_agrees_with_the_engine_on_the_classifieds():
     assert [set(ids) for ids in matcher.match_many(ads).by_event()] == [
         set(ids) for ids in engine.match_many(ads).by_event()
     ]
-    assert matcher.explain().to_dict()["names in the tree"] == ["make", "model"][:NAMES]
+    assert matcher.explain().to_dict()["names in the tree"] == ["make as text", "model as text"][:NAMES]
 
 
 @pytest.mark.parametrize("kind", [KIND, "filter-tree"])

@@ -1,5 +1,6 @@
 """Filters as boxes, boxes as rows of a table, events as vectors."""
 
+import math
 from datetime import UTC, datetime
 
 import numpy as np
@@ -8,10 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidings as td
+from tidings.algebra import bind
+from tidings.algebra.typed import Mismatch
 from tidings.errors import TidingsError, Unsupported
 from tidings.kernels.cells import HIGH_OPEN, LOW_OPEN, WANTED
 from tidings.matchers import table as tables
 from tidings.matchers.intervals import ALL, INFINITY, Interval, boxes_of, coordinate
+from tidings.matchers.names import shown
 from tidings.matchers.table import Table
 from tidings.model import Range
 
@@ -37,23 +41,40 @@ def test_two_intervals_meet_in_what_both_hold(one, other):
 
 
 def boxes(text):
-    return boxes_of(td.parse(text), "some")
+    tree = bind(td.parse(text), schema=None, ontology=td.Ontology(), regions=None)
+    return [{shown(key): interval for key, interval in box.items()} for box in boxes_of(tree, "some")]
+
+
+def above(low):
+    return Interval(low, INFINITY, LOW_OPEN)
+
+
+def below(high):
+    return Interval(-INFINITY, high, HIGH_OPEN)
+
+
+def point(value):
+    return Interval(value, value)
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("a < 3", [{"a": Interval(-INFINITY, 3.0, HIGH_OPEN)}]),
-        ("a >= 3", [{"a": Interval(3.0, INFINITY)}]),
-        ("a = 3 and b in (1 .. 2]", [{"a": Interval(3.0, 3.0), "b": Interval(1.0, 2.0, LOW_OPEN)}]),
+        ("a < 3", [{"a as number": Interval(-INFINITY, 3.0, HIGH_OPEN)}]),
+        ("a >= 3", [{"a as number": Interval(3.0, INFINITY)}]),
+        ("a = 3 and b in (1 .. 2]", [{"a as number": Interval(3.0, 3.0), "b as number": Interval(1.0, 2.0, LOW_OPEN)}]),
         ("a exists", [{"a": ALL}]),
-        ("a > 1 and a < 2 and a <= 5", [{"a": Interval(1.0, 2.0, LOW_OPEN | HIGH_OPEN)}]),
+        ("a > 1 and a < 2 and a <= 5", [{"a as number": Interval(1.0, 2.0, LOW_OPEN | HIGH_OPEN)}]),
         ("a > 2 and a < 1", []),
         ("a >= 2 and a < 2", []),
         ("true", [{}]),
         ("false", []),
-        ("a in (1, 2)", [{"a": Interval(1.0, 1.0)}, {"a": Interval(2.0, 2.0)}]),
-        ("a = 9007199254740992", [{"a": Interval(2.0**53, 2.0**53)}]),
+        ("a in (1, 2)", [{"a as number": Interval(1.0, 1.0)}, {"a as number": Interval(2.0, 2.0)}]),
+        ("a > 5 and a > 2 GB", [{"a as number": above(5.0), "a as number in bit": above(16e9)}]),
+        ("a in (1 GB, 2 MB)", [{"a as number in bit": point(8e9)}, {"a as number in bit": point(16e6)}]),
+        ("a >= 3 and a < 1970-01-02", [{"a as number": Interval(3.0, INFINITY), "a as time": below(864e8)}]),
+        ("a < 3 and a exists", [{"a as number": below(3.0), "a": ALL}]),
+        ("a = 9007199254740992", [{"a as number": Interval(2.0**53, 2.0**53)}]),
     ],
 )
 def test_a_filter_is_boxes(text, expected):
@@ -98,10 +119,17 @@ def test_what_is_no_interval_is_named(text, part):
         ((datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC),), 1e6),
         ((datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC),), None),
         ((datetime(9999, 12, 31, tzinfo=UTC),), 253402214400e6),
+        ((Mismatch("x"), 3), 3.0),
+        ((Mismatch("x"), 3, 4), None),
     ],
 )
 def test_a_coordinate_is_one_value_that_a_float_equals(values, expected):
     assert coordinate(values) == expected
+
+
+def test_what_cannot_be_read_lies_nowhere():
+    assert math.isnan(coordinate((Mismatch("x"),)))
+    assert math.isnan(coordinate((Mismatch("x"), Mismatch(True))))
 
 
 BOXES = st.lists(st.dictionaries(st.sampled_from("abcdefg"), INTERVALS, max_size=4), max_size=6)

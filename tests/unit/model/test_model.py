@@ -6,10 +6,13 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import tidings as td
-from tidings.errors import BadRegion, KindConflict, SchemaError
-from tidings.model import And, EventBatch, In, Is, Not, Or, Range, Test, area_of, one_of
+from tidings.algebra.needs import Needs
+from tidings.errors import BadRegion, SchemaError
+from tidings.model import And, EventBatch, In, Is, Kind, Not, Or, Range, Test, area_of, one_of
 from tidings.model.arrow import rows_of
 
 
@@ -114,23 +117,37 @@ def test_arrow_types_give_kinds_and_cardinality():
         "n": "number",
         "t": "time",
         "d": "time",
-        "s": "any",
+        "s": "string",
         "ok": "bool",
         "raw": "opaque",
-        "tags": "several any",
+        "tags": "several string",
         "car": "record",
-        "car.make": "any",
+        "car.make": "string",
         "car.km": "number",
         "items": "several record",
-        "items.sku": "several any",
+        "items.sku": "several string",
         "items.qty": "several number",
         "extra": "record",
-        "extra.*": "number",
+        "extra.*": "several any",
         "spot": "place",
         "spot.lon": "number",
         "spot.lat": "number",
     }
-    assert td.Schema.from_arrow(TYPES)["extra.anything"].kind == "number"
+    assert td.Schema.from_arrow(TYPES)["extra.anything"].kind is None
+    assert td.Schema(words).to_dict() == words
+
+
+@pytest.mark.parametrize(("kind", "accepted"), [
+    ("string", {"text", "concept", "ip"}),
+    ("text", {"text"}),
+    ("concept", {"concept", "text"}),
+    ("number", {"number"}),
+    ("any", set(Kind)),
+])  # fmt: skip
+def test_an_attribute_says_what_filters_may_ask_of_it(kind, accepted):
+    attribute = td.Schema({"a": kind})["a"]
+    assert {asked for asked in Kind if attribute.accepts(asked)} == accepted
+    assert str(attribute) == kind
 
 
 def test_arrow_rows_become_events():
@@ -166,28 +183,46 @@ def test_a_time_of_any_zone_is_one_time():
     assert td.parse("t = 2024-01-01T12:00:00+02:00") == Test("t", Is(datetime(2024, 1, 1, 10, tzinfo=UTC)))
 
 
-def test_a_schema_is_inferred_from_filters_and_conflicts_name_both():
+def test_a_schema_is_inferred_from_filters_and_says_any_where_they_differ():
     filters = [td.parse("a < 5 and b has (c = 'x')"), td.parse("t > 2024-01-01 or a < d")]
     assert td.infer_schema(filters).to_dict() == {
         "a": "several number",
         "b": "several record",
         "b.c": "several text",
         "t": "several time",
-        "d": "several number",
+        "d": "several any",
     }
-    with pytest.raises(KindConflict, match=r"`a`.*number.*filter 1.*text.*filter 3"):
-        td.infer_schema([*filters, td.parse("a = 'x'")])
+    assert td.infer_schema([*filters, td.parse("a = 'x'")])["a"].kind is None
+    assert td.infer_schema([td.parse("a > 5 GB")])["a"].kind is None  # only an ontology can declare the unit
+    assert td.infer_schema([td.parse("a is a 'cat'")])["a"].kind == "concept"
 
 
-def test_a_row_that_python_cannot_hold_is_a_dead_letter_and_the_others_are_read():
+TEXTS = [
+    "a < 5", "a = 'x'", "a > 5 GB", "a is a 'cat'", "a in 10.0.0.0/8", "a < b", "b = true", "b = a", "b > 2024-01-01",
+    "c has (a < b and a = 1)", "c has (a = 'x')", "c has (b = true)", "a exists", "b near (1, 2) 5 km",
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(TEXTS), max_size=6))
+def test_an_inferred_schema_refuses_none_of_its_filters(texts):
+    trees = [td.parse(text) for text in texts]
+    schema = td.infer_schema(trees)
+    needs = Needs(schema, td.Ontology())
+    for tree in trees:
+        needs.add(tree, "it")
+
+
+def test_a_value_that_python_cannot_hold_is_bad_where_it_is_declared_and_nobodys_elsewhere():
     far = pa.array([0, 2**61], pa.int64()).cast(pa.timestamp("s", "Etc/GMT+2"))
     torn = pa.array([b"ok", b"\xff\xfe"]).view(pa.string())
-    searches = td.Matcher()
-    searches.add_many([("t", "t < 2000-01-01"), ("s", "s = 'ok'")])
-    for column, name in ((far, "t"), (torn, "s")):
-        found = searches.match_many(pa.table({name: column}), on_error="collect")
-        assert found.by_event() == [[name], []]
-        assert f"`{name}`" in found.dead_letters[0].reason
+    for schema in (td.Schema({"t": "time", "s": "text", "other": "text"}), None):
+        searches = td.Matcher(schema=schema)
+        searches.add_many([("t", "t < 2000-01-01"), ("s", "s = 'ok'"), ("o", "other = 'x'")])
+        for column, name in ((far, "t"), (torn, "s")):
+            found = searches.match_many(pa.table({name: column, "other": ["x", "x"]}), on_error="collect")
+            assert [sorted(ids) for ids in found.by_event()] == [sorted([name, "o"]), [] if schema else ["o"]]
+            assert [letter.index for letter in found.dead_letters] == ([1] if schema else [])
+            assert all(f"`{name}`" in letter.reason for letter in found.dead_letters)
 
 
 def test_times_in_any_zone_and_unit_are_read_wherever_they_stand():

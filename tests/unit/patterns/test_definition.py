@@ -1,6 +1,7 @@
 """The law of patterns, case by case: the paper's examples, every operator, both sides of every bound."""
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise, product
 
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidings as td
+from tidings import lang
 from tidings.errors import BadEvent, PatternError
 from tidings.model.filters import TRUE
 from tidings.model.patterns import (
@@ -549,10 +551,28 @@ def test_events_are_judged_by_the_named_filters():
     assert seen(pattern, [{"when": 7, "t": 1}], time="when")[0].time == 7
 
 
-@pytest.mark.parametrize("event", [{"t": 1}, {"time": "noon"}, td.Event(values={"t": 1})])
-def test_an_event_needs_a_time(event):
-    with pytest.raises(BadEvent, match="the time of an event"):
-        seen(over(A), [event])
+@pytest.mark.parametrize("event", [{"t": 1}, {"time": "noon"}, {"time": True}, td.Event(values={"t": 1})])
+def test_an_event_without_a_time_stands_where_it_came(event):
+    read = seen(over(A), [event, {"time": 5}, event, {"time": 3}, event], until=1)
+    assert [(one.time, one.timed) for one in read] == [(1, False), (5, True), (5, False), (3, True), (5, False)]
+
+
+def test_an_event_without_a_time_is_not_there_for_a_pattern_that_asks_for_times():
+    stream = [*word("a", [0]), replace(word("b", [0])[0], timed=False), *word("b", [1])]
+    plain, timed = (lang.parse_pattern(f"a = kind = 'a'\nb = kind = 'b'\na , b{end}") for end in ("", " within 5 s"))
+    assert [one.events for one in embeddings(plain, stream)] == [(0, 1)]
+    assert [one.events for one in embeddings(timed, stream)] == [(0, 2)]
+
+
+ODD = [[1, 2], {"of": 1}, [{"of": 1}], None, [], {}, float("nan"), float("inf"), b"1", object()]
+
+
+@pytest.mark.parametrize("value", ODD, ids=repr)
+def test_what_no_variable_takes_gives_it_nothing(value):
+    pattern = lang.parse_pattern("a = k = $x\na")
+    assert seen(pattern, [{"time": 0, "k": value}])[0].values == {}
+    assert seen(pattern, [{"time": 0, "k": [None, "1"]}])[0].values == {"k": "1"}
+    assert seen(pattern, [{"time": 0, "k": "1"}], schema=td.Schema({"k": "number"}, closed=False))[0].values == {"k": 1}
 
 
 def test_a_stream_is_in_the_order_of_time():

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import tidings as td
+from tidings.patterns.stream import advance
 
 AB = "a = kind = 'a'\nb = kind = 'b'\na ; b"
 KEYED = (
@@ -103,3 +104,14 @@ def test_a_long_match_is_told_in_full():
         letters("a" * 300 + "b")
     )
     assert one.events == tuple(range(301))
+
+
+def test_a_bucket_calls_patterns_by_their_places_whether_they_ask_for_times_or_not():
+    watch = td.Detector()
+    text = "a = kind = 'a' and k = $x\nb = kind = 'b' and k = $x\na ; b"
+    for name, end in {"plain": "", "timed": " within 5 s", "silent": " ; not b for 5 s"}.items():
+        watch.add(name, text + end)
+    rows = [{"id": n, "time": n, "kind": kind, "k": 1} for n, kind in enumerate("ab")]
+    events, _ = watch._reading().read(rows, watch._names, 0)
+    found = advance(watch, events, 20_000_000)
+    assert [list(watch)[place] for place in found.patterns.tolist()] == ["plain", "timed", "silent"]

@@ -2,7 +2,8 @@
 
 import pickle
 import tracemalloc
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from itertools import product
 
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidings as td
+from tidings.concepts import Declared
 from tidings.errors import BadEvent, PatternError, TidingsError
 from tidings.model.patterns import Mode
 
@@ -113,55 +115,78 @@ def test_events_without_a_time_stand_where_they_came():
     assert [late.event for late in got.late] == [4]
 
 
-def test_an_event_without_a_time_is_bad_where_a_pattern_asks_for_times():
-    for text in (QUIET, AB + " within 5 s", AB.replace("a ; b", "(a ; b) @ t(b) - t(a) < 5 s")):
-        with pytest.raises(BadEvent, match="has no `time`, and a pattern asks for times; name the field with time="):
-            detector_of(text).on_event({"id": 1, "kind": "a"})
+TIMED = {"absence": QUIET, "within": AB + " within 5 s", "condition": AB.replace("a ; b", "a ; b @ t(b) - t(a) < 5 s")}
+NO_TIMES = [{}, {"time": None}, {"time": "yesterday"}, {"time": True}, {"time": float("nan")}]
+NO_TIMES += [{"time": 1_700_000_000_000}, {"time": [1]}, {"time": np.datetime64("NaT")}]
+
+
+@pytest.mark.parametrize("when", NO_TIMES, ids=repr)
+@pytest.mark.parametrize("text", TIMED.values(), ids=TIMED)
+def test_an_event_without_a_time_passes_by_patterns_that_ask_for_times_and_no_others(text, when):
+    detector = detector_of(text)
+    detector.add("plain", AB)
+    events = [{"id": 0, "time": 0, "kind": "a"}, {"id": 1, "kind": "b"} | when, {"id": 2, "time": 3, "kind": "b"}]
+    got = [*detector.detect_many(events), *detector.on_time(20)]
+    reported = {one.pattern: one.events for one in got}
+    assert reported == {"plain": (0, 1)} | ({} if text == QUIET else {"p": (0, 2)})
+    [lack] = detector.mismatches()
+    assert str(lack) == "time: 1 of 3 events have no time that can be read, and take no part in 1 pattern (p)"
+    assert lack.to_dict()["patterns"] == ["p"]
+
+
+def test_an_event_without_a_time_is_not_the_next_one_of_a_pattern_that_asks_for_times():
+    detector = detector_of(AB.replace("a ; b", "a , b within 5 s"))
+    detector.add("plain", AB.replace("a ; b", "a , b"))
+    events = [{"id": 0, "time": 0, "kind": "a"}, {"id": 1, "kind": "z"}, {"id": 2, "time": 3, "kind": "b"}]
+    assert [(one.pattern, one.events) for one in detector.detect_many(events)] == [("p", (0, 2))]
+
+
+def test_an_event_without_a_time_waits_with_the_others_and_passes_by_when_its_turn_comes():
+    detector = detector_of(AB + " within 9 s", lateness="5 s")
+    detector.add("plain", AB)
+    detector.detect_many([{"id": 0, "time": 0, "kind": "a"}, {"id": 1, "kind": "b"}])
+    detector = td.Detector.resume(detector.snapshot())
+    got = detector.detect_many([{"id": 2, "time": 1, "kind": "b"}, {"id": 3, "time": 20, "kind": "z"}])
+    assert [(one.pattern, one.events) for one in got] == [("plain", (0, 1)), ("p", (0, 2))]
+
+
+def test_times_and_ids_have_the_names_they_are_given():
+    for text in TIMED.values():
         named = detector_of(text, time="ts", event_id="n")
         named.on_event({"n": 1, "ts": 0, "kind": "a"})
+        assert not named.mismatches()
 
 
 # Bad events -------------------------------------------------------------------------------------------
 
-BAD = [
-    {"id": 1, "time": "yesterday", "kind": "b", "k": 1},
-    {"id": 1, "time": True, "kind": "b", "k": 1},
-    {"id": 1, "time": float("nan"), "kind": "b", "k": 1},
-    {"id": 1, "time": 1_700_000_000_000, "kind": "b", "k": 1},
-    {"id": 1, "time": 1, "kind": "b", "k": [1, 2]},
-    {"id": 1, "time": 1, "kind": "b", "k": {"of": 1}},
-]
+DECLARED = td.Schema({"k": "number", "unasked": "time"}, closed=False)
+BAD = [5, {"id": 1, "time": 1, "kind": "b", "k": "x"}, {"id": 1, "time": 1, "kind": "b", "k": [1, 2]}]
+BAD += [{"id": 1, "time": 1, "kind": "b", "k": 1, "unasked": "soon"}, {"id": 1, "kind": "b", "k": float("inf")}]
 
 
 @pytest.mark.parametrize("bad", BAD, ids=repr)
 def test_a_bad_event_takes_nothing_or_is_collected(bad):
     events = [{"id": 0, "time": 0, "kind": "a", "k": 1}, bad, {"id": 2, "time": 2, "kind": "b", "k": 1}]
-    detector = detector_of(KEYED)
+    detector = detector_of(KEYED, schema=DECLARED)
     with pytest.raises(BadEvent):
         detector.detect_many(events)
     assert found(detector, events[2:]) == [], "the first event was not taken"
-    detector = detector_of(KEYED)
+    detector = detector_of(KEYED, schema=DECLARED)
     got = detector.detect_many(events, on_error="collect")
     assert [one.events for one in got] == [(0, 2)]
     assert [letter.index for letter in got.dead_letters] == [1]
 
 
 def test_a_table_with_bad_rows_is_collected_row_by_row():
-    table = pa.table({"id": [0, 1, 2], "time": ["1970-01-01", "soon", "1970-01-02"], "kind": ["a", "b", "b"]})
-    got = detector_of().detect_many(table, on_error="collect")
-    assert [one.events for one in got] == [(0, 2)]
+    table = pa.table({"id": [0, 1, 2], "time": [0, 1, 2], "kind": ["a", "b", "b"], "k": ["1", "x", "1.0"]})
+    got = detector_of(KEYED, schema=DECLARED).detect_many(table, on_error="collect")
+    assert [(one.events, one.bindings) for one in got] == [((0, 2), {"x": 1})]
     assert [letter.index for letter in got.dead_letters] == [1]
-    lists = pa.table({"id": [0, 1], "time": [0, 1], "kind": ["a", "b"], "k": [[1], [1]]})
-    assert len(detector_of(KEYED).detect_many(lists, on_error="collect").dead_letters) == 2
-    with pytest.raises(BadEvent, match="a variable takes one text, number, truth value or time, not `\\[1\\]`"):
-        detector_of(KEYED).detect_many(lists)
 
 
 def test_events_without_an_id_are_called_by_their_number_dead_ones_counted():
     detector = detector_of()
-    assert found(detector, [{"time": 0, "kind": "a"}, {"time": "?"}, {"time": 1, "kind": "b"}], on_error="collect") == [
-        (0, 2)
-    ]
+    assert found(detector, [{"time": 0, "kind": "a"}, "?", {"time": 1, "kind": "b"}], on_error="collect") == [(0, 2)]
     assert found(detector, [{"time": 2, "kind": "a"}, {"time": 3, "kind": "b"}]) == [(3, 4)]
 
 
@@ -229,6 +254,103 @@ def test_a_variable_may_look_into_a_record():
     for form in (list, pa.Table.from_pylist):
         [one] = detector_of(text, keep=["who.id"]).detect_many(form(events))
         assert (one.bindings, one.fields) == ({"x": 5}, ({"who.id": 5}, {"who.id": 5}))
+
+
+SEVERAL = [[1, 2], {"of": 1}, [1, 1], [{"of": 1}], float("inf"), b"1", td.Range(1, 2), object()]
+
+
+@pytest.mark.parametrize("value", SEVERAL, ids=repr)
+def test_what_no_variable_takes_does_not_satisfy_the_filter_and_is_counted(value):
+    events = [{"id": n, "time": n, "kind": kind, "k": 1} for n, kind in enumerate("abb")]
+    events[1]["k"] = value
+    detector = detector_of(KEYED)
+    detector.add("plain", AB)
+    assert [(one.pattern, one.events) for one in detector.detect_many(events)] == [("plain", (0, 1)), ("p", (0, 2))]
+    [one] = detector.mismatches()
+    assert (one.attribute, one.values, one.mismatched, one.patterns) == ("k", 3, 1, ("p",))
+
+
+def test_what_variables_could_not_take_is_told_in_words():
+    detector = detector_of(KEYED)
+    values = [1, [1, 2], [1, 3], {"of": 1}]
+    detector.detect_many([{"id": n, "time": n, "kind": "a", "k": k} for n, k in enumerate(values)])
+    words = "k: 3 of 4 values are several values and records, taken by variables of 1 pattern (p)"
+    assert [str(one) for one in detector.mismatches()] == [words]
+    detector.remove("p")
+    assert detector.mismatches() == (), "nobody asks any more"
+
+
+ONE = [[1], [None, 1], [[1]], np.int64(1), [float("nan"), 1]]
+
+
+@pytest.mark.parametrize("value", ONE, ids=repr)
+def test_a_list_of_one_value_is_that_value(value):
+    events = [{"id": 0, "time": 0, "kind": "a", "k": 1}, {"id": 1, "time": 1, "kind": "b", "k": value}]
+    assert found(detector_of(KEYED), events) == [(0, 1)]
+
+
+@pytest.mark.parametrize("value", [None, [], {}, float("nan"), [None], np.datetime64("NaT")], ids=repr)
+def test_nothing_gives_a_variable_nothing_and_is_no_mismatch(value):
+    detector = detector_of(KEYED)
+    assert found(detector, [{"id": n, "time": n, "kind": kind, "k": value} for n, kind in enumerate("ab")]) == []
+    assert detector.mismatches() == ()
+
+
+READINGS = {
+    "number": (["1", 1, 1.0, " 1e0", np.int64(1)], 1),
+    "time": (["1970-01-01", date(1970, 1, 1), "1970-01-01T01:00:00+01:00"], datetime(1970, 1, 1, tzinfo=UTC)),
+    "bool": (["true", True, "True"], True),
+    "ip": (["10.0.0.1", "::ffff:10.0.0.1", " 10.0.0.1"], "10.0.0.1"),
+    "text": (["1", "1"], "1"),
+    "several number": ([["1"], 1, [1.0]], 1),
+}
+
+
+@pytest.mark.parametrize("kind", READINGS)
+def test_a_declared_attribute_gives_a_variable_its_declared_reading(kind):
+    values, reading = READINGS[kind]
+    events = [{"id": n, "time": n, "kind": "a", "k": value} for n, value in enumerate(values)]
+    detector = detector_of(
+        "a = kind = 'a' and k = $x\na{2,}", mode="overlap", schema=td.Schema({"k": kind}, closed=False)
+    )
+    got = detector.detect_many(events)
+    assert [one.events[-2:] for one in got] == [(n, n + 1) for n in range(len(values) - 1)]
+    assert {one.bindings["x"] for one in got} == {reading}
+
+
+def test_numbers_that_floats_cannot_tell_apart_are_two_keys_declared_or_not():
+    rows = [("a", Decimal(2**70)), ("b", Decimal(2**70 + 1))]
+    for schema in (None, td.Schema({"k": "number"}, closed=False)):
+        events = [{"id": n, "time": n, "kind": kind, "k": k} for n, (kind, k) in enumerate(rows)]
+        assert found(detector_of(KEYED, schema=schema), events) == []
+
+
+def test_synonyms_units_and_concepts_give_variables_one_value():
+    ontology = td.Ontology(attributes={"ip": Declared(synonyms=("address",)), "width": Declared(unit="cm")})
+    text = "a = kind = 'a' and ip = $x and width = $w\nb = kind = 'b' and address = $x and width = $w\na ; b"
+    events = [{"id": 0, "kind": "a", "address": "h", "width": "1 m"}]
+    events += [{"id": 1, "kind": "b", "ip": "h", "width": 100}]
+    names = ("id", "kind", "address", "ip")
+    table = pa.table({name: [one.get(name) for one in events] for name in names} | {"width": ["1 m", "100"]})
+    for form in (events, table):
+        [one] = detector_of(text, ontology=ontology).detect_many(form)
+        assert (one.events, one.bindings) == ((0, 1), {"x": "h", "w": 100})
+
+
+def test_few_kinds_of_events_are_counted_as_often_as_they_come():
+    table = pa.table({"time": range(1000), "kind": ["x"] * 900 + ["7"] * 100})
+    detector = detector_of("a = kind > 5\na")
+    assert len(detector.detect_many(table)) == 100
+    assert [str(one) for one in detector.mismatches()] == [
+        "kind: 900 of 1,000 values are text, asked as numbers by 1 pattern (p)"
+    ]
+
+
+def test_few_kinds_of_events_are_told_apart_by_all_that_feeds_an_attribute():
+    ontology = td.Ontology(attributes={"sort": Declared(synonyms=("kind",))})
+    table = pa.table({"time": range(1000), "kind": ["a", "b"] * 500, "n": [1] * 1000})
+    detector = detector_of("a = sort = 'a' and n = 1\nb = sort = 'b' and n = 1\na , b", ontology=ontology)
+    assert len(detector.detect_many(table)) == 500
 
 
 # Bounds -----------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.errors import BadEvent
+import tidings as td
 from tidings.patterns.names import ABSENT, Names
 
 VALUES = [0, 1, 2, 1.0, 0.0, 2.5, True, False, "1", "true", "", None, Decimal(1), float("nan")]
@@ -68,16 +68,24 @@ def test_numbers_of_numpy_are_numbers():
     assert [names.number(np.int64(3)), names.number(np.float64(3)), names.number(np.bool_(True))] == [0, 0, 1]
 
 
-@pytest.mark.parametrize("value", [[1], {"a": 1}, {1}, object])
-def test_what_is_no_single_value_is_refused(value):
-    with pytest.raises(BadEvent, match="a variable takes one text, number, truth value or time"):
-        Names().number(value)
+ODD = [[1], {"a": 1}, {1}, object, b"1", float("inf"), -float("inf"), "\ud800", dt.timedelta(1), td.Range(1, 2)]
 
 
-@pytest.mark.parametrize("column", [pa.array([[1]]), pa.array([{"a": 1}])])
-def test_columns_of_lists_and_records_are_refused(column):
-    with pytest.raises(BadEvent, match="a variable takes one text, number, truth value or time"):
-        Names().numbers(column)
+@pytest.mark.parametrize("value", ODD, ids=repr)
+def test_what_no_variable_takes_has_no_number(value):
+    names = Names([1])
+    assert names.number(value) == ABSENT
+    assert len(names) == 1
+
+
+@pytest.mark.parametrize("value", [np.datetime64("NaT"), np.float64("nan"), Decimal("nan")], ids=repr)
+def test_nothing_has_no_number_however_it_is_written(value):
+    assert Names().number(value) == ABSENT
+
+
+def test_numbers_beyond_64_bits_stay_apart():
+    names = Names([2**70, 2**70 + 1])
+    assert [names.number(2**70), names.number(Decimal(2**70 + 1)), names.number(float(2**70))] == [0, 1, 0]
 
 
 def test_tuples_are_absent_where_a_part_is():

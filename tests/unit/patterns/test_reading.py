@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 import tidings as td
 from tidings.errors import BadEvent
-from tidings.patterns.reading import EARLIEST, LATEST, NO_TIME, datetime_of, moment_of, with_times
+from tidings.model import EventBatch
+from tidings.patterns.reading import with_times
+from tidings.patterns.times import EARLIEST, LATEST, NO_TIME, datetime_of, moment_of
 
 AB = "a = kind = 'a' and n > 1\nb = kind = 'b' or n = 0\na ; b"
 NOON = datetime(2020, 1, 2, 12, tzinfo=UTC)
@@ -82,10 +84,37 @@ def test_columns_of_dates_are_read_as_their_first_moments(kind):
 
 
 @pytest.mark.parametrize("seconds", [10**12, 2**62, -(10**12)])
-def test_columns_of_numbers_that_are_no_seconds_are_refused(seconds):
+def test_numbers_that_are_no_seconds_are_no_times(seconds):
     table = pa.table({"id": [1, 2], "time": [seconds, seconds], "kind": ["a", "b"], "n": [2, 2]})
-    with pytest.raises(BadEvent, match=f"not `{seconds}`"):
-        detector_of().detect_many(table)
+    for form in (table, table.to_pylist()):
+        assert [one.events for one in detector_of().detect_many(form)] == [(1, 2)], "in the order they came"
+        assert not len(detector_of(AB + " within 1 s").detect_many(form))
+
+
+TIMES = [
+    pa.array([0, None, 2], pa.timestamp("s")),
+    pa.array([0, None, 2], pa.int64()),
+    pa.array([0, 2**64 - 1, 2], pa.uint64()),
+    pa.array([0.0, None, 2.0]),
+    pa.array([0.0, float("nan"), 2.0]),
+    pa.array(["1970-01-01", "some day", "1970-01-01T00:00:02"]),
+    pa.array([None, None, None], pa.null()),
+    pa.array([0, 2**62, 2], pa.timestamp("s")),
+    pa.array([{"at": 0}, {"at": None}, {"at": 2}]),
+]
+
+
+@pytest.mark.parametrize("times", TIMES, ids=lambda column: str(column.type))
+def test_times_that_are_missing_or_cannot_be_read_are_the_same_by_columns_and_by_rows(times):
+    name = "time.at" if pa.types.is_struct(times.type) else "time"
+    table = pa.table({"time": times, "kind": ["a", "a", "b"], "n": [2, 2, 2]})
+    detector = detector_of(time=name)
+    reader = detector._reading()
+    by_columns, _ = reader.read(table, detector._names, 0)
+    by_rows, _ = reader.read(EventBatch.from_arrow(table).__iter__(), detector._names, 0, collect=True)
+    kept = [place for place, time in enumerate(by_columns.times) if place != 1 or len(by_rows) == 3]
+    assert by_columns.times[kept].tolist() == by_rows.times.tolist()
+    assert by_columns.times[1] == NO_TIME
 
 
 def test_the_latest_before_is_the_time_of_an_event_without_one():

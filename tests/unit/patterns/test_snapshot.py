@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import tidings as td
 from tidings.errors import StateError
 from tidings.patterns.snapshot import _plain, _value, resume_at, where
+from tidings.patterns.state import packed, unpacked
 
 KEYED = "a = kind = 'a' and k = $x\nb = kind = 'b' and k = $x\na ; b"
 NOW = datetime(2020, 1, 2, 3, 4, 5, 6, tzinfo=UTC).replace(tzinfo=None)
@@ -122,3 +123,22 @@ def test_settings_and_surroundings_come_back():
     ]
     assert other._matcher.schema == schema
     assert other.snapshot() == detector.snapshot()
+
+
+def test_a_state_from_before_times_parted_patterns_goes_on():
+    """Older states have one run for each way to part the stream, and do not say whether its patterns ask for times."""
+    for text in (KEYED, KEYED + " within 5 s"):
+        detector = detector_of(text)
+        detector.on_event({"id": 0, "time": 0, "kind": "a", "k": 1})
+        header, arrays = unpacked(detector.snapshot())
+        header["runs"] = [[ways, head] for ways, head, _ in header["runs"]]
+        [one] = td.Detector.resume(packed(header, arrays)).on_event({"id": 1, "time": 1, "kind": "b", "k": 1})
+        assert one.events == (0, 1)
+
+
+def test_a_state_holds_patterns_that_ask_for_times_beside_those_that_do_not():
+    detector = detector_of()
+    detector.add("timed", KEYED + " within 5 s", mode="next")
+    detector.detect_many([{"id": 0, "time": 0, "kind": "a", "k": 1}, {"id": 1, "kind": "a", "k": 1}])
+    got = td.Detector.resume(detector.snapshot()).on_event({"id": 2, "time": 1, "kind": "b", "k": 1})
+    assert sorted((one.pattern, one.events) for one in got) == [("p", (0, 2)), ("p", (1, 2)), ("timed", (0, 2))]

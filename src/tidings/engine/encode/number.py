@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tidings.algebra.typed import typed, without_unit
 from tidings.engine.columns import Column, View
 from tidings.engine.encode.base import HIGH_OPEN, LOW_OPEN, Encoded, interval, point
 from tidings.model import In, Is, Kind, Range
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
 
 def encoded(attribute: str, condition: Condition) -> Encoded | None:
     """Return the intervals of a condition on numbers."""
-    return Encoded(Column(attribute, View.NUMBER, kind=Kind.NUMBER), spans(condition), Kind.NUMBER)
+    unit = typed(attribute, condition).unit or None
+    column = Column(attribute, View.NUMBER, kind=Kind.NUMBER, unit=unit)
+    return Encoded(column, spans(without_unit(condition) if unit else condition), Kind.NUMBER)
 
 
 def spans(condition: Condition) -> tuple[Span, ...]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tidings.engine.columns import Column, View
-from tidings.engine.encode.base import EVERYTHING, HIGH_OPEN, Encoded
+from tidings.engine.encode.base import EVERYTHING, HIGH_OPEN, Encoded, point
 from tidings.engine.encode.number import spans
-from tidings.model import Kind, TextOp, TextTest
+from tidings.model import Kind, SameText, TextOp, TextTest
 
 if TYPE_CHECKING:
     from tidings.engine.encode.base import Span
@@ -22,6 +22,9 @@ def encoded(attribute: str, condition: Condition) -> Encoded | None:
     """Return the intervals of a condition on text, or nothing where a pattern is asked for."""
     if isinstance(condition, TextTest):
         return _affix(attribute, condition)
+    if isinstance(condition, SameText):
+        points = tuple(point(text.encode()) for text in sorted(condition.folded))
+        return Encoded(Column(attribute, View.FOLDED, kind=Kind.TEXT), points, Kind.TEXT)
     whole = tuple((low.encode(), high.encode(), flags) for low, high, flags in spans(condition))
     return Encoded(Column(attribute, View.TEXT, kind=Kind.TEXT), whole, Kind.TEXT)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.errors import FilterError
 from tidings.lang import literals
+from tidings.lang.doubts import moved as moved_doubts
 from tidings.lang.notations import parse
 from tidings.lang.patterns.places import Place, moved
 from tidings.lang.patterns.scan import Sort, Stop, Token
@@ -20,7 +21,7 @@ from tidings.model import TRUE, Exists, Test
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tidings.errors import Mistake
+    from tidings.errors import FilterWarning, Mistake
     from tidings.lang.patterns.layout import Definition
     from tidings.lang.patterns.places import Places
     from tidings.model import Filter
@@ -91,9 +92,12 @@ def read_definition(
         places.refuse(_reason(token, definition.body), token.place)
     variables = _variables(giving, surroundings, places)
     body = _blanked(definition, text, conjuncts, astray)
+    doubts: list[FilterWarning] = []
     # What stands in for a misplaced variable is no attribute that a schema could know.
     known = Surroundings() if astray or not all(part.tokens for part in conjuncts) else surroundings
-    return _filter(definition, body, known, places, astray), variables
+    tree = _filter(definition, body, known, places, astray, doubts)
+    places.doubts += moved_doubts(doubts, _beginning(definition, body), text)
+    return tree, variables
 
 
 def _conjuncts(body: tuple[Token, ...]) -> list[_Conjunct]:
@@ -183,17 +187,26 @@ def _blanked(definition: Definition, text: str, conjuncts: list[_Conjunct], astr
 
 
 def _filter(
-    definition: Definition, body: str, surroundings: Surroundings, places: Places, astray: list[Token]
+    definition: Definition,
+    body: str,
+    surroundings: Surroundings,
+    places: Places,
+    astray: list[Token],
+    doubts: list[FilterWarning],
 ) -> Filter:
     if not body.strip() and definition.body:
         return TRUE
-    # Without the blanks around it, a plain filter goes the parser's quick way.
-    start = definition.start + len(body) - len(body.lstrip())
     try:
-        return parse(body.strip(), **surroundings.keywords)
+        # Without the blanks around it, a plain filter goes the parser's quick way.
+        return parse(body.strip(), warnings=doubts, **surroundings.keywords)
     except FilterError as problem:
-        places.mistakes += [one for one in moved(problem, by=start) if not _follows(one, astray, definition)]
+        begins = _beginning(definition, body)
+        places.mistakes += [one for one in moved(problem, by=begins) if not _follows(one, astray, definition)]
         return TRUE
+
+
+def _beginning(definition: Definition, body: str) -> int:
+    return definition.start + len(body) - len(body.lstrip())
 
 
 def _follows(mistake: Mistake, astray: list[Token], definition: Definition) -> bool:

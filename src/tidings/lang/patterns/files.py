@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tidings.concepts import did_you_mean
 from tidings.errors import Mistake, PatternError
 from tidings.lang import literals
+from tidings.lang.doubts import moved, warn_of
 from tidings.lang.patterns.notations import parse_pattern, render_pattern
 from tidings.lang.textform import RESERVED
 from tidings.model.patterns import Mode, Pattern
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tidings.concepts import Ontology, Regions
+    from tidings.errors import FilterWarning
     from tidings.model import Schema
 
 _PLAIN = re.compile(r"[\w.-]+")
@@ -71,6 +73,7 @@ def read_patterns(
         from tidings.lang.patterns.places import pattern_error
 
         raise pattern_error(reader.mistakes, text)
+    warn_of(reader.doubts)
     return found
 
 
@@ -81,6 +84,7 @@ class _Reader:
         self._text, self._known = text, known
         self._names: set[str] = set()
         self.mistakes: list[Mistake] = []
+        self.doubts: list[FilterWarning] = []
 
     # Blocks -----------------------------------------------------------------------------------------
 
@@ -99,7 +103,9 @@ class _Reader:
         name, mode, limit = self._settings(head)
         body = self._text[head.end() : end]
         try:
-            pattern = parse_pattern(body, **self._known)
+            doubts: list[FilterWarning] = []
+            pattern = parse_pattern(body, warnings=doubts, **self._known)
+            self.doubts += moved(doubts, head.end(), self._text)
         except PatternError as problem:
             self.mistakes += [self._moved(mistake, head.end()) for mistake in problem.mistakes]
         return None if len(self.mistakes) > count else WrittenPattern(name, pattern, mode, limit)
@@ -184,7 +190,7 @@ class _Reader:
     def _written(self, node: Any, start: int) -> Pattern | None:
         notation = "text" if isinstance(node, str) else "json"
         try:
-            return parse_pattern(node, notation=notation, **self._known)
+            return parse_pattern(node, notation=notation, warnings=self.doubts, **self._known)
         except PatternError as problem:
             line = self._line_of(start)
             for found in problem.mistakes:

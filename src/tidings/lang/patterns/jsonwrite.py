@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from tidings.lang.jsonform import to_object as filter_object
+from tidings.lang.jsonwrite import to_object as filter_object
 from tidings.lang.patterns.durations import shown_duration
 from tidings.model.patterns import Both, Either, Repeat, Sequence, Step, Timed, Which
 

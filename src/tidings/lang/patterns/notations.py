@@ -9,6 +9,7 @@ from tidings.model.patterns import Pattern
 
 if TYPE_CHECKING:
     from tidings.concepts import Ontology, Regions
+    from tidings.errors import FilterWarning
     from tidings.lang.patterns.definitions import Surroundings
     from tidings.lang.patterns.places import Draft
     from tidings.model import Schema
@@ -24,6 +25,7 @@ def parse_pattern(
     schema: Schema | None = None,
     ontology: Ontology | None = None,
     regions: Regions | None = None,
+    warnings: list[FilterWarning] | None = None,
 ) -> Pattern:
     """Read a pattern; `PatternError` reports every mistake with its place.
 
@@ -36,7 +38,8 @@ def parse_pattern(
     ('x',)
 
     `json` takes text or the decoded object. With a schema, ontology or regions, the filters' names are checked
-    and their literals take the attributes' kinds. A file of patterns is for `read_patterns`.
+    and their literals take the attributes' kinds. A file of patterns is for `read_patterns`. A list given as
+    `warnings` takes each `FilterWarning` about the filters, which are issued otherwise.
     """
     from tidings.lang.patterns.definitions import Surroundings
 
@@ -44,7 +47,15 @@ def parse_pattern(
     if notation == "text" and not isinstance(source, str):
         msg = f"a pattern in text notation is text, not {type(source).__name__}"
         raise PatternError(msg)
-    return judged(_read(source, notation, Surroundings(schema, ontology, regions)), source)
+    draft = _read(source, notation, Surroundings(schema, ontology, regions))
+    pattern = judged(draft, source)
+    if warnings is not None:
+        warnings += draft.places.doubts
+    elif draft.places.doubts:
+        from tidings.lang.doubts import warn_of
+
+        warn_of(draft.places.doubts)
+    return pattern
 
 
 def _read(source: Any, notation: str, surroundings: Surroundings) -> Draft:

@@ -12,7 +12,7 @@ from tidings.model.patterns import Absence, NamedFilter, Node
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tidings.errors import FilterError
+    from tidings.errors import FilterError, FilterWarning
 
 HOLE = "\x00"
 """The filter of a step that stands where something could not be read; checks pass over it."""
@@ -38,8 +38,9 @@ class Places:
     """The places of a pattern's parts, by identity: two equal steps stand in two places."""
 
     def __init__(self) -> None:
-        """Start empty; `mistakes` are those found while reading, with stand-ins in their places."""
+        """Start empty; `mistakes` and `doubts`, the warnings, are those found while reading, with stand-ins."""
         self.mistakes: list[Mistake] = []
+        self.doubts: list[FilterWarning] = []
         self._known: dict[int, tuple[Any, tuple[Place, ...]]] = {}
 
     def note(self, thing: Any, *places: Place) -> None:

@@ -17,6 +17,8 @@ from tidings.lang.patterns.places import Place
 from tidings.lang.textform import RESERVED
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from tidings.errors import Mistake
 
 NOT_NAMES = RESERVED | {"for", "pattern"}
@@ -96,6 +98,16 @@ def filter_tokens(text: str) -> list[Token]:
         if token.sort is Sort.VARIABLE and i and found[i - 1].sort is Sort.NUMBER:
             found[i] = Token(token.text, token.start, token.end, Sort.WORD, token.fresh)
     return found
+
+
+def names_of_steps(tokens: list[Token], names: Collection[str]) -> list[Token]:
+    """Return the bare words, such as `b.price`, that read as an attribute of another step's event."""
+    return [token for token in tokens if token.sort is Sort.WORD and "." in token.text and _step(token.text, names)]
+
+
+def _step(word: str, names: Collection[str]) -> bool:
+    parts = word.split(".")
+    return any(".".join(parts[:count]) in names for count in range(1, len(parts)))
 
 
 def expression_tokens(text: str, start: int = 0, end: int | None = None) -> list[Token]:

@@ -8,10 +8,12 @@ from tidings.lang.patterns.definitions import Surroundings, read_definition
 from tidings.lang.patterns.expression import Expression
 from tidings.lang.patterns.layout import defined_name, lay_out, missing
 from tidings.lang.patterns.places import Draft, Places, check_length
-from tidings.model.patterns import NamedFilter
+from tidings.lang.patterns.scan import names_of_steps
+from tidings.model.patterns import NamedFilter, steps_of
 
 if TYPE_CHECKING:
     from tidings.lang.patterns.layout import Definition
+    from tidings.model.patterns import Node
 
 
 def read_text(text: str, surroundings: Surroundings) -> Draft:
@@ -28,10 +30,28 @@ def read_text(text: str, surroundings: Surroundings) -> Draft:
             places.refuse(_MISSING, missing(layout))
         return Draft(tuple(filters), None, None, places)
     root, absence = Expression(layout.expression, layout.end, places).read()
+    _refuse_other_events(layout.definitions, _names(filters, root), places)
     return Draft(tuple(filters), root, absence, places)
 
 
 _MISSING = "the pattern expression is missing: behind the named filters comes what must happen, such as `a ; b`"
+
+
+def _names(filters: list[NamedFilter], root: Node | None) -> set[str]:
+    labels = {step.label for step in steps_of(root) if step.label} if root is not None else set()
+    return {named.name for named in filters} | labels
+
+
+def _refuse_other_events(definitions: tuple[Definition, ...], names: set[str], places: Places) -> None:
+    """Refuse `b.price > a.price` where `a` is a filter or a label: it reads as a comparison of two events."""
+    for definition in definitions:
+        for token in names_of_steps(list(definition.body), names):
+            step, _, attribute = token.text.rpartition(".")
+            places.refuse(
+                f"`{token.text}` reads as `{attribute}` of the step `{step}`, and patterns cannot compare events yet;"
+                f" where the event itself has an attribute of that name, it goes in backticks",
+                token.place,
+            )
 
 
 def _named(definition: Definition, text: str, surroundings: Surroundings, places: Places) -> list[NamedFilter]:

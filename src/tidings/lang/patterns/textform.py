@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from tidings.lang import literals
 from tidings.lang.patterns.conditions import shown_condition, shown_label
 from tidings.lang.patterns.durations import shown_duration
+from tidings.lang.patterns.scan import filter_tokens, names_of_steps
 from tidings.lang.textform import render_text, shown_name
 from tidings.model import TRUE, Or
-from tidings.model.patterns import Both, Either, Repeat, Sequence, Step, Timed
+from tidings.model.patterns import Both, Either, Repeat, Sequence, Step, Timed, steps_of
 
 if TYPE_CHECKING:
     from tidings.model.patterns import Joint, NamedFilter, Node, Pattern
@@ -19,17 +20,25 @@ if TYPE_CHECKING:
 def render_pattern_text(pattern: Pattern) -> str:
     """Return the pattern in text notation: a line for each filter, and the expression."""
     groups = groupby(pattern.filters, key=lambda named: (named.filter, named.variables))
-    lines = [_definition(list(alike)) for _, alike in groups]
+    names = {named.name for named in pattern.filters} | {step.label for step in steps_of(pattern.root) if step.label}
+    lines = [_definition(list(alike), names) for _, alike in groups]
     return "\n".join([*lines, _whole(pattern)])
 
 
-def _definition(alike: list[NamedFilter]) -> str:
+def _definition(alike: list[NamedFilter], steps: set[str]) -> str:
     names = ", ".join(shown_label(named.name) for named in alike)
     tree, variables = alike[0].filter, alike[0].variables
     shown = render_text(tree)
     parts = [] if tree == TRUE and variables else [f"({shown})" if isinstance(tree, Or) and variables else shown]
     parts += [f"{shown_name(attribute)} = {_variable(name)}" for attribute, name in variables]
-    return f"{names} = {' and '.join(parts)}"
+    return f"{names} = {_own(' and '.join(parts), steps)}"
+
+
+def _own(filter: str, steps: set[str]) -> str:
+    """Put the attributes that read as those of a step's event in backticks: they are the event's own."""
+    for token in reversed(names_of_steps(filter_tokens(filter), steps)):
+        filter = f"{filter[: token.start]}`{token.text}`{filter[token.end :]}"
+    return filter
 
 
 def _variable(name: str) -> str:

@@ -6,7 +6,6 @@ job runs. Each mistake is one line: ours, then Spark's own sentence without its 
 
 from __future__ import annotations
 
-import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -33,13 +32,14 @@ from tidings.spark.pipeline.batches import TIME, path
 from tidings.spark.pipeline.checks import RESERVED
 from tidings.spark.pipeline.config import Pipeline
 from tidings.spark.pipeline.derive import HIDDEN, with_derived
+from tidings.spark.pipeline.following import given_by
 from tidings.spark.pipeline.patterned import written_patterns
 from tidings.spark.pipeline.sources import columns_of
+from tidings.spark.pipeline.trouble import said
 from tidings.spark.pipeline.variables import Expanded, written
 from tidings.spark.schema import schema_of
 from tidings.spark.session import query_logger
 from tidings.spark.session import session as ts_session
-from tidings.spark.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from tidings.spark.pipeline.reading import Events
+    from tidings.spark.surroundings import Surroundings
 
 _BRIEF = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
 """A session of seconds ends before Java's second compiler pays."""
@@ -182,7 +183,7 @@ class _Check:
         self._named("[patterns] `keep`", about.keep or (), frame.schema)
         if time is None or len(self.mistakes) > before or _field(frame.schema, time)[0] is None:
             return  # told already
-        closed = self._given.schema is not None and self._given.schema.closed
+        closed = self._given.schema is not None and self._given.schema.closed and self._given.unknown == "error"
         around = self._given if closed else self._given.beside(schema_of(frame.schema))
         timed = frame.withColumn(TIME, path(frame, time).cast("timestamp"))
         try:
@@ -194,7 +195,7 @@ class _Check:
 
 def _given(pipeline: Pipeline | Events) -> Surroundings:
     if isinstance(pipeline, Pipeline):
-        return Surroundings(pipeline.schema, pipeline.ontology, pipeline.regions)
+        return given_by(pipeline)
     return pipeline.given
 
 
@@ -235,17 +236,6 @@ def _field(columns: StructType, name: str) -> tuple[DataType | None, str]:
 
 def _listed(names: list[str]) -> str:
     return f"; there are {', '.join(f'`{name}`' for name in names)}" if names else ""
-
-
-def said(problem: PySparkException) -> str:
-    r"""Return Spark's sentence, without its class, its state and its plan.
-
-    >>> said(PySparkException("[X.Y] No such thing. SQLSTATE: 42; line 1 pos 0;\n'Project [a]"))
-    'No such thing'
-    """
-    text = (problem.getMessage() or str(problem)).strip().partition("\n")[0]
-    text = re.sub(r"^\[[A-Z0-9_.]+\]\s*", "", text).partition(" SQLSTATE")[0]
-    return text.rstrip(". ")
 
 
 @contextmanager

@@ -12,31 +12,38 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 from pyspark.sql.types import ArrayType, LongType, StringType, StructField, TimestampType
 
+from tidings.matcher.live import Change
 from tidings.matcher.versions import read_version
 from tidings.spark.codec import Both, lists, over, pairs
 from tidings.spark.crossing import Crossing, crossed
 from tidings.spark.gathering import grouped_again, numbered, parted
+from tidings.spark.pipeline.misfits import PipelineMismatches
 from tidings.spark.pipeline.outputs import Output
 from tidings.spark.pipeline.report import Report
 from tidings.spark.pipeline.turns import Turns, kept
 from tidings.spark.places import Versioned
-from tidings.spark.schema import column
+from tidings.spark.refusals import leave_out
+from tidings.spark.schema import column, schema_of
 from tidings.spark.shape import shape_of
 from tidings.spark.subscriptions import Subscribed, arrow_ids
+from tidings.spark.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark.sql import Column, DataFrame, Row
 
+    from tidings.errors import TidingsError
     from tidings.matcher import Live
     from tidings.matcher.claims import Claim
-    from tidings.matcher.live import Change
+    from tidings.matcher.versions import Version
+    from tidings.model import Schema
     from tidings.spark.pipeline.config import Pipeline
     from tidings.spark.pipeline.report import Watch
     from tidings.spark.pipeline.state import Checkpoint
@@ -71,22 +78,32 @@ class Batches(Turns):
         self._made = "subscriptions" if pipeline.matching.per == "event" else "subscription"
         self._over = over(0, pipeline.matching.limit or 0).partition(",")[2]
         self._changes: list[Change] = []
+        self._mismatches = PipelineMismatches()
+        self._judged = 0  # the version that was held against the columns
+        self._refused: dict[Any, str] = {}  # what they refuse of it
 
-    def heard(self, change: Change) -> None:
-        """Take note of what the feed brought; the next batch reports it."""
+    def heard(self, change: Change, batch: int | None = None) -> None:
+        """Tell what was refused of what the feed brought, before the first batch too; the next batch counts it."""
         self._changes.append(change)
+        self.totals["refused_subscriptions"] += len(change.refused)
+        if change.refused:
+            self._tell_refused(change.refused, batch)
 
     def _taken(self, frame: DataFrame, batch: int) -> None:
         started, begun = datetime.now(UTC), time.monotonic()
-        claim = self._claimed(batch, started)
-        changes = self._told_changes(batch)
-        found, subscriptions = self._subscribed(claim)
+        claim, columns = self._claimed(batch, started), self._event_columns(frame)
+        self._judge(claim, columns, batch)
+        changes, self._changes[:] = list(self._changes), []
+        found, version = self._subscribed(claim, columns)
         with ExitStack() as held:
             tagged = kept(self._crossed(frame, found, claim, held), held)
             counts = self._counted(tagged)
             self._written(tagged, counts, batch)
         if counts["newest"] is not None:
             self._note_newest(batch, counts["newest"].astimezone(UTC), claim)
+        mismatches = self._mismatches.take(counts["mismatches"], self._live.folder, version)
+        for mismatch in self._mismatches.fresh():
+            self._watch.warn(str(mismatch))
         self._told(
             Report(
                 self._pipeline.name,
@@ -98,10 +115,11 @@ class Batches(Turns):
                 dead_letters=counts["letters"],
                 late=counts["late"],
                 over_limit=counts["over_limit"],
-                subscriptions=subscriptions,
+                subscriptions=version.count,
                 version=claim.version,
                 changes=sum(change.added + change.removed for change in changes),
                 refused_subscriptions=sum(len(change.refused) for change in changes),
+                mismatches=tuple({**one.to_dict(), "said": str(one)} for one in mismatches),
             )
         )
 
@@ -112,26 +130,39 @@ class Batches(Turns):
         newest = self._checkpoint.newest() if self._pipeline.late is not None else None
         now = self._pipeline.matching.now or started
         facts = {"now": now.isoformat(), "newest": newest.isoformat() if newest is not None else None}
-        return self._live.claim(self._checkpoint.id, batch, facts=facts, heard=self.heard)
+        return self._live.claim(self._checkpoint.id, batch, facts=facts, heard=partial(self.heard, batch=batch))
 
-    def _told_changes(self, batch: int) -> list[Change]:
-        """Tell what the feed brought, and what of it was refused."""
-        changes, self._changes[:] = list(self._changes), []
-        refused = [one for change in changes for one in change.refused]
-        if refused:
-            self._checkpoint.note_refused(refused, batch)
-            for id, problem in refused[:SHOWN_REFUSALS]:
-                self._watch.warn(f"subscription `{id}` refused: {problem}" if id is not None else str(problem))
-            if len(refused) > SHOWN_REFUSALS:
-                rest = len(refused) - SHOWN_REFUSALS
-                self._watch.warn(f"and {rest:,} others: {self._checkpoint.folder}/refused_subscriptions.jsonl")
-        return changes
+    def _tell_refused(self, refused: Sequence[tuple[Any, TidingsError]], batch: int | None) -> None:
+        """List them all in the checkpoint, and the first of them to who watches."""
+        self._checkpoint.note_refused(refused, batch)
+        for id, problem in refused[:SHOWN_REFUSALS]:
+            self._watch.warn(f"subscription `{id}` refused: {problem}" if id is not None else str(problem))
+        if len(refused) > SHOWN_REFUSALS:
+            rest = len(refused) - SHOWN_REFUSALS
+            self._watch.warn(f"and {rest:,} others: {self._checkpoint.refusals}")
 
-    def _subscribed(self, claim: Claim) -> tuple[Subscribed, int]:
+    def _event_columns(self, frame: DataFrame) -> Schema | None:
+        """Return the events' columns where others write the subscriptions, who need not know of them; else nothing."""
+        about = self._pipeline.subscriptions
+        if about is None or about.snapshot is None:
+            return None
+        return Surroundings(unknown=self._pipeline.unknown).held(schema_of(frame.drop(REFUSED, RAW).schema))
+
+    def _judge(self, claim: Claim, columns: Schema | None, batch: int) -> None:
+        """Note the subscriptions of a new version that the columns refuse; workers leave them out, too."""
+        if columns is not None and claim.version != self._judged:
+            refused = leave_out(self._live.open(claim.version), columns)
+            news = [(id, problem) for id, problem in refused if self._refused.get(id) != str(problem)]
+            self._refused = {id: str(problem) for id, problem in refused}
+            self._judged = claim.version
+            self.heard(Change(claim.version, refused=news), batch)
+
+    def _subscribed(self, claim: Claim, columns: Schema | None) -> tuple[Subscribed, Version]:
         version = read_version(self._live.folder, claim.version)
-        place = Versioned(str(self._live.folder.resolve()), version.number, len(version.shards), version.checksum)
+        folder = str(self._live.folder.resolve())
+        place = Versioned(folder, version.number, len(version.shards), version.checksum, columns)
         # Whole events cross, and the time is the claim's: what the filters need of events is not asked for here.
-        return Subscribed(place, {}, None, arrow_ids(version.ids), None), version.count
+        return Subscribed(place, {}, None, arrow_ids(version.ids), None), version
 
     # What becomes of it ------------------------------------------------------------------------
 
@@ -205,6 +236,7 @@ class Batches(Turns):
             F.count(reason).alias("letters"),
             F.count_if(reason.startswith(LATE)).alias("late"),
             F.count_if(reason.endswith(self._over)).alias("over_limit"),
+            F.collect_list("mismatches").alias("mismatches"),
         ).first()
         assert found is not None
         return found
@@ -235,6 +267,7 @@ _ADDED = (
     StructField("row", StringType()),
     StructField("events", LongType()),
     StructField("newest", TimestampType()),
+    StructField("mismatches", StringType()),
 )
 _NAMES = frozenset(field.name for field in _ADDED)
 _HIDDEN = (EVENT, TIME, REFUSED, RAW)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tidings.spark.pipeline import config
     from tidings.spark.pipeline.sections import Reader, Said
 
-RESERVED = ("_refused", "_raw", "_text", "_went_well", "_first", "_again", "_whole")
+RESERVED = ("_refused", "_raw", "_text", "_broken", "_file", "_went_well", "_first", "_again", "_whole")
 """Columns of our own that travel with the events, or that sources use on the way."""
 
 MADE = ("event", "subscription", "subscriptions")

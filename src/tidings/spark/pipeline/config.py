@@ -18,6 +18,9 @@ from tidings.model import Schema
 SourceKind: TypeAlias = Literal["json", "csv", "parquet", "kafka", "rate", "socket"]
 SinkKind: TypeAlias = Literal["json", "parquet", "kafka", "console", "python"]
 
+LARGEST = 8_000_000
+"""Bytes that an event may have where the file says nothing."""
+
 Options: TypeAlias = Mapping[str, str]
 """Handed to Spark as they are. Values may hold secrets: never print or log them."""
 
@@ -36,6 +39,7 @@ class Source:
     port: int | None = None  # socket
     id: str | None = None
     time: str | None = None
+    largest: int = LARGEST  # bytes of an event; rate has none
     options: Options = field(default_factory=dict, repr=False)
 
 
@@ -149,6 +153,7 @@ class Pipeline:
     shown: Shown = Shown()
     master: str | None = None
     jars: str | None = None
+    unknown: Literal["error", "absent"] = "error"  # names in filters and patterns that no column has
     spark: Options = field(default_factory=dict, repr=False)  # settings of the session
 
     @property

@@ -64,6 +64,7 @@ _ADDED = (
     StructField("row", StringType()),
     StructField("events", LongType()),
     StructField("newest", TimestampType()),
+    StructField("mismatches", StringType()),
 )
 
 
@@ -83,7 +84,8 @@ def watched(
     in_time = events.where(column(REFUSED).isNull()).drop(REFUSED, RAW)
     in_time = in_time.withWatermark(TIME, f"{int(about.lateness.total_seconds() * 1000)} milliseconds")
     detector = detector_of(in_time, patterns, given, time=TIME, key=about.key)
-    found = detect(in_time, foreseeing(detector, about), time=TIME, event_id=EVENT, keep=about.keep)
+    told = foreseeing(detector, about)  # its names were judged when it was made
+    found = detect(in_time, told, time=TIME, event_id=EVENT, keep=about.keep, unknown="absent")
     return _renamed(found, about.keep or ()).unionByName(_judged(events, detector), allowMissingColumns=True)
 
 
@@ -113,7 +115,7 @@ def _judged(events: DataFrame, detector: Detector) -> DataFrame:
 
     They are judged by the matcher that detection reads them with: what takes no part there is told here.
     """
-    alone = Surroundings()  # the matcher brings its own
+    alone = Surroundings(unknown="absent")  # the matcher brings its own, and its names were judged
     found = subscribed(events.sparkSession, detector._matcher, schema_of(events.schema), alone, shards=None)
     build = Both(pairs, raw=RAW, hidden=(EVENT, TIME))
     crossing = Crossing((EVENT,), ("event",), build, _ADDED, judge=True, refused=REFUSED, whole=True)

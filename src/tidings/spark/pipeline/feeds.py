@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from tidings.errors import FileError, TidingsError
-from tidings.matcher.feeds import Changes, told_of
+from tidings.errors import FileError
+from tidings.matcher.feeds import Changes
+from tidings.matcher.rounds import Step
 from tidings.spark.compile import check_subscriptions
 from tidings.spark.pipeline.sources import text_of
 from tidings.spark.pipeline.trouble import SPARKS, words
@@ -60,23 +61,20 @@ class TopicFeed:
             if not offsets:
                 raise
             return _unread(f"the topic `{written(self.topic)}`", problem, position, self._is_open())
-        last: dict[str, Any] = {}
-        refused: list[tuple[Any, TidingsError]] = []
-        for row in sorted(rows, key=lambda row: (row.partition, row.offset)):
-            offsets[str(row.partition)] = row.offset + 1
-            self._take(row, last, refused)
-        return told_of(last, {"offsets": offsets} if offsets else position, refused)
+        rows = sorted(rows, key=lambda row: (row.partition, row.offset))
+        offsets |= {str(row.partition): row.offset + 1 for row in rows}
+        return Changes([self._step(row) for row in rows], {"offsets": offsets} if offsets else position)
 
     def _is_open(self) -> bool:
         return not any(isinstance(text, Expanded) for text in (self.topic, self.servers, *self.options.values()))
 
-    def _take(self, row: Row, last: dict[str, Any], refused: list[tuple[Any, TidingsError]]) -> None:
+    def _step(self, row: Row) -> Step:
         if row.key is None:
             where = f"topic `{self.topic}`, partition {row.partition}, offset {row.offset}"
-            refused.append((None, FileError(f"{where}: there is no key; the key is the subscription's id")))
-            return
-        last.pop(row.key, None)
-        last[row.key] = None if row.value is None else _said(row.value, self.notation)
+            return Step(None, problem=FileError(f"{where}: there is no key; the key is the subscription's id"))
+        if row.value is None:
+            return Step(row.key, removes=True)
+        return Step(row.key, *_said(row.value, self.notation))
 
     def _rows(self, known: dict[str, int]) -> list[Row]:
         """Read from the known offsets; where Kafka has them no longer, all of the topic is read, and sifted.
@@ -118,7 +116,7 @@ def _unread(what: str, problem: BaseException, position: Mapping[str, Any], is_o
     """Say that a feed cannot be read now: what was read before stays in force."""
     why = words(problem) if is_open else "a variable is part of it, so the reason is not shown"
     told = FileError(f"{what} cannot be read, so what was read of it before stays in force: {why}")
-    return Changes([], [], position, [(None, told)])
+    return Changes([Step(None, problem=told)], position)
 
 
 def _said(value: str, notation: str) -> tuple[Any, str]:
@@ -171,11 +169,11 @@ class TableFeed:
         """Compare the table with what it was, if it may be another."""
         told = position.get("table", {})
         if self._is_fresh():
-            return Changes([], [], position)
+            return Changes([], position)
         try:
             files = self.fingerprint()
             if told and files is not None and told.get("files") == files:
-                return Changes([], [], position)
+                return Changes([], position)
             return self._compared(told, files)
         except SPARKS as problem:
             if not told:
@@ -194,14 +192,14 @@ class TableFeed:
             state = told["state"] if told and not added and not gone else self.note(new)
         finally:
             new.unpersist()
-        good = [(row.id, row.filter, row.notation) for row in added if row.id is not None and row.filter is not None]
-        refused: list[tuple[Any, TidingsError]] = [
-            (row.id, FileError(f"the table `{written(self.table)}` has a row without `id` or `filter`"))
-            for row in added
-            if row.id is None or row.filter is None
-        ]
-        at = {"table": {"files": files, "state": state}}
-        return Changes(good, [row.id for row in gone if row.id is not None], at, refused)
+        steps = [*(Step(row.id, removes=True) for row in gone if row.id is not None), *map(self._step, added)]
+        return Changes(steps, {"table": {"files": files, "state": state}})
+
+    def _step(self, row: Row) -> Step:
+        if row.id is None or row.filter is None:
+            problem = FileError(f"the table `{written(self.table)}` has a row without `id` or `filter`")
+            return Step(row.id, problem=problem)
+        return Step(row.id, row.filter, row.notation)
 
     def _is_fresh(self) -> bool:
         return self._looked is not None and time.monotonic() - self._looked < self.refresh

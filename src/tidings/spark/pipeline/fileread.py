@@ -21,23 +21,24 @@ import pyarrow.csv as pcsv
 import pyarrow.fs as pfs
 import pyarrow.parquet as pq
 
+from tidings.spark.pipeline.config import LARGEST
 from tidings.spark.pipeline.fit import Fitted, fitted
+from tidings.spark.pipeline.lineread import Refusal, lines_of
 from tidings.spark.pipeline.mend import Mended, unmended
+from tidings.spark.pipeline.rowcut import WholeRows
+from tidings.spark.pipeline.sizes import FIRST, too_large
 
 BLOCK = 16 << 20
-"""Bytes of a CSV file, and about as many of a Parquet file, that are in memory at once; no row may be larger."""
+"""Bytes of a CSV file, and about as many of a Parquet file, that are in memory at once; more for larger events."""
 
-LINES, PIECE = 4 << 20, 1 << 16
-"""Bytes of a file of lines that make up a batch, and that are read at once."""
+PACKED = (".gz", ".bz2", ".zst", ".lz4")
+"""How names of files end that Arrow unpacks while it reads."""
 
 ROWS = 8192
 """Rows of a batch at most."""
 
 SHOWN = 80
 """Characters of a value that a reason shows."""
-
-Refusal: TypeAlias = tuple[str, str]
-"""Why, and what is refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ def read_safely(path: str, table: Table, read: Reader) -> Iterator[pa.RecordBatc
         yield table.refusals([(reason, _json({"file": path}))])
 
 
-def read_parquet(path: str, table: Table) -> Iterator[pa.RecordBatch]:
+def read_parquet(path: str, table: Table, *, largest: int = LARGEST) -> Iterator[pa.RecordBatch]:
     """Read a Parquet file, a part of a row group at a time."""
     files, inner = opened(path)
     # Buffered instead of fetched ahead: a row group may be larger than a worker's memory.
@@ -106,10 +107,27 @@ def read_parquet(path: str, table: Table) -> Iterator[pa.RecordBatch]:
         _require_some(table, names)
         wanted = [name for name in table.schema.names if name in names]
         for batch in file.iter_batches(_rows_at_once(file.metadata), columns=wanted, use_threads=False):
-            yield table.batch(dict(zip(batch.schema.names, batch.columns, strict=True)), batch)
+            refused: list[Refusal] = []
+            for part in _fitting(batch, largest, refused):
+                yield table.batch(dict(zip(part.schema.names, part.columns, strict=True)), part)
+            if refused:
+                yield table.refusals(refused)
 
 
-def read_csv(path: str, table: Table, form: CsvForm) -> Iterator[pa.RecordBatch]:
+def _fitting(batch: pa.RecordBatch, largest: int, refused: list[Refusal]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows in slices, without those that are too large: halved, until such a row stands alone."""
+    if batch.nbytes <= largest:
+        yield batch
+    elif batch.num_rows == 1:
+        start = _json(batch.to_pylist()[0])[:FIRST]
+        refused.append((too_large(batch.nbytes, largest), start))
+    else:
+        half = batch.num_rows // 2
+        yield from _fitting(batch.slice(0, half), largest, refused)
+        yield from _fitting(batch.slice(half), largest, refused)
+
+
+def read_csv(path: str, table: Table, form: CsvForm, *, largest: int = LARGEST) -> Iterator[pa.RecordBatch]:
     """Read a CSV file by the names in its header."""
     names = _header(path, form) if form.header else table.schema.names
     if not names:
@@ -119,36 +137,42 @@ def read_csv(path: str, table: Table, form: CsvForm) -> Iterator[pa.RecordBatch]
     files, inner = opened(path)
     with files.open_input_stream(inner) as stream:
         text = Mended(stream, form.encoding)
-        for block in _blocks(text, names, form, wrong):
+        rows = WholeRows(
+            text,
+            signs=(form.separator, form.quote, form.escape),
+            several_lines=form.several_lines,
+            header=form.header,
+            largest=largest,
+        )
+        for block in _blocks(rows, names, form, wrong, size=max(BLOCK, 2 * largest)):
             for start in range(0, block.num_rows, ROWS):
                 part = block.slice(start, ROWS)
                 columns = map(unmended, part.columns) if text.marks else part.columns
                 yield table.batch(dict(zip(map(str.strip, names), columns, strict=True)), part)
-            if wrong:
-                yield table.refusals(wrong)
-                wrong.clear()
-    if wrong:
-        yield table.refusals(wrong)
+            yield from _refused(table, wrong, rows)
+        yield from _refused(table, wrong, rows)
 
 
-def read_lines(path: str, table: Table) -> Iterator[pa.RecordBatch]:  # noqa: ARG001 - what a `Reader` takes
-    """Read the lines of a file, unpacked where its name says so, as bytes: what they say is decided later."""
+def _refused(table: Table, wrong: list[Refusal], rows: WholeRows) -> Iterator[pa.RecordBatch]:
+    """Yield what was refused since the last call; Arrow may be reading on in a thread of its own."""
+    refused = [wrong.pop(0) for _ in range(len(wrong))] + rows.refusals()
+    if refused:
+        yield table.refusals(refused)
+
+
+def read_lines(path: str, table: Table, *, start: int, stop: int, largest: int) -> Iterator[pa.RecordBatch]:
+    """Read the lines of a range, or of a whole file that is unpacked on the way, as bytes: they are decoded later."""
     files, inner = opened(path)
-    lines, rest, held = list[bytes](), b"", 0
-    with files.open_input_stream(inner) as stream:
-        try:
-            while block := stream.read(PIECE):
-                *whole, rest = (rest + block).split(b"\n")
-                lines += whole
-                held += len(block)
-                if held >= LINES:
-                    yield _with([pa.array(lines, pa.binary())], {})
-                    lines, held = [], 0
-            lines += [rest] if rest else []
-        except Exception:  # where the file is broken, what came before is good
-            yield _with([pa.array(lines, pa.binary())], {})
-            raise
-    yield _with([pa.array(lines, pa.binary())], {})
+    with files.open_input_stream(inner) if is_packed(path) else files.open_input_file(inner) as stream:
+        for lines, refused in lines_of(stream, start=start, stop=stop, largest=largest):
+            yield _with([lines], {})
+            if refused:
+                yield table.refusals(refused)
+
+
+def is_packed(path: str) -> bool:
+    """Tell whether Arrow unpacks a file of this name."""
+    return path.endswith(PACKED)
 
 
 def opened(path: str) -> tuple[pfs.FileSystem, str]:
@@ -175,7 +199,9 @@ def _header(path: str, form: CsvForm) -> list[str]:
     return next((row for row in rows if row), [])
 
 
-def _blocks(text: Mended, names: list[str], form: CsvForm, wrong: list[Refusal]) -> Iterator[pa.RecordBatch]:
+def _blocks(
+    text: WholeRows, names: list[str], form: CsvForm, wrong: list[Refusal], *, size: int
+) -> Iterator[pa.RecordBatch]:
     """Read block after block, every column as bytes; rows with too many or too few values go to `wrong`."""
 
     def aside(row: Any) -> str:
@@ -186,7 +212,7 @@ def _blocks(text: Mended, names: list[str], form: CsvForm, wrong: list[Refusal])
     nulls = list({"", form.null})
     yield from pcsv.open_csv(
         text,
-        pcsv.ReadOptions(use_threads=False, block_size=BLOCK, column_names=given),
+        pcsv.ReadOptions(use_threads=False, block_size=size, column_names=given),
         pcsv.ParseOptions(
             delimiter=form.separator,
             quote_char=form.quote,

@@ -8,16 +8,21 @@ of them inside `mapInArrow`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 from pyspark.sql.types import StringType, StructField, StructType
 
 from tidings.errors import BadFrame
 from tidings.spark.pipeline.decode import word_for
+from tidings.spark.pipeline.fileread import PACKED as PACKED_NAMES
 from tidings.spark.pipeline.fileread import CsvForm, Reader, Table, read_csv, read_lines, read_parquet, read_safely
+from tidings.spark.pipeline.lineread import END
 from tidings.spark.schema import arrow_type
+from tidings.spark.sharing import tasks_of_a_shard
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,6 +45,12 @@ LISTING = {
 PACKED, UNPACKED = "*z", "*[^z]"
 """Names of files that are packed (`.gz`), and of all others; a name that only ends so is read as it is."""
 
+RANGE = 16 << 20
+"""Bytes of a file of lines that one task reads at a time; those of a packed file are read by one."""
+
+LINE = Table(pa.schema([("_text", pa.binary())]), ("BINARY",))
+"""What a file of lines is read as."""
+
 FORM = {"header", "sep", "delimiter", "quote", "escape", "nullValue", "encoding", "charset", "multiLine"}
 """Options of Spark's CSV reader that ours knows too; the others are for the listing."""
 
@@ -60,7 +71,8 @@ class Reading:
 
 def rows_of_files(session: SparkSession, source: Source, columns: StructType) -> DataFrame:
     """Return the rows of a directory's CSV or Parquet files: the columns, `_refused` and `_raw`."""
-    read: Reader = read_parquet if source.kind == "parquet" else partial(read_csv, form=csv_form(source.options))
+    form = {} if source.kind == "parquet" else {"form": csv_form(source.options)}
+    read: Reader = partial(read_csv if form else read_parquet, largest=source.largest, **form)  # type: ignore[arg-type]
     own = FORM if source.kind == "csv" else set()
     listing = {name: value for name, value in source.options.items() if name not in own}
     listed = session.readStream.format("binaryFile").schema(LISTED).options(**{**LISTING, **listing})
@@ -69,15 +81,48 @@ def rows_of_files(session: SparkSession, source: Source, columns: StructType) ->
     return listed.load(source.path).select("path").mapInArrow(step, StructType([*columns, *hidden]))
 
 
-def lines_of_files(session: SparkSession, source: Source) -> DataFrame:
-    """Return the lines of packed files as bytes in `_text`, and why a file could not be read to its end.
+@dataclass(frozen=True, slots=True)
+class LineReading:
+    """The function Spark runs for files of lines: a path and a range of it in, lines out."""
 
-    Spark's own reader stops the query at a packed file that is broken, and at every restart again.
+    largest: int
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the lines of every range."""
+        for batch in batches:
+            for path, start, stop in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                read = partial(read_lines, start=start, stop=stop, largest=self.largest)
+                yield from read_safely(path, LINE, read)
+
+
+def lines_of_files(session: SparkSession, source: Source, *, named: str | None) -> DataFrame:
+    """Return the lines of files as bytes in `_text`, and in `_broken` and `_file` what could not be read, and why.
+
+    Spark's own reader stops the query at a packed file that is broken, and at every restart again; and it holds a line
+    of any length. `named` is the pattern of the files' names, unless the options have one.
     """
-    named = {**LISTING, **source.options, "pathGlobFilter": PACKED}
-    listed = session.readStream.format("binaryFile").schema(LISTED).options(**named).load(source.path)
-    table = Table(pa.schema([("_text", pa.binary())]), ("BINARY",))
-    return listed.select("path").mapInArrow(Reading(table, read_lines), "_text BINARY, _broken STRING, _file STRING")
+    options = {**LISTING, **source.options}
+    listed = session.readStream.format("binaryFile").schema(LISTED).options(**options)
+    listed = listed.option("pathGlobFilter", named) if named is not None else listed
+    ranges = _dealt(session, listed.load(source.path).select("path", "length"))
+    return ranges.mapInArrow(LineReading(source.largest), "_text BINARY, _broken STRING, _file STRING")
+
+
+def _dealt(session: SparkSession, files: DataFrame) -> DataFrame:
+    """Cut files into ranges and deal them to tasks: one large file is read by several, in order.
+
+    Small files stay where Spark has put them, which is by their size; of a large one, a later range never goes to
+    an earlier task.
+    """
+    length, tasks = F.col("length"), tasks_of_a_shard(session, 1)
+    is_packed = reduce(Column.__or__, (F.col("path").endswith(end) for end in PACKED_NAMES))
+    whole = is_packed | (length <= RANGE)
+    starts = F.when(whole, F.array(F.lit(0).cast("long"))).otherwise(F.sequence(F.lit(0), length - 1, F.lit(RANGE)))
+    task = F.when(whole, F.spark_partition_id() % tasks).otherwise(F.floor(F.col("start") * tasks / length)).cast("int")
+    stop = F.when(whole, F.lit(END)).otherwise(F.col("start") + RANGE)
+    ranges = files.select("path", "length", F.explode(starts).alias("start"))
+    ranges = ranges.select("path", "start", stop.alias("stop"), task.alias("task"))
+    return ranges.repartitionById(tasks, F.col("task")).select("path", "start", "stop")
 
 
 def table_of(columns: StructType, *, nested: bool) -> Table:

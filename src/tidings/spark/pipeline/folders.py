@@ -30,6 +30,7 @@ import pyarrow.parquet as pq
 
 import tidings as td
 from tidings.errors import BadFrame, SinkError
+from tidings.spark.pipeline.trouble import SPARKS, words, wrong_with
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -99,6 +100,7 @@ class LocalFolder:
     path: Path
     format: Format
     options: Mapping[str, str] = field(repr=False)
+    owner: str | None = None
 
     @classmethod
     def opened(cls, path: Path, format: Format, *, options: Mapping[str, str], owner: str | None = None) -> LocalFolder:
@@ -114,9 +116,10 @@ class LocalFolder:
             for left in path.glob(f"{STAGING}*"):
                 shutil.rmtree(left) if left.is_dir() else left.unlink()
         except OSError as problem:
-            msg = f"the sink's folder `{path}` cannot be used: {problem.strerror or problem}"
+            way_out = wrong_with(path, "") or f"{problem.strerror or problem}; see to it"
+            msg = f"the sink's folder `{path}` cannot be used: {way_out}, then start the pipeline again"
             raise SinkError(msg) from problem
-        return cls(path, format, options)
+        return cls(path, format, options, owner)
 
     def write(self, frame: DataFrame, batch: int) -> None:
         """Write the batch, unless it is there already or has no rows. One Spark job."""
@@ -124,14 +127,40 @@ class LocalFolder:
         final = self.path / folder_name(batch)
         if final.exists():
             return
+        self._require_owner()
         staging = self.path / f"{STAGING}{batch}-{uuid.uuid4().hex}"
         try:
             # Spark takes the text after `file://` as it is: no escapes, and never its default file system.
             _writer(frame, self.format, self.options).save(f"file://{staging}")
             if self._has_rows(staging):
                 _published(staging, final)
+        except (*SPARKS, OSError) as problem:
+            shutil.rmtree(staging, ignore_errors=True)
+            way_out = wrong_with(self.path, words(problem))
+            if way_out is None:
+                raise
+            raise self._failed(batch, way_out) from problem
         finally:
             shutil.rmtree(staging, ignore_errors=True)
+
+    def _require_owner(self) -> None:
+        """Refuse a folder that is not the one that was opened: a volume that is gone leaves an empty one in its place.
+
+        Spark would make what is missing, and write where nobody looks.
+        """
+        if self.owner is not None and not (self.path / OWNER).exists():
+            there = self.path.is_dir()
+            gone = (
+                f"it lacks `{OWNER}`, so it is not the folder that the other batches are in" if there else "it is gone"
+            )
+            raise self._failed(None, f"{gone}; mount its volume or put it back")
+
+    def _failed(self, batch: int | None, way_out: str) -> SinkError:
+        what = "cannot be used" if batch is None else f"does not take batch {batch}"
+        return SinkError(
+            f"the sink's folder `{self.path}` {what}: {way_out}, then start the pipeline again: "
+            "it goes on with this batch, and what was written before is not written again"
+        )
 
     def close(self) -> None:
         """Nothing is open."""

@@ -16,6 +16,7 @@ from tidings.errors import BadFrame, BadSubscriptions, SnapshotError
 from tidings.matcher import Live, Matcher
 from tidings.matcher.feeds import Changes, FileFeed, FolderFeed
 from tidings.matcher.folder import manifest_of
+from tidings.matcher.rounds import Step
 from tidings.matcher.snapshot import ARRAYS
 from tidings.matcher.versions import is_versioned, newest
 from tidings.spark.compile import compiled
@@ -77,13 +78,18 @@ def _made(folder: Path, given: Surroundings, shards: int, feed: Any) -> Live:
     return Live(folder, shards=shards, follow=feed, **around)  # type: ignore[arg-type]
 
 
+def given_by(pipeline: Pipeline) -> Surroundings:
+    """Return what the pipeline's file says of how filters and patterns are understood."""
+    return Surroundings(pipeline.schema, pipeline.ontology, pipeline.regions, unknown=pipeline.unknown)
+
+
 def surroundings_of(session: SparkSession, pipeline: Pipeline) -> Surroundings:
     """Return what filters are understood by: the events' columns, and over them what the pipeline says.
 
     A closed schema stands alone: filters can name nothing else, and events are held to nothing else.
     """
-    given = Surroundings(pipeline.schema, pipeline.ontology, pipeline.regions)
-    if pipeline.schema is not None and pipeline.schema.closed:
+    given = given_by(pipeline)
+    if pipeline.schema is not None and pipeline.schema.closed and pipeline.unknown == "error":
         return given
     events = events_of(session, pipeline.source, pipeline.derived).drop("_refused", "_raw")
     return given.beside(schema_of(events.schema))
@@ -127,8 +133,8 @@ class SnapshotFeed:
         except SnapshotError as problem:
             if not position:
                 raise
-            return Changes([], [], position, [(None, problem)])  # being replaced: what was read stays in force
-        return Changes([], [], {"snapshot": checksum})
+            return Changes([Step(None, problem=problem)], position)  # being replaced: what was read stays in force
+        return Changes([], {"snapshot": checksum})
 
 
 def _of_snapshot(path: str, checkpoint: Checkpoint) -> Live:

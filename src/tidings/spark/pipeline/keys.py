@@ -23,6 +23,7 @@ class Kind(Enum):
     TEXTS = "a list of texts"
     PATH = "a path"
     DURATION = 'a duration such as "10 minutes"'
+    SIZE = 'a size such as "8 MB"'
     TRIGGER = '"1 second", "available now" or "as soon as possible"'
     MOMENT = "a time such as 2024-07-01T12:00:00Z"
     ADDRESS = 'an address such as "127.0.0.1:9464"'
@@ -88,6 +89,13 @@ TOP = Table(
         Key("master", Kind.TEXT, "Where Spark runs.", default='"local[*,4]", or what spark-submit says'),
         Key("jars", Kind.PATH, "Folder with the Kafka connector's jars.", default="TIDINGS_JARS, else by coordinates"),
         Key("schema", Kind.ATTRIBUTES, "Kinds of attributes: a file, or the table `[schema]` itself."),
+        Key(
+            "unknown",
+            Kind.CHOICE,
+            "Names that no column has: a subscription is refused and listed, or they are absent in every event.",
+            default='"error"',
+            choices=("error", "absent"),
+        ),
         Key("ontology", Kind.PATH, "File of concepts, synonyms and units."),
         Key("regions", Kind.PATH, "GeoJSON file of named regions, for `within @name`."),
     ),
@@ -120,6 +128,13 @@ SOURCE = Table(
         Key("port", Kind.COUNT, "The port of the host.", of=("socket",), required=True),
         Key("id", Kind.TEXT, "Column that names an event, or a field of one such as `kafka.key`."),
         Key("time", Kind.TEXT, "Column with an event's time, or a field of one such as `kafka.timestamp`."),
+        Key(
+            "largest",
+            Kind.SIZE,
+            "The most bytes an event may have; a larger one is a dead letter with its first 200 bytes.",
+            default='"8 MB"',
+            of=(*FILES, "kafka", "socket"),
+        ),
         Key("options", Kind.SETTINGS, "Handed to Spark's reader as they are."),
     ),
     heading="Where events come from",

@@ -42,6 +42,9 @@ STANDING = {
 WATCHED = {"patterns": "Patterns that are looked for.", "pattern_batch": "Number of the last batch of the patterns."}
 """The same of the query that looks for patterns, which has numbers of its own."""
 
+MISFITS = 100
+"""Attributes with values that filters could not read that have a series of their own: names come from filters."""
+
 SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2, 3, 5, 10, 30, 60, 300)
 """Upper ends of the histogram's bars: fine where a batch ought to be."""
 
@@ -70,6 +73,12 @@ class Metrics:
             (*label, "partition"),
             registry=registry,
         )
+        self._mismatched = Gauge(
+            "tidings_mismatched_values",
+            "Values of an attribute that are not of the kind that filters ask for.",
+            (*label, "attribute", "asked"),
+            registry=registry,
+        )
         self._partitions: set[str] = set()
         # From the start, so that a rate over the first batch is not missed.
         for counter in (*self._counters.values(), self._warnings):
@@ -91,6 +100,8 @@ class Metrics:
                 self._gauges[key].labels(self._name).set(value)
         self._seconds.labels(self._name).observe(report.seconds)
         self._ended.labels(self._name).set(report.ended.timestamp())
+        for one in report.mismatches[:MISFITS]:
+            self._mismatched.labels(self._name, one["attribute"], one["asked"]).set(one["mismatched"])
         if not report.beside:  # both read the same partitions, and matching tells of them
             self._show_lag(report)
 

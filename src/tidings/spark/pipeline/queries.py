@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tidings.errors import PipelineFailed, TidingsError
 from tidings.spark.pipeline.progress import duplicates_of, lag_of
-from tidings.spark.pipeline.trouble import SPARKS, words
+from tidings.spark.pipeline.trouble import SPARKS, Trouble
 from tidings.spark.pipeline.turns import Turns
 
 if TYPE_CHECKING:
@@ -74,7 +73,7 @@ def start(events: DataFrame, turns: Turns, *, name: str, checkpoint: Checkpoint,
     return Running(writer.start(), turns)
 
 
-def follow(running: Sequence[Running], watch: Watch, stopping: Stopping) -> None:
+def follow(running: Sequence[Running], watch: Watch, stopping: Stopping, trouble: Trouble) -> None:
     """Hand on reports until all queries end; end them after their batches when one fails or somebody wishes that."""
     tellings = [_Telling(one, watch) for one in running]
     while _go_on(running) and not stopping.wait(OFTEN):
@@ -89,16 +88,7 @@ def follow(running: Sequence[Running], watch: Watch, stopping: Stopping) -> None
         telling.look(last=True)
     problem = problem or _first(one.turns.failure for one in running)
     if problem is not None:
-        raise failure(problem)
-
-
-def failure(problem: BaseException) -> BaseException:
-    """Return what went wrong, in one line where it is Spark's."""
-    if isinstance(problem, TidingsError):
-        return problem
-    failed = PipelineFailed(f"the pipeline ended: {words(problem)}; what is done is kept, start it again to go on")
-    failed.__cause__ = problem
-    return failed
+        raise trouble.told(problem)
 
 
 def _go_on(running: Sequence[Running]) -> bool:

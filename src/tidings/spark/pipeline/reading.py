@@ -115,7 +115,7 @@ class _Parts:
         self.schema = self._schema(table.get("schema"))
         self.ontology = checks.loaded(reader, self.top, "ontology", Ontology.load)
         self.regions = checks.loaded(reader, self.top, "regions", Regions.load)
-        self.given = Surroundings(self.schema, self.ontology, self.regions)
+        self.given = Surroundings(self.schema, self.ontology, self.regions, unknown=self.top["unknown"] or "error")
         if self.patterns is not None:
             patterned.loads(reader, self.patterns, self.given)
 
@@ -210,7 +210,7 @@ class _Parts:
     def pipeline(self, path: Path) -> config.Pipeline:
         """Return the whole; there was no mistake."""
         top, others = self.top.values, self.others
-        plain = {name: top[name] for name in ("master", "jars") if name in top}
+        plain = {name: top[name] for name in ("master", "jars", "unknown") if name in top}
         return config.Pipeline(
             name=top.get("name", path.stem),
             folder=path.parent,

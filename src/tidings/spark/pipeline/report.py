@@ -42,6 +42,7 @@ class Report:
     beside: bool = False
     patterns: int = 0
     detections: int = 0
+    mismatches: tuple[Mapping[str, Any], ...] = ()  # values that filters could not read, since the start, with who asks
 
     @property
     def events_per_second(self) -> float:
@@ -67,12 +68,14 @@ class Report:
         """Return it as JSON has it, the rates included."""
         rates = {"events_per_second": self.events_per_second, "matches_per_second": self.matches_per_second}
         said = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        said["mismatches"] = [dict(one) for one in self.mismatches]
         return {**said, "started": self.started.isoformat(), "lag": dict(self.lag), **rates}
 
     @classmethod
     def from_dict(cls, said: Mapping[str, Any]) -> Report:
         """Return what `to_dict` wrote; names that a newer version added are left out."""
         known = {name: said[name] for name in cls.__dataclass_fields__ if name in said}
+        known["mismatches"] = tuple(said.get("mismatches", ()))
         return cls(**{**known, "started": datetime.fromisoformat(said["started"])})
 
 

@@ -24,25 +24,26 @@ from tidings.spark.pipeline.batches import ARRIVED, REFUSED, Batches, Sinks, pat
 from tidings.spark.pipeline.checks import missing_source
 from tidings.spark.pipeline.config import Pipeline
 from tidings.spark.pipeline.detecting import DETECTION, FOLDER, KEY, Detecting, watched
-from tidings.spark.pipeline.following import live_of, surroundings_of
+from tidings.spark.pipeline.following import given_by, live_of, surroundings_of
+from tidings.spark.pipeline.logfile import spark_log
 from tidings.spark.pipeline.outputs import output_of
 from tidings.spark.pipeline.patterned import letters_of, written_patterns
-from tidings.spark.pipeline.queries import failure, follow, start
+from tidings.spark.pipeline.queries import follow, start
 from tidings.spark.pipeline.reach import require_brokers
 from tidings.spark.pipeline.report import Watch
 from tidings.spark.pipeline.shown import watch_of
 from tidings.spark.pipeline.sources import events_of
 from tidings.spark.pipeline.state import Checkpoint
 from tidings.spark.pipeline.stopping import Stopping
-from tidings.spark.pipeline.trouble import SPARKS
+from tidings.spark.pipeline.trouble import SPARKS, Trouble
 from tidings.spark.pipeline.turns import SUMMED
 from tidings.spark.schema import column
 from tidings.spark.session import is_submitted
 from tidings.spark.session import session as ts_session
-from tidings.spark.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
     from pyspark.sql import DataFrame
 
@@ -65,6 +66,7 @@ class Outcome:
     stopped: bool  # by a wish, and not because all was read
     detections: int = 0
     late: int = 0
+    refused_subscriptions: int = 0
 
 
 def run(
@@ -82,20 +84,25 @@ def run(
         stack.enter_context(checkpoint.alone())
         watch = watch_of(pipeline.shown, name=pipeline.name, console=console)
         stack.callback(watch.close)
-        watch.status("starting Spark")
-        session = _session(pipeline)
+        log = stack.enter_context(spark_log(checkpoint.folder))
+        watch.status("starting Spark" if log is None else f"starting Spark; its own words go to {log}")
+        trouble = Trouble(checkpoint.folder, log)
+        stack.enter_context(_in_one_line(trouble))
+        session = _session(pipeline, log)
         stopping.take()  # Spark has just put its own handler in place
         if started is not None:
             started(session)
-        stack.enter_context(_in_one_line())
         _refuse(check_on_spark(session, pipeline))
         require_brokers(pipeline)
         made = _Making(session, pipeline, checkpoint, watch, stack, console).turns()
         if not stopping.asked.is_set():
             running = [_started(*one, pipeline, checkpoint, stack) for one in made]
-            follow(running, watch, stopping)
+            follow(running, watch, stopping, trouble)
         totals = sum((turns.totals for _, turns in made), Counter())
-        return Outcome(**{name: totals[name] for name in ("batches", *SUMMED)}, stopped=stopping.asked.is_set())
+        if refused := totals["refused_subscriptions"]:
+            watch.status(f"{refused:,} changes of subscriptions were refused: {checkpoint.refusals}")
+        counts = {name: totals[name] for name in ("batches", *SUMMED, "refused_subscriptions")}
+        return Outcome(**counts, stopped=stopping.asked.is_set())
 
 
 def _started(events: DataFrame, turns: Turns, pipeline: Pipeline, checkpoint: Checkpoint, stack: ExitStack) -> Running:
@@ -110,12 +117,14 @@ def _refuse(mistakes: list[str]) -> None:
         raise BadPipeline("\n".join(mistakes), mistakes=tuple(mistakes))
 
 
-def _session(pipeline: Pipeline) -> SparkSession:
+def _session(pipeline: Pipeline, log: Path | None) -> SparkSession:
     if "SPARK_REMOTE" in os.environ or is_remote():
         msg = "`tidings run` drives Spark itself and cannot do so through Spark Connect; unset SPARK_REMOTE"
         raise SparkUnavailable(msg)
     master = pipeline.master or (None if is_submitted() else MASTER)
-    return ts_session(pipeline.name, master=master, kafka=pipeline.kafka, jars=pipeline.jars, config=pipeline.spark)
+    return ts_session(
+        pipeline.name, master=master, kafka=pipeline.kafka, jars=pipeline.jars, config=pipeline.spark, log=log
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +162,7 @@ class _Making:
 
     def _patterns(self, events: DataFrame, about: config.Patterns) -> tuple[DataFrame, Turns]:
         patterns = written_patterns(about.file, surroundings_of(self.session, self.pipeline))
-        given = Surroundings(self.pipeline.schema, self.pipeline.ontology, self.pipeline.regions)
+        given = given_by(self.pipeline)
         letters = letters_of(self.pipeline.dead_letters)
         # An event may be a dead letter of both queries, so the reason is part of what names one of these.
         key = KEY if about.model is None else DETECTION
@@ -186,9 +195,9 @@ def _once(events: DataFrame, pipeline: Pipeline) -> DataFrame:
 
 
 @contextmanager
-def _in_one_line() -> Iterator[None]:
-    """Let Spark's own errors out as ours."""
+def _in_one_line(trouble: Trouble) -> Iterator[None]:
+    """Let Spark's own errors out as ours, and what the disk raises."""
     try:
         yield
-    except SPARKS as problem:
-        raise failure(problem) from problem
+    except (*SPARKS, OSError) as problem:
+        raise trouble.told(problem) from problem

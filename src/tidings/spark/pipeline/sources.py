@@ -16,7 +16,9 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType, Tim
 from tidings.errors import BadFrame
 from tidings.spark.pipeline.decode import decoded, plain_text
 from tidings.spark.pipeline.derive import with_derived
-from tidings.spark.pipeline.files import LISTING, UNPACKED, lines_of_files, rows_of_files
+from tidings.spark.pipeline.files import LISTING, PACKED, UNPACKED, lines_of_files, rows_of_files
+from tidings.spark.pipeline.folders import local_path
+from tidings.spark.pipeline.sizes import bounded
 from tidings.spark.schema import column
 
 if TYPE_CHECKING:
@@ -44,9 +46,11 @@ def events_of(session: SparkSession, source: Source, derived: Mapping[str, str])
         case "json":
             events = _of_lines(session, source)
         case "socket":
-            events = _decoded(_written(_socket(session, source)), source)
+            lines = bounded(_socket(session, source), source.largest)
+            events = _sound(_decoded(_written(lines), source, "_broken", "_file"))
         case "kafka":
-            events = _decoded(_records(session, source), source, "kafka")
+            records = bounded(_records(session, source), source.largest)
+            events = _sound(_decoded(records, source, "kafka", "_broken", "_file"))
     return with_derived(events, derived)
 
 
@@ -84,7 +88,7 @@ def _decoded(texts: DataFrame, source: Source, *kept: str) -> DataFrame:
 
 def _written(lines: DataFrame) -> DataFrame:
     """Leave out the lines where nothing is written."""
-    return lines.filter(F.btrim(F.col("_text"), F.lit(_BLANK)) != "")
+    return lines.filter((F.btrim(F.col("_text"), F.lit(_BLANK)) != "") | F.col("_broken").isNotNull())
 
 
 def _lines(session: SparkSession, source: Source) -> DataFrame:
@@ -93,15 +97,34 @@ def _lines(session: SparkSession, source: Source) -> DataFrame:
 
 
 def _of_lines(session: SparkSession, source: Source) -> DataFrame:
-    """Return the events of files of JSON lines; packed ones are read by our own workers, since they may be broken."""
-    if "pathGlobFilter" in source.options:
-        return _decoded(_written(_lines(session, source)), source)
-    named = replace(source, options={**source.options, "pathGlobFilter": UNPACKED})
-    packed = lines_of_files(session, source)
-    packed = packed.select(F.col("_text").cast("string").alias("_text"), "_broken", "_file")
-    texts = _lines(session, named).unionByName(packed, allowMissingColumns=True)
-    texts = texts.where((F.btrim(F.col("_text"), F.lit(_BLANK)) != "") | F.col("_broken").isNotNull())
-    rows = _decoded(texts, source, "_broken", "_file")
+    """Return the events of files of JSON lines.
+
+    There are two streams of files, those that are packed and all others, unless the options choose the files: so it
+    was when Spark read the latter, and the checkpoint of a pipeline counts its streams.
+    """
+    chosen = "pathGlobFilter" in source.options
+    others = source if chosen else replace(source, options={**source.options, "pathGlobFilter": UNPACKED})
+    if _is_ours(source):
+        texts = _as_text(lines_of_files(session, source, named=None if chosen else UNPACKED))
+    else:
+        texts = bounded(_lines(session, others), source.largest)
+    if not chosen:
+        texts = texts.unionByName(_as_text(lines_of_files(session, source, named=PACKED)))
+    return _sound(_decoded(_written(texts), source, "_broken", "_file"))
+
+
+def _is_ours(source: Source) -> bool:
+    """Tell whether our workers read the lines; what is remote may need Spark's own settings to be reached."""
+    usual = not {"lineSep", "wholetext"} & set(source.options)
+    return usual and source.path is not None and local_path(source.path) is not None
+
+
+def _as_text(lines: DataFrame) -> DataFrame:
+    return lines.select(F.col("_text").cast("string").alias("_text"), "_broken", "_file")
+
+
+def _sound(rows: DataFrame) -> DataFrame:
+    """Put together why a row could not be read, and what it was: what was wrong before it was decoded comes first."""
     told = {"_refused": F.coalesce("_broken", "_refused"), "_raw": F.coalesce("_file", "_raw")}
     return rows.withColumns(told).drop("_broken", "_file")
 

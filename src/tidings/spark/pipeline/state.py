@@ -8,6 +8,7 @@
 | `subscriptions/NAME/` | versions of the subscriptions, and which one a batch uses; NAME stands for schema and feed |
 | `newest.json` | the newest time of an event up to a batch, for `late` |
 | `refused_subscriptions.jsonl` | changes of subscriptions that were refused, with the reason |
+| `spark.log` | what Spark itself says: its errors, with their traces |
 | `dead_letters/` | events that could not be read, unless the pipeline says otherwise |
 | `dead_letters_of_patterns/` | the same of the patterns, and events that came too late for them |
 """
@@ -22,15 +23,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import tidings as td
 from tidings.engine.mapped import put
 from tidings.errors import CheckpointError
 from tidings.spark.pipeline.folders import local_path
+from tidings.spark.pipeline.trouble import wrong_with
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tidings.errors import TidingsError
     from tidings.spark.surroundings import Surroundings
@@ -70,7 +72,7 @@ class Checkpoint:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Keep other processes out: each would take away what the other is writing. The lock ends with its process."""
-        with (self.folder / MARK).open("rb+") as mark:
+        with self._marked() as mark:
             try:
                 fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as problem:
@@ -79,6 +81,14 @@ class Checkpoint:
                 )
                 raise CheckpointError(msg) from problem
             yield
+
+    def _marked(self) -> IO[bytes]:
+        try:
+            return (self.folder / MARK).open("rb+")
+        except OSError as problem:
+            way_out = wrong_with(self.folder, "") or f"{problem.strerror or problem}; see to it"
+            msg = f"the checkpoint `{self.folder}` cannot be written to: {way_out}, then start the pipeline again"
+            raise CheckpointError(msg) from problem
 
     def query(self, name: str = "query") -> str:
         """Return where Spark keeps its own checkpoint: on this file system, whatever Spark takes by default."""
@@ -115,10 +125,15 @@ class Checkpoint:
 
     # Refused subscriptions ---------------------------------------------------------------------
 
-    def note_refused(self, refused: list[tuple[Any, TidingsError]], batch: int) -> None:
-        """Append the changes of subscriptions that were refused."""
+    @property
+    def refusals(self) -> Path:
+        """The file that lists them."""
+        return self.folder / "refused_subscriptions.jsonl"
+
+    def note_refused(self, refused: Sequence[tuple[Any, TidingsError]], batch: int | None) -> None:
+        """Append the changes of subscriptions that were refused; those before the first batch are of none."""
         at = datetime.now(UTC).isoformat()
-        with (self.folder / "refused_subscriptions.jsonl").open("a", encoding="utf-8") as out:
+        with self.refusals.open("a", encoding="utf-8") as out:
             for id, problem in refused:
                 out.write(json.dumps({"id": id, "reason": str(problem), "batch": batch, "at": at}) + "\n")
 

@@ -1,22 +1,133 @@
-"""What Spark raises, and its own sentence on it.
+"""What Spark and the disk raise, in one line: what went wrong, where, and what to do about it.
 
-Most of it is a `PySparkException`. What Spark's connectors raise may come as Java's own, and when Java is gone, nothing
-but the connection to it fails.
+Most of what Spark raises is a `PySparkException`. What its connectors raise may come as Java's own, and when Java is
+gone, nothing but the connection to it fails. Spark hides what the disk says deep in its sentences, or says only that
+a folder cannot be made; so the folder at fault is asked itself, by writing to it.
 """
 
 from __future__ import annotations
 
+import errno
+import os
 import re
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
 
 from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException, PythonException
 
-from tidings.spark.pipeline.analysis import said
+from tidings.errors import PipelineFailed, TidingsError
 
 SPARKS = (PySparkException, Py4JError, ConnectionRefusedError, ConnectionResetError)
 """All that a call to Spark may raise."""
 
 GONE = "Spark's Java process is gone"
+
+FULL = "No space left on device"
+"""What Java and the disk itself say where it is full."""
+
+DAMAGED = (
+    *(
+        "CANNOT_LOAD_STATE_STORE",
+        "CANNOT_LOAD_CHECKPOINT",
+        "CANNOT_READ_STREAMING_STATE",
+        "RocksDBException: Corruption",
+    ),
+    *("MALFORMED_LOG_FILE", "Incomplete log file", "ChecksumException", "next on empty iterator"),
+)
+"""How Spark begins to say that something in its own folders is not what it wrote."""
+
+WAYS = {
+    errno.ENOSPC: "its disk is full; make room there",
+    errno.EDQUOT: "the quota of its disk is used up; make room there",
+    errno.EROFS: "its file system is read-only; let it be written to (`mount -o remount,rw`)",
+    errno.EACCES: "it may not be written to; give this user the right to",
+    errno.EPERM: "it may not be written to; give this user the right to",
+    errno.ENOENT: "it is gone; mount its volume or put it back",
+    errno.ENOTDIR: "a file stands where a folder should be; move that away and put the folder back",
+}
+"""What is wrong with a folder, and the way out, by the number of the system's error."""
+
+PROBE = 1 << 16
+"""Bytes that are written to ask whether there is room."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What a pipeline says when it fails: what went wrong, and what to do about it."""
+
+    checkpoint: Path
+    log: Path | None
+
+    def told(self, problem: BaseException) -> BaseException:
+        """Return the error that tells it in one line; one of ours says it all already."""
+        if isinstance(problem, TidingsError):
+            return problem
+        failed = PipelineFailed(f"the pipeline ended: {self._words(problem)}{self._where()}")
+        failed.__cause__ = problem
+        return failed
+
+    def _words(self, problem: BaseException) -> str:
+        spoken = words(problem)
+        if (way_out := wrong_with(self.checkpoint, spoken)) is not None:
+            return f"the checkpoint `{self.checkpoint}` cannot be written to: {way_out}, then start it again"
+        if any(sign in f"{problem} {spoken}" for sign in DAMAGED):
+            return f"{self._damaged(f'{problem}')} ({_short(spoken)}); {self._restore()}"
+        if spoken == GONE:
+            more = '`"spark.driver.memory" = "4g"` in [spark] gives it more'
+            return f"{GONE}; if its memory was short, {more}; {_AGAIN}"
+        if FULL in spoken:
+            room = "make room, also where `spark.local.dir` lies, by default the system's temporary folder"
+            return f"a disk is full ({_short(spoken)}); {room}; {_AGAIN}"
+        return f"{_short(spoken)}; {_AGAIN}"
+
+    def _damaged(self, text: str) -> str:
+        """Name the folder of the checkpoint that Spark cannot read; its own words name a file, or none."""
+        found = re.search(re.escape(str(self.checkpoint)) + r"/(\w+(?:/(?:state|offsets|commits|sources))?)", text)
+        folder = self.checkpoint / (found[1] if found else "query")
+        return f"Spark cannot read what it wrote to `{folder}`, it is damaged"
+
+    def _restore(self) -> str:
+        return (
+            f"restore `{self.checkpoint}` as a whole from a copy, sinks of the same time with it; or begin anew, with "
+            "another `checkpoint` and empty folders for the sinks: all that the source still has is then read again"
+        )
+
+    def _where(self) -> str:
+        return "" if self.log is None else f"; Spark's own words are in `{self.log}`"
+
+
+_AGAIN = "what is done is kept, start it again to go on"
+
+
+def wrong_with(folder: Path, spoken: str) -> str | None:
+    """Return what is wrong with a folder and the way out, if something is; `spoken` is what failed said of it."""
+    number = _probed(folder)
+    if number is None and FULL in spoken and _is_short(folder):
+        number = errno.ENOSPC
+    return None if number is None else WAYS.get(number, f"{os.strerror(number)}; see to it")
+
+
+def _probed(folder: Path) -> int | None:
+    """Write a little to the folder, and take it away; return the number of the system's error."""
+    path = folder / f"_probe-{uuid.uuid4().hex}"
+    try:
+        try:
+            with path.open("wb") as file:
+                file.write(bytes(PROBE))
+                os.fsync(file.fileno())
+        finally:
+            path.unlink(missing_ok=True)
+    except OSError as problem:
+        return problem.errno
+    return None
+
+
+def _is_short(folder: Path) -> bool:
+    """Tell whether less than a hundredth of its disk is free: what filled it may have been taken away already."""
+    about = os.statvfs(folder)
+    return about.f_bavail * 100 < about.f_blocks or about.f_bavail * about.f_frsize < 64 << 20
 
 
 def words(problem: BaseException) -> str:
@@ -27,8 +138,32 @@ def words(problem: BaseException) -> str:
     if isinstance(problem, PySparkException):
         return said(problem)
     if isinstance(problem, Py4JJavaError):
-        return _of_java(str(problem))
+        return _of_java(_text(problem))
     return GONE if isinstance(problem, SPARKS) else f"{type(problem).__name__}: {problem}"
+
+
+def said(problem: PySparkException) -> str:
+    r"""Return Spark's sentence, without its class, its state and its plan.
+
+    >>> said(PySparkException("[X.Y] No such thing. SQLSTATE: 42; line 1 pos 0;\n'Project [a]"))
+    'No such thing'
+    """
+    text = (problem.getMessage() or str(problem)).strip().partition("\n")[0]
+    text = re.sub(r"^\[[A-Z0-9_.]+\]\s*", "", text).partition(" SQLSTATE")[0]
+    return text.rstrip(". ")
+
+
+def _text(problem: Py4JJavaError) -> str:
+    """Return what Java says; it is asked for that now, and may be gone."""
+    try:
+        return str(problem)
+    except SPARKS:
+        return f": {GONE}"
+
+
+def _short(spoken: str) -> str:
+    """Leave out what Spark says of its own tasks before it comes to the point."""
+    return re.sub(r"^SparkException: Job aborted due to stage failure: .*?executor \w+\): ", "", spoken)
 
 
 def _of_java(text: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from tidings.concepts import did_you_mean
@@ -19,6 +20,7 @@ from tidings.model.values import Quantity
 from tidings.spark.pipeline.config import Trigger
 from tidings.spark.pipeline.folders import local_path
 from tidings.spark.pipeline.keys import Key, Kind
+from tidings.spark.pipeline.sizes import UNITS, shown_size
 from tidings.spark.pipeline.variables import like, written
 
 if TYPE_CHECKING:
@@ -28,9 +30,13 @@ if TYPE_CHECKING:
     from tidings.spark.pipeline.variables import Variables
 
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
 _ADDRESS = re.compile(r"(?:[^\s:/]+|\[[0-9A-Fa-f:.]+\]):(\d{1,5})")
 _FUNCTION = re.compile(r"\w+(\.\w+)*:\w+(\.\w+)*")
 _LARGEST_PORT = 65535
+
+MOST = 10**9
+"""Bytes that the bound of an event may have; Java's arrays end at twice as many."""
 
 _WORDS = {dict: "a table", list: "a list", str: "a text", bool: "true or false", int: "a whole number"}
 
@@ -71,6 +77,8 @@ def value_of(key: Key, said: Any, *, folder: Path, variables: Variables) -> Any:
             return text if text == "-" and key.name == "lines" else resolved(text, folder)
         case Kind.DURATION:
             return duration(text)
+        case Kind.SIZE:
+            return size(text)
         case Kind.HORIZON:
             return _horizon(text)
         case Kind.TRIGGER:
@@ -148,6 +156,25 @@ def duration(text: str) -> timedelta:
         wanted = "longer than nothing"
         raise _unlike(wanted, text)
     return length
+
+
+def size(text: str) -> int:
+    """Return a number of bytes, from one to 1 GB: `8 MB`.
+
+    >>> size("1.5 MB"), size("200 kB")
+    (1500000, 200000)
+    """
+    found = _SIZE.fullmatch(text)
+    factor = next((UNITS[unit] for unit in UNITS if found and unit.lower() == found[2].lower()), None)
+    if found is None or factor is None:
+        units = ", ".join(UNITS)
+        msg = f"must be {Kind.SIZE.value}, not `{written(text)}`; the units are {units}"
+        raise Wrong(msg)
+    bytes_ = int(Decimal(found[1]) * factor)
+    if not 1 <= bytes_ <= MOST:
+        bound = f"at most {shown_size(MOST)}: Java's heap holds an event several times" if bytes_ else "above zero"
+        raise _unlike(bound, text)
+    return bytes_
 
 
 def _trigger(text: str) -> Trigger:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections import Counter, deque
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Group
 from rich.live import Live
@@ -19,7 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from rich.console import Console, RenderableType
 
@@ -30,6 +30,9 @@ MINUTE = timedelta(minutes=1)
 
 WORST = 3
 """Partitions that are named, those most behind first."""
+
+MISFITS = 3
+"""Attributes with values that filters could not read that are shown."""
 
 WARNINGS = 3
 """Warnings that stay in sight."""
@@ -92,8 +95,14 @@ class LiveView:
         with self._lock:
             now = self._now()
             parts: list[RenderableType] = [self._numbers(now), *_behind(self._latest)] if self._latest else []
+            parts += [Text(f"{one['said']}", style="yellow") for one in self._misfits()]
             parts += [Text(f"{at:%H:%M:%S} {text}", style="yellow") for at, text in self._warnings]
             return Panel(Group(*parts), title=Text(self._name), title_align="left", subtitle=self._footer(now))
+
+    def _misfits(self) -> Sequence[Mapping[str, Any]]:
+        """Return the first few attributes whose values are not what filters ask for."""
+        last = self._latest.get("matching")
+        return last.mismatches[:MISFITS] if last is not None else ()
 
     def _footer(self, now: datetime) -> Text:
         took = f", batch {self._last.batch} took {self._last.seconds:.1f} s" if self._last else ""

@@ -53,7 +53,7 @@ def bound(workload: Workload, subscriptions: Any, events: pa.Table) -> Bound:
     ontology = workload.make_ontology() if workload.make_ontology else None
     used = ontology or Ontology()
     admission, gathered = Admission(schema, ontology, used, None), _Gathered()
-    kept = Listed(gathered, admission.parsed)
+    kept = Listed(gathered, admission.meant, admission.parsed_again)
     with unwatched():
         if in_parameters(subscriptions):
             errors = Load(subscriptions, admission, kept, schema=schema, ontology=used).enter(keep_good=False)

@@ -6,12 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from tidings.errors import Unsupported
+from tidings.model import Schema
 from tidings.testing.drawing import HealthCheck, given, settings, st
+from tidings.testing.strategies.mixed import CONCEPTS, EVERYTHING
+from tidings.testing.strategies.mixed import NUMBERS as NUMBERS_ALONE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tidings.matcher import Matcher
+    from tidings.model import Filter
 
 Factory: TypeAlias = "Callable[..., Matcher]"
 """Makes a fresh, empty matcher; takes the keywords `schema`, `ontology`, `regions` and `now`."""
@@ -30,7 +34,7 @@ class Words:
     ford: str
     kia: str
     clash: str
-    """A filter that contradicts the kinds of `searches`, on the attribute named by `clashing`."""
+    """A filter that asks the attribute named by `clashing` for another kind than `DECLARED` gives it."""
     clashing: str
     often: dict[str, str]
     """Filters that one event satisfies in several ways."""
@@ -100,6 +104,10 @@ for _event, _more in zip(EVENTS, _IN_NUMBERS, strict=True):
     _event.update(_more)
 
 
+DECLARED = Schema({"make": "text", "brand": "number", "price": "number"}, closed=False)
+"""What may be declared of the small events; they keep to it."""
+
+
 def words(factory: Factory) -> Words:
     """Return the words that the matchers of this factory understand: all, or those in numbers."""
     problems = factory().add_many(FULL.searches.items(), on_error="collect")
@@ -109,9 +117,25 @@ def words(factory: Factory) -> Words:
     return NUMBERS if problems else FULL
 
 
-def filled(factory: Factory, searches: dict[str, str] | None = None) -> Matcher:
+def reach(factory: Factory) -> str:
+    """Return how much of the language the matchers take: everything, what has to do with concepts, or numbers."""
+    if words(factory) is FULL:
+        return EVERYTHING
+    return NUMBERS_ALONE if factory().add_many([("ford", FULL.ford)], on_error="collect") else CONCEPTS
+
+
+def taken(matcher: Matcher, filters: dict[int, Filter]) -> dict[int, Filter]:
+    """Add filters, and return those that the matcher can express."""
+    problems = matcher.add_many(filters.items(), on_error="collect")
+    for _, problem in problems:
+        if not isinstance(problem, Unsupported):
+            raise problem
+    return {id: tree for id, tree in filters.items() if id in matcher}
+
+
+def filled(factory: Factory, searches: dict[str, str] | None = None, **surroundings: Any) -> Matcher:
     """Return a matcher with the searches in it."""
-    matcher = factory()
+    matcher = factory(**surroundings)
     matcher.add_many((words(factory).searches if searches is None else searches).items())
     return matcher
 

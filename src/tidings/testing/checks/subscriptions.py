@@ -17,11 +17,14 @@ from tidings.errors import (
     Unsupported,
 )
 from tidings.lang import parse
-from tidings.testing.checks.base import EVENTS, answers, filled, refused, words
+from tidings.testing.checks.base import DECLARED, EVENTS, answers, filled, for_all, reach, refused, taken, words
+from tidings.testing.drawing import evenly
+from tidings.testing.strategies import cases, mixed_cases
 
 if TYPE_CHECKING:
     from tidings.matcher import Matcher
     from tidings.testing.checks.base import Factory
+    from tidings.testing.strategies import Case
 
 
 def check_order_of_adding_does_not_matter(factory: Factory) -> None:
@@ -78,7 +81,7 @@ def check_replaced_means_replaced(factory: Factory) -> None:
 
 def check_add_many_is_all_or_nothing(factory: Factory) -> None:
     """With bad filters among good ones nothing is added, and the error lists every bad one by id."""
-    matcher = filled(factory)
+    matcher = filled(factory, schema=DECLARED)
     before, ids = answers(matcher), set(matcher)
     mixed = [
         ("fine", "price < 1"),
@@ -107,12 +110,13 @@ def check_add_many_collects(factory: Factory) -> None:
 
 def check_a_refused_filter_changes_nothing(factory: Factory) -> None:
     """A refused `add` leaves the subscription of that id, and all others, as they were."""
-    matcher = filled(factory)
+    matcher = filled(factory, schema=DECLARED)
     before = answers(matcher)
     refused(FilterError, lambda: matcher.add("cheap", "price <"))
     refused(FilterError, lambda: matcher.add("new", "price < 'unclosed"))
     said = words(factory)
-    problem = refused(KindConflict, lambda: matcher.add("cheap", said.clash))
+    assert said.clashing in str(refused(FilterError, lambda: matcher.add("cheap", said.clash)))
+    problem = refused(KindConflict, lambda: matcher.add("cheap", parse(said.clash)))
     assert "cheap" in str(problem)
     assert said.clashing in str(problem)
     assert answers(matcher) == before
@@ -123,7 +127,7 @@ def check_what_cannot_be_expressed_is_refused_by_name(factory: Factory) -> None:
     """A matcher that lacks something says so in the error, and neither it nor its events remember the filter."""
     matcher = filled(factory)
     before = answers(matcher)
-    wild = [("wild", "name matches /a+b/ and not (size < cost)"), ("cheap", "all(name) like '%x_' or price < 9000")]
+    wild = [("wild", "name matches /a+b/ and not (size < `cost`)"), ("cheap", "all(name) like '*x?' or price < 9000")]
     problems = matcher.add_many(wild, on_error="collect")
     for id, problem in problems:
         assert isinstance(problem, Unsupported), problem
@@ -137,17 +141,35 @@ def check_what_cannot_be_expressed_is_refused_by_name(factory: Factory) -> None:
         assert answers(matcher, strange) == before
 
 
-def check_kinds_are_free_again_when_nobody_asks(factory: Factory) -> None:
-    """A filter that contradicts another is refused while the other is there, and welcome afterwards."""
-    matcher = factory()
-    matcher.add("number", "code < 5")
-    refused(KindConflict, lambda: matcher.add("text", "code = 'x'"))
-    matcher.remove("number")
-    try:
-        matcher.add("text", "code = 'x'")
-    except Unsupported:  # but no conflict any more
-        return
-    assert matcher.match({"code": "x"}) == ["text"]
+def check_subscriptions_do_not_touch_each_other(factory: Factory) -> None:
+    """Whoever comes or goes beside them, the others hear of the same events, and the same events are bad."""
+    drawn = evenly((mixed_cases(reach(factory)), cases(bad=True)))
+    for_all(drawn, lambda case: _check_apart(factory, case), examples=60)
+
+
+def _check_apart(factory: Factory, case: Case) -> None:
+    """Hold the first half of the filters against themselves beside the second half, which comes before or after."""
+    half = (len(case.filters) + 1) // 2
+    numbered = dict(enumerate(case.filters))
+    some, others = ({id: tree for id, tree in numbered.items() if (id < half) is first} for first in (True, False))
+    for early in (False, True):
+        matcher = factory(**case.world.keywords)
+        if early:
+            taken(matcher, others)
+        mine = set(taken(matcher, some))
+        if not early:
+            alone = _heard(matcher, case, mine)
+            taken(matcher, others)
+        assert _heard(matcher, case, mine) == alone
+        matcher.remove_many([id for id in matcher if id not in mine])
+        assert _heard(matcher, case, mine) == alone
+
+
+def _heard(matcher: Matcher, case: Case, mine: set[int]) -> list[set[Any] | None]:
+    """Return, for each event, who of these subscriptions hears of it; nothing for a bad one."""
+    found = matcher.match_many(list(case.events), on_error="collect")
+    bad = {letter.index for letter in found.dead_letters}
+    return [None if at in bad else mine & set(ids) for at, ids in enumerate(found.by_event())]
 
 
 def check_ids_are_text_or_integers_not_both(factory: Factory) -> None:

@@ -15,6 +15,7 @@ from tidings.testing.strategies.cases import Case, cases, events, filters, world
 from tidings.testing.strategies.concepts import ontologies, regions, schemas
 from tidings.testing.strategies.conditions import conditions
 from tidings.testing.strategies.filters import tests
+from tidings.testing.strategies.mixed import mixed_cases, mixed_events, mixed_filters, mixed_world
 from tidings.testing.strategies.names import attributes
 from tidings.testing.strategies.values import NOW, bad_values, points, scalars
 from tidings.testing.strategies.world import Lore, Slot, World
@@ -32,6 +33,10 @@ __all__ = [
     "conditions",
     "events",
     "filters",
+    "mixed_cases",
+    "mixed_events",
+    "mixed_filters",
+    "mixed_world",
     "ontologies",
     "points",
     "regions",

@@ -25,6 +25,7 @@ from tidings.model import (
     Point,
     Quantity,
     Range,
+    SameText,
     TextTest,
     Within,
     WithinRegion,
@@ -86,6 +87,9 @@ def _telling(condition: Condition, world: World) -> Iterator[Any]:
         case Range(low, high):
             for end in (low, high):
                 yield from () if end is None else beside(end)
+        case SameText(values):
+            for value in values:
+                yield from (value, value.upper(), value.lower(), value.casefold(), value.swapcase(), f"{value}x")
         case TextTest(_, pattern):
             yield from _words_like(pattern)
         case IsA(concept):

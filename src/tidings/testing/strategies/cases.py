@@ -1,7 +1,8 @@
 """Worlds, and cases: filters and events of one world that fit together.
 
 A world's attributes are drawn from recipes, one for each thing an attribute can be. With a closed schema
-every attribute is declared; with an open one some are; without one, kinds come from the filters alone.
+every attribute is declared; with an open one some are; without one, only what the ontology says of some is. What is
+declared may be declared without a kind. Worlds are mixed unless asked otherwise: see `World.mixed`.
 """
 
 from __future__ import annotations
@@ -53,8 +54,14 @@ class Case:
 
 
 @st.composite
-def worlds(draw: st.DrawFn, recipes: tuple[str, ...] = RECIPES + SPECIAL) -> World:
-    """Return worlds of one to four attributes, at least one of them by each kind of schema and ontology."""
+def worlds(
+    draw: st.DrawFn, recipes: tuple[str, ...] = RECIPES + SPECIAL, *, mixed: bool = True, declared: bool = False
+) -> World:
+    """Return worlds of one to four attributes, at least one of them by each kind of schema and ontology.
+
+    Where data must be of the kinds that filters ask for (a table with typed columns), say `mixed=False`. With
+    `declared`, most worlds have a schema: without a declaration nothing is bad.
+    """
     chosen = draw(_several_of(recipes))
     forest = draw(_FORESTS) if "concept" in chosen else FORESTS[0]
     slots: dict[str, Slot] = {}
@@ -62,14 +69,14 @@ def worlds(draw: st.DrawFn, recipes: tuple[str, ...] = RECIPES + SPECIAL) -> Wor
         name = _SPECIAL_NAMES.get(recipe) or draw(_NAMES)
         if not _clashes(name, slots):
             slots[name] = draw(_slots(recipe, _words(forest["goods"])))
-    slots, schema = draw(_schemas(slots or {"a": Slot(Kind.NUMBER)}))
+    slots, schema = draw(_schemas(slots or {"a": Slot(Kind.NUMBER)}, mixed=mixed, declared=declared))
     table, lore = _told(slots, forest)
     known = (
         draw(st.one_of(regions(), st.none(), regions()))
         if any(slot.kind is Kind.PLACE for slot in slots.values())
         else None
     )
-    return World(slots, schema, _ontology(json.dumps(table)), known, lore=lore)
+    return World(slots, schema, _ontology(json.dumps(table)), known, lore=lore, mixed=mixed)
 
 
 _FORESTS = st.one_of(st.sampled_from(FORESTS), st.sampled_from(FORESTS), trees())
@@ -130,31 +137,39 @@ def _words(tree: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 @st.composite
-def _schemas(draw: st.DrawFn, slots: Mapping[str, Slot]) -> tuple[dict[str, Slot], Schema | None]:
+def _schemas(
+    draw: st.DrawFn, slots: Mapping[str, Slot], *, mixed: bool, declared: bool
+) -> tuple[dict[str, Slot], Schema | None]:
     """Return the slots as the schema leaves them, and the schema."""
-    form = draw(st.sampled_from(("none", "none", "closed", "open")))
+    form = draw(st.sampled_from(("closed", "open", "none") if declared else ("none", "none", "closed", "open")))
     if form == "none":
         return dict(slots), None
-    declared: dict[str, Attribute] = {}
+    entries: dict[str, Attribute] = {}
     kept: dict[str, Slot] = {}
     for name, slot in slots.items():
         said = form == "closed" or draw(st.booleans())
-        kept[name] = draw(_declared(slot)) if said and not slot.half else slot
+        kept[name] = draw(_declared(slot, mixed=mixed)) if said and not slot.half else slot
         if said and not slot.half:
-            declared.update(_attributes(name, kept[name]))
-    return kept, Schema(declared, closed=form == "closed")
+            entries.update(_attributes(name, kept[name]))
+    return kept, Schema(entries, closed=form == "closed")
 
 
 @st.composite
-def _declared(draw: st.DrawFn, slot: Slot) -> Slot:
+def _declared(draw: st.DrawFn, slot: Slot, *, mixed: bool) -> Slot:
     several = slot.kind is Kind.RECORD or bool(slot.below or slot.spellings) or draw(st.booleans())
+    if mixed and not slot.declared and draw(st.integers(0, 3)) == 0:
+        return replace(slot, several=several)  # known to be there, and of no kind
     fields = {name: replace(inner, declared=True) for name, inner in slot.fields.items()}
-    return replace(slot, several=several, declared=True, fields=fields)
+    if not slot.bare:  # without a unit that an ontology declares, it is a number and no amount
+        slot = replace(slot, units=(), bare=True)
+    refinable = slot.kind is Kind.TEXT and draw(st.booleans())
+    return replace(slot, several=several, declared=True, fields=fields, refinable=refinable)
 
 
 def _attributes(name: str, slot: Slot) -> Iterable[tuple[str, Attribute]]:
     tree = "goods" if slot.kind is Kind.CONCEPT else None
-    yield name, Attribute(slot.kind, several=slot.several, tree=tree)
+    kind = slot.kind if slot.declared else None
+    yield name, Attribute(kind, several=slot.several, tree=tree if kind else None, refinable=slot.refinable)
     for inner, field in slot.fields.items():
         yield from _attributes(f"{name}.{inner}", field)
 
@@ -192,11 +207,11 @@ def _told(slots: Mapping[str, Slot], forest: dict[str, dict[str, tuple[str, ...]
 # --- the public strategies --------------------------------------------------------------------------
 
 
-def filters(world: World | None = None, *, depth: int = 3) -> st.SearchStrategy[Filter]:
+def filters(world: World | None = None, *, depth: int = 3, mixed: bool = True) -> st.SearchStrategy[Filter]:
     """Return filter trees over the attributes of a world; without one, of a fresh world each."""
     if world is not None:
         return filter_trees(world, depth)
-    return worlds().flatmap(lambda fresh: filter_trees(fresh, depth))
+    return worlds(mixed=mixed).flatmap(lambda fresh: filter_trees(fresh, depth))
 
 
 def events(
@@ -217,14 +232,16 @@ def cases(
     events: int = 3,
     depth: int = 2,
     bad: bool = False,
+    mixed: bool = True,
 ) -> Case:
     """Return a world, up to so many filters, and up to so many events aimed at them.
 
-    With `bad`, some of the events carry a value that does not fit its kind.
+    With `bad`, some of the events carry a value that does not fit its kind. Unless `mixed`, attributes that are not
+    declared are asked for as one kind, too, and hold nothing else.
     """
-    world = draw(worlds(recipes))
+    world = draw(worlds(recipes, mixed=mixed, declared=bad))
     tree = filter_trees(world, depth)
     trees = tuple(draw(tree) for _ in range(draw(st.integers(1, filters))))
     good = events_of(world, trees)
-    event = evenly((good, good, good, bad_events(world, trees))) if bad else good
+    event = evenly((good, bad_events(world, trees))) if bad else good
     return Case(world, trees, tuple(draw(event) for _ in range(draw(st.integers(1, events)))))

@@ -20,6 +20,7 @@ from tidings.model import (
     Near,
     Quantity,
     Range,
+    SameText,
     TextOp,
     TextTest,
     Within,
@@ -32,7 +33,9 @@ from tidings.testing.strategies.values import AWKWARD, BLOCKS, EXPRESSIONS, TEXT
 from tidings.testing.strategies.world import Slot
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+_NOBODY: Mapping[str, bool] = {}
 
 SECONDS = (0, 1, 0.5, 60, 3600, 86_400, 7 * 86_400, -60, 1e9)
 """Ages worth trying; a time to come has a negative one."""
@@ -42,14 +45,16 @@ METRES = (0, 1, 0.5, 1000, 5000, 111_195, 1_000_000, 20_100_000)
 
 
 def conditions(
-    kind: Kind | str, *, slot: Slot | None = None, regions: Sequence[str] = (), beside: Sequence[str] = ()
+    kind: Kind | str, *, slot: Slot | None = None, regions: Sequence[str] = (), beside: Mapping[str, bool] = _NOBODY
 ) -> st.SearchStrategy[Condition]:
-    """Return conditions on an attribute of that kind; `beside` names attributes it may be compared with.
+    """Return conditions on an attribute of that kind.
 
-    `Has` is not among them: `filters` builds it, since it holds a filter of its own.
+    `beside` names attributes it may be compared with, and whether it may be asked which one is less. `Has` is not
+    among the conditions: `filters` builds it, since it holds a filter of its own.
     """
     slot = slot or Slot(Kind(kind))
-    return _conditions(slot.kind, slot.declared, slot.bare, slot.units, slot.words, tuple(regions), tuple(beside))
+    near = tuple(beside.items())
+    return _conditions(slot.kind, slot.declared, slot.bare, slot.units, slot.words, tuple(regions), near)
 
 
 # Cached, and so by what can be hashed of a slot: hypothesis checks each new strategy, which costs more than drawing.
@@ -61,12 +66,12 @@ def _conditions(
     units: tuple[str, ...],
     words: tuple[str, ...],
     regions: tuple[str, ...],
-    beside: tuple[str, ...],
+    beside: tuple[tuple[str, bool], ...],
 ) -> st.SearchStrategy[Condition]:
     slot = Slot(kind, declared=declared, bare=bare, units=units, words=words)
     found = [*_of_kind(slot, regions), st.sampled_from((Exists(), IsNull()))]
     if beside:
-        found.append(_compared(kind, beside))
+        found.append(_compared(beside))
     return evenly(found)
 
 
@@ -75,7 +80,7 @@ def _of_kind(slot: Slot, regions: Sequence[str]) -> list[st.SearchStrategy[Any]]
         case Kind.NUMBER:
             return _compared_with_values(_amounts(slot))
         case Kind.TEXT:
-            return [*_compared_with_values([texts()]), text_tests()]
+            return [*_compared_with_values([texts()]), text_tests(), same_texts()]
         case Kind.CONCEPT:
             return _of_concepts(slot)
         case Kind.BOOL:
@@ -131,6 +136,13 @@ def text_tests(draw: st.DrawFn) -> TextTest:
 
 
 @cache
+def same_texts() -> st.SearchStrategy[SameText]:
+    """Return equality and sets of text that ignore case; some texts fold to more or other characters."""
+    cased = st.sampled_from((*TEXTS, *AWKWARD, *(text.upper() for text in TEXTS), "Straße", "STRASSE", "ﬁ", "FI", "İ"))
+    return st.lists(cased, min_size=1, max_size=3).map(lambda found: SameText(tuple(found)))
+
+
+@cache
 def ages() -> st.SearchStrategy[Age]:
     """Return ages."""
     return ranges(st.one_of(st.sampled_from(SECONDS), st.integers(0, 10**6))).map(Age)
@@ -141,7 +153,7 @@ def _of_concepts(slot: Slot) -> list[st.SearchStrategy[Any]]:
     # An undeclared attribute compares with any text; a declared one only with concepts of its tree.
     plain = words if slot.declared else st.one_of(words, st.sampled_from(TEXTS))
     tests = [words.map(IsA), plain.map(Is), st.lists(plain, min_size=1, max_size=3).map(one_of)]
-    return [*tests, words.map(IsA), text_tests(), ranges(texts())]
+    return [*tests, words.map(IsA), text_tests(), same_texts(), ranges(texts())]
 
 
 def _of_places(regions: Sequence[str]) -> list[st.SearchStrategy[Any]]:
@@ -151,6 +163,6 @@ def _of_places(regions: Sequence[str]) -> list[st.SearchStrategy[Any]]:
     return [*found, *named]
 
 
-def _compared(kind: Kind, beside: Sequence[str]) -> st.SearchStrategy[Compare]:
-    ops = tuple(Comparison) if kind.ordered else (Comparison.EQ,)
-    return st.builds(Compare, st.sampled_from(ops), st.sampled_from(beside))
+def _compared(beside: Sequence[tuple[str, bool]]) -> st.SearchStrategy[Compare]:
+    pairs = [(op, other) for other, ordered in beside for op in (Comparison if ordered else (Comparison.EQ,))]
+    return st.sampled_from(pairs).map(lambda pair: Compare(*pair))

@@ -4,6 +4,8 @@ An attribute is absent, null, an empty list, one value, several, several with a 
 range. A dotted name is nested, flat, or partly both. Values come in every form that reads as the kind:
 numbers as decimals and text, times in other zones, naive, as dates and as ISO text, places as pairs,
 mappings and points, addresses as text, as Python's classes, and inside IPv6.
+
+In a mixed world, an attribute that nobody declares may also hold anything else, alone and among others.
 """
 
 from __future__ import annotations
@@ -13,10 +15,10 @@ from decimal import Decimal
 from ipaddress import IPv4Address, ip_address
 from typing import TYPE_CHECKING, Any
 
-from tidings.model import Kind, Point, Quantity, Range, condition_kind, tests
+from tidings.model import Kind, Point, Quantity, Range
 from tidings.testing.drawing import st
 from tidings.testing.strategies.aims import aims
-from tidings.testing.strategies.values import ZONES, bad_values, scalars
+from tidings.testing.strategies.values import ZONES, bad_values, odd_values, scalars
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,6 +29,22 @@ if TYPE_CHECKING:
 _SEVERAL = ("absent", "null", "empty", "one", "one", "one", "list", "list", "with null", "nested list", "range")
 _SINGLE = ("absent", "null", "one", "one", "one")
 _RANGED = (Kind.NUMBER, Kind.TIME)
+_ODD_HALVES: tuple[Any, ...] = (
+    "x",
+    True,
+    [1, 2],
+    [1],
+    [],
+    "3",
+    " 4 ",
+    "5 GB",
+    1.5,
+    2**62,
+    2**70,
+    float("inf"),
+    float("nan"),
+    {"a": 1},
+)
 
 
 class _Aimer:
@@ -36,10 +54,6 @@ class _Aimer:
         trees = tuple(trees)
         self.world = world
         self.aims = aims(trees, world)
-        # Only where a kind is known may text stand for it: alone, `a < b` compares what is there.
-        self.known = {
-            world.canonical(name) for tree in trees for name, test in tests(tree) if condition_kind(test.condition)
-        }
 
     def fields(self, draw: st.DrawFn, slots: dict[str, Slot], prefix: str) -> dict[str, Any]:
         """Draw a record with these fields."""
@@ -56,6 +70,8 @@ class _Aimer:
                 found.setdefault(draw(st.sampled_from(names)), draw(st.sampled_from((None, [], value))))
             if slot.unit_from and draw(st.booleans()):
                 found[slot.unit_from] = draw(st.sampled_from((None, *slot.units)))
+            if self.world.mixed and "." in name and draw(st.integers(0, 5)) == 0:  # no record where one should be
+                found.setdefault(name.partition(".")[0], draw(odd_values()))
         return found
 
     def derived(self, draw: st.DrawFn, slot: Slot, name: str, found: dict[str, Any]) -> None:
@@ -65,7 +81,11 @@ class _Aimer:
             st.none(), st.integers(-5, 5), *([st.sampled_from(wanted).map(lambda n: n // 2)] if wanted else [])
         )
         if slot.half and draw(st.booleans()):
-            found[slot.half] = draw(halves)
+            found[slot.half] = draw(st.sampled_from(_ODD_HALVES)) if self.odd(draw) else draw(halves)
+
+    def odd(self, draw: st.DrawFn) -> bool:
+        """Tell, now and then, to hold something else than what the attribute is there for."""
+        return self.world.mixed and draw(st.integers(0, 3)) == 0
 
     def attribute(self, draw: st.DrawFn, slot: Slot, name: str) -> tuple[bool, Any]:
         """Draw whether the attribute is there, and what stands there."""
@@ -89,17 +109,15 @@ class _Aimer:
 
     def value(self, draw: st.DrawFn, slot: Slot, name: str) -> Any:
         """Draw one value, in one of the forms it can take."""
+        if not slot.declared and self.odd(draw):
+            return draw(odd_values() if slot.several else odd_values().filter(_is_one))
         if slot.kind is Kind.RECORD:
             return self.fields(draw, dict(slot.fields), f"{name}.") or {"unasked": 1}
-        known = name in self.known
-        if not slot.bare and not known and slot.declared:
-            return draw(st.integers(-20, 2000))  # a number by the schema, and nobody asks for a unit
-        plain = self.plain(draw, slot, name)
-        return draw(st.sampled_from(forms(plain, slot, known=known or (slot.declared and slot.bare))))
+        return draw(st.sampled_from(forms(self.plain(draw, slot, name), slot)))
 
     def plain(self, draw: st.DrawFn, slot: Slot, name: str) -> Any:
-        telling = self.aims.get(name)
-        if telling and draw(st.integers(0, 4)):
+        telling = [value for value in self.aims.get(name, ()) if not slot.declared or _fits(value, slot)]
+        if telling and draw(st.integers(0, 4)) > 0:
             return draw(st.sampled_from(telling))
         if slot.kind is Kind.NUMBER and slot.units:
             return Quantity(draw(st.integers(-20, 2000)), draw(st.sampled_from(slot.units)))
@@ -113,49 +131,79 @@ class _Aimer:
             return [self.value(draw, slot, name), self.value(draw, slot, name)]
         if not slot.bare and draw(st.booleans()):
             return draw(st.sampled_from((5, "5", Quantity(5, "furlng"), "5 parsec")))
-        wrong = draw(bad_values(slot.kind))
+        wrong = draw(bad_values(Kind.TEXT if slot.refinable else slot.kind))
         return [self.value(draw, slot, name), wrong] if slot.several and draw(st.booleans()) else wrong
 
     def range(self, draw: st.DrawFn, slot: Slot, name: str) -> Range:
-        """Draw a value that is itself a range; never an empty one, which is a bad event."""
-        low, high = sorted((self.plain(draw, slot, name), self.plain(draw, slot, name)))
+        """Draw a value that is itself a range; never an empty one, which nothing can read."""
+        ends = [value for value in self.aims.get(name, ()) if _fits(value, slot)]
+        end = st.one_of(scalars(slot.kind), st.sampled_from(ends)) if ends else scalars(slot.kind)
+        low, high = sorted((draw(end), draw(end)))
         wide = low < high
         first, last = draw(st.sampled_from(((low, high), (low, high), (low, None), (None, high))))
         return Range(first, last, low_open=wide and draw(st.booleans()), high_open=wide and draw(st.booleans()))
 
 
-def forms(value: Any, slot: Slot, *, known: bool) -> list[Any]:
-    """Return the forms in which an event may carry the value; text only where the kind is known."""
+def _fits(value: Any, slot: Slot) -> bool:
+    """Tell whether a value is of the slot's own kind."""
+    match slot.kind:
+        case Kind.NUMBER:
+            return isinstance(value, Quantity) if slot.units else type(value) in (int, float)
+        case Kind.TIME:
+            return isinstance(value, datetime)
+        case Kind.BOOL:
+            return isinstance(value, bool)
+        case Kind.PLACE:
+            return isinstance(value, tuple | Point)
+        case Kind.IP:
+            return _is_address(value)
+    return isinstance(value, str)
+
+
+def _is_one(value: Any) -> bool:
+    """Tell whether a value is no list and no range: a schema may say that there is one."""
+    return not isinstance(value, list | tuple | Range)
+
+
+def _is_address(value: Any) -> bool:
+    try:
+        return isinstance(value, str) and bool(ip_address(value))
+    except ValueError:
+        return False
+
+
+def forms(value: Any, slot: Slot) -> list[Any]:
+    """Return the forms in which an event may carry the value."""
     match value:
         case bool():
-            return [value, str(value), str(value).upper()] if known else [value]
+            return [value, str(value), str(value).upper()]
         case int() | float():
-            return _number_forms(value, known=known)
+            return _number_forms(value)
         case datetime():
-            return _moment_forms(value, known=known)
+            return _moment_forms(value)
         case (lon, lat):
-            return [Point(lon, lat), (lon, lat), [lon, lat], {"lon": lon, "lat": lat}] if known else [Point(lon, lat)]
+            pairs = [(lon, lat), [lon, lat]] if slot.several or slot.declared else []  # elsewhere a list is bad
+            return [Point(lon, lat), *pairs, {"lon": lon, "lat": lat}]
         case Point(lon, lat):
-            return forms((lon, lat), slot, known=known)
+            return forms((lon, lat), slot)
         case Quantity(amount, unit):
-            text = [f"{amount} {unit}", f" {amount}{unit}"]
-            return [*text, value, *([amount] if slot.bare else [])] if known else text
-        case str() if slot.kind is Kind.IP and known:
+            return [f"{amount} {unit}", f" {amount}{unit}", value, *([amount] if slot.bare else [])]
+        case str() if _is_address(value) and (slot.kind is Kind.IP or not slot.declared):
             return _address_forms(value)
     return [value]
 
 
-def _number_forms(value: int | float, *, known: bool) -> list[Any]:
+def _number_forms(value: int | float) -> list[Any]:
     exact = [value, Decimal(repr(value))] + ([float(value)] if float(value) == value else [])
-    return [*exact, repr(value), f" {value!r} "] if known else exact
+    return [*exact, repr(value), f" {value!r} "]
 
 
-def _moment_forms(value: datetime, *, known: bool) -> list[Any]:
+def _moment_forms(value: datetime) -> list[Any]:
     zoned = [value] if not 2 < value.year < 9998 else [value.astimezone(zone) for zone in ZONES]
     found: list[Any] = [*zoned, value.replace(tzinfo=None)]
     if value == datetime.combine(value, datetime.min.time(), UTC):
         found.append(value.date())
-    return [*found, *(each.isoformat() for each in found)] if known else found
+    return [*found, *(each.isoformat() for each in found)]
 
 
 def _address_forms(value: str) -> list[Any]:
@@ -191,16 +239,16 @@ def events_of(draw: st.DrawFn, world: World, trees: tuple[Filter, ...]) -> dict[
 
 @st.composite
 def bad_events(draw: st.DrawFn, world: World, trees: tuple[Filter, ...]) -> dict[str, Any]:
-    """Return one event in which an attribute that the filters ask about carries what its kind cannot read.
+    """Return one event in which an attribute that is declared carries what its kind cannot read.
 
-    Where the filters ask for no kind (`true`, or `a exists`), no event can be bad, and this one is not.
+    Where nothing is declared, no event can be bad, and this one is not.
     """
     aimer = _Aimer(world, trees)
     event = aimer.fields(draw, dict(world.slots), "")
-    asked = sorted(name for name, slot in world.slots.items() if name in aimer.known and not slot.half)
-    if not asked:
+    declared = sorted(name for name, slot in world.slots.items() if slot.declared and not slot.half)
+    if not declared:
         return event
-    name = draw(st.sampled_from(asked))
+    name = draw(st.sampled_from(declared))
     for key in [key for key in event if key == name or name.startswith(f"{key}.")]:
         del event[key]
     event[name] = aimer.bad(draw, world.slots[name], name)

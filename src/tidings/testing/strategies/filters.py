@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tidings.model import And, Exists, Filter, Has, IsNull, Kind, Not, Or, Quantifier, Test
 from tidings.testing.drawing import st
 from tidings.testing.strategies.conditions import conditions
+from tidings.testing.strategies.world import Slot
 
 if TYPE_CHECKING:
     from tidings.testing.strategies.world import World
@@ -38,20 +39,41 @@ def tests(draw: st.DrawFn, world: World, depth: int = 1) -> Test:
     attribute = draw(st.sampled_from(sorted(world.slots)))
     slot = world.slots[attribute]
     name = draw(st.sampled_from((attribute, *slot.spellings)))
+    beside = {other: world.has_order(attribute, other) for other in world.alike(attribute)}
+    slot = draw(_asked_as(slot, world))
     if slot.kind is Kind.RECORD and slot.fields and draw(st.integers(0, 3)):
-        return Test(
-            name, Has(draw(trees(_inside(world, attribute), max(0, depth - 1)))), draw(st.sampled_from(Quantifier))
-        )
+        inner = trees(replace(world, slots=slot.fields), max(0, depth - 1))
+        return Test(name, Has(draw(inner)), draw(st.sampled_from(Quantifier)))
     regions = tuple(world.regions or ())
-    condition = draw(conditions(slot.kind, slot=slot, regions=regions, beside=world.alike(attribute)))
+    condition = draw(conditions(slot.kind, slot=slot, regions=regions, beside=beside))
     if isinstance(condition, Exists | IsNull):
         return Test(name, condition)
-    return Test(name, condition, draw(st.sampled_from(_QUANTIFIERS)))
+    return Test(name, condition, draw(st.sampled_from(QUANTIFIERS)))
 
 
-_QUANTIFIERS = (Quantifier.ANY, Quantifier.ANY, Quantifier.ALL, Quantifier.NONE)
+QUANTIFIERS = (Quantifier.ANY, Quantifier.ANY, Quantifier.ALL, Quantifier.NONE)
 
 
-def _inside(world: World, name: str) -> World:
-    """The world that one element of an array of records is."""
-    return replace(world, slots=world.slots[name].fields)
+_KINDS = (Kind.NUMBER, Kind.TEXT, Kind.BOOL, Kind.TIME, Kind.PLACE, Kind.IP)
+_OTHERS = (
+    *map(Slot, _KINDS),
+    Slot(Kind.NUMBER, units=("GB", "MB"), bare=False),
+    Slot(Kind.NUMBER, units=("m", "km", "cm"), bare=False),
+    Slot(Kind.NUMBER, units=("USD", "EUR", "JPY"), bare=False),
+    Slot(Kind.RECORD, fields={"b": Slot(Kind.NUMBER), "sku": Slot(Kind.TEXT)}),
+)
+"""What an attribute may be asked for as that nobody declares."""
+
+
+@st.composite
+def _asked_as(draw: st.DrawFn, slot: Slot, world: World) -> Slot:
+    """Return what a test takes the attribute for: what it is or, where nothing forbids that, something else."""
+    if slot.declared and not slot.refinable:
+        return slot
+    if not (world.mixed or slot.refinable) or draw(st.integers(0, 2)):
+        return slot
+    words = tuple(word for tree in world.lore.parents.values() for word in tree)
+    concept = [Slot(Kind.CONCEPT, words=words)] if words else []
+    # A closed schema does not know the fields that such a record would have.
+    others = _OTHERS[:-1] if world.schema is not None and world.schema.closed else _OTHERS
+    return draw(st.sampled_from([*concept, Slot(Kind.IP)] if slot.refinable else [*concept, *others]))

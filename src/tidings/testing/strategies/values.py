@@ -12,7 +12,7 @@ from functools import cache
 from ipaddress import ip_address, ip_network
 from typing import Any
 
-from tidings.model import Kind, Point, Range
+from tidings.model import Kind, Point, Quantity, Range
 from tidings.model.values import INT_MAX, INT_MIN
 from tidings.testing.drawing import st
 
@@ -156,8 +156,8 @@ _NEVER = (b"bytes", 1j, object, time(12))
 """Values that fit no kind at all."""
 
 _BAD: dict[Kind, tuple[Any, ...]] = {
-    Kind.NUMBER: ("x", "", "1,5", "0x10", "1_000", "NaN", "Infinity", True, float("nan"), float("inf"), INT_MAX + 1,
-                  INT_MIN - 1, str(INT_MAX + 1), "1e999", Decimal("NaN"), Decimal("Infinity"), {"n": 1}, NOW,
+    Kind.NUMBER: ("x", "", "1,5", "0x10", "1_000", "NaN", "Infinity", True, float("inf"), INT_MAX + 1,
+                  INT_MIN - 1, str(INT_MAX + 1), "1e999", Decimal("Infinity"), {"n": 1}, NOW,
                   Range("a", "b"), Range(NOW), Range(1, 1, low_open=True)),
     Kind.TEXT: (1, 1.5, True, NOW, {"t": "x"}, "\ud800", Range("a", "b"), Range(1, 2)),
     Kind.CONCEPT: (1, True, NOW, {"t": "x"}, "\udfff"),
@@ -170,9 +170,31 @@ _BAD: dict[Kind, tuple[Any, ...]] = {
 }  # fmt: skip
 
 
+ODD: tuple[Any, ...] = (
+    "x", "", "1", " 2.5 ", "true", "FALSE", "50 GB", "5 km", "5km", "100 EUR", "5 furlng", "2024-05-01", "10.0.0.1",
+    "::1", "notebook", "\ud800", 0, 1, 2.5, True, False, 2**53 + 1, INT_MAX + 1, INT_MIN - 1, float("nan"),
+    float("inf"), float("-inf"), Decimal("NaN"), Decimal("Infinity"), Decimal("1.0"), NOW, NOW.date(), Point(0, 0),
+    Range(0, 5), Range(1, 1, low_open=True), Range(NOW), Range("a", "b"), Quantity(5, "GB"), Quantity(5, "furlng"),
+    Quantity(1, "km"), Range(Quantity(1, "GB"), Quantity(2, "GB")), Range(Quantity(1, "GB"), Quantity(2, "MB")),
+    Range(Quantity(1, "GB"), 5), ip_address("10.0.0.1"), b"bytes", 1j, time(12),
+    {"b": 1}, {"b": "x", "sku": "a"}, {"lon": 1, "lat": 0}, {"lon": 1}, {}, {"b": {}}, {"sku": None},
+)  # fmt: skip
+"""What an attribute may hold that nobody declares; some kinds read some of it, and some none of it."""
+
+
+@cache
+def odd_values() -> st.SearchStrategy[Any]:
+    """Return values of every kind and of none, also several of them, or a pair."""
+    plain = st.sampled_from(ODD)
+    pairs = st.sampled_from(
+        [(0, 0), [1.5, 2], (float("nan"), 1), (float("nan"), float("nan")), (200, 0), ("1", "2"), [1]]
+    )
+    return st.one_of(plain, plain, plain, pairs)
+
+
 @cache
 def bad_values(kind: Kind | str) -> st.SearchStrategy[Any]:
-    """Return values that do not fit the kind: an event that carries one is bad."""
+    """Return values that the kind cannot read: an event that carries one where it is declared is bad."""
     return st.sampled_from(_BAD[Kind(kind)] + _NEVER)
 
 

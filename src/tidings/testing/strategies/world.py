@@ -1,7 +1,8 @@
 """A world: which attributes there are, what each holds, and everything a filter's meaning depends on.
 
-Filters and events drawn for one world fit together: no two filters use an attribute as different
-kinds, every concept, unit and region is known, and events aim at the values that filters name.
+Filters and events drawn for one world fit together: every concept, unit and region is known, and events aim at
+the values that filters name. What is declared is asked for as what it is, and events hold what they should. In a
+mixed world, what is not declared may be asked for as anything, and hold anything.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from tidings.testing.strategies.values import NOW
 class Slot:
     """What one attribute of a world holds.
 
-    `declared` kinds are known without any filter's word. `units` are what amounts may be written in;
+    `declared` kinds are known without any filter's word; text that is `refinable` may be asked for as a concept or
+    an address too. `units` are what amounts may be written in;
     unless `bare`, every amount must be, and `unit_from` names an attribute that may carry the unit.
     `words` are the spellings of concepts. Filters may write any of `spellings` for the attribute's name,
     and events those and the narrower names of `below`. A derived attribute is twice the number in `half`.
@@ -30,6 +32,7 @@ class Slot:
     kind: Kind
     several: bool = True
     declared: bool = False
+    refinable: bool = False
     units: tuple[str, ...] = ()
     bare: bool = True
     unit_from: str | None = None
@@ -75,7 +78,11 @@ WORTH: Mapping[str, tuple[str, Fraction]] = {
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """The attributes, and the surroundings that `evaluate`, `parse` and `Matcher` take as keywords."""
+    """The attributes, and the surroundings that `evaluate`, `parse` and `Matcher` take as keywords.
+
+    In a `mixed` world, filters ask for undeclared attributes as several kinds and in several units, and events hold
+    values of any kind there.
+    """
 
     slots: Mapping[str, Slot]
     schema: Schema | None = None
@@ -83,6 +90,7 @@ class World:
     regions: Regions | None = None
     now: datetime = NOW
     lore: Lore = field(default_factory=Lore, repr=False)
+    mixed: bool = False
 
     @property
     def keywords(self) -> dict[str, Any]:
@@ -96,10 +104,18 @@ class World:
     def alike(self, name: str) -> list[str]:
         """Return the attributes that may be compared with this one."""
         slot = self.slots[name]
-        return [other for other, found in self.slots.items() if _comparable(slot, found)]
+        return [other for other, beside in self.slots.items() if _comparable(slot, beside, mixed=self.mixed)]
+
+    def has_order(self, name: str, other: str) -> bool:
+        """Tell whether the two may be asked which one is less."""
+        slots = [self.slots[name], self.slots[other]]
+        declared = [slot.kind for slot in slots if slot.declared]
+        return all(kind.ordered for kind in declared or ([] if self.mixed else [slots[0].kind]))
 
 
-def _comparable(one: Slot, two: Slot) -> bool:
+def _comparable(one: Slot, two: Slot, *, mixed: bool) -> bool:
+    if mixed and not (one.declared and two.declared) and Kind.RECORD not in (one.kind, two.kind):
+        return True
     if one.kind is not two.kind or one.units != two.units or one.kind is Kind.RECORD or not one.bare:
         return False
     # Text stands for an address only where both sides are known to be addresses.

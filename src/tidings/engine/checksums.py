@@ -1,0 +1,67 @@
+"""Whether a file of a snapshot is what its manifest says: a fast hash, compared once for each file in a process.
+
+XXH3 with 128 bits finds every accident, and reads 100 MB in some 5 ms once they are in memory. The SHA-256, which gives
+the file its name, is compared only where the entry is of an older version that wrote nothing else (100 MB: 0.1 s).
+
+A file that was compared is known again by its inode, its length and its times, so that opening another version of a
+folder reads only what is new. As a write within one tick of the clock leaves the times as they were, a file is known
+again only once it is older than `RACY`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from typing import TYPE_CHECKING, Any
+
+import xxhash
+
+if TYPE_CHECKING:
+    import mmap
+    import os
+    from collections.abc import Iterable, Mapping
+
+FAST, NAMING = "xxh3", "sha256"
+"""The entries of a manifest that hold the two checksums."""
+
+RACY = 1_000_000_000
+"""Nanoseconds after a change of a file within which another change may not show in its times."""
+
+MOST = 4096
+"""So many files are known; then all are forgotten, and compared again when they are mapped again."""
+
+BLOCK = 1 << 20
+
+_compared: set[tuple[Any, ...]] = set()
+
+
+def checksums_of(chunks: Iterable[Any]) -> dict[str, str]:
+    """Return both checksums of a file's content, under the names that a manifest has for them."""
+    fast, naming = xxhash.xxh3_128(), hashlib.sha256()
+    for chunk in chunks:
+        fast.update(chunk)
+        naming.update(chunk)
+    return {NAMING: naming.hexdigest(), FAST: fast.hexdigest()}
+
+
+def is_intact(whole: mmap.mmap, entry: Mapping[str, Any], status: os.stat_result) -> bool:
+    """Tell whether a mapped file has the checksum of its entry; `status` is the file's, from before it was mapped."""
+    name = FAST if FAST in entry else NAMING
+    key = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, entry[name]
+    if key in _compared:
+        return True
+    if _checksum(whole, name) != entry[name]:
+        return False
+    if time.time_ns() - status.st_ctime_ns > RACY:
+        if len(_compared) >= MOST:
+            _compared.clear()
+        _compared.add(key)
+    return True
+
+
+def _checksum(whole: mmap.mmap, name: str) -> str:
+    digest = xxhash.xxh3_128() if name == FAST else hashlib.sha256()
+    with memoryview(whole) as view:
+        for start in range(0, len(view), BLOCK):
+            digest.update(view[start : start + BLOCK])
+    return digest.hexdigest()

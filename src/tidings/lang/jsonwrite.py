@@ -1,0 +1,123 @@
+"""JSON notation, written: a filter as the object that `jsonform` reads back as the same tree."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from tidings.model import (
+    Age,
+    And,
+    Compare,
+    Exists,
+    Has,
+    In,
+    InNetworks,
+    Is,
+    IsA,
+    IsNull,
+    Near,
+    Not,
+    Or,
+    Point,
+    Quantifier,
+    Quantity,
+    Range,
+    SameText,
+    Test,
+    TextTest,
+    Within,
+    WithinRegion,
+)
+
+if TYPE_CHECKING:
+    from tidings.model import Area, Condition, Filter
+
+
+def render_json(tree: Filter) -> str:
+    """Return the filter as JSON text."""
+    return json.dumps(to_object(tree), ensure_ascii=False)
+
+
+def to_object(tree: Filter) -> Any:
+    """Return the filter as the decoded JSON object."""
+    match tree:
+        case And(()):
+            return True
+        case Or(()):
+            return False
+        case And(parts):
+            return {"and": [to_object(part) for part in parts]}
+        case Or(parts):
+            return {"or": [to_object(part) for part in parts]}
+        case Not(part):
+            return {"not": to_object(part)}
+        case Test(attribute, condition, quantifier):
+            fields = _fields(condition)
+            if quantifier is not Quantifier.ANY:
+                fields = {"op": fields.pop("op"), "quantifier": quantifier.value, **fields}
+            return {"attr": attribute, **fields}
+
+
+def _fields(condition: Condition) -> dict[str, Any]:
+    match condition:
+        case Is(value):
+            return {"op": "=", "value": _shown(value)}
+        case In(values):
+            return {"op": "in", "values": [_shown(value) for value in values]}
+        case Range():
+            return {"op": "range", **_ends(condition)}
+        case Age(span):
+            return {"op": "age", **_ends(span)}
+        case SameText((value,)):
+            return {"op": "=", "value": value, "ignoring_case": True}
+        case SameText(values):
+            return {"op": "in", "values": [*values], "ignoring_case": True}
+        case TextTest(op, pattern, ignoring_case):
+            return {"op": op.value, "value": pattern, **({"ignoring_case": True} if ignoring_case else {})}
+        case IsA(concept):
+            return {"op": "is a", "value": concept}
+        case Within(area):
+            return {"op": "within", "geometry": _geometry(area)}
+        case WithinRegion(region):
+            return {"op": "within", "region": region}
+        case Near(center, metres):
+            return {"op": "near", "lon": center.lon, "lat": center.lat, "metres": metres}
+        case InNetworks(networks):
+            return {"op": "in networks", "networks": [str(network) for network in networks]}
+        case Compare(op, other):
+            return {"op": op.value, "other": other}
+        case Has(inner):
+            return {"op": "has", "filter": to_object(inner)}
+        case Exists():
+            return {"op": "exists"}
+        case IsNull():
+            return {"op": "is null"}
+
+
+def _ends(span: Range) -> dict[str, Any]:
+    shown: dict[str, Any] = {}
+    for key, value, opened in (("low", span.low, span.low_open), ("high", span.high, span.high_open)):
+        if value is not None:
+            shown[key] = _shown(value)
+        if opened:
+            shown[f"{key}_open"] = True
+    return shown
+
+
+def _shown(value: Any) -> Any:
+    match value:
+        case bool() | int() | float() | str():
+            return value
+        case Quantity(amount, unit):
+            return {"number": amount, "unit": unit}
+        case Point(lon, lat):
+            return {"lon": lon, "lat": lat}
+    return {"time": value.isoformat().replace("+00:00", "Z")}
+
+
+def _geometry(area: Area) -> dict[str, Any]:
+    coordinates = [[[list(place) for place in ring] for ring in rings] for rings in area.polygons]
+    if len(coordinates) == 1:
+        return {"type": "Polygon", "coordinates": coordinates[0]}
+    return {"type": "MultiPolygon", "coordinates": coordinates}

@@ -1,0 +1,170 @@
+"""Filters that ask one attribute for different kinds, and events that carry anything at all.
+
+Nobody declares these attributes, so each test reads them as the kind it asks for: as numbers, as amounts in bytes or
+in metres, as text, truth, times, places, addresses, concepts or records. Names are few, so that tests of all kinds
+meet on one attribute. Events aim at what the filters name, in every form, and carry what no kind reads: numbers that
+are none or infinite, integers beyond 64 bits, bytes, lists of unlike values, records where values are asked for.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from tidings.concepts import Ontology
+from tidings.model import (
+    Compare,
+    Comparison,
+    Condition,
+    Exists,
+    Filter,
+    Has,
+    In,
+    Is,
+    IsA,
+    IsNull,
+    Kind,
+    Not,
+    Quantifier,
+    Quantity,
+    Range,
+    Test,
+    all_of,
+    any_of,
+    scalars_of,
+)
+from tidings.testing.drawing import evenly, st
+from tidings.testing.strategies.aims import aims
+from tidings.testing.strategies.cases import Case
+from tidings.testing.strategies.concepts import FORESTS, tree_table
+from tidings.testing.strategies.conditions import conditions
+from tidings.testing.strategies.events import forms
+from tidings.testing.strategies.filters import QUANTIFIERS
+from tidings.testing.strategies.values import bad_values, odd_values, scalars
+from tidings.testing.strategies.world import Slot, World
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+EXACT = 2**53
+"""Floats tell all integers up to here apart."""
+
+ATTRIBUTES = ("a", "mail", "contact")
+"""Names that tests of all kinds share; what an event says of `mail` is said of `contact`, too."""
+
+WORDS = ("goods", "computer", "tablet", "netbook")
+
+SLOTS = (
+    Slot(Kind.NUMBER),
+    Slot(Kind.NUMBER, units=("GB", "MB"), bare=False),
+    Slot(Kind.NUMBER, units=("m", "km"), bare=False),
+    Slot(Kind.TEXT),
+    Slot(Kind.BOOL),
+    Slot(Kind.TIME),
+    Slot(Kind.PLACE),
+    Slot(Kind.IP),
+    Slot(Kind.CONCEPT, words=WORDS),
+)
+"""What a test may take an attribute for."""
+
+NOTHING: tuple[Any, ...] = (None, [], [[], None], Range())
+"""What an event may say of an attribute without giving it a value, and a range of everything."""
+
+
+@cache
+def mixed_world() -> World:
+    """Return the world in which nothing is declared, but concepts, units and names above names are known."""
+    table = {
+        "trees": tree_table(FORESTS[1]),
+        "attribute_trees": {"names": {"parents": {"contact": [], "mail": ["contact"]}}},
+    }
+    return World({name: Slot(Kind.NUMBER) for name in ATTRIBUTES}, ontology=Ontology.from_dict(table))
+
+
+EVERYTHING, CONCEPTS, NUMBERS = "everything", "concepts", "numbers"
+"""How much of the language to draw: all; what indexes of concepts have; what indexes of numbers have."""
+
+_SLOTS = {
+    EVERYTHING: SLOTS,
+    CONCEPTS: tuple(slot for slot in SLOTS if slot.kind not in (Kind.PLACE, Kind.IP)),
+    NUMBERS: tuple(slot for slot in SLOTS if slot.kind in (Kind.NUMBER, Kind.TIME)),
+}
+
+
+@st.composite
+def _tests(draw: st.DrawFn, names: Sequence[str], reach: str, *, plain: bool) -> Test:
+    name, rare = draw(st.sampled_from(names)), 0 if plain else draw(st.integers(0, 9))
+    if rare == 1:
+        inner = draw(_tests(("k", "l"), reach, plain=True))
+        return Test(name, Has(inner), draw(st.sampled_from(QUANTIFIERS)))
+    if rare == 2:
+        other = Compare(draw(st.sampled_from(Comparison)), draw(st.sampled_from(names)))
+        return Test(name, other, draw(st.sampled_from(QUANTIFIERS)))
+    slot = draw(st.sampled_from(_SLOTS[reach]))
+    condition = draw(conditions(slot.kind, slot=slot).filter(lambda found: reach == EVERYTHING or _simple(found)))
+    quantified = not plain and not isinstance(condition, Exists | IsNull)
+    return Test(name, condition, draw(st.sampled_from(QUANTIFIERS)) if quantified else Quantifier.ANY)
+
+
+def _simple(condition: Condition) -> bool:
+    """Tell whether the papers' indexes know a condition; ranges of text and integers beyond 2^53 they do not."""
+    match condition:
+        case Is() | In() | Range():
+            return all(not isinstance(value, int) or abs(value) <= EXACT for value in scalars_of(condition)) and (
+                not isinstance(condition, Range) or condition.kind is not Kind.TEXT
+            )
+    return isinstance(condition, IsA | Exists)
+
+
+@st.composite
+def _rows(draw: st.DrawFn, reach: str) -> Filter:
+    """Return a conjunction of what indexes are made for; of everything, now and then with what they are not."""
+    plain = reach != EVERYTHING or draw(st.integers(0, 2)) > 0
+    return all_of(draw(st.lists(_tests(ATTRIBUTES, reach, plain=plain), min_size=1, max_size=3)))
+
+
+def mixed_filters(reach: str = EVERYTHING) -> st.SearchStrategy[Filter]:
+    """Return filters whose tests take the same few attributes for anything."""
+    rows = _rows(reach)
+    several = st.lists(rows, min_size=2, max_size=3).map(any_of)
+    return evenly((rows, rows, several, rows.map(Not)) if reach == EVERYTHING else (rows, rows, several))
+
+
+@st.composite
+def mixed_events(draw: st.DrawFn, trees: Sequence[Filter] = ()) -> dict[str, Any]:
+    """Return one event; its values are what some filter names of the attribute, or anything else."""
+    aimed = aims(trees, mixed_world())
+    every = [value for values in aimed.values() for value in values]
+    event: dict[str, Any] = {}
+    for name in ATTRIBUTES:
+        above = aimed.get("contact", []) if name == "mail" else []
+        value = _values(tuple([*aimed.get(name, ()), *above] or every))
+        match draw(st.sampled_from(("absent", "one", "one", "one", "several", "records"))):
+            case "one":
+                event[name] = draw(value)
+            case "several":
+                event[name] = [draw(value) for _ in range(draw(st.integers(1, 3)))]
+            case "records":
+                parts = [{key: draw(_values(tuple(every))) for key in ("k", "l")} for _ in range(2)]
+                event[name] = [*parts, draw(value)] if draw(st.booleans()) else parts
+    return event
+
+
+@st.composite
+def _values(draw: st.DrawFn, telling: tuple[Any, ...]) -> Any:
+    if draw(st.integers(0, 3)) and telling:
+        value = draw(st.sampled_from(telling))
+        return draw(st.sampled_from(forms(value, _AMOUNT if isinstance(value, Quantity) else SLOTS[0])))
+    slot = draw(st.sampled_from(SLOTS))
+    return draw(evenly((odd_values(), st.sampled_from(NOTHING), scalars(slot.kind), bad_values(slot.kind))))
+
+
+_AMOUNT = Slot(Kind.NUMBER, bare=False)
+
+
+@st.composite
+def mixed_cases(draw: st.DrawFn, reach: str = EVERYTHING, *, filters: int = 6, events: int = 4) -> Case:
+    """Return up to so many filters that share attributes and not kinds, and up to so many events for them."""
+    trees = tuple(draw(st.lists(mixed_filters(reach), min_size=1, max_size=filters)))
+    seen = tuple(draw(st.lists(mixed_events(trees), min_size=1, max_size=events)))
+    return Case(mixed_world(), trees, seen)

@@ -1,0 +1,98 @@
+"""Damaged snapshots: whichever byte of whichever file is another, the answer is an error or the right one."""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tidings as td
+from tidings.errors import SnapshotError
+from tidings.matcher import claims
+
+QUICK = "/dev/shm" if Path("/dev/shm").is_dir() else None
+
+FILTERS = {
+    **{f"n{n}": f"a in [{n} .. {n + 5}]" for n in range(40)},
+    **{f"t{n}": f"t contains 'x{n}' or t like 'y*{n}'" for n in range(9)},
+    **{f"o{n}": f"(a = {n} or b = {n}) and not (t = 'x{n}' or c exists)" for n in range(9)},
+    "near": "spot near (8.5, 47.4) 5 km",
+    "inside": "spot within POLYGON((8 47, 9 47, 9 48, 8 48, 8 47))",
+}
+EVENTS = [
+    {"a": 3, "b": 1, "t": "x1 y23", "spot": {"lon": 8.5, "lat": 47.4}},
+    {"a": 7, "t": "x7", "c": True, "spot": {"lon": 0.0, "lat": 0.0}},
+    {"b": 2},
+]
+SCHEMA = td.Schema({"a": "number", "b": "number", "t": "text", "c": "bool", "spot": "place"})
+
+
+def answers(matcher: td.Matcher) -> list[list[str]]:
+    return [sorted(matcher.match(event)) for event in EVENTS]
+
+
+def made(kind: str = "engine") -> td.Matcher:
+    matcher = td.Matcher(kind, schema=SCHEMA)
+    matcher.add_many(FILTERS.items())
+    matcher.settle()
+    return matcher
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A folder, and how it is asked."""
+
+    folder: Path
+    ask: Callable[[Path], object]
+
+
+@cache
+def kept(kind: str) -> Kept:
+    folder = Path(tempfile.mkdtemp(dir=QUICK), "kept")
+    if kind == "live":
+        live = td.Live(folder, shards=2, schema=SCHEMA)
+        live.add_many(FILTERS.items())
+        live.remove("n3")
+        live.claim("query", 7)
+        return Kept(folder, lambda path: (answers(td.Live(path).open()), claims.claimed(path, "query", 7)))
+    matcher = made(kind)
+    matcher.save(folder)
+    matcher.remove_many(["n3", "near"])
+    matcher.save(folder)
+    return Kept(folder, lambda path: answers(td.Matcher.open(path)))
+
+
+@contextmanager
+def flipped(folder: Path, file: Path, at: int, bits: int) -> Iterator[Path]:
+    """Yield a copy of a folder in which one byte is another."""
+    with tempfile.TemporaryDirectory(dir=QUICK) as base:
+        other = Path(base, "kept")
+        shutil.copytree(folder, other)
+        data = bytearray((other / file).read_bytes())
+        data[at] ^= bits
+        (other / file).write_bytes(bytes(data))
+        yield other
+
+
+@pytest.mark.parametrize("kind", ["engine", "brute", "live"])
+@given(data=st.data(), where=st.floats(0, 1, exclude_max=True), bits=st.integers(1, 255))
+@settings(max_examples=150)
+def test_whichever_byte_is_another_the_answer_is_an_error_or_the_right_one(kind, data, where, bits):
+    one = kept(kind)
+    files = sorted(path.relative_to(one.folder) for path in one.folder.rglob("*") if path.is_file())
+    file = data.draw(st.sampled_from(files))
+    length = (one.folder / file).stat().st_size
+    with flipped(one.folder, file, int(where * length), bits) as other:
+        try:
+            answer = one.ask(other)
+        except SnapshotError:
+            return
+    # A space of JSON that became another kind of space says the same; of the data nothing does.
+    assert file.name == "manifest.json" or file.parts[0] in ("versions", "claims"), f"`{file}` is not refused"
+    assert answer == one.ask(one.folder)

@@ -1,0 +1,121 @@
+"""Changes of subscriptions: when they are looked at changes nothing about what is in force in the end."""
+
+import itertools
+import json
+import tempfile
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tidings as td
+from tidings.errors import TidingsError
+from tidings.matcher.feeds import Changes
+from tidings.matcher.rounds import Step, rounds_of
+
+QUICK = "/dev/shm" if Path("/dev/shm").is_dir() else None
+
+IDS = ("s1", "s2", "s3", 1, 2)
+GOOD = ("a = 1", "a < 2 or b exists", "a in {3, 4}")
+BAD = ("a =", "and", 7)
+
+words = st.lists(
+    st.one_of(
+        st.builds(Step, st.sampled_from(IDS), st.sampled_from(GOOD + BAD)),
+        st.builds(Step, st.sampled_from(IDS), removes=st.just(True)),
+        st.builds(Step, st.sampled_from([None, 1.5, True]), st.sampled_from(GOOD)),
+        st.builds(Step, st.none(), problem=st.just(TidingsError("this cannot be read"))),
+    ),
+    max_size=16,
+)
+
+
+class Told:
+    """A feed that has told so many of its changes."""
+
+    def __init__(self, steps):
+        self.steps, self.told = steps, 0
+
+    def changes(self, position, current):
+        del current
+        read = position.get("read", 0)
+        return Changes(self.steps[read : self.told], {"read": self.told} if self.told else {})
+
+
+def in_force(live):
+    opened = live.open()
+    return {id: td.render(opened[id]) for id in opened}
+
+
+def listed(refused):
+    return [(id, str(problem)) for id, problem in refused]
+
+
+def followed(folder, steps, ends, shards):
+    """Follow a feed that is looked at when it has told so many; return what is in force, and all refusals."""
+    feed, refused = Told(steps), []
+    live = td.Live(folder, shards=shards, follow=feed)
+    for feed.told in [*ends, len(steps)]:
+        refused += live.sync().refused
+    return in_force(live), listed(refused)
+
+
+def one_by_one(steps):
+    """Return the same by the definition: each change, by itself, after all before it."""
+    matcher, refused = td.Matcher("brute"), []
+    for step in steps:
+        try:
+            if step.problem is not None:
+                raise step.problem
+            if step.removes:
+                matcher.remove(step.id) if step.id in matcher else None
+            else:
+                matcher.add(step.id, step.filter, notation=step.notation)
+        except TidingsError as problem:
+            refused.append((step.id, problem))
+    return {id: td.render(matcher[id]) for id in matcher}, listed(refused)
+
+
+@given(words, st.lists(st.integers(0, 16), max_size=4), st.sampled_from([1, 3]))
+def test_any_split_of_a_feed_into_syncs_gives_the_same_subscriptions_and_refusals(steps, ends, shards):
+    with tempfile.TemporaryDirectory(dir=QUICK) as folder:
+        assert followed(folder, steps, sorted(min(end, len(steps)) for end in ends), shards) == one_by_one(steps)
+
+
+@given(words, st.sets(st.integers(0, 16), max_size=3), st.booleans())
+@settings(max_examples=30)
+def test_change_files_seen_together_or_one_by_one_give_the_same(steps, cuts, together):
+    rows = [step for step in steps if step.problem is None and isinstance(step.id, str)]
+    bounds = [0, *sorted(cut for cut in cuts if 0 < cut < len(rows)), len(rows)]
+    with tempfile.TemporaryDirectory(dir=QUICK) as folder:
+        changes, refused = Path(folder, "changes"), []
+        changes.mkdir()
+        live = td.Live(Path(folder, "live"), follow=changes)
+        for number, (start, end) in enumerate(itertools.pairwise(bounds)):
+            texts = [json.dumps({"id": row.id, "filter": row.filter}) for row in rows[start:end]]
+            (changes / f"{number}.jsonl").write_text("".join(f"{text}\n" for text in texts))
+            refused += [] if together else live.sync().refused
+        refused += live.sync().refused
+        assert (in_force(live), listed(refused)) == one_by_one(rows)
+
+
+@given(words, st.lists(st.sampled_from(IDS), unique=True), st.sampled_from([1, 3]))
+@settings(max_examples=30)
+def test_a_change_by_hand_removes_first_and_then_adds_in_order(steps, removed, shards):
+    added = [step for step in steps if step.problem is None and not step.removes]
+    first = [Step("s1", "a = 9"), Step("s2", "a = 9")]
+    with tempfile.TemporaryDirectory(dir=QUICK) as folder:
+        live = td.Live(folder, shards=shards)
+        live.add_many([(step.id, step.filter) for step in first])
+        change = live.change([step[:3] for step in added], removed, on_error="collect")
+        taken = [Step(id, removes=True) for id in removed]
+        assert (in_force(live), listed(change.refused)) == one_by_one([*first, *taken, *added])
+
+
+@given(words)
+def test_where_every_id_of_a_kind_comes_once_there_is_one_round(steps):
+    good = [step for step in steps if isinstance(step.id, str)]
+    once = {step.id: step for step in good}.values()
+    assert len(list(rounds_of(enumerate(once)))) == bool(once)
+    removed = sum(step.removes for step in good)
+    assert len(list(rounds_of(enumerate(good)))) <= 1 + removed

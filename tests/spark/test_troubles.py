@@ -1,0 +1,230 @@
+"""What goes wrong around a pipeline: few lines on standard error, the last says what to do, traces in the log."""
+
+import errno
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("pyspark", reason="needs tidings[spark]")
+
+from pyspark.errors import PySparkException
+
+from tidings.errors import PipelineFailed, SinkError
+from tidings.spark.pipeline import trouble
+from tidings.spark.pipeline.folders import LocalFolder
+from tidings.spark.pipeline.trouble import Trouble, wrong_with
+
+TOML = """
+checkpoint = "state"
+[source]
+kind = "json"
+path = "ads"
+columns = "id BIGINT, price DOUBLE"
+id = "id"
+[source.options]
+maxFilesPerTrigger = 1
+[subscriptions]
+file = "searches.jsonl"
+[[sink]]
+kind = "json"
+path = "matches"
+[duplicates]
+within = "1 hour"
+[spark]
+"spark.driver.extraJavaOptions" = "-XX:TieredStopAtLevel=1"
+"""
+
+MOST = 15
+"""Lines that standard error may have."""
+
+
+class World:
+    """A pipeline in a process of its own."""
+
+    def __init__(self, folder):
+        self.folder, self._files = folder, 0
+        (folder / "ads").mkdir()
+        (folder / "searches.jsonl").write_text('{"id": "all", "filter": "price >= 0"}\n')
+        (folder / "pipeline.toml").write_text(TOML)
+
+    def events(self, count=2):
+        path = self.folder / "ads" / f"{self._files}.json"
+        path.write_text("".join(json.dumps({"id": self._files * 10**6 + n, "price": n}) + "\n" for n in range(count)))
+        os.utime(path, (1.7e9 + self._files, 1.7e9 + self._files))
+        self._files += 1
+
+    def run(self):
+        command = [sys.executable, "-m", "tidings", "run", str(self.folder / "pipeline.toml"), "--once"]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    def failed(self):
+        """Run it to its failure, and return the last line and the log."""
+        ran = self.run()
+        assert ran.returncode == 1, ran.stderr
+        lines = ran.stderr.splitlines()
+        assert len(lines) < MOST, ran.stderr
+        assert "\tat " not in ran.stderr + ran.stdout
+        assert "Traceback" not in ran.stderr + ran.stdout
+        return lines[-1], (self.folder / "state" / "spark.log").read_text()
+
+
+@pytest.fixture
+def world(tmp_path):
+    return World(tmp_path)
+
+
+@pytest.fixture
+def mounted():
+    """Mount something for the test, or skip it where that is not allowed; gone afterwards."""
+    done = []
+
+    def mount(path, *arguments):
+        try:
+            ran = subprocess.run(["mount", *arguments, str(path)], capture_output=True, text=True, check=False)
+        except FileNotFoundError:
+            pytest.skip("there is no `mount`")
+        if ran.returncode:
+            pytest.skip(f"mounting is not allowed here: {ran.stderr.strip()}")
+        done[:] = [*(one for one in done if one != path), path]  # a remount is no mount more
+
+    yield mount
+    for path in reversed(done):
+        subprocess.run(["umount", str(path)], check=False)
+
+
+def test_a_sink_that_becomes_read_only_is_named_with_the_way_out(world, mounted):
+    sink = world.folder / "matches"
+    sink.mkdir()
+    mounted(sink, "-t", "tmpfs", "tmpfs")
+    world.events()
+    assert world.run().returncode == 0
+    world.events()
+    mounted(sink, "-o", "remount,ro")
+    last, log = world.failed()
+    assert f"the sink's folder `{sink}` does not take batch " in last
+    assert ": its file system is read-only; let it be written to" in last
+    assert "then start the pipeline again" in last
+    assert "\tat " in log
+
+
+def test_a_sink_that_is_full_is_named_with_the_way_out_and_goes_on_when_there_is_room(world, mounted):
+    sink = world.folder / "matches"
+    sink.mkdir()
+    mounted(sink, "-t", "tmpfs", "-o", "size=64k", "tmpfs")
+    world.events(count=20_000)
+    last, log = world.failed()
+    assert f"the sink's folder `{sink}` does not take batch 0: its disk is full; make room there" in last
+    assert "No space left on device" in log
+    assert "\tat " in log
+    mounted(sink, "-o", "remount,size=64m")
+    ran = world.run()
+    assert ran.returncode == 0, ran.stderr
+    assert sum(len(path.read_text().splitlines()) for path in sink.glob("*/*.json")) == 20_000
+
+
+def test_a_state_that_was_cut_short_is_named_with_what_to_restore(world):
+    world.events()
+    assert world.run().returncode == 0
+    kept = shutil.copytree(world.folder / "state", world.folder / "copy")
+    for path in (world.folder / "state" / "query" / "state").rglob("*.delta"):
+        os.truncate(path, 3)
+    world.events()
+    last, log = world.failed()
+    state = world.folder / "state"
+    assert f"Spark cannot read what it wrote to `{state}/query" in last
+    assert f"restore `{state}` as a whole from a copy" in last
+    assert f"Spark's own words are in `{state}/spark.log`" in last
+    assert "CANNOT_LOAD_STATE_STORE" in log
+    assert "\tat " in log
+    shutil.rmtree(state)
+    kept.rename(state)
+    ran = world.run()
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_a_sink_that_vanishes_while_it_runs_is_named_and_nothing_is_written_in_its_place(pipe):
+    pipe.searches("1", all="price >= 0")
+    pipe.events({"id": 1, "price": 1})
+    pipe.events({"id": 2, "price": 2})
+    sink = pipe.folder / "matches"
+    pipe.during(0, lambda: sink.rename(pipe.folder / "away"))
+    with pytest.raises(SinkError, match="it is gone; mount its volume or put it back, then start the pipeline again"):
+        pipe.toml().run()
+    assert not sink.exists()
+    (pipe.folder / "away").rename(sink)
+    pipe.toml().run()
+    assert pipe.matches() == [(0, 1, "all"), (1, 2, "all")]
+
+
+def test_an_empty_folder_in_place_of_a_sink_is_not_taken_for_it(pipe):
+    pipe.searches("1", all="price >= 0")
+    pipe.events({"id": 1, "price": 1})
+    pipe.events({"id": 2, "price": 2})
+    sink = pipe.folder / "matches"
+    pipe.during(0, lambda: (sink.rename(pipe.folder / "away"), sink.mkdir()))
+    with pytest.raises(
+        SinkError, match=r"it lacks `_tidings\.json`, so it is not the folder that the other batches are in"
+    ):
+        pipe.toml().run()
+    assert not any(sink.iterdir())
+
+
+# Without Spark ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [
+        (errno.ENOSPC, "its disk is full; make room there"),
+        (errno.EROFS, "its file system is read-only"),
+        (errno.EACCES, "give this user the right to"),
+        (errno.EIO, "Input/output error; see to it"),
+    ],
+)
+def test_what_the_disk_says_becomes_a_way_out(tmp_path, monkeypatch, number, told):
+    monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(number, os.strerror(number))))
+    assert told in wrong_with(tmp_path, "")
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_file_in_place_of_a_folder_and_a_folder_that_is_gone(tmp_path):
+    (tmp_path / "file").touch()
+    assert wrong_with(tmp_path, "") is None
+    assert "a file stands where a folder should be" in wrong_with(tmp_path / "file", "")
+    assert "it is gone; mount its volume" in wrong_with(tmp_path / "nowhere", "")
+    with pytest.raises(SinkError, match="a file stands where a folder should be; move that away"):
+        LocalFolder.opened(tmp_path / "file", "json", options={})
+
+
+def test_a_disk_that_was_full_a_moment_ago_is_told_of(tmp_path, monkeypatch):
+    monkeypatch.setattr(trouble, "_is_short", lambda _: True)
+    assert wrong_with(tmp_path, "FSError: No space left on device") == "its disk is full; make room there"
+    assert wrong_with(tmp_path, "something else") is None
+
+
+@pytest.mark.parametrize(
+    ("said", "folder"),
+    [
+        ("[CANNOT_LOAD_STATE_STORE.X] Error reading delta file file:{}/query/state/0/1/1.delta", "query/state"),
+        ("Failed to read log file file:{}/patterns/commits/1. [MALFORMED_LOG_FILE] malformed", "patterns/commits"),
+        ("next on empty iterator", "query"),
+    ],
+)
+def test_what_is_damaged_is_named_by_its_folder(tmp_path, said, folder):
+    problem = Trouble(tmp_path, tmp_path / "spark.log").told(PySparkException(said.format(tmp_path)))
+    assert isinstance(problem, PipelineFailed)
+    assert f"what it wrote to `{tmp_path}/{folder}`, it is damaged" in str(problem)
+    assert f"restore `{tmp_path}` as a whole" in str(problem)
+    assert "\n" not in str(problem)
+
+
+def test_spark_tells_of_tasks_at_length_and_we_come_to_the_point(tmp_path):
+    told = "SparkException: Job aborted due to stage failure: Task 0 in stage 4.0 failed 4 times, most recent failure: "
+    told += "Lost task 0.3 in stage 4.0 (TID 9) (10.0.0.1 executor driver): java.lang.Bad: no"
+    assert trouble._short(told) == "java.lang.Bad: no"
+    assert "has more" not in str(Trouble(tmp_path, None).told(KeyError("x")))
+    assert str(Trouble(tmp_path, None).told(KeyError("x"))).endswith("start it again to go on")
