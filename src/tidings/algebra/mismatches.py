@@ -24,18 +24,9 @@ if TYPE_CHECKING:
 class MismatchCount:
     """So many of so many values of an attribute are not what tests ask for; `sorts` says what they are instead."""
 
-    attribute: str
-    kind: str
-    unit: str
     values: int
     mismatched: int
     sorts: tuple[tuple[str, int], ...]
-
-    def __str__(self) -> str:
-        """Say it in one line."""
-        kinds = " and ".join(f"{sort}" for sort, _ in self.sorts)
-        asked = f"{self.kind} in {self.unit}" if self.unit else self.kind
-        return f"{self.attribute}: {self.mismatched:,} of {self.values:,} values are {kinds}, asked as {asked}"
 
 
 class Mismatches:
@@ -80,12 +71,4 @@ class Mismatches:
     def __iter__(self) -> Iterator[tuple[TypedAttribute, MismatchCount]]:
         """Yield the counts of each attribute and kind that has mismatches, most of them first."""
         for key, sorts in sorted(self.sorts.items(), key=lambda item: (-item[1].total(), item[0])):
-            counts = MismatchCount(
-                key.name, key.kind, key.unit, self.values[key], sorts.total(), tuple(sorts.most_common())
-            )
-            yield key, counts
-
-    def clear(self) -> None:
-        """Start anew."""
-        self.values.clear()
-        self.sorts.clear()
+            yield key, MismatchCount(self.values[key], sorts.total(), tuple(sorts.most_common()))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidings.algebra.needs import Needs, unknown_attribute
+from tidings.algebra.needs import unknown_attribute
 from tidings.concepts import Ontology, knows
 from tidings.errors import UnknownAttributes
 
@@ -42,11 +42,6 @@ def refuse_unknown(matcher: Matcher, known: Schema, *, where: str, way_out: str,
 
 
 def asking_for(matcher: Matcher, names: Collection[str]) -> list[str | int]:
-    """Return the subscriptions that ask for one of the names; it goes through all of them."""
-    found = []
-    for id in matcher:
-        needs = Needs(None, matcher.ontology or Ontology())
-        needs.add(matcher[id], "a filter")
-        if any(name in names for name, *_ in needs.to_dict()["demands"]):
-            found.append(id)
-    return found
+    """Return the subscriptions that ask for one of the names, as the index knows them."""
+    needs = matcher.needs()
+    return matcher.asking([key for name in names for need in needs[name] for key in need.keys(name)])
