@@ -16,7 +16,7 @@ from collections import Counter
 from pathlib import Path
 
 from tidings import Matcher
-from tidings.engine.spaces import Linear
+from tidings.engine.compile.code_spaces import Linear
 
 AT_ONCE = 1000
 WORDS = [f"word{number}" for number in range(2000)]

@@ -10,7 +10,7 @@ import argparse
 
 import tidings as td
 from benchmarks.timing import machine, timed
-from tidings.testing.workloads import NOW, car_ads, saved_searches
+from tidings.bench.workloads import NOW, car_ads, saved_searches
 
 
 def main() -> None:

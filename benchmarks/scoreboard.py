@@ -22,13 +22,9 @@ import pyarrow as pa
 
 import tidings as td
 from benchmarks.scoreboard_page import write_page
-from tidings.concepts.spelling import did_you_mean
-from tidings.errors import FileError, TidingsError
-from tidings.testing.bench import circumstances, peers
-from tidings.testing.bench.apart import Ended, allowance, apart, available, status
-from tidings.testing.bench.board import ENGINE, READ, Entry, in_order, outcome, read_entries
-from tidings.testing.bench.bound import bound
-from tidings.testing.bench.entrants import (
+from tidings.bench.harness import circumstances, peers
+from tidings.bench.harness.bound_workload import bound
+from tidings.bench.harness.entrants import (
     Entrant,
     OfAlgorithm,
     OfEngine,
@@ -38,15 +34,19 @@ from tidings.testing.bench.entrants import (
     compared_answers,
     measure,
 )
-from tidings.testing.bench.loading import unwatched
-from tidings.testing.bench.measure import BATCH_SIZE
-from tidings.testing.bench.results import Role
-from tidings.testing.workloads import WORKLOADS, workload
+from tidings.bench.harness.forked_process import Ended, allowance, apart, available, status
+from tidings.bench.harness.measure import BATCH_SIZE
+from tidings.bench.harness.results import Role
+from tidings.bench.harness.scoreboard import ENGINE, READ, Entry, in_order, outcome, read_entries
+from tidings.bench.harness.subscription_forms import unwatched
+from tidings.bench.workloads import WORKLOADS, workload
+from tidings.concepts.spelling import did_you_mean
+from tidings.errors import FileError, TidingsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tidings.testing.workloads import Workload
+    from tidings.bench.workloads import Workload
 
 SIZES, QUICK_SIZES = (10_000, 100_000, 1_000_000), (300,)
 QUICK_WORKLOADS = ("equalities", "hem", "classifieds", "concepts")

@@ -7,12 +7,12 @@ from dataclasses import asdict
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from tidings.bench.harness.charts import draw
+from tidings.bench.harness.forked_process import Ended
+from tidings.bench.harness.result_tables import number
+from tidings.bench.harness.scoreboard import ENGINE, READ, Entry, chart, markdown, short, summary, workload_table
+from tidings.bench.workloads import workload
 from tidings.errors import FileError, MissingExtra, TidingsError
-from tidings.testing.bench.apart import Ended
-from tidings.testing.bench.board import ENGINE, READ, Entry, chart, markdown, short, summary, workload_table
-from tidings.testing.bench.charts import draw
-from tidings.testing.bench.report import number
-from tidings.testing.workloads import workload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -21,10 +21,10 @@ import numpy as np
 import tidings as td
 from benchmarks.forecasts.plain import Plain
 from benchmarks.patterns.run import heading
+from tidings.bench.harness.timing import Figure, seconds_of
+from tidings.bench.workloads.composites import Stream, composites, publications, uniform_stream
 from tidings.lang import WrittenPattern
 from tidings.model.patterns import Mode
-from tidings.testing.bench.timing import Figure, seconds_of
-from tidings.testing.composites import Stream, composites, publications, uniform_stream
 
 if TYPE_CHECKING:
     from tidings.model.patterns import Pattern

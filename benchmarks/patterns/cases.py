@@ -1,7 +1,7 @@
 """The rows of the speed table: which patterns, which events, and what they are held to.
 
 `a;b;c` patterns take three different types out of a pool, within five minutes, and events come one a second. Patterns
-of the paper are those of `tidings.testing.composites`: ten steps, two of the joints `;`, the rest `,`.
+of the paper are those of `tidings.bench.workloads.composites`: ten steps, two of the joints `;`, the rest `,`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from tidings.bench.workloads.composites import SECOND, composites, name_of, publications, uniform_stream
 from tidings.model import Is, Test
 from tidings.model.patterns import Gap, Joint, NamedFilter, Pattern, Sequence, Step, Timed
-from tidings.testing.composites import SECOND, composites, name_of, publications, uniform_stream
 
 WITHIN = 300 * SECOND
 """Of `a;b;c`."""

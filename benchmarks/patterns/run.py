@@ -7,7 +7,7 @@ warm-up, and each repeat takes the next one. Beside it, by turns, a plain loop i
 stream, which it is given as lists, and where it is asked the paper's own machine takes some. Time is the processor's.
 
 Before anything is timed, detector and plain loop must have found as many matches of each pattern in the same events.
-The paper's machine is not held to them: it reports otherwise (`tidings.patterns.p_topss`).
+The paper's machine is not held to them: it reports otherwise (`tidings.papers.p_topss.machine`).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ import tidings as td
 from benchmarks.patterns.cases import CASES, SEED, Case, abc
 from benchmarks.patterns.plain import Plain
 from benchmarks.timing import machine
+from tidings.bench.harness.timing import Figure, seconds_of
+from tidings.bench.workloads.composites import composites
 from tidings.lang import WrittenPattern, parse_pattern, render_pattern
 from tidings.model.patterns import Mode
-from tidings.patterns.p_topss import PaperMachine
-from tidings.testing.bench.timing import Figure, seconds_of
-from tidings.testing.composites import composites
+from tidings.papers.p_topss.machine import PaperMachine
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 import tidings as td
 from benchmarks.spark import ground
-from tidings.testing.workloads import workload
+from tidings.bench.workloads import workload
 
 LOOK_S = 0.01
 """How often the sink is looked at: what a figure may be too large by."""

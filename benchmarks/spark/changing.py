@@ -14,8 +14,8 @@ from pathlib import Path
 
 import tidings as td
 from benchmarks.spark import ground
-from tidings.matcher import versions
-from tidings.testing.workloads import workload
+from tidings.bench.workloads import workload
+from tidings.matcher.live import versions
 
 ADDED, REMOVED = 700, 300
 

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from benchmarks.spark import ground
 from benchmarks.spark.processes import Memory, Spent, in_turn
 from tidings import spark as ts
-from tidings.testing.workloads import workload
+from tidings.bench.workloads import workload
 
 if TYPE_CHECKING:
     from pathlib import Path

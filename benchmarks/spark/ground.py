@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.timing import machine
 from tidings import spark as ts
-from tidings.testing.workloads import workload
+from tidings.bench.workloads import workload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -24,7 +24,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from benchmarks.spark import ground
 from benchmarks.spark.processes import in_turn
 from tidings import spark as ts
-from tidings.testing.workloads import workload
+from tidings.bench.workloads import workload
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,7 +16,7 @@ from benchmarks.spark import ground
 from benchmarks.spark.compiling import CHUNK, agree, chunk
 from benchmarks.spark.processes import Memory, Spent, in_turn
 from tidings import spark as ts
-from tidings.testing.workloads import workload
+from tidings.bench.workloads import workload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -28,7 +28,7 @@ from benchmarks.spark import ground
 from benchmarks.spark.arriving import Late, Rate, Write, pairs_of, watched
 from benchmarks.spark.processes import cpu_seconds
 from benchmarks.spark.producing import Producer
-from tidings.testing.workloads import workload
+from tidings.bench.workloads import workload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

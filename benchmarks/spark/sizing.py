@@ -15,7 +15,7 @@ from pathlib import Path
 
 import tidings as td
 from benchmarks.spark import ground
-from tidings.testing.workloads import workload
+from tidings.bench.workloads import workload
 
 EVENTS = 10_000
 """Events of a batch: what Spark hands to a worker at once."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from tidings.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from tidings import matchers
     from tidings.algebra import covers, evaluate, infer_schema, normal_form, overlaps, simplify
     from tidings.concepts import Ontology, Regions
     from tidings.errors import (
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     )
     from tidings.forecast import Detector, Forecast, Model, score, train
     from tidings.lang import parse, render
-    from tidings.matcher import Live, Matcher
+    from tidings.matcher import Live, Matcher, matchers
     from tidings.model import Event, EventBatch, Matches, Range, Schema
     from tidings.patterns import Detection, Detections
 
@@ -34,19 +33,17 @@ _HOMES = {
     "errors": "BadEvent FilterError FilterWarning NotExpressible PatternError TidingsError UnknownPattern"
     " UnknownSubscription",
     "lang": "parse render",
-    "matcher": "Live Matcher",
+    "matcher": "Live Matcher matchers",
     "model": "Event EventBatch Matches Range Schema",
     "forecast": "Detector Forecast Model score train",
     "patterns": "Detection Detections",
 }
 _HOME = {name: f"tidings.{home}" for home, names in _HOMES.items() for name in names.split()}
-__all__ = sorted([*_HOME, "matchers"])  # noqa: PLE0605 - one list of names, above
+__all__ = sorted(_HOME)  # noqa: PLE0605 - one list of names, above
 
 
 def __getattr__(name: str) -> Any:
     """Load a public name from its home on first use."""
-    if name == "matchers":  # the package itself, which lists its algorithms when called
-        return import_module("tidings.matchers")
     if name not in _HOME:
         msg = f"module 'tidings' has no attribute {name!r}"
         raise AttributeError(msg)

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from tidings.testing.bench.baselines import Scan
-from tidings.testing.workloads import WORKLOADS
+from tidings.bench.harness.baselines import Scan
+from tidings.bench.workloads import WORKLOADS
 
 
 @pytest.fixture
@@ -111,10 +111,10 @@ def test_a_build_that_was_made_once_says_so(tidings):
     ],
 )
 def test_what_cannot_be_done_is_refused_in_one_line(tidings, monkeypatch, arguments, message):
-    from tidings.testing.workloads import real
+    from tidings.bench.workloads import real_data
 
-    real._cars.cache_clear()
-    real._counties.cache_clear()
+    real_data._cars.cache_clear()
+    real_data._counties.cache_clear()
     monkeypatch.setenv("TIDINGS_DATA", "")  # restored afterwards, whatever --data sets
     done = tidings("bench", *arguments)
     assert (done.code, done.out) == (1, "")

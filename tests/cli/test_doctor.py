@@ -7,8 +7,8 @@ from textwrap import dedent
 
 import pytest
 
-from tidings.cli import doctor, machine
-from tidings.cli.machine import Status
+from tidings.cli import doctor, machine_checks
+from tidings.cli.machine_checks import Status
 
 
 @pytest.fixture(autouse=True)
@@ -142,15 +142,15 @@ def test_versions_are_held_to_what_is_asked(version, wanted, fit):
 def test_java_home_comes_first(monkeypatch, tmp_path):
     java(tmp_path, 21)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    assert (machine.java().status, machine.java().found) == (Status.OK, f"21 in {tmp_path}")
+    assert (machine_checks.java().status, machine_checks.java().found) == (Status.OK, f"21 in {tmp_path}")
 
 
 def test_an_old_java_is_wrong_and_a_newer_one_on_the_system_is_named(monkeypatch, tmp_path):
     java(tmp_path / "old", "1.8")
     java(tmp_path / "system" / "java-17", 17)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "old"))
-    monkeypatch.setattr(machine, "SYSTEM_JAVAS", tmp_path / "system")
-    check = machine.java()
+    monkeypatch.setattr(machine_checks, "SYSTEM_JAVAS", tmp_path / "system")
+    check = machine_checks.java()
     assert check.status is Status.WRONG
     assert check.found.startswith("8 in")
     assert check.fix == f"export JAVA_HOME={tmp_path / 'system' / 'java-17'}"
@@ -159,20 +159,20 @@ def test_an_old_java_is_wrong_and_a_newer_one_on_the_system_is_named(monkeypatch
 def test_no_java_says_how_to_get_one(monkeypatch, tmp_path):
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(machine, "SYSTEM_JAVAS", tmp_path)
-    assert machine.java().status is Status.MISSING
-    assert "apt-get install" in machine.java().fix
+    monkeypatch.setattr(machine_checks, "SYSTEM_JAVAS", tmp_path)
+    assert machine_checks.java().status is Status.MISSING
+    assert "apt-get install" in machine_checks.java().fix
 
 
 def test_a_java_home_without_java_is_named(monkeypatch, tmp_path):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    assert str(tmp_path) in machine.java().found
+    assert str(tmp_path) in machine_checks.java().found
 
 
 def test_the_workers_take_our_python_unless_told_otherwise(monkeypatch):
-    assert sys.executable in machine.worker_python().found
+    assert sys.executable in machine_checks.worker_python().found
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
-    assert machine.worker_python().status is Status.OK
+    assert machine_checks.worker_python().status is Status.OK
 
 
 def test_another_python_for_the_workers_is_wrong(monkeypatch, tmp_path):
@@ -180,11 +180,11 @@ def test_another_python_for_the_workers_is_wrong(monkeypatch, tmp_path):
     other.write_text("#!/bin/sh\necho 3.8\n")
     other.chmod(0o755)
     monkeypatch.setenv("PYSPARK_PYTHON", str(other))
-    check = machine.worker_python()
+    check = machine_checks.worker_python()
     assert (check.status, check.fix) == (Status.WRONG, f"export PYSPARK_PYTHON={sys.executable}")
     assert "is Python 3.8" in check.found
     monkeypatch.setenv("PYSPARK_PYTHON", str(tmp_path / "nowhere"))
-    assert "which is not there" in machine.worker_python().found
+    assert "which is not there" in machine_checks.worker_python().found
 
 
 # Kafka's jars -----------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ def test_another_python_for_the_workers_is_wrong(monkeypatch, tmp_path):
 @pytest.fixture
 def jars(monkeypatch, tmp_path):
     """A folder with the connector's four jars, by their names; Spark itself has none."""
-    for coordinates in machine.CONNECTOR:
+    for coordinates in machine_checks.CONNECTOR:
         _, name, version = coordinates.split(":")
         (tmp_path / f"{name}-{version}.jar").touch()
     monkeypatch.delenv("TIDINGS_JARS", raising=False)
@@ -203,7 +203,7 @@ def jars(monkeypatch, tmp_path):
 
 def test_the_folder_of_the_connectors_jars_is_named(jars, monkeypatch):
     monkeypatch.setenv("TIDINGS_JARS", str(jars))
-    check = machine.kafka()
+    check = machine_checks.kafka()
     assert (check.status, check.fix) == (Status.OK, None)
     assert check.found == f"the connector's jars are in {jars} (TIDINGS_JARS)"
 
@@ -212,7 +212,7 @@ def test_jars_that_are_missing_from_the_folder_are_named(jars, monkeypatch):
     monkeypatch.setenv("TIDINGS_JARS", str(jars))
     for jar in [*jars.glob("commons-pool2*"), *jars.glob("kafka-clients*")]:
         jar.unlink()
-    check = machine.kafka()
+    check = machine_checks.kafka()
     assert check.status is Status.WRONG
     assert check.found == f"TIDINGS_JARS is `{jars}`, which lacks kafka-clients, commons-pool2"
     assert "org.apache.commons:commons-pool2:2.12.1" in check.fix
@@ -220,32 +220,32 @@ def test_jars_that_are_missing_from_the_folder_are_named(jars, monkeypatch):
 
 def test_a_folder_of_jars_that_is_not_there_is_named(jars, monkeypatch):
     monkeypatch.setenv("TIDINGS_JARS", str(jars / "nowhere"))
-    assert machine.kafka().found == f"TIDINGS_JARS is `{jars / 'nowhere'}`, which is not there"
+    assert machine_checks.kafka().found == f"TIDINGS_JARS is `{jars / 'nowhere'}`, which is not there"
 
 
 def test_no_connector_is_optional_and_says_how_to_get_it(jars, tidings):
     done = tidings("doctor")
     assert done.code == 0
     assert "missing kafka          no connector's jars (optional)" in done.out
-    assert all(coordinates in done.out for coordinates in machine.CONNECTOR)
+    assert all(coordinates in done.out for coordinates in machine_checks.CONNECTOR)
     assert "export TIDINGS_JARS=" in done.out
 
 
 def test_a_connector_among_sparks_own_jars_is_found(jars, monkeypatch):
     (jars / "spark").mkdir()
     (jars / "spark" / "jars").symlink_to(jars)
-    assert machine.kafka().found == f"the connector's jars are in {jars / 'spark' / 'jars'}"
+    assert machine_checks.kafka().found == f"the connector's jars are in {jars / 'spark' / 'jars'}"
 
 
 def test_without_pyspark_it_still_looks_for_the_connector(monkeypatch):
     monkeypatch.delenv("TIDINGS_JARS", raising=False)
     monkeypatch.delenv("SPARK_HOME", raising=False)
-    monkeypatch.setattr(machine, "find_spec", lambda _: None)
-    assert machine.kafka().status is Status.MISSING
+    monkeypatch.setattr(machine_checks, "find_spec", lambda _: None)
+    assert machine_checks.kafka().status is Status.MISSING
 
 
 def test_the_doctor_and_the_session_name_the_same_jars():
     pytest.importorskip("pyspark", reason="needs tidings[spark]")
     from tidings.spark.connector import WORKING
 
-    assert WORKING == machine.CONNECTOR
+    assert WORKING == machine_checks.CONNECTOR

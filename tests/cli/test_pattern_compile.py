@@ -89,7 +89,7 @@ def test_with_json_a_refusal_is_json_too(tidings, broken):
 
 
 def test_a_pattern_with_too_many_configurations_is_named(tidings, tmp_path, monkeypatch):
-    monkeypatch.setattr("tidings.patterns.residual.configurations.__kwdefaults__", {"budget": 8})
+    monkeypatch.setattr("tidings.patterns.compile.derivatives.configurations.__kwdefaults__", {"budget": 8})
     file = written(tmp_path, "pattern fine\n  a = k = 1\n  a\npattern wide\n  a = k = 1\n  a and b:a and c:a and d:a\n")
     done = tidings("pattern", "compile", file)
     assert done.code == 1

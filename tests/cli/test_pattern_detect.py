@@ -15,7 +15,7 @@ from tests.cli.samples import write_lines
 import tidings as td
 from tidings.lang import WrittenPattern, render_patterns
 from tidings.model.patterns import Mode
-from tidings.testing.patterns import patterns, streams
+from tidings.testing.strategies.patterns import patterns, streams
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 ATTACKS, LOGINS = EXAMPLES / "attacks.patterns", EXAMPLES / "logins.jsonl"

@@ -10,7 +10,7 @@ import pytest
 from tests.cli.samples import write_lines
 
 import tidings as td
-from tidings.cli.pattern_foretold import AsTable
+from tidings.cli.pattern.forecast_output import AsTable
 from tidings.forecast.forecasts import Forecast, Foretold
 from tidings.lang import read_patterns
 
@@ -108,7 +108,7 @@ def test_ctrl_c_saves_what_was_learned_up_to_the_end_of_the_batch(tidings, ab, t
         os.kill(os.getpid(), signal.SIGINT)
         return detect_many(self, events, **options)
 
-    monkeypatch.setattr("tidings.matcher.rows.BATCH", 10)
+    monkeypatch.setattr("tidings.matcher.loading.row_readers.BATCH", 10)
     monkeypatch.setattr(td.Detector, "detect_many", interrupted)
     done = tidings("pattern", "forecast", ab, "e.jsonl", "--learn", "--save", "m")
     assert done.code == 130

@@ -154,7 +154,7 @@ def test_a_terminal_gets_a_table(spawn, ab, tmp_path):
 def test_ctrl_c_in_the_middle_of_a_batch_waits_for_its_end(tidings, ab, tmp_path, monkeypatch):
     rows = kinds("a@1 b@2 a@3 b@4 a@5 b@6")
     write_lines(tmp_path / "all.jsonl", rows)
-    monkeypatch.setattr("tidings.matcher.rows.BATCH", 3)
+    monkeypatch.setattr("tidings.matcher.loading.row_readers.BATCH", 3)
     detect_many = td.Detector.detect_many
 
     def interrupted(self, events, **options):

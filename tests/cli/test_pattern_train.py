@@ -12,7 +12,7 @@ from tests.cli.samples import write_lines
 import tidings as td
 from tidings.lang import WrittenPattern, read_patterns, render_patterns
 from tidings.model.patterns import Mode
-from tidings.testing.patterns import patterns, streams
+from tidings.testing.strategies.patterns import patterns, streams
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PUMPS, REPORTS = EXAMPLES / "pumps.patterns", EXAMPLES / "pumps.jsonl"

@@ -14,8 +14,8 @@ pytest.importorskip("pyspark", reason="needs tidings[spark]")
 from tidings.cli.app import run
 from tidings.errors import SparkUnavailable
 from tidings.spark import pipeline
-from tidings.spark.pipeline import analysis
-from tidings.spark.pipeline.config import Trigger
+from tidings.spark.pipeline.config import analysis
+from tidings.spark.pipeline.config.settings import Trigger
 
 SECRET = "swordfish-4711"
 
@@ -63,7 +63,7 @@ def here(tidings, tmp_path, monkeypatch):
 def runs(monkeypatch):
     """What the runner is given; it runs nothing."""
     given = []
-    runner = ModuleType("tidings.spark.pipeline.runner")
+    runner = ModuleType("tidings.spark.pipeline.run.runner")
     runner.run = given.append
     monkeypatch.setitem(sys.modules, runner.__name__, runner)
     monkeypatch.setattr(pipeline, "runner", runner, raising=False)
@@ -160,7 +160,7 @@ def test_an_error_of_the_run_does_not_show_a_secret(here, runs, monkeypatch):
         msg = f"cannot reach `{given.source.servers}`"
         raise SparkUnavailable(msg)
 
-    monkeypatch.setattr(sys.modules["tidings.spark.pipeline.runner"], "run", refuse)
+    monkeypatch.setattr(sys.modules["tidings.spark.pipeline.run.runner"], "run", refuse)
     done = here(KAFKA)
     assert (done.code, done.err) == (1, "error: cannot reach `${BROKERS}`\n")
 

@@ -12,7 +12,7 @@ import pytest
 import tidings as td
 from tidings import lang
 from tidings.patterns.definition import reports, seen
-from tidings.patterns.snapshot import resume_at, where
+from tidings.patterns.state.detector_bytes import resume_at, where
 
 FOLDER = Path(__file__).parent / "patterns"
 CASES = [case for path in sorted(FOLDER.glob("*.json")) for case in json.loads(path.read_text("utf-8"))]

@@ -22,9 +22,11 @@ import numpy as np
 
 import tidings as td
 from tidings.algebra import Binder, Needs, Reader, Setting, fold_names, holds
-from tidings.engine import draft, engine, index, plan, segment, spaces, stage, tiles
-from tidings.kernels import plan as kernel
-from tidings.kernels.layout import OP_BITS
+from tidings.engine import engine, segment, staging
+from tidings.engine.compile import code_spaces, draft
+from tidings.engine.index import builder, planner, tiles
+from tidings.kernels.match import plan as kernel
+from tidings.kernels.match.layout import OP_BITS
 from tidings.model import (
     FALSE,
     TRUE,
@@ -396,7 +398,7 @@ class Drawer:
 # --- the ways an engine can be set --------------------------------------------------------------------
 
 
-def any_plan(table: Any, sample: Any = None, present: Any = None) -> plan.Choice:
+def any_plan(table: Any, sample: Any = None, present: Any = None) -> planner.Choice:
     """Choose for each row any way in which it can be found, whatever it costs: every choice must find every row."""
     real = chosen(table, sample, present)
     random = Random(len(table.start) * 31 + len(table.literals.head))
@@ -416,10 +418,10 @@ def any_plan(table: Any, sample: Any = None, present: Any = None) -> plan.Choice
             continue
         one[row] = taken[0]
         two[row] = taken[1] if wanted == 2 else -1
-    return plan.Choice(kind, one, two, real.use, real.rate)
+    return planner.Choice(kind, one, two, real.use, real.rate)
 
 
-chosen = plan.chosen
+chosen = planner.chosen
 WANTED = (kernel.PACKED, kernel.PACKED_PAIR, kernel.KEYED, kernel.KEYED, kernel.KEYED_PAIR, kernel.KEYED_PAIR)
 
 
@@ -427,33 +429,33 @@ def _copies(literals: Any, at: int) -> int:
     return int(literals.union_start[literals.low[at] + 1]) - int(literals.union_start[literals.low[at]])
 
 
-_COMPILED: dict[Any, dict[str, Any]] = {stage: {"FEW": 0}, engine: {"FEW": 0}}
+_COMPILED: dict[Any, dict[str, Any]] = {staging: {"FEW": 0}, engine: {"FEW": 0}}
 _ANY_PLAN = {"chosen": any_plan}
 _FOUND = {"MOST_ROWS": 0, "_parting": bool}  # whatever stands beside an `or` finds the tree
 
 WAYS: dict[str, dict[Any, dict[str, Any]]] = {
-    "everything waits": {stage: {"FEW": 10**6}, engine: {"FEW": 10**6}},
+    "everything waits": {staging: {"FEW": 10**6}, engine: {"FEW": 10**6}},
     "compiled": _COMPILED,
-    "any plan": {**_COMPILED, index: _ANY_PLAN},
-    "any plan, hash tables": {**_COMPILED, index: {**_ANY_PLAN, "DIRECT_UP_TO": -(10**6)}},
-    "any plan, tiny tiles": {**_COMPILED, plan: {"TILE": 4}, index: {**_ANY_PLAN, "TILED_FROM": 1, "TILE": 4}},
+    "any plan": {**_COMPILED, builder: _ANY_PLAN},
+    "any plan, hash tables": {**_COMPILED, builder: {**_ANY_PLAN, "DIRECT_UP_TO": -(10**6)}},
+    "any plan, tiny tiles": {**_COMPILED, planner: {"TILE": 4}, builder: {**_ANY_PLAN, "TILED_FROM": 1, "TILE": 4}},
     "any plan, few buckets": {
         **_COMPILED,
-        plan: {"TILE": 64},
-        index: {**_ANY_PLAN, "TILED_FROM": 1, "TILE": 64},
+        planner: {"TILE": 64},
+        builder: {**_ANY_PLAN, "TILED_FROM": 1, "TILE": 64},
         tiles: {"EXACT_UP_TO": 2, "BITS": 8},
     },
-    "keys wherever they can be": {**_COMPILED, plan: {"LOOK_NS": 0.0, "TILE_NS": 1e9}},
+    "keys wherever they can be": {**_COMPILED, planner: {"LOOK_NS": 0.0, "TILE_NS": 1e9}},
     "hulls wherever they can be": {
         **_COMPILED,
-        plan: {"LOOK_NS": 1e9, "TILE": 2},
-        index: {"TILED_FROM": 1, "TILE": 2},
+        planner: {"LOOK_NS": 1e9, "TILE": 2},
+        builder: {"TILED_FROM": 1, "TILE": 2},
     },
-    "tiles without bitmaps": {**_COMPILED, index: {**_ANY_PLAN, "TILED_FROM": 1}, tiles: {"SCAN_NS": 0.0}},
+    "tiles without bitmaps": {**_COMPILED, builder: {**_ANY_PLAN, "TILED_FROM": 1}, tiles: {"SCAN_NS": 0.0}},
     "trees": {**_COMPILED, draft: {"MOST_ROWS": 0}},
-    "integers without a list": {**_COMPILED, spaces: {"FEW": 0}},
+    "integers without a list": {**_COMPILED, code_spaces: {"FEW": 0}},
     "trees found by anything": {**_COMPILED, draft: _FOUND, segment: {"PAIR": 0}},
-    "trees found by any plan": {**_COMPILED, draft: _FOUND, segment: {"PAIR": 0}, index: _ANY_PLAN},
+    "trees found by any plan": {**_COMPILED, draft: _FOUND, segment: {"PAIR": 0}, builder: _ANY_PLAN},
     "trees found in vain": {**_COMPILED, draft: _FOUND, segment: {"PAIR": 10**9}},
 }
 """Constants of the engine that lead matching down each of its ways."""

@@ -15,14 +15,14 @@ from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 from tidings.algebra import Need, Reader, Requirements, Setting, fold_names, needs_of
-from tidings.algebra.typed import Mismatch
+from tidings.algebra.law.typed_attribute import Mismatch
 from tidings.concepts import Ontology, Tree
-from tidings.engine.arrival import columns_of
-from tidings.engine.arrow import columns_of_table
-from tidings.engine.columns import UNREADABLE_TEXT, Column, EventColumn, Numbers, View, typed_column
+from tidings.engine.compile.columns import UNREADABLE_TEXT, Column, EventColumn, Numbers, View, typed_column
+from tidings.engine.events.arrow_table import columns_of_table
+from tidings.engine.events.event_columns import columns_of
 from tidings.errors import BadEvent
 from tidings.model import Kind, Point, Quantity, Range
-from tidings.model.arrow import rows_of
+from tidings.model.arrow_types import rows_of
 from tidings.testing.strategies import NOW, cases
 
 LETTERS = ("a", "o", "f", "ss", "")

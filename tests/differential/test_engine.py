@@ -12,7 +12,7 @@ from tests.differential.engine_worlds import KINDS, MOMENTS, NOW, WAYS, Drawer, 
 import tidings as td
 from tidings.engine import engine
 from tidings.model import And, Or, Test
-from tidings.model.arrow import rows_of
+from tidings.model.arrow_types import rows_of
 from tidings.testing.checks.base import for_all
 from tidings.testing.checks.matching import _check_case, check_agrees_with_evaluate_on_car_ads
 from tidings.testing.strategies import cases

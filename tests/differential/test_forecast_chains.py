@@ -26,14 +26,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import tidings as td
-from tidings.forecast.counts import Traffic
-from tidings.forecast.course import course_of
-from tidings.forecast.estimates import Estimates
+from tidings.forecast.courses.course import course_of
 from tidings.forecast.horizon import Horizon
-from tidings.forecast.tables import table
-from tidings.kernels.forecasts import passage
+from tidings.forecast.learning.counts import Traffic
+from tidings.forecast.predicting.estimates import Estimates
+from tidings.forecast.predicting.probability_table import table
+from tidings.kernels.forecast.forecasts import passage
 from tidings.model.patterns import Both, Either, Mode, Pattern
-from tidings.testing.patterns import patterns, streams
+from tidings.testing.strategies.patterns import patterns, streams
 
 PLAIN = {"conditions": False, "absence": False}
 """Patterns that have an automaton."""

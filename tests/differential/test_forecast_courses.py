@@ -30,11 +30,12 @@ from hypothesis import strategies as st
 from pattern_worlds import micros
 
 import tidings as td
-from tidings.forecast import counts, estimates
-from tidings.forecast.course import course_of
-from tidings.kernels import forecasts as kernels
+from tidings.forecast.courses.course import course_of
+from tidings.forecast.learning import counts
+from tidings.forecast.predicting import estimates
+from tidings.kernels.forecast import forecasts as kernels
 from tidings.model.patterns import Mode
-from tidings.testing.patterns import patterns, streams
+from tidings.testing.strategies.patterns import patterns, streams
 
 PLAIN = {"conditions": False, "absence": False}
 MODES = st.sampled_from(("restart", "overlap", "any"))

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import tidings as td
 from tidings.errors import FileError, StateError
-from tidings.forecast.training import extended
-from tidings.testing.patterns import patterns, streams
+from tidings.forecast.learning.training import extended
+from tidings.testing.strategies.patterns import patterns, streams
 
 PLAIN = {"conditions": False, "absence": False}
 KEYED = " and key = $x"
@@ -128,7 +128,7 @@ def test_counting_at_once_or_little_by_little_is_the_same(monkeypatch):
     watch.add("q", pattern_of("a , a , a ; c"))
     watch.add("r", pattern_of("a ; b within 5 s", key=KEYED))
     whole = td.train(watch, events, horizons=["30 s"], half_life="10 min")
-    monkeypatch.setattr("tidings.forecast.learner.AT_ONCE", 100)
+    monkeypatch.setattr("tidings.forecast.learning.learner.AT_ONCE", 100)
     little = td.train(
         watch, iter([events[at : at + 99] for at in range(0, 4000, 99)]), horizons=["30 s"], half_life="10 min"
     )

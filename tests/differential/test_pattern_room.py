@@ -11,8 +11,8 @@ from pattern_worlds import PLENTY, S, detector_of, end_of, hold, moment, same
 import tidings as td
 from tidings.model.patterns import Mode
 from tidings.patterns import detector as module
-from tidings.patterns.run import Run, _empty
-from tidings.testing.patterns import patterns, streams
+from tidings.patterns.run.run import Run, _empty
+from tidings.testing.strategies.patterns import patterns, streams
 
 ALL = tuple(Mode)
 

@@ -13,8 +13,8 @@ from pattern_worlds import PLENTY, S, alike, hold, moment
 import tidings as td
 from tidings.model.patterns import Mode
 from tidings.patterns.definition import seen
-from tidings.patterns.snapshot import resume_at, where
-from tidings.testing.patterns import patterns
+from tidings.patterns.state.detector_bytes import resume_at, where
+from tidings.testing.strategies.patterns import patterns
 
 NAMES = st.sampled_from(["p", "q", "r"])
 VALUES = st.sampled_from([1, 1, 2, 2, [1, 2], {"of": 1}])

@@ -16,10 +16,10 @@ from pattern_worlds import PLENTY, S, alike, detector_of, end_of, hold, micros, 
 import tidings as td
 from tidings import lang
 from tidings.model.patterns import Mode
-from tidings.patterns.automaton import Automaton, determinise
+from tidings.patterns.compile.automaton import Automaton, determinise
 from tidings.patterns.definition import Seen, seen
-from tidings.patterns.snapshot import resume_at, where
-from tidings.testing.patterns import patterns, streams, words
+from tidings.patterns.state.detector_bytes import resume_at, where
+from tidings.testing.strategies.patterns import patterns, streams, words
 
 ALL = tuple(Mode)
 

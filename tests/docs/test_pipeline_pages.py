@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import tidings as td
-from tidings.matcher import claims, versions
-from tidings.matcher.live import TOKENS, shard_of
+from tidings.matcher.live import claims, versions
+from tidings.matcher.live.live import TOKENS, shard_of
 
 DOCS = Path(__file__).parents[2] / "docs"
 SNAPSHOT = (DOCS / "snapshot.md").read_text(encoding="utf-8").split("## A folder of versions")[1].split("\n## ")[0]
@@ -46,7 +46,7 @@ def test_the_page_says_which_shard_an_id_is_in():
 
 def test_the_pipelines_page_names_every_field_of_a_report():
     pytest.importorskip("pyspark", reason="needs tidings[spark]")
-    from tidings.spark.pipeline.report import Report
+    from tidings.spark.pipeline.monitor.report import Report
 
     row = next(line for line in PIPELINE.splitlines() if line.startswith("| `lines` | a JSON object"))
     told = set(re.findall(r"`([a-z_]+)`", row)) - {"lines", "kind", "batch", "status", "warning", "at"}
@@ -58,7 +58,7 @@ def test_the_pipelines_page_names_every_metric_that_is_not_a_count():
     pytest.importorskip("pyspark", reason="needs tidings[spark]")
     from prometheus_client.parser import text_string_to_metric_families
 
-    from tidings.spark.pipeline.metrics import COUNTED, Metrics
+    from tidings.spark.pipeline.monitor.metrics import COUNTED, Metrics
 
     metrics = Metrics("127.0.0.1:0", name="p")
     try:
@@ -84,9 +84,9 @@ def _fetched(port):
 
 def test_the_pipelines_page_has_the_table_of_the_checkpoint():
     pytest.importorskip("pyspark", reason="needs tidings[spark]")
-    from tidings.spark.pipeline import state
+    from tidings.spark.pipeline.run import checkpoint
 
-    names = re.findall(r"^\| (`\S+`) \|", state.__doc__, re.MULTILINE)
+    names = re.findall(r"^\| (`\S+`) \|", checkpoint.__doc__, re.MULTILINE)
     section = PIPELINE.split("## Checkpoints and versions")[1].split("\n## ")[0]
     assert re.findall(r"^\| (`\S+`) \|", section, re.MULTILINE) == names
 

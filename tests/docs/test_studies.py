@@ -12,9 +12,9 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from tidings.testing.bench.checkout import Place, studies
-from tidings.testing.bench.claims import read_claims
-from tidings.testing.bench.studies import Scale, Study
+from tidings.bench.harness.claims import read_claims
+from tidings.bench.harness.studies import Scale, Study
+from tidings.bench.harness.study_files import Place, studies
 
 ROOT = Path(__file__).parents[2]
 PLACES = studies(ROOT)

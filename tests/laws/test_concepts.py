@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.concepts import Currencies, Derived, Ontology, Tree, Units
-from tidings.concepts.declaration import OF_ATTRIBUTES, OF_TREES, SECTIONS
-from tidings.concepts.formats import READERS
+from tidings.concepts.ontology_declaration import OF_ATTRIBUTES, OF_TREES, SECTIONS
 from tidings.concepts.spelling import fold
+from tidings.concepts.taxonomies.formats import READERS
 from tidings.errors import TidingsError
 
 NOW = datetime(2024, 6, 1, tzinfo=UTC)

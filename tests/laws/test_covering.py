@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidings.algebra import Reading, Setting, bind, covers, evaluate, holds, overlaps, simplify
-from tidings.algebra.typed import Mismatch, TypedAttribute, typed_test
+from tidings.algebra.law.typed_attribute import Mismatch, TypedAttribute, typed_test
 from tidings.concepts import Ontology, Tree
 from tidings.model import (
     Age,

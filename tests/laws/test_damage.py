@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import tidings as td
 from tidings.errors import SnapshotError
-from tidings.matcher import claims
+from tidings.matcher.live import claims
 
 QUICK = "/dev/shm" if Path("/dev/shm").is_dir() else None
 

@@ -12,8 +12,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tests.differential.engine_worlds import NOW, ONTOLOGY, Drawer, any_plan, by_law
 
 import tidings as td
-from tidings.engine import draft, engine, index, plan, stage
-from tidings.engine.check import check_state
+from tidings.engine import engine, staging
+from tidings.engine.compile import draft
+from tidings.engine.index import builder, planner
+from tidings.engine.invariants import check_state
 from tidings.errors import BadSubscriptions, UnknownSubscription
 
 KEYWORDS = {"ontology": ONTOLOGY, "now": NOW}
@@ -50,9 +52,19 @@ class Steps(RuleBasedStateMachine):
     )
     def begin(self, few, at_once, planned, rows, named):
         self.stack = ExitStack()
-        settings = [(stage, "FEW", few), (engine, "FEW", few), (engine, "AT_ONCE", at_once), (draft, "MOST_ROWS", rows)]
+        settings = [
+            (staging, "FEW", few),
+            (engine, "FEW", few),
+            (engine, "AT_ONCE", at_once),
+            (draft, "MOST_ROWS", rows),
+        ]
         if not planned:
-            settings += [(index, "chosen", any_plan), (index, "TILED_FROM", 1), (index, "TILE", 4), (plan, "TILE", 4)]
+            settings += [
+                (builder, "chosen", any_plan),
+                (builder, "TILED_FROM", 1),
+                (builder, "TILE", 4),
+                (planner, "TILE", 4),
+            ]
         for module, name, value in settings:
             self.stack.enter_context(mock.patch.object(module, name, value))
         self.folder = Path(self.stack.enter_context(TemporaryDirectory()))

@@ -11,8 +11,8 @@ import pytest
 from tests.differential.engine_worlds import NOW, Drawer, set_to
 
 import tidings as td
-from tidings.engine import engine, stage
-from tidings.engine.check import check_state
+from tidings.engine import engine, staging
+from tidings.engine.invariants import check_state
 
 READERS = 4
 ROUNDS = 60
@@ -23,7 +23,7 @@ def hurried(few, *, at_once):
     """Switch between threads often, and merge often; `at_once` 0 leaves every merge to the merging thread."""
     before = sys.getswitchinterval()
     with ExitStack() as stack:
-        for module, name, value in ((stage, "FEW", few), (engine, "FEW", few), (engine, "AT_ONCE", at_once)):
+        for module, name, value in ((staging, "FEW", few), (engine, "FEW", few), (engine, "AT_ONCE", at_once)):
             stack.enter_context(mock.patch.object(module, name, value))
         sys.setswitchinterval(1e-5)
         try:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import tidings as td
 from tidings.errors import TidingsError
-from tidings.matcher.feeds import Changes
-from tidings.matcher.rounds import Step, rounds_of
+from tidings.matcher.live.change_rounds import Step, rounds_of
+from tidings.matcher.live.feeds import Changes
 
 QUICK = "/dev/shm" if Path("/dev/shm").is_dir() else None
 

@@ -9,10 +9,10 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 import tidings as td
-from tidings.lang.fast import parse_fast
-from tidings.lang.text import parse_text
+from tidings.bench.workloads import CAR_SCHEMA
+from tidings.lang.filters.fast_text import parse_fast
+from tidings.lang.filters.parse_text import parse_text
 from tidings.testing.strategies import filters
-from tidings.testing.workloads import CAR_SCHEMA
 
 ALL = ("text", "json", "url")
 SCHEMAS = (

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import tidings as td
 from tidings.algebra import Binder, Setting, fold_names, holds
-from tidings.algebra.needs import Needs
-from tidings.algebra.reading import Reader
+from tidings.algebra.law.event_reading import Reader
+from tidings.algebra.law.requirements import Needs
 from tidings.errors import TidingsError, Unsupported
 from tidings.testing.strategies import cases
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import tidings as td
 from tidings.model.patterns import Mode
-from tidings.testing.patterns import patterns, streams
+from tidings.testing.strategies.patterns import patterns, streams
 
 LIMIT = 100_000
 MODES = st.sampled_from(list(Mode))

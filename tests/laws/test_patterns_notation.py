@@ -21,8 +21,8 @@ from tidings.model.patterns import (
     conditions_of,
     steps_of,
 )
-from tidings.testing.patterns import patterns, words
 from tidings.testing.strategies import filters
+from tidings.testing.strategies.patterns import patterns, words
 
 BOTH = ("text", "json")
 ANY = st.one_of(

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidings as td
-from tidings.lang.fast import parse_fast
-from tidings.lang.text import parse_text
+from tidings.bench.workloads import saved_searches
+from tidings.lang.filters.fast_text import parse_fast
+from tidings.lang.filters.parse_text import parse_text
 from tidings.testing.strategies import filters, worlds
-from tidings.testing.workloads import saved_searches
 
 BOTH = ("text", "json")
 

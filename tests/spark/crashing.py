@@ -114,10 +114,11 @@ class World:
 
     def run_here(self):
         """Run to the end in this process and its session, uninterrupted."""
-        from tidings.spark.pipeline import reading, runner
-        from tidings.spark.pipeline.config import Trigger
+        from tidings.spark.pipeline.config import load
+        from tidings.spark.pipeline.config.settings import Trigger
+        from tidings.spark.pipeline.run import runner
 
-        pipeline = reading.read(self.folder / "pipeline.toml").pipeline
+        pipeline = load.read(self.folder / "pipeline.toml").pipeline
         console = Console(file=(self.folder / "here.log").open("w"), highlight=False)
         return runner.run(replace(pipeline, trigger=Trigger(available_now=True)), console=console)
 

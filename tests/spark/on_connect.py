@@ -22,8 +22,8 @@ def main() -> None:
 def found(session):
     import tidings as td
     from tidings import spark as ts
-    from tidings.spark.demo import ADS
-    from tidings.testing.workloads import NOW, car_ads, saved_searches
+    from tidings.bench.workloads import NOW, car_ads, saved_searches
+    from tidings.spark.demo.__main__ import ADS
 
     folder = Path(tempfile.mkdtemp())
     ads = car_ads(60, seed=5)

@@ -87,11 +87,12 @@ lines = "lines.jsonl"
 
     def run(self, **changes):
         """Run until all is read, or something stops it."""
-        from tidings.spark.pipeline import reading, runner
+        from tidings.spark.pipeline.config import load
+        from tidings.spark.pipeline.run import runner
 
         out, lines = io.StringIO(), self.folder / "lines.jsonl"
         lines.unlink(missing_ok=True)
-        pipeline = replace(reading.load(self.folder / "pipeline.toml"), **changes)
+        pipeline = replace(load.load(self.folder / "pipeline.toml"), **changes)
         try:
             return runner.run(pipeline, console=Console(file=out, highlight=False, width=500, stderr=True))
         finally:

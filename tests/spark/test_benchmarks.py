@@ -11,7 +11,7 @@ pytest.importorskip("duckdb", reason="needs tidings[bench]")
 
 from benchmarks.spark import arriving, compiling, ground, join, large, latency, processes, share
 from benchmarks.spark.producing import Producer, crc32c
-from tidings.spark.pipeline.reading import read
+from tidings.spark.pipeline.config.load import read
 
 
 def test_the_three_joins_agree_and_are_measured(spark, tmp_path, capsys):

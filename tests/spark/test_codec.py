@@ -12,11 +12,12 @@ pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
 import tidings as td
 from tidings.errors import SnapshotError
-from tidings.matcher.live import shard_of
+from tidings.matcher.live.live import shard_of
 from tidings.model import DeadLetter
-from tidings.spark import codec, places
-from tidings.spark.codec import Answer, Both, Step, letters, lists, pairs
-from tidings.spark.places import Packed, Snapshot, Versioned
+from tidings.spark.match import worker_matcher
+from tidings.spark.match.worker_matcher import Answer, Both, Step, letters, lists, pairs
+from tidings.spark.subscriptions import worker_store
+from tidings.spark.subscriptions.worker_store import Packed, Snapshot, Versioned
 
 ROWS = pa.RecordBatch.from_pydict({"event": [10, 11, 12], "tags": [["a"], None, []]})
 
@@ -75,7 +76,7 @@ def test_values_that_filters_could_not_read_come_in_a_row_of_their_own():
 
 
 def test_what_comes_out_is_cut_into_chunks(monkeypatch):
-    monkeypatch.setattr(codec, "CHUNK", 2)
+    monkeypatch.setattr(worker_matcher, "CHUNK", 2)
     answer = found([0, 0, 0, 1, 2], [1, 2, 3, 4, 5])
     assert [batch.num_rows for batch in pairs(answer, pa.int64())] == [2, 2, 1]
     assert [batch.num_rows for batch in lists(answer, pa.int64())] == [1, 2]
@@ -102,8 +103,8 @@ def test_packed_bytes_do_not_follow_later_changes():
 
 
 def test_a_worker_keeps_a_few_matchers_and_forgets_the_longest_unused(monkeypatch):
-    monkeypatch.setattr(places, "_open", type(places._open)())
-    packed = [Packed.of(searches(f"a = {n}")) for n in range(places.KEPT + 1)]
+    monkeypatch.setattr(worker_store, "_open", type(worker_store._open)())
+    packed = [Packed.of(searches(f"a = {n}")) for n in range(worker_store.KEPT + 1)]
     opened = [one.open(0) for one in packed]
     assert packed[1].open(0) is opened[1]
     assert packed[0].open(0) is not opened[0]

@@ -14,7 +14,7 @@ from tidings import spark as ts
 from tidings.errors import BadFrame, FileError, PatternError, TidingsError
 from tidings.lang import WrittenPattern
 from tidings.model.patterns import Mode
-from tidings.testing.patterns import patterns
+from tidings.testing.strategies.patterns import patterns
 
 START = datetime(2024, 7, 1, tzinfo=UTC)
 COLUMNS = "id BIGINT, ts TIMESTAMP, kind STRING, key INT, other DOUBLE"

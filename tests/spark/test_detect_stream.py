@@ -22,9 +22,9 @@ import tidings as td
 from tidings import spark as ts
 from tidings.errors import BadFrame, CheckpointError
 from tidings.lang import WrittenPattern, parse_pattern
-from tidings.spark.dealing import Deal
-from tidings.spark.detecting import Buckets, unpacking
-from tidings.spark.plan import Plan
+from tidings.spark.detect.bucket_processor import Buckets, unpacking
+from tidings.spark.detect.bucketing import Deal
+from tidings.spark.detect.worker_plan import Plan
 
 NAMES = tuple(column.split()[0] for column in COLUMNS.split(","))
 TYPES = [pa.int64(), pa.timestamp("us", "UTC"), pa.string(), pa.int32(), pa.float64()]

@@ -15,8 +15,8 @@ pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
 import tidings as td
 from tidings import spark as ts
+from tidings.bench.workloads import NOW
 from tidings.spark.schema import schema_of
-from tidings.testing.workloads import NOW
 
 DDL = """
     id int, tiny tinyint, small smallint, n bigint, f float, x double, d decimal(12, 3), flag boolean, day date,

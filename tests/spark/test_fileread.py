@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidings.spark.pipeline import fileread
-from tidings.spark.pipeline.fileread import CsvForm, Table, opened, read_csv, read_parquet, read_safely
-from tidings.spark.pipeline.fit import fitted
+from tidings.spark.pipeline.sources import table_files
+from tidings.spark.pipeline.sources.arrow_cast import fitted
+from tidings.spark.pipeline.sources.table_files import CsvForm, Table, opened, read_csv, read_parquet, read_safely
 
 KINDS = {
     "id": (pa.int64(), "BIGINT"),
@@ -201,7 +201,7 @@ def test_nested_columns_are_read_by_name(tmp_path):
 
 
 def test_a_large_file_passes_in_small_pieces(tmp_path, monkeypatch):
-    monkeypatch.setattr(fileread, "BLOCK", 1 << 20)
+    monkeypatch.setattr(table_files, "BLOCK", 1 << 20)
     path = tmp_path / "a.parquet"
     text = [f"{number:01000}" for number in range(40_000)]  # 40 MB in one row group
     pq.write_table(pa.table({"id": range(40_000), "make": text}), path, use_dictionary=False, compression="none")

@@ -18,10 +18,10 @@ import tidings as td
 from tidings import spark as ts
 from tidings.errors import BadPipeline, FileError, StateError, TidingsError
 from tidings.lang import read_patterns
-from tidings.patterns.stream import written
-from tidings.spark.forecasting import NOTHING_SAID, Foresight
-from tidings.spark.pipeline.reading import load
-from tidings.spark.plan import Plan
+from tidings.patterns.run.portions import written
+from tidings.spark.detect.bucket_forecasts import NOTHING_SAID, Foresight
+from tidings.spark.detect.worker_plan import Plan
+from tidings.spark.pipeline.config.load import load
 
 TELLS = ("crossing", "episode", "every", "change")
 LOGS = "id BIGINT, ts TIMESTAMP, status STRING, ip STRING"

@@ -6,8 +6,8 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
-from tidings.spark.pipeline.config import Source
-from tidings.spark.pipeline.sources import events_of
+from tidings.spark.pipeline.config.settings import Source
+from tidings.spark.pipeline.sources.sources import events_of
 
 AT = datetime(2024, 1, 2, 3, 4, 5, tzinfo=UTC)
 EARLIEST = {"startingOffsets": "earliest"}

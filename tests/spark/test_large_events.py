@@ -20,12 +20,12 @@ from hypothesis import strategies as st
 from tests.spark.piping import COLUMNS
 from tests.spark.test_fileread import ADS, rows_of
 
-from tidings.spark.pipeline import lineread, sources
-from tidings.spark.pipeline.config import Source
-from tidings.spark.pipeline.fileread import CsvForm, read_csv, read_parquet
-from tidings.spark.pipeline.lineread import END, MARK, lines_of
-from tidings.spark.pipeline.rowcut import WholeRows
-from tidings.spark.pipeline.sizes import first_bytes, too_large
+from tidings.spark.pipeline.config.settings import Source
+from tidings.spark.pipeline.sources import line_cutter, sources
+from tidings.spark.pipeline.sources.csv_limits import WholeRows
+from tidings.spark.pipeline.sources.line_cutter import END, MARK, lines_of
+from tidings.spark.pipeline.sources.size_limits import first_bytes, too_large
+from tidings.spark.pipeline.sources.table_files import CsvForm, read_csv, read_parquet
 
 PARTS = st.lists(
     st.tuples(
@@ -52,7 +52,7 @@ def test_ranges_of_a_file_give_every_line_once_and_tell_of_each_that_is_too_larg
     bounds = sorted({0, *(cut for cut in cuts if cut < len(data)), END})
     found, refused = [], []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lineread, "PIECE", piece)
+        patch.setattr(line_cutter, "PIECE", piece)
         for start, stop in itertools.pairwise(bounds):
             for some, large in lines_of(pa.BufferReader(data), start=start, stop=stop, largest=largest):
                 found += some.to_pylist()
@@ -62,8 +62,8 @@ def test_ranges_of_a_file_give_every_line_once_and_tell_of_each_that_is_too_larg
 
 
 def test_a_line_that_is_too_large_is_not_held(monkeypatch):
-    monkeypatch.setattr(lineread, "PIECE", 1000)
-    cutter = lineread.Cutter(END, lineread.Begun(5000))
+    monkeypatch.setattr(line_cutter, "PIECE", 1000)
+    cutter = line_cutter.Cutter(END, line_cutter.Begun(5000))
     held = []
     for _ in range(100):
         cutter.cut(b"x" * 1000, 1000)
@@ -90,7 +90,7 @@ def test_rows_that_fit_are_handed_on_as_they_are_written_and_the_others_are_told
         io.BytesIO(b"".join(rows)), signs=(",", '"', None), several_lines=True, header=True, largest=largest
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lineread, "PIECE", piece)
+        patch.setattr(line_cutter, "PIECE", piece)
         assert text.read() == b"".join(row for row in rows[:1] + rows[1:] if row is rows[0] or len(row) - 1 <= largest)
     large = [row[:-1] for row in rows[1:] if len(row) - 1 > largest]
     assert text.refusals() == [(too_large(len(row), largest), first_bytes(row)) for row in large]
@@ -124,7 +124,7 @@ def test_a_row_of_parquet_that_is_too_large_is_one_refused_row(tmp_path):
 
 
 def test_a_large_file_is_read_by_several_tasks_and_in_order(spark, tmp_path, monkeypatch):
-    from tidings.spark.pipeline import files
+    from tidings.spark.pipeline.sources import directory as files
 
     monkeypatch.setattr(files, "RANGE", 1000)
     (tmp_path / "a.json").write_text("".join(json.dumps({"id": number}) + "\n" for number in range(500)))
@@ -145,7 +145,7 @@ def test_a_large_file_is_read_by_several_tasks_and_in_order(spark, tmp_path, mon
 
 
 def test_what_sparks_readers_hand_over_is_bounded_before_it_is_decoded(spark):
-    from tidings.spark.pipeline.sizes import bounded
+    from tidings.spark.pipeline.sources.size_limits import bounded
 
     rows = spark.createDataFrame([("é" * 300,), ("fits",), (None,)], "_text STRING")
     found = [row.asDict() for row in bounded(rows, 500).collect()]

@@ -10,7 +10,7 @@ pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
 import tidings as td
 from tidings import spark as ts
-from tidings.matcher import claims
+from tidings.matcher.live import claims
 
 ADS = "id int, make string, price int, town string"
 

@@ -19,9 +19,9 @@ from pyspark.sql import functions as F  # noqa: N812
 from rich.console import Console
 
 from tidings.errors import BadFrame, SinkError
-from tidings.spark.pipeline import folders
-from tidings.spark.pipeline.config import Sink
-from tidings.spark.pipeline.outputs import json_array, output_of
+from tidings.spark.pipeline.config.settings import Sink
+from tidings.spark.pipeline.sinks import batch_folders
+from tidings.spark.pipeline.sinks.sinks import json_array, output_of
 
 FORMATS = ("json", "parquet")
 KEY = ("subscription", "event")
@@ -113,7 +113,7 @@ def test_a_process_that_dies_before_the_rename_leaves_no_batch_and_the_next_one_
     died = subprocess.run([sys.executable, "-c", DIES, str(tmp_path / "out")], check=False, timeout=120)
     assert died.returncode == -signal.SIGKILL
     (left,) = (tmp_path / "out").iterdir()
-    assert left.name.startswith(folders.STAGING)
+    assert left.name.startswith(batch_folders.STAGING)
     assert any(left.glob("part-*.json"))
     schema = "event BIGINT, batch INT"
     assert spark.read.schema(schema).json(str(tmp_path / "out")).count() == 0
@@ -148,7 +148,7 @@ def test_a_reader_sees_whole_batches_only(spark, tmp_path, sink, monkeypatch):
     out, size, seen = tmp_path / "out", 60, []
     output = output_of(sink("parquet"), key=KEY)
     output.write(pairs(spark, size), 0)
-    published = folders._published
+    published = batch_folders._published
 
     def counts():
         read = spark.read.parquet(str(out)).groupBy("batch").count().collect()
@@ -159,7 +159,7 @@ def test_a_reader_sees_whole_batches_only(spark, tmp_path, sink, monkeypatch):
         published(staging, final)
         seen.append(counts())
 
-    monkeypatch.setattr(folders, "_published", looked_at)
+    monkeypatch.setattr(batch_folders, "_published", looked_at)
     done = threading.Event()
     watched = []
 
@@ -201,10 +201,10 @@ def test_batches_of_another_checkpoint_are_refused_and_not_taken_for_written_one
     output_of(sink("json"), key=KEY, owner="checkpoint 1").write(pairs(spark, 3), 0)
     with pytest.raises(SinkError, match="holds batches of another checkpoint"):
         output_of(sink("json"), key=KEY, owner="checkpoint 2")
-    (tmp_path / "out" / folders.OWNER).unlink()
+    (tmp_path / "out" / batch_folders.OWNER).unlink()
     with pytest.raises(SinkError, match="give the sink an empty folder"):
         output_of(sink("json"), key=KEY, owner="checkpoint 1")
-    (tmp_path / "out" / folders.OWNER).write_text("not json")
+    (tmp_path / "out" / batch_folders.OWNER).write_text("not json")
     with pytest.raises(SinkError, match="not what Tidings wrote"):
         output_of(sink("json"), key=KEY, owner="checkpoint 1")
 
@@ -225,17 +225,21 @@ def test_odd_names_and_file_addresses_are_local_paths(spark, tmp_path, sink):
     odd = tmp_path / "a b%20c {x}"
     output_of(Sink(kind="json", path=f"file://{odd}"), key=KEY).write(pairs(spark, 3), 0)
     assert files(odd) == ["batch=00000000"]
-    assert folders.local_path("hdfs://host/x") is None
-    assert folders.local_path("file:/x/y") == folders.local_path("/x/y") == folders.local_path("file:///x/y")
+    assert batch_folders.local_path("hdfs://host/x") is None
+    assert (
+        batch_folders.local_path("file:/x/y")
+        == batch_folders.local_path("/x/y")
+        == batch_folders.local_path("file:///x/y")
+    )
 
 
 def test_a_remote_folder_is_written_over(spark, tmp_path):
     """A `file:` address stands in for a remote one: what differs is that Spark alone writes it."""
-    output = folders.RemoteFolder(f"file://{tmp_path}/out/", "parquet", {})
+    output = batch_folders.RemoteFolder(f"file://{tmp_path}/out/", "parquet", {})
     output.write(pairs(spark, 7), 3)
     output.write(pairs(spark, 5), 3)
     assert rows(spark.read.parquet(str(tmp_path / "out")).select("event", "batch")) == [(n, 3) for n in range(5)]
-    assert isinstance(output_of(Sink(kind="json", path="s3a://bucket/out"), key=KEY), folders.RemoteFolder)
+    assert isinstance(output_of(Sink(kind="json", path="s3a://bucket/out"), key=KEY), batch_folders.RemoteFolder)
 
 
 # --- rows of every type --------------------------------------------------------------------------

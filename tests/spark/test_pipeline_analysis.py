@@ -4,10 +4,10 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
-from tidings.spark.pipeline.analysis import check_here, check_on_spark
-from tidings.spark.pipeline.config import Matching, Sink, Source
-from tidings.spark.pipeline.reading import Events
-from tidings.spark.pipeline.variables import Expanded
+from tidings.spark.pipeline.config.analysis import check_here, check_on_spark
+from tidings.spark.pipeline.config.load import Events
+from tidings.spark.pipeline.config.settings import Matching, Sink, Source
+from tidings.spark.pipeline.config.variables import Expanded
 
 COLUMNS = "id BIGINT, make STRING, price DOUBLE, posted TIMESTAMP, tags ARRAY<STRING>"
 SECRET = "swordfish"

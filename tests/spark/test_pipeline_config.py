@@ -16,10 +16,11 @@ pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
 import tidings as td
 from tidings.errors import BadPipeline, FileError, TidingsError
-from tidings.spark.pipeline import config, keys
-from tidings.spark.pipeline.reading import load, read
-from tidings.spark.pipeline.telling import told
-from tidings.spark.pipeline.variables import Expanded
+from tidings.spark.pipeline.config import keys
+from tidings.spark.pipeline.config import settings as config
+from tidings.spark.pipeline.config.describe import told
+from tidings.spark.pipeline.config.load import load, read
+from tidings.spark.pipeline.config.variables import Expanded
 
 PAGE = (Path(__file__).parents[2] / "docs" / "guide" / "pipeline.md").read_text(encoding="utf-8")
 SECRET = "swordfish-4711"

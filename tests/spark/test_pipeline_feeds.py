@@ -11,8 +11,8 @@ from pyspark.sql import Row
 from tests.spark.piping import filters, jsonl
 
 import tidings as td
-from tidings.spark.pipeline.config import Trigger
-from tidings.spark.pipeline.feeds import TopicFeed
+from tidings.spark.pipeline.config.settings import Trigger
+from tidings.spark.pipeline.run.spark_feeds import TopicFeed
 
 FIRST = {"a": "price < 10", "gone": "price >= 0", "same": "price = 5"}
 THEN = {"a": "price > 100", "same": "price = 5", "new": "price >= 0"}

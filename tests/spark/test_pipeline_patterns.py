@@ -7,8 +7,8 @@ import pytest
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
 from tidings.errors import SinkError
-from tidings.spark.pipeline.analysis import check_on_spark
-from tidings.spark.pipeline.reading import load
+from tidings.spark.pipeline.config.analysis import check_on_spark
+from tidings.spark.pipeline.config.load import load
 
 ATTACKS = """
 pattern intrusion

@@ -21,13 +21,13 @@ from tests.kafka.leash import leashed
 from typer.testing import CliRunner
 
 import tidings as td
+from tidings.bench import workloads
 from tidings.cli.app import app
-from tidings.spark import demo
-from tidings.spark.demo_world import World, publish
-from tidings.spark.pipeline import config
-from tidings.spark.pipeline.reading import load
-from tidings.spark.pipeline.runner import run
-from tidings.testing import workloads
+from tidings.spark.demo import __main__
+from tidings.spark.demo.world import World, publish
+from tidings.spark.pipeline.config import settings
+from tidings.spark.pipeline.config.load import load
+from tidings.spark.pipeline.run.runner import run
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -77,8 +77,8 @@ def shown(spark, tmp_path_factory):
         (folder / left).write_text("left over\n")
     said = io.StringIO()
     with pytest.MonkeyPatch.context() as patched, contextlib.redirect_stdout(said):
-        patched.setattr(demo, "PAUSE", 0.02)
-        demo.demo(ads=120, searches=150, out=folder, seed=3)
+        patched.setattr(__main__, "PAUSE", 0.02)
+        __main__.demo(ads=120, searches=150, out=folder, seed=3)
     return folder, said.getvalue()
 
 
@@ -120,7 +120,7 @@ def test_the_demo_shows_an_added_and_a_removed_search(shown):
 
 def test_the_demos_pipeline_can_be_run_again(shown):
     folder, _ = shown
-    pipeline = replace(load(folder / "pipeline.toml"), trigger=config.Trigger(available_now=True))
+    pipeline = replace(load(folder / "pipeline.toml"), trigger=settings.Trigger(available_now=True))
     ad = {"id": 999, "make": "ford", "model": "focus", "year": 2020, "price": 1}
     publish(folder / "ads" / "mine.json", [json.dumps(ad)])
     publish(folder / "searches" / "mine.jsonl", [json.dumps({"id": "mine", "filter": "make = 'ford' and price < 2"})])
@@ -143,7 +143,7 @@ def test_the_readme_shows_the_demo_as_it_is(shown):
 
 
 def test_ctrl_c_ends_the_demo_without_a_trace(tmp_path):
-    command = [sys.executable, "-m", "tidings.spark.demo", "--searches", "50", "--out", str(tmp_path)]
+    command = [sys.executable, "-m", "tidings.spark.demo.__main__", "--searches", "50", "--out", str(tmp_path)]
     with subprocess.Popen(leashed(*command), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         begun = wait_for(lambda: list(tmp_path.glob("ads/*.json")) or process.poll() is not None, 120)
         assert begun

@@ -16,16 +16,16 @@ from tests.spark.test_equal import DDL, KINDS, Rows, declared, local_pairs, sear
 
 import tidings as td
 from tidings import spark as ts
+from tidings.bench.workloads import NOW
 from tidings.errors import BadFrame, BadSubscriptions, SnapshotError
-from tidings.matcher.live import shard_of
-from tidings.matcher.versions import open_version, read_version
-from tidings.spark import codec
-from tidings.spark.codec import Step, letters, lists, pairs
-from tidings.spark.compile import part_of
-from tidings.spark.crossing import _dealt
-from tidings.spark.places import Packed
+from tidings.matcher.live.live import shard_of
+from tidings.matcher.live.versions import open_version, read_version
+from tidings.spark.match import worker_matcher
+from tidings.spark.match.worker_matcher import Step, letters, lists, pairs
+from tidings.spark.match.worker_stage import _dealt
 from tidings.spark.schema import schema_of
-from tidings.testing.workloads import NOW
+from tidings.spark.subscriptions.compile import part_of
+from tidings.spark.subscriptions.worker_store import Packed
 
 BAD = [{"x": float("inf")}, {"priced": "dear"}, {"spot": {"lon": 200.0, "lat": 0.0}}]
 
@@ -353,8 +353,8 @@ def test_however_events_are_cut_for_their_matches_the_answers_are_the_same(monke
         return sorted(str(row) for out in step(iter([batch, batch])) for row in out.to_pylist())
 
     whole = [answered(build) for build in (pairs, lists, letters)]
-    monkeypatch.setattr(codec, "FEW", 3)
-    monkeypatch.setattr(codec, "PAIRS", 10)
+    monkeypatch.setattr(worker_matcher, "FEW", 3)
+    monkeypatch.setattr(worker_matcher, "PAIRS", 10)
     assert [answered(build) for build in (pairs, lists, letters)] == whole
     assert all(whole)
 

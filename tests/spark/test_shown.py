@@ -17,14 +17,14 @@ from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 
 from tidings.errors import CannotServe, FileError, TidingsError
-from tidings.spark.pipeline.config import Shown
-from tidings.spark.pipeline.lines import JsonLines
-from tidings.spark.pipeline.metrics import Metrics
-from tidings.spark.pipeline.plain import PlainText
-from tidings.spark.pipeline.progress import duplicates_of, lag_of
-from tidings.spark.pipeline.report import Report
-from tidings.spark.pipeline.shown import Several, watch_of
-from tidings.spark.pipeline.view import LiveView, worst
+from tidings.spark.pipeline.config.settings import Shown
+from tidings.spark.pipeline.monitor.json_lines import JsonLines
+from tidings.spark.pipeline.monitor.listeners import Several, watch_of
+from tidings.spark.pipeline.monitor.live_view import LiveView, worst
+from tidings.spark.pipeline.monitor.metrics import Metrics
+from tidings.spark.pipeline.monitor.report import Report
+from tidings.spark.pipeline.monitor.spark_progress import duplicates_of, lag_of
+from tidings.spark.pipeline.monitor.text_log import PlainText
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -20,9 +20,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from tidings.errors import BadFrame
-from tidings.spark.pipeline.config import Source
-from tidings.spark.pipeline.decode import decoded
-from tidings.spark.pipeline.sources import columns_of, events_of
+from tidings.spark.pipeline.config.settings import Source
+from tidings.spark.pipeline.sources.json_decode import decoded
+from tidings.spark.pipeline.sources.sources import columns_of, events_of
 
 ADS = "id BIGINT, make STRING, price DOUBLE"
 

@@ -9,7 +9,7 @@ from tests.spark.test_equal import DDL, Rows, declared, searches
 
 import tidings as td
 from tidings import spark as ts
-from tidings.testing.workloads import NOW
+from tidings.bench.workloads import NOW
 
 ADS = [(1, "ford", "8500", "a"), (2, "opel", "4200", None), (3, "ford", "15000", "c"), (4, "ford", "call me", "d")]
 PRICED = td.Schema({"price": "number"}, closed=False)

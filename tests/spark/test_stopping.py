@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
-from tidings.spark.pipeline.stopping import Stopping
+from tidings.spark.pipeline.run.stopping import Stopping
 
 MODULE = sys.modules[Stopping.__module__].__file__
 

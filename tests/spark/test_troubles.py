@@ -14,9 +14,9 @@ pytest.importorskip("pyspark", reason="needs tidings[spark]")
 from pyspark.errors import PySparkException
 
 from tidings.errors import PipelineFailed, SinkError
-from tidings.spark.pipeline import trouble
-from tidings.spark.pipeline.folders import LocalFolder
-from tidings.spark.pipeline.trouble import Trouble, wrong_with
+from tidings.spark.pipeline.run import trouble
+from tidings.spark.pipeline.run.trouble import Trouble, wrong_with
+from tidings.spark.pipeline.sinks.batch_folders import LocalFolder
 
 TOML = """
 checkpoint = "state"

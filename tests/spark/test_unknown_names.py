@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 import tidings as td
 from tidings import spark as ts
 from tidings.errors import BadFrame, BadPipeline, BadSubscriptions, PatternError, SchemaError, UnknownAttributes
-from tidings.spark.surroundings import schema_given
+from tidings.spark.vocabulary import schema_given
 
 DDL = "id INT, make STRING, price DOUBLE, seller STRUCT<kind: STRING>, tags MAP<STRING, STRING>"
 ROWS = [(1, "ford", 5.0, ("dealer",), {"abs": "yes"}), (2, "opel", 7.0, None, None)]

@@ -16,10 +16,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 import tidings as td
 from tidings.errors import BadSubscriptions, SnapshotError, TidingsError
-from tidings.matcher import claims, versions
-from tidings.matcher.claims import Claim
-from tidings.matcher.folder import OURS
-from tidings.matcher.live import shard_of
+from tidings.matcher.live import claims, versions
+from tidings.matcher.live.claims import Claim
+from tidings.matcher.live.live import shard_of
+from tidings.matcher.snapshot.directory import OURS
 from tidings.testing.strategies import NOW
 
 FILTERS = (

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.test_live import QUICK, START, answers, data_files, fresh, named_files
 
 import tidings as td
-from tidings.matcher import versions
+from tidings.matcher.live import versions
 
 
 @pytest.fixture

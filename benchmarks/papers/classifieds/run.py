@@ -11,8 +11,8 @@ from benchmarks.papers.classifieds.cluster import Cluster
 from benchmarks.papers.classifieds.small import chart, exponent, grown, with_polygons, worst
 from benchmarks.papers.classifieds.stream import Able, Run, capacity, fed
 from benchmarks.papers.classifieds.workload import CARS, SIZES, Sizes, arrivals
-from tidings.testing.bench.studies import Chart, Line, Scale, Study
-from tidings.testing.bench.timing import Figure
+from tidings.bench.harness.studies import Chart, Line, Scale, Study
+from tidings.bench.harness.timing import Figure
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import tidings as td
 from benchmarks.papers.classifieds.workload import CARS, calls_as_printed, every_subset, full_event, with_areas
 from tidings.algebra import Setting
-from tidings.testing.bench.studies import Chart, Line
-from tidings.testing.bench.timing import Figure
+from tidings.bench.harness.studies import Chart, Line
+from tidings.bench.harness.timing import Figure
 
 if TYPE_CHECKING:
     from collections.abc import Callable

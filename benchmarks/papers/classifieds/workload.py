@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidings.testing.bench.studies import Scale
-from tidings.testing.workloads import workload
+from tidings.bench.harness.studies import Scale
+from tidings.bench.workloads import workload
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from tidings.algebra.typed import TypedAttribute
-    from tidings.matchers.tree import Node, Tree
+    from tidings.algebra.law.typed_attribute import TypedAttribute
+    from tidings.papers.classifieds.conjunction_tree import Node, Tree
 
 CARS = workload("classifieds")
 """Car ads against saved searches: the paper's own use."""

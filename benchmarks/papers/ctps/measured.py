@@ -17,19 +17,19 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from tidings.algebra import Reader, Reading, Setting, needs_of
+from tidings.bench.harness.timing import Figure, repeated, scaled
+from tidings.bench.workloads import workload
 from tidings.concepts import Ontology
-from tidings.engine.arrivals import Read
+from tidings.engine.events.event_source import Read
 from tidings.errors import Unsupported
 from tidings.matcher import Matcher
-from tidings.matchers import algorithm
+from tidings.matcher.registry import build_algorithm
 from tidings.model import Filter
-from tidings.testing.bench.timing import Figure, repeated, scaled
-from tidings.testing.workloads import workload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from tidings.matchers import Algorithm
+    from tidings.matcher.algorithm import Algorithm
 
 NOW = datetime(2024, 5, 1, tzinfo=UTC)
 CHECKED = 20
@@ -68,7 +68,7 @@ def own_seconds(work: Callable[[], object], *, repeat: int, budget_s: float = 10
 
 def built(kind: str, made: World) -> Algorithm:
     """Return the algorithm with the world's subscriptions; it may refuse them."""
-    found = algorithm(kind, made.ontology)
+    found = build_algorithm(kind, made.ontology)
     found.add_many((id, found.compiled(tree)) for id, tree in made.pairs)
     return found
 

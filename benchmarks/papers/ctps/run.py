@@ -17,11 +17,11 @@ from benchmarks.papers.ctps.measured import (
     world,
 )
 from benchmarks.papers.ctps.workload import rated
+from tidings.bench.harness.process_memory import measured
+from tidings.bench.harness.studies import Chart, Line, Scale, Study
+from tidings.bench.harness.timing import Figure
 from tidings.errors import TidingsError
 from tidings.matcher import Matcher
-from tidings.testing.bench.memory import measured
-from tidings.testing.bench.studies import Chart, Line, Scale, Study
-from tidings.testing.bench.timing import Figure
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tidings.bench.workloads.concept_hierarchies import CONCEPTS, NUMBERS, WIDTH, node
 from tidings.model import And, IsA, Range, Test
-from tidings.testing.workloads.hierarchies import CONCEPTS, NUMBERS, WIDTH, node
 
 if TYPE_CHECKING:
     from numpy.random import Generator

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.papers.hem.workload import BATCH, accepted
+from tidings.bench.harness.timing import Figure, repeated, scaled, seconds_of
 from tidings.errors import TidingsError
-from tidings.matchers.hem import Hem
-from tidings.matchers.htree import HTree
-from tidings.matchers.rein import Rein
-from tidings.matchers.table import Table
-from tidings.matchers.tama import Tama
-from tidings.testing.bench.timing import Figure, repeated, scaled, seconds_of
+from tidings.papers.hem.hem import Hem
+from tidings.papers.hem.htree import HTree
+from tidings.papers.hem.range_table import Table
+from tidings.papers.hem.rein import Rein
+from tidings.papers.hem.tama import Tama
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from benchmarks.papers.hem.workload import Ranges
-    from tidings.matchers.boxes import Core
+    from tidings.papers.hem.boxes import Core
 
 HEM, LINKED, REIN, TAMA, HTREE, ENGINE = "HEM", "HEM, linked", "REIN", "TAMA", "H-Tree", "Tidings engine"
 """Who is measured; `HEM, linked` has its candidates in the paper's linked list, the other in an array."""

@@ -19,13 +19,13 @@ from benchmarks.papers.hem.measured import (
     taken,
 )
 from benchmarks.papers.hem.workload import drawn, swapped
-from tidings.testing.bench.studies import Chart, Line, Scale, Study
+from tidings.bench.harness.studies import Chart, Line, Scale, Study
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from benchmarks.papers.hem.measured import Taken
-    from tidings.testing.bench.timing import Figure
+    from tidings.bench.harness.timing import Figure
 
 TITLE = "HEM: hybrid event matching (Fan, Liu, Tang 2016), Figures 5-10"
 

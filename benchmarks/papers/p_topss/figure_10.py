@@ -24,18 +24,18 @@ from benchmarks.papers.p_topss.predicting import (
     skill,
     squared,
 )
+from tidings.bench.harness.studies import Chart, Line, Study
+from tidings.bench.workloads.composites import IRRELEVANT, composites, name_of, publications
 from tidings.model import Schema
 from tidings.model.patterns import Mode
-from tidings.testing.bench.studies import Chart, Line, Study
-from tidings.testing.composites import IRRELEVANT, composites, name_of, publications
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
+    from tidings.bench.workloads.composites import Shape, Stream
     from tidings.model.patterns import Pattern
-    from tidings.testing.composites import Shape, Stream
 
 TITLE = "P-ToPSS, Figures 10 a-c"
 QUOTA, POOL = 20, 50

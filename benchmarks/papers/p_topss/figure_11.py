@@ -19,8 +19,8 @@ from benchmarks.papers.p_topss.chains import dense
 from benchmarks.papers.p_topss.folds import FORMULAS, GROUPS, MODES, Result, dealt, models, validated
 from benchmarks.papers.p_topss.ours import ENTRANTS, OURS, followed
 from benchmarks.papers.p_topss.predicting import LOOKAHEADS, THRESHOLDS, over_thresholds, skill
-from tidings.testing.bench.studies import Chart, Line, Study
-from tidings.testing.bench.timing import Figure, seconds_of
+from tidings.bench.harness.studies import Chart, Line, Study
+from tidings.bench.harness.timing import Figure, seconds_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

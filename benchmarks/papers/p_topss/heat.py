@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from tidings.bench.workloads.real_data import VARIABLE, data_folder
 from tidings.errors import FileError
-from tidings.testing.workloads.real import VARIABLE, data_folder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,9 +19,9 @@ import numpy as np
 import pyarrow as pa
 
 import tidings as td
+from tidings.bench.harness.timing import seconds_of
+from tidings.bench.workloads.real_data import VARIABLE, data_folder
 from tidings.errors import FileError
-from tidings.testing.bench.timing import seconds_of
-from tidings.testing.workloads.real import VARIABLE, data_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 import tidings as td
+from tidings.bench.harness.timing import Figure, seconds_of
+from tidings.bench.workloads.composites import SECOND, publications
 from tidings.lang import WrittenPattern
 from tidings.model.patterns import Mode
-from tidings.patterns.p_topss import PaperMachine
-from tidings.testing.bench.timing import Figure, seconds_of
-from tidings.testing.composites import SECOND, publications
+from tidings.papers.p_topss.machine import PaperMachine
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from tidings.bench.workloads.composites import Shape, Stream
     from tidings.model.patterns import Pattern
-    from tidings.testing.composites import Shape, Stream
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings.testing.bench.studies import Line
-from tidings.testing.bench.timing import Figure
+from tidings.bench.harness.studies import Line
+from tidings.bench.harness.timing import Figure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -21,16 +21,16 @@ from benchmarks.papers.p_topss.measured import (
     paper_taken,
     stream_of,
 )
-from tidings.testing.bench.studies import Chart, Line, Scale, Study
-from tidings.testing.bench.timing import Figure
-from tidings.testing.composites import Shape, composites
-from tidings.testing.workloads.real import data_folder
+from tidings.bench.harness.studies import Chart, Line, Scale, Study
+from tidings.bench.harness.timing import Figure
+from tidings.bench.workloads.composites import Shape, composites
+from tidings.bench.workloads.real_data import data_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     import tidings as td
-    from tidings.patterns.p_topss import PaperMachine
+    from tidings.papers.p_topss.machine import PaperMachine
 
 TITLE = "P-ToPSS: predictive publish/subscribe matching (Muthusamy, Liu, Jacobsen 2010), Figures 9 to 11"
 
@@ -370,7 +370,7 @@ def _notes(sizes: Sizes) -> list[str]:
         f"N_pm = N_fm = {sizes.quota} (the paper: 20); time on the first {sizes.events:,} events, fed again"
         f" {REPEAT} times (to the paper's machine {PAPER_REPEAT} times)",
         "both machines report at each event that completes a match and go on (`overlap`); they differ where"
-        " `tidings.patterns.p_topss` says so",
+        " `tidings.papers.p_topss.machine` says so",
         "our time includes reading Arrow columns and asking the filters; the paper's machine is handed its symbols",
         "the ranges of the figures, the Gaussians and the small and large pools are chosen: the text has none of them",
     ]

@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 
 import tidings as td
 from benchmarks.papers.p_topss.logins import agrees
+from tidings.bench.harness.timing import seconds_of
+from tidings.bench.workloads.real_data import VARIABLE, data_folder
 from tidings.errors import FileError
-from tidings.testing.bench.timing import seconds_of
-from tidings.testing.workloads.real import VARIABLE, data_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

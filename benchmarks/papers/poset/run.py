@@ -13,15 +13,15 @@ import numpy as np
 
 from benchmarks.papers.poset import workload
 from tidings.algebra import Reader, Setting, needs_of
+from tidings.bench.harness.studies import Chart, Line, Scale, Study
+from tidings.bench.harness.timing import Figure, repeated, scaled
 from tidings.concepts import Ontology
 from tidings.matcher import Matcher
-from tidings.matchers import Algorithm
-from tidings.matchers.brute import Brute
-from tidings.matchers.counting import Counting
-from tidings.matchers.forest import Forest, Skip
-from tidings.matchers.poset import Poset
-from tidings.testing.bench.studies import Chart, Line, Scale, Study
-from tidings.testing.bench.timing import Figure, repeated, scaled
+from tidings.matcher.algorithm import Algorithm
+from tidings.matcher.brute import Brute
+from tidings.papers.posets.counting import Counting
+from tidings.papers.posets.forest import Forest, Skip
+from tidings.papers.posets.poset import Poset
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidings.algebra.deciding import Effort
-from tidings.algebra.joining import joined_parts, met_parts, simple_test
-from tidings.algebra.judge import Judge
-from tidings.algebra.typed import typed
+from tidings.algebra.covering.decision import Effort
+from tidings.algebra.covering.judge import Judge
+from tidings.algebra.law.typed_attribute import typed
+from tidings.algebra.merge_tests import joined_parts, met_parts, simple_test
 from tidings.concepts import Ontology, check_surroundings, moment
 from tidings.errors import TidingsError
 from tidings.model import FALSE, TRUE, And, Has, Kind, Not, Or, Schema, Test, all_of, any_of, require_filter

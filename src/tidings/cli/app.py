@@ -12,10 +12,10 @@ from typing import Annotated
 import typer
 
 from tidings.cli import options as o
-from tidings.cli.bench_commands import bench_app
+from tidings.cli.bench.commands import bench_app
 from tidings.cli.guard import INTERRUPTED, guarded
-from tidings.cli.origin import Origin, chosen
-from tidings.cli.pattern_commands import pattern_app
+from tidings.cli.match.subscription_origin import Origin, chosen
+from tidings.cli.pattern.commands import pattern_app
 
 app = typer.Typer(
     name="tidings",
@@ -88,7 +88,7 @@ def parse(
     disjunction of conjunctions.
     """
     with guarded():
-        from tidings.cli import parse as body
+        from tidings.cli.match import parse as body
 
         body.run(
             filter, notation=notation, shape=shape, schema=schema, ontology=ontology, regions=regions, as_json=as_json
@@ -133,7 +133,7 @@ def match(  # noqa: PLR0913 - one parameter for each option
     origin = Origin(subscriptions, snapshot, kind, schema, ontology, regions, form, skip_bad, now)
     origin = chosen(context, origin, events=events)
     with guarded():
-        from tidings.cli import match as body
+        from tidings.cli.match import match as body
 
         told = {"dead_letters": dead_letters, "quiet": quiet, "unknown": unknown}
         body.run(origin, events, event_id=event_id, form=form, **told)  # type: ignore[arg-type]
@@ -170,7 +170,7 @@ def test(  # noqa: PLR0913
         context, Origin(subscriptions, snapshot, kind, schema, ontology, regions, form, now=now), events=cases
     )
     with guarded():
-        from tidings.cli import test as body
+        from tidings.cli.match import cases as body
 
         if not body.run(origin, cases, form=form, as_json=as_json):
             raise typer.Exit(1)
@@ -203,7 +203,7 @@ def why(  # noqa: PLR0913
     origin = Origin(subscriptions, snapshot, None, schema, ontology, regions, form, now=now)
     origin = chosen(context, origin, events=events)
     with guarded():
-        from tidings.cli import why as body
+        from tidings.cli.match import why as body
 
         body.run(origin, events, id=id, row=row, form=form, as_json=as_json)
 
@@ -232,7 +232,7 @@ def explain(  # noqa: PLR0913
     origin = Origin(subscriptions, snapshot, kind, schema, ontology, regions, form, now=now)
     origin = chosen(context, origin, events=events)
     with guarded():
-        from tidings.cli import explain as body
+        from tidings.cli.match import explain as body
 
         body.run(origin, events, form=form, as_json=as_json)
 
@@ -262,7 +262,7 @@ def compile(  # noqa: PLR0913
     """
     origin = chosen(context, Origin(subscriptions, None, kind, schema, ontology, regions, form, skip_bad))
     with guarded():
-        from tidings.cli import compile as body
+        from tidings.cli.match import compile as body
 
         body.run(origin, output, as_json=as_json)
 
@@ -339,7 +339,7 @@ def show(
         tidings concept show laptop --ontology products.toml
     """
     with guarded():
-        from tidings.cli import concept as body
+        from tidings.cli.match import concept as body
 
         body.show(name, ontology, as_json=as_json)
 
@@ -356,7 +356,7 @@ def check(
         tidings concept check products.toml
     """
     with guarded():
-        from tidings.cli import concept as body
+        from tidings.cli.match import concept as body
 
         body.check(file, as_json=as_json)
 

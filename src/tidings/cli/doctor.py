@@ -15,8 +15,8 @@ from importlib import import_module, metadata
 from typing import TYPE_CHECKING, Any
 
 from tidings import __version__
-from tidings.cli import machine, render
-from tidings.cli.machine import Check, Status
+from tidings.cli import machine_checks, render
+from tidings.cli.machine_checks import Check, Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -70,9 +70,9 @@ def _checks() -> Iterator[Check]:
     for extra in EXTRAS:
         if extra in needs:
             yield _extra(extra, needs[extra])
-    yield machine.worker_python()
-    yield machine.java()
-    yield machine.kafka()
+    yield machine_checks.worker_python()
+    yield machine_checks.java()
+    yield machine_checks.kafka()
 
 
 def _python() -> Check:

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from tidings.matcher.files import RowFile
+    from tidings.matcher.loading.row_files import RowFile
+    from tidings.matcher.loading.row_readers import Row
+    from tidings.matcher.loading.subscription_input import Watch
     from tidings.matcher.plan import Sheet
-    from tidings.matcher.rows import Row
-    from tidings.matcher.sources import Watch
 
 Batch = TypeVar("Batch", bound="Sized")
 """Rows of a file, or a batch of columns."""

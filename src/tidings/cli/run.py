@@ -15,14 +15,14 @@ from tidings.errors import BadPipeline, SparkUnavailable
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tidings.spark.pipeline.config import Pipeline
-    from tidings.spark.pipeline.reading import Draft
+    from tidings.spark.pipeline.config.load import Draft
+    from tidings.spark.pipeline.config.settings import Pipeline
 
 
 def run(file: Path, *, check: bool, once: bool, as_json: bool) -> None:
     """Run the pipeline until it ends or is stopped; with `check`, only look at it."""
-    from tidings.spark.pipeline.config import Trigger
-    from tidings.spark.pipeline.reading import read
+    from tidings.spark.pipeline.config.load import read
+    from tidings.spark.pipeline.config.settings import Trigger
 
     try:
         draft = read(file)
@@ -42,7 +42,7 @@ def run(file: Path, *, check: bool, once: bool, as_json: bool) -> None:
 
 def checked(draft: Draft) -> Pipeline:
     """Return the pipeline if nothing is wrong with it, Spark's own word included."""
-    from tidings.spark.pipeline.checks import missing_source
+    from tidings.spark.pipeline.config.checks import missing_source
 
     mistakes = [*missing_source(draft.events.source), *_asked_of_spark(draft)] if draft.events is not None else []
     if mistakes or draft.pipeline is None:
@@ -51,7 +51,7 @@ def checked(draft: Draft) -> Pipeline:
 
 
 def _asked_of_spark(draft: Draft) -> list[str]:
-    from tidings.spark.pipeline.analysis import check_here
+    from tidings.spark.pipeline.config.analysis import check_here
 
     assert draft.events is not None
     try:
@@ -63,7 +63,7 @@ def _asked_of_spark(draft: Draft) -> list[str]:
 
 
 def _tell(pipeline: Pipeline, *, as_json: bool) -> None:
-    from tidings.spark.pipeline.telling import told
+    from tidings.spark.pipeline.config.describe import told
 
     parts = told(pipeline)
     if as_json:
@@ -75,7 +75,7 @@ def _tell(pipeline: Pipeline, *, as_json: bool) -> None:
 
 
 def _run(pipeline: Pipeline, *, as_json: bool) -> None:
-    from tidings.spark.pipeline import runner
+    from tidings.spark.pipeline.run import runner
 
     if as_json:  # progress as JSON lines is then what standard output is for
         pipeline = replace(pipeline, shown=replace(pipeline.shown, view="off", lines="-"))

@@ -4,14 +4,14 @@
 shapely, Lark and rdflib are loaded by the first thing that needs them, never by importing this package.
 """
 
-from tidings.concepts.declaration import Declared
-from tidings.concepts.derived import Derived
+from tidings.concepts.derived.attributes import Derived
 from tidings.concepts.ontology import Ontology
+from tidings.concepts.ontology_declaration import Declared
 from tidings.concepts.regions import Regions
 from tidings.concepts.spelling import did_you_mean, fold, nearest
-from tidings.concepts.surroundings import check_surroundings, declared, knows, moment
-from tidings.concepts.tree import Tree
+from tidings.concepts.taxonomies.tree import Tree
 from tidings.concepts.units import AttributeUnit, Currencies, Units
+from tidings.concepts.vocabulary import check_surroundings, declared, knows, moment
 
 __all__ = [
     "AttributeUnit",

@@ -12,13 +12,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from tidings.concepts.assembly import assemble
-from tidings.concepts.declaration import Declared, Parts, read_parts
-from tidings.concepts.files import bare_stem, bare_suffix, read_table
-from tidings.concepts.formats.table import KEYS
 from tidings.concepts.mistakes import mistakes_of, refuse
+from tidings.concepts.ontology_assembly import assemble
+from tidings.concepts.ontology_declaration import Declared, Parts, read_parts
 from tidings.concepts.spelling import did_you_mean
-from tidings.concepts.tree import NAMED, Tree
+from tidings.concepts.taxonomies.formats.nested import KEYS
+from tidings.concepts.taxonomies.tree import NAMED, Tree
+from tidings.concepts.text_files import bare_stem, bare_suffix, read_table
 from tidings.concepts.units import AttributeUnit, Currencies, Units
 from tidings.errors import AmbiguousConcept, OntologyError, UnknownConcept
 from tidings.model.values import Kind
@@ -26,7 +26,7 @@ from tidings.model.values import Kind
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tidings.concepts.derived import Derived
+    from tidings.concepts.derived.attributes import Derived
 
 
 class Ontology:

@@ -10,11 +10,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidings.concepts.files import bare_stem, read_table
 from tidings.concepts.mistakes import SHOWN
 from tidings.concepts.spelling import did_you_mean
+from tidings.concepts.text_files import bare_stem, read_table
 from tidings.errors import BadRegion, UnknownRegion
-from tidings.model.places import Area, area_of
+from tidings.model.areas import Area, area_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

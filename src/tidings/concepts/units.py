@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NoReturn, TypeVar
 
-from tidings.concepts.measures import CACHED, ONE, Measure, physical, physical_hint
 from tidings.concepts.spelling import did_you_mean, fold
+from tidings.concepts.unit_measures import CACHED, ONE, Measure, physical, physical_hint
 from tidings.errors import OntologyError, UnitMismatch, UnknownUnit
 from tidings.model.values import INT_MAX, INT_MIN
 

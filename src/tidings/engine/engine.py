@@ -15,25 +15,25 @@ import numpy as np
 
 from tidings import forks
 from tidings.algebra import holds
-from tidings.algebra.demands import Demand
-from tidings.algebra.typed import TypedAttribute, asked_of
-from tidings.engine.cells import cells_of
-from tidings.engine.columns import Column, View, typed_column
-from tidings.engine.decode import filter_of
-from tidings.engine.draft import Draft
-from tidings.engine.explain import described
+from tidings.algebra.law.requirement_counts import Demand
+from tidings.algebra.law.typed_attribute import TypedAttribute, asked_of
+from tidings.engine.compile.columns import Column, View, typed_column
+from tidings.engine.compile.decompile import filter_of
+from tidings.engine.compile.draft import Draft
+from tidings.engine.compile.row_table import Table
+from tidings.engine.compile.source_text import Sources, Written
+from tidings.engine.events.event_codes import cells_of
+from tidings.engine.explain.report import described
 from tidings.engine.ids import Ids
+from tidings.engine.index.planner import present
 from tidings.engine.merge import joined, table_of
-from tidings.engine.plan import present
 from tidings.engine.prune import pruned
-from tidings.engine.runs import runs
+from tidings.engine.ranges import runs
 from tidings.engine.segment import Segment
-from tidings.engine.sources import Sources, Written
-from tidings.engine.stage import FEW, Stage, Waiting
+from tidings.engine.staging import FEW, Stage, Waiting
 from tidings.engine.state import Part, State
-from tidings.engine.table import Table
-from tidings.kernels.layout import OP_BITS
-from tidings.kernels.literals import SEVERAL
+from tidings.kernels.match.layout import OP_BITS
+from tidings.kernels.match.literals import SEVERAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tidings.concepts import Ontology
-    from tidings.engine.arrivals import Arrivals
-    from tidings.engine.columns import Batch
-    from tidings.kernels.layout import Rows
+    from tidings.engine.compile.columns import Batch
+    from tidings.engine.events.event_source import Arrivals
+    from tidings.kernels.match.layout import Rows
     from tidings.model import Filter
 
 AT_ONCE = 8192

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings.engine.frozen import frozen
+from tidings.engine.readonly import frozen
 from tidings.errors import TidingsError
-from tidings.kernels import ids as kernel
+from tidings.kernels.match import id_table as kernel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidings.engine.columns import Column, View
-from tidings.engine.spaces import Ranked, Space, merged
-from tidings.engine.table import Kept, Literals, Table
-from tidings.kernels import rows as kernel
-from tidings.kernels.build import gathered
-from tidings.kernels.layout import OP_BITS
-from tidings.kernels.literals import UNION
+from tidings.engine.compile.code_spaces import Ranked, Space, merged
+from tidings.engine.compile.columns import Column, View
+from tidings.engine.compile.row_table import Kept, Literals, Table
+from tidings.kernels.match import row_codes as kernel
+from tidings.kernels.match.index_build import gathered
+from tidings.kernels.match.layout import OP_BITS
+from tidings.kernels.match.literals import UNION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

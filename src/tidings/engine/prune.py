@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidings.engine.columns import Column, Numbers, View
-from tidings.engine.runs import runs
-from tidings.engine.spaces import Bytewise, Linear, Ranked, Space, space_of
-from tidings.engine.table import Literals, Table
-from tidings.kernels import rows as kernel
-from tidings.kernels.layout import OP_BITS
-from tidings.kernels.literals import UNION
+from tidings.engine.compile.code_spaces import Bytewise, Linear, Ranked, Space, space_of
+from tidings.engine.compile.columns import Column, Numbers, View
+from tidings.engine.compile.row_table import Literals, Table
+from tidings.engine.ranges import runs
+from tidings.kernels.match import row_codes as kernel
+from tidings.kernels.match.layout import OP_BITS
+from tidings.kernels.match.literals import UNION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,33 +13,33 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings.engine.automaton import Automaton
-from tidings.engine.cells import cells_of
-from tidings.engine.columns import Column, View
-from tidings.engine.frozen import frozen, frozen_group
-from tidings.engine.index import index_of
-from tidings.engine.plan import total
-from tidings.engine.runs import runs
-from tidings.engine.second import Second
-from tidings.engine.table import Literals, renumbered
-from tidings.engine.trees import Forest
-from tidings.kernels import match as kernel
-from tidings.kernels.asked import decide_pairs
-from tidings.kernels.check import MOST
-from tidings.kernels.layout import OP_BITS
-from tidings.kernels.rows import distinct
-from tidings.kernels.trees import decide_leaves
-from tidings.kernels.words import EVENTS, WORDS
+from tidings.engine.compile.columns import Column, View
+from tidings.engine.compile.row_table import Literals, renumbered
+from tidings.engine.events.event_codes import cells_of
+from tidings.engine.exact.exact_checks import Second
+from tidings.engine.exact.forest import Forest
+from tidings.engine.exact.text_automaton import Automaton
+from tidings.engine.index.builder import index_of
+from tidings.engine.index.planner import total
+from tidings.engine.ranges import runs
+from tidings.engine.readonly import frozen, frozen_group
+from tidings.kernels.match import batch as kernel
+from tidings.kernels.match.candidate_trees import decide_pairs
+from tidings.kernels.match.exact_check import MOST
+from tidings.kernels.match.layout import OP_BITS
+from tidings.kernels.match.row_codes import distinct
+from tidings.kernels.match.trees import decide_leaves
+from tidings.kernels.match.vector_words import EVENTS, WORDS
 
 if TYPE_CHECKING:
-    from tidings.engine.arrivals import Arrivals
-    from tidings.engine.columns import Batch
+    from tidings.engine.compile.code_spaces import Space
+    from tidings.engine.compile.columns import Batch
+    from tidings.engine.compile.row_table import Kept, Table
+    from tidings.engine.compile.source_text import Sources
+    from tidings.engine.events.event_source import Arrivals
     from tidings.engine.ids import Ids
-    from tidings.engine.index import Index
-    from tidings.engine.sources import Sources
-    from tidings.engine.spaces import Space
-    from tidings.engine.table import Kept, Table
-    from tidings.kernels.layout import Cells
+    from tidings.engine.index.builder import Index
+    from tidings.kernels.match.layout import Cells
     from tidings.model import Kind
 
 Pairs = tuple["NDArray[np.int64]", "NDArray[np.uint32]"]

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidings.engine.segment import Segment
-from tidings.engine.stage import Waiting
+from tidings.engine.staging import Waiting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tidings.engine.columns import Column
+    from tidings.engine.compile.columns import Column
 
 
 CHUNK = 4096

@@ -7,8 +7,8 @@ probability; `detector` is what users see.
 from tidings.forecast.detector import Detector
 from tidings.forecast.forecasts import Forecast, Forecasts
 from tidings.forecast.horizon import Horizon
+from tidings.forecast.learning.training import train
 from tidings.forecast.model import Model
-from tidings.forecast.scoring import Score, score
-from tidings.forecast.training import train
+from tidings.forecast.scoring.scores import Score, score
 
 __all__ = ["Detector", "Forecast", "Forecasts", "Horizon", "Model", "Score", "score", "train"]

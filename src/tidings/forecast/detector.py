@@ -6,17 +6,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidings.errors import TidingsError, UnknownPattern
-from tidings.forecast.carrying import carry
-from tidings.forecast.forecaster import Forecaster, Plan
 from tidings.forecast.forecasts import Forecasts
 from tidings.forecast.horizon import Horizon
 from tidings.forecast.model import Model
-from tidings.forecast.state import stand, standing
-from tidings.forecast.tables import require_times
+from tidings.forecast.predicting.forecaster import Forecaster, Plan
+from tidings.forecast.predicting.forecaster_state import stand, standing
+from tidings.forecast.predicting.handover import carry
+from tidings.forecast.predicting.probability_table import require_times
 from tidings.forks import locked
-from tidings.patterns.asked import written
 from tidings.patterns.detector import Detector as PatternDetector
-from tidings.patterns.run import LONG_AGO
+from tidings.patterns.pattern_input import written
+from tidings.patterns.run.run import LONG_AGO
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tidings.forecast.forecasts import Batch, Forecast
-    from tidings.forecast.learner import Learner
+    from tidings.forecast.learning.learner import Learner
     from tidings.lang import WrittenPattern
     from tidings.model import DeadLetter
     from tidings.model.patterns import Pattern
     from tidings.patterns.detections import Detection, Detections
-    from tidings.patterns.machine import Machine
-    from tidings.patterns.reading import Prepared
-    from tidings.patterns.run import Run
+    from tidings.patterns.run.event_reader import Prepared
+    from tidings.patterns.run.machine import Machine
+    from tidings.patterns.run.run import Run
 
 
 IDLE = 1 << 16

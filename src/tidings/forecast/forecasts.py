@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidings.forecast.following import Rows
-from tidings.forecast.tables import Table
-from tidings.patterns.archive import Told
-from tidings.patterns.stream import text_of
-from tidings.patterns.times import datetime_of
+from tidings.forecast.predicting.following import Rows
+from tidings.forecast.predicting.probability_table import Table
+from tidings.patterns.run.event_archive import Told
+from tidings.patterns.run.event_times import datetime_of
+from tidings.patterns.run.portions import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

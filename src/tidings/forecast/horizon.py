@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from tidings.errors import TidingsError
 from tidings.lang.patterns.durations import duration_of, shown_duration
-from tidings.lang.patterns.scan import Stop
+from tidings.lang.patterns.tokens import Stop
 
 _EVENTS = re.compile(r"(\d+)(?:\s+(own))?(?:\s+events?)?")
 

@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidings.errors import FileError, StateError, TidingsError, UnknownPattern
-from tidings.forecast.counts import Counts, Floats, Traffic
-from tidings.forecast.course import Course, course_of
-from tidings.forecast.estimates import ESTIMATORS, Estimates, Estimator
-from tidings.forecast.learning import HalfLife
+from tidings.forecast.courses.course import Course, course_of
+from tidings.forecast.learning.counting import HalfLife
+from tidings.forecast.learning.counts import Counts, Floats, Traffic
+from tidings.forecast.predicting.estimates import ESTIMATORS, Estimates, Estimator
 from tidings.lang import render_pattern
 from tidings.lang.patterns.durations import duration_of
-from tidings.lang.patterns.scan import Stop
+from tidings.lang.patterns.tokens import Stop
 from tidings.model.patterns import Mode, Pattern
-from tidings.patterns.machine import ways_of
+from tidings.patterns.run.machine import ways_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from tidings.patterns.graph import Watched
+    from tidings.patterns.compile.graph import Watched
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,20 +196,20 @@ class Model:
 
     def to_bytes(self) -> bytes:
         """Return the model as a file holds it."""
-        from tidings.forecast.files import written
+        from tidings.forecast.model_file import written
 
         return written(self)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Model:
         """Return the model of such bytes; `StateError` when they are none."""
-        from tidings.forecast.files import read
+        from tidings.forecast.model_file import read
 
         return read(data)
 
     def save(self, path: str | Path) -> None:
         """Write a file, at once or not at all."""
-        from tidings.forecast.files import save
+        from tidings.forecast.model_file import save
 
         save(self, Path(path))
 
@@ -229,7 +229,7 @@ class Model:
 
     def show(self, name: str | None = None, *, horizon: Any = None) -> str:
         """Return states, counts and probabilities as text: of one pattern, or of all."""
-        from tidings.forecast.showing import shown
+        from tidings.forecast.model_text import shown
 
         return shown(self, name, horizon=horizon)
 

@@ -14,15 +14,15 @@ import numpy as np
 from tidings.errors import TidingsError
 from tidings.forecast.detector import Detector
 from tidings.forecast.horizon import Horizon
-from tidings.forecast.learning import reports_of
+from tidings.forecast.learning.counting import reports_of
 from tidings.forecast.model import Model, keyed
-from tidings.forecast.scoring import Score, Warnings, score
+from tidings.forecast.scoring.scores import Score, Warnings, score
 from tidings.lang import WrittenPattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from tidings.patterns.graph import Watched
+    from tidings.patterns.compile.graph import Watched
 
 BASE = "base rate"
 """The forecast that says the same at every event: the share of all that was known by then."""

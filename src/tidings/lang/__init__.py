@@ -1,6 +1,6 @@
 """Notation: one filter tree, three ways to write it (text, JSON, URL query); patterns in text, JSON and files."""
 
-from tidings.lang.notations import parse, parse_stored, render
+from tidings.lang.filters.notations import parse, parse_stored, render
 from tidings.lang.patterns import WrittenPattern, parse_pattern, read_patterns, render_pattern, render_patterns
 
 __all__ = [

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tidings.algebra import Binder, Needs, fold_names
 from tidings.errors import BadSubscriptions, TidingsError
 from tidings.lang import parse, parse_stored
-from tidings.lang.doubts import Doubts
+from tidings.lang.filters.ambiguities import Doubts
 from tidings.model import And, Not, Or, Test
 from tidings.model.values import INT_MAX, INT_MIN, checked_text
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from tidings.concepts import Ontology, Regions
     from tidings.engine.engine import Engine
     from tidings.errors import FilterWarning
-    from tidings.matcher.listed import Listed
-    from tidings.matchers import SubId
+    from tidings.matcher.algorithm import SubId
+    from tidings.matcher.algorithm_store import Listed
     from tidings.model import Filter, Schema
 
 Given = tuple[Any, Any, str]

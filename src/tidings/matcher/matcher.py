@@ -14,22 +14,22 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tidings import forks
 from tidings.algebra import Reader, Setting
-from tidings.algebra.mismatches import Mismatches
+from tidings.algebra.law.mismatches import Mismatches
 from tidings.concepts import Ontology, check_surroundings, moment
-from tidings.engine.arrivals import Read
 from tidings.engine.engine import Engine
+from tidings.engine.events.event_source import Read
 from tidings.engine.segment import Crowded
 from tidings.errors import TidingsError, UnknownSubscription
 from tidings.matcher.admission import Admission, ids_given, is_id, refused
-from tidings.matcher.arriving import Arriving
-from tidings.matcher.listed import Listed
-from tidings.matcher.mismatched import Mismatched, describe_mismatches
-from tidings.matcher.parameters import in_parameters
+from tidings.matcher.algorithm_store import Listed
+from tidings.matcher.event_input import Arriving
+from tidings.matcher.loading.parameter_table import in_parameters
+from tidings.matcher.loading.subscription_input import Watched, pairs_of
+from tidings.matcher.mismatch_report import Mismatched, describe_mismatches
 from tidings.matcher.plan import Plan
+from tidings.matcher.registry import ENGINE, build_algorithm
 from tidings.matcher.results import ids_of, joined, matches_of
-from tidings.matcher.sources import Watched, pairs_of
 from tidings.matcher.why import Explanation, explained
-from tidings.matchers import ENGINE, algorithm
 from tidings.model import EventBatch, Matches
 from tidings.model.events import is_arrow
 
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tidings.algebra import Need, Reading, Requirements
-    from tidings.algebra.typed import TypedAttribute
+    from tidings.algebra.law.typed_attribute import TypedAttribute
     from tidings.concepts import Regions
     from tidings.engine.state import State
     from tidings.matcher.admission import RowRefusals
-    from tidings.matcher.bulk import Load
-    from tidings.matchers import SubId
+    from tidings.matcher.algorithm import SubId
+    from tidings.matcher.loading.bulk_load import Load
     from tidings.model import DeadLetter, EventLike, Filter, Schema
 
 DEFAULT_KIND = ENGINE
@@ -101,7 +101,7 @@ class Matcher:
         self._kept: Engine | Listed = (
             Engine(self._used, self._admission.meant, self._admission.parsed_again)
             if kind == ENGINE
-            else Listed(algorithm(kind, self._used), self._admission.meant, self._admission.parsed_again)
+            else Listed(build_algorithm(kind, self._used), self._admission.meant, self._admission.parsed_again)
         )
         self._moment: _Moment | None = None
         self._mismatches = Mismatches()
@@ -146,13 +146,13 @@ class Matcher:
     def _load_of(self, subscriptions: Any) -> type[Load] | None:
         """Return how a table goes in by whole columns, if it does."""
         if in_parameters(subscriptions):
-            from tidings.matcher.bulk import Load
+            from tidings.matcher.loading.bulk_load import Load
 
             return Load
         if self.kind == ENGINE and is_arrow(subscriptions):
-            from tidings.matcher import texts
+            from tidings.matcher.loading import text_load
 
-            return texts.TextLoad if texts.takes(subscriptions) else None
+            return text_load.TextLoad if text_load.takes(subscriptions) else None
         return None
 
     def _enter(self, given: list[Any], *, keep_good: bool) -> list[tuple[SubId, TidingsError]]:
@@ -160,12 +160,12 @@ class Matcher:
 
     def _enter_rows(self, given: list[Any], *, keep_good: bool) -> RowRefusals:
         """Put subscriptions in force; return the rows that were refused, in order."""
-        from tidings.matcher import texts
+        from tidings.matcher.loading import text_load
 
-        table = texts.table_of(given) if self.kind == ENGINE else None
+        table = text_load.table_of(given) if self.kind == ENGINE else None
         with self._lock:
             if table is not None:
-                load = texts.TextLoad(table, self._admission, self._kept, schema=self.schema, ontology=self._used)
+                load = text_load.TextLoad(table, self._admission, self._kept, schema=self.schema, ontology=self._used)
                 problems = [problem for _, problem in load.enter(keep_good=keep_good)]
                 self._moment = None
                 return list(zip(load.refused, problems, strict=True))
@@ -376,7 +376,7 @@ class Matcher:
 
     def save(self, path: str | Path) -> None:
         """Write a snapshot directory; a reader sees the old one or the new one, never half."""
-        from tidings.matcher.snapshot import save
+        from tidings.matcher.snapshot.snapshot import save
 
         save(self, path)
 
@@ -387,13 +387,13 @@ class Matcher:
         The files are mapped, and each is compared with its checksum once in this process: a damaged one is refused.
         `verify=False` saves that (5 ms for 100 MB in memory); then damage may give wrong answers or end the process.
         """
-        from tidings.matcher.snapshot import load
+        from tidings.matcher.snapshot.snapshot import load
 
         return load(path, verify=verify)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the engine's arrays; of other kinds what was given, to build the rest again."""
-        from tidings.matcher.snapshot import packed, unpacked
+        from tidings.matcher.snapshot.snapshot import packed, unpacked
 
         arrays = packed(self)
         if arrays is not None:

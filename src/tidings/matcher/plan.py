@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidings.algebra import Need
-from tidings.matcher.mismatched import Mismatched
+from tidings.matcher.mismatch_report import Mismatched
 
 SHOWN = 12
 """Lines of a long list that are printed; `to_dict` has all of them."""

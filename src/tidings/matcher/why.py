@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidings.algebra import holds
-from tidings.algebra.typed import compared_with, typed
+from tidings.algebra.law.typed_attribute import compared_with, typed
 from tidings.lang import render
-from tidings.matchers import SubId
+from tidings.matcher.algorithm import SubId
 from tidings.model import And, Compare, Not, Or, Test
 
 if TYPE_CHECKING:

@@ -1,5 +1,6 @@
 """The nouns: values, filters, schemas, events, matches. No meaning yet, and nothing of ours below but errors."""
 
+from tidings.model.areas import Area, area_of
 from tidings.model.events import Event, EventBatch, EventLike, values_of
 from tidings.model.filters import (
     FALSE,
@@ -36,7 +37,6 @@ from tidings.model.filters import (
     tests,
 )
 from tidings.model.matches import DeadLetter, Matches
-from tidings.model.places import Area, area_of
 from tidings.model.schema import Attribute, Schema
 from tidings.model.values import Address, Kind, Network, Ordered, Point, Quantity, Range, Scalar
 

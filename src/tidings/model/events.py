@@ -102,7 +102,7 @@ class EventBatch:
     def __iter__(self) -> Iterator[EventLike]:
         """Yield the events in order."""
         if self._rows is None:
-            from tidings.model.arrow import rows_of
+            from tidings.model.arrow_types import rows_of
 
             self._rows = rows_of(self.table)
         return iter(self._rows)

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from tidings.errors import FilterError
-from tidings.model.places import Area
+from tidings.model.areas import Area
 from tidings.model.values import Kind, Network, Point, Range, Scalar, checked, checked_text, kind_of
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class TextTest:
         """Refuse text that cannot be encoded, and expressions that RE2 refuses."""
         checked_text(self.pattern)
         if self.op is TextOp.MATCHES:
-            from tidings.model.text import canonical_expression, text_test
+            from tidings.model.text_tests import canonical_expression, text_test
 
             object.__setattr__(self, "pattern", canonical_expression(self.pattern))
             text_test(self)

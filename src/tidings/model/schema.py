@@ -96,7 +96,7 @@ class Schema:
     @classmethod
     def from_arrow(cls, schema: Any) -> Schema:
         """Take kinds and cardinality from an Arrow schema; text may be asked as a concept or an address too."""
-        from tidings.model.arrow import attributes_of
+        from tidings.model.arrow_types import attributes_of
         from tidings.model.events import is_arrow
 
         schema = getattr(schema, "schema", schema)  # a table or a batch has one

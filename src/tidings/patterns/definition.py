@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 from tidings.errors import BadEvent, PatternError
 from tidings.model import patterns as tree
 from tidings.model.patterns import Gap, Mode, Pattern, Step, Which
-from tidings.patterns.asked import asks_for_time
-from tidings.patterns.seen import Seen, seen
+from tidings.patterns.definition_events import Seen, seen
+from tidings.patterns.pattern_input import asks_for_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

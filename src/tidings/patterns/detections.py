@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidings.kernels.reports import O_AT, O_BEGIN, O_END, O_KEY, O_PATTERN, O_SEQ, O_VALUES
-from tidings.patterns.run import Reports
-from tidings.patterns.times import datetime_of
+from tidings.kernels.patterns.reports import O_AT, O_BEGIN, O_END, O_KEY, O_PATTERN, O_SEQ, O_VALUES
+from tidings.patterns.run.event_times import datetime_of
+from tidings.patterns.run.run import Reports
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from tidings.model import DeadLetter
-    from tidings.patterns.archive import Archive, Told
+    from tidings.patterns.run.event_archive import Archive, Told
 
 
 @dataclass(frozen=True, slots=True)

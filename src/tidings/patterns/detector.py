@@ -18,19 +18,19 @@ from tidings.lang import WrittenPattern, parse_pattern, render_pattern
 from tidings.matcher import Matcher
 from tidings.matcher.matcher import check_on_error
 from tidings.model.patterns import Pattern
-from tidings.patterns.archive import Archive, union
-from tidings.patterns.asked import attributes_of, filters_of, span, written
+from tidings.patterns.compile.derivatives import configurations
+from tidings.patterns.compile.graph import Watched
 from tidings.patterns.detections import Detection, Detections, Late
-from tidings.patterns.graph import Watched
-from tidings.patterns.machine import machines
-from tidings.patterns.mismatched import Counts, PatternMismatch, describe_pattern_mismatches
-from tidings.patterns.names import Names
-from tidings.patterns.reading import Prepared, Reader, answering, together, with_times
-from tidings.patterns.residual import configurations
-from tidings.patterns.run import LONG_AGO, MOST_PARTIALS, Run
-from tidings.patterns.state import into_run, of_run
-from tidings.patterns.times import datetime_of, moment_of
-from tidings.patterns.variables import Variables
+from tidings.patterns.pattern_input import attributes_of, filters_of, span, written
+from tidings.patterns.run.event_archive import Archive, union
+from tidings.patterns.run.event_reader import Prepared, Reader, answering, together, with_times
+from tidings.patterns.run.event_times import datetime_of, moment_of
+from tidings.patterns.run.machine import machines
+from tidings.patterns.run.mismatch_counts import Counts, PatternMismatch, describe_pattern_mismatches
+from tidings.patterns.run.run import LONG_AGO, MOST_PARTIALS, Run
+from tidings.patterns.run.value_numbers import Names
+from tidings.patterns.run.variables import Variables
+from tidings.patterns.state.run_bytes import into_run, of_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from tidings.concepts import Ontology, Regions
     from tidings.model import DeadLetter, EventLike, Filter, Schema
-    from tidings.patterns.machine import Machine
+    from tidings.patterns.run.machine import Machine
 
 LIMIT = 1000
 """The most embeddings that the mode `any` reports at one event, unless told otherwise."""
@@ -293,14 +293,14 @@ class Detector:
     @locked
     def snapshot(self) -> bytes:
         """Return everything as bytes: the patterns, and where they stand."""
-        from tidings.patterns.snapshot import snapshot
+        from tidings.patterns.state.detector_bytes import snapshot
 
         return snapshot(self)
 
     @classmethod
     def resume(cls, state: bytes) -> Detector:
         """Return the detector of a snapshot; it goes on exactly. `StateError` when the bytes are not one."""
-        from tidings.patterns.snapshot import resume
+        from tidings.patterns.state.detector_bytes import resume
 
         return resume(cls, state)
 

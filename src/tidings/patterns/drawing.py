@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from tidings.model.patterns import Pattern
-    from tidings.patterns.automaton import Automaton
-    from tidings.patterns.residual import Check, Configurations, Edge
-    from tidings.patterns.terms import Mark
+    from tidings.patterns.compile.automaton import Automaton
+    from tidings.patterns.compile.derivatives import Check, Configurations, Edge
+    from tidings.patterns.compile.terms import Mark
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tidings.model.patterns import Mode
-from tidings.patterns.automaton import Automaton, determinise
-from tidings.patterns.run import LONG_AGO
-from tidings.patterns.times import datetime_of
+from tidings.patterns.compile.automaton import Automaton, determinise
+from tidings.patterns.run.event_times import datetime_of
+from tidings.patterns.run.run import LONG_AGO
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
+    from tidings.patterns.compile.graph import Merged, Watched
     from tidings.patterns.detector import Detector
-    from tidings.patterns.graph import Merged, Watched
 
 MOST_AUTOMATA = 50
 """Patterns up to which automata are made unless told otherwise; ten steps over ten filters take a third of a second."""

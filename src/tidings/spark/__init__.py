@@ -14,13 +14,13 @@ except ModuleNotFoundError as problem:
     msg = "tidings.spark needs PySpark; install it with `pip install 'tidings[spark]'`"
     raise MissingExtra(msg) from problem
 
-from tidings.spark.compile import compile  # noqa: A004 - as `tidings compile` does
-from tidings.spark.detect import bad_events, detect
-from tidings.spark.match import dead_letters, match, refused
+from tidings.spark.detect.detect import bad_events, detect
+from tidings.spark.match.match import dead_letters, match, refused
+from tidings.spark.match.sql import register
 from tidings.spark.schema import schema_of
 from tidings.spark.session import session
-from tidings.spark.sql import register
-from tidings.spark.train import train
+from tidings.spark.subscriptions.compile import compile  # noqa: A004 - as `tidings compile` does
+from tidings.spark.train.train import train
 
 __all__ = [
     "bad_events",

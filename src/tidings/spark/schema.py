@@ -38,7 +38,7 @@ from pyspark.sql.types import (
 from tidings.concepts import did_you_mean
 from tidings.errors import BadFrame, KindConflict
 from tidings.model import Attribute, Kind, Schema
-from tidings.model.arrow import attributes_of
+from tidings.model.arrow_types import attributes_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping

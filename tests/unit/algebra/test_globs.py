@@ -4,9 +4,9 @@ from itertools import product
 
 import pytest
 
-from tidings.algebra.globs import excludes, glob_of, includes
+from tidings.algebra.covering.globs import excludes, glob_of, includes
 from tidings.model import TextOp, TextTest
-from tidings.model.text import text_test
+from tidings.model.text_tests import text_test
 
 WORDS = ["".join(word) for size in range(6) for word in product("abc", repeat=size)]
 TEXTS = ["", "a", "b", "ab", "ba", "aa"]

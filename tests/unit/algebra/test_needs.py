@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidings as td
-from tidings.algebra.demands import Demand
-from tidings.algebra.needs import Needs
+from tidings.algebra.law.requirement_counts import Demand
+from tidings.algebra.law.requirements import Needs
 from tidings.errors import FilterError, KindConflict, TidingsError
 from tidings.model import Is, Kind, Quantity, Range
 

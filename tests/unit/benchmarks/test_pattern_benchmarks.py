@@ -9,9 +9,9 @@ from benchmarks.papers.p_topss.logins import Login
 from benchmarks.patterns import run
 from benchmarks.patterns.cases import CASES, abc
 from benchmarks.patterns.plain import Plain
+from tidings.bench.workloads.composites import uniform_stream
 from tidings.errors import Unsupported
 from tidings.lang import parse_pattern
-from tidings.testing.composites import uniform_stream
 
 LINES = """\
 Sep 10 00:05:39 host sshd[1]: Invalid user admin from 10.0.0.1 port 30422

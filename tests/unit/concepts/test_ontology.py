@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import tidings as td
-from tidings.concepts import AttributeUnit, Ontology, Tree, describe
+from tidings.concepts import AttributeUnit, Ontology, Tree, ontology_description
 from tidings.errors import AmbiguousConcept, OntologyError, UnknownConcept
 from tidings.model import Kind
 
@@ -350,7 +350,7 @@ def test_tree_that_failed_is_not_reported_as_unknown():
 
 
 def test_show_tells_paths_children_and_numbers(shop):
-    (found,) = describe.show(shop, "PC")
+    (found,) = ontology_description.show(shop, "PC")
     assert found == {
         "name": "computer",
         "tree": "product",
@@ -361,20 +361,20 @@ def test_show_tells_paths_children_and_numbers(shop):
         "ranges": [[3, 5]],
         "size": 3,
     }
-    text = describe.show_text(shop, "pc")
+    text = ontology_description.show_text(shop, "pc")
     assert "path: product > computer" in text
     assert "numbers: 3..5" in text
 
 
 def test_show_tells_every_meaning():
-    assert [found["tree"] for found in describe.show(TWO, "mouse")] == ["animal", "tool"]
+    assert [found["tree"] for found in ontology_description.show(TWO, "mouse")] == ["animal", "tool"]
     diamond = Ontology(trees={"t": Tree({"a": [], "b": ["a"], "c": ["a"], "d": ["b", "c"]})})
-    (found,) = describe.show(diamond, "d")
+    (found,) = ontology_description.show(diamond, "d")
     assert found["paths"] == [["a", "b", "d"], ["a", "c", "d"]]
 
 
 def test_show_tells_attributes(shop):
-    (found,) = describe.show(shop, "price")
+    (found,) = ontology_description.show(shop, "price")
     assert found == {
         "attribute": "price.value",
         "domain": "number",
@@ -383,26 +383,26 @@ def test_show_tells_attributes(shop):
         "unit": "USD",
         "unit_from": "price.currency",
     }
-    assert "derived: now - graduated" in describe.show_text(shop, "experience")
-    assert describe.show(shop, "email")[0]["root"] == "contact information"
+    assert "derived: now - graduated" in ontology_description.show_text(shop, "experience")
+    assert ontology_description.show(shop, "email")[0]["root"] == "contact information"
 
 
 def test_show_suggests_a_name(shop):
     with pytest.raises(UnknownConcept, match="called `computr`; did you mean `computer`"):
-        describe.show(shop, "computr")
+        ontology_description.show(shop, "computr")
 
 
 def test_check_counts_or_tells_the_mistakes(tmp_path):
-    found = describe.check(EXAMPLE)
+    found = ontology_description.check(EXAMPLE)
     assert found["ok"]
     assert found["trees"]["product"]["concepts"] == 6
     assert found["derived"] == ["experience"]
-    assert "tree product: 6 concepts" in describe.check_text(EXAMPLE)
+    assert "tree product: 6 concepts" in ontology_description.check_text(EXAMPLE)
     (tmp_path / "bad.toml").write_text("[tres]", encoding="utf-8")
-    bad = describe.check(tmp_path / "bad.toml")
+    bad = ontology_description.check(tmp_path / "bad.toml")
     assert not bad["ok"]
-    assert "unknown key `tres`" in describe.check_text(tmp_path / "bad.toml")
-    assert not describe.check(tmp_path / "nowhere.toml")["ok"]
+    assert "unknown key `tres`" in ontology_description.check_text(tmp_path / "bad.toml")
+    assert not ontology_description.check(tmp_path / "nowhere.toml")["ok"]
 
 
 def test_importing_concepts_loads_none_of_the_large_packages():

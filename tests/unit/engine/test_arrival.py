@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from tidings.algebra import Reading, Setting
-from tidings.algebra.typed import Mismatch
+from tidings.algebra.law.typed_attribute import Mismatch
 from tidings.concepts import Ontology, Tree
-from tidings.engine.arrival import columns_of
-from tidings.engine.columns import UNREADABLE, UNREADABLE_TEXT, Column, View, typed_column
-from tidings.engine.views import AMBIGUOUS
+from tidings.engine.compile.columns import UNREADABLE, UNREADABLE_TEXT, Column, View, typed_column
+from tidings.engine.events.event_columns import columns_of
+from tidings.engine.events.views import AMBIGUOUS
 from tidings.model import Kind, Point, Range
 
 KINDS = {int: Kind.NUMBER, float: Kind.NUMBER, bool: Kind.BOOL, datetime: Kind.TIME, Range: Kind.NUMBER}

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from tidings.algebra import Need, Requirements, Setting
 from tidings.concepts import Ontology
-from tidings.engine.arrow import columns_of_table
-from tidings.engine.columns import Column, View, split
-from tidings.engine.held import valid
-from tidings.engine.shown import exact
+from tidings.engine.compile.columns import Column, View, split
+from tidings.engine.events.arrow_points import exact
+from tidings.engine.events.arrow_table import columns_of_table
+from tidings.engine.events.arrow_values import valid
 from tidings.model import EventBatch, Kind
 
 NOW = datetime(2024, 5, 1, 12, tzinfo=UTC)

@@ -9,10 +9,10 @@ import pytest
 import tidings as td
 from tidings.concepts import Ontology
 from tidings.engine import segment as segments
-from tidings.engine.check import check_state
-from tidings.engine.draft import Draft
-from tidings.engine.table import Table
-from tidings.kernels.words import EVENTS
+from tidings.engine.compile.draft import Draft
+from tidings.engine.compile.row_table import Table
+from tidings.engine.invariants import check_state
+from tidings.kernels.match.vector_words import EVENTS
 
 MAKES = ["ford", "opel", "fiat", "seat"]
 
@@ -155,7 +155,7 @@ def test_batches_of_several_blocks_are_as_the_law_says():
 
 
 def test_filters_that_were_trees_under_another_limit_are_kept_by_a_merge(monkeypatch):
-    from tidings.engine import draft
+    from tidings.engine.compile import draft
 
     random = Random(3)
     filters, events = drawn_filters(random, 30), [drawn_event(random) for _ in range(40)]

@@ -10,10 +10,10 @@ import re2
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.engine.automaton import Automaton, expressions
-from tidings.engine.automaton.program import folds_alike, programs_of
+from tidings.engine.exact.text_automaton import Automaton, expressions
+from tidings.engine.exact.text_automaton.program import folds_alike, programs_of
 from tidings.model.filters import TextOp, TextTest
-from tidings.model.text import text_test
+from tidings.model.text_tests import text_test
 
 PLAIN = [
     "a",

@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from tidings.engine import bulk
-from tidings.engine.bulk import Ends, Points, Sets, Spans, table_of
-from tidings.engine.columns import Column, Numbers, View
-from tidings.engine.spaces import Bytewise, Linear, Ranked
-from tidings.kernels.bulk import CLOSED, NONE, OPEN
-from tidings.kernels.layout import OP_BITS
-from tidings.kernels.literals import UNION
+from tidings.engine.compile import bulk_table
+from tidings.engine.compile.bulk_table import Ends, Points, Sets, Spans, table_of
+from tidings.engine.compile.code_spaces import Bytewise, Linear, Ranked
+from tidings.engine.compile.columns import Column, Numbers, View
+from tidings.kernels.match.bulk_load import CLOSED, NONE, OPEN
+from tidings.kernels.match.layout import OP_BITS
+from tidings.kernels.match.literals import UNION
 from tidings.model import Kind
 
 A, B = (Column(name, View.NUMBER, kind=Kind.NUMBER) for name in "ab")
@@ -86,7 +86,7 @@ def test_blocks_make_no_difference(monkeypatch, block):
     given = rng.integers(0, 2, (2, 50)).astype(np.uint8)
     tests = [Points(column, Ends(rng.integers(0, 9, 50), mask)) for column, mask in zip((A, B), given, strict=True)]
     whole_table = table_of(tests, np.arange(50), {})
-    monkeypatch.setattr(bulk, "BLOCK", block)
+    monkeypatch.setattr(bulk_table, "BLOCK", block)
     for one, other in zip(whole_table.literals.arrays, table_of(tests, np.arange(50), {}).literals.arrays, strict=True):
         assert np.array_equal(one, other)
 

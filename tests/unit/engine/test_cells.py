@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from tidings.engine.cells import cells_of
-from tidings.engine.columns import Column, EventColumn, Numbers, View
-from tidings.engine.spaces import Ranked
-from tidings.kernels.literals import ABSENT, SEVERAL
+from tidings.engine.compile.code_spaces import Ranked
+from tidings.engine.compile.columns import Column, EventColumn, Numbers, View
+from tidings.engine.events.event_codes import cells_of
+from tidings.kernels.match.literals import ABSENT, SEVERAL
 
 A, B = Column("a", View.NUMBER), Column("b", View.NUMBER)
 SPACE = Ranked(np.array([1.0, 2.0, 3.0]))

@@ -6,7 +6,7 @@ import pytest
 
 import tidings as td
 from tidings.engine.segment import Crowded
-from tidings.kernels.check import MOST
+from tidings.kernels.match.exact_check import MOST
 
 EVENTS = 20_000
 

@@ -4,9 +4,9 @@ import pytest
 
 import tidings as td
 from tidings.concepts import Ontology
-from tidings.engine.draft import Draft
-from tidings.engine.second import LawItem, PlaceItem
-from tidings.engine.table import Table
+from tidings.engine.compile.draft import Draft
+from tidings.engine.compile.row_table import Table
+from tidings.engine.exact.exact_checks import LawItem, PlaceItem
 from tidings.model import FALSE, TRUE
 
 

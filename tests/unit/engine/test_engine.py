@@ -4,13 +4,13 @@ import pytest
 from tests.differential.engine_worlds import set_to
 
 import tidings as td
-from tidings.engine import engine, stage
-from tidings.engine.check import check_state
+from tidings.engine import engine, staging
+from tidings.engine.invariants import check_state
 
 
 @pytest.fixture
 def compiled(monkeypatch):
-    monkeypatch.setattr(stage, "FEW", 0)
+    monkeypatch.setattr(staging, "FEW", 0)
     monkeypatch.setattr(engine, "FEW", 0)
 
 
@@ -20,9 +20,9 @@ def state(matcher):
 
 def test_a_few_wait_and_more_are_compiled():
     matcher = td.Matcher()
-    for id in range(stage.FEW):
+    for id in range(staging.FEW):
         matcher.add(id, f"a = {id}")
-    assert (len(state(matcher).waiting), len(state(matcher).parts)) == (stage.FEW, 0)
+    assert (len(state(matcher).waiting), len(state(matcher).parts)) == (staging.FEW, 0)
     matcher.add(-1, "a = 0")
     assert (len(state(matcher).waiting), len(state(matcher).parts)) == (0, 1)
     assert sorted(matcher.match({"a": 0})) == [-1, 0]
@@ -30,7 +30,7 @@ def test_a_few_wait_and_more_are_compiled():
 
 def test_many_are_compiled_at_once():
     matcher = td.Matcher()
-    matcher.add_many((id, f"a = {id}") for id in range(stage.FEW + 1))
+    matcher.add_many((id, f"a = {id}") for id in range(staging.FEW + 1))
     assert not state(matcher).waiting
 
 
@@ -160,9 +160,9 @@ def test_an_id_that_cannot_be_kept_is_refused_at_the_door(bad):
         matcher.add(bad, "a = 1")
     assert (len(matcher), matcher.needs()) == (0, {})
     assert [id for id, _ in matcher.add_many([(bad, "a = 1")], on_error="collect")] == [bad]
-    for at in range(2 * stage.FEW):
+    for at in range(2 * staging.FEW):
         matcher.add(at if isinstance(bad, int) else str(at), "b = 1")
-    assert len(matcher.match({"b": 1})) == 2 * stage.FEW
+    assert len(matcher.match({"b": 1})) == 2 * staging.FEW
 
 
 def test_a_change_that_fails_half_way_asks_for_nothing(monkeypatch):

@@ -5,9 +5,9 @@ import json
 import pytest
 
 import tidings as td
-from tidings.engine.estimate import EVENTS, Path
-from tidings.engine.explain import described
-from tidings.engine.memory import bytes_of
+from tidings.engine.explain.cost_estimate import EVENTS, Path
+from tidings.engine.explain.memory import bytes_of
+from tidings.engine.explain.report import described
 from tidings.engine.state import State
 
 PLAIN = [f"make = 'm{number}'" for number in range(200)]

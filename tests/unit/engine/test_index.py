@@ -5,8 +5,8 @@ import pytest
 from tests.differential.engine_worlds import WAYS, Drawer, set_to
 
 import tidings as td
-from tidings.engine.check import check_segment
-from tidings.engine.index import index_of
+from tidings.engine.index.builder import index_of
+from tidings.engine.invariants import check_segment
 from tidings.engine.segment import Segment
 
 
@@ -75,8 +75,8 @@ def test_true_is_found_by_every_event():
 
 def test_an_empty_table_has_an_index():
     from tidings.concepts import Ontology
-    from tidings.engine.draft import Draft
-    from tidings.engine.table import Table
+    from tidings.engine.compile.draft import Draft
+    from tidings.engine.compile.row_table import Table
 
     index, choice = index_of(Table.of(Draft(Ontology())))
     assert len(index.rows.start) == 1

@@ -5,8 +5,8 @@ import pytest
 from tests.differential.engine_worlds import Drawer, World, set_to
 
 import tidings as td
-from tidings.engine.check import check_segment
-from tidings.engine.columns import View
+from tidings.engine.compile.columns import View
+from tidings.engine.invariants import check_segment
 from tidings.engine.merge import joined, table_of
 
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tidings.algebra.evaluate import EARTH_RADIUS_M, Setting, satisfies
+from tidings.algebra.law.evaluate import EARTH_RADIUS_M, Setting, satisfies
 from tidings.concepts import Ontology
-from tidings.engine.places import Places
+from tidings.engine.exact.place_tests import Places
 from tidings.errors import BadRegion, TidingsError
-from tidings.kernels import places as kernel
+from tidings.kernels.match import point_tests as kernel
 from tidings.model import Area, Near, Point, Within, WithinRegion
 from tidings.testing.strategies import areas
 from tidings.testing.strategies.areas import spots_of

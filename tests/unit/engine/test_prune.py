@@ -6,9 +6,9 @@ import pytest
 from tests.differential.engine_worlds import Drawer, World, set_to
 
 import tidings as td
-from tidings.engine import spaces
-from tidings.engine.check import check_segment
-from tidings.engine.spaces import Linear
+from tidings.engine.compile import code_spaces
+from tidings.engine.compile.code_spaces import Linear
+from tidings.engine.invariants import check_segment
 
 
 def lists(matcher):
@@ -46,7 +46,7 @@ def test_after_a_merge_the_lists_are_those_of_the_living_alone(way, seed):
 
 
 def test_dense_integers_stay_without_a_list_or_get_one_when_few_are_left(monkeypatch):
-    monkeypatch.setattr(spaces, "FEW", 8)
+    monkeypatch.setattr(code_spaces, "FEW", 8)
     matcher = td.Matcher()
     matcher.add_many((number, f"a < {number}") for number in range(100))
     matcher.remove_many(range(40))

@@ -5,9 +5,9 @@ import pytest
 import tidings as td
 from tidings.algebra import covers, overlaps
 from tidings.concepts import Ontology
-from tidings.engine.columns import View
-from tidings.engine.draft import Draft
-from tidings.engine.encode import registry
+from tidings.engine.compile.columns import View
+from tidings.engine.compile.draft import Draft
+from tidings.engine.compile.encoders import registry
 from tidings.model import SameText
 
 WORDS = ["ford", "Ford", "FORD", "opel", "straße", "STRASSE", "ﬁat", "FIAT", "İ", "i̇", ""]

@@ -79,11 +79,11 @@ def test_comparisons_and_records_are_decided_as_the_law_says(way):
 
 
 def test_items_are_decided_once_for_all_rows_that_ask(monkeypatch):
-    from tidings.engine import second
+    from tidings.engine.exact import exact_checks
 
     asked = []
-    real = second.holds
-    monkeypatch.setattr(second, "holds", lambda *given: asked.append(1) or real(*given))
+    real = exact_checks.holds
+    monkeypatch.setattr(exact_checks, "holds", lambda *given: asked.append(1) or real(*given))
     with set_to("compiled"):
         matcher = td.Matcher()
         matcher.add_many((id, f"x < y and a < {id}") for id in range(50))

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 
 import tidings as td
 from tidings.engine.engine import Engine
-from tidings.engine.frozen import frozen
-from tidings.engine.mapped import ALIGNED, MAGIC, map_arrays, write_arrays
-from tidings.engine.snapshot import arrays_of, dead_of, description_of, parts_of, segment_of
+from tidings.engine.persist.mapped_arrays import ALIGNED, MAGIC, map_arrays, write_arrays
+from tidings.engine.persist.segment_arrays import arrays_of, dead_of, description_of, parts_of, segment_of
+from tidings.engine.readonly import frozen
 from tidings.errors import SnapshotError
 from tidings.testing.strategies import cases
 
@@ -136,7 +136,7 @@ def test_what_came_back_is_taken_apart_into_the_same_arrays():
 
 
 def test_built_and_mapped_segments_share_their_kernels(tmp_path):
-    kernel = pytest.importorskip("tidings.kernels.match").match
+    kernel = pytest.importorskip("tidings.kernels.match.batch").match
     if not hasattr(kernel, "signatures"):
         pytest.skip("kernels are not compiled")
     first = filled()

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.engine import spaces
-from tidings.engine.columns import Numbers, Texts, split
-from tidings.engine.spaces import Bytewise, Linear, Ranked, merged, restored, space_of
-from tidings.kernels.literals import ABSENT
+from tidings.engine.compile import code_spaces
+from tidings.engine.compile.code_spaces import Bytewise, Linear, Ranked, merged, restored, space_of
+from tidings.engine.compile.columns import Numbers, Texts, split
+from tidings.kernels.match.literals import ABSENT
 
 LARGE = (2**53, 2**53 + 1, 2**53 + 2, -(2**53) - 1, 2**63 - 1, 2**63 - 2, -(2**63), -(2**63) + 1)
 numbers = st.one_of(
@@ -65,8 +65,8 @@ def test_what_is_not_there_is_absent():
 @given(st.lists(st.integers(-30, 30), min_size=1), st.lists(st.integers(-80, 80).map(lambda n: n / 2)))
 def test_dense_integers_have_the_codes_of_their_list(ends, values):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spaces, "FEW", 0)
-        patch.setattr(spaces, "SPARSE", 1000)
+        patch.setattr(code_spaces, "FEW", 0)
+        patch.setattr(code_spaces, "SPARSE", 1000)
         space = space_of(points(ends))
     assert isinstance(space, Linear)
     every = list(range(min(ends), max(ends) + 1))

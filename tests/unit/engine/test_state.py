@@ -5,7 +5,7 @@ import pytest
 from tests.differential.engine_worlds import set_to
 
 import tidings as td
-from tidings.engine.check import check_state
+from tidings.engine.invariants import check_state
 from tidings.engine.state import State
 
 

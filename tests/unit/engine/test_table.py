@@ -5,10 +5,10 @@ import pytest
 
 import tidings as td
 from tidings.concepts import Ontology
-from tidings.engine.draft import Draft
-from tidings.engine.encode.base import HIGH_OPEN, LOW_OPEN, NO_HIGH, NO_LOW
-from tidings.engine.table import Table, interval_codes, several_rows
-from tidings.kernels.rows import EMPTY_LOW
+from tidings.engine.compile.draft import Draft
+from tidings.engine.compile.encoders.base import HIGH_OPEN, LOW_OPEN, NO_HIGH, NO_LOW
+from tidings.engine.compile.row_table import Table, interval_codes, several_rows
+from tidings.kernels.match.row_codes import EMPTY_LOW
 
 
 def table_of(*texts):

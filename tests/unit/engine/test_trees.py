@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidings.engine.trees import Forest
-from tidings.kernels.words import EVENTS, WORDS
+from tidings.engine.exact.forest import Forest
+from tidings.kernels.match.vector_words import EVENTS, WORDS
 
 LEAVES = 10
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tidings import lang
-from tidings.forecast import course as courses
-from tidings.forecast.course import MOST_CELLS, MOST_MOVES, course_of
+from tidings.forecast.courses import course as courses
+from tidings.forecast.courses.course import MOST_CELLS, MOST_MOVES, course_of
 from tidings.model.patterns import Mode
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tidings import lang
-from tidings.forecast.counts import CODES, EDGES, MOST, Counts
-from tidings.forecast.course import course_of
-from tidings.forecast.estimates import ESTIMATORS, Estimates, kaplan_meier, spread
+from tidings.forecast.courses.course import course_of
+from tidings.forecast.learning.counts import CODES, EDGES, MOST, Counts
+from tidings.forecast.predicting.estimates import ESTIMATORS, Estimates, kaplan_meier, spread
 from tidings.model.patterns import Mode
 
 PAIR = course_of(lang.parse_pattern("a = kind = 'a'\nb = kind = 'b'\na , b"), Mode.RESTART, context=0)

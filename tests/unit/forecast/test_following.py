@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import tidings as td
-from tidings.forecast.following import POLICIES
-from tidings.kernels.forecasts import CHANGE, CROSSING, EPISODE, EVERY, judged
+from tidings.forecast.predicting.following import POLICIES
+from tidings.kernels.forecast.forecasts import CHANGE, CROSSING, EPISODE, EVERY, judged
 
 KEYED = "a = kind = 'a' and key = $x\nb = kind = 'b' and key = $x\na ; b"
 NAN = float("nan")

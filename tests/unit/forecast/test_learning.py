@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import tidings as td
-from tidings.forecast import learning
-from tidings.forecast.learning import HalfLife
+from tidings.forecast.learning import counting
+from tidings.forecast.learning.counting import HalfLife
 
 PAIR = "a = kind = 'a'\nb = kind = 'b'\na , b"
 
@@ -43,8 +43,8 @@ def test_seen_and_filters_fade_too():
 
 
 def test_of_too_many_waits_the_oldest_are_taken_as_cut_off(monkeypatch):
-    monkeypatch.setattr(learning, "KEPT", 50)
-    monkeypatch.setattr("tidings.forecast.learner.AT_ONCE", 100)
+    monkeypatch.setattr(counting, "KEPT", 50)
+    monkeypatch.setattr("tidings.forecast.learning.learner.AT_ONCE", 100)
     watch = td.Detector()
     watch.add("pair", PAIR)
     events = [{"kind": kind} for kind in "abc" * 300]

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import tidings as td
-from tidings.forecast.counts import Traffic
-from tidings.forecast.learning import HalfLife
+from tidings.forecast.learning.counting import HalfLife
+from tidings.forecast.learning.counts import Traffic
 from tidings.forecast.model import label_prior
 
 PAIR = "a = kind = 'a'\nb = kind = 'b'\na , b"
@@ -202,7 +202,7 @@ def test_times_before_1970_are_as_old_as_any():
 
 
 def test_counts_of_patterns_that_are_not_watched_fade_too():
-    from tidings.forecast.training import extended
+    from tidings.forecast.learning.training import extended
 
     model = trained(half_life=9)
     longer = extended(model, watching(PAIR.replace(",", ";"), "later"), EVENTS)

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.errors import BadValue, FileError, MissingExtra, TidingsError
-from tidings.forecast.reliability import draw, reliability, wilson
-from tidings.forecast.scoring import Warnings, score, skill_against, table, warnings_of
+from tidings.forecast.scoring.reliability import draw, reliability, wilson
+from tidings.forecast.scoring.scores import Warnings, score, skill_against, table, warnings_of
 
 # Coarse steps, so that equal forecasts and forecasts on a threshold or an edge come up; beyond 1, as printed formulas.
 STEPS = st.one_of(st.integers(-2, 14).map(lambda tenths: tenths / 10), st.floats(0, 1))

@@ -10,9 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidings as td
-from tidings.forecast.counts import Traffic
 from tidings.forecast.horizon import Horizon
-from tidings.forecast.tables import FARTHEST, MEANS, SHARES, mixing, offset_of, places_of, require_times
+from tidings.forecast.learning.counts import Traffic
+from tidings.forecast.predicting.probability_table import (
+    FARTHEST,
+    MEANS,
+    SHARES,
+    mixing,
+    offset_of,
+    places_of,
+    require_times,
+)
 
 TIMED = Traffic(seen=100, gaps=50, elapsed=25e6)
 """Two events in a second."""

@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 
 import tidings as td
 from tidings import lang
-from tidings.forecast import course, tracked
-from tidings.forecast.tracked import tracked_course
+from tidings.forecast.courses import course
+from tidings.forecast.courses import tracked_course as tracked
+from tidings.forecast.courses.tracked_course import tracked_course
 from tidings.model import Is, Test
 from tidings.model.patterns import Both, Gap, Joint, Mode, NamedFilter, Pattern, Repeat, Sequence, Step, Timed
-from tidings.patterns.residual import configurations
-from tidings.testing.patterns import patterns, streams
+from tidings.patterns.compile.derivatives import configurations
+from tidings.testing.strategies.patterns import patterns, streams
 
 S = 1_000_000
 NAMES = ("a", "b", "c", "d")
@@ -272,7 +273,7 @@ def test_every_process_numbers_cells_alike():
         "import hashlib, pickle, sys\n"
         "from tidings import lang\n"
         "from tidings.model.patterns import Mode\n"
-        "from tidings.forecast.tracked import tracked_course\n"
+        "from tidings.forecast.courses.tracked_course import tracked_course\n"
         "told = tracked_course(lang.parse_pattern(sys.stdin.read()), Mode.RESTART, context=2)\n"
         "arrays = [getattr(told.tracker, one).tolist() for one in ('nodes', 'order', 'edges', 'lists', 'minterms')]\n"
         "print(told.states, arrays, told.tracker.names)\n"

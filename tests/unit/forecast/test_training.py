@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import tidings as td
-from tidings.forecast.training import extended
+from tidings.forecast.learning.training import extended
 
 PAIR = "a = kind = 'a'\nb = kind = 'b'\na , b"
 EVENTS = [{"id": place, "kind": kind, "time": place} for place, kind in enumerate("abcabbaab" * 3)]

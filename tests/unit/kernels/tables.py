@@ -4,12 +4,12 @@ from random import Random
 
 import numpy as np
 
-from tidings.engine.columns import Column, View
-from tidings.engine.spaces import Ranked
-from tidings.engine.table import Literals, Table
-from tidings.kernels.layout import OP_BITS, Build, Cells
-from tidings.kernels.literals import ABSENT, SEVERAL, UNION
-from tidings.kernels.rows import EMPTY_LOW
+from tidings.engine.compile.code_spaces import Ranked
+from tidings.engine.compile.columns import Column, View
+from tidings.engine.compile.row_table import Literals, Table
+from tidings.kernels.match.layout import OP_BITS, Build, Cells
+from tidings.kernels.match.literals import ABSENT, SEVERAL, UNION
+from tidings.kernels.match.row_codes import EMPTY_LOW
 from tidings.model import Kind
 
 OPS = (0, 0, 0, 0, 1, 2, 3, 4, 5)

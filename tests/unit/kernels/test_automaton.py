@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tidings.kernels import automaton as kernel
+from tidings.kernels.match import text_automaton as kernel
 
 letters = st.text("abé", max_size=4).map(str.encode)
 texts = st.lists(st.tuples(st.text("abé", max_size=12), st.text("abé", max_size=12)), max_size=5)

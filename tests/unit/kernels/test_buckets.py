@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidings.kernels.buckets import push, repack, tally
 from tidings.kernels.jit import jit
-from tidings.matchers.lists import Lists
+from tidings.kernels.papers.buckets import push, repack, tally
+from tidings.papers.common.row_lists import Lists
 
 ROWS = 40
 STEPS = st.lists(

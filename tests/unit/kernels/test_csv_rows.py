@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tidings.kernels.csv_rows import BEGIN, row_ends
+from tidings.kernels.match.csv_rows import BEGIN, row_ends
 
 TEXTS = st.text(alphabet='a,"\n ;', max_size=40)
 

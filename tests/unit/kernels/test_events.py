@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.kernels import events as kernel
+from tidings.kernels.patterns import symbol_lists as kernel
 
 lists = st.lists(st.lists(st.integers(0, 5), max_size=4), max_size=6)
 

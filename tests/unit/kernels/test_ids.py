@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.kernels import ids as kernel
+from tidings.kernels.match import id_table as kernel
 
 numbers = st.lists(st.one_of(st.integers(-3, 12), st.integers(-(2**63), 2**63 - 1)), max_size=200)
 texts = st.lists(st.one_of(st.text(max_size=3), st.text("ab\0", max_size=20)), max_size=200)

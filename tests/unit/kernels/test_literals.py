@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.kernels import tables
 
-from tidings.kernels.layout import OP_BITS
-from tidings.kernels.literals import accepts
+from tidings.kernels.match.layout import OP_BITS
+from tidings.kernels.match.literals import accepts
 
 
 @given(st.integers(0, 2**32))

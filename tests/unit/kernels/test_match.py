@@ -10,17 +10,17 @@ from hypothesis import strategies as st
 from tests.differential.engine_worlds import any_plan
 from tests.unit.kernels.tables import naive_matches, random_cells, random_table
 
-from tidings.engine import index, plan, tiles
-from tidings.kernels import match
+from tidings.engine.index import builder, planner, tiles
+from tidings.kernels.match import batch
 
 WAYS = {
     "as planned": [],
-    "any plan": [(index, "chosen", any_plan)],
-    "hash tables": [(index, "chosen", any_plan), (index, "DIRECT_UP_TO", -(10**6))],
-    "tiles": [(index, "chosen", any_plan), (index, "TILED_FROM", 1), (index, "TILE", 8), (plan, "TILE", 8)],
+    "any plan": [(builder, "chosen", any_plan)],
+    "hash tables": [(builder, "chosen", any_plan), (builder, "DIRECT_UP_TO", -(10**6))],
+    "tiles": [(builder, "chosen", any_plan), (builder, "TILED_FROM", 1), (builder, "TILE", 8), (planner, "TILE", 8)],
     "few buckets": [
-        (index, "chosen", any_plan),
-        (index, "TILED_FROM", 1),
+        (builder, "chosen", any_plan),
+        (builder, "TILED_FROM", 1),
         (tiles, "EXACT_UP_TO", 2),
         (tiles, "BITS", 8),
     ],
@@ -31,7 +31,7 @@ few = settings(max_examples=max(5, settings().max_examples // 4))
 
 def found_by(built, cells):
     """Return the pairs of event and slot that the kernel finds; special rows count as found."""
-    events, slots, odd_events, odd_rows, pairs = match.match(built.rows, built.paths, built.tiles, cells)
+    events, slots, odd_events, odd_rows, pairs = batch.match(built.rows, built.paths, built.tiles, cells)
     assert pairs == len(events) + len(odd_events)
     found = list(zip(events.tolist(), slots.tolist(), strict=True))
     entry, slot = built.rows.entry, built.rows.slot
@@ -50,7 +50,7 @@ def test_every_pair_is_found_and_no_other(way, seed, rows, columns, ends):
     with ExitStack() as stack:
         for module, name, value in WAYS[way]:
             stack.enter_context(mock.patch.object(module, name, value))
-        built, _ = index.index_of(table)
+        built, _ = builder.index_of(table)
     found = found_by(built, cells)
     assert set(found) == naive_matches(table, values)
 
@@ -60,9 +60,9 @@ def test_every_pair_is_found_and_no_other(way, seed, rows, columns, ends):
 def test_tiles_that_decide_decide_as_the_check_would(seed):
     table = random_table(seed, rows=60)
     cells, _ = random_cells(seed + 1)
-    with mock.patch.object(index, "TILED_FROM", 1):
-        built, _ = index.index_of(table)
-    checked = index.Index(
+    with mock.patch.object(builder, "TILED_FROM", 1):
+        built, _ = builder.index_of(table)
+    checked = builder.Index(
         built.rows,
         built.paths,
         built.tiles._replace(rest=np.full_like(built.tiles.rest, ~np.uint64(0))),
@@ -77,7 +77,7 @@ def test_tiles_that_decide_decide_as_the_check_would(seed):
 def test_events_are_found_alone_as_among_others(seed):
     table = random_table(seed)
     cells, _ = random_cells(seed + 1)
-    built, _ = index.index_of(table)
+    built, _ = builder.index_of(table)
     alone = []
     for event in range(len(cells.cell)):
         one = cells._replace(cell=cells.cell[event : event + 1], plain=cells.plain[event : event + 1])
@@ -88,5 +88,5 @@ def test_events_are_found_alone_as_among_others(seed):
 def test_room_for_pairs_grows():
     table = random_table(3, rows=400, columns=1, ends=2)
     cells, values = random_cells(4, events=200, columns=1, ends=2)
-    built, _ = index.index_of(table)
+    built, _ = builder.index_of(table)
     assert set(found_by(built, cells)) == naive_matches(table, values)

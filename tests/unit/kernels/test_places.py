@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tidings.kernels import places as kernel
+from tidings.kernels.match import point_tests as kernel
 
 coordinates = st.one_of(st.integers(-3, 3).map(float), st.floats(-3, 3), st.floats(-1e-200, 1e-200))
 corners = st.tuples(coordinates, coordinates)

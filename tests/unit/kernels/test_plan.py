@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.kernels.tables import random_table, spans_of
 
-from tidings.engine import plan
-from tidings.kernels import plan as kernel
-from tidings.kernels.layout import OP_BITS
+from tidings.engine.index import planner
+from tidings.kernels.match import plan as kernel
+from tidings.kernels.match.layout import OP_BITS
 
 COSTS = {
     "measured": {},
@@ -31,8 +31,12 @@ def column_of(table, at):
 @few
 def test_every_choice_can_find_its_row(costs, seed, rows):
     table = random_table(seed, rows=rows)
-    with mock.patch.multiple(plan, **COSTS[costs]) if COSTS[costs] else mock.patch.object(plan, "ROUNDS", plan.ROUNDS):
-        choice = plan.chosen(table)
+    with (
+        mock.patch.multiple(planner, **COSTS[costs])
+        if COSTS[costs]
+        else mock.patch.object(planner, "ROUNDS", planner.ROUNDS)
+    ):
+        choice = planner.chosen(table)
     for row, (kind, one, two) in enumerate(zip(choice.kind, choice.one, choice.two, strict=True)):
         inside = range(table.start[row], table.start[row + 1])
         wanted = (0, 1, 2, 1, 2)[kind]
@@ -66,8 +70,8 @@ def test_points_are_points_and_alone_on_their_column(seed):
 @few
 def test_a_row_is_filed_under_all_its_keys(seed):
     table = random_table(seed, rows=60)
-    with mock.patch.multiple(plan, LOOK_NS=0.0, TILE_NS=1e9):
-        choice = plan.chosen(table)
+    with mock.patch.multiple(planner, LOOK_NS=0.0, TILE_NS=1e9):
+        choice = planner.chosen(table)
     lits = table.literals
     owner, first, second = kernel.filings(
         choice.kind,

@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.kernels.tables import accepts, random_table, spans_of
 
-from tidings.kernels import rows
-from tidings.kernels.layout import OP_BITS
-from tidings.kernels.literals import UNION
+from tidings.kernels.match import row_codes
+from tidings.kernels.match.layout import OP_BITS
+from tidings.kernels.match.literals import UNION
 
 few = settings(max_examples=max(5, settings().max_examples // 4))
 
@@ -22,13 +22,13 @@ def content(table, row):
 def test_equal_rows_share_the_first_of_them(seed, collide):
     table = random_table(seed, rows=80, columns=1, ends=2)
     alone = np.array([row % 11 == 0 for row in range(80)], np.uint8)
-    hashed = rows.hashes(table.start, *table.literals.arrays)
+    hashed = row_codes.hashes(table.start, *table.literals.arrays)
     contents = [content(table, row) for row in range(80)]
     assert all(hashed[one] == hashed[two] for one in range(80) for two in range(one) if contents[one] == contents[two])
     if collide:
         hashed[:] = 7
     order = np.argsort(hashed, kind="stable")
-    leader = rows.leaders(order, hashed, alone, table.start, *table.literals.arrays)
+    leader = row_codes.leaders(order, hashed, alone, table.start, *table.literals.arrays)
     for row, chief in enumerate(leader.tolist()):
         assert contents[chief] == contents[row]
         assert leader[chief] == chief
@@ -49,8 +49,8 @@ def test_ends_accept_the_same_values_in_a_larger_space(seed, data):
     lits = table.literals
     low, high, union_low, union_high = (one.copy() for one in (lits.low, lits.high, lits.union_low, lits.union_high))
     sizes = [np.array(one, np.int64) for one in ([4, 4], ranks[0] + ranks[1], [0, 4, 8], [new_ends] * 2)]
-    rows.remap(lits.head, low, high, *sizes)
-    rows.remap_unions(lits.head, lits.low, lits.union_start, union_low, union_high, *sizes)
+    row_codes.remap(lits.head, low, high, *sizes)
+    row_codes.remap_unions(lits.head, lits.low, lits.union_start, union_low, union_high, *sizes)
     moved = type(lits)(lits.head, low, high, lits.union_start, union_low, union_high)
     for at in range(len(lits.head)):
         rank = ranks[int(lits.head[at]) >> OP_BITS]

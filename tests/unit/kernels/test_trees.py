@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidings.kernels import tree_code, trees, words
-from tidings.kernels.literals import ABSENT, SEVERAL, UNION, accepts
+from tidings.kernels.match import tree_code, trees, vector_words
+from tidings.kernels.match.literals import ABSENT, SEVERAL, UNION, accepts
 
 TOP = 12  # codes go up to here; a few far ones make the table of ranks too long
 FAR = 2_000_000_000
@@ -72,13 +72,15 @@ def drawn_block(rng, events, columns=4, leaves=24, several=0.2, far=0.0):
 
 
 def decided(block):
-    truths = np.full(len(block.op) * words.WORDS, 0xDEAD, np.uint64)
+    truths = np.full(len(block.op) * vector_words.WORDS, 0xDEAD, np.uint64)
     trees.decide_leaves(block.cells, *block.many, block.starts, block.op, block.low, block.high, *block.union, truths)
-    return np.unpackbits(truths.view(np.uint8), bitorder="little").reshape(len(block.op), words.EVENTS).astype(bool)
+    return (
+        np.unpackbits(truths.view(np.uint8), bitorder="little").reshape(len(block.op), vector_words.EVENTS).astype(bool)
+    )
 
 
 def expected(block):
-    rows = np.zeros((len(block.op), words.EVENTS), bool)
+    rows = np.zeros((len(block.op), vector_words.EVENTS), bool)
     for leaf in range(len(block.op)):
         for event in range(len(block.cells)):
             rows[leaf, event] = block.truth(event, leaf)
@@ -176,15 +178,15 @@ def test_shared_sub_trees_of_one_event_may_wait_for_each_other():
             assert found == value
 
 
-@given(st.integers(0, 2**32), st.integers(0, 300), st.integers(0, words.EVENTS))
+@given(st.integers(0, 2**32), st.integers(0, 300), st.integers(0, vector_words.EVENTS))
 @settings(max_examples=40, deadline=None)
 def test_slots_come_by_event_and_none_is_lost(seed, count, events):
     rng = np.random.default_rng(seed)
-    bits = rng.random((count, words.EVENTS)) < rng.random((count, 1)) ** 3
+    bits = rng.random((count, vector_words.EVENTS)) < rng.random((count, 1)) ** 3
     bits[:, events:] = False
     rows = np.packbits(bits, axis=1, bitorder="little").reshape(-1).view(np.uint64)
     found = rng.integers(0, 2**32, count).astype(np.uint32)
-    by_bit = np.empty((count + 63) // 64 * 64 * words.WORDS, np.uint64)
+    by_bit = np.empty((count + 63) // 64 * 64 * vector_words.WORDS, np.uint64)
     starts = trees.turn(rows, count, events, by_bit)
     slots = np.empty(starts[-1], np.uint32)
     trees.by_event(by_bit, found, count, starts, slots)

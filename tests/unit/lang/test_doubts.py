@@ -9,8 +9,8 @@ from hypothesis import given
 
 import tidings as td
 from tidings.lang import parse_pattern, parse_stored, read_patterns
-from tidings.lang.doubts import SHOWN
-from tidings.matcher import texts
+from tidings.lang.filters.ambiguities import SHOWN
+from tidings.matcher.loading import text_load
 from tidings.model import Compare, Comparison, Test, TextOp, TextTest
 from tidings.testing.strategies import filters
 
@@ -98,7 +98,7 @@ def test_a_matcher_names_the_subscription():
     "form", [list, lambda pairs: pa.table({"id": [i for i, _ in pairs], "filter": [f for _, f in pairs]})]
 )
 def test_thousands_of_bare_words_give_a_few_warnings(form):
-    count = 3 * texts.MANY
+    count = 3 * text_load.MANY
     pairs = [(f"s{n}", f"price < {n}" if n % 3 else f"price < w{n % 9}") for n in range(count)]
     searches = td.Matcher()
     with pytest.warns(td.FilterWarning) as given_out:
@@ -108,7 +108,7 @@ def test_thousands_of_bare_words_give_a_few_warnings(form):
     assert len(searches) == count
 
 
-@pytest.mark.parametrize("count", [1, 3 * texts.MANY])
+@pytest.mark.parametrize("count", [1, 3 * text_load.MANY])
 def test_where_warnings_are_errors_nothing_is_added(count):
     searches = td.Matcher()
     with warnings.catch_warnings():

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from lark.exceptions import UnexpectedInput
 
 import tidings as td
-from tidings.lang.text import _grammar
+from tidings.lang.filters.parse_text import _grammar
 
 HABITS = [
     # (the text, the place, part of the message)

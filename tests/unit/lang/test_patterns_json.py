@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 from tidings import lang
 from tidings.errors import PatternError
-from tidings.testing.patterns import patterns
+from tidings.testing.strategies.patterns import patterns
 
 SCHEMA = json.loads((Path(lang.__file__).parent / "pattern.schema.json").read_text(encoding="utf-8"))
 ALL = {"name": "b", "filter": True}

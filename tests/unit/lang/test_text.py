@@ -4,8 +4,8 @@ import pytest
 
 import tidings as td
 from tidings.lang.diagnostics import MAX_DEPTH, MAX_LENGTH
-from tidings.lang.fast import parse_fast
-from tidings.lang.text import parse_text
+from tidings.lang.filters.fast_text import parse_fast
+from tidings.lang.filters.parse_text import parse_text
 from tidings.model import Compare, Comparison, In, Is, Not, Quantifier, Range, Test
 
 SAME = [

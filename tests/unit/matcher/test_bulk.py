@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 
 import tidings as td
+from tidings.bench.workloads import workload
 from tidings.errors import BadSubscriptions, TidingsError
-from tidings.matcher import bulk
+from tidings.matcher.loading import bulk_load
 from tidings.model import Is, Kind, Range, Test, Within, all_of, one_of
-from tidings.model.places import area_of
-from tidings.testing.workloads import workload
+from tidings.model.areas import area_of
 
 INSIDE = "POLYGON((0 0, 2 0, 2 2, 0 2, 0 0))"
 AROUND = "POLYGON((170 0, -170 0, -170 9, 170 9, 170 0))"
@@ -24,7 +24,7 @@ SQUARES = {
 
 @pytest.fixture(autouse=True)
 def _every_table_at_once(monkeypatch):
-    monkeypatch.setattr(bulk, "LEAST", 1)
+    monkeypatch.setattr(bulk_load, "LEAST", 1)
 
 
 # A twin written apart: what a row of these columns means ------------------------------------------

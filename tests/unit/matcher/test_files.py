@@ -14,8 +14,8 @@ import pytest
 
 import tidings as td
 from tidings.errors import BadSubscriptions, FileError
-from tidings.matcher import rows
-from tidings.matcher.files import Form, RowFile, load_subscriptions, read_event
+from tidings.matcher.loading import row_readers
+from tidings.matcher.loading.row_files import Form, RowFile, load_subscriptions, read_event
 
 ROWS = [{"id": "a", "n": 1}, {"id": "b", "n": None}, {"id": "č", "n": [1, 2]}]
 
@@ -117,8 +117,8 @@ def test_json_over_several_lines_is_refused_with_a_way_out(file):
 
 @pytest.mark.parametrize("chunk", [300, 1 << 20])
 def test_a_line_that_is_too_long_is_a_row_with_a_problem_and_the_others_are_read(tmp_path, monkeypatch, chunk):
-    monkeypatch.setattr(rows, "LONGEST_LINE", 1000)
-    monkeypatch.setattr(rows, "CHUNK", chunk)
+    monkeypatch.setattr(row_readers, "LONGEST_LINE", 1000)
+    monkeypatch.setattr(row_readers, "CHUNK", chunk)
     path = tmp_path / "events.jsonl"
     large = json.dumps({"b": "x" * 3000})
     for last in ("", "\n"):
@@ -132,8 +132,8 @@ def test_a_line_that_is_too_long_is_a_row_with_a_problem_and_the_others_are_read
 
 
 def test_a_line_of_csv_that_is_too_long_ends_the_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(rows, "LONGEST_LINE", 1000)
-    monkeypatch.setattr(rows, "CHUNK", 300)
+    monkeypatch.setattr(row_readers, "LONGEST_LINE", 1000)
+    monkeypatch.setattr(row_readers, "CHUNK", 300)
     (tmp_path / "events.csv").write_text("a\n" + "x" * 3000 + "\n")
     with (
         RowFile(tmp_path / "events.csv") as file,
@@ -158,7 +158,7 @@ def test_columns_are_those_of_csv_and_parquet_and_json_has_none(tmp_path):
 
 
 def test_lines_that_span_several_reads_are_whole(file, monkeypatch):
-    monkeypatch.setattr(rows, "CHUNK", 7)
+    monkeypatch.setattr(row_readers, "CHUNK", 7)
     assert values(file(lines(ROWS))) == ROWS
 
 
@@ -219,7 +219,7 @@ def test_parquet_keeps_the_kinds_of_its_columns(tmp_path):
 
 
 def test_parquet_comes_in_batches(tmp_path, monkeypatch):
-    monkeypatch.setattr(rows, "BATCH", 10)
+    monkeypatch.setattr(row_readers, "BATCH", 10)
     pq.write_table(pa.table({"n": list(range(25))}), tmp_path / "rows.parquet")
     with RowFile(tmp_path / "rows.parquet") as file:
         assert [len(batch) for batch in file] == [10, 10, 5]
@@ -300,8 +300,8 @@ def test_an_empty_file_has_no_rows(file):
 def test_a_batch_ends_where_the_pipe_has_no_more_to_give():
     reading, writing = os.pipe()
     with open(reading, "rb") as stream, open(writing, "wb", buffering=0) as out:
-        found = rows.Lines(stream, "pipe")
-        batches = rows.batched(rows.json_rows(found), found)
+        found = row_readers.Lines(stream, "pipe")
+        batches = row_readers.batched(row_readers.json_rows(found), found)
         out.write(b'{"a": 1}\n{"a": 2}\n\n{"a"')  # the blank line must not hold the two rows back
         assert [row.values for row in next(batches)] == [{"a": 1}, {"a": 2}]
         out.write(b": 3}\n")
@@ -309,7 +309,7 @@ def test_a_batch_ends_where_the_pipe_has_no_more_to_give():
 
 
 def test_batches_are_never_large(file, monkeypatch):
-    monkeypatch.setattr(rows, "BATCH", 10)
+    monkeypatch.setattr(row_readers, "BATCH", 10)
     with RowFile(file('{"a": 1}\n' * 25)) as opened:
         assert [len(batch) for batch in opened] == [10, 10, 5]
         assert opened.share == 1.0

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 
 import tidings as td
-from tidings.matchers import ENGINE
+from tidings.matcher.registry import ENGINE
 from tidings.testing.strategies import cases
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import tidings as td
-from tidings.engine import checksums
+from tidings.engine.persist import checksums
 from tidings.errors import SnapshotError
-from tidings.matcher.folder import signed
+from tidings.matcher.snapshot.directory import signed
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 import tidings as td
 from tidings.lang import render
-from tidings.matcher import texts
-from tidings.matcher.texts import laid_out, read_texts, takes
+from tidings.matcher.loading import text_load
+from tidings.matcher.loading.text_load import laid_out, read_texts, takes
 from tidings.testing.strategies import cases
 
 NAMES = st.sampled_from(["a", "b", "price", "year_from", "x9", "_y", "in", "And", "größe", "s.t", "kind"])
@@ -49,7 +49,7 @@ def loaded(given, *, by_column):
     matcher = td.Matcher()
     table = pa.table({"id": [f"s{n}" for n in range(len(given))], "filter": pa.array(given, pa.string())})
     if by_column:
-        load = texts.TextLoad(table, matcher._admission, matcher._kept, schema=None, ontology=matcher._used)
+        load = text_load.TextLoad(table, matcher._admission, matcher._kept, schema=None, ontology=matcher._used)
         errors = load.enter(keep_good=True)
         matcher._moment = None
     else:
@@ -75,7 +75,7 @@ def answer(matcher, event):
 
 @pytest.fixture(autouse=True)
 def _few(monkeypatch):
-    monkeypatch.setattr("tidings.matcher.bulk.LEAST", 1)
+    monkeypatch.setattr("tidings.matcher.loading.bulk_load.LEAST", 1)
 
 
 @given(st.lists(written, min_size=1, max_size=12))
@@ -96,7 +96,7 @@ def test_filters_of_every_kind_go_in_the_same_way(case):
     for by_column in (True, False):
         matcher = td.Matcher(**case.world.keywords)
         if by_column:
-            load = texts.TextLoad(
+            load = text_load.TextLoad(
                 table, matcher._admission, matcher._kept, schema=matcher.schema, ontology=matcher._used
             )
             errors = load.enter(keep_good=True)
@@ -136,14 +136,14 @@ def test_rows_whose_tests_stand_in_another_order_keep_their_text():
 
 
 def test_large_tables_of_text_take_this_way_and_others_do_not():
-    many = pa.table({"id": np.arange(texts.MANY), "filter": ["a = 1"] * texts.MANY})
+    many = pa.table({"id": np.arange(text_load.MANY), "filter": ["a = 1"] * text_load.MANY})
     assert takes(many)
     assert not takes(many.slice(1))
-    assert not takes(many.set_column(1, "filter", pa.array(["a exists"] * texts.MANY)))
-    assert not takes(many.append_column("notation", pa.array(["url"] * texts.MANY)))
+    assert not takes(many.set_column(1, "filter", pa.array(["a exists"] * text_load.MANY)))
+    assert not takes(many.append_column("notation", pa.array(["url"] * text_load.MANY)))
     matcher = td.Matcher()
     matcher.add_many(many)
-    assert len(matcher.match({"a": 1})) == texts.MANY
+    assert len(matcher.match({"a": 1})) == text_load.MANY
 
 
 def test_texts_that_begin_in_the_middle_of_a_buffer_are_read_there():
@@ -155,13 +155,13 @@ def test_texts_that_begin_in_the_middle_of_a_buffer_are_read_there():
 
 
 def test_many_pairs_go_this_way_and_refusals_name_their_own_ids():
-    ids = [f"s{n}" for n in range(texts.MANY)]
+    ids = [f"s{n}" for n in range(text_load.MANY)]
     given = [(id, "price < 5 and make = 'x'") for id in ids]
     given[7], given[1999] = (ids[7], "price <"), (ids[1999], "price = 'low")
     matcher = td.Matcher()
     errors = matcher.add_many(given, on_error="collect")
     assert [id for id, _ in errors] == ["s7", "s1999"]
     assert errors[0][0] is ids[7]
-    assert len(matcher) == texts.MANY - 2
+    assert len(matcher) == text_load.MANY - 2
     with pytest.raises(td.TidingsError, match=r"(?s)2 of 2000 subscriptions were refused.*`s7`.*`s1999`"):
         td.Matcher().add_many(given)

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidings as td
-from tidings.algebra.typed import TypedAttribute
-from tidings.kernels.filter_tree import revise
-from tidings.matchers.candidates_tree import NAMES, CandidatesTree
-from tidings.matchers.names import FEW
+from tidings.algebra.law.typed_attribute import TypedAttribute
+from tidings.bench.workloads import workload
+from tidings.kernels.papers.filter_tree import revise
+from tidings.papers.classifieds.candidates_tree import NAMES, CandidatesTree
+from tidings.papers.common.name_order import FEW
 from tidings.testing.strategies import cases
-from tidings.testing.workloads import workload
 
 KIND = "candidates-tree"
 

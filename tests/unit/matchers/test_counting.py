@@ -11,11 +11,11 @@ import tidings as td
 from tidings.algebra import Reader, Setting, needs_of
 from tidings.concepts import Ontology
 from tidings.lang import parse
-from tidings.matchers import stabbing
-from tidings.matchers.brute import Brute
-from tidings.matchers.counting import Counting
-from tidings.matchers.predicates import COUNTED, rows_of
+from tidings.matcher.brute import Brute
 from tidings.model import FALSE, TRUE, And, Exists, Is, Not, Or, Quantifier, Range, Test, all_of, any_of, one_of
+from tidings.papers.posets import interval_index
+from tidings.papers.posets.counting import Counting
+from tidings.papers.posets.predicate_rows import COUNTED, rows_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 HUGE = 2**53
@@ -102,7 +102,7 @@ def found(algorithm, filters, events):
 @settings(max_examples=100, deadline=None)
 @given(steps=STEPS, events=st.lists(EVENTS, min_size=1, max_size=8))
 def test_counting_agrees_with_brute_force_whatever_comes_and_goes(access, waiting, steps, events):
-    kept, stabbing.WAITING = stabbing.WAITING, waiting
+    kept, interval_index.WAITING = interval_index.WAITING, waiting
     try:
         counting, brute = Counting(access=access), Brute()
         filters = [tree for _, tree in steps if tree is not None]
@@ -125,7 +125,7 @@ def test_counting_agrees_with_brute_force_whatever_comes_and_goes(access, waitin
         assert (left["rows"], left["distinct predicates"], left["ranges"]["waiting"]) == (0, 0, 0)
         assert [len(left) for left in (counting._attrs, counting._left, counting._predicates.tables)] == [0, 0, 0]
     finally:
-        stabbing.WAITING = kept
+        interval_index.WAITING = kept
 
 
 def ids_of(texts, event, *, access=True):
@@ -164,7 +164,7 @@ def test_equal_predicates_are_stored_once():
 
 
 def test_what_cannot_be_looked_up_is_asked_once_and_only_where_the_rest_held(monkeypatch):
-    from tidings.matchers import counting as module
+    from tidings.papers.posets import counting as module
 
     asked = []
     law = module.holds
@@ -175,11 +175,11 @@ def test_what_cannot_be_looked_up_is_asked_once_and_only_where_the_rest_held(mon
 
 
 def test_nothing_is_asked_of_an_attribute_that_the_event_lacks(monkeypatch):
-    from tidings.matchers import distinct
+    from tidings.papers.posets import distinct_predicates
 
     asked = []
-    law = distinct.holds
-    monkeypatch.setattr(distinct, "holds", lambda *args: asked.append(args[0]) or law(*args))
+    law = distinct_predicates.holds
+    monkeypatch.setattr(distinct_predicates, "holds", lambda *args: asked.append(args[0]) or law(*args))
     assert ids_of(["note contains 'x'", "other contains 'x'", "not (note contains 'y')"], {"other": "x"}) == [1, 2]
     assert len(asked) == 2
 
@@ -240,7 +240,7 @@ def test_a_million_is_not_needed_to_build_the_tree():
 
 @pytest.mark.parametrize("ends", range(1, 40))
 def test_the_tree_of_one_attribute_does_not_reach_into_the_next(ends, monkeypatch):
-    monkeypatch.setattr(stabbing, "WAITING", 0)
+    monkeypatch.setattr(interval_index, "WAITING", 0)
     counting, brute = Counting(), Brute()
     names = "abc"
     trees = [Test(name, Range(at, at + 1 + at % 3)) for name in names for at in range(ends)]
@@ -272,7 +272,7 @@ def dense_value(random):
 @pytest.mark.parametrize("waiting", [0, 1024])
 @pytest.mark.parametrize("seed", range(3))
 def test_many_filters_of_few_numbers_agree_with_brute_force(access, waiting, seed, monkeypatch):
-    monkeypatch.setattr(stabbing, "WAITING", waiting)
+    monkeypatch.setattr(interval_index, "WAITING", waiting)
     random = Random(seed)
     trees = [dense_filter(random) for _ in range(300)]
     events = [{name: dense_value(random) for name in "abc" if random.random() < 0.8} for _ in range(60)]

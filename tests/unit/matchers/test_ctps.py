@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from tests.unit.matchers.concept_worlds import answers, check_steps, events, matcher, steps
 
 import tidings as td
+from tidings.bench.workloads import workload
 from tidings.errors import BadSubscriptions, Unsupported
-from tidings.matchers.ctps import Ctps
-from tidings.testing.workloads import workload
+from tidings.papers.ctps.ctps import Ctps
 
 QUIET = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidings as td
-from tidings.algebra.typed import TypedAttribute
+from tidings.algebra.law.typed_attribute import TypedAttribute
 from tidings.errors import Unsupported
-from tidings.matchers import names
-from tidings.matchers.names import FEW
 from tidings.model import Test
+from tidings.papers.common import name_order
+from tidings.papers.common.name_order import FEW
 from tidings.testing.strategies import cases
 
 KIND = "filter-tree"
@@ -231,7 +231,7 @@ STEPS = st.lists(st.tuples(st.integers(0, 5), st.none() | FILTERS), max_size=25)
 @settings(max_examples=60)
 @given(steps=STEPS, events=st.lists(EVENTS, max_size=4))
 def test_coming_and_going_leaves_no_trace(kind, steps, events):
-    with mock.patch.object(names, "FEW", 2):  # look at the order of names from the second filter on
+    with mock.patch.object(name_order, "FEW", 2):  # look at the order of names from the second filter on
         matcher, kept = td.Matcher(kind), {}
         for id, text in steps:
             if text is not None:

@@ -10,10 +10,10 @@ import tidings as td
 from tidings.algebra import Reader, Setting, needs_of
 from tidings.concepts import Ontology
 from tidings.lang import parse
-from tidings.matchers.brute import Brute
-from tidings.matchers.forest import Forest, Skip
-from tidings.matchers.poset import Poset
+from tidings.matcher.brute import Brute
 from tidings.model import FALSE, TRUE, Is, Not, Quantifier, Range, Test, all_of, any_of, one_of
+from tidings.papers.posets.forest import Forest, Skip
+from tidings.papers.posets.poset import Poset
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 KINDS = [Forest, Poset]

@@ -5,8 +5,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.unit.matchers.concept_worlds import answers, check_steps, events, matcher, steps
 
+from tidings.bench.workloads import workload
 from tidings.errors import Unsupported
-from tidings.testing.workloads import workload
 
 QUIET = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 

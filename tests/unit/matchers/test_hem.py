@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidings as td
-from tidings.kernels import hem as kernels
-from tidings.matchers.boxes import Boxes
-from tidings.matchers.hem import Hem
-from tidings.matchers.registry import ALGORITHMS
-from tidings.matchers.table import Table
+from tidings.kernels.papers import hem as kernels
+from tidings.matcher.registry import ALGORITHMS
+from tidings.papers.hem.boxes import Boxes
+from tidings.papers.hem.hem import Hem
+from tidings.papers.hem.range_table import Table
 
 rates = st.lists(st.integers(0, 100).map(lambda share: share / 100), min_size=1, max_size=6)
 

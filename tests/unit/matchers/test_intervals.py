@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 import tidings as td
 from tidings.algebra import bind
-from tidings.algebra.typed import Mismatch
+from tidings.algebra.law.typed_attribute import Mismatch
 from tidings.errors import TidingsError, Unsupported
-from tidings.kernels.cells import HIGH_OPEN, LOW_OPEN, WANTED
-from tidings.matchers import table as tables
-from tidings.matchers.intervals import ALL, INFINITY, Interval, boxes_of, coordinate
-from tidings.matchers.names import shown
-from tidings.matchers.table import Table
+from tidings.kernels.papers.domain_cells import HIGH_OPEN, LOW_OPEN, WANTED
 from tidings.model import Range
+from tidings.papers.common.intervals import ALL, INFINITY, Interval, boxes_of, coordinate
+from tidings.papers.common.name_order import shown
+from tidings.papers.hem import range_table as tables
+from tidings.papers.hem.range_table import Table
 
 ENDS = st.sampled_from([-INFINITY, -1.0, 0.0, 0.5, 1.0, 2.0, INFINITY])
 INTERVALS = st.builds(Interval, ENDS, ENDS, st.integers(0, 3))

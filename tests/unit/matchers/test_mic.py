@@ -5,10 +5,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.unit.matchers.concept_worlds import ONTOLOGY, answers, check_steps, events, matcher, steps
 
+from tidings.bench.workloads import workload
 from tidings.errors import Unsupported
-from tidings.matchers.mic import Mic
 from tidings.model import IsA, Test
-from tidings.testing.workloads import workload
+from tidings.papers.ctps.mic import Mic
 
 QUIET = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 import tidings as td
 from tidings.errors import Unsupported
-from tidings.matchers import ALGORITHMS
-from tidings.matchers.boxes import Boxes
-from tidings.matchers.hem import Hem
-from tidings.matchers.htree import HTree
-from tidings.matchers.rein import Rein
-from tidings.matchers.table import Table
-from tidings.matchers.tama import Tama
+from tidings.matcher.registry import ALGORITHMS
 from tidings.model import FALSE, TRUE, Exists, Is, Range, Test, all_of, any_of, one_of
+from tidings.papers.hem.boxes import Boxes
+from tidings.papers.hem.hem import Hem
+from tidings.papers.hem.htree import HTree
+from tidings.papers.hem.range_table import Table
+from tidings.papers.hem.rein import Rein
+from tidings.papers.hem.tama import Tama
 
 KINDS = [kind for kind in ("hem", "rein", "tama", "htree") if kind in ALGORITHMS]
 CORES = {"hem": Hem, "rein": Rein, "tama": Tama, "htree": HTree}

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidings as td
-from tidings.algebra.needs import Needs
+from tidings.algebra.law.requirements import Needs
 from tidings.errors import BadRegion, SchemaError
 from tidings.model import And, EventBatch, In, Is, Kind, Not, Or, Range, Test, area_of, one_of
-from tidings.model.arrow import rows_of
+from tidings.model.arrow_types import rows_of
 
 
 def test_and_or_of_one_part_are_refused():

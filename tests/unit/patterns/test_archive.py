@@ -5,7 +5,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.patterns.archive import Archive, Told, joined
+from tidings.patterns.run.event_archive import Archive, Told, joined
 
 BATCHES = st.lists(st.tuples(st.booleans(), st.integers(0, 4)), max_size=5)
 

@@ -28,10 +28,10 @@ from tidings.model.patterns import (
     Step,
     Timed,
 )
-from tidings.patterns.automaton import Automaton, NotDeterministic, _classes, determinise
+from tidings.patterns.compile.automaton import Automaton, NotDeterministic, _classes, determinise
+from tidings.patterns.compile.minterms import Minterms, minterms
 from tidings.patterns.definition import Seen, reports, seen
-from tidings.patterns.minterms import Minterms, minterms
-from tidings.testing.patterns import patterns, words
+from tidings.testing.strategies.patterns import patterns, words
 
 ONE_KIND = Schema({"kind": "text"})
 NEXT, LATER = Joint(Gap.NEXT), Joint(Gap.LATER)

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import tidings as td
-from tidings.patterns.stream import advance
+from tidings.patterns.run.portions import advance
 
 AB = "a = kind = 'a'\nb = kind = 'b'\na ; b"
 KEYED = (

@@ -26,7 +26,8 @@ from tidings.model.patterns import (
     Timed,
     Which,
 )
-from tidings.patterns.automaton import Automaton, determinise
+from tidings.patterns.compile.automaton import Automaton, determinise
+from tidings.patterns.compile.derivatives import configurations
 from tidings.patterns.drawing import (
     Arrow,
     Picture,
@@ -37,7 +38,6 @@ from tidings.patterns.drawing import (
     svg,
     text,
 )
-from tidings.patterns.residual import configurations
 
 SVG = "{http://www.w3.org/2000/svg}"
 NEXT, LATER = Joint(Gap.NEXT), Joint(Gap.LATER)

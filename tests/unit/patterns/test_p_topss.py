@@ -24,9 +24,9 @@ from tidings.model.patterns import (
     Timed,
     steps_of,
 )
+from tidings.papers.p_topss.machine import PaperMachine
+from tidings.papers.p_topss.step_layout import Layout
 from tidings.patterns.definition import Seen, reports
-from tidings.patterns.p_topss import PaperMachine
-from tidings.patterns.p_topss_layout import Layout
 
 
 def pattern(root, *, variables=()):

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import tidings as td
 from tidings.errors import BadEvent
 from tidings.model import EventBatch
-from tidings.patterns.reading import with_times
-from tidings.patterns.times import EARLIEST, LATEST, NO_TIME, datetime_of, moment_of
+from tidings.patterns.run.event_reader import with_times
+from tidings.patterns.run.event_times import EARLIEST, LATEST, NO_TIME, datetime_of, moment_of
 
 AB = "a = kind = 'a' and n > 1\nb = kind = 'b' or n = 0\na ; b"
 NOON = datetime(2020, 1, 2, 12, tzinfo=UTC)

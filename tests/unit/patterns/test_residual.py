@@ -6,8 +6,8 @@ from hypothesis import given
 from tidings import lang
 from tidings.errors import PatternError
 from tidings.model.patterns import Mode
-from tidings.patterns.residual import configurations
-from tidings.testing.patterns import patterns
+from tidings.patterns.compile.derivatives import configurations
+from tidings.testing.strategies.patterns import patterns
 
 FILTERS = {name: f"{name} = kind = '{name}'\n" for name in "abcd"}
 

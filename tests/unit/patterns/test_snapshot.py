@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import tidings as td
 from tidings.errors import StateError
-from tidings.patterns.snapshot import _plain, _value, resume_at, where
-from tidings.patterns.state import packed, unpacked
+from tidings.patterns.state.detector_bytes import _plain, _value, resume_at, where
+from tidings.patterns.state.run_bytes import packed, unpacked
 
 KEYED = "a = kind = 'a' and k = $x\nb = kind = 'b' and k = $x\na ; b"
 NOW = datetime(2020, 1, 2, 3, 4, 5, 6, tzinfo=UTC).replace(tzinfo=None)

@@ -13,13 +13,13 @@ pytest.importorskip("pyspark", reason="needs tidings[spark]")
 from rich.console import Console
 
 from tidings.errors import BadPipeline
-from tidings.spark.pipeline import config
-from tidings.spark.pipeline.metrics import Metrics
-from tidings.spark.pipeline.plain import PlainText
-from tidings.spark.pipeline.reading import load
-from tidings.spark.pipeline.report import Report
-from tidings.spark.pipeline.telling import told
-from tidings.spark.pipeline.view import LiveView
+from tidings.spark.pipeline.config import settings
+from tidings.spark.pipeline.config.describe import told
+from tidings.spark.pipeline.config.load import load
+from tidings.spark.pipeline.monitor.live_view import LiveView
+from tidings.spark.pipeline.monitor.metrics import Metrics
+from tidings.spark.pipeline.monitor.report import Report
+from tidings.spark.pipeline.monitor.text_log import PlainText
 
 PAGE = (Path(__file__).parents[3] / "docs" / "guide" / "pipeline.md").read_text(encoding="utf-8")
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -91,8 +91,8 @@ def mistakes(loaded, tmp_path):
 def test_patterns_may_stand_alone(loaded, tmp_path):
     said = loaded(ALONE)
     assert (said.subscriptions, said.sinks) == (None, ())
-    assert said.patterns == config.Patterns(str(tmp_path / "attacks.patterns"), timedelta(minutes=10))
-    assert said.detections == (config.Sink("json", path=str(tmp_path / "attacks")),)
+    assert said.patterns == settings.Patterns(str(tmp_path / "attacks.patterns"), timedelta(minutes=10))
+    assert said.detections == (settings.Sink("json", path=str(tmp_path / "attacks")),)
     assert not said.kafka
 
 

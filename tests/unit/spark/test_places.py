@@ -5,15 +5,15 @@ import pytest
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
 import tidings as td
-from tidings.engine import checksums
+from tidings.engine.persist import checksums
 from tidings.errors import SnapshotError
-from tidings.spark import places
+from tidings.spark.subscriptions import worker_store
 
 
 @pytest.fixture
 def fresh_worker(monkeypatch):
     """A process that has opened nothing yet."""
-    monkeypatch.setattr(places, "_open", type(places._open)())
+    monkeypatch.setattr(worker_store, "_open", type(worker_store._open)())
     monkeypatch.setattr(checksums, "_compared", set())
 
 
@@ -28,13 +28,13 @@ def snapshot(folder):
     matcher = td.Matcher()
     matcher.add_many((f"s{n}", f"a = {n}") for n in range(50))
     matcher.save(folder)
-    return places.Snapshot.of(str(folder))
+    return worker_store.Snapshot.of(str(folder))
 
 
 def version(folder):
     live = td.Live(folder, shards=2)
     live.add_many((f"s{n}", f"a = {n}") for n in range(50))
-    return places.Versioned.of(str(folder))
+    return worker_store.Versioned.of(str(folder))
 
 
 @pytest.mark.parametrize("made", [snapshot, version])
@@ -45,6 +45,6 @@ def test_a_worker_refuses_a_damaged_file_and_reads_a_whole_one_once(made, tmp_pa
         assert sum(len(place.open(shard)) for shard in range(place.shards)) == 50
     assert len(read) == place.shards
     damage(tmp_path / "kept")
-    places._open.clear()
+    worker_store._open.clear()
     with pytest.raises(SnapshotError, match="its checksum is another"):
         place.open(0)

@@ -11,24 +11,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidings as td
-from tidings.kernels import baselines as kernels
-from tidings.testing import bench
-from tidings.testing.bench import memory, peers
-from tidings.testing.bench import run as running
-from tidings.testing.bench.baselines import Pairs, Scan
-from tidings.testing.bench.compare import judged
-from tidings.testing.bench.timing import repeated
-from tidings.testing.workloads import workload
+from tidings.bench import harness
+from tidings.bench.harness import peers, process_memory
+from tidings.bench.harness import workload_run as running
+from tidings.bench.harness.baselines import Pairs, Scan
+from tidings.bench.harness.compare import judged
+from tidings.bench.harness.timing import repeated
+from tidings.bench.workloads import workload
+from tidings.kernels.papers import baselines as kernels
 
-SMALL = bench.Settings(events=8, repeat=2, budget_s=0.2, memory=False)
+SMALL = harness.Settings(events=8, repeat=2, budget_s=0.2, memory=False)
 
 
 def figure(*repeats, unit="us"):
-    return bench.Figure(unit, repeats)
+    return harness.Figure(unit, repeats)
 
 
-def result(subject="engine", role=bench.Role.MATCHER, n=1000, **figures):
-    return bench.Result("ranges", n, subject, role, 32, figures)
+def result(subject="engine", role=harness.Role.MATCHER, n=1000, **figures):
+    return harness.Result("ranges", n, subject, role, 32, figures)
 
 
 # Kernels -----------------------------------------------------------------------------------------
@@ -96,9 +96,9 @@ def test_peers_get_the_searches_without_an_area():
     [("equalities", "scan"), ("classifieds", "scan"), ("text", "every expression"), ("concepts:height=1", "law")],
 )
 def test_a_run_measures_the_matcher_beside_its_baseline(key, judge):
-    found = bench.bench(key, [200], kinds=["brute"], settings=SMALL)
+    found = harness.bench(key, [200], kinds=["brute"], settings=SMALL)
     mine = found[0]
-    assert (mine.subject, mine.role, mine.n) == ("brute", bench.Role.MATCHER, 200)
+    assert (mine.subject, mine.role, mine.n) == ("brute", harness.Role.MATCHER, 200)
     assert {"single", "batch", "to_arrow", "matches", "insert", "delete"} <= mine.figures.keys()
     assert any(name.startswith("build_") for name in mine.figures)
     assert mine.ratios[judge] > 0
@@ -107,11 +107,11 @@ def test_a_run_measures_the_matcher_beside_its_baseline(key, judge):
 
 def test_several_sizes_and_matchers_give_a_table_each():
     settings = replace(SMALL, peers=False)
-    found = bench.bench("equalities", [50, 100], kinds=["brute", None], settings=settings)
-    tables = bench.sizes(found)
+    found = harness.bench("equalities", [50, 100], kinds=["brute", None], settings=settings)
+    tables = harness.sizes(found)
     assert list(tables) == [50, 100]
     assert [len(some) for some in tables.values()] == [3, 3]
-    assert "batch / event" in bench.plain(bench.table(tables[50]))
+    assert "batch / event" in harness.plain(harness.table(tables[50]))
 
 
 def test_a_wrong_answer_ends_the_run(monkeypatch):
@@ -119,19 +119,19 @@ def test_a_wrong_answer_ends_the_run(monkeypatch):
     monkeypatch.setattr(Scan, "rows", lambda self, cells: honest(self, cells)[1:])
     settings = replace(SMALL, peers=False)
     with pytest.raises(td.TidingsError, match="`brute` and `scan` disagree"):
-        bench.bench("classifieds", [800], kinds=["brute"], settings=settings)
+        harness.bench("classifieds", [800], kinds=["brute"], settings=settings)
 
 
 def test_a_wrong_answer_to_a_sample_ends_the_run(monkeypatch):
     monkeypatch.setattr(running.Law, "counts", lambda _, events: np.full(len(events), 10**6))
     with pytest.raises(td.TidingsError, match="`brute` and `law` disagree"):
-        bench.bench("concepts:height=1", [60], kinds=["brute"], settings=SMALL)
+        harness.bench("concepts:height=1", [60], kinds=["brute"], settings=SMALL)
 
 
 def test_a_peer_that_is_wrong_is_told_and_not_believed(monkeypatch):
     monkeypatch.setattr(peers.Numpy, "counts", lambda _, prepared: np.full(len(prepared), 7))
     monkeypatch.setattr(peers, "installed", lambda name: name == "numpy")
-    found = bench.bench("equalities", [60], kinds=["brute"], settings=SMALL)
+    found = harness.bench("equalities", [60], kinds=["brute"], settings=SMALL)
     assert "wrong on 8 of 8 events" in found[-1].note
     assert not found[-1].right
     assert list(found[0].ratios) == ["scan"]
@@ -139,12 +139,12 @@ def test_a_peer_that_is_wrong_is_told_and_not_believed(monkeypatch):
 
 def test_an_unknown_matcher_is_refused():
     with pytest.raises(td.TidingsError, match="unknown matcher `swift`"):
-        bench.bench("equalities", [50], kinds=["swift"], settings=replace(SMALL, peers=False))
+        harness.bench("equalities", [50], kinds=["swift"], settings=replace(SMALL, peers=False))
 
 
-@pytest.mark.skipif(not memory.STATUS.exists(), reason="the system does not tell a process's memory")
+@pytest.mark.skipif(not process_memory.STATUS.exists(), reason="the system does not tell a process's memory")
 def test_memory_grows_with_the_subscriptions():
-    few, many = (memory.measured("equalities", n, kind="brute", seed=1) for n in (2000, 8000))
+    few, many = (process_memory.measured("equalities", n, kind="brute", seed=1) for n in (2000, 8000))
     assert 100 < (many.whole - few.whole) / 6000 < 20_000
     assert many.ids == sum(len(f"s{number}") for number in range(8000))
 
@@ -186,8 +186,8 @@ def test_a_change_is_told_from_noise(name, before, after, verdict):
 def test_only_what_both_runs_have_is_compared():
     before = [result(batch=figure(10, 11), single=figure(5, 6)), result("brute", batch=figure(1))]
     after = [result(batch=figure(1, 2), insert=figure(5))]
-    (change,) = bench.compared(before, after)
-    assert (change.subject, change.figure, change.verdict) == ("engine", "batch", bench.Verdict.FASTER)
+    (change,) = harness.compared(before, after)
+    assert (change.subject, change.figure, change.verdict) == ("engine", "batch", harness.Verdict.FASTER)
     assert change.to_dict()["ratio"] == pytest.approx(1.5 / 10.5)
 
 
@@ -195,10 +195,10 @@ def test_only_what_both_runs_have_is_compared():
 
 
 def test_results_are_written_and_read_back(tmp_path):
-    kept = [result(batch=figure(1.0, 2.0)), result("scan", bench.Role.BASELINE, batch=figure(5.0))]
-    run = bench.circumstances("tidings bench run ranges")
-    bench.write(kept, tmp_path / "new" / "r.jsonl", run=run)
-    assert bench.read(tmp_path / "new" / "r.jsonl") == kept
+    kept = [result(batch=figure(1.0, 2.0)), result("scan", harness.Role.BASELINE, batch=figure(5.0))]
+    run = harness.circumstances("tidings bench run ranges")
+    harness.write(kept, tmp_path / "new" / "r.jsonl", run=run)
+    assert harness.read(tmp_path / "new" / "r.jsonl") == kept
     line = json.loads((tmp_path / "new" / "r.jsonl").read_text().splitlines()[0])
     assert {"machine", "date", "command", "version"} <= line["run"].keys()
 
@@ -207,22 +207,24 @@ def test_results_are_written_and_read_back(tmp_path):
 def test_another_file_is_refused(tmp_path, text):
     (tmp_path / "r.jsonl").write_text(text)
     with pytest.raises(td.TidingsError, match="not a file of results"):
-        bench.read(tmp_path / "r.jsonl")
+        harness.read(tmp_path / "r.jsonl")
 
 
 def test_plots_are_drawn(tmp_path):
     pytest.importorskip("matplotlib")
     kept = [
-        result(n=n, batch=figure(n / 10)) if who == "engine" else result(who, bench.Role.PEER, n=50, batch=figure(9.0))
+        result(n=n, batch=figure(n / 10))
+        if who == "engine"
+        else result(who, harness.Role.PEER, n=50, batch=figure(9.0))
         for n in (100, 1000)
         for who in ("engine", "numpy")
     ]
-    made = bench.plot(kept, tmp_path, "ranges")
+    made = harness.plot(kept, tmp_path, "ranges")
     assert [path.name for path in made] == ["ranges-bars.png", "ranges-sizes.png"]
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in made)
 
 
 def test_the_bench_is_imported_without_its_extras():
-    program = "import sys, tidings.testing.bench; print({'duckdb', 'mokaccino', 'matplotlib'} & set(sys.modules))"
+    program = "import sys, tidings.bench.harness; print({'duckdb', 'mokaccino', 'matplotlib'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "set()"

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from tidings.bench.workloads.composites import SECOND, composites, name_of, publications, uniform_stream
 from tidings.model.patterns import Gap
-from tidings.patterns.p_topss import PaperMachine
-from tidings.testing.composites import SECOND, composites, name_of, publications, uniform_stream
+from tidings.papers.p_topss.machine import PaperMachine
 
 
 def types_of(patterns):

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from benchmarks import scoreboard
+from tidings.bench.harness import scoreboard as board
+from tidings.bench.harness.bound_workload import bound
+from tidings.bench.harness.entrants import OfAlgorithm, OfEngine, OfReadEngine, Terms, compared_answers, measure
+from tidings.bench.harness.forked_process import READY, Ended, allowance, apart, status
+from tidings.bench.harness.results import Role
+from tidings.bench.workloads import workload
 from tidings.errors import FileError, Unsupported
-from tidings.matchers import ALGORITHMS
-from tidings.matchers.brute import Brute
-from tidings.testing.bench import board
-from tidings.testing.bench.apart import READY, Ended, allowance, apart, status
-from tidings.testing.bench.bound import bound
-from tidings.testing.bench.entrants import OfAlgorithm, OfEngine, OfReadEngine, Terms, compared_answers, measure
-from tidings.testing.bench.results import Role
-from tidings.testing.workloads import workload
+from tidings.matcher.brute import Brute
+from tidings.matcher.registry import ALGORITHMS
 
 TINY = Terms(events=8, repeat=2, budget_s=5.0, checked=4)
 
@@ -254,7 +254,7 @@ def test_a_matcher_that_is_wrong_is_shown_and_fails_the_run(run, monkeypatch, tm
 
 
 def test_what_is_refused_too_slow_or_approximate_fails_nothing(run, monkeypatch, tmp_path):
-    monkeypatch.setattr("tidings.testing.bench.entrants.WARM", 100)
+    monkeypatch.setattr("tidings.bench.harness.entrants.WARM", 100)
     for name, made in {"picky": Picky, "slow": Slow, "generous": Generous}.items():
         monkeypatch.setitem(ALGORITHMS, name, lambda _, made=made: made())
     code, entries = run("--budget", "1", kinds="picky,slow,generous")

@@ -8,7 +8,7 @@ from statistics import mean, median
 import pytest
 
 import tidings as td
-from tidings.testing.workloads import CAR_SCHEMA, NOW, car_ads, saved_searches, zipf
+from tidings.bench.workloads import CAR_SCHEMA, NOW, car_ads, saved_searches, zipf
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +86,7 @@ def test_zipf_weights_accumulate():
 
 def test_workloads_need_no_test_tools():
     program = (
-        "import sys; import tidings.testing.workloads; sys.exit('hypothesis' in sys.modules or 'pytest' in sys.modules)"
+        "import sys; import tidings.bench.workloads; sys.exit('hypothesis' in sys.modules or 'pytest' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 

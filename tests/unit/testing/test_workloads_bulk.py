@@ -7,10 +7,11 @@ import shapely
 from tests.unit.testing.columns_oracle import Oracle
 
 import tidings as td
+from tidings.bench.harness.baselines import Expressions, Scan
+from tidings.bench.workloads import WORKLOADS, data_folder, workload
+from tidings.bench.workloads import boolean_trees as trees
 from tidings.model import And, Not, Or
 from tidings.model import tests as leaves_of
-from tidings.testing.bench.baselines import Expressions, Scan
-from tidings.testing.workloads import WORKLOADS, data_folder, trees, workload
 
 REAL = ("used-cars", "house-sales")
 without_data = pytest.mark.skipif(data_folder() is None, reason="the real data are not here")
@@ -218,9 +219,9 @@ def test_a_wrong_key_is_refused_with_the_way_out(key, message):
 
 @pytest.mark.parametrize("key", REAL)
 def test_real_workloads_without_data_say_what_to_do(key, monkeypatch, tmp_path):
-    from tidings.testing.workloads import real
+    from tidings.bench.workloads import real_data
 
-    for kept in (real._cars, real._houses, real._counties, real._zips):
+    for kept in (real_data._cars, real_data._houses, real_data._counties, real_data._zips):
         kept.cache_clear()
     monkeypatch.setenv("TIDINGS_DATA", str(tmp_path))
     with pytest.raises(td.TidingsError, match="set TIDINGS_DATA") as refusal:

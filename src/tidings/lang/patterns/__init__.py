@@ -4,7 +4,7 @@
 read them, `check` judges the whole. The filters themselves are read by the filters' own parser.
 """
 
-from tidings.lang.patterns.files import WrittenPattern, read_patterns, render_patterns
 from tidings.lang.patterns.notations import parse_pattern, render_pattern
+from tidings.lang.patterns.pattern_files import WrittenPattern, read_patterns, render_patterns
 
 __all__ = ["WrittenPattern", "parse_pattern", "read_patterns", "render_pattern", "render_patterns"]

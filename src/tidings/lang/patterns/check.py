@@ -9,7 +9,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from tidings.concepts import did_you_mean
-from tidings.lang.patterns.places import HOLE
+from tidings.lang.patterns.source_positions import HOLE
 from tidings.model.patterns import (
     Both,
     Either,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from tidings.errors import Mistake
-    from tidings.lang.patterns.places import Draft, Place
+    from tidings.lang.patterns.source_positions import Draft, Place
     from tidings.model.patterns import Absence, Elapsed, Joint, Node
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from tidings.lang.patterns.places import Place
-from tidings.lang.patterns.scan import Cursor, Sort, Stop, expression_tokens
+from tidings.lang.patterns.source_positions import Place
+from tidings.lang.patterns.tokens import Cursor, Sort, Stop, expression_tokens
 
 _SECOND = 1_000_000
 _SHOWN = {"day": 86_400 * _SECOND, "h": 3_600 * _SECOND, "min": 60 * _SECOND, "s": _SECOND, "ms": 1_000, "us": 1}

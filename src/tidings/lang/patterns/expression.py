@@ -10,17 +10,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tidings.errors import PatternError
-from tidings.lang.patterns.conditions import read_conditions
 from tidings.lang.patterns.durations import read_duration
-from tidings.lang.patterns.places import HOLE, MAX_LEVELS, Place
-from tidings.lang.patterns.scan import Cursor, Sort, Stop
+from tidings.lang.patterns.source_positions import HOLE, MAX_LEVELS, Place
+from tidings.lang.patterns.time_conditions import read_conditions
+from tidings.lang.patterns.tokens import Cursor, Sort, Stop
 from tidings.model.patterns import Absence, Both, Either, Gap, Joint, Repeat, Sequence, Step, Timed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tidings.lang.patterns.places import Places
-    from tidings.lang.patterns.scan import Token
+    from tidings.lang.patterns.source_positions import Places
+    from tidings.lang.patterns.tokens import Token
     from tidings.model.patterns import Elapsed, Node
 
 _JOINTS = (",", ";", "and", "or")

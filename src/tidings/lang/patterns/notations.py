@@ -10,8 +10,8 @@ from tidings.model.patterns import Pattern
 if TYPE_CHECKING:
     from tidings.concepts import Ontology, Regions
     from tidings.errors import FilterWarning
-    from tidings.lang.patterns.definitions import Surroundings
-    from tidings.lang.patterns.places import Draft
+    from tidings.lang.patterns.named_filters import Surroundings
+    from tidings.lang.patterns.source_positions import Draft
     from tidings.model import Schema
 
 NOTATIONS = ("text", "json")
@@ -41,7 +41,7 @@ def parse_pattern(
     and their literals take the attributes' kinds. A file of patterns is for `read_patterns`. A list given as
     `warnings` takes each `FilterWarning` about the filters, which are issued otherwise.
     """
-    from tidings.lang.patterns.definitions import Surroundings
+    from tidings.lang.patterns.named_filters import Surroundings
 
     _check_notation(notation)
     if notation == "text" and not isinstance(source, str):
@@ -52,7 +52,7 @@ def parse_pattern(
     if warnings is not None:
         warnings += draft.places.doubts
     elif draft.places.doubts:
-        from tidings.lang.doubts import warn_of
+        from tidings.lang.filters.ambiguities import warn_of
 
         warn_of(draft.places.doubts)
     return pattern
@@ -60,10 +60,10 @@ def parse_pattern(
 
 def _read(source: Any, notation: str, surroundings: Surroundings) -> Draft:
     if notation == "json":
-        from tidings.lang.patterns.jsonform import read_json
+        from tidings.lang.patterns.parse_json import read_json
 
         return read_json(source, surroundings)
-    from tidings.lang.patterns.text import read_text
+    from tidings.lang.patterns.parse_text import read_text
 
     return read_text(source, surroundings)
 
@@ -71,7 +71,7 @@ def _read(source: Any, notation: str, surroundings: Surroundings) -> Draft:
 def judged(draft: Draft, source: Any) -> Pattern:
     """Return the pattern of a draft, or report what is wrong with it."""
     from tidings.lang.patterns.check import check
-    from tidings.lang.patterns.places import pattern_error
+    from tidings.lang.patterns.source_positions import pattern_error
 
     mistakes = draft.places.mistakes
     apart = [found for found in check(draft) if not any(found.meets(other) for other in mistakes)]
@@ -94,10 +94,10 @@ def render_pattern(pattern: Pattern, notation: str = "text") -> str:
         msg = f"{type(pattern).__name__} is not a pattern; `parse_pattern` makes one of text or JSON"
         raise PatternError(msg)
     if notation == "json":
-        from tidings.lang.patterns.jsonwrite import render_pattern_json
+        from tidings.lang.patterns.render_json import render_pattern_json
 
         return render_pattern_json(pattern)
-    from tidings.lang.patterns.textform import render_pattern_text
+    from tidings.lang.patterns.render_text import render_pattern_text
 
     return render_pattern_text(pattern)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from tidings.errors import Unsupported
 from tidings.model import Schema
-from tidings.testing.drawing import HealthCheck, given, settings, st
+from tidings.testing.hypothesis_import import HealthCheck, given, settings, st
 from tidings.testing.strategies.mixed import CONCEPTS, EVERYTHING
 from tidings.testing.strategies.mixed import NUMBERS as NUMBERS_ALONE
 

@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from tidings.algebra import evaluate
+from tidings.bench.workloads import NOW, car_ads, saved_searches
 from tidings.errors import BadEvent, Unsupported
 from tidings.model import TRUE, Event, EventBatch
 from tidings.testing.checks.base import DECLARED, EVENTS, answers, filled, for_all, reach, refused, taken, words
 from tidings.testing.strategies import cases, mixed_cases
-from tidings.testing.workloads import NOW, car_ads, saved_searches
 
 if TYPE_CHECKING:
     from tidings.matcher import Matcher

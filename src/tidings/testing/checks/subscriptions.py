@@ -18,7 +18,7 @@ from tidings.errors import (
 )
 from tidings.lang import parse
 from tidings.testing.checks.base import DECLARED, EVENTS, answers, filled, for_all, reach, refused, taken, words
-from tidings.testing.drawing import evenly
+from tidings.testing.hypothesis_import import evenly
 from tidings.testing.strategies import cases, mixed_cases
 
 if TYPE_CHECKING:

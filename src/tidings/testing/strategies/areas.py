@@ -6,10 +6,10 @@ from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from tidings.model import Area
-from tidings.testing.drawing import st
+from tidings.testing.hypothesis_import import st
 
 if TYPE_CHECKING:
-    from tidings.model.places import Ring
+    from tidings.model.areas import Ring
 
 Corner: TypeAlias = tuple[float, float]
 

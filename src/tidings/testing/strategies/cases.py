@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.concepts import Ontology
 from tidings.model import Attribute, Filter, Kind, Schema
-from tidings.testing.drawing import evenly, st
+from tidings.testing.hypothesis_import import evenly, st
+from tidings.testing.strategies.attribute_names import attributes
 from tidings.testing.strategies.concepts import CURRENCIES, FORESTS, SYNONYMS, regions, tree_table, trees
 from tidings.testing.strategies.events import bad_events, events_of
 from tidings.testing.strategies.filters import trees as filter_trees
-from tidings.testing.strategies.names import attributes
 from tidings.testing.strategies.world import Lore, Slot, World
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from tidings.model import (
     WithinRegion,
     one_of,
 )
-from tidings.testing.drawing import evenly, st
+from tidings.testing.hypothesis_import import evenly, st
 from tidings.testing.strategies.areas import areas
 from tidings.testing.strategies.values import AWKWARD, BLOCKS, EXPRESSIONS, TEXTS, numbers, points, scalars, texts
 from tidings.testing.strategies.world import Slot

@@ -16,8 +16,8 @@ from ipaddress import IPv4Address, ip_address
 from typing import TYPE_CHECKING, Any
 
 from tidings.model import Kind, Point, Quantity, Range
-from tidings.testing.drawing import st
-from tidings.testing.strategies.aims import aims
+from tidings.testing.hypothesis_import import st
+from tidings.testing.strategies.telling_values import aims
 from tidings.testing.strategies.values import ZONES, bad_values, odd_values, scalars
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tidings.model import And, Exists, Filter, Has, IsNull, Kind, Not, Or, Quantifier, Test
-from tidings.testing.drawing import st
+from tidings.testing.hypothesis_import import st
 from tidings.testing.strategies.conditions import conditions
 from tidings.testing.strategies.world import Slot
 

@@ -33,13 +33,13 @@ from tidings.model import (
     any_of,
     scalars_of,
 )
-from tidings.testing.drawing import evenly, st
-from tidings.testing.strategies.aims import aims
+from tidings.testing.hypothesis_import import evenly, st
 from tidings.testing.strategies.cases import Case
 from tidings.testing.strategies.concepts import FORESTS, tree_table
 from tidings.testing.strategies.conditions import conditions
 from tidings.testing.strategies.events import forms
 from tidings.testing.strategies.filters import QUANTIFIERS
+from tidings.testing.strategies.telling_values import aims
 from tidings.testing.strategies.values import bad_values, odd_values, scalars
 from tidings.testing.strategies.world import Slot, World
 

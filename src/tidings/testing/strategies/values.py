@@ -14,7 +14,7 @@ from typing import Any
 
 from tidings.model import Kind, Point, Quantity, Range
 from tidings.model.values import INT_MAX, INT_MIN
-from tidings.testing.drawing import st
+from tidings.testing.hypothesis_import import st
 
 NOW = datetime(2024, 5, 1, 12, tzinfo=UTC)
 """What time it is in a world; ages are reckoned against it."""

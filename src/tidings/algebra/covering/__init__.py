@@ -1,0 +1,1 @@
+"""Covering and overlap, decided by comparing what two filters say of each attribute."""

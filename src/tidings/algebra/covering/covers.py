@@ -1,0 +1,86 @@
+"""`covers` and `overlaps`: every event that one filter accepts is accepted by the other; some event suits both.
+
+`covers` is never true wrongly and `overlaps` never false wrongly; both are exact on conjunctions of
+predicates on one ordered attribute each. Events that are bad for the filters do not count.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tidings.algebra.covering.judge import Judge
+from tidings.concepts import Ontology, check_surroundings, moment
+from tidings.model import require_filter
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from tidings.concepts import Regions
+    from tidings.model import Filter, Schema
+
+JUDGES = 16
+"""Surroundings whose prepared filters are remembered."""
+
+_judges: dict[tuple[object, ...], Judge] = {}
+
+
+def covers(
+    f: Filter,
+    g: Filter,
+    *,
+    schema: Schema | None = None,
+    ontology: Ontology | None = None,
+    regions: Regions | None = None,
+    now: datetime | None = None,
+) -> bool:
+    """Tell whether `f` accepts every event that `g` accepts; false also when that cannot be decided.
+
+    >>> from tidings import parse
+    >>> covers(parse("price < 9000"), parse("make = 'ford' and price < 5000"))
+    True
+
+    Attributes carry several values unless `schema` says one. Without `schema`, `ontology` and `regions`,
+    concepts, units and regions that nobody defined are only equal to themselves. Without `now`, what is
+    said of ages holds at any time.
+    """
+    return _judge(schema, ontology, regions, now).covers(require_filter(f), require_filter(g))
+
+
+def overlaps(
+    f: Filter,
+    g: Filter,
+    *,
+    schema: Schema | None = None,
+    ontology: Ontology | None = None,
+    regions: Regions | None = None,
+    now: datetime | None = None,
+) -> bool:
+    """Tell whether some event satisfies both filters; true also when that cannot be decided.
+
+    >>> from tidings import Schema, parse
+    >>> overlaps(parse("a < 2"), parse("a > 3"))  # by the event {"a": [1, 4]}
+    True
+    >>> overlaps(parse("a < 2"), parse("a > 3"), schema=Schema({"a": "number"}))
+    False
+    """
+    return _judge(schema, ontology, regions, now).overlaps(require_filter(f), require_filter(g))
+
+
+def _judge(schema: Schema | None, ontology: Ontology | None, regions: Regions | None, now: datetime | None) -> Judge:
+    """Return the judge of these surroundings; it holds them, so their ids stay theirs."""
+    check_surroundings(schema, ontology, regions)
+    now = moment(now)
+    key = (id(schema), id(ontology), id(regions), now)
+    found = _judges.get(key)
+    if found is None:
+        if len(_judges) >= JUDGES:
+            _judges.clear()
+        alone = schema is None and ontology is None and regions is None
+        found = _judges[key] = Judge(
+            ontology or Ontology(),
+            schema=schema,
+            regions=regions,
+            now=now,
+            forgiven=(LookupError,) if alone else (),
+        )
+    return found

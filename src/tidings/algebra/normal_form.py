@@ -1,0 +1,186 @@
+"""The disjunctive normal form: an `or` of `and`s of tests and negated tests.
+
+`not` is pushed down to the tests, `and` is distributed over `or`. Distribution can explode, so the number
+of conjunctions is reckoned first, from the tree alone, and beyond the limit nothing is built. Each distinct
+test has a number; a conjunction on the way is one integer of bits (a bit for the test, a bit for its
+negation), so joining two is one `|`, and a contradiction, a repetition or a weaker twin is seen at once.
+
+Cost: O(tree) to reckon; at most `limit` conjunctions to build, and their square in integer comparisons.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING
+
+from tidings.algebra.canonical_order import key_of
+from tidings.errors import TooLarge
+from tidings.model import FALSE, TRUE, And, Not, Or, Test, all_of, any_of, require_filter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from tidings.model import Filter
+
+LIMIT = 1024
+"""Conjunctions a normal form may have unless the caller says otherwise."""
+
+LITERALS = 128
+"""Tests a conjunction may have on average, once there are several: they share nothing in memory."""
+
+MANY = 10**15
+"""Numbers above are only said to be above."""
+
+
+def normal_form(tree: Filter, *, limit: int = LIMIT) -> Filter:
+    """Return the filter as an `or` of `and`s of tests and negated tests; it accepts the same events.
+
+    >>> from tidings import parse, render
+    >>> render(normal_form(parse("a = 1 and (b = 2 or not (c = 3 or d = 4))")))
+    'a = 1 and b = 2 or a = 1 and not c = 3 and not d = 4'
+
+    The order of the parts depends on what they are, not on how they were written. Beyond `limit`
+    conjunctions it raises `TooLarge`; keep the filter as it is then.
+    """
+    return any_of(map(all_of, conjunctions(require_filter(tree), limit=limit)))
+
+
+def conjunctions(tree: Filter, *, limit: int = LIMIT) -> list[tuple[Filter, ...]]:
+    """Return the conjunctions of the normal form, each a tuple of literals."""
+    return rows_of(pushed(tree), limit=limit)
+
+
+def rows_of(flat: Filter, *, limit: int) -> list[tuple[Filter, ...]]:
+    """Return the same of a filter whose `not`s are pushed down already."""
+    parts = flat.parts if isinstance(flat, And) else (flat,)
+    if all(isinstance(part, Test | Not) for part in parts):  # one conjunction: the usual filter
+        return _single(parts)
+    _refuse_large(flat, limit)
+    atoms = sorted(set(_tests(flat)), key=key_of)
+    expansion = _Expansion({test: at for at, test in enumerate(atoms)})
+    rows = _without_weaker(expansion.rows(flat))
+    return [_literals(row, atoms) for row in sorted(rows, key=lambda row: _positions(row, len(atoms)))]
+
+
+def _single(parts: tuple[Filter, ...]) -> list[tuple[Filter, ...]]:
+    atoms = {part.part if isinstance(part, Not) else part: part for part in parts}
+    # A test that stands here both ways contradicts itself.
+    return [tuple(atoms[test] for test in sorted(atoms, key=key_of))] if len(atoms) == len(parts) else []
+
+
+def pushed(tree: Filter, *, negated: bool = False) -> Filter:
+    """Return the filter, or its negation, with `not` before tests only, flat and without constants inside."""
+    match tree:
+        case Not(part):
+            return pushed(part, negated=not negated)
+        case Test():
+            return Not(tree) if negated else tree
+        case And(parts) | Or(parts):
+            conjunctive = isinstance(tree, And) is not negated
+            return _joined([pushed(part, negated=negated) for part in parts], conjunctive=conjunctive)
+
+
+def _joined(parts: list[Filter], *, conjunctive: bool) -> Filter:
+    deciding, empty = (FALSE, TRUE) if conjunctive else (TRUE, FALSE)
+    whole = And if conjunctive else Or
+    flat: dict[Filter, None] = {}
+    for part in parts:
+        if part == deciding:
+            return deciding
+        flat.update(dict.fromkeys(part.parts if isinstance(part, whole) else (part,)))
+    if not flat:
+        return empty
+    return next(iter(flat)) if len(flat) == 1 else whole(tuple(flat))
+
+
+def _refuse_large(tree: Filter, limit: int) -> None:
+    size = _size(tree)
+    if size.rows <= limit and (size.rows <= 1 or size.literals <= limit * LITERALS):
+        return
+    many = size.rows > limit
+    what, number, bound = ("conjunctions", size.rows, limit) if many else ("tests", size.literals, limit * LITERALS)
+    shown = f"{number:,}" if number < MANY else f"over {MANY:,}"
+    msg = (
+        f"the normal form would have {shown} {what}, and the limit is {bound:,}; "
+        "keep the filter as it is, split its `or` into several filters, or pass a higher `limit`"
+    )
+    raise TooLarge(msg, limit=limit, number=number)
+
+
+@dataclass(frozen=True, slots=True)
+class _Size:
+    rows: int
+    literals: int
+
+
+def _size(tree: Filter) -> _Size:
+    match tree:
+        case Or(parts):
+            sizes = [_size(part) for part in parts]
+            return _Size(sum(size.rows for size in sizes), sum(size.literals for size in sizes))
+        case And(parts):
+            sizes = [_size(part) for part in parts]
+            rows = prod(size.rows for size in sizes)
+            if rows > MANY:  # far too large already: no need to reckon with huge numbers further
+                return _Size(rows, rows)
+            return _Size(rows, sum(size.literals * (rows // size.rows) for size in sizes))
+    return _Size(1, 1)
+
+
+def _tests(tree: Filter) -> Iterator[Test]:
+    match tree:
+        case And(parts) | Or(parts):
+            for part in parts:
+                yield from _tests(part)
+        case Not(part):
+            yield from _tests(part)
+        case Test():
+            yield tree
+
+
+class _Expansion:
+    """Rows of bits: bit `at` is the test of that number, bit `at + width` its negation."""
+
+    def __init__(self, numbers: dict[Test, int]) -> None:
+        self._numbers = numbers
+        self._width = len(numbers)
+
+    def rows(self, tree: Filter) -> set[int]:
+        match tree:
+            case Or(parts):
+                return set().union(*(self.rows(part) for part in parts))
+            case And(parts):
+                rows = {0}
+                for part in parts:
+                    rows = self._products(rows, self.rows(part))
+                return rows
+            case Not(Test() as test):
+                return {1 << (self._numbers[test] + self._width)}
+            case Test():
+                return {1 << self._numbers[tree]}
+        msg = f"{tree!r} has a `not` that was not pushed down"
+        raise TypeError(msg)
+
+    def _products(self, lefts: set[int], rights: set[int]) -> set[int]:
+        joined = {left | right for left in lefts for right in rights}
+        return {row for row in joined if not row & (row >> self._width) & ((1 << self._width) - 1)}
+
+
+def _without_weaker(rows: Iterable[int]) -> list[int]:
+    """Drop each row that has all bits of another: what it accepts, the other accepts too."""
+    kept: list[int] = []
+    for row in sorted(rows, key=int.bit_count):
+        if not any(row & less == less for less in kept):
+            kept.append(row)
+    return kept
+
+
+def _positions(row: int, width: int) -> list[int]:
+    """Return the literals of a row in order: by test, the test before its negation."""
+    places = [at for at in range(row.bit_length()) if row >> at & 1]
+    return sorted(2 * at if at < width else 2 * (at - width) + 1 for at in places)
+
+
+def _literals(row: int, atoms: list[Test]) -> tuple[Filter, ...]:
+    return tuple(Not(atoms[at // 2]) if at % 2 else atoms[at // 2] for at in _positions(row, len(atoms)))

@@ -1,0 +1,1 @@
+"""What stands behind `tidings bench`: the harness, and the workloads it measures."""

@@ -1,0 +1,147 @@
+"""What a run found: a result for each matcher, baseline and peer, kept as JSON lines."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tidings.bench.harness.timing import Figure
+from tidings.errors import FileError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+BATCH = "batch"
+"""The figure that ratios are made of: time per event in batches."""
+
+FIGURES = {
+    "build_columns": "build, columns",
+    "build_text": "build, text",
+    "build_filters": "build, filters",
+    "bytes": "bytes / sub",
+    "single": "single / event",
+    BATCH: "batch / event",
+    "to_arrow": "to_arrow / event",
+    "matches": "matches / event",
+    "insert": "insert / row",
+    "delete": "delete / row",
+}
+"""Every figure and what a table calls it, in order."""
+
+
+class Role(StrEnum):
+    """What a result is of."""
+
+    MATCHER = "matcher"
+    BASELINE = "baseline"
+    PEER = "peer"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What one matcher, baseline or peer did with `n` subscriptions.
+
+    `ratios` say how many times longer the others took for an event in a batch. `note` says what a reader must
+    know to trust the figures: a sample, fewer subscriptions, how memory was measured. A peer whose answers differ
+    from the scan's is not `right`, and no ratio is made of its time.
+    """
+
+    workload: str
+    n: int
+    subject: str
+    role: Role
+    events: int
+    figures: dict[str, Figure]
+    ratios: dict[str, float] = field(default_factory=dict)
+    note: str = ""
+    right: bool = True
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, for JSON."""
+        return {
+            "workload": self.workload,
+            "n": self.n,
+            "subject": self.subject,
+            "role": str(self.role),
+            "events": self.events,
+            "figures": {name: figure.to_dict() for name, figure in self.figures.items()},
+            "ratios": self.ratios,
+            "note": self.note,
+            "right": self.right,
+        }
+
+    @classmethod
+    def of(cls, said: dict[str, Any]) -> Result:
+        """Read what `to_dict` returned."""
+        figures = {name: Figure.of(figure) for name, figure in said["figures"].items()}
+        role, ratios = Role(said["role"]), dict(said["ratios"])
+        about = (said["workload"], said["n"], said["subject"], role, said["events"])
+        return cls(*about, figures, ratios, said["note"], said["right"])
+
+
+def circumstances(command: str, **settings: Any) -> dict[str, Any]:
+    """Return what a figure means nothing without: machine, date, command and versions."""
+    from tidings import __version__
+
+    packages = ("numpy", "numba", "pyarrow", "mokaccino", "duckdb")
+    return {
+        "command": command,
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "version": __version__,
+        "machine": machine(),
+        "python": platform.python_version(),
+        "packages": {name: version for name in packages if (version := _version(name))},
+        **settings,
+    }
+
+
+def machine() -> str:
+    """Name the processor and count its cores and memory."""
+    model = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        lines = info.read_text(encoding="utf-8").splitlines()
+        model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), model)
+    try:
+        memory = f", {os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB"
+    except (ValueError, OSError, AttributeError):
+        memory = ""
+    return f"{model}, {os.cpu_count()} cores{memory}"
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def write(results: Iterable[Result], path: Path, *, run: dict[str, Any]) -> None:
+    """Write the results, a line of JSON each, with the circumstances of the run in every one."""
+    lines = [json.dumps({**result.to_dict(), "run": run}, ensure_ascii=False) for result in results]
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    except OSError as problem:
+        msg = f"cannot write the results to `{path}`: {problem.strerror}"
+        raise FileError(msg) from problem
+
+
+def read(path: Path) -> list[Result]:
+    """Read a file of results."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        return [Result.of(json.loads(line)) for line in lines if line.strip()]
+    except OSError as problem:
+        msg = f"cannot read `{path}`: {problem.strerror}"
+        raise FileError(msg) from problem
+    except (ValueError, KeyError, TypeError) as problem:
+        msg = f"`{path}` is not a file of results; `tidings bench run KEY --out FOLDER` writes one"
+        raise FileError(msg) from problem

@@ -1,0 +1,200 @@
+"""Composite subscriptions and event streams as P-ToPSS was measured on (section 6 of the paper).
+
+Events are types `e0`, `e1`, ...: whole numbers in a stream, text in a filter (`type = 'e17'`). Types below `pool` are
+the pool that subscriptions are drawn from; those above serve as irrelevant events.
+
+Printed: N_cs 1000, Length_cs 10, N_ep 50, two non-contiguous operators at places drawn uniformly, N_pm 20, N_fm 20,
+Length_irr from 1 to 100, Length_pm from 1 to Length_cs - 1, irrelevant events or a match by the toss of a coin.
+
+Not printed, and chosen:
+- The Gaussian of subscriptions has its mean in the middle of the pool and a sixth of the pool as its deviation; the
+  one of partial matches has its mean a quarter up its range (the paper says that it makes them shorter than uniform
+  ones do) and a sixth of the range as its deviation. Both are rounded, and drawn again outside their range.
+- Which match is next: each of those still owed is as likely as any other. (The paper draws a subscription first.)
+- A full match is its events back to back, a partial one the first of them: nothing is put into the gaps.
+- Irrelevant events are of ten types. Events are one second apart.
+
+With the quotas 20 + 20 of 1,000 subscriptions there are 40,000 matches of 7.5 events on average and, by the coin, as
+many runs of 50.5 irrelevant events: about 2.3 million events, 13 in 100 of them relevant.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidings.model import Is, Test
+from tidings.model.patterns import Gap, Joint, NamedFilter, Pattern, Sequence, Step
+
+if TYPE_CHECKING:
+    from collections import abc
+
+    import pyarrow as pa
+    from numpy.random import Generator
+
+Shape: TypeAlias = Literal["uniform", "gaussian"]
+"""How the types of subscriptions, or the lengths of partial matches, are spread."""
+
+SECOND = 1_000_000
+"""Between two events, in microseconds."""
+
+IRRELEVANT = 10
+"""Types of irrelevant events."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """Events in order: their types as numbers, and their times in microseconds."""
+
+    types: NDArray[np.int32]
+    times: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        """Return the number of events."""
+        return len(self.types)
+
+    def names(self) -> list[str]:
+        """Return the types as text."""
+        known = [name_of(number) for number in range(self._kinds())]
+        return [known[number] for number in self.types.tolist()]
+
+    def table(self) -> pa.Table:
+        """Return the columns `id`, `time` (UTC) and `type` (a dictionary of texts)."""
+        import pyarrow as pa
+
+        kinds = pa.array([name_of(number) for number in range(self._kinds())], pa.string())
+        columns = {
+            "id": pa.array(np.arange(len(self))),
+            "time": pa.array(self.times, pa.timestamp("us", tz="UTC")),
+            "type": pa.DictionaryArray.from_arrays(pa.array(self.types), kinds),
+        }
+        return pa.table(columns)
+
+    def _kinds(self) -> int:
+        return int(self.types.max(initial=-1)) + 1
+
+
+def name_of(number: int) -> str:
+    """Return the text of a type, which is also the name of its filter."""
+    return f"e{number}"
+
+
+def composites(
+    n: int = 1000, *, length: int = 10, pool: int = 50, later: int = 2, shape: Shape = "uniform", seed: int
+) -> list[Pattern]:
+    """Return subscriptions: sequences of so many steps over a pool of types, `later` of their joints `;`, the rest `,`.
+
+    >>> from tidings.model.patterns import Gap
+    >>> [joint.gap is Gap.LATER for joint in composites(1, length=4, later=3, seed=1)[0].root.joints]
+    [True, True, True]
+    """
+    rng = np.random.default_rng(seed)
+    drawn = _types(rng, (n, length), pool=pool, shape=shape)
+    gaps = rng.permuted(np.tile(np.arange(length - 1) < later, (n, 1)), axis=1)
+    filters = [NamedFilter(name_of(number), Test("type", Is(name_of(number)))) for number in range(pool)]
+    return [_composite(filters, row, mask) for row, mask in zip(drawn.tolist(), gaps.tolist(), strict=True)]
+
+
+def publications(
+    patterns: abc.Sequence[Pattern],
+    *,
+    shape: Shape = "uniform",
+    partial: int = 20,
+    full: int = 20,
+    irrelevant: tuple[int, int] = (1, 100),
+    pool: int | None = None,
+    seed: int,
+) -> Stream:
+    """Return a stream that matches each subscription fully and in part so many times, or more often by chance.
+
+    `pool` is where the types of irrelevant events begin: behind those of the subscriptions, unless given.
+    """
+    rng = np.random.default_rng(seed)
+    rows, lengths = _rows(patterns)
+    owner, size = _owed(rng, lengths, partial=partial, full=full, shape=shape)
+    runs = rng.geometric(0.5, len(owner)) - 1  # tosses for irrelevant events before the one for a match
+    pieces = np.full(int(runs.sum()) + len(owner), -1)
+    pieces[np.cumsum(runs + 1) - 1] = owner
+    sizes = rng.integers(*irrelevant, len(pieces), endpoint=True)
+    sizes[pieces >= 0] = size
+    first = int(rows.max(initial=-1)) + 1 if pool is None else pool
+    return _timed(_laid_out(rng, rows, pieces=pieces, sizes=sizes, first=first))
+
+
+def uniform_stream(n: int, pool: int = 50, *, seed: int) -> Stream:
+    """Return a stream whose events are drawn uniformly from the pool."""
+    return _timed(np.random.default_rng(seed).integers(0, pool, n, dtype=np.int32))
+
+
+def _types(rng: Generator, size: tuple[int, int], *, pool: int, shape: Shape) -> NDArray[np.int64]:
+    if shape == "uniform":
+        return rng.integers(0, pool, size)
+    return _gaussian(rng, size, mean=(pool - 1) / 2, width=pool / 6, ends=(0, pool - 1))
+
+
+def _gaussian(
+    rng: Generator, size: int | tuple[int, int], *, mean: float, width: float, ends: tuple[int, int]
+) -> NDArray[np.int64]:
+    """Draw whole numbers; what falls outside the ends is drawn again."""
+    drawn = np.rint(rng.normal(mean, width, size))
+    while (outside := (drawn < ends[0]) | (drawn > ends[1])).any():
+        drawn[outside] = np.rint(rng.normal(mean, width, int(outside.sum())))
+    return drawn.astype(np.int64)
+
+
+def _composite(filters: list[NamedFilter], numbers: list[int], later: list[bool]) -> Pattern:
+    steps = tuple(Step(name_of(number)) for number in numbers)
+    joints = tuple(Joint(Gap.LATER if gap else Gap.NEXT) for gap in later)
+    used = tuple(filters[number] for number in dict.fromkeys(numbers))
+    return Pattern(used, Sequence(steps, joints) if joints else steps[0])
+
+
+def _rows(patterns: abc.Sequence[Pattern]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Return the types of each subscription's steps, one row each, and how many there are."""
+    numbers = [[int(step.filter.removeprefix("e")) for step in pattern.steps()] for pattern in patterns]
+    lengths = np.array([len(row) for row in numbers], np.int64)
+    rows = np.full((len(numbers), int(lengths.max(initial=0))), -1, np.int32)
+    rows[np.arange(rows.shape[1]) < lengths[:, None]] = [number for row in numbers for number in row]
+    return rows, lengths
+
+
+def _owed(
+    rng: Generator, lengths: NDArray[np.int64], *, partial: int, full: int, shape: Shape
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the matches in a random order: of which subscription each is, and how many of its events it takes."""
+    # A single step has no partial match.
+    parts = np.repeat(np.flatnonzero(lengths > 1), partial)
+    wholes = np.repeat(np.arange(len(lengths)), full)
+    owner = np.concatenate([parts, wholes])
+    size = np.concatenate([_partial(rng, lengths[parts], shape=shape), lengths[wholes]])
+    order = rng.permutation(len(owner))
+    return owner[order], size[order]
+
+
+def _partial(rng: Generator, lengths: NDArray[np.int64], *, shape: Shape) -> NDArray[np.int64]:
+    if shape == "uniform":
+        return rng.integers(1, lengths)
+    drawn = np.zeros(len(lengths), np.int64)
+    for length in np.unique(lengths).tolist():
+        same, span = lengths == length, length - 2
+        drawn[same] = _gaussian(rng, int(same.sum()), mean=1 + span / 4, width=span / 6, ends=(1, length - 1))
+    return drawn
+
+
+def _laid_out(
+    rng: Generator, rows: NDArray[np.int32], *, pieces: NDArray[np.int64], sizes: NDArray[np.int64], first: int
+) -> NDArray[np.int32]:
+    """Return the events of the pieces: the first of a subscription's row, or irrelevant ones where the piece is -1."""
+    piece = np.repeat(np.arange(len(pieces)), sizes)
+    within = np.arange(len(piece)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    types = rng.integers(first, first + IRRELEVANT, len(piece), dtype=np.int32)
+    relevant = pieces[piece] >= 0
+    types[relevant] = rows[pieces[piece[relevant]], within[relevant]]
+    return types
+
+
+def _timed(types: NDArray[np.int32]) -> Stream:
+    return Stream(types, np.arange(len(types), dtype=np.int64) * SECOND)

@@ -1,0 +1,95 @@
+"""Titles, and filters on their text: prefixes, substrings, wildcards and expressions.
+
+Titles are words of a made-up vocabulary by Zipf's law; the first word is one of a few hundred that begin titles,
+as makes begin those of car ads. Filters quote words of the same vocabulary, so nearly all expressions differ.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidings.bench.workloads.base import Baseline, Workload
+from tidings.bench.workloads.parameter_forms import words, zipf_draw
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+    from numpy.random import Generator
+
+    from tidings.bench.workloads.base import Pair
+
+_SYLLABLES = [a + b for a, b in product("bdfgklmnprstvz", "aeiou")]
+VOCABULARY = tuple(
+    _SYLLABLES[(at * 37 + 11) % 70] + _SYLLABLES[(at // 70 * 53 + at) % 70] + ("", "n", "s", "r")[at % 4]
+    for at in range(4900)
+)
+"""Words, the most frequent first."""
+
+OPENERS = 300
+"""Titles begin with one of so many words."""
+
+LENGTH = (5, 10)
+"""The fewest and the most words of a title."""
+
+SHARES = {"prefix": 0.4, "contains": 0.3, "like": 0.25}
+"""What filters are; the rest are expressions."""
+
+CHUNK = 10_000
+
+
+def text() -> Workload:
+    """Filters on the text of a title."""
+    return Workload(
+        key="text",
+        description="one test of a title's text: 40 % prefix, 30 % contains, 25 % like, 5 % regular expression",
+        expected=lambda n: 2.5e-4 * n,
+        tolerance=0.35,
+        make_events=_titles,
+        make_pairs=_filters,
+        schema={"title": "text"},
+        baseline=Baseline.EXPRESSIONS,
+    )
+
+
+def _titles(count: int, rng: Generator) -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    most = LENGTH[1]
+    codes = zipf_draw(rng, (count, most), len(VOCABULARY), 0.8)
+    codes[:, 0] = zipf_draw(rng, count, OPENERS, 0.8)
+    length = rng.integers(*LENGTH, count, endpoint=True)
+    codes[np.arange(most) >= length[:, None]] = -1
+    columns = [words(codes[:, place], VOCABULARY) for place in range(most)]
+    return pa.table({"title": pc.binary_join_element_wise(*columns, " ", null_handling="skip")})
+
+
+def _filters(n: int, rng: Generator) -> Iterator[Pair]:
+    bounds = np.cumsum(list(SHARES.values()))
+    for begin in range(0, n, CHUNK):
+        count = min(CHUNK, n - begin)
+        kinds = np.searchsorted(bounds, rng.random(count)).tolist()
+        openers = zipf_draw(rng, count, OPENERS, 0.8).tolist()
+        # Rarer words than titles have: people look for what is particular.
+        quoted = zipf_draw(rng, (count, 3), len(VOCABULARY), 0.4).tolist()
+        cuts = rng.integers(1, 4, count).tolist()
+        rows = zip(kinds, openers, quoted, cuts, strict=True)
+        for row, (kind, opener, three, cut) in enumerate(rows, start=begin):
+            yield f"s{row}", _filter(kind, VOCABULARY[opener], [VOCABULARY[word] for word in three], cut=cut)
+
+
+def _filter(kind: int, opener: str, three: list[str], *, cut: int) -> str:
+    first, second, third = three
+    if kind == 0:
+        return f"title starts with '{opener} {first[:cut]}'"
+    if kind == 1:
+        return f"title contains '{first} {second[:cut]}'"
+    if kind == 2:
+        return f"title like '*{first}*{second}*'" if cut < 3 else f"title like '{opener}*{first}*'"
+    return (
+        f"title matches /\\b{first} ({second}|{third})/" if cut < 3 else f"title matches /^{opener}.* {first}[a-z]?$/"
+    )

@@ -1,0 +1,1 @@
+"""`tidings bench`: workloads measured, runs compared, studies of papers repeated."""

@@ -1,0 +1,164 @@
+"""`tidings bench`: its commands, their options and their help; `bench.py` does the work and is imported by then."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tidings.cli import options as o
+from tidings.cli.guard import guarded
+
+bench_app = typer.Typer(
+    no_args_is_help=True,
+    help="Measure matchers on seeded workloads, beside baselines and peers; repeat papers' figures; compare runs.",
+)
+
+STUDY = "papers/"
+"""A key that begins so is a study of a paper."""
+
+NOT_FOR_STUDIES = {
+    "sizes": "-n",
+    "kinds": "--matcher",
+    "events": "--events",
+    "repeat": "--repeat",
+    "from_text": "--from-text",
+    "memory": "--memory",
+    "peers": "--peers",
+}
+"""Options that say what a study has decided itself."""
+
+
+@bench_app.command("list")
+def bench_list(as_json: o.Json = False) -> None:
+    """List the workloads and how many matches an event has; in a checkout, also the studies of papers.
+
+    For example:
+
+        tidings bench list
+    """
+    with guarded():
+        from tidings.cli.bench import bench as body
+
+        body.listing(as_json=as_json)
+
+
+@bench_app.command("run")
+def bench_run(  # noqa: PLR0913 - one parameter for each option
+    context: typer.Context,
+    key: Annotated[
+        str,
+        typer.Argument(
+            metavar="KEY",
+            help="A workload of `bench list`, parameters as in hem:m=5,delta=0.1; or, in a checkout, papers/hem.",
+        ),
+    ],
+    *,
+    sizes: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--subscriptions", "-n", metavar="N", help="How many, 1,000,000 by default; several may be given."
+        ),
+    ] = None,
+    kinds: Annotated[
+        list[str] | None,
+        typer.Option("--matcher", metavar="KIND", help="Matching algorithm; several may be given."),
+    ] = None,
+    events: Annotated[int | None, typer.Option(metavar="COUNT", help="How many events; 1,024 by default.")] = None,
+    repeat: Annotated[int | None, typer.Option(metavar="TIMES", help="Repeats of each figure; 5 by default.")] = None,
+    seed: Annotated[int, typer.Option(help="The seed of everything that is drawn.")] = 1,
+    quick: Annotated[bool, typer.Option("--quick", help="A few seconds' work, to see that it runs.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="The paper's own ranges, however long; studies only.")] = False,
+    from_text: Annotated[bool, typer.Option("--from-text", help="Also time loading the filters from text.")] = False,
+    memory: Annotated[
+        bool | None, typer.Option("--memory/--no-memory", help="Measure bytes per subscription, in a child process.")
+    ] = None,
+    peers: Annotated[
+        bool | None,
+        typer.Option(
+            "--peers/--no-peers", help="Measure mokaccino, DuckDB and NumPy too, where installed; yes by default."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", metavar="FOLDER", help="Write results and plots (PNG) here; a study: out/papers/KEY by default."
+        ),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", envvar="TIDINGS_DATA", help="Real data, for used-cars and house-sales."),
+    ] = None,
+    as_json: o.Json = False,
+) -> None:
+    """Measure matchers on a workload: building, matching, inserting, deleting, memory, and the ratio to baselines.
+
+    For example:
+
+        tidings bench run ranges -n 100000 -n 1000000 --out results
+        tidings bench run papers/hem --quick
+
+    Each figure is the median of repeats, with half the distance from the least to the greatest. The matches of each
+    event must agree with the baseline's, or the run is refused.
+
+    In a checkout, `papers/KEY` repeats a paper's figures: tables, the paper's claims with our figures beside them,
+    kept or missed, and `study.json` with a plot for each figure. `--quick` takes minutes, `--full` the paper's sizes.
+    """
+    _check(context, key, quick=quick, full=full)
+    with guarded():
+        if data is not None:
+            os.environ["TIDINGS_DATA"] = str(data)  # the child that measures memory reads it too
+        if key.startswith(STUDY):
+            from tidings.bench.harness.studies import Scale
+            from tidings.cli.bench import studies
+
+            scale = Scale.QUICK if quick else Scale.FULL if full else Scale.USUAL
+            studies.run(key, scale, seed=seed, out=out, as_json=as_json)
+            return
+        from tidings.cli.bench import bench as body
+
+        order = body.Order(
+            tuple(sizes or ()), tuple(kinds or ()), events, repeat, seed, quick, peers, memory, from_text
+        )
+        body.run(key, order, out=out, as_json=as_json)
+
+
+def _check(context: typer.Context, key: str, *, quick: bool, full: bool) -> None:
+    """Refuse options that contradict each other, or the key."""
+    if quick and full:
+        msg = "--quick and --full exclude each other"
+        raise typer.BadParameter(msg)
+    if not key.startswith(STUDY):
+        if full:
+            msg = f"--full is for studies of papers (papers/hem); `{key}` is a workload: say how many with -n"
+            raise typer.BadParameter(msg)
+        return
+    given = [option for name, option in NOT_FOR_STUDIES.items() if _typed(context, name)]
+    if given:
+        msg = (
+            f"{', '.join(given)} cannot be said of a study: `{key}` has its own; take --quick, --full, --seed or --out"
+        )
+        raise typer.BadParameter(msg)
+
+
+def _typed(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+@bench_app.command("compare")
+def bench_compare(
+    before: Annotated[Path, typer.Argument(metavar="A", help="Results of one run.")],
+    after: Annotated[Path, typer.Argument(metavar="B", help="Results of another.")],
+    as_json: o.Json = False,
+) -> None:
+    """Say of every figure in two files of results whether it got faster, slower, or whether that is noise.
+
+    For example:
+
+        tidings bench compare results/ranges-before.jsonl results/ranges-after.jsonl
+    """
+    with guarded():
+        from tidings.cli.bench import bench as body
+
+        body.compare(before, after, as_json=as_json)

@@ -1,0 +1,1 @@
+"""The commands on filters: parse, match, compile, explain, why, test, concept."""

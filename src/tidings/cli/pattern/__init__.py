@@ -1,0 +1,1 @@
+"""`tidings pattern`: one module for each command, and what they share."""

@@ -1,0 +1,152 @@
+"""Derived attributes: values reckoned from an event's own, by expressions the ontology declares.
+
+`Derived` checks its expression when it is made (names of functions, numbers of arguments, types as far
+as they can be told) and evaluates it for one event at a time; it pickles, so the same evaluator serves
+locally and on every worker. A value that is absent makes the result absent, except in `coalesce`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, TypeAlias
+
+from tidings.concepts.derived.expression import Call, Expression, Literal, Name, Now, names_in, parse, renamed
+from tidings.concepts.derived.functions import FUNCTIONS, OPERATORS, Type
+from tidings.concepts.derived.inference import typed
+from tidings.errors import BadEvent
+from tidings.model.values import Kind, checked, utc
+
+Lookup: TypeAlias = Callable[[str], Any]
+"""Gives an attribute's value in the event, or `None`."""
+
+
+class _Unfit(Exception):
+    """A value the expression cannot work with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """A derived attribute: its name, its expression, and what is known of both.
+
+    `inputs` are the attributes it reads, `wants` the kinds it asks of them where it tells, `kind` the
+    kind of its result. A result in seconds has the unit `second`; `divisor` turns it into the unit the
+    attribute is declared in.
+    """
+
+    name: str
+    text: str
+    expression: Expression
+    inputs: tuple[str, ...]
+    wants: Mapping[str, Kind] = field(hash=False)
+    kind: Kind | None = None
+    unit: str | None = None
+    divisor: int | float = 1
+
+    @classmethod
+    def parse(
+        cls,
+        name: str,
+        text: str,
+        *,
+        kinds: Callable[[str], Kind | None] = lambda _: None,
+        called: Callable[[str], str] = str,
+    ) -> Derived:
+        """Parse and check an expression; `kinds` and `called` tell an attribute's kind and its own name."""
+        expression = renamed(parse(text), called)
+        inputs = tuple(dict.fromkeys(found.name for found in names_in(expression)))
+        result, wants = typed(expression, text, kinds=kinds)
+        unit = "second" if result is Type.DURATION else None
+        return cls(name, text, expression, inputs, wants, result.kind, unit)
+
+    def value(self, lookup: Lookup, now: datetime) -> Any | None:
+        """Return the value for one event, or nothing where an input is absent."""
+        try:
+            found = _evaluated(self.expression, lookup, now)
+            if self.divisor != 1 and found is not None:
+                found = found / self.divisor
+            return None if found is None else checked(found)
+        except ZeroDivisionError:
+            reason = "division by zero"
+        except _Unfit as unfit:
+            reason = str(unfit)
+        except (ArithmeticError, ValueError) as problem:
+            reason = str(problem)
+        except TypeError:
+            reason = "values of different kinds are compared"
+        msg = f"the derived attribute `{self.name}` ({self.text}): {reason}"
+        raise BadEvent(msg, attribute=self.name)
+
+
+def _evaluated(expression: Expression, lookup: Lookup, now: datetime) -> Any:
+    match expression:
+        case Literal(value):
+            return value
+        case Now():
+            return utc(now)
+        case Name(name):
+            return _read(name, lookup(name))
+        case Call("coalesce", args):
+            chosen = (_evaluated(part, lookup, now) for part in args)
+            return next((value for value in chosen if value is not None), None)
+        case Call(function, args):
+            values = [_evaluated(part, lookup, now) for part in args]
+            return None if any(value is None for value in values) else _called(function, values)
+
+
+def _read(name: str, value: Any) -> Any:
+    if isinstance(value, datetime):
+        return utc(value)
+    if value is None or (isinstance(value, int | float | str) and not isinstance(value, bool)):
+        return value
+    msg = f"`{name}` is {_said(value)}, and expressions work with numbers, texts and times"
+    raise _Unfit(msg)
+
+
+def _called(function: str, values: list[Any]) -> Any:
+    operator = OPERATORS.get(function)
+    if operator is None:
+        wanted = FUNCTIONS[function].takes
+        for value in values:
+            if wanted is not Type.ANY and _type(value) is not wanted:
+                msg = f"{function}() takes {wanted}, not {_said(value)}"
+                raise _Unfit(msg)
+        return FUNCTIONS[function].body(*values)
+    left, right = values
+    if function == "-" and isinstance(left, datetime) and isinstance(right, datetime):
+        return _seconds(left, right)
+    if _type(left) is Type.NUMBER and _type(right) is Type.NUMBER:
+        return operator(left, right)
+    raise _Unfit(_mismatch(function, left, right))
+
+
+def _seconds(left: datetime, right: datetime) -> int | float:
+    difference = left - right
+    whole = difference.days * 86_400 + difference.seconds
+    return whole + difference.microseconds / 1_000_000 if difference.microseconds else whole
+
+
+def _mismatch(function: str, left: Any, right: Any) -> str:
+    types = {_type(left), _type(right)}
+    said = f"{_said(left)} {function} {_said(right)} has no meaning"
+    if types == {Type.TIME, Type.NUMBER}:
+        return f"{said}; if the number is a year, write year(now) - graduated instead of now - graduated"
+    return f"{said}; concat() joins texts" if Type.TEXT in types and function == "+" else said
+
+
+def _type(value: Any) -> Type:
+    if isinstance(value, datetime):
+        return Type.TIME
+    return Type.TEXT if isinstance(value, str) else Type.NUMBER
+
+
+def _said(value: Any) -> str:
+    match value:
+        case datetime():
+            return f"the time {value.isoformat()}"
+        case str():
+            return f"the text `{value[:40]}`"
+        case int() | float() if not isinstance(value, bool):
+            return f"the number {value}"
+    return f"a {type(value).__name__}"

@@ -1,0 +1,125 @@
+"""What an expression gives and asks for, told before any event is seen.
+
+A walk from the leaves: each part has a type, or `ANY` where an attribute's kind is not known. Where a
+part must be of a type (`year(x)`, `now - x`), an attribute of unknown kind is thereby known, and one of
+another kind is a mistake that points at its place.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tidings.concepts.derived.expression import Call, Expression, Literal, Name, Now, pointed
+from tidings.concepts.derived.functions import FUNCTIONS, OPERATORS, Type
+from tidings.concepts.spelling import did_you_mean
+from tidings.errors import OntologyError
+from tidings.model.values import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_TYPES = {Kind.NUMBER: Type.NUMBER, Kind.TEXT: Type.TEXT, Kind.TIME: Type.TIME, Kind.CONCEPT: Type.TEXT}
+_NUMBERS = (Type.NUMBER, Type.DURATION)
+
+
+def typed(expression: Expression, text: str, *, kinds: Callable[[str], Kind | None]) -> tuple[Type, dict[str, Kind]]:
+    """Return the expression's type, and the kinds it asks of its attributes."""
+    walk = _Walk(text, kinds)
+    return walk.type_of(expression), walk.wants
+
+
+class _Walk:
+    """One expression's types; `wants` gathers what it asks of attributes."""
+
+    def __init__(self, text: str, kinds: Callable[[str], Kind | None]) -> None:
+        self.text = text
+        self.kinds = kinds
+        self.wants: dict[str, Kind] = {}
+
+    def type_of(self, part: Expression) -> Type:
+        match part:
+            case Literal(value):
+                return Type.TEXT if isinstance(value, str) else Type.NUMBER
+            case Now():
+                return Type.TIME
+            case Name(name):
+                return self._attribute(name, part)
+            case Call(function, args) if function in OPERATORS:
+                return self._operator(part, *args)
+            case Call():
+                return self._function(part)
+
+    def _attribute(self, name: str, part: Name) -> Type:
+        kind = self.kinds(name) or self.wants.get(name)
+        if kind is not None and kind not in _TYPES:
+            raise self._wrong(part, f"`{name}` is a {kind}; expressions work with numbers, texts and times")
+        return _TYPES[kind] if kind else Type.ANY
+
+    def _operator(self, call: Call, left: Expression, right: Expression) -> Type:
+        a, b = self.type_of(left), self.type_of(right)
+        if call.function == "-" and Type.TIME in (a, b):
+            self._ask(left, a, Type.TIME, call)
+            self._ask(right, b, Type.TIME, call)
+            return Type.DURATION
+        if call.function == "-" and (a, b) == (Type.ANY, Type.ANY):
+            return Type.ANY  # two numbers or two times: the events will show
+        self._ask(left, a, Type.NUMBER, call)
+        self._ask(right, b, Type.NUMBER, call)
+        return _result(call.function, a, b)
+
+    def _function(self, call: Call) -> Type:
+        function = FUNCTIONS.get(call.function)
+        if function is None:
+            hint = did_you_mean(call.function, FUNCTIONS)
+            raise self._wrong(call, f"unknown function `{call.function}`{hint}")
+        if not function.least <= len(call.args) <= function.most:
+            wanted = function.least if function.least == function.most else f"{function.least} to {function.most}"
+            raise self._wrong(
+                call, f"{call.function}() takes {wanted} value{'s' * (wanted != 1)}, not {len(call.args)}"
+            )
+        types = [self.type_of(part) for part in call.args]
+        if function.takes is not Type.ANY:
+            for part, found in zip(call.args, types, strict=True):
+                self._ask(part, found, function.takes, call)
+        if function.gives is not None:
+            return function.gives
+        return types[0] if function.takes is not Type.ANY else self._alike(call, types)
+
+    def _alike(self, call: Call, types: list[Type]) -> Type:
+        """Ask that all values be of one type: `min`, `max` and `coalesce` choose among them."""
+        known = next((found for found in types if found is not Type.ANY), Type.ANY)
+        if known is not Type.ANY:
+            for part, found in zip(call.args, types, strict=True):
+                self._ask(part, found, known, call)
+        return known
+
+    def _ask(self, part: Expression, found: Type, wanted: Type, call: Call) -> None:
+        if found is wanted or (found in _NUMBERS and wanted in _NUMBERS):
+            return
+        if found is not Type.ANY:
+            name = f"{call.function}()" if call.function.isidentifier() else call.function
+            hint = _hint(found, wanted, call.function)
+            raise self._wrong(part, f"`{name}` takes {wanted} here, and this is {found}{hint}")
+        kind = wanted.kind
+        if isinstance(part, Name) and kind is not None:
+            self.wants[part.name] = kind
+
+    def _wrong(self, part: Expression, message: str) -> OntologyError:
+        return OntologyError(pointed(self.text, part.at, message))
+
+
+def _result(operator: str, a: Type, b: Type) -> Type:
+    durations = (a is Type.DURATION) + (b is Type.DURATION)
+    if operator in "+-":
+        return Type.DURATION if durations else Type.NUMBER
+    if operator == "*":
+        return Type.DURATION if durations == 1 else Type.NUMBER
+    return Type.DURATION if a is Type.DURATION and b is not Type.DURATION else Type.NUMBER
+
+
+def _hint(found: Type, wanted: Type, operator: str) -> str:
+    if operator == "-" and wanted is Type.TIME and found is Type.NUMBER:
+        return "; if it is a year, write year(now) - graduated instead of now - graduated"
+    if wanted is Type.NUMBER and found is Type.TIME:
+        return "; two times can be subtracted, and year(now) is a number"
+    return "; concat() joins texts" if operator == "+" and found is Type.TEXT else ""

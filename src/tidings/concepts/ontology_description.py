@@ -1,0 +1,166 @@
+"""An ontology told to a person: what a name means (`tidings concept show`), whether a file is sound (`check`).
+
+Both return plain dictionaries, ready for JSON; `show_text` and `check_text` put them into lines.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tidings.concepts.mistakes import mistakes_of
+from tidings.concepts.ontology import Ontology
+from tidings.concepts.spelling import did_you_mean
+from tidings.errors import OntologyError, TidingsError, UnknownConcept
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tidings.concepts.taxonomies.tree import Tree
+
+PATHS = 10
+"""With several parents the ways to the root multiply; so many are shown."""
+
+LISTED = 50
+"""So many children and synonyms are put into lines; the dictionaries hold all."""
+
+
+def show(ontology: Ontology, name: str) -> list[dict[str, Any]]:
+    """Tell everything a name may mean: concepts of any tree, attributes; refuse a name nothing has."""
+    found = [
+        _concept(tree, each, label)
+        for label, tree in ontology.trees.items()
+        for each in (tree.candidates(name) if name in tree else ())
+    ]
+    if _is_attribute(ontology, name):
+        found.append(_attribute(ontology, ontology.attribute(name)))
+    if not found:
+        known = [word for tree in ontology.trees.values() for word in tree.spellings()]
+        known += [*ontology.attributes, *ontology.derived, *(n for t in ontology.attribute_trees.values() for n in t)]
+        msg = f"no concept or attribute is called `{name}`{did_you_mean(name, known)}"
+        raise UnknownConcept(msg, name=name)
+    return found
+
+
+def show_text(ontology: Ontology, name: str) -> str:
+    """Return the same in lines."""
+    return "\n\n".join("\n".join(_lines(each)) for each in show(ontology, name))
+
+
+def check(path: str | Path) -> dict[str, Any]:
+    """Load a file and count what is in it, or tell its mistakes: `ok`, `trees`, ..., `mistakes`."""
+    try:
+        ontology = Ontology.load(path)
+    except OntologyError as mistake:
+        return {"ok": False, "mistakes": list(mistakes_of(mistake))}
+    except TidingsError as mistake:
+        return {"ok": False, "mistakes": [str(mistake)]}
+    return {
+        "ok": True,
+        "trees": {name: _counts(tree) for name, tree in ontology.trees.items()},
+        "attribute_trees": {name: _counts(tree) for name, tree in ontology.attribute_trees.items()},
+        "attributes": len(ontology.attributes),
+        "units": len(ontology.units.aliases),
+        "currencies": len([*(ontology.units.currencies or ())]),
+        "derived": list(ontology.derived),
+        "mistakes": [],
+    }
+
+
+def check_text(path: str | Path) -> str:
+    """Return the same in lines."""
+    found = check(path)
+    if not found["ok"]:
+        return "\n".join(found["mistakes"])
+    lines = []
+    for section in ("trees", "attribute_trees"):
+        for name, counts in found[section].items():
+            said = ", ".join(f"{count:,} {what.replace('_', ' ')}" for what, count in counts.items() if count)
+            lines.append(f"{section.replace('_', ' ')[:-1]} {name}: {said}")
+    lines += [f"{what}: {found[what]:,}" for what in ("attributes", "units", "currencies") if found[what]]
+    if found["derived"]:
+        lines.append(f"derived: {', '.join(found['derived'])}")
+    return "\n".join(lines) or "an empty ontology"
+
+
+def paths(tree: Tree, name: str) -> list[list[str]]:
+    """Return the ways from the root down to the concept, at most `PATHS` of them."""
+    found: list[list[str]] = []
+    stack = [[tree.require(name)]]
+    while stack and len(found) < PATHS:
+        path = stack.pop()
+        above = tree.parents(path[0])
+        if not above:
+            found.append(path)
+        stack.extend([parent, *path] for parent in reversed(above))
+    return found
+
+
+def _concept(tree: Tree, name: str, label: str) -> dict[str, Any]:
+    ranges = tree.ranges(name)
+    return {
+        "name": name,
+        "tree": label,
+        "root": tree.root(name),
+        "paths": paths(tree, name),
+        "children": list(tree.children(name)),
+        "synonyms": list(tree.synonyms(name)),
+        "ranges": [list(pair) for pair in ranges],
+        "size": sum(high - low + 1 for low, high in ranges),
+    }
+
+
+def _is_attribute(ontology: Ontology, name: str) -> bool:
+    own = ontology.attribute(name)
+    return (
+        own in ontology.attributes
+        or own in ontology.derived
+        or len(ontology.sources(own)) > 1
+        or _in_tree(ontology, own)
+    )
+
+
+def _in_tree(ontology: Ontology, name: str) -> bool:
+    return any(tree.has_spelling(name) for tree in ontology.attribute_trees.values())
+
+
+def _attribute(ontology: Ontology, name: str) -> dict[str, Any]:
+    unit = ontology.unit(name)
+    derived = ontology.derived.get(name)
+    said = {
+        "attribute": name,
+        "domain": ontology.domain(name),
+        "root": ontology.root(name),
+        "sources": list(ontology.sources(name)),
+        "unit": unit.unit if unit else None,
+        "unit_from": unit.unit_from if unit else None,
+        "derived": derived.text if derived else None,
+    }
+    return {key: value for key, value in said.items() if value is not None}
+
+
+def _lines(said: dict[str, Any]) -> Iterator[str]:
+    if "attribute" in said:
+        yield f"attribute {said['attribute']}: {said['domain']}"
+        yield f"  heard from: {', '.join(said['sources'])}"
+        yield from (f"  {key}: {said[key]}" for key in ("unit", "unit_from", "derived") if key in said)
+        return
+    yield f"{said['name']} (tree {said['tree']})"
+    yield from (f"  path: {' > '.join(path)}" for path in said["paths"])
+    for key in ("children", "synonyms"):
+        if said[key]:
+            more = f" and {len(said[key]) - LISTED:,} more" if len(said[key]) > LISTED else ""
+            yield f"  {key}: {', '.join(said[key][:LISTED])}{more}"
+    yield f"  numbers: {', '.join(f'{low}..{high}' for low, high in said['ranges'])}"
+    yield f"  concepts at or below: {said['size']:,}"
+
+
+def _counts(tree: Tree) -> dict[str, int]:
+    return {
+        "concepts": len(tree),
+        "roots": len(tree.roots),
+        "with_several_parents": sum(len(tree.parents(name)) > 1 for name in tree.names),
+        "spellings": sum(1 for _ in tree.spellings()),
+        "shared_spellings": len(tree.shared_spellings()),
+        "dropped": len(tree.dropped),
+    }

@@ -1,0 +1,1 @@
+"""Concept trees: building, numbering, spelling and the file formats they are read from."""

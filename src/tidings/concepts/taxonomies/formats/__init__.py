@@ -1,0 +1,80 @@
+"""Tree files, one reader for each format: text in, a draft of the tree out.
+
+A format is one module with a function `read` and one line of `READERS`. Which format a file has is told
+from its name and, for plain text, from its content; `format=` overrules that.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tidings.concepts.spelling import did_you_mean
+from tidings.concepts.taxonomies.formats import edges, nested, openfoodfacts, outline, paths, skos, wordnet
+from tidings.concepts.taxonomies.formats.base import Source
+from tidings.concepts.text_files import bare_suffix, read_text
+from tidings.errors import OntologyError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tidings.concepts.taxonomies.tree import Tree
+    from tidings.concepts.taxonomies.tree_draft import Draft
+
+__all__ = ["OPTIONS", "READERS", "format_of", "load_tree", "read_tree"]
+
+READERS: dict[str, Callable[[Source], Draft]] = {
+    "csv": edges.read,
+    "openfoodfacts": openfoodfacts.read,
+    "outline": outline.read,
+    "paths": paths.read,
+    "skos": skos.read,
+    "table": nested.read,
+    "wordnet": wordnet.read,
+}
+"""The formats by name."""
+
+OPTIONS = ("columns", "language", "lenient", "root")
+"""What may be said of a tree file beside its format."""
+
+_SUFFIXES = {
+    ".csv": "csv",
+    ".json": "table",
+    ".toml": "table",
+    ".noun": "wordnet",
+    **dict.fromkeys((".ttl", ".rdf", ".owl", ".xml", ".nt", ".n3", ".jsonld", ".skos"), "skos"),
+}
+_PARENT_LINE = re.compile(r"^<\s*[A-Za-z]{2,3}\s*:", re.MULTILINE)
+
+
+def load_tree(path: str | Path, *, format: str | None = None, **options: Any) -> Tree:
+    """Read a tree file, plain or gzipped."""
+    path = Path(path)
+    text = read_text(path)
+    return read_tree(text, format=format or format_of(path, text), label=path.name, path=path, **options)
+
+
+def read_tree(
+    text: str, *, format: str, lenient: bool = False, root: str | None = None, label: str | None = None, **options: Any
+) -> Tree:
+    """Read a tree's text in a named format."""
+    if format not in READERS:
+        msg = f"unknown format `{format}`{did_you_mean(format, READERS)}; the formats are {', '.join(READERS)}"
+        raise OntologyError(msg)
+    if "columns" in options:
+        options["columns"] = tuple(options["columns"])
+    draft = READERS[format](Source(text, label=label or format, **options))
+    if root is not None:
+        draft.crown(root)
+    return draft.tree(lenient=lenient)
+
+
+def format_of(path: Path, text: str) -> str:
+    """Tell the format from the file's name and content."""
+    named = _SUFFIXES.get(bare_suffix(path))
+    if named:
+        return named
+    if _PARENT_LINE.search(text):
+        return "openfoodfacts"
+    return "paths" if " > " in text else "outline"

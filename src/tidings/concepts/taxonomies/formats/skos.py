@@ -1,0 +1,108 @@
+"""SKOS vocabularies and RDF class trees, in any form rdflib reads (RDF/XML, Turtle, N-Triples, JSON-LD).
+
+A concept lies under its `skos:broader` (or above its `skos:narrower`), a class under its
+`rdfs:subClassOf`. A concept's own name is its preferred label in the language asked for; where several
+concepts share that label, the last part of their identifier is added in parentheses. The identifier and
+all labels of all languages are further spellings.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from tidings.concepts.taxonomies.tree_draft import Draft
+from tidings.concepts.text_files import bare_suffix
+from tidings.errors import MissingExtra, OntologyError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tidings.concepts.taxonomies.formats.base import Source
+
+BASE = "tree://here/"
+"""Relative identifiers are read against this, and shown without it."""
+
+_PARSERS = {".ttl": "turtle", ".nt": "nt", ".n3": "n3", ".jsonld": "json-ld", ".json": "json-ld"}
+
+
+def read(source: Source) -> Draft:
+    """Read a vocabulary."""
+    graph = _graph(source)
+    draft = Draft(source.label)
+    concepts = sorted(_concepts(graph))
+    labels = {concept: _labels(graph, concept, source.language) for concept in concepts}
+    names = _names(labels)
+    for concept in concepts:
+        draft.define(names[concept])
+        draft.spell(names[concept], [*labels[concept], _bare(concept), _last(concept)])
+    for child, parent in sorted(_links(graph)):
+        draft.link(names.get(child, _bare(child)), names.get(parent, _bare(parent)))
+    return draft
+
+
+def _graph(source: Source) -> Any:
+    try:
+        import rdflib
+    except ImportError as missing:
+        msg = f"{source.label}: reading RDF needs rdflib; pip install 'tidings[rdf]'"
+        raise MissingExtra(msg) from missing
+    graph = rdflib.Graph()
+    try:
+        graph.parse(data=source.text, format=_parser(source), publicID=BASE)
+    except Exception as problem:  # rdflib's parsers each raise their own kinds
+        msg = f"{source.label}: {problem}"
+        raise OntologyError(msg) from problem
+    return graph
+
+
+def _parser(source: Source) -> str:
+    known = _PARSERS.get(bare_suffix(source.path)) if source.path else None
+    return known or ("xml" if source.text.lstrip().startswith("<?xml") or "<rdf:RDF" in source.text else "turtle")
+
+
+def _concepts(graph: Any) -> Iterator[str]:
+    from rdflib import OWL, RDF, RDFS, SKOS, URIRef
+
+    for kind in (SKOS.Concept, OWL.Class, RDFS.Class):
+        yield from {str(concept) for concept in graph.subjects(RDF.type, kind) if isinstance(concept, URIRef)}
+
+
+def _links(graph: Any) -> Iterator[tuple[str, str]]:
+    from rdflib import RDFS, SKOS, URIRef
+
+    pairs = [
+        *graph.subject_objects(SKOS.broader),
+        *((child, parent) for parent, child in graph.subject_objects(SKOS.narrower)),
+        *graph.subject_objects(RDFS.subClassOf),
+    ]
+    for child, parent in pairs:
+        if isinstance(child, URIRef) and isinstance(parent, URIRef):
+            yield str(child), str(parent)
+
+
+def _labels(graph: Any, concept: str, language: str) -> list[str]:
+    """Return the labels, the one to be called by first."""
+    from rdflib import RDFS, SKOS, URIRef
+
+    found: list[tuple[int, str, str]] = []
+    for rank, kind in enumerate((SKOS.prefLabel, RDFS.label, SKOS.altLabel, SKOS.hiddenLabel)):
+        for label in graph.objects(URIRef(concept), kind):
+            spoken = (label.language or "").lower()
+            foreign = 0 if spoken.split("-")[0] == language.lower() else 1 if not spoken else 2
+            found.append((10 * rank + foreign, spoken, str(label).strip()))
+    return [label for _, _, label in sorted(found) if label]
+
+
+def _names(labels: dict[str, list[str]]) -> dict[str, str]:
+    wanted = {concept: (words[0] if words else _bare(concept)) for concept, words in labels.items()}
+    count = Counter(wanted.values())
+    return {concept: name if count[name] == 1 else f"{name} ({_last(concept)})" for concept, name in wanted.items()}
+
+
+def _bare(concept: str) -> str:
+    return concept.removeprefix(BASE)
+
+
+def _last(concept: str) -> str:
+    return _bare(concept).rstrip("/#").rpartition("#")[2].rpartition("/")[2]

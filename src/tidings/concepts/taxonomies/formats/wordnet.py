@@ -1,0 +1,100 @@
+"""WordNet's noun files: `data.noun`, with `index.noun` beside it.
+
+A concept is a set of words with one meaning, named by its first word, part of speech and number among
+that word's meanings: `dog.n.01`. Its words are its synonyms, so a word with several meanings is
+ambiguous and the error names them. Parents are the kinds it belongs to (`@`) and, for a particular
+person or place, what it is an instance of (`@i`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tidings.concepts.taxonomies.tree_draft import Draft
+from tidings.concepts.text_files import read_text
+from tidings.errors import FileError, OntologyError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tidings.concepts.taxonomies.formats.base import Source
+
+ABOVE = ("@", "@i")
+"""The pointers that lead to a parent."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Meaning:
+    offset: str
+    words: tuple[str, ...]
+    parents: tuple[str, ...]
+
+
+def read(source: Source) -> Draft:
+    """Read `data.noun`; the numbers of a word's meanings come from `index.noun`."""
+    draft = Draft(source.label)
+    meanings = [*_meanings(source.text, draft)]
+    senses = _senses(_index(source), draft)
+    names = {meaning.offset: _name(meaning, senses) for _, meaning in meanings}
+    for line, meaning in meanings:
+        name = names[meaning.offset]
+        draft.define(name, line)
+        draft.spell(name, (word.replace("_", " ") for word in meaning.words))
+        draft.spell(name, meaning.words)
+        for parent in meaning.parents:
+            draft.link(name, names.get(parent, parent), line)
+    return draft
+
+
+def _meanings(text: str, draft: Draft) -> Iterator[tuple[int, _Meaning]]:
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith("  ") or not line.strip():  # the licence stands above, indented
+            continue
+        try:
+            yield number, _meaning(line)
+        except (ValueError, IndexError):
+            draft.wrong("the line is not in the form of WordNet's data files", number)
+
+
+def _meaning(line: str) -> _Meaning:
+    fields = line.partition("|")[0].split()
+    count = int(fields[3], 16)
+    words = tuple(fields[4 : 4 + 2 * count : 2])
+    pointers = fields[5 + 2 * count :][: 4 * int(fields[4 + 2 * count])]
+    if not words or len(words) != count or len(pointers) != 4 * int(fields[4 + 2 * count]):
+        raise ValueError(line)
+    above = (pointers[at + 1] for at in range(0, len(pointers), 4) if pointers[at] in ABOVE)
+    return _Meaning(fields[0], words, tuple(above))
+
+
+def _name(meaning: _Meaning, senses: dict[tuple[str, str], int]) -> str:
+    word = meaning.words[0].lower()
+    return f"{word}.n.{senses.get((word, meaning.offset), 0):02}"
+
+
+def _senses(text: str, draft: Draft) -> dict[tuple[str, str], int]:
+    senses: dict[tuple[str, str], int] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith("  ") or not line.strip():
+            continue
+        fields = line.split()
+        if len(fields) < 4 or not fields[2].isdecimal():
+            draft.wrong(f"line {number} of its index is not in the form of WordNet's index files")
+            continue
+        offsets = fields[-int(fields[2]) :]
+        senses.update(((fields[0], offset), at) for at, offset in enumerate(offsets, 1))
+    return senses
+
+
+def _index(source: Source) -> str:
+    if source.path is None:
+        msg = "WordNet's nouns are two files; load `data.noun` by its path, with `index.noun` beside it"
+        raise OntologyError(msg)
+    for name in ("index.noun", "index.noun.gz"):
+        path = Path(source.path.with_name(name))
+        if path.exists():
+            return read_text(path)
+    msg = f"`{source.path.name}` needs `index.noun` beside it, which is not there"
+    raise FileError(msg)

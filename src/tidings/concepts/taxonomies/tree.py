@@ -1,0 +1,230 @@
+"""Concept trees: who lies below whom, by depth-first numbers, and every way to write a concept's name.
+
+A tree may have several roots, and a concept several parents. Whether one concept lies below another is
+one dictionary access for each name and one bisection, whatever the height of the tree. A tree never
+changes; it compares by content and pickles.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Any
+
+from tidings.concepts.mistakes import refuse
+from tidings.concepts.spelling import did_you_mean
+from tidings.concepts.taxonomies.numbering import Numbering, circle, inverted, numbered
+from tidings.concepts.taxonomies.synonyms import SEVERAL, Spellings, joined, without_shadowed
+from tidings.errors import AmbiguousConcept, UnknownConcept
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+NAMED = 5
+"""An ambiguous name is refused with so many of the concepts it may mean."""
+
+
+class Tree:
+    """Concepts under concepts: `Tree({"computer": [], "laptop": ["computer"]})`.
+
+    Every method takes a concept in any spelling; what it returns are the concepts' own names.
+
+    >>> tree = Tree({"computer": [], "laptop": ["computer"]}, {"laptop": ["notebook"]})
+    >>> tree.is_a("Notebook", "computer")
+    True
+    """
+
+    __slots__ = ("_children", "_edges", "_names", "_parents", "_spellings", "_synonyms", "dropped")
+
+    def __init__(
+        self,
+        parents: Mapping[str, Iterable[str]],
+        synonyms: Mapping[str, Sequence[str]] | None = None,
+        *,
+        dropped: Iterable[str] = (),
+    ) -> None:
+        """Take every concept with its parents, and further spellings; refuse circles and unknown names."""
+        links = {name: tuple(dict.fromkeys(above)) for name, above in parents.items()}
+        refuse([*_strangers(links, synonyms or {})])
+        refuse([_circle_text(around)] if (around := circle(links)) else [])
+        self._children = inverted(links)
+        self._parents = links
+        self.dropped = tuple(dropped)
+        self._number(numbered(links, self._children), synonyms or {})
+
+    def _number(self, numbering: Numbering, synonyms: Mapping[str, Sequence[str]]) -> None:
+        self._names, self._edges = numbering.order, numbering.edges
+        self._synonyms = without_shadowed(self._names, synonyms)
+        self._spellings = Spellings(self._names, self._synonyms)
+
+    @classmethod
+    def load(cls, path: str | Path, *, format: str | None = None, **options: Any) -> Tree:
+        """Read a tree file; the format is told from its name and content, or named.
+
+        Options: `lenient=True` drops what the file leaves undefined and tells it in `.dropped`;
+        `root=` puts all roots under one; `columns=` are a CSV's two; `language=` is a SKOS file's.
+        """
+        from tidings.concepts.taxonomies.formats import load_tree
+
+        return load_tree(path, format=format, **options)
+
+    @classmethod
+    def read(cls, text: str, *, format: str, **options: Any) -> Tree:
+        """Read a tree from text in one of the formats of `load`."""
+        from tidings.concepts.taxonomies.formats import read_tree
+
+        return read_tree(text, format=format, **options)
+
+    def with_synonyms(self, synonyms: Mapping[str, Sequence[str]]) -> Tree:
+        """Return the tree with further spellings, given by concept in any spelling."""
+        own = {self.require(name): words for name, words in synonyms.items()}
+        taken = ((name, word) for name, words in own.items() for word in words if word in self._parents)
+        refuse([f"`{word}` is given as a synonym of `{name}`, but it is a concept of its own" for name, word in taken])
+        other = Tree.__new__(Tree)
+        other._children, other._parents, other.dropped = self._children, self._parents, self.dropped
+        other._number(Numbering(self._names, self._edges), joined(self._synonyms, own))
+        return other
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All concepts by their own names, in depth-first order: `names[code]`."""
+        return self._names
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """The concepts without a parent."""
+        return tuple(name for name in self._names if not self._parents[name])
+
+    def canonical(self, name: str) -> str | None:
+        """Return the concept's own name, or nothing; a name that several share is refused."""
+        number = self._spellings.find(name)
+        if number is None:
+            return None
+        return self._names[number] if number >= 0 else self._refuse_shared(name)
+
+    def require(self, name: str) -> str:
+        """Return the concept's own name, or refuse with the nearest known one."""
+        found = self.canonical(name)
+        if found is None:
+            raise self._unknown(name)
+        return found
+
+    def code(self, name: str) -> int | None:
+        """Return the concept's depth-first number, or nothing; a name that several share is refused."""
+        number = self._spellings.find(name)
+        if number == SEVERAL:
+            self._refuse_shared(name)
+        return number
+
+    def ranges(self, name: str) -> tuple[tuple[int, int], ...]:
+        """Return the numbers of the concept and all below it: disjoint closed ranges, ascending."""
+        edges = self._edges[self._at(name)]
+        return tuple((low, end - 1) for low, end in zip(edges[::2], edges[1::2], strict=True))
+
+    def is_a(self, value: str, concept: str) -> bool:
+        """Tell whether the value is the concept or lies below it; an unknown name is only itself."""
+        number, above = self.code(value), self.code(concept)
+        if number is None or above is None:
+            return value == concept
+        return bisect_right(self._edges[above], number) % 2 == 1
+
+    def candidates(self, name: str) -> tuple[str, ...]:
+        """Return every concept that the spelling may mean."""
+        return tuple(self._names[number] for number in self._spellings.candidates(name))
+
+    def parents(self, name: str) -> tuple[str, ...]:
+        """Return the concepts right above, in the order they were given."""
+        return self._parents[self._names[self._at(name)]]
+
+    def children(self, name: str) -> tuple[str, ...]:
+        """Return the concepts right below, by name."""
+        return self._children[self._names[self._at(name)]]
+
+    def root(self, name: str) -> str:
+        """Return the topmost concept above; with several parents, always by way of the first."""
+        found = self._names[self._at(name)]
+        while above := self._parents[found]:
+            found = above[0]
+        return found
+
+    def below(self, name: str) -> tuple[str, ...]:
+        """Return the concept and everything below it, in depth-first order."""
+        return tuple(at for low, high in self.ranges(name) for at in self._names[low : high + 1])
+
+    def synonyms(self, name: str) -> tuple[str, ...]:
+        """Return the concept's other spellings."""
+        return self._synonyms.get(self._names[self._at(name)], ())
+
+    def shared_spellings(self) -> tuple[str, ...]:
+        """Return the spellings that several concepts share, which are refused when used."""
+        return tuple(self._spellings.shared())
+
+    def spellings(self) -> Iterator[str]:
+        """Yield every name and synonym."""
+        return iter(self._spellings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the tree as an ontology's file would hold it: `parents` and `synonyms`."""
+        table: dict[str, Any] = {"parents": {name: list(above) for name, above in self._parents.items()}}
+        if self._synonyms:
+            table["synonyms"] = {name: list(words) for name, words in self._synonyms.items()}
+        return table
+
+    def _at(self, name: str) -> int:
+        number = self.code(name)
+        if number is None:
+            raise self._unknown(name)
+        return number
+
+    def _unknown(self, name: str) -> UnknownConcept:
+        return UnknownConcept(f"unknown concept `{name}`{did_you_mean(name, self._spellings)}", name=name)
+
+    def _refuse_shared(self, name: str) -> str:
+        found = [f"`{self._names[number]}`" for number in self._spellings.candidates(name)]
+        more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
+        msg = f"`{name}` may mean {len(found)} concepts: {', '.join(found[:NAMED])}{more}; write the one that is meant"
+        raise AmbiguousConcept(msg, name=name)
+
+    def has_spelling(self, name: str) -> bool:
+        """Tell whether a concept is written exactly so."""
+        return self._spellings.exact(name) is not None
+
+    def __contains__(self, name: object) -> bool:
+        """Tell whether a concept has that name or spelling."""
+        return isinstance(name, str) and self._spellings.find(name) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the concepts in depth-first order."""
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        """Count the concepts."""
+        return len(self._names)
+
+    def __eq__(self, other: object) -> bool:
+        """Compare by content; the order in which concepts were given does not count."""
+        if self is other or not isinstance(other, Tree):
+            return self is other
+        return self._parents == other._parents and self._synonyms == other._synonyms
+
+    def __hash__(self) -> int:
+        """Hash by content, cheaply."""
+        return hash((len(self), self._names[:3], len(self._synonyms)))
+
+    def __repr__(self) -> str:
+        """Show the roots and the size."""
+        return f"<Tree of {len(self):,} concepts under {', '.join(self.roots[:3])}{', ...' * (len(self.roots) > 3)}>"
+
+
+def _strangers(links: Mapping[str, tuple[str, ...]], synonyms: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    for name, above in links.items():
+        for parent in above:
+            if parent not in links:
+                yield f"`{name}` lies under `{parent}`, which is defined nowhere{did_you_mean(parent, links)}"
+    for name in synonyms:
+        if name not in links:
+            yield f"synonyms of `{name}`, which is defined nowhere{did_you_mean(name, links)}"
+
+
+def _circle_text(around: list[str]) -> str:
+    return f"concepts in a circle: {' under '.join(f'`{name}`' for name in [*around, around[0]])}"

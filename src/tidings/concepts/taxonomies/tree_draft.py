@@ -1,0 +1,111 @@
+"""A tree while its file is read: concepts, links and spellings with the lines they stand on.
+
+Readers of the formats only say what they see; here it is decided what is a mistake: a name given twice,
+a parent defined nowhere, a circle. All mistakes of a file are reported together. With `lenient` the
+first two are mended by leaving out (and noted in the tree's `dropped`); a circle never is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tidings.concepts.mistakes import refuse
+from tidings.concepts.spelling import did_you_mean
+from tidings.concepts.taxonomies.numbering import circle
+from tidings.concepts.taxonomies.tree import Tree
+from tidings.errors import OntologyError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class Draft:
+    """What a file says of a tree, to be checked as a whole."""
+
+    def __init__(self, label: str) -> None:
+        """Start an empty draft; `label` is what messages call the file."""
+        self.label = label
+        self._lines: dict[str, int | None] = {}
+        self._links: dict[tuple[str, str], int | None] = {}
+        self._synonyms: dict[str, dict[str, None]] = {}
+        self._wrong: list[str] = []
+        self._loose: list[str] = []
+
+    def __contains__(self, name: str) -> bool:
+        """Tell whether the concept is defined."""
+        return name in self._lines
+
+    def define(self, name: str, line: int | None = None) -> None:
+        """Add a concept that the file must define once."""
+        if name in self._lines:
+            where = f"stands on line {self._lines[name]} already" if line else "is given twice"
+            self.loose(f"`{name}` {where}; a name may be given once", line)
+        self._lines.setdefault(name, line)
+
+    def mention(self, name: str, line: int | None = None) -> None:
+        """Add a concept that the file may name any number of times."""
+        self._lines.setdefault(name, line)
+
+    def link(self, child: str, parent: str, line: int | None = None) -> None:
+        """Put a concept under another, which may be defined later."""
+        self._links.setdefault((child, parent), line)
+
+    def spell(self, name: str, words: Iterable[str]) -> None:
+        """Give a concept further spellings."""
+        self._synonyms.setdefault(name, {}).update((word, None) for word in words if word and word != name)
+
+    def wrong(self, text: str, line: int | None = None) -> None:
+        """Note a mistake."""
+        self._wrong.append(self._place(text, line))
+
+    def loose(self, text: str, line: int | None = None) -> None:
+        """Note a mistake that a lenient reader leaves out."""
+        self._loose.append(self._place(text, line))
+
+    def crown(self, root: str) -> None:
+        """Put all roots under one."""
+        roots = [name for name in self._lines if name not in {child for child, _ in self._links}]
+        self.define(root)
+        for name in roots:
+            self.link(name, root)
+
+    def tree(self, *, lenient: bool = False) -> Tree:
+        """Check the whole and build it."""
+        self._drop_undefined()
+        refuse(self._wrong if lenient else [*self._wrong, *self._ways_out()])
+        parents: dict[str, list[str]] = {name: [] for name in self._lines}
+        for child, parent in self._links:
+            parents[child].append(parent)
+        if not parents:
+            msg = f"{self.label}: no concept in it"
+            raise OntologyError(msg)
+        self._refuse_circle({name: tuple(above) for name, above in parents.items()})
+        return Tree(parents, {name: tuple(words) for name, words in self._synonyms.items()}, dropped=self._loose)
+
+    def _drop_undefined(self) -> None:
+        for (child, parent), line in list(self._links.items()):
+            if parent not in self._lines:
+                hint = did_you_mean(parent, self._lines)
+                self.loose(f"`{child}` lies under `{parent}`, which is defined nowhere{hint}", line)
+                del self._links[child, parent]
+
+    def _ways_out(self) -> list[str]:
+        if not self._loose:
+            return []
+        return [
+            *self._loose,
+            f"{self.label}: `lenient = true` (in Python `lenient=True`) leaves such places out and loads the rest",
+        ]
+
+    def _refuse_circle(self, parents: dict[str, tuple[str, ...]]) -> None:
+        around = circle(parents)
+        if around:
+            steps = [self._step(child, parent) for child, parent in zip(around, [*around[1:], around[0]], strict=True)]
+            refuse([f"{self.label}: concepts in a circle: {', '.join(steps)}"])
+
+    def _step(self, child: str, parent: str) -> str:
+        line = self._links[child, parent]
+        return f"`{child}` under `{parent}`" + (f" (line {line})" if line else "")
+
+    def _place(self, text: str, line: int | None) -> str:
+        return f"{self.label}, line {line}: {text}" if line else f"{self.label}: {text}"

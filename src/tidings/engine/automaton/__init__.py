@@ -1,5 +1,0 @@
-"""One automaton over all text patterns: which of many `contains`, `like` and `matches` tests a text satisfies."""
-
-from tidings.engine.automaton.automaton import Automaton
-
-__all__ = ["Automaton"]

@@ -1,0 +1,1 @@
+"""From filters to rows of codes: drafts, columns, encoders, code spaces."""

@@ -1,0 +1,35 @@
+"""Concepts: `is a` is the depth-first range of the subtree, so height costs nothing; several parents, a few ranges."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tidings.engine.compile.columns import Column, View
+from tidings.engine.compile.encoders.base import Encoded
+from tidings.errors import TidingsError
+from tidings.model import IsA, Kind
+
+if TYPE_CHECKING:
+    from tidings.concepts import Ontology
+    from tidings.model import Condition
+
+
+def encoded(attribute: str, condition: Condition, ontology: Ontology) -> Encoded | None:
+    """Return the ranges of a concept and all below it, or nothing where no single tree has it."""
+    assert isinstance(condition, IsA)
+    label = condition.tree or _home(condition.concept, ontology)
+    if label is None:
+        return None
+    try:
+        ranges = ontology.ranges(condition.concept, tree=label)
+    except TidingsError:
+        return None
+    column = Column(attribute, View.CONCEPT, label)
+    return Encoded(column, tuple((low, high, 0) for low, high in ranges), Kind.CONCEPT)
+
+
+def _home(concept: str, ontology: Ontology) -> str | None:
+    """Return the one tree that knows the concept; as it is written before with its case folded."""
+    homes = [label for label, tree in ontology.trees.items() if tree.has_spelling(concept)]
+    homes = homes or [label for label, tree in ontology.trees.items() if concept in tree]
+    return homes[0] if len(homes) == 1 else None

@@ -1,0 +1,25 @@
+"""Places: the bounding box, two intervals, finds the few; the exact test of an area or a circle decides them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tidings.engine.compile.columns import Column, View
+from tidings.engine.compile.encoders.base import Encoded
+from tidings.engine.exact.place_tests import Places
+from tidings.model import Kind
+
+if TYPE_CHECKING:
+    from tidings.model import Near, Within
+
+WHOLE = (-180.0, 180.0)
+"""All longitudes."""
+
+
+def boxes(attribute: str, condition: Within | Near) -> tuple[Encoded, ...]:
+    """Return intervals of longitude and latitude outside which no value can satisfy the condition."""
+    west, south, east, north = Places.box(condition)
+    found = [Encoded(Column(attribute, View.LATITUDE), ((south, north, 0),), Kind.PLACE)]
+    if (west, east) != WHOLE:
+        found.insert(0, Encoded(Column(attribute, View.LONGITUDE), ((west, east, 0),), Kind.PLACE))
+    return tuple(found)

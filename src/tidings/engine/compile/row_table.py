@@ -1,0 +1,260 @@
+"""A table: the rows of many filters in codes, not yet ordered for matching.
+
+It is made from a draft, or from the rows of segments that are merged; a segment is built from it. Equal
+conjunctions become one row with several entries, an entry being a subscription's slot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidings.engine.compile.code_spaces import Space, space_of
+from tidings.engine.compile.columns import Column, Numbers, Texts
+from tidings.engine.compile.encoders.base import HIGH_OPEN, LOW_OPEN, NO_HIGH, NO_LOW
+from tidings.engine.exact.exact_checks import Item
+from tidings.engine.ranges import runs
+from tidings.kernels.match import row_codes as kernel
+from tidings.kernels.match.layout import OP_BITS
+from tidings.kernels.match.literals import UNION
+from tidings.model import Kind, TextTest
+
+if TYPE_CHECKING:
+    from tidings.engine.compile.draft import Draft, Ends
+
+
+WORTH = 50
+"""Rows are shared when at least one in so many can be spared: the list of entries takes four bytes of every row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Literals:
+    """Literals in codes: `head` is the column, shifted, and the op; a union's `low` is its number."""
+
+    head: NDArray[Any]
+    low: NDArray[Any]
+    high: NDArray[Any]
+    union_start: NDArray[Any]
+    union_low: NDArray[Any]
+    union_high: NDArray[Any]
+
+    @property
+    def unions(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """The three arrays of unions."""
+        return self.union_start, self.union_low, self.union_high
+
+    @property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """All six arrays, in order."""
+        return self.head, self.low, self.high, *self.unions
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Filters kept whole: slots and trees, whose leaves are `leaves` and, from `len(leaves.head)` on, `items`."""
+
+    leaves: Literals
+    items: NDArray[np.uint32]
+    trees: list[tuple[int, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of literals; `entry` and `slot` say whose; `item_row` and `item_number` what is left to the second phase.
+
+    `trees` have no rows; those `asked` have one each, which lets too many events live.
+    """
+
+    columns: tuple[Column, ...]
+    kinds: tuple[Kind, ...]
+    spaces: tuple[Space, ...]
+    start: NDArray[np.uint32]
+    literals: Literals
+    entry: NDArray[np.uint32]
+    slot: NDArray[np.uint32]
+    item_row: NDArray[np.uint32]
+    item_number: NDArray[np.uint32]
+    items: Sequence[Item] = ()
+    patterns: dict[str, list[TextTest]] = field(default_factory=dict)
+    trees: Kept | None = None
+    asked: Kept | None = None
+
+    @classmethod
+    def of(cls, draft: Draft) -> Table:
+        """Give the draft's end points their codes."""
+        spaces, lows, highs = [], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        base = np.zeros(len(draft.ends) + 1, np.int64)
+        for number, ends in enumerate(draft.ends):
+            space, low, high = _coded(ends)
+            spaces.append(space)
+            lows.append(low)
+            highs.append(high)
+            base[number + 1] = base[number] + len(low)
+        low, high = np.concatenate(lows), np.concatenate(highs)
+        column, op = _array(draft.lit_column), _array(draft.lit_op)
+        literals = _literals(column, op, base[column] + _array(draft.lit_span), _array(draft.lit_count), low, high)
+        start = np.zeros(len(draft.row_size) + 1, np.uint32)
+        np.cumsum(_array(draft.row_size), out=start[1:])
+        kept = [
+            _kept(leaves, trees, base, low, high) if trees else None
+            for leaves, trees in ((draft.leaves, draft.trees), (draft.asked_leaves, draft.asked))
+        ]
+        return cls(
+            columns=tuple(draft.columns),
+            kinds=tuple(ends.kind for ends in draft.ends),
+            spaces=tuple(spaces),
+            start=start,
+            literals=literals,
+            entry=np.arange(len(draft.row_slot) + 1, dtype=np.uint32),
+            slot=_array(draft.row_slot).astype(np.uint32),
+            item_row=_array(draft.item_row).astype(np.uint32),
+            item_number=_array(draft.item_number).astype(np.uint32),
+            items=list(draft.items),
+            patterns={attribute: list(known) for attribute, known in draft.patterns.items()},
+            trees=kept[0],
+            asked=kept[1],
+        )
+
+    def shared(self) -> Table:
+        """Return the table with equal conjunctions in one row.
+
+        Rows with items stay apart, and so do those of subscriptions with several rows.
+        """
+        count = len(self.start) - 1
+        alone = np.zeros(count, np.uint8)
+        alone[self.item_row] = 1
+        alone[several_rows(self.entry, self.slot)] = 1
+        hashed = kernel.hashes(self.start, *self.literals.arrays)
+        order = np.argsort(hashed, kind="stable")
+        leader = kernel.leaders(order, hashed, alone, self.start, *self.literals.arrays)
+        if np.count_nonzero(leader != np.arange(count)) <= count // WORTH:
+            return self
+        kept = np.flatnonzero(leader == np.arange(count))
+        place = np.zeros(count, np.int64)
+        place[kept] = np.arange(len(kept))
+        owner = place[leader[np.repeat(np.arange(count), np.diff(self.entry))]]  # of each entry
+        by_row = np.argsort(owner, kind="stable")
+        entry = np.zeros(len(kept) + 1, np.uint32)
+        np.cumsum(np.bincount(owner, minlength=len(kept)), out=entry[1:])
+        from tidings.kernels.match.index_build import gathered
+
+        start, head, low, high = gathered(kept, self.start, *self.literals.arrays[:3])
+        literals = Literals(head, low, high, *self.literals.unions)
+        return replace(
+            self,
+            start=start,
+            literals=literals,
+            entry=entry,
+            slot=self.slot[by_row],
+            item_row=place[self.item_row].astype(np.uint32),
+        )
+
+
+def several_rows(entry: NDArray[Any], slot: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return a mask of the rows some of whose subscriptions have other rows too."""
+    often = np.bincount(slot, minlength=1)[slot] > 1 if len(slot) else np.zeros(0, bool)
+    result = np.zeros(len(entry) - 1, bool)
+    if len(often):
+        owner = np.repeat(np.arange(len(entry) - 1), np.diff(entry))
+        result[owner[often]] = True
+    return result
+
+
+def _array(values: Any) -> NDArray[Any]:
+    return np.frombuffer(values, dtype=values.typecode) if len(values) else np.zeros(0, values.typecode)
+
+
+def _coded(ends: Ends) -> tuple[Space, NDArray[np.int64], NDArray[np.int64]]:
+    """Return the space of a column's ends, and the codes of each interval."""
+    low, high, flags = (_array(one) for one in (ends.low, ends.high, ends.flags))
+    if ends.bytewise:
+        texts = list(ends.known)
+        space = space_of(Texts(np.arange(len(texts), dtype=np.int32), texts))
+        ranks = space.codes(Texts(np.arange(len(texts), dtype=np.int32), texts)).astype(np.int64) >> 1
+        low_rank, high_rank = ranks[low], ranks[high]
+    else:
+        points = Numbers(np.concatenate([low, high]), _rest(ends, len(low)))
+        space = space_of(points)
+        ranks = space.codes(points).astype(np.int64) >> 1
+        low_rank, high_rank = ranks[: len(low)], ranks[len(low) :]
+    return space, *interval_codes(low_rank, high_rank, flags, len(space))
+
+
+def interval_codes(
+    low: NDArray[Any], high: NDArray[Any], flags: NDArray[Any], size: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the codes of intervals from the ranks of their ends; an empty one accepts nothing."""
+    first = np.where(flags & NO_LOW, 0, 2 * low + 1 + ((flags & LOW_OPEN) != 0))
+    last = np.where(flags & NO_HIGH, 2 * size, 2 * high + 1 - ((flags & HIGH_OPEN) != 0))
+    empty = first > last
+    return np.where(empty, kernel.EMPTY_LOW, first), np.where(empty, 0, last)
+
+
+def _rest(ends: Ends, count: int) -> NDArray[np.int16] | None:
+    if not ends.rest:
+        return None
+    rest = np.zeros(2 * count, np.int16)
+    for at, (low, high) in ends.rest.items():
+        rest[at], rest[count + at] = low, high
+    return rest
+
+
+def _literals(
+    column: NDArray[Any],
+    op: NDArray[Any],
+    span: NDArray[Any],
+    count: NDArray[Any],
+    low: NDArray[Any],
+    high: NDArray[Any],
+) -> Literals:
+    """Return literals from their intervals' codes; those with several intervals become unions."""
+    several = np.flatnonzero(count != 1)
+    head = (column.astype(np.int64) << OP_BITS | op).astype(np.uint32)
+    safe = np.minimum(span, max(len(low) - 1, 0))  # of a literal without intervals, anything
+    lit_low, lit_high = low[safe].astype(np.uint32), high[safe].astype(np.uint32)
+    head[several] |= UNION
+    lit_low[several] = np.arange(len(several))
+    lit_high[several] = 0
+    sizes = count[several].astype(np.int64)
+    union_start = np.zeros(len(several) + 1, np.uint32)
+    np.cumsum(sizes, out=union_start[1:])
+    parts = runs(span[several], sizes)
+    return Literals(head, lit_low, lit_high, union_start, low[parts].astype(np.uint32), high[parts].astype(np.uint32))
+
+
+def _kept(
+    known: dict[Any, int], trees: list[tuple[int, Any]], base: NDArray[Any], low: NDArray[Any], high: NDArray[Any]
+) -> Kept:
+    """Number the leaves anew: literals first, those with the same codes as one, and items after them."""
+    literal = [key for key in known if isinstance(key, tuple)]
+    items = [key for key in known if not isinstance(key, tuple)]
+    column, op, span, count = np.array(literal, np.int64).reshape(-1, 4).T
+    leaves, place = _distinct(_literals(column, op, base[column] + span, count, low, high))
+    number = dict(zip(literal, place.tolist(), strict=True)) | {
+        key: len(leaves.head) + at for at, key in enumerate(items)
+    }
+    new = [number[key] for key in known]
+    return Kept(leaves, np.array(items, np.uint32), [(slot, renumbered(node, new)) for slot, node in trees])
+
+
+def _distinct(literals: Literals) -> tuple[Literals, NDArray[np.int64]]:
+    """Return literals without repetitions, and which of them each one is; unions stay apart."""
+    parts = literals.arrays[:3]
+    order = np.lexsort(parts)
+    new = np.ones(len(order), bool)
+    new[1:] = np.any([part[order[1:]] != part[order[:-1]] for part in parts], axis=0)
+    place = np.empty(len(order), np.int64)
+    place[order] = np.cumsum(new) - 1
+    head, low, high = (part[order[new]] for part in parts)
+    return Literals(head, low, high, *literals.unions), place
+
+
+def renumbered(node: Any, new: list[int]) -> Any:
+    """Return a tree with other numbers for its leaves."""
+    if isinstance(node, int):
+        return new[node]
+    return (node[0], tuple(renumbered(part, new) for part in node[1]))

@@ -1,0 +1,144 @@
+"""One value of an event as a view sees it: a number, a byte string, or the ends of a range.
+
+`encoder` gives the function for a column. It returns nothing for a value that the view cannot see: one that could
+not be read as the column's kind (`algebra.typed.Mismatch`). Such a value is there, but lies in no interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from ipaddress import IPv4Address, IPv6Address
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from tidings.engine.compile.columns import Column, View
+from tidings.errors import AmbiguousConcept
+from tidings.model import Point, Range
+
+if TYPE_CHECKING:
+    from tidings.algebra import Setting
+    from tidings.concepts import Ontology, Tree
+
+UNKNOWN, AMBIGUOUS = -1.0, -2.0
+"""The numbers of a name that its tree does not know, and of one that several of its concepts share.
+
+Both lie in no concept's range. A declared concept attribute never holds an ambiguous name, for the reader refuses
+such events.
+"""
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+"""Times are counted from here."""
+
+Code: TypeAlias = float | bytes | tuple[float | None, float | None, int]
+"""A value as a view sees it; a range is its low end, its high end and `EventColumn.open`."""
+
+Encoder: TypeAlias = Callable[[Any], Code | None]
+"""Turns a value into what a view sees."""
+
+
+def encoder(column: Column, setting: Setting) -> Encoder:
+    """Return the function that shows a value to the column."""
+    alone = ENCODERS.get(column.view)
+    if alone is not None:
+        return alone
+    if column.view is View.AGE:
+        return lambda value: age(value, setting.now)
+    tree = tree_of(column, setting.ontology)
+    return lambda value: _concept(value, tree)
+
+
+def micros(time: datetime) -> int:
+    """Return the microseconds since 1970."""
+    since = time - EPOCH
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+
+
+def tree_of(column: Column, ontology: Ontology) -> Tree | None:
+    """Return the tree whose numbers a `CONCEPT` column holds: the one it names, or the only one."""
+    if column.tree is not None:
+        return ontology.trees[column.tree]
+    if len(ontology.trees) > 1:
+        msg = f"the column `{column}` must name its tree: the numbers of several trees cannot be told apart"
+        raise ValueError(msg)
+    return next(iter(ontology.trees.values()), None)
+
+
+def number(value: Any) -> Code | None:
+    """Show a number, a time by its microseconds, or a range of either."""
+    if isinstance(value, (int, float)):
+        return value
+    if isinstance(value, datetime):
+        return micros(value)
+    return _range(value, number) if isinstance(value, Range) else None
+
+
+def age(value: Any, now: datetime) -> Code | None:
+    """Show how many seconds ago a time was; the low end of a range of times is the oldest."""
+    if isinstance(value, datetime):
+        return (now - value).total_seconds()
+    if not isinstance(value, Range):
+        return None
+    # The ages cannot stand in the range before they are ages, or its ends would be in the wrong order.
+    found = _range(value, lambda end: age(end, now))
+    if not isinstance(found, tuple):
+        return None
+    old, young, ends = found
+    return young, old, (ends & 5) << 1 | (ends & 10) >> 1
+
+
+def _range(value: Range, seen: Encoder) -> Code | None:
+    low, high = (None if end is None else seen(end) for end in (value.low, value.high))
+    if (low is None) != (value.low is None) or (high is None) != (value.high is None):
+        return None  # ends of text, or amounts whose unit nobody asked for
+    ends = value.low_open + 2 * value.high_open + 4 * (low is None) + 8 * (high is None)
+    return low, high, ends  # type: ignore[return-value]
+
+
+def _text(value: Any) -> Code | None:
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, (IPv4Address, IPv6Address)):
+        return bytes((value.version,)) + value.packed
+    return None
+
+
+def _reversed(value: Any) -> Code | None:
+    return value[::-1].encode() if isinstance(value, str) else None
+
+
+def _folded(value: Any) -> Code | None:
+    return value.casefold().encode() if isinstance(value, str) else None
+
+
+def _folded_reversed(value: Any) -> Code | None:
+    return value.casefold()[::-1].encode() if isinstance(value, str) else None
+
+
+def _longitude(value: Any) -> Code | None:
+    return value.lon if isinstance(value, Point) else None
+
+
+def _latitude(value: Any) -> Code | None:
+    return value.lat if isinstance(value, Point) else None
+
+
+def _concept(value: Any, tree: Tree | None) -> Code | None:
+    if not isinstance(value, str):
+        return None
+    try:
+        found = None if tree is None else tree.code(value)
+    except AmbiguousConcept:
+        return AMBIGUOUS
+    return UNKNOWN if found is None else found
+
+
+ENCODERS: dict[View, Encoder] = {
+    View.NUMBER: number,
+    View.TEXT: _text,
+    View.REVERSED: _reversed,
+    View.FOLDED: _folded,
+    View.FOLDED_REVERSED: _folded_reversed,
+    View.LONGITUDE: _longitude,
+    View.LATITUDE: _latitude,
+}
+"""The views of a value that depend on nothing else; `AGE` and `CONCEPT` do, and the rest see no single value."""

@@ -1,0 +1,203 @@
+"""Forests: many Boolean trees over numbered leaves, decided together.
+
+A filter whose normal form is too large stays a whole tree. Its leaves are literals, numbered in a table that
+the segment keeps; equal sub-trees of all trees are one, and decided once for a block of events. A forest
+never changes: it is a few flat arrays, which a snapshot may map from a file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidings.engine.readonly import frozen
+from tidings.kernels.match import tree_code, trees
+from tidings.kernels.match.vector_words import EVENTS, WORDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+Node = int | tuple[Literal["and", "or"], tuple["Node", ...]] | tuple[Literal["not"], "Node"]
+"""A tree: a leaf's number, `("and", parts)`, `("or", parts)` or `("not", part)`; no parts: true and false."""
+
+MOST_ROWS = 1 << (32 - tree_code.ROW)
+"""Leaves and shared sub-trees that the code of a forest can name."""
+
+_AND, _OR = -1 - tree_code.CONJUNCTION, -1 - tree_code.DISJUNCTION
+_NOT = -1 - (4 + tree_code.NEGATION)
+
+
+@dataclass(frozen=True, slots=True)
+class ForestSummary:
+    """What `explain` says of a forest."""
+
+    trees: int
+    leaves: int
+    shared: int
+    instructions: int
+
+    def __str__(self) -> str:
+        """Say it in one line."""
+        return (
+            f"{self.trees:,} trees over {self.leaves:,} distinct leaves; {self.shared:,} shared sub-trees; "
+            f"{self.instructions:,} instructions for {EVENTS} events"
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Forest:
+    """Trees as straight code; `slots[i]` is the slot of the i-th, whose program follows those of shared sub-trees.
+
+    The trees are not in the order given: those of one shape lie together, so that the processor guesses right.
+
+    >>> forest = Forest.build([(7, ("and", (0, ("not", 1))))], leaves=2)
+    >>> truths = forest.table()
+    >>> truths[0], truths[8] = 0b011, 0b101  # leaf 0 holds for events 0 and 1, leaf 1 for 0 and 2
+    >>> starts, slots = forest.match(truths, 3)
+    >>> starts.tolist(), slots.tolist()
+    ([0, 0, 1, 1], [7])
+    """
+
+    code: NDArray[np.uint32]
+    starts: NDArray[np.int64]
+    turned: NDArray[np.uint8]
+    slots: NDArray[np.uint32]
+    leaves: int
+
+    def __post_init__(self) -> None:
+        """Make the arrays read-only, as memory maps are."""
+        for name in ("code", "starts", "turned", "slots"):
+            object.__setattr__(self, name, frozen(getattr(self, name)))
+
+    @classmethod
+    def build(
+        cls, trees: Iterable[tuple[int, Node]], *, leaves: int, rates: NDArray[np.float64] | None = None
+    ) -> Forest:
+        """Build from slots and trees over leaves `0 .. leaves - 1`.
+
+        `rates` says how often each leaf is true; what is seldom true is then asked first. A million trees of
+        ten leaves take some seconds.
+        """
+        slots, tokens, token_starts = _written(trees)
+        if len(tokens) and tokens.max() >= leaves:
+            message = f"leaf `{tokens.max()}` is not in the table of {leaves} leaves; give `leaves` as its length"
+            raise ValueError(message)
+        roots, node_starts, pool = tree_code.cons(tokens, token_starts, leaves)
+        if leaves + len(node_starts) > MOST_ROWS:
+            message = (
+                f"`{leaves + len(node_starts)}` leaves and sub-trees are too many (`{MOST_ROWS}`); use more segments"
+            )
+            raise ValueError(message)
+        known = np.full(leaves, 0.1) if rates is None else np.asarray(rates, np.float64)
+        code, starts, shared = tree_code.assemble(roots, node_starts, pool, leaves, known)
+        order = np.argsort(tree_code.shapes(code, starts, shared), kind="stable")
+        code, starts = tree_code.reordered(code, starts, shared, order)
+        turned = (roots[order] & 1).astype(np.uint8)
+        return cls(code, starts, turned, slots[order], leaves)
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, NDArray[np.generic]]) -> Forest:
+        """Return the forest that gave these `arrays()`; they may be read-only."""
+        leaves = int(arrays["leaves"][0])
+        return cls(arrays["code"], arrays["starts"], arrays["turned"], arrays["slots"], leaves)  # type: ignore[arg-type]
+
+    def arrays(self) -> dict[str, NDArray[np.generic]]:
+        """Return all there is of it, for a snapshot."""
+        return {
+            "code": self.code,
+            "starts": self.starts,
+            "turned": self.turned,
+            "slots": self.slots,
+            "leaves": np.array([self.leaves], np.int64),
+        }
+
+    def __len__(self) -> int:
+        """Count the trees."""
+        return len(self.slots)
+
+    @property
+    def shared(self) -> int:
+        """How many sub-trees have a row of their own."""
+        return len(self.starts) - 1 - len(self.slots)
+
+    @property
+    def rows(self) -> int:
+        """How many rows a table of truths, and a memo of `run_one`, must have."""
+        return self.leaves + self.shared
+
+    def table(self) -> NDArray[np.uint64]:
+        """Return an empty table of truths: `decide_leaves` fills it for a block, `match` reads it and adds to it.
+
+        Each row starts at a line of the processor's cache; one that lies across two costs twice.
+        """
+        raw = np.zeros((self.rows + 1) * WORDS, np.uint64)
+        first = (-raw.ctypes.data // 8) % WORDS
+        return raw[first : first + self.rows * WORDS]
+
+    def match(
+        self, truths: NDArray[np.uint64], events: int, *, live: NDArray[np.uint64] | None = None
+    ) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+        """Decide all trees for a block of at most 512 events.
+
+        Returns `starts` and `slots`: those of event `e` are `slots[starts[e]:starts[e + 1]]`, in no order. A tree
+        is left out where bit `slot` of `live` is 0. The rows of shared sub-trees in `truths` are written.
+        """
+        if not 0 <= events <= EVENTS:
+            message = f"a block has at most {EVENTS} events, not `{events}`; split the batch"
+            raise ValueError(message)
+        bits = np.empty(0, np.uint64) if live is None else live
+        rows, found = np.empty(len(self) * WORDS, np.uint64), np.empty(len(self), np.uint32)
+        count = trees.run(
+            self.code, self.starts, self.turned, self.slots, bits, truths, self.leaves, events, rows, found
+        )
+        # Allocated here: NumPy asks for large pages, the kernels' own arrays get small ones, and first touching
+        # those cost more than all the rest of writing the slots.
+        by_bit = np.empty((count + 63) // 64 * 64 * WORDS, np.uint64)
+        starts = trees.turn(rows, count, events, by_bit)
+        slots = np.empty(starts[-1], np.uint32)
+        trees.by_event(by_bit, found, count, starts, slots)
+        return starts, slots
+
+    def summary(self) -> ForestSummary:
+        """Describe it for `explain`."""
+        kinds, rows = self.code & np.uint32(3), self.code >> np.uint32(tree_code.ROW)
+        named = np.zeros(self.rows + 1, bool)
+        named[rows[kinds != tree_code.POP]] = True
+        used = int(named[: self.leaves].sum())
+        return ForestSummary(trees=len(self), leaves=used, shared=self.shared, instructions=len(self.code))
+
+
+def _written(
+    trees: Iterable[tuple[int, Node]],
+) -> tuple[NDArray[np.uint32], NDArray[np.int32], NDArray[np.int64]]:
+    """Write trees as the tokens of `tree_code.cons`: slots, tokens, and where each tree's tokens start."""
+    slots: list[int] = []
+    starts, tokens = [0], list[int]()
+    emit = tokens.append
+    for slot, root in trees:
+        slots.append(slot)
+        stack: list[Any] = [root]
+        pop, push = stack.pop, stack.append
+        # A node's leaves right after it, then its other parts: the order within a node does not matter.
+        while stack:
+            node = pop()
+            if node.__class__ is int:
+                emit(node)
+                continue
+            op, parts = node
+            if op == "not":
+                emit(_NOT)
+                push(parts)
+                continue
+            emit((_AND if op == "and" else _OR) - 4 * len(parts))
+            for part in parts:
+                if part.__class__ is int:
+                    emit(part)
+                else:
+                    push(part)
+        starts.append(len(tokens))
+    return np.array(slots, np.uint32), np.array(tokens, np.int32), np.array(starts, np.int64)

@@ -1,0 +1,235 @@
+"""The places of a segment's filters: areas and circles in flat arrays, decided exactly on survivors.
+
+The index knows of a place only its box (`Places.box`, which loses nothing). What survives the box is decided
+by the kernel in floats wherever floats are sure; the few points so near a boundary that they are not
+go to the law itself. Coordinates are kept unrolled, as the law reads them, and as written, where the two
+differ, so that a table opened from its arrays gives back the very conditions it was built from.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidings.algebra.law.evaluate import EARTH_RADIUS_M, distance_m
+from tidings.engine.readonly import frozen
+from tidings.errors import TidingsError
+from tidings.kernels.match import point_tests as kernel
+from tidings.model import Near, Point, Within
+from tidings.model.areas import Area, bounds, shape
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+Place: TypeAlias = Within | Near
+Box: TypeAlias = tuple[float, float, float, float]
+
+RUN = 16
+"""Edges in a run: the kernel reads a run's bounds in the time of some three edges."""
+
+MARGIN_DEG = 1e-9
+"""Added to a circle's box on every side: a tenth of a millimetre, some thousand times the law's rounding."""
+
+FLAT = 1 - 1e-6
+"""From this sine on, the longitudes of a circle that nearly reaches a pole are not worth reckoning."""
+
+Floats: TypeAlias = NDArray[np.float64]
+Starts: TypeAlias = NDArray[np.int64]
+"""Where the parts of each begin in the array of all parts, and after the last one the end."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Places:
+    """A table of conditions on a place; a condition's number is its position in what `build` was given.
+
+    >>> table = Places.build([Near(Point(13.4, 52.5), 1000)])
+    >>> table.decide([0, 0], [13.41, 13.5], [52.5, 52.5]).tolist()
+    [True, False]
+    """
+
+    frames: Floats  # of an area west, south, east, north; of a circle longitude, latitude, metres, haversine
+    polygon_start: Starts  # of each place; a circle has none
+    ring_start: Starts  # of each polygon
+    vertex_start: Starts  # of each ring
+    vertices: Floats  # longitude, unrolled, and latitude
+    written: Floats  # the longitudes before they were unrolled; empty where that changed none
+    written_start: Starts  # of each ring: a ring that rounding leaves open gets a vertex more
+    run_start: Starts  # of each place
+    run_ends: Starts  # first and last vertex of each run
+    run_bounds: Floats  # west, south, east, north of each run
+    _known: dict[int, Place] = field(init=False, default_factory=dict, repr=False)  # made so far
+
+    @classmethod
+    def build(cls, conditions: Iterable[Place]) -> Places:
+        """Lay out bound conditions; a region must have become its area."""
+        import shapely
+
+        given = list(conditions)
+        areas = [_area(condition) for condition in given]
+        numbers = np.flatnonzero([area is not None for area in areas])
+        shapes = np.array([shape(area) for area in areas if area is not None], object)
+        polygons, of_shape = shapely.get_parts(shapes, return_index=True)
+        rings, of_polygon = shapely.get_rings(polygons, return_index=True)
+        vertices, of_ring = shapely.get_coordinates(rings, return_index=True)
+        vertex_start = _starts(of_ring, len(rings))
+        written, written_start = _written(areas)
+        same = np.array_equal(written, vertices[:, 0])
+        run_ring, run_ends = _runs(vertex_start)
+        table = cls(
+            frames=np.array([_frame(condition) for condition in given], np.float64).reshape(-1, 4),
+            polygon_start=_starts(numbers[of_shape], len(given)),
+            ring_start=_starts(of_polygon, len(polygons)),
+            vertex_start=vertex_start,
+            vertices=vertices,
+            written=written[:0] if same else written,
+            written_start=written_start[:0] if same else written_start,
+            run_start=_starts(numbers[of_shape[of_polygon[run_ring]]], len(given)),
+            run_ends=run_ends,
+            run_bounds=_bounds(run_ends, vertices),
+        )
+        table._known.update(enumerate(given))
+        return table
+
+    @classmethod
+    def of(cls, arrays: dict[str, NDArray[Any]]) -> Places:
+        """Take what `arrays` gave, as it is; nothing is read."""
+        return cls(**{name: arrays[name] for name in ARRAYS})
+
+    def __post_init__(self) -> None:
+        """Make the arrays read-only, as memory maps are: kernels then compile for one kind."""
+        for name in ARRAYS:
+            object.__setattr__(self, name, frozen(getattr(self, name)))
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the flat arrays that `of` takes."""
+        return {name: getattr(self, name) for name in ARRAYS}
+
+    def __len__(self) -> int:
+        """Count the conditions."""
+        return len(self.frames)
+
+    def __getitem__(self, place: int) -> Place:
+        """Return a condition; from arrays, it is made when first asked for."""
+        if not 0 <= place < len(self):
+            msg = f"place `{place}` is not among the {len(self)}"
+            raise IndexError(msg)
+        if place not in self._known:
+            self._known[int(place)] = self._made(place)
+        return self._known[place]
+
+    def _made(self, place: int) -> Place:
+        first, last = self.polygon_start[place], self.polygon_start[place + 1]
+        if first == last:
+            lon, lat, metres, _ = self.frames[place].tolist()
+            return Near(Point(lon, lat), metres)
+        return Within(Area(tuple(tuple(self._rings(polygon)) for polygon in range(first, last))))
+
+    def _rings(self, polygon: int) -> Iterator[tuple[tuple[float, float], ...]]:
+        lons, start = self.vertices[:, 0], self.vertex_start
+        if len(self.written):
+            lons, start = self.written, self.written_start
+        for ring in range(self.ring_start[polygon], self.ring_start[polygon + 1]):
+            first, count = self.vertex_start[ring], start[ring + 1] - start[ring]
+            lats = self.vertices[first : first + count, 1]
+            yield tuple(zip(lons[start[ring] : start[ring + 1]].tolist(), lats.tolist(), strict=True))
+
+    def decide(self, places: Sequence[int] | Starts, lons: Sequence[float] | Floats, lats: Any) -> NDArray[np.bool_]:
+        """Tell for each condition's number and place of the globe whether the condition accepts it."""
+        numbers = frozen(np.asarray(places, np.int64))
+        at_lon, at_lat = (frozen(np.asarray(degrees, np.float64)) for degrees in (lons, lats))
+        answers = kernel.decide(numbers, at_lon, at_lat, *self.searched())
+        for at in np.flatnonzero(answers == kernel.UNSURE):
+            answers[at] = self.holds(int(numbers[at]), float(at_lon[at]), float(at_lat[at]))
+        return np.asarray(answers == kernel.INSIDE)
+
+    def searched(self) -> tuple[Floats, Starts, Starts, Floats, Floats]:
+        """Return the arrays that the kernels take, in their order."""
+        return self.frames, self.run_start, self.run_ends, self.run_bounds, self.vertices
+
+    def holds(self, place: int, lon: float, lat: float) -> bool:
+        """Ask the law whether a condition accepts a place of the globe."""
+        condition, point = self[place], Point(lon, lat)
+        if isinstance(condition, Within):
+            return condition.area.holds(point)
+        return distance_m(condition.center, point) <= condition.metres
+
+    @staticmethod
+    def box(condition: Place) -> Box:
+        """Return west, south, east, north of a box that holds every place which the condition accepts.
+
+        Where the condition reaches the antimeridian, the box goes all around: 180 and -180 are one place.
+        """
+        area = _area(condition)
+        if area is None:
+            assert isinstance(condition, Near)
+            return _circle_box(condition)
+        west, south, east, north = bounds(area)
+        return (west, south, east, north) if west > -180 and east < 180 else (-180.0, south, 180.0, north)
+
+
+ARRAYS = tuple(name for name in Places.__slots__ if not name.startswith("_"))
+"""The names of the arrays, in the order of the fields."""
+
+
+def _area(condition: Place) -> Area | None:
+    match condition:
+        case Within(area):
+            return area
+        case Near():
+            return None
+    msg = f"`{condition!r:.60}` is no area and no circle; bind the filter first"
+    raise TidingsError(msg)
+
+
+def _frame(condition: Place) -> Box:
+    if isinstance(condition, Within):
+        return bounds(condition.area)
+    center, half = condition.center, float(condition.metres) / (2 * EARTH_RADIUS_M)
+    # Half the globe's girth and more is everywhere; just there it is the law's to say.
+    limit = 2.0 if half > math.pi / 2 + 1e-9 else math.sin(half) ** 2
+    return center.lon, center.lat, condition.metres, limit
+
+
+def _circle_box(condition: Near) -> Box:
+    center, angle = condition.center, math.degrees(condition.metres / EARTH_RADIUS_M) * (1 + 1e-9) + MARGIN_DEG
+    south, north = center.lat - angle, center.lat + angle
+    if south <= -90 or north >= 90:
+        return -180.0, max(south, -90.0), 180.0, min(north, 90.0)
+    # The meridians that touch a circle: its angle's sine over the cosine of its centre's latitude.
+    sine = math.sin(math.radians(angle)) / math.cos(math.radians(center.lat))
+    across = math.degrees(math.asin(sine)) + MARGIN_DEG if sine < FLAT else 180.0
+    west, east = center.lon - across, center.lon + across
+    return (west, south, east, north) if west > -180 and east < 180 else (-180.0, south, 180.0, north)
+
+
+def _starts(owners: NDArray[np.integer[Any]], count: int) -> Starts:
+    """Return where the parts of each owner begin, from the ascending owner of each part."""
+    return np.searchsorted(owners, np.arange(count + 1)).astype(np.int64)
+
+
+def _written(areas: Sequence[Area | None]) -> tuple[Floats, Starts]:
+    rings = [ring for area in areas if area for rings in area.polygons for ring in rings]
+    lons = np.array([lon for ring in rings for lon, _ in ring], np.float64)
+    return lons, np.cumsum([0, *map(len, rings)], dtype=np.int64)
+
+
+def _runs(vertex_start: Starts) -> tuple[Starts, Starts]:
+    """Return the ring of each run, and its first and last vertex; neighbours share one."""
+    first, last = vertex_start[:-1], vertex_start[1:] - 1
+    counts = -(-(last - first) // RUN)
+    ring = np.repeat(np.arange(len(first)), counts)
+    within = np.arange(len(ring)) - np.repeat(np.cumsum(counts) - counts, counts)
+    start = first[ring] + RUN * within
+    return ring, np.stack((start, np.minimum(start + RUN, last[ring])), axis=1)
+
+
+def _bounds(run_ends: Starts, vertices: Floats) -> Floats:
+    if not len(run_ends):
+        return np.empty((0, 4))
+    ends = (run_ends + np.array([0, 1])).ravel()  # what lies between two runs is reckoned too, and dropped
+    padded = np.append(vertices, [[0.0, 0.0]], axis=0)  # so that the end of the last run is a position
+    return np.hstack([side.reduceat(padded, ends, axis=0)[::2] for side in (np.minimum, np.maximum)])

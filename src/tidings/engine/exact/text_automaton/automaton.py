@@ -1,0 +1,219 @@
+"""Which of many text tests a text satisfies, without trying each: literals first, candidates only after.
+
+Each pattern (and each alternative of an expression) requires a literal, the longest plain run in it. All of
+them are one Aho-Corasick automaton (`kernels.automaton`) that reads the text once, plain and case-folded. For
+`contains` the literal is the answer; for `like` and simple expressions the kernel runs a wildcard program; for
+other expressions that program only sorts out, and RE2 is asked. Expressions that require no literal worth the
+name are searched for in sets, a few dozen in each.
+
+Everything is held in flat arrays that can be mapped from a file; RE2's objects are made when first needed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cached_property
+from itertools import accumulate
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidings.engine.exact.text_automaton.expressions import Expression, Expressions
+from tidings.engine.exact.text_automaton.program import Program, programs_of
+from tidings.engine.readonly import frozen
+from tidings.kernels.match import text_automaton as kernel
+from tidings.model.filters import TextOp, TextTest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+Arrays: TypeAlias = dict[str, NDArray[np.generic]]
+
+_OPS = tuple(TextOp)
+_IGNORING_CASE = 16
+
+_CROWD = 64
+"""A run that more patterns share than this is likely to be common in texts too; a shorter one is better."""
+
+_WORTH_ASKING = 3
+"""Shorter literals occur in so many texts that an expression is cheaper in a set than asked after a hit."""
+
+
+class Automaton:
+    """All patterns at once; a test's id is its place among the tests. Immutable, safe for threads.
+
+    >>> from tidings.model.filters import TextOp, TextTest
+    >>> tests = [TextTest(TextOp.CONTAINS, "ord"), TextTest(TextOp.LIKE, "f*d"), TextTest(TextOp.MATCHES, "[xyz]")]
+    >>> Automaton.build(tests).find("ford").tolist()
+    [0, 1]
+    """
+
+    def __init__(self, arrays: Mapping[str, NDArray[np.generic]]) -> None:
+        self._arrays = {name: frozen(array) for name, array in arrays.items()}
+        self._tables = tuple(self._arrays[name] for name in _TABLES)
+        nodes = self._arrays["nodes"]
+        # Whether case-folded text has anything to find: its root has a child, or the empty literal.
+        self._folds = bool(nodes[1, 0] < nodes[2, 0] or nodes[1, 2] >= 0)
+        self._expressions = Expressions(self._expression, self._arrays["loose"].tolist())
+        self._has_loose = bool(len(self._arrays["loose"]))
+        # Stamps in no thread's hands; popping from a list is atomic.
+        self._idle: list[tuple[NDArray[np.int32], int]] = []
+
+    @classmethod
+    def build(cls, tests: Sequence[TextTest]) -> Automaton:
+        """Return the automaton of these tests; to add to it, build anew."""
+        built = cls(_arrays_of(tests))
+        built.__dict__["tests"] = tuple(tests)
+        return built
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, NDArray[np.generic]]) -> Automaton:
+        """Return the automaton whose `arrays()` these are; nothing is read or compiled yet."""
+        return cls(arrays)
+
+    def arrays(self) -> Arrays:
+        """Return all there is to the automaton, as flat arrays by name; some may be empty."""
+        return dict(self._arrays)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Automaton, (self._arrays,)
+
+    def __len__(self) -> int:
+        """Count the tests."""
+        return len(self._arrays["ops"])
+
+    @cached_property
+    def tests(self) -> tuple[TextTest, ...]:
+        """The tests, in the order of their ids."""
+        codes = self._arrays["ops"].tolist()
+        return tuple(
+            TextTest(_OPS[code % _IGNORING_CASE], self._pattern(id), code >= _IGNORING_CASE)
+            for id, code in enumerate(codes)
+        )
+
+    def describe(self) -> dict[str, int]:
+        """Return how many patterns, literals and states there are, and how many expressions ask RE2."""
+        return {
+            "patterns": len(self),
+            "literals": len(self._arrays["literals"]) - 1,
+            "states": len(self._arrays["nodes"]) - 1,
+            "expressions with a literal": len(np.unique(self._arrays["owners"][self._arrays["doubtful"] != 0])),
+            "expressions without": len(self._arrays["loose"]),
+        }
+
+    def find(self, text: str) -> NDArray[np.int32]:
+        """Return the ids of the tests that the text satisfies, ascending."""
+        return self.find_many([text])[1]
+
+    def find_many(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Return `starts` and `ids`: text `i` satisfies the tests `ids[starts[i]:starts[i + 1]]`, ascending."""
+        parts: list[bytes] = []
+        for text in texts:
+            parts.append(text.encode())
+            parts.append(text.casefold().encode() if self._folds else b"")
+        bounds = np.fromiter(accumulate(map(len, parts), initial=0), np.int64, len(parts) + 1)
+        starts, ids, maybe_texts, maybe_ids = self._scan(np.frombuffer(b"".join(parts), np.uint8), bounds)
+        asked = dict.fromkeys(zip(maybe_texts.tolist(), maybe_ids.tolist(), strict=True))
+        more = [(text, id) for text, id in asked if self._expressions.accepts(id, parts[2 * text])]
+        if self._has_loose:
+            more += [(at, id) for at, text in enumerate(parts[::2]) for id in self._expressions.find_loose(text)]
+        return _joined(starts, ids, more) if more else (starts, ids)
+
+    def _scan(
+        self, data: NDArray[np.uint8], bounds: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+        texts = len(bounds) // 2
+        try:
+            stamps, stamp = self._idle.pop()
+        except IndexError:
+            stamps, stamp = np.zeros(len(self._arrays["literals"]), np.int32), 1
+        if stamp + texts > np.iinfo(np.int32).max:
+            stamps[:] = 0
+            stamp = 1
+        found: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]
+        found = kernel.scan(data, bounds, stamps, stamp, *self._tables)
+        self._idle.append((stamps, stamp + texts))
+        return found
+
+    def _pattern(self, id: int) -> str:
+        starts = self._arrays["pattern_starts"]
+        return self._arrays["patterns"][int(starts[id]) : int(starts[id + 1])].tobytes().decode()
+
+    def _expression(self, id: int) -> Expression:
+        return self._pattern(id), bool(int(self._arrays["ops"][id]) >= _IGNORING_CASE)
+
+
+_TABLES = ("nodes", "dense", "literals", "members", "owners", "doubtful", "program_starts", "programs")
+"""The arrays that the scan takes, in its order."""
+
+
+def _joined(
+    starts: NDArray[np.int64], ids: NDArray[np.int32], more: list[tuple[int, int]]
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Return the scan's ids with those that RE2 found, in order again; both may know of one, by two alternatives."""
+    texts = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    added = np.array(more, np.int64)
+    keys = np.unique(np.concatenate([texts << 32 | ids, added[:, 0] << 32 | added[:, 1]]))
+    return np.searchsorted(keys, np.arange(len(starts)) << 32), (keys & 0xFFFF_FFFF).astype(np.int32)
+
+
+def _packed(parts: Iterable[bytes]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    parts = list(parts)
+    starts = np.fromiter(accumulate(map(len, parts), initial=0), np.int64, len(parts) + 1)
+    return starts, np.frombuffer(b"".join(parts), np.uint8)
+
+
+def _arrays_of(tests: Sequence[TextTest]) -> Arrays:
+    owners, programs, loose = _ways(tests)
+    members: dict[tuple[bool, bytes], list[int]] = {}
+    for place, (program, literal) in enumerate(zip(programs, _needed(programs), strict=True)):
+        members.setdefault((program.folded, literal), []).append(place)
+    keys = sorted(members)
+    starts, data = _packed(literal for _, literal in keys)
+    nodes = kernel.tries(data, starts, sum(not folded for folded, _ in keys))
+    shorter = np.full(len(keys) + 1, -1, np.int32)
+    dense = kernel.link(nodes, shorter)
+    first = np.fromiter(accumulate((len(members[key]) for key in keys), initial=0), np.int32, len(keys) + 1)
+    program_starts, program_bytes = _packed(program.sketch for program in programs)
+    pattern_starts, patterns = _packed(test.pattern.encode() for test in tests)
+    return {
+        "nodes": nodes,
+        "dense": dense,
+        "literals": np.stack([first, shorter], axis=1),
+        "members": np.array([place for key in keys for place in members[key]], np.int32),
+        "owners": np.array(owners, np.int32),
+        "doubtful": np.array([not program.decides for program in programs], np.uint8),
+        "program_starts": program_starts,
+        "programs": program_bytes,
+        "pattern_starts": pattern_starts,
+        "patterns": patterns,
+        "ops": np.array([_OPS.index(test.op) + _IGNORING_CASE * test.ignoring_case for test in tests], np.uint8),
+        "loose": np.array(loose, np.int32),
+    }
+
+
+def _ways(tests: Sequence[TextTest]) -> tuple[list[int], list[Program], list[int]]:
+    """Return the programs with their tests' ids, and the ids of the tests that are left to the sets."""
+    owners: list[int] = []
+    programs: list[Program] = []
+    loose: list[int] = []
+    for id, test in enumerate(tests):
+        ways = programs_of(test)
+        if not all(way.decides or max(map(len, way.runs()), default=0) >= _WORTH_ASKING for way in ways):
+            loose.append(id)
+            continue
+        owners += [id] * len(ways)
+        programs += ways
+    return owners, programs, loose
+
+
+def _needed(programs: list[Program]) -> list[bytes]:
+    """Choose each program's literal: the longest run but, where there is one, not one of a crowd."""
+    runs = [program.runs() for program in programs]
+    uses = Counter(run for several in runs for run in set(several))
+
+    def worth(run: bytes) -> tuple[bool, int]:
+        return uses[run] <= _CROWD and len(run) >= _WORTH_ASKING, len(run)
+
+    return [max(several, key=worth, default=b"") for several in runs]

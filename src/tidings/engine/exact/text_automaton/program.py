@@ -1,0 +1,196 @@
+"""What a text test asks, as bytes: plain runs with gaps between them.
+
+A program is UTF-8 with four bytes that UTF-8 never uses: `ONE` any character, `MANY` any number of them, and
+`GAP` something that only RE2 understands. It must fit the whole text, so `contains 'a'` is MANY a MANY. Every
+run of plain bytes is required of the text; the scan looks for one of them and tries the pattern only then.
+
+Expressions are read with caution: plain characters, dots, anchors, their repetitions and alternatives on the
+top level are understood, classes and groups are gaps, and whatever else there is makes it all a gap.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from tidings.kernels.match import text_automaton as kernel
+from tidings.model.filters import TextOp, TextTest
+
+ONE, MANY, GAP = bytes([kernel.ONE]), bytes([kernel.MANY]), b"\xfa"
+"""Any character; any number of them; who knows."""
+
+_BEGIN, _END = bytes([kernel.BEGIN]), bytes([kernel.END])
+
+_WILDCARD = re.compile(r"[^*?\\]+|\*+|\?|\\(.)|\\", re.DOTALL)
+
+_CLASS = r"\[\^?+\]?+(?:\[:\^?\w+:\]|\\.|[^\]\\])*+\]"
+_PLAIN = r"[^\\.^$*+?()\[\]{}|]"
+
+# A run of plain characters stops before the one that a repetition belongs to.
+_ATOM = re.compile(
+    rf"""(?P<plain>{_PLAIN}+(?![*+?{{]) | {_PLAIN})
+    | \\(?P<escaped>[!-/:-@\[-`{{-~])
+    | \\(?P<control>[nrt])
+    | (?P<any>\.)
+    | (?P<begin>\^|\\A)
+    | (?P<end>\$|\\z)
+    | (?P<gap>\\[dDwWsSbB] | {_CLASS})""",
+    re.DOTALL | re.VERBOSE,
+)
+_REPETITION = re.compile(r"([*+?]|\{[0-9]+(?:,[0-9]*)?\})\??")
+_INSIDE_GROUP = re.compile(rf"[^\\()\[]++|\\.|{_CLASS}", re.DOTALL)
+_SETS_FLAGS = re.compile(r"\(\?[A-Za-z-]+\)")
+_CONTROLS = {"n": "\n", "r": "\r", "t": "\t"}
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What a test asks of the plain or the case-folded text; `decides` when it asks all that the test does."""
+
+    code: bytes
+    folded: bool = False
+    decides: bool = True
+
+    @property
+    def sketch(self) -> bytes:
+        """The program without its gaps, which any text fills: required where the program does not decide.
+
+        Nothing, when it would say no more than that its one run is there.
+        """
+        code = self.code.replace(GAP, MANY)
+        if self.folded and not self.decides:
+            code = code.replace(ONE, MANY)  # one character may be several when case-folded
+        inner = code.strip(MANY)
+        return code if ONE in inner or MANY in inner else b""
+
+    def runs(self) -> list[bytes]:
+        """Return the required literals; at the ends of the program they include the text's ends."""
+        parts = re.split(rb"[\xf8-\xfa]", self.code)
+        parts[0] = _BEGIN + parts[0]
+        parts[-1] += _END
+        return [part for part in parts if part not in (b"", _BEGIN, _END)]
+
+
+UNKNOWN = Program(GAP, decides=False)
+"""An expression that requires nothing we could name."""
+
+
+def programs_of(test: TextTest) -> list[Program]:
+    r"""Return what the test asks: one of these; several only for an expression with alternatives.
+
+    >>> from tidings.model.filters import TextOp, TextTest
+    >>> [program.runs() for program in programs_of(TextTest(TextOp.LIKE, "a*b"))]
+    [[b'\xffa', b'b\xfe']]
+    """
+    if test.op is TextOp.MATCHES:
+        return _expression(test.pattern, ignoring_case=test.ignoring_case)
+    pattern = test.pattern.casefold() if test.ignoring_case else test.pattern
+    if test.op is TextOp.LIKE:
+        return [Program(_wildcards(pattern), folded=test.ignoring_case)]
+    left = b"" if test.op is TextOp.STARTS_WITH else MANY
+    right = b"" if test.op is TextOp.ENDS_WITH else MANY
+    return [Program(left + pattern.encode() + right, folded=test.ignoring_case)]
+
+
+def _wildcards(pattern: str) -> bytes:
+    parts = []
+    for found in _WILDCARD.finditer(pattern):
+        match found[0][0]:
+            case "*":
+                parts.append(MANY)
+            case "?":
+                parts.append(ONE)
+            case "\\":
+                parts.append((found[1] or "\\").encode())
+            case _:
+                parts.append(found[0].encode())
+    return b"".join(parts)
+
+
+def _expression(pattern: str, *, ignoring_case: bool) -> list[Program]:
+    if pattern.startswith("(?i)"):
+        pattern, ignoring_case = pattern[4:], True
+    alternatives = None if r"\Q" in pattern else _alternatives(pattern, ignoring_case=ignoring_case)
+    if alternatives is None:
+        return [UNKNOWN]
+    return [_concatenation(parts, ignoring_case=ignoring_case) for parts in alternatives]
+
+
+def _concatenation(parts: list[bytes], *, ignoring_case: bool) -> Program:
+    begins, ends = parts[:1] == [_BEGIN], parts[-1:] == [_END]
+    # An anchor in the middle is a gap: it takes no text, and says more than we do.
+    inner = [GAP if part in (_BEGIN, _END) else part for part in parts[begins : len(parts) - ends]]
+    code = b"".join([b"" if begins else MANY, *inner, b"" if ends else MANY])
+    # RE2 folds characters one by one, unlike `casefold`: the runs are required, but they do not decide.
+    return Program(code, folded=ignoring_case, decides=not ignoring_case and GAP not in code)
+
+
+def _alternatives(pattern: str, *, ignoring_case: bool) -> list[list[bytes]] | None:
+    """Return the parts of each alternative, anchors as `_BEGIN` and `_END`; nothing when unsure."""
+    alternatives: list[list[bytes]] = [[]]
+    at = 0
+    while at < len(pattern):
+        if pattern[at] == "|":
+            alternatives.append([])
+            at += 1
+            continue
+        atom = _ATOM.match(pattern, at)
+        end = atom.end() if atom else _end_of_group(pattern, at)
+        if end is None:
+            return None
+        repetition = _REPETITION.match(pattern, end)
+        at = repetition.end() if repetition else end
+        anchored = atom is not None and atom.lastgroup in ("begin", "end")
+        if pattern[at : at + 1] in ("*", "+", "?", "{") or (anchored and repetition):
+            return None
+        alternatives[-1].append(_part(atom, repetition[1] if repetition else "", ignoring_case=ignoring_case))
+    return alternatives
+
+
+def _part(atom: re.Match[str] | None, times: str, *, ignoring_case: bool) -> bytes:
+    """Return the bytes of an atom, or of a group when there is no atom, repeated so many times."""
+    match atom.lastgroup if atom else "gap":
+        case "begin":
+            return _BEGIN
+        case "end":
+            return _END
+        case "any":
+            return {"": ONE, "*": MANY, "+": ONE + MANY}.get(times, GAP)
+        case "plain" | "escaped" | "control" if times in ("", "+"):
+            assert atom is not None
+            return _run(atom, ignoring_case=ignoring_case) + (GAP if times else b"")
+    return GAP
+
+
+def _end_of_group(pattern: str, at: int) -> int | None:
+    """Return where the group that begins here ends; nothing when none does, or when it sets flags."""
+    if pattern[at] != "(" or _SETS_FLAGS.match(pattern, at):
+        return None
+    depth = 0
+    while at < len(pattern):
+        if pattern[at] in "()":
+            depth += 1 if pattern[at] == "(" else -1
+            at += 1
+            if depth == 0:
+                return at
+        elif found := _INSIDE_GROUP.match(pattern, at):
+            at = found.end()
+        else:
+            return None
+    return None
+
+
+def _run(atom: re.Match[str], *, ignoring_case: bool) -> bytes:
+    text = atom["plain"] or atom["escaped"] or _CONTROLS[atom["control"]]
+    if not ignoring_case:
+        return text.encode()
+    return b"".join(char.casefold().encode() if folds_alike(char) else GAP for char in text)
+
+
+def folds_alike(char: str) -> bool:
+    """Tell whether all that RE2 takes for this character, ignoring case, is one in case-folded text.
+
+    So it is in the scripts listed here, letter by letter (the tests look at every character there is). Others
+    get new letters with new versions of Unicode, and RE2's version is not Python's.
+    """
+    return char < "\x80" or "À" <= char <= "ſ" or "Ά" <= char <= "ώ" or "Ѐ" <= char <= "ӿ"

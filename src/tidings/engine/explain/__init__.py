@@ -1,0 +1,1 @@
+"""What `explain` reports: estimated costs, memory, and the plan in words."""

@@ -1,0 +1,254 @@
+"""What each path of a segment costs: how many rows it shows to an event, and how long that takes.
+
+A few hundred events are followed through keys and hulls, without matching them. They are sampled ones where some
+are known; else their values are drawn from the end points that the subscriptions name, each column for itself,
+which is what the planner supposes too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidings.engine.events.event_codes import cells_of
+from tidings.engine.index.planner import LOOK_NS, SCAN_NS, TILE_NS, bits_ns
+from tidings.engine.ranges import runs
+from tidings.kernels.match.layout import OP_BITS
+from tidings.kernels.match.literals import ABSENT, ANY, SEVERAL, UNION
+from tidings.kernels.match.plan import rates
+
+if TYPE_CHECKING:
+    from tidings.engine.compile.columns import Batch
+    from tidings.engine.segment import Segment
+    from tidings.kernels.match.layout import Cells, Paths, Rows
+
+EVENTS = 256
+"""Events that are followed."""
+
+DRAWN_FROM = 1 << 18
+"""Literals that values are drawn from, when no events are known."""
+
+HULL_NS = 2.0
+"""Nanoseconds to look at the hull of a tile."""
+
+SELECTIVE = 0.5
+"""A predicate that accepts more of the events than this does not help to find its filter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """Rows that are found in the same way; `candidates` is how many of them an event sees on average."""
+
+    columns: tuple[int, ...]
+    kind: str
+    rows: int
+    clusters: int
+    tiles: int
+    candidates: float
+    nanoseconds: float
+
+    @property
+    def one_of(self) -> float:
+        """How many rows there are for each that an event sees."""
+        return self.rows / max(self.candidates, 1 / EVENTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """The paths of a segment in the order of its rows, where each begins, and the events that were followed."""
+
+    paths: tuple[Path, ...]
+    row_start: NDArray[np.int64]
+    codes: NDArray[np.uint32]
+
+
+def estimated(segment: Segment, sample: tuple[Batch, int] | None) -> Estimate:
+    """Follow events through the segment's paths."""
+    codes = _codes(segment, sample)
+    paths = segment.index.paths
+    starts = np.append(_first_clusters(paths), len(paths.cluster_start) - 1)
+    keyed = np.zeros(len(paths.first), bool)
+    keyed[paths.by_column] = True
+    found = [
+        (_keyed if keyed[group] else _packed)(segment, codes, group, range(int(first), int(last)))
+        for group, (first, last) in enumerate(pairwise(starts))
+    ]
+    return Estimate(tuple(found), paths.cluster_start[starts[:-1]].astype(np.int64), codes)
+
+
+def unselective(segment: Segment, estimate: Estimate) -> NDArray[np.int64]:
+    """Return the rows that most events see because no literal of theirs says no to half of the events."""
+    rows = segment.index.rows
+    ends = np.append(estimate.row_start[1:], len(rows.start) - 1)[: len(estimate.row_start)]  # without rows, none
+    seen = [
+        np.arange(first, last)
+        for path, first, last in zip(estimate.paths, estimate.row_start, ends, strict=True)
+        if path.candidates > SELECTIVE * path.rows
+    ]
+    if not seen:
+        return np.zeros(0, np.int64)
+    wanted = np.concatenate(seen)
+    return wanted[_reduced(np.minimum, rows, wanted, estimate.codes) > SELECTIVE]
+
+
+def passing(segment: Segment, rows: NDArray[Any], codes: NDArray[np.uint32]) -> NDArray[np.float64]:
+    """Return the share of events that satisfy all literals of each of some rows, supposing these independent."""
+    return _reduced(np.multiply, segment.index.rows, rows.astype(np.int64), codes)
+
+
+def _reduced(by: np.ufunc, rows: Rows, wanted: NDArray[np.int64], codes: NDArray[np.uint32]) -> NDArray[np.float64]:
+    """Return the least, or the product, of the shares of events that the literals of each row accept."""
+    first, sizes = rows.start[wanted].astype(np.int64), np.diff(rows.start.astype(np.int64))[wanted]
+    begin = np.cumsum(sizes) - sizes
+    literal = rows.literal.reshape(-1, 3)[runs(first, sizes)]
+    result = np.ones(len(wanted))
+    some = sizes > 0
+    if some.any():
+        result[some] = by.reduceat(_rates(rows, literal, codes), begin[some])
+    return result
+
+
+def _rates(rows: Rows, literal: NDArray[Any], codes: NDArray[np.uint32]) -> NDArray[Any]:
+    """Return the share of events that each literal accepts; 1 where it is not of the plain kind."""
+    ordered = [np.sort(column[column != ABSENT]) for column in codes.T]
+    bounds = np.cumsum([0, *map(len, ordered)])
+    head, low, high = (np.ascontiguousarray(literal[:, place]).astype(np.uint32) for place in range(3))
+    unions = (rows.union_start, rows.union_low.astype(np.uint32), rows.union_high.astype(np.uint32))
+    joined = np.concatenate([*ordered, np.zeros(0, np.uint32)]).astype(np.uint32)
+    inside, _ = rates(head, low, high, *unions, bounds, joined)
+    present = np.append(np.diff(bounds), 0)[np.minimum(head >> OP_BITS, len(ordered))] / max(1, len(codes))
+    return np.where((head & 7) == ANY, inside * present, 1.0)
+
+
+def _keyed(segment: Segment, codes: NDArray[np.uint32], group: int, clusters: range) -> Path:
+    paths = segment.index.paths
+    first, second = int(paths.first[group]), int(paths.second[group])
+    one, two = codes[:, first], codes[:, second] if second >= 0 else np.ones(len(codes), np.uint32)
+    asked = (one & two & 1 == 1) & (one != ABSENT) & (two != ABSENT)
+    cluster = _looked_up(paths, group, one[asked].astype(np.int64) >> 1, two[asked].astype(np.int64) >> 1)
+    cluster = cluster[cluster >= 0]
+    size = np.diff(paths.cluster_start[clusters.start : clusters.stop + 1].astype(np.int64))
+    tiled = paths.cluster_tiled[clusters.start : clusters.stop]
+    tiles = np.where(tiled >= 0, np.append(np.diff(paths.tiled_start), 0)[tiled], 0)
+    seen, visits = size[cluster - clusters.start], tiles[cluster - clusters.start]
+    here = tiled[tiled >= 0]
+    bits = _row_ns(segment, int(paths.tiled_start[here[0]]), int(paths.tiled_start[here[-1] + 1])) if len(here) else 0.0
+    cost = LOOK_NS * np.count_nonzero(asked) + SCAN_NS * seen[visits == 0].sum()
+    cost += TILE_NS * visits.sum() + bits * seen[visits > 0].sum()
+    events = max(1, len(codes))
+    columns, kind = ((first,), "key") if second < 0 else ((first, second), "key of two")
+    return Path(columns, kind, int(size.sum()), len(size), int(tiles.sum()), seen.sum() / events, cost / events)
+
+
+def _packed(segment: Segment, codes: NDArray[np.uint32], group: int, clusters: range) -> Path:
+    paths, tiles = segment.index.paths, segment.index.tiles
+    columns = tuple(int(one) for one in (paths.first[group], paths.second[group]) if one >= 0)
+    number = int(paths.cluster_tiled[clusters.start])
+    first, last = int(paths.tiled_start[number]), int(paths.tiled_start[number + 1])
+    size = tiles.end[first:last].astype(np.int64) - tiles.row[first:last]
+    seen = np.ones((last - first, len(codes)), bool)
+    for side in range(2):
+        column = tiles.hull_column.reshape(-1, 2)[first:last, side]
+        if len(column) and column[0] >= 0:
+            code = codes[:, column[0]][None, :]
+            low, high = (one.reshape(-1, 2)[first:last, side][:, None] for one in (tiles.hull_low, tiles.hull_high))
+            seen &= (code >= low) & (code <= high) & (code != ABSENT)
+    events = max(1, len(codes))
+    candidates, visits = float((size @ seen).sum()) / events, np.count_nonzero(seen) / events
+    cost = HULL_NS * len(size) * len(columns) + TILE_NS * visits + _row_ns(segment, first, last) * candidates
+    kind = ("always", "hull", "hulls")[len(columns)]
+    return Path(columns, kind, int(size.sum()), len(clusters), len(size), candidates, cost)
+
+
+def _row_ns(segment: Segment, first: int, last: int) -> float:
+    """Return what a row of some tiles costs; tiles without bitmaps are scanned."""
+    tiles = segment.index.tiles
+    width = len(tiles.dense)
+    there = tiles.place[first * width : last * width].reshape(last - first, width) < max(1, len(tiles.words))
+    columns = np.count_nonzero(there, axis=1)
+    costs = [bits_ns(int(count)) if count else SCAN_NS for count in np.unique(columns).tolist()]
+    return float(np.mean(costs)) if costs else 0.0
+
+
+def _looked_up(paths: Paths, group: int, first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the cluster of each key in a group's table, or -1; whatever the table is like."""
+    base, mask = int(paths.base[group]), int(paths.mask[group])
+    if not mask:
+        return np.asarray(paths.direct[base + first * int(paths.width[group]) + second], np.int64) - 1
+    part = slice(base, base + mask + 1)
+    cluster = paths.hash_cluster[part].astype(np.int64) - 1
+    used = cluster >= 0
+    keys = paths.hash_first[part][used].astype(np.int64) << 32 | paths.hash_second[part][used]
+    order = np.argsort(keys)
+    keys, wanted = keys[order], first << 32 | second
+    place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return np.where(keys[place] == wanted, cluster[used][order][place], -1)
+
+
+def _first_clusters(paths: Paths) -> NDArray[np.int64]:
+    """Return the first cluster of each group: those without a key come first, one cluster each."""
+    result = np.arange(len(paths.first))
+    for table, entries, groups in (
+        (paths.direct, paths.mask == 0, paths.by_column),
+        (paths.hash_cluster, paths.mask > 0, paths.by_column),
+    ):
+        mine = np.sort(groups[entries[groups]])
+        mine = mine[np.argsort(paths.base[mine], kind="stable")]
+        if len(mine):
+            known = np.where(table == 0, np.iinfo(np.int64).max, table.astype(np.int64) - 1)
+            result[mine] = np.minimum.reduceat(known, paths.base[mine])
+    return result
+
+
+def _codes(segment: Segment, sample: tuple[Batch, int] | None) -> NDArray[np.uint32]:
+    """Return codes of events by column: sampled ones where they are known, else guessed ones."""
+    guessed = _guessed(segment)
+    if sample is None:
+        return guessed
+    batch, events = sample
+    places = {column: number for number, column in enumerate(segment.columns)}
+    cells = cells_of(batch, places, segment.spaces, events)
+    known = [number for column, number in places.items() if column in batch]
+    codes = np.resize(guessed.T, (len(segment.columns), min(events, EVENTS))).T if events < EVENTS else guessed
+    codes[:, known] = _single(cells)[:EVENTS, known]
+    return codes
+
+
+def _single(cells: Cells) -> NDArray[np.uint32]:
+    """Return cells with one value each: of several the first."""
+    codes: NDArray[np.uint32] = cells.cell.copy()
+    many = (codes >= SEVERAL) & (codes != ABSENT)
+    codes[many] = cells.many_low[cells.many_start[codes[many] & np.uint32(0x7FFFFFFF)]]
+    return codes
+
+
+def _guessed(segment: Segment) -> NDArray[np.uint32]:
+    """Draw codes from the ends that literals name, each column for itself."""
+    rng = np.random.default_rng(0)
+    rows = segment.index.rows
+    literal = rows.literal.reshape(-1, 3)[:: max(1, len(rows.literal) // 3 // DRAWN_FROM)]
+    head, low, high = (literal[:, place].astype(np.int64) for place in range(3))
+    union = np.flatnonzero(head & UNION)
+    begin, end = (rows.union_start[low[union] + more].astype(np.int64) for more in (0, 1))
+    part = begin + (rng.random(len(union)) * (end - begin)).astype(np.int64)
+    if len(rows.union_low):
+        low[union] = high[union] = rows.union_low[np.minimum(part, len(rows.union_low) - 1)]
+    top = np.array([2 * len(space) for space in segment.spaces], np.int64)
+    column = head >> OP_BITS
+    # One end of each literal: one that is not there gives way to the other.
+    side = (rng.random(len(head)) < 0.5) & (low > 0) | (high >= top[column])
+    code = np.where(side, low, high)
+    order = np.argsort(column, kind="stable")
+    bounds = np.searchsorted(column[order], np.arange(len(top) + 1))
+    codes = 2 * (rng.random((EVENTS, len(top))) * (top // 2 + 1)).astype(np.uint32)
+    for number in np.flatnonzero(np.diff(bounds)).tolist():
+        mine = order[bounds[number] : bounds[number + 1]]
+        drawn = np.minimum(code[mine[rng.integers(0, len(mine), EVENTS)]], top[number])
+        # The fewer values filters name, the more there may be that none names: their codes are even.
+        named = rng.random(EVENTS) >= 2 / (top[number] // 2 + 2)
+        codes[named, number] = drawn[named]
+    return codes

@@ -1,0 +1,228 @@
+"""What `explain` says of the engine: the plan, the cost of each part, and what makes it slow.
+
+Everything is reckoned from the index as it stands, so that a snapshot explains itself as well as what was just
+built. Figures are estimates by the planner's own constants for events that come in batches, without reading the
+events and writing the matches: they say which part costs most, not how long a machine takes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tidings.engine.exact.exact_checks import LawItem, PlaceItem
+from tidings.engine.explain.cost_estimate import Estimate, estimated, passing, unselective
+from tidings.engine.explain.memory import bytes_of
+from tidings.engine.ranges import runs
+from tidings.model import And, Compare, Has, Not, Or, Test
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+    from tidings.engine.compile.columns import Batch
+    from tidings.engine.segment import Segment
+    from tidings.engine.state import Part, State
+    from tidings.model import Filter
+
+TREE_NS, ASKED_NS, LAW_NS, AREA_NS, TEXT_NS, LOOSE_NS = 0.03, 600.0, 8000.0, 1000.0, 10_000.0, 100.0
+"""Nanoseconds of a tree's instruction for one of 512 events, of a whole tree for one, of a test that the law decides,
+of an area, of reading a text once, and of an expression without a literal on a text."""
+
+MANY_SEGMENTS = 4
+"""From so many on, `explain` says that they cost something."""
+
+
+def described(state: State, sample: tuple[Batch, int] | None) -> dict[str, object]:
+    """Return the plan of a state in plain values; `sample` is a batch of events, and how many they are."""
+    segments = [_segment(part, sample) for part in state.parts]
+    waiting = len(state.waiting) * LAW_NS
+    return {
+        "subscriptions": len(state),
+        "nanoseconds": round(waiting + sum(one["nanoseconds"] for one in segments)),
+        "statistics": "subscriptions" if sample is None else "events",
+        "slow": _slow(state, segments),
+        "segments": segments,
+        "waiting": {"subscriptions": len(state.waiting), "nanoseconds": round(waiting)},
+    }
+
+
+def _segment(part: Part, sample: tuple[Batch, int] | None) -> dict[str, Any]:
+    segment = part.segment
+    estimate = estimated(segment, sample)
+    paths = [
+        {
+            "columns": [str(segment.columns[number]) for number in path.columns],
+            "kind": path.kind,
+            "rows": path.rows,
+            "clusters": path.clusters,
+            "tiles": path.tiles,
+            "candidates": round(path.candidates, 1),
+            "nanoseconds": round(path.nanoseconds),
+            "reason": _reason([str(segment.columns[number]) for number in path.columns], path.kind, path.one_of),
+        }
+        for path in sorted(estimate.paths, key=lambda path: -path.nanoseconds)
+    ]
+    parts = {
+        "trees": _trees(segment),
+        "text": _text(segment),
+        "second phase": _second(part, estimate),
+        "found trees": _found_trees(part, estimate),
+    }
+    size = bytes_of(segment)
+    tiles = segment.index.tiles
+    checked = np.maximum.reduceat(tiles.rest, tiles.rest_start[:-1]) if len(tiles.row) else tiles.rest
+    exact = 0 if len(tiles.doubted) else int(np.count_nonzero(checked == 0))
+    costs = [path.nanoseconds for path in estimate.paths] + [one["nanoseconds"] for one in parts.values() if one]
+    return {
+        "subscriptions": len(part),
+        "removed": part.deaths,
+        "rows": len(segment.index.rows.start) - 1 - int(np.count_nonzero(segment.index.copy)),
+        "bytes": size,
+        "bytes a subscription": round(size / max(1, len(segment)), 1),
+        "nanoseconds": round(sum(costs)),
+        "paths": paths,
+        "bitmaps": {"decide": exact, "need a check": len(tiles.row) - exact},
+        **{name: one for name, one in parts.items() if one},
+        "unselective": _living(part, unselective(segment, estimate)),
+    }
+
+
+def _reason(columns: list[str], kind: str, one_of: float) -> str:
+    names = " and ".join(columns)
+    share = "all" if one_of < 1.5 else f"1 of {one_of:,.0f}"
+    if kind == "always":
+        return "nothing selective, or too few to part"
+    if kind.startswith("key"):
+        return f"equality on {names}: {share}"
+    return f"ranges of {names} lie together: {share}"
+
+
+def _trees(segment: Segment) -> dict[str, Any] | None:
+    if segment.trees is None or not len(segment.trees.forest):
+        return None
+    found = segment.trees.forest.summary()
+    asked = [segment.second.items[number] for number in segment.trees.items.tolist()]
+    law = sum(isinstance(item, LawItem) for item in asked)
+    cost = found.instructions * TREE_NS + law * LAW_NS + (len(asked) - law) * AREA_NS
+    return {
+        "trees": found.trees,
+        "leaves": found.leaves,
+        "shared": found.shared,
+        "instructions": found.instructions,
+        "areas": len(asked) - law,
+        "by the law": law,
+        "nanoseconds": round(cost),
+    }
+
+
+def _found_trees(part: Part, estimate: Estimate) -> dict[str, Any] | None:
+    """Return the trees that rows find: each is decided for the events that its row lets live."""
+    segment = part.segment
+    if segment.asked is None:
+        return None
+    rows, found = segment.row_of[segment.asked.forest.slots], segment.asked.forest.summary()
+    survivors = float(passing(segment, rows, estimate.codes).sum())
+    return {
+        "trees": found.trees if part.dead is None else int(np.count_nonzero(~part.dead[segment.asked.forest.slots])),
+        "leaves": found.leaves,
+        "survivors": round(survivors, 1),
+        "nanoseconds": round(min(survivors * ASKED_NS, found.instructions * TREE_NS)),
+    }
+
+
+def _text(segment: Segment) -> dict[str, Any] | None:
+    if not segment.automata:
+        return None
+    counts: Counter[str] = Counter()
+    for automaton in segment.automata.values():
+        counts.update(automaton.describe())
+    cost = len(segment.automata) * TEXT_NS + counts["expressions without"] * LOOSE_NS
+    return {"attributes": sorted(segment.automata), **counts, "nanoseconds": round(cost)}
+
+
+def _second(part: Part, estimate: Estimate) -> dict[str, Any] | None:
+    """Return what is left to the second phase: each item is decided once for an event that some row brings to it."""
+    second = part.segment.second
+    if not len(second.row):
+        return None
+    by_law = np.array([isinstance(item, LawItem) for item in second.items], bool)
+    law = by_law[second.item]
+    share = passing(part.segment, second.row, estimate.codes)
+    asked = np.minimum(1, np.bincount(second.item, weights=share, minlength=len(by_law)))
+    cost = float(asked @ np.where(by_law, LAW_NS, AREA_NS))
+    return {
+        "areas": sum(isinstance(item, PlaceItem) for item in second.items),
+        "filters with areas": _living(part, second.row[~law]),
+        "tests by the law": sum(isinstance(item, LawItem) for item in second.items),
+        "filters by the law": _living(part, second.row[law]),
+        "nanoseconds": round(cost),
+    }
+
+
+def _living(part: Part, rows: NDArray[Any]) -> int:
+    """Count the living subscriptions behind some rows."""
+    entry, slot = part.segment.index.rows.entry, part.segment.index.rows.slot
+    rows = np.unique(rows).astype(np.int64)
+    if len(entry):
+        sizes = entry[rows + 1].astype(np.int64) - entry[rows]
+        rows = runs(entry[rows], sizes)
+    slots = np.unique(slot[rows])
+    return len(slots) if part.dead is None else int(np.count_nonzero(~part.dead[slots]))
+
+
+def _slow(state: State, segments: list[dict[str, Any]]) -> list[str]:
+    """Say in plain words what makes matching slow."""
+    said = []
+    if count := sum(one["unselective"] for one in segments):
+        said.append(f"{_counted(count, 'filter has', 'filters have')} no selective predicate")
+    if count := sum(one.get("text", {}).get("expressions without", 0) for one in segments):
+        said.append(f"{_counted(count, 'expression', 'expressions')} without a literal")
+    if count := sum(one.get("trees", {}).get("trees", 0) for one in segments):
+        kept = _counted(count, "filter is kept as a tree (its", "filters are kept as trees (their")
+        said.append(f"{kept} normal form is too large)")
+    if law := [item.filter for part in state.parts for item in part.segment.second.items if isinstance(item, LawItem)]:
+        count = sum(one.get("second phase", {}).get("filters by the law", 0) for one in segments)
+        whole = sum(one.get("trees", {}).get("by the law", 0) for one in segments)
+        who = [_counted(count, "filter is", "filters are")] if count else []
+        who += [_counted(whole, "leaf of trees is", "leaves of trees are")] if whole else []
+        said += [f"{one} decided by the law ({', '.join(_kinds(law))})" for one in who]
+    if len(segments) >= MANY_SEGMENTS:
+        said.append(f"{len(segments)} segments are asked one after the other until they are merged")
+    if len(segments) and state.waiting:
+        waits = _counted(len(state.waiting), "subscription is", "subscriptions are")
+        said.append(f"{waits} asked one by one until compiled")
+    return said
+
+
+def _counted(count: int, one: str, many: str) -> str:
+    return f"{count:,} {one if count == 1 else many}"
+
+
+def _kinds(filters: Iterable[Filter]) -> list[str]:
+    """Name what the law must decide, in words of the language."""
+    found = {_word(test.condition) for filter in filters for test in _tests(filter)}
+    return sorted(found)
+
+
+def _word(condition: object) -> str:
+    match condition:
+        case Compare():
+            return "comparison of attributes"
+        case Has():
+            return "has"
+    return "patterns on all values"
+
+
+def _tests(filter: Filter) -> list[Test]:
+    match filter:
+        case Test():
+            return [filter]
+        case Not(part):
+            return _tests(part)
+        case And(parts) | Or(parts):
+            return [test for part in parts for test in _tests(part)]
+    return []

@@ -1,0 +1,174 @@
+"""What must be true of every segment and every state, asserted: for tests, after each step they take.
+
+Everything is looked at row by row in plain Python, apart from the code that built it, so it is for small ones.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tidings.engine.compile.code_spaces import Bytewise, Ranked
+from tidings.kernels.match.layout import OP_BITS
+from tidings.kernels.match.literals import ANY, NOT_NONE, UNION
+from tidings.kernels.match.row_codes import EMPTY_LOW
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tidings.engine.segment import Segment
+    from tidings.engine.state import State
+
+Span = tuple[int, int]
+"""A closed interval of codes."""
+
+
+def check_state(state: State) -> None:
+    """Assert that a state is whole: every id is in one place, deaths are counted, segments are whole."""
+    ids = list(state.ids())
+    assert len(set(ids)) == len(ids) == len(state), "an id is in two places"
+    for part in state.parts:
+        dead = 0 if part.dead is None else int(part.dead.sum())
+        assert dead == part.deaths
+        check_segment(part.segment)
+
+
+def check_segment(segment: Segment) -> None:
+    """Assert that a segment's arrays fit each other, and that every row is found by what it accepts."""
+    _check_spaces(segment)
+    _check_rows(segment)
+    _check_clusters(segment)
+    _check_keys(segment)
+    _check_tiles(segment)
+    _check_asked(segment)
+    slots = segment.sources.slots
+    assert (np.diff(slots) > 0).all()
+    assert not len(slots) or slots[-1] < len(segment)
+
+
+def literals_of(segment: Segment, row: int) -> Iterator[tuple[int, int, list[Span]]]:
+    """Yield the literals of a row: column, op, and the intervals that accept something."""
+    rows = segment.index.rows
+    empty = 0xFFFF if rows.literal.dtype == np.uint16 else EMPTY_LOW
+    literals = rows.literal.reshape(-1, 3)[int(rows.start[row]) : int(rows.start[row + 1])]
+    for head, low, high in literals.tolist():
+        spans = [(low, high)]
+        if head & UNION:
+            parts = range(int(rows.union_start[low]), int(rows.union_start[low + 1]))
+            spans = [(int(rows.union_low[at]), int(rows.union_high[at])) for at in parts]
+        yield head >> OP_BITS, head & 7, [span for span in spans if span[0] != empty]
+
+
+def _ascends(array: Any, last: int) -> None:
+    assert array[0] == 0
+    assert array[-1] == last
+    assert (np.diff(array.astype(np.int64)) >= 0).all()
+
+
+def _check_spaces(segment: Segment) -> None:
+    assert len(segment.columns) == len(segment.kinds) == len(segment.spaces) == len(set(segment.columns))
+    for space in segment.spaces:
+        ends: list[Any] = []
+        if isinstance(space, Ranked):
+            rest = np.zeros(len(space)) if space.rest is None else space.rest
+            ends = list(zip(space.ends.tolist(), rest.tolist(), strict=True))
+        elif isinstance(space, Bytewise):
+            ends = space.values(np.arange(len(space)))
+        assert sorted(set(ends)) == ends, "end points ascend and are distinct"
+
+
+def _check_rows(segment: Segment) -> None:
+    rows, second = segment.index.rows, segment.second
+    count = len(rows.start) - 1
+    _ascends(rows.start, len(rows.literal) // 3)
+    _ascends(rows.union_start, len(rows.union_low))
+    if len(rows.entry):
+        _ascends(rows.entry, len(rows.slot))
+    else:
+        assert len(rows.slot) == count
+    assert not len(rows.slot) or int(rows.slot.max()) < len(segment)
+    assert (np.diff(second.row.astype(np.int64)) >= 0).all()
+    assert not len(second.item) or int(second.item.max()) < len(second.items)
+    assert rows.special[second.row].all(), "a row with items must come to the second phase"
+    for row in range(count):
+        for column, op, spans in literals_of(segment, row):
+            top = 2 * len(segment.spaces[column])
+            assert op <= NOT_NONE
+            assert all(0 <= low <= high <= top for low, high in spans)
+
+
+def _check_asked(segment: Segment) -> None:
+    """Every tree that is asked of survivors is found by one row, filed once or often, and has no items."""
+    if segment.asked is None:
+        return
+    rows, forest = segment.index.rows, segment.asked.forest
+    assert not len(segment.asked.items)
+    assert len(set(forest.slots.tolist())) == len(forest)
+    for place, slot in enumerate(forest.slots.tolist()):
+        assert segment.asked.place_of[slot] == place
+        entries = np.flatnonzero(rows.slot == slot)
+        owner = entries if not len(rows.entry) else np.searchsorted(rows.entry, entries, "right") - 1
+        assert rows.special[owner].all(), "a row that finds a tree must come to the second phase"
+        copy = segment.index.copy
+        assert len(owner if not len(copy) else owner[copy[owner] == 0]) == 1
+
+
+def _check_clusters(segment: Segment) -> None:
+    """Every row lies in one cluster; of a tiled cluster, in one tile."""
+    paths, tiles = segment.index.paths, segment.index.tiles
+    _ascends(paths.cluster_start, len(segment.index.rows.start) - 1)
+    _ascends(paths.tiled_start, len(tiles.row))
+    for cluster, tiled in enumerate(paths.cluster_tiled.tolist()):
+        if tiled < 0:
+            continue
+        first, last = int(paths.tiled_start[tiled]), int(paths.tiled_start[tiled + 1])
+        bounds = [int(paths.cluster_start[cluster]), *tiles.end[first:last].tolist()]
+        assert bounds[:-1] == tiles.row[first:last].tolist()
+        assert bounds[-1] == int(paths.cluster_start[cluster + 1])
+
+
+def _check_keys(segment: Segment) -> None:
+    """Every cluster is visited by all events or found by one key, which each of its rows asks for."""
+    paths, tiles = segment.index.paths, segment.index.tiles
+    seen = {int(np.flatnonzero(paths.cluster_tiled == tiled)[0]) for tiled in tiles.loose.tolist()}
+    for group in paths.by_column.tolist():
+        columns = [column for column in (int(paths.first[group]), int(paths.second[group])) if column >= 0]
+        for cluster, ranks in _keys(segment, group, columns):
+            assert cluster not in seen, "a cluster is found in two ways"
+            seen.add(cluster)
+            for row in range(int(paths.cluster_start[cluster]), int(paths.cluster_start[cluster + 1])):
+                asked = {column: spans for column, op, spans in literals_of(segment, row) if op == ANY}
+                for column, rank in zip(columns, ranks, strict=False):
+                    assert (2 * rank + 1, 2 * rank + 1) in asked[column]
+    assert seen == set(range(len(paths.cluster_tiled))), "a cluster is never found"
+
+
+def _keys(segment: Segment, group: int, columns: list[int]) -> Iterator[tuple[int, Span]]:
+    paths = segment.index.paths
+    base, width = int(paths.base[group]), int(paths.width[group])
+    if paths.mask[group] == 0:
+        for place, cluster in enumerate(paths.direct[base : base + len(segment.spaces[columns[0]]) * width].tolist()):
+            if cluster:
+                yield cluster - 1, divmod(place, width)
+        return
+    for at in range(base, base + int(paths.mask[group]) + 1):
+        if paths.hash_cluster[at]:
+            yield int(paths.hash_cluster[at]) - 1, (int(paths.hash_first[at]), int(paths.hash_second[at]))
+
+
+def _check_tiles(segment: Segment) -> None:
+    """What a row asks of a hull's column lies in the hull."""
+    tiles = segment.index.tiles
+    for tile in range(len(tiles.row)):
+        for side in (2 * tile, 2 * tile + 1):
+            hull = int(tiles.hull_low[side]), int(tiles.hull_high[side])
+            for row in range(int(tiles.row[tile]), int(tiles.end[tile])):
+                found = [
+                    spans
+                    for column, op, spans in literals_of(segment, row)
+                    if (column, op) == (tiles.hull_column[side], ANY)
+                ]
+                if tiles.hull_column[side] >= 0:
+                    assert found, "a row lies in tiles of a column that it does not constrain"
+                    assert any(all(hull[0] <= low and high <= hull[1] for low, high in spans) for spans in found)

@@ -1,0 +1,1 @@
+"""Segments on disk: arrays in memory-mapped files, with checksums."""

@@ -1,0 +1,150 @@
+"""Patterns that part the stream alike, and what each kind of event means to them.
+
+Exact courses lie end to end in one set of arrays, so that one call takes a batch through all of them; tracked ones
+go one by one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidings.forecast.courses.course import Course
+from tidings.model.patterns import Pattern
+from tidings.patterns.run.machine import parting_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tidings.forecast.courses.streams import Entries, Kinds
+    from tidings.model import Filter
+    from tidings.patterns.run.machine import Parting
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Member:
+    """A pattern by its name, and its course."""
+
+    name: str
+    pattern: Pattern
+    course: Course
+
+
+class Group:
+    """Members that part the stream in one way; `exact` come first, `tracked` behind them."""
+
+    def __init__(self, parting: Parting, members: Sequence[Member], filters: Mapping[Filter, int]) -> None:
+        """Lay the exact courses end to end."""
+        self.parting = parting
+        self.ways, self.timed = parting
+        self.keyed = self.ways != ((),)
+        self.exact = [one for one in members if one.course.tracker is None]
+        self.tracked = [one for one in members if one.course.tracker is not None]
+        self.members = [*self.exact, *self.tracked]
+        self._filters = filters
+        courses = [one.course for one in self.exact]
+        self.widths = np.array([len(course.labels) for course in courses], np.int64)
+        self.cell_at = _ends([course.cells for course in courses])
+        self.move_at = _ends([course.table.size for course in courses])
+        self.table = _flat([course.table for course in courses], np.int32)
+        self.hits = _flat([course.hits for course in courses], np.bool_)
+        self.idle = _flat([course.idle for course in courses], np.bool_)
+        self.starts = np.array([one.course.start for one in self.members], np.int32)
+        self.labels = np.zeros((len(self.exact), 0), np.int32)
+        self._known = 0
+        self._words = [_Words(one) for one in self.exact]
+        self._masks: dict[tuple[int, int, int], int] = {}
+
+    def widen(self, kinds: Kinds) -> None:
+        """Find out what new kinds of events mean to the exact courses."""
+        known, count = self._known, len(kinds)
+        if count == known:
+            return
+        if count > self.labels.shape[1]:
+            grown = np.zeros((len(self.exact), 2 * count), np.int32)
+            grown[:, :known] = self.labels[:, :known]
+            self.labels = grown
+        satisfied: dict[int, list[int]] = {}
+        for kind in range(known, count):
+            for number in kinds.members[kind]:
+                satisfied.setdefault(number, []).append(kind - known)
+        found = {number: np.array(places) for number, places in satisfied.items()}
+        for row, (member, words) in enumerate(zip(self.exact, self._words, strict=True)):
+            self.labels[row, known:count] = words.labels(self._satisfied(member, found), count - known)
+        self._known = count
+
+    def _satisfied(self, member: Member, found: Mapping[int, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return, of each name, which of the new kinds satisfy its filter."""
+        numbers = {name: self._filters[member.pattern[name].filter] for name in member.pattern.used()}
+        return {name: found[number] for name, number in numbers.items() if number in found}
+
+    def masks(self, place: int, entries: Entries, kinds: Kinds) -> np.ndarray:
+        """Return, for a tracked member, which of its names each entry satisfies, as bits."""
+        member, single = self.tracked[place], not len(entries.mask)
+        codes = entries.kind if single else entries.kind << len(self.ways) | entries.mask
+        known, places = (np.arange(len(kinds)), codes) if single else np.unique(codes, return_inverse=True)
+        pairs = [(code, -1) if single else divmod(code, 1 << len(self.ways)) for code in known.tolist()]
+        found = [self._mask(place, member, kind, ways, kinds) for kind, ways in pairs]
+        return np.array(found, np.int64)[places.reshape(-1)] if found else np.empty(0, np.int64)
+
+    def _mask(self, place: int, member: Member, kind: int, ways: int, kinds: Kinds) -> int:
+        at = (place, kind, ways)
+        if at not in self._masks:
+            satisfied, bits = set(kinds.members[kind]), 0
+            for bit, name in enumerate(member.course.tracker.names):
+                told = member.pattern[name]
+                through = ways < 0 or ways >> self._way(member.pattern, name) & 1
+                bits |= int(self._filters[told.filter] in satisfied and bool(through)) << bit
+            self._masks[at] = bits
+        return self._masks[at]
+
+    def _way(self, pattern: Pattern, name: str) -> int:
+        given = {variable: attribute for attribute, variable in pattern[name].variables}
+        return self.ways.index(tuple(given[variable] for variable in pattern.key_variables()))
+
+
+class _Words:
+    """The labels of a course by the names that make them up."""
+
+    def __init__(self, member: Member) -> None:
+        """Give every name a random number: the sum of those an event satisfies stands for them."""
+        self.names = member.pattern.used()
+        rng = np.random.default_rng(len(self.names))
+        self._codes = dict(zip(self.names, rng.integers(1, 1 << 62, len(self.names)).tolist(), strict=True))
+        self._sets = member.course.sets()
+        codes = np.array([sum(self._codes[name] for name in told) % (1 << 64) for told in self._sets], np.uint64)
+        self._order = np.argsort(codes)
+        self._sorted = codes[self._order]
+
+    def labels(self, satisfied: Mapping[str, np.ndarray], count: int) -> np.ndarray:
+        """Return the label of each kind; of one that no event should have, the nearest."""
+        codes = np.zeros(count, np.uint64)
+        for name, kinds in satisfied.items():
+            codes[kinds] += np.uint64(self._codes[name])
+        at = np.minimum(np.searchsorted(self._sorted, codes), len(self._sorted) - 1)
+        found = self._order[at]
+        for kind in np.flatnonzero(self._sorted[at] != codes).tolist():
+            found[kind] = self._nearest({name for name, kinds in satisfied.items() if kind in kinds})
+        return found.astype(np.int32)
+
+    def _nearest(self, satisfied: set[str]) -> int:
+        within = [len(told) if told <= satisfied else -1 for told in self._sets]
+        return int(np.argmax(within))
+
+
+def groups_of(members: Sequence[Member], filters: Mapping[Filter, int]) -> list[Group]:
+    """Return the members in groups, by how they part the stream."""
+    found: dict[Parting, list[Member]] = {}
+    for one in members:
+        found.setdefault(parting_of(one.pattern), []).append(one)
+    return [Group(parting, told, filters) for parting, told in found.items()]
+
+
+def _ends(sizes: list[int]) -> np.ndarray:
+    return np.append(0, np.cumsum(sizes)).astype(np.int64)
+
+
+def _flat(arrays: list[np.ndarray], kind: type) -> np.ndarray:
+    return np.concatenate([array.ravel() for array in arrays]).astype(kind) if arrays else np.empty(0, kind)

@@ -1,0 +1,180 @@
+"""The streams that patterns read: the whole one, or one for each key; and the kinds of events in them.
+
+A kind is the set of filters an event satisfies. There are few, so what a kind means to a pattern is found out once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidings.kernels.forecast.forecasts import SILENCES, hashed, mean_gaps
+from tidings.patterns.run.machine import key_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tidings.patterns.run.event_reader import Prepared
+    from tidings.patterns.run.machine import Parting
+    from tidings.patterns.run.value_numbers import Names
+
+RECENT = 16
+"""Gaps that a running mean is made of."""
+
+_EDGES = (2.0 ** np.arange(SILENCES - 1), 4.0 ** np.arange(SILENCES - 1) * 1e6)
+
+Ways = tuple[tuple[str, ...], ...]
+"""Through which attributes operands give the key: one way for each set of attributes."""
+
+
+class Kinds:
+    """The sets of filters that events satisfied, numbered as they came."""
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self.members: list[tuple[int, ...]] = []
+        self._numbers: dict[int, int] = {}
+        self._codes = np.empty(0, np.uint64)
+
+    def __len__(self) -> int:
+        """Count them."""
+        return len(self.members)
+
+    def of(self, events: Prepared) -> np.ndarray:
+        """Return the kind of each event."""
+        self._widen(int(events.symbols.max(initial=-1)) + 1)
+        codes, firsts, places = np.unique(
+            hashed(events.symbols_at, events.symbols, self._codes), return_index=True, return_inverse=True
+        )
+        numbers = np.empty(len(codes), np.int64)
+        for place in np.argsort(firsts).tolist():  # in the order they came, however the stream is cut
+            code, first = int(codes[place]), int(firsts[place])
+            if code not in self._numbers:
+                self._numbers[code] = len(self.members)
+                satisfied = events.symbols[events.symbols_at[first] : events.symbols_at[first + 1]]
+                self.members.append(tuple(sorted(satisfied.tolist())))
+            numbers[place] = self._numbers[code]
+        return numbers[places.reshape(-1)]
+
+    def restore(self, members: list[tuple[int, ...]]) -> None:
+        """Take the kinds of another time; two that are the same by now keep both their numbers."""
+        self.members, self._codes = members, np.empty(0, np.uint64)
+        self._widen(max((number for kind in members for number in kind), default=-1) + 1)
+
+    def _widen(self, symbols: int) -> None:
+        """Give every filter a random number of its own: their sum stands for the set."""
+        if symbols > len(self._codes):
+            self._codes = np.random.default_rng(1).integers(0, 1 << 63, 2 * symbols, np.uint64) * np.uint64(2)
+            self._codes += np.uint64(1)
+            self._numbers = {int(self._code(members)): number for number, members in enumerate(self.members)}
+
+    def _code(self, members: Sequence[int]) -> np.uint64:
+        with np.errstate(over="ignore"):
+            return np.uint64(self._codes[list(members)].sum(dtype=np.uint64))
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """Events of streams, key by key: entries `starts[s]:starts[s + 1]` are of key `rows[s]`, in their order.
+
+    `mask` tells through which ways an event gives this key; it is empty where there is one way alone.
+    """
+
+    event: np.ndarray  # the place of the event among those given
+    kind: np.ndarray
+    mask: np.ndarray
+    starts: np.ndarray
+    rows: np.ndarray
+
+    def __len__(self) -> int:
+        """Count the entries."""
+        return len(self.event)
+
+    def keys(self) -> np.ndarray:
+        """Return the key of each entry."""
+        return np.repeat(self.rows, np.diff(self.starts))
+
+
+def entries_of(events: Prepared, kinds: np.ndarray, parting: Parting, names: Names) -> Entries:
+    """Return the entries of some events: of one stream where there are no keys; where times count, of timed ones."""
+    (ways, timed), none = parting, np.empty(0, np.int64)
+    seen = np.full(len(events), True) if not timed or events.timed is None else events.timed
+    if ways == ((),):
+        event = np.flatnonzero(seen)
+        return Entries(event, kinds[event], none, np.array([0, len(event)]), np.zeros(1, np.int64))
+    given = [np.where(seen, key_of(way, events, names), -1) for way in ways]
+    if len(ways) == 1:
+        event = np.flatnonzero(given[0] >= 0)
+        return grouped(event, given[0][event], kinds[event], none)
+    event = np.concatenate([np.flatnonzero(keys >= 0) for keys in given])
+    key = np.concatenate([keys[keys >= 0] for keys in given])
+    pairs = np.unique(np.column_stack([event, key]), axis=0)
+    mask = np.zeros(len(pairs), np.int64)
+    for way, keys in enumerate(given):
+        mask |= (keys[pairs[:, 0]] == pairs[:, 1]).astype(np.int64) << way
+    return grouped(pairs[:, 0], pairs[:, 1], kinds[pairs[:, 0]], mask)
+
+
+def grouped(event: np.ndarray, key: np.ndarray, kind: np.ndarray, mask: np.ndarray) -> Entries:
+    """Return entries key by key; those of one key stay in their order."""
+    order = np.argsort(key, kind="stable")
+    rows, starts = np.unique(key[order], return_index=True)
+    return Entries(event[order], kind[order], mask[order] if len(mask) else mask, np.append(starts, len(key)), rows)
+
+
+class Silences:
+    """How long each key is silent between its events, in events of the stream and in microseconds: a running mean.
+
+    The mean of the first few gaps, then one that forgets: keys come in bursts, and the last gaps say most.
+    """
+
+    def __init__(self, *, keyed: bool) -> None:
+        """Start with nothing seen."""
+        self._keyed = keyed
+        self.last = np.empty((2, 0), np.int64)  # position and time of each key's latest event
+        self.mean = np.empty((2, 0))
+        self.count = np.empty(0, np.int64)  # events of each key
+
+    def widen(self, keys: int) -> None:
+        """Make room for keys."""
+        more = keys - len(self.count)
+        if self._keyed and more > 0:
+            self.last = np.concatenate([self.last, np.zeros((2, more), np.int64)], axis=1)
+            self.mean = np.concatenate([self.mean, np.full((2, more), np.nan)], axis=1)
+            self.count = np.append(self.count, np.zeros(more, np.int64))
+
+    def take(self, entries: Entries, times: np.ndarray, position: int) -> np.ndarray:
+        """Return what is known at entries, whose first event is at a position: see `carried`."""
+        return self.carried(entries, position + entries.event, times[entries.event])
+
+    def carried(self, entries: Entries, positions: np.ndarray, times: np.ndarray) -> np.ndarray:
+        """Return the mean gaps at entries in two rows, of how many, and the latest gaps; a first event has none."""
+        found = np.full((5, len(entries)), np.nan)
+        if self._keyed and len(entries):
+            self.widen(int(entries.rows.max()) + 1)
+            here = np.stack([positions, times])
+            mean_gaps(entries.starts, entries.rows, here, RECENT, self.last, self.mean, self.count, found)
+        return found
+
+    def of(self, rows: np.ndarray) -> Silences:
+        """Return those of some keys, numbered by their places."""
+        made = Silences(keyed=self._keyed)
+        made.last, made.mean, made.count = self.last[:, rows], self.mean[:, rows], self.count[rows]
+        return made
+
+    def renumber(self, known: np.ndarray) -> None:
+        """Call each key by its place in `known`."""
+        if self._keyed:
+            self.widen(int(known.max(initial=-1)) + 1)
+            held = self.of(known)
+            self.last, self.mean, self.count = held.last, held.mean, held.count
+
+
+def silences(gaps: np.ndarray) -> np.ndarray:
+    """Return the bins of mean gaps, in two rows: events by powers of 2, microseconds by powers of 4 seconds.
+
+    Where there is none, it is the last bin.
+    """
+    return np.stack([np.searchsorted(edges, row) for edges, row in zip(_EDGES, gaps[:2], strict=True)])

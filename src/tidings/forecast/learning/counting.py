@@ -1,0 +1,372 @@
+"""Learning: counts of courses from events, a piece at a time.
+
+A wait is known when its match has come or when it was the longest that is counted; so the last entries of each key
+are kept until then. Cutting a history into pieces, or a stop in between, changes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from tidings.forecast.courses.streams import Entries, Silences, silences
+from tidings.forecast.learning.counts import BINS, EDGES, MOST, Counts, Traffic
+from tidings.kernels.forecast.forecasts import (
+    SILENCES,
+    count_changes,
+    count_later,
+    count_moves,
+    count_span,
+    count_waits,
+    followed,
+    walk,
+)
+from tidings.kernels.patterns.reports import O_AT, O_KEY, O_PATTERN, O_SEQ
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tidings.forecast.courses.groups import Group, Member
+    from tidings.forecast.courses.streams import Kinds
+    from tidings.patterns.detections import Part
+
+KEPT = 1 << 20
+"""Entries whose waits are not known yet: of more, the oldest are taken as cut off."""
+
+_NONE = np.empty(0, np.int64)
+
+_Following: TypeAlias = tuple[np.ndarray, np.ndarray]
+"""The position (-1: none) and the time of the match that comes next."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pending:
+    """Entries in the order of (key, position): those before `old` of a segment have had their moves counted."""
+
+    key: np.ndarray
+    kind: np.ndarray
+    mask: np.ndarray
+    time: np.ndarray
+    at: np.ndarray  # the position in the stream
+    old: np.ndarray  # whether its move was counted before
+    near: np.ndarray  # how long the key is silent between its events, counted in events: the bin
+    soon: np.ndarray  # and in time
+    gap: np.ndarray  # the latest gap in events; nothing (nan) at a key's first event
+    lapse: np.ndarray  # and in microseconds
+
+    def __len__(self) -> int:
+        """Count the entries."""
+        return len(self.key)
+
+    def take(self, places: np.ndarray) -> Pending:
+        """Return some of them."""
+        mask = self.mask[places] if len(self.mask) else self.mask
+        columns = (self.key, self.kind, self.time, self.at, self.old, self.near, self.soon, self.gap, self.lapse)
+        key, kind, *others = (column[places] for column in columns)
+        return Pending(key, kind, mask, *others)
+
+
+NOTHING = Pending(_NONE, _NONE, _NONE, _NONE, _NONE, np.empty(0, np.bool_), _NONE, _NONE, np.empty(0), np.empty(0))
+
+
+@dataclass(frozen=True, slots=True)
+class HalfLife:
+    """How fast counts fade: by half in so many events of the stream, or microseconds."""
+
+    amount: int
+    timed: bool
+
+    def weights(self, at: np.ndarray, time: np.ndarray, now: tuple[int, int]) -> np.ndarray:
+        """Return the weight of each entry, seen from a position and a time."""
+        age = now[1] - time if self.timed else now[0] - at
+        return np.asarray(0.5 ** (np.maximum(age, 0) / self.amount))
+
+    def fading(self, then: tuple[int, int], now: tuple[int, int]) -> float:
+        """Return what is left of what was counted until then."""
+        return float(0.5 ** (max(0, now[self.timed] - then[self.timed]) / self.amount))
+
+
+class Lesson:
+    """What one group of patterns learns: counts of its members, in the order of `group.members`."""
+
+    def __init__(self, group: Group, counts: list[Counts], half_life: HalfLife | None) -> None:
+        """Go on from some counts."""
+        self.group, self.counts, self.half_life = group, counts, half_life
+        self.pending, self.fresh = NOTHING, list[Pending]()
+        self.reports: list[np.ndarray] = [np.empty((0, 3), np.int64) for _ in group.tracked]
+        self.cells = np.empty((len(group.exact), 0), np.int32)  # of each key, before its first pending entry
+        self.states: list[np.ndarray] = [np.empty((0, one.course.tracker.width), np.int64) for one in group.tracked]
+        self.now = (0, 0)
+        self.silences = Silences(keyed=group.keyed)
+        self.own = np.zeros(3)  # gaps between events of one key: how many, and their sums in events and time
+        self._room = 0
+
+    def take(self, entries: Entries, times: np.ndarray, position: int) -> None:
+        """Keep entries to be counted; `position` is the place of the first event in the stream."""
+        old = np.zeros(len(entries), np.bool_)
+        when = (times[entries.event], position + entries.event)
+        gaps = self.silences.take(entries, times, position)
+        pending = Pending(entries.keys(), entries.kind, entries.mask, *when, old, *silences(gaps), *gaps[3:])
+        self.fresh.append(pending)
+
+    def hear(self, parts: Sequence[Part], places: list[int], base: int, position: int, times: np.ndarray) -> None:
+        """Keep what the detector reported of tracked members: keys, positions and times.
+
+        `places` are the members' numbers among its patterns, `base` the number that it gave the event at a position,
+        and `times` are those from there on. A deadline has the position of the first event that is not before it.
+        """
+        for number, place in enumerate(places[len(self.group.exact) :]):
+            found = reports_of(parts, place)
+            by_time = self.group.tracked[number].pattern.absence is not None
+            found[:, 1] = position + (np.searchsorted(times, found[:, 2]) if by_time else found[:, 1] - base)
+            self.reports[number] = np.concatenate([self.reports[number], found])
+
+    def settle(self, kinds: Kinds, now: tuple[int, int]) -> None:
+        """Count what was kept, as seen from a position and a time; what may still change stays."""
+        pending = _joined([self.pending, *self.fresh])
+        self.fresh = []
+        if self.half_life is not None and now != self.now:
+            by = self.half_life.fading(self.now, now)
+            self.counts = [one.scaled(by) for one in self.counts]
+            self.own *= by
+        self.now = now
+        self._widen(int(pending.key.max(initial=-1)) + 1)
+        self.group.widen(kinds)
+        entries = _segments(pending)
+        done = self._known(pending, entries, now)
+        self._count(pending, entries, kinds, done, final=False)
+        left = np.flatnonzero(~_front(entries, done))
+        self.pending = replace(pending.take(left), old=np.ones(len(left), np.bool_))
+        if self.group.keyed:  # of a key that is not waited with any more, nothing can come of a report
+            kept = [(rows[:, 1] >= now[0]) | np.isin(rows[:, 0], self.pending.key) for rows in self.reports]
+            self.reports = [rows[some] for rows, some in zip(self.reports, kept, strict=True)]
+
+    def counted(self, kinds: Kinds) -> list[Counts]:
+        """Return the counts with what is pending in them, its waits cut off here; nothing changes."""
+        kept = self.counts, self.cells, self.states
+        self.counts = [one.copy() for one in self.counts]
+        entries = _segments(self.pending)
+        self._count(self.pending, entries, kinds, np.diff(entries.starts), final=True)
+        found, (self.counts, self.cells, self.states) = self.counts, kept
+        return found
+
+    def _known(self, pending: Pending, entries: Entries, now: tuple[int, int]) -> np.ndarray:
+        """Return of each segment how many entries are behind the longest wait."""
+        sizes = np.diff(entries.starts)
+        done = np.maximum(sizes - MOST, 0)
+        spans = [span for one in self.counts for span in one.spans]
+        if spans and len(pending):
+            passed = pending.time <= now[1] - max(spans)
+            done = np.minimum(done, np.add.reduceat(passed, entries.starts[:-1], dtype=np.int64))
+        over = len(pending) - int(done.sum()) - KEPT
+        if over > 0:  # too many wait: the oldest of each go, as cut off
+            done = done + np.ceil((sizes - done) * (over / (len(pending) - done.sum()))).astype(np.int64)
+        return np.asarray(done)
+
+    # Counting ----------------------------------------------------------------------------------
+
+    def _count(self, pending: Pending, entries: Entries, kinds: Kinds, done: np.ndarray, *, final: bool) -> None:
+        weights = np.ones(len(pending))
+        if self.half_life is not None:
+            weights = self.half_life.weights(pending.at, pending.time, self.now)
+        if not final:
+            self._pace(pending, weights)
+        old = np.add.reduceat(pending.old, entries.starts[:-1], dtype=np.int64) if len(pending) else _NONE
+        told = _Told(pending, entries, weights, old, done, self.now, self.group.keyed)
+        scratch = np.empty(len(pending), np.int32), np.empty(len(pending), np.bool_)
+        for row in range(len(self.group.exact)):
+            self._exact(row, told, scratch, final=final)
+        for row, member in enumerate(self.group.tracked):
+            self._tracked(row, member, told, kinds, final=final)
+
+    def _pace(self, pending: Pending, weights: np.ndarray) -> None:
+        """Add up the gaps of entries that are new."""
+        new = ~pending.old & ~np.isnan(pending.gap)
+        self.own += [(weights[new] * of).sum() for of in (1.0, pending.gap[new], pending.lapse[new])]
+
+    def _exact(self, row: int, told: _Told, scratch: tuple[np.ndarray, np.ndarray], *, final: bool) -> None:
+        group, entries, counts = self.group, told.entries, self.counts[row]
+        course, (cells, hit) = group.exact[row].course, scratch
+        labels, width = group.labels[row], int(group.widths[row])
+        state, table, hits = self.cells[row], course.table.ravel(), course.hits.ravel()
+        walk(entries.kind, entries.starts, entries.rows, labels, width, table, hits, state, cells, hit)
+        if not final:
+            args = (entries.kind, entries.starts, entries.rows, told.old, told.weights, labels, width, state, cells)
+            count_moves(*args, counts.moves.reshape(-1))
+        told.count(counts, cells, hit, told.after(hit) if told.keyed or counts.spans else None)
+        if not final:
+            some = told.done > 0
+            state[entries.rows[some]] = cells[entries.starts[:-1][some] + told.done[some] - 1]
+
+    def _tracked(self, row: int, member: Member, told: _Told, kinds: Kinds, *, final: bool) -> None:
+        tracker, entries = member.course.tracker, told.entries
+        masks = self.group.masks(row, entries, kinds)
+        reports, hit = self.reports[row], self._hits(row, told, final=final)
+        states = self.states[row]
+        before = np.full(len(entries.rows), member.course.start, np.int64)  # of those that had no entry yet
+        # The part that is done moves the states on; the rest is gone through on a copy, and so is all of it at the end.
+        cells, front = np.empty(len(entries), np.int32), _front(entries, told.done)
+        of = states.copy() if final else states
+        for part in (np.flatnonzero(front), np.flatnonzero(~front)):
+            rows, starts = _parts(entries, part)
+            cells[part] = tracker.walk(of, rows, starts, masks[part], told.pending.time[part], hit[part])
+            of = of if final else states.copy()
+        counts = self.counts[len(self.group.exact) + row]
+        if not final:
+            chain, width = member.course.chain, member.course.table.shape[1]
+            moves = counts.moves.reshape(-1)
+            count_changes(entries.starts, entries.rows, told.old, told.weights, chain, width, before, cells, hit, moves)
+        absence = member.pattern.absence is not None
+        told.count(counts, cells, hit, told.deadlines(reports) if absence else told.after(hit))
+
+    def _hits(self, row: int, told: _Told, *, final: bool) -> np.ndarray:
+        """Return at which entries the detector reported a tracked member; after a deadline, at the key's next one.
+
+        Reports at entries that are done are not needed again.
+        """
+        pending, reports = told.pending, self.reports[row]
+        hit = np.zeros(len(pending), np.bool_)
+        if not len(pending) or not len(reports):
+            return hit
+        by_time = self.group.tracked[row].pattern.absence is not None
+        moment, wanted = (pending.time, reports[:, 2]) if by_time else (pending.at, reports[:, 1])
+        key = reports[:, 0] if self.group.keyed else np.zeros(len(reports), np.int64)
+        low = min(moment.min(), wanted.min())
+        span = max(moment.max(), wanted.max()) - low + 1
+        at = np.searchsorted(pending.key * span + (moment - low), key * span + (wanted - low))
+        at = np.minimum(at, len(pending) - 1)
+        fits = (pending.key[at] == key) & ((moment[at] >= wanted) if by_time else (moment[at] == wanted))
+        hit[at[fits]] = True
+        if not final:
+            over = _front(told.entries, told.done)
+            self.reports[row] = reports[~(fits & over[at])]
+        return hit
+
+    def _widen(self, keys: int) -> None:
+        """Make room for keys; a new one has seen nothing."""
+        known = self._room
+        if keys <= known:
+            return
+        self._room = size = 2 * keys if self.group.keyed else 1
+        more = np.repeat(self.group.starts[: len(self.group.exact), None], size - known, axis=1)
+        self.cells = np.concatenate([self.cells, more], axis=1)
+        for row, member in enumerate(self.group.tracked):
+            fresh = np.tile(member.course.tracker.fresh(), (size - known, 1))
+            self.states[row] = np.concatenate([self.states[row], fresh])
+
+    def held(self) -> np.ndarray:
+        """Return the keys whose entries are not counted out; there are no others to keep."""
+        return np.unique(self.pending.key) if self.group.keyed else _NONE
+
+    def renumber(self, known: np.ndarray) -> None:
+        """Call each key by its place in `known`; all that was kept for later is counted before."""
+        if not self.group.keyed:
+            return
+        self._widen(int(known.max(initial=-1)) + 1)
+        self.cells, self._room = self.cells[:, known], len(known)
+        self.states = [states[known] for states in self.states]
+        self.silences.renumber(known)
+        self.pending = replace(self.pending, key=np.searchsorted(known, self.pending.key))
+        for row, reports in enumerate(self.reports):
+            held = reports[np.isin(reports[:, 0], known)]
+            held[:, 0] = np.searchsorted(known, held[:, 0])
+            self.reports[row] = held
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Told:
+    """What is counted at once: entries with their weights, how many were counted before, how many are known."""
+
+    pending: Pending
+    entries: Entries
+    weights: np.ndarray
+    old: np.ndarray
+    done: np.ndarray
+    now: tuple[int, int]
+    keyed: bool
+
+    def count(self, counts: Counts, cells: np.ndarray, hit: np.ndarray, following: _Following | None) -> None:
+        """Count the waits that are known: in the key's own events by `hit`, else by which match is `following`."""
+        starts, done, weights, pending = self.entries.starts, self.done, self.weights, self.pending
+        count_waits(starts, done, cells, hit, weights, BINS, len(EDGES), counts.waits.reshape(-1))
+        if following is None:
+            return
+        given, gaps = (starts, done, cells, weights), SILENCES if self.keyed else 1
+        if self.keyed:
+            later = counts.later.reshape(-1)
+            count_later(*given, pending.at, self.now[0], following[0], pending.near, gaps, BINS, len(EDGES), later)
+        for span, of in counts.spans.items():
+            count_span(*given, pending.time, self.now[1], *following, pending.soon, gaps, span, of.reshape(-1))
+
+    def after(self, hit: np.ndarray) -> _Following:
+        """Return the position and time of the match that follows each entry."""
+        found = np.empty(len(hit), np.int64), np.empty(len(hit), np.int64)
+        followed(self.entries.starts, hit, self.pending.at, self.pending.time, *found)
+        return found
+
+    def deadlines(self, reports: np.ndarray) -> _Following:
+        """Return the same where time completes a pattern: its key may have no event after that."""
+        pending = self.pending
+        reports = reports[reports[:, 1] < self.now[0]]  # a piece is told at once what its events will complete
+        key = reports[:, 0] if self.keyed else np.zeros(len(reports), np.int64)
+        order = np.lexsort((reports[:, 2], key))
+        moments = np.unique(np.concatenate([pending.time, reports[:, 2]]))
+        mine, theirs = (np.searchsorted(moments, of) for of in (pending.time, reports[order, 2]))
+        at = np.searchsorted(key[order] * len(moments) + theirs, pending.key * len(moments) + mine, side="right")
+        rows = np.append(order, -1)[at]
+        known = (rows >= 0) & (np.append(key, -1)[rows] == pending.key)
+        found = np.concatenate([reports, np.zeros((1, 3), np.int64)])[rows]
+        return np.where(known, found[:, 1], -1), np.where(known, found[:, 2], 0)
+
+
+def reports_of(parts: Sequence[Part], place: int) -> np.ndarray:
+    """Return key, event and time of the reports of one of the detector's patterns."""
+    found = [np.empty((0, 3), np.int64)]
+    for part in parts:
+        rows = part.reports.rows
+        mine = rows[part.shown.places[rows[:, O_PATTERN]] == place]
+        found.append(mine[:, [O_KEY, O_SEQ, O_AT]])
+    return np.concatenate(found)
+
+
+def _joined(pieces: list[Pending]) -> Pending:
+    """Return entries of all pieces, key by key; those of one key in their order."""
+    pieces = [piece for piece in pieces if len(piece)] or [NOTHING]
+    columns = [np.concatenate([getattr(piece, name) for piece in pieces]) for name in Pending.__dataclass_fields__]
+    whole = Pending(*columns)
+    return whole.take(np.argsort(whole.key, kind="stable"))
+
+
+def _segments(pending: Pending) -> Entries:
+    rows, starts = np.unique(pending.key, return_index=True)
+    return Entries(np.arange(len(pending)), pending.kind, pending.mask, np.append(starts, len(pending)), rows)
+
+
+def _front(entries: Entries, done: np.ndarray) -> np.ndarray:
+    """Tell of each entry whether it is among the first `done` of its segment."""
+    return np.asarray(entries.event < np.repeat(entries.starts[:-1] + done, np.diff(entries.starts)))
+
+
+def _parts(entries: Entries, part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows and segments of some of the entries."""
+    rows, starts = np.unique(entries.keys()[part], return_index=True)
+    return rows, np.append(starts, len(part)).astype(np.int64)
+
+
+def traffic_of(
+    kinds: np.ndarray, times: np.ndarray, last: int | None, weights: np.ndarray, named: dict[int, str], members: Kinds
+) -> Traffic:
+    """Return how many events satisfied each filter, and how fast they came; `last` is the time of the one before."""
+    by_kind = np.bincount(kinds, weights, len(members))
+    filters: dict[str, float] = dict.fromkeys(named.values(), 0.0)
+    for kind in np.flatnonzero(by_kind).tolist():
+        for number in members.members[kind]:
+            if number in named:
+                filters[named[number]] += float(by_kind[kind])
+    gaps = np.diff(times, prepend=times[:1] if last is None else last)
+    counted = weights[1:] if last is None else weights
+    elapsed = (gaps[1:] if last is None else gaps) * counted
+    asked = dict.fromkeys(filters, float(weights.sum()))
+    return Traffic(float(weights.sum()), filters, float(counted.sum()), float(elapsed.sum()), asked=asked)

@@ -1,0 +1,130 @@
+"""What is counted of a pattern: which label came in which cell, and how long it then took to a match.
+
+All counts are sums, so counts of two histories add up. With a half-life they are weights, not whole numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from tidings.errors import TidingsError
+from tidings.kernels.forecast.forecasts import SILENCES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tidings.forecast.courses.course import Course
+
+Floats = npt.NDArray[np.float64]
+
+_SMALL = [*range(1, 11), 12, 15, 20, 25, 30, 40, 50, 60, 80, 100, 125, 150, 200, 250, 300, 400, 500, 600, 800, 1000]
+
+EDGES = np.array(_SMALL, np.int64)
+"""Waiting times are told apart up to these numbers of events; between two of them they are spread evenly."""
+
+MOST = int(EDGES[-1])
+"""The longest wait that is counted."""
+
+BINS = np.searchsorted(EDGES, np.arange(MOST + 1)).astype(np.int64)
+"""The bin of each waiting time."""
+
+CODES = 2 * len(EDGES) + 1
+"""A wait ended in one of the bins; or after so many of them nothing more is known."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Counts:
+    """`moves[chain cell, label]`, `waits[cell, code]`, and of each span of time `[cell, (yes, unknown, no)]`.
+
+    Of a pattern with a key, `later` counts waits in events of the whole stream, and it and the spans have a row for
+    each cell and silence: how long the key had no event before says much about when its next one comes.
+    """
+
+    moves: Floats
+    waits: Floats
+    later: Floats
+    spans: dict[int, Floats] = field(default_factory=dict)
+
+    @classmethod
+    def none(cls, course: Course, spans: Iterable[int] = (), *, keyed: bool = False) -> Counts:
+        """Return counts of nothing."""
+        lines = course.cells * (SILENCES if keyed else 1)
+        return cls(
+            np.zeros(course.table.shape),
+            np.zeros((course.cells, CODES)),
+            np.zeros((lines if keyed else 0, CODES)),
+            {span: np.zeros((lines, 3)) for span in spans},
+        )
+
+    def copy(self) -> Counts:
+        """Return the same in arrays of their own."""
+        spans = {span: of.copy() for span, of in self.spans.items()}
+        return Counts(self.moves.copy(), self.waits.copy(), self.later.copy(), spans)
+
+    def scaled(self, by: float) -> Counts:
+        """Return the counts with less weight."""
+        return Counts(
+            self.moves * by, self.waits * by, self.later * by, {span: of * by for span, of in self.spans.items()}
+        )
+
+    def plus(self, other: Counts) -> Counts:
+        """Return the sum."""
+        if self.moves.shape != other.moves.shape or self.waits.shape != other.waits.shape:
+            msg = "the models count one pattern in different ways; train both with the same schema and context"
+            raise TidingsError(msg)
+        spans = dict(self.spans)
+        for span, of in other.spans.items():
+            spans[span] = spans[span] + of if span in spans else of
+        return Counts(self.moves + other.moves, self.waits + other.waits, self.later + other.later, spans)
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What all patterns share: how many events there were, how many of each filter, how fast, and of keys how fast.
+
+    `asked` is of how many events it is known whether they satisfy each filter; all that were seen, unless told. `own`
+    holds, for each set of ways to give a key, how many gaps between events of one key there were, and their sums.
+    """
+
+    seen: float = 0.0
+    filters: dict[str, float] = field(default_factory=dict)
+    gaps: float = 0.0
+    elapsed: float = 0.0  # microseconds, over the gaps
+    own: dict[str, float] = field(default_factory=dict)
+    asked: dict[str, float] = field(default_factory=dict)
+
+    def scaled(self, by: float) -> Traffic:
+        """Return it with less weight."""
+        filters, own, asked = ({name: n * by for name, n in of.items()} for of in (self.filters, self.own, self.asked))
+        return Traffic(self.seen * by, filters, self.gaps * by, self.elapsed * by, own, asked)
+
+    def plus(self, other: Traffic) -> Traffic:
+        """Return the sum."""
+        return Traffic(
+            self.seen + other.seen,
+            _sum(self.filters, other.filters),
+            self.gaps + other.gaps,
+            self.elapsed + other.elapsed,
+            _sum(self.own, other.own),
+            _sum(self.asked, other.asked),
+        )
+
+    def pace(self, ways: object) -> tuple[float, float]:
+        """Return the mean gap between events of one key, in events and in microseconds; guesses where none is known."""
+        count = self.own.get(f"{ways} gaps", 0.0)
+        if count > 0:
+            return max(1.0, self.own[f"{ways} events"] / count), max(1.0, self.own[f"{ways} time"] / count)
+        return 1.0, 1 / self.rate if self.rate else 1e6
+
+    @property
+    def rate(self) -> float | None:
+        """Events in a microsecond; nothing where no time has passed."""
+        return self.gaps / self.elapsed if self.elapsed > 0 else None
+
+
+def _sum(one: dict[str, float], other: dict[str, float]) -> dict[str, float]:
+    return {name: one.get(name, 0.0) + other.get(name, 0.0) for name in sorted({*one, *other})}

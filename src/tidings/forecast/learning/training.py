@@ -1,0 +1,101 @@
+"""Training: a model of a detector's patterns from a history of events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from tidings.errors import TidingsError
+from tidings.forecast.detector import Detector
+from tidings.forecast.horizon import Horizon
+from tidings.forecast.learning.learner import Learner
+from tidings.forecast.model import Model
+from tidings.model import Event
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from datetime import timedelta
+
+
+def train(
+    detector: Detector,
+    history: Any,
+    *,
+    context: int = 3,
+    smoothing: float = 0.5,
+    half_life: timedelta | str | int | None = None,
+    estimator: str = "both",
+    horizons: Iterable[Any] = (),
+    progress: Callable[[int], object] | None = None,
+) -> Model:
+    """Return a model of the detector's patterns, counted over a history; what the detector has seen stays as it is.
+
+    `history` is what `detect_many` takes, or an iterator of such batches. `context` is how many events are looked back
+    beside the pattern's own state, `smoothing` how much is expected before anything is counted (0: nothing),
+    `half_life` after how many events, or how long a time, a count is worth half. `estimator` is `both`, `chain`,
+    `direct` or `printed` (the paper's formulas as they stand there). Spans among `horizons`, and those that patterns
+    were added with, are counted directly; horizons in events always are, up to 1,000. `progress` is told how many
+    events were taken so far.
+
+    >>> import tidings as td
+    >>> watch = td.Detector()
+    >>> pair = '''
+    ...     a = kind = 'a'
+    ...     b = kind = 'b'
+    ...     a , b
+    ... '''
+    >>> watch.add("pair", pair)
+    >>> model = td.train(watch, [{"kind": kind} for kind in "abab"], context=0, smoothing=0, estimator="chain")
+    >>> told = td.Detector(model=model)
+    >>> told.add("pair", pair)
+    >>> told.forecast("pair", horizon=2)[0].probability
+    1.0
+    """
+    model = Model(context=context, smoothing=smoothing, half_life=half_life, estimator=estimator)
+    return extended(model, detector, history, horizons=horizons, progress=progress)
+
+
+def extended(
+    model: Model,
+    detector: Detector,
+    history: Any,
+    *,
+    horizons: Iterable[Any] = (),
+    progress: Callable[[int], object] | None = None,
+) -> Model:
+    """Return a model with the counts of a further history, one that begins anew."""
+    if not isinstance(detector, Detector):
+        msg = f"what is trained is a td.Detector with its patterns, not `{detector!r}`"
+        raise TidingsError(msg)
+    if isinstance(horizons, str) or not isinstance(horizons, Iterable):
+        msg = f"horizons are a list, such as [10, '5 min'], not `{horizons}`"
+        raise TidingsError(msg)
+    watched = detector.watched
+    if not watched:
+        msg = "the detector has no patterns to train; add them first"
+        raise TidingsError(msg)
+    forked = detector.forked()
+    told = [*map(Horizon.of, horizons), *detector.horizons().values()]
+    spans = {one.amount for one in told if one.unit == "time"}
+    learner = Learner(model, watched, forked._filters, spans=spans, **forked._around)
+    forked.listen(learner, reports=any(lesson.group.tracked for lesson in learner.lessons))
+    for batch in _batches(history):
+        forked.detect_many(batch)
+        if progress is not None:
+            progress(learner.now[0] - model.now[0])
+    forked.close()
+    return learner.model()
+
+
+def _batches(history: Any) -> Iterator[Any]:
+    """Yield the history's batches: itself, unless it is an iterator of batches."""
+    if hasattr(history, "__next__"):
+        for batch in history:
+            if isinstance(batch, Mapping | Event):
+                msg = (
+                    "an iterator gives batches, lists or tables of events, not one event after the other; list(...) it"
+                )
+                raise TidingsError(msg)
+            yield batch
+    else:
+        yield history

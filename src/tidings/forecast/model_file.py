@@ -1,0 +1,191 @@
+"""Models as bytes: a version, then a header and arrays, compressed. Only what was counted is written."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
+
+import numpy as np
+import pyarrow as pa
+
+from tidings.errors import FileError, StateError
+from tidings.forecast.courses.course import Course
+from tidings.forecast.learning.counting import HalfLife
+from tidings.forecast.learning.counts import CODES, EDGES, Counts, Traffic
+from tidings.lang import parse_pattern, render_pattern
+from tidings.model.patterns import Mode
+from tidings.patterns.state.run_bytes import packed, unpacked
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tidings.forecast.model import Known, Model
+
+MAGIC = b"tidings-model-"
+VERSION = 1
+"""Of the file. One that is newer than this is refused by name."""
+
+
+def written(model: Model) -> bytes:
+    """Return a model as bytes."""
+    arrays: dict[str, Any] = {}
+    known = [_known(number, one, arrays) for number, one in enumerate(model.known.values())]
+    told = model.settings
+    header = {
+        "context": told.context,
+        "smoothing": told.smoothing,
+        "half_life": None if told.half_life is None else [told.half_life.amount, told.half_life.timed],
+        "estimator": told.estimator,
+        "edges": EDGES.tolist(),
+        "now": list(model.now),
+        "traffic": asdict(model.traffic),
+        "patterns": known,
+    }
+    body = packed(header, arrays)
+    rest = len(body).to_bytes(8, "little") + bytes(pa.compress(body, codec="zstd", asbytes=True))
+    return MAGIC + str(VERSION).encode() + b"\n" + crc32(rest).to_bytes(4, "little") + rest
+
+
+def _known(number: int, one: Known, arrays: dict[str, Any]) -> dict[str, Any]:
+    course, counts = one.course, one.counts
+    for name, array in (("moves", counts.moves), ("waits", counts.waits), ("later", counts.later)):
+        flat = array.ravel()
+        arrays[f"{number}.{name}.at"] = places = np.flatnonzero(flat).astype(np.int32)
+        arrays[f"{number}.{name}"] = flat[places]
+    for span, of in counts.spans.items():
+        arrays[f"{number}.span.{span}"] = of
+    if course.tracker is None:
+        arrays |= {f"{number}.table": course.table, f"{number}.hits": course.hits, f"{number}.groups": course.groups}
+        arrays[f"{number}.idle"] = course.idle
+    shape = [*course.table.shape, course.cells, len(counts.later)]
+    tree = json.loads(render_pattern(one.pattern, "json"))
+    return {
+        "name": one.name,
+        "pattern": tree,
+        "mode": str(one.mode),
+        "labels": list(course.labels),
+        "states": list(course.states),
+        "depth": course.depth,
+        "start": course.start,
+        "shape": shape,
+        "tracked": course.tracker is not None,
+        "spans": list(counts.spans),
+    }
+
+
+def read(data: bytes) -> Model:
+    """Return the model of such bytes."""
+    from tidings.forecast.model import Model, key_of
+
+    header, arrays = _opened(data)
+    try:
+        half_life = None if header["half_life"] is None else HalfLife(*header["half_life"])
+        model = Model(
+            context=header["context"],
+            smoothing=header["smoothing"],
+            half_life=half_life,
+            estimator=header["estimator"],
+        )
+        if header["edges"] != EDGES.tolist():
+            msg = "the model counts waiting times in other bins; train it again"
+            raise StateError(msg)
+        model.now = tuple(header["now"])
+        model.traffic = Traffic(**header["traffic"])
+        for number, told in enumerate(header["patterns"]):
+            one = _recalled(number, told, arrays, model.settings.context)
+            model.known[key_of(one.pattern, one.mode)] = one
+    except (KeyError, TypeError, IndexError) as problem:
+        msg = f"the model's file is damaged: {problem!r}"
+        raise StateError(msg) from problem
+    return model
+
+
+def _opened(data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
+    head = bytes(data[:64]).partition(b"\n")[0]
+    if not head.startswith(MAGIC):
+        msg = "this is not a model; td.Model.save writes one"
+        raise StateError(msg)
+    version = head[len(MAGIC) :]
+    if version != str(VERSION).encode():
+        msg = (
+            f"the model is of version {version.decode(errors='replace')}, this program reads {VERSION}; train it again"
+        )
+        raise StateError(msg)
+    begin = len(head) + 1
+    rest = data[begin + 4 :]
+    # Compression alone does not notice every wrong byte, and a wrong count looks like any other.
+    if len(rest) < 8 or crc32(rest) != int.from_bytes(data[begin : begin + 4], "little"):
+        msg = "the model's file is damaged or cut short"
+        raise StateError(msg)
+    size = int.from_bytes(rest[:8], "little")
+    try:
+        body = pa.decompress(rest[8:], decompressed_size=size, codec="zstd", asbytes=True)
+    except (OSError, ValueError, pa.ArrowException, MemoryError) as problem:
+        msg = "the model's file is damaged or cut short"
+        raise StateError(msg) from problem
+    return unpacked(body)
+
+
+def _recalled(number: int, told: dict[str, Any], arrays: dict[str, Any], context: int) -> Known:
+    from tidings.forecast.model import Known
+
+    pattern, mode = parse_pattern(told["pattern"], notation="json"), Mode(told["mode"])
+    rows, labels, cells, later = told["shape"]
+    course = _course(number, told, arrays) if not told["tracked"] else _tracked(pattern, mode, told, context)
+    if course.table.shape != (rows, labels) or course.cells != cells:
+        msg = f"the model counts `{told['name']}` in another way than this program; train it again"
+        raise StateError(msg)
+    counts = Counts(
+        _filled(arrays, f"{number}.moves", (rows, labels)),
+        _filled(arrays, f"{number}.waits", (cells, CODES)),
+        _filled(arrays, f"{number}.later", (later, CODES)),
+        {span: arrays[f"{number}.span.{span}"] for span in told["spans"]},
+    )
+    return Known(told["name"], pattern, mode, course, counts)
+
+
+def _course(number: int, told: dict[str, Any], arrays: dict[str, Any]) -> Course:
+    table = arrays[f"{number}.table"]
+    return Course(
+        approximate=False,
+        states=tuple(told["states"]),
+        labels=tuple(told["labels"]),
+        table=table,
+        hits=arrays[f"{number}.hits"],
+        groups=arrays[f"{number}.groups"],
+        idle=arrays[f"{number}.idle"],
+        chain=np.arange(len(table), dtype=np.int32),
+        start=told["start"],
+        depth=told["depth"],
+    )
+
+
+def _tracked(pattern: Any, mode: Mode, told: dict[str, Any], context: int) -> Course:
+    from tidings.forecast.courses.tracked_course import tracked_course
+
+    course = tracked_course(pattern, mode, context=context)
+    if list(course.labels) != told["labels"]:
+        msg = f"the model counts `{told['name']}` in another way than this program; train it again"
+        raise StateError(msg)
+    return course
+
+
+def _filled(arrays: dict[str, Any], name: str, shape: tuple[int, int]) -> np.ndarray:
+    flat = np.zeros(shape[0] * shape[1])
+    flat[arrays[f"{name}.at"]] = arrays[name]
+    return flat.reshape(shape)
+
+
+def save(model: Model, path: Path) -> None:
+    """Write a file beside the old one, then put it in its place."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        beside.write_bytes(model.to_bytes())
+        beside.replace(path)
+    except OSError as problem:
+        beside.unlink(missing_ok=True)
+        msg = f"{path}: cannot be written: {problem.strerror}"
+        raise FileError(msg) from problem

@@ -1,0 +1,113 @@
+"""A model as text: the states of its patterns, what was counted there, and how likely a match is from each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tidings.forecast.courses.streams import silences
+from tidings.forecast.horizon import Horizon
+from tidings.forecast.model import keyed
+from tidings.forecast.predicting.probability_table import places_of, table
+from tidings.patterns.run.machine import ways_of
+
+if TYPE_CHECKING:
+    from tidings.forecast.model import Known, Model
+    from tidings.forecast.predicting.estimates import Estimates
+
+AHEAD = (1, 5, 10, 50)
+"""Events that are looked ahead, unless told otherwise."""
+
+MOST = 40
+"""States that are listed of one pattern."""
+
+
+def shown(model: Model, name: str | None = None, *, horizon: Any = None) -> str:
+    """Return a model's patterns, or one of them, with states, counts and probabilities."""
+    told = model.settings
+    half_life = "none" if told.half_life is None else _half_life(told.half_life.amount, timed=told.half_life.timed)
+    head = (
+        f"{len(model):,} pattern{'s' * (len(model) != 1)}, {model.now[0]:,} events; "
+        f"context {told.context}, smoothing {told.smoothing:g}, half-life {half_life}, estimator {told.estimator}"
+    )
+    known = list(model.known.values()) if name is None else [model[name]]
+    return "\n\n".join([head, *(_pattern(model, one, horizon) for one in known)])
+
+
+def _half_life(amount: int, *, timed: bool) -> str:
+    from tidings.lang.patterns.durations import shown_duration
+
+    return shown_duration(amount) if timed else f"{amount:,} events"
+
+
+def _pattern(model: Model, one: Known, horizon: Any) -> str:
+    course, estimates = one.course, model.estimates(one)
+    exact = "approximate: states by time and progress" if course.approximate else "exact"
+    head = f"{one.name} ({one.mode}; {len(course.states):,} states, {course.cells:,} cells, {exact})"
+    columns, chances = _chances(model, one, estimates, horizon)
+    seen = _by_state(one.counts.waits.sum(axis=1), course.groups[0], len(course.states))
+    moves = _moves(one, estimates)
+    rows = [["state", "times", *columns, "next"]]
+    for state, called in list(enumerate(course.states))[:MOST]:
+        rows.append([called, _number(seen[state]), *(f"{p:.4f}" for p in chances[:, state]), moves[state]])
+    if len(course.states) > MOST:
+        rows.append([f"and {len(course.states) - MOST:,} more", *[""] * (len(rows[0]) - 1)])
+    return "\n".join([head, *_aligned(rows)])
+
+
+def _chances(model: Model, one: Known, estimates: Estimates, horizon: Any) -> tuple[list[str], np.ndarray]:
+    """Return p by state, of an average key; each cell of a state has the weight of its visits."""
+    course = one.course
+    parted = keyed(one.pattern)
+    asked = [Horizon(n, "own" if parted else "events") for n in AHEAD] if horizon is None else [Horizon.of(horizon)]
+    average = places_of(np.full((3, 1), np.nan), pace=model.traffic.pace(ways_of(one.pattern)))[:, 0]
+    silence = silences(np.full((3, 1), np.nan))[:, 0]
+    weight = one.counts.waits.sum(axis=1) + 1e-9
+    found = []
+    for ahead in asked:
+        told = table(estimates, ahead, keyed=parted, traffic=model.traffic)
+        p = np.array([told.at(cell, average, silence) for cell in range(course.cells)])
+        total = _by_state(p * weight, course.groups[0], len(course.states))
+        found.append(total / np.maximum(_by_state(weight, course.groups[0], len(course.states)), 1e-300))
+    return [f"p({ahead})" for ahead in asked], np.array(found)
+
+
+def _moves(one: Known, estimates: Estimates) -> list[str]:
+    """Return of each state the likeliest labels."""
+    course = one.course
+    chances = state_chances(one, estimates)
+    told = []
+    for row in chances:
+        likely = [label for label in np.argsort(-row)[:4].tolist() if row[label] > 0]
+        told.append(", ".join(f"{course.labels[label]} {row[label]:.3f}" for label in likely))
+    return told
+
+
+def state_chances(one: Known, estimates: Estimates) -> np.ndarray:
+    """Return P(label | state), whatever came before: what arrows of a picture carry."""
+    course = one.course
+    chances = estimates.chances()
+    if course.tracker is not None:
+        return chances
+    weight = one.counts.moves.sum(axis=1, keepdims=True) + 1e-9
+    total = np.zeros((len(course.states), len(course.labels)))
+    np.add.at(total, course.groups[0], chances * weight)
+    return np.asarray(total / total.sum(axis=1, keepdims=True))
+
+
+def _by_state(values: np.ndarray, state: np.ndarray, count: int) -> np.ndarray:
+    return np.bincount(state, values, count)
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value == round(value) else f"{value:,.1f}"
+
+
+def _aligned(rows: list[list[str]]) -> list[str]:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        cells = [row[0].ljust(widths[0]), *(one.rjust(w) for one, w in zip(row[1:-1], widths[1:-1], strict=True))]
+        lines.append("  " + "  ".join([*cells, row[-1]]).rstrip())
+    return lines

@@ -1,0 +1,1 @@
+"""From counts to probabilities: estimators, tables by cell, and following where each key stands."""

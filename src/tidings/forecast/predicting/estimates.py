@@ -1,0 +1,218 @@
+"""Probabilities from counts: the chain of first passages, the share of waits that ended in time, and both.
+
+Chain: P(label | state, last j labels) is its count, drawn towards that of j - 1 labels, down to how often events
+satisfy filters at all; then the first passage over the cells. Direct: of the times a cell was left, in how many a match
+came within n events; waits that were cut off leave when they are cut (Kaplan and Meier). Both: the direct share, drawn
+towards the chain as if that were so many observations more. Printed: the formulas of the paper as they stand there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from tidings.forecast.courses.course import Course
+from tidings.forecast.learning.counts import EDGES, MOST, Counts, Floats
+from tidings.kernels.forecast.forecasts import passage
+
+if TYPE_CHECKING:
+    from tidings.forecast.courses.course import IntArray
+
+Estimator: TypeAlias = Literal["both", "chain", "direct", "printed"]
+ESTIMATORS: tuple[str, ...] = get_args(Estimator)
+
+SHRINKING = 40
+"""Observations that the chain is worth for each unit of smoothing, where the direct share is drawn towards it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Estimates:
+    """A pattern's course and counts; `prior` is how likely each label is where nothing was counted."""
+
+    course: Course
+    counts: Counts
+    prior: Floats
+    smoothing: float
+    estimator: Estimator = "both"
+
+    @property
+    def shrinking(self) -> float:
+        """How many observations the chain is worth."""
+        return SHRINKING * self.smoothing
+
+    def chances(self) -> Floats:
+        """Return P(label | chain cell), rows that sum to 1."""
+        course, moves = self.course, self.counts.moves
+        if course.tracker is not None:
+            return _blended(moves, self.prior, self.smoothing * (self.prior > 0).sum(axis=1))
+        found = np.broadcast_to(self.prior, (1, len(course.labels)))
+        above = np.zeros(course.cells, np.int32)
+        weight = np.array(self.smoothing * len(course.labels))
+        for group in course.groups:
+            found = _blended(_summed(moves, group), found[_firsts(above, group)], weight)
+            above = group
+        return found[above]
+
+    def chain(self, most: int) -> Floats:
+        """Return, for n from 0 to `most`, the probability of a match within n events, of every cell."""
+        course = self.course
+        return np.asarray(passage(self.chances(), course.table, course.hits, most)[:, course.chain])
+
+    def direct(self, most: int) -> tuple[Floats, Floats]:
+        """Return the same by shares, and from how many observations each is; none beyond the longest wait."""
+        course = self.course
+        groups = [np.zeros(course.cells, np.int32), *course.groups]
+        share: Floats = np.zeros((1, len(EDGES)))
+        seen: Floats = share
+        above = groups[0]
+        for group in groups:
+            here, known = kaplan_meier(_summed(self.counts.waits, group))
+            weight = np.where(seen[_firsts(above, group)] > 0, self.shrinking, 0.0)
+            before = share[_firsts(above, group)]
+            share = np.where(known + weight > 0, _ratio(known * here + weight * before, known + weight), before)
+            seen, above = known, group
+        return spread(share[above], most), _steps(seen[above], most)
+
+    def curve(self, most: int) -> tuple[Floats, Floats]:
+        """Return p(match within n events) for n from 0 to `most` of every cell, and what share of it is direct."""
+        if self.estimator == "printed":
+            return self.printed(most), np.zeros((most + 1, self.course.cells))
+        chain = self.chain(most)
+        if self.estimator == "chain":
+            return chain, np.zeros_like(chain)
+        if self.estimator == "direct":
+            share, seen = self.direct(most)
+            pooled = kaplan_meier(self.counts.waits.sum(axis=0, keepdims=True))[1]
+            known = (_steps(pooled, most) > 0) | (seen > 0)
+            return _rising(np.where(known, share, chain)), known.astype(float)
+        # A tracked chain knows no context: shares of its state come between it and those of a cell.
+        groups = self.course.groups if self.course.tracker is not None else self.course.groups[-1:]
+        found, part = chain, np.zeros_like(chain)
+        for group in groups:
+            here, watched = kaplan_meier(_summed(self.counts.waits, group))
+            share, seen = spread(here, most)[:, group], _steps(watched, most)[:, group]
+            part = _ratio(seen, seen + self.shrinking)
+            found = part * share + (1 - part) * found
+        return _rising(found), part
+
+    def printed(self, most: int) -> Floats:
+        """Return the paper's sum: visits of the final state within n events; rows are over what came in."""
+        counted, finals = self._between_states()
+        came = counted.sum(axis=0)
+        matrix = _ratio(counted, came[:, None])
+        into, total = finals.astype(float), np.zeros((most + 1, len(came)))
+        for step in range(1, most + 1):
+            into = matrix @ into
+            total[step] = total[step - 1] + into
+        return np.asarray(total[:, self._state_of()])
+
+    def _between_states(self) -> tuple[Floats, np.ndarray]:
+        """Return how often each state followed each other one, and which are final."""
+        course, moves = self.course, self.counts.moves
+        if course.tracker is not None:  # the match is a state of its own, which goes on as the start does
+            size = len(course.states)
+            counted = np.zeros((size + 1, size + 1))
+            counted[:size, : size + 1] = moves
+            counted[size] = counted[course.chain[course.start]]
+            return counted, np.arange(size + 1) == size
+        state = course.groups[0]
+        counted = np.zeros((len(course.states), len(course.states)))
+        np.add.at(counted, (state[:, None].repeat(len(course.labels), 1), state[course.table]), moves)
+        finals = np.zeros(len(course.states), bool)
+        finals[state[course.table[course.hits]]] = True
+        return counted, finals
+
+    def _state_of(self) -> IntArray:
+        return self.course.chain if self.course.tracker is not None else self.course.groups[0]
+
+    def later(self, amount: int) -> tuple[Floats, Floats] | None:
+        """Return the share of matches within so many events of the stream by line, and of how many."""
+        if not len(self.counts.later) or amount > MOST:
+            return None
+        share, known = kaplan_meier(self.counts.later)
+        return spread(share, amount)[amount], _steps(known, amount)[amount]
+
+    def about(self, law: Floats) -> tuple[Floats, Floats] | None:
+        """Return the same where the number of events has a law: of 0, 1, 2, ... at most the longest wait."""
+        if not len(self.counts.later) or len(law) > MOST + 1:
+            return None
+        share, known = kaplan_meier(self.counts.later)
+        return law @ spread(share, len(law) - 1), law @ _steps(known, len(law) - 1)
+
+    def within(self, span: int) -> tuple[Floats, Floats] | None:
+        """Return the share of matches within a span of time by cell, and of how many; nothing if it was not counted."""
+        counted = self.counts.spans.get(span)
+        if counted is None:
+            return None
+        known = counted[:, 0] + counted[:, 2]
+        return _ratio(counted[:, 0], known), known
+
+
+def kaplan_meier(waits: Floats) -> tuple[Floats, Floats]:
+    """Return the share of waits that ended by each edge, and of how many waits that is known.
+
+    >>> waits = np.zeros((1, 2 * len(EDGES) + 1)); waits[0, [0, 1, -1]] = 1, 1, 2
+    >>> kaplan_meier(waits)[0][0, :3].tolist()
+    [0.25, 0.5, 0.5]
+    """
+    size = len(EDGES)
+    ended, left = waits[:, :size], waits[:, size:]
+    # At risk in a bin: what ended in it or later, and what was watched through it.
+    watched = np.cumsum((ended + left[:, 1:])[:, ::-1], axis=1)[:, ::-1]
+    share = 1 - np.cumprod(1 - _ratio(ended, watched), axis=1)
+    # Of a wait that has ended it is known ever after: where all end soon, a longer horizon is no less sure.
+    known = watched + np.cumsum(ended, axis=1) - ended
+    return np.clip(share, 0, 1), np.maximum(known, 0)
+
+
+def spread(by_edge: Floats, most: int) -> Floats:
+    """Return shares by edge as shares for n from 0 to `most`; between edges they rise evenly."""
+    steps = np.minimum(np.arange(most + 1), MOST)
+    high = np.searchsorted(EDGES, steps)
+    low_edge = np.append(0, EDGES)[high]
+    part = np.where(steps > 0, (steps - low_edge) / (EDGES[high] - low_edge), 0)[:, None]
+    shares = np.concatenate([np.zeros((1, len(by_edge))), by_edge.T])
+    return np.asarray(shares[high] * (1 - part) + shares[high + 1] * part)
+
+
+def _steps(by_edge: Floats, most: int) -> Floats:
+    """Return of each n what holds for its bin; nothing beyond the last one."""
+    steps = np.arange(most + 1)
+    found = by_edge.T[np.searchsorted(EDGES, np.minimum(steps, MOST))]
+    found[steps > MOST] = 0
+    return np.asarray(found)
+
+
+def _rising(curve: Floats) -> Floats:
+    """Let a longer horizon never be less likely: shares of different weights may cross."""
+    return np.asarray(np.clip(np.maximum.accumulate(curve, axis=0), 0, 1))
+
+
+def _blended(counts: Floats, towards: Floats, weight: np.ndarray) -> Floats:
+    """Return shares, drawn towards others with a weight; those where nothing was counted."""
+    total = counts.sum(axis=1, keepdims=True)
+    weight = np.broadcast_to(weight.reshape(-1, 1), total.shape)
+    return np.where(total + weight > 0, _ratio(counts + weight * towards, total + weight), towards)
+
+
+def _summed(counts: Floats, group: np.ndarray) -> Floats:
+    total = np.zeros((int(group.max(initial=-1)) + 1, counts.shape[1]))
+    if len(total) == len(group):  # each by itself
+        total[group] = counts
+    else:
+        np.add.at(total, group, counts)
+    return total
+
+
+def _firsts(above: np.ndarray, group: np.ndarray) -> np.ndarray:
+    """Return of each group the one above that it is part of."""
+    found = np.zeros(int(group.max(initial=-1)) + 1, np.int64)
+    found[group] = above
+    return found
+
+
+def _ratio(part: Floats, whole: Floats) -> Floats:
+    shape = np.broadcast(part, whole).shape
+    return np.divide(part, whole, out=np.zeros(shape), where=np.broadcast_to(whole, shape) > 0)

@@ -1,0 +1,319 @@
+"""Following: where the patterns of one group stand, for every key, and what is told of it as events come."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tidings.forecast.courses.streams import RECENT, Silences, silences
+from tidings.forecast.predicting.probability_table import places_of
+from tidings.kernels.forecast.forecasts import (
+    CHANGE,
+    CROSSING,
+    EPISODE,
+    EVERY,
+    R_CELL,
+    R_ENTRY,
+    R_PATTERN,
+    SILENT,
+    follow,
+    tell,
+)
+from tidings.patterns.run.event_archive import union
+
+if TYPE_CHECKING:
+    from tidings.forecast.courses.groups import Group
+    from tidings.forecast.courses.streams import Entries, Kinds
+    from tidings.forecast.predicting.probability_table import Table
+
+POLICIES = {"crossing": CROSSING, "episode": EPISODE, "every": EVERY, "change": CHANGE}
+"""When forecasts are told."""
+
+_NO_TABLE = np.zeros(1)
+
+NEVER = int(np.iinfo(np.int64).max)
+"""When nothing is due."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is told of a pattern: the policy, and the threshold or step it goes by."""
+
+    policy: int = SILENT
+    limit: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """What was told: which member, at which event, for which key, from which cell, how likely."""
+
+    member: np.ndarray
+    event: np.ndarray
+    key: np.ndarray
+    cell: np.ndarray
+    probability: np.ndarray
+
+    def __len__(self) -> int:
+        """Count the rows."""
+        return len(self.member)
+
+
+class Following:
+    """The cells of a group's members by key; `asked` and `tables` tell what is told."""
+
+    def __init__(self, group: Group) -> None:
+        """Start with nothing seen."""
+        self.group = group
+        self.seen = 0  # events of the stream
+        self.cells = np.empty((len(group.exact), 0), np.int32)
+        self.last = np.empty((len(group.members), 0))
+        self.states = [np.empty((0, one.course.tracker.width), np.int64) for one in group.tracked]
+        # Of absences: when the earliest one that the key's tracker has not heard of was complete.
+        self.due: list[np.ndarray] = [np.empty(0, np.int64) for _ in group.tracked]
+        self.asked = [Asked() for _ in group.members]
+        self.tables: list[Table | None] = [None for _ in group.members]
+        self._average: dict[str, Any] = {"pace": (1.0, 1.0)}
+        self.silences = Silences(keyed=group.keyed)
+        self._arranged()
+        self.widen(0 if group.keyed else 1)
+
+    def arrange(self, asked: list[Asked], tables: list[Table | None], **average: Any) -> None:
+        """Take new tables, and what an average key is like: see `places_of`."""
+        self.asked, self.tables, self._average = asked, tables, average
+        self._arranged()
+
+    def _arranged(self) -> None:
+        exact = self.tables[: len(self.group.exact)]
+        self._policies = np.array([one.policy for one in self.asked], np.int64)
+        self._limits = np.array([one.limit for one in self.asked])
+        self._grids = np.array([1 if one is None else one.grid for one in exact], np.int64)
+        self._gaps = np.array([-1 if one is None else one.gap for one in exact], np.int64)
+        self._offsets = np.array([0.0 if one is None else one.offset for one in exact])
+        flat = [_NO_TABLE if one is None else one.chances.ravel() for one in exact]
+        self._chances = np.concatenate(flat) if flat else _NO_TABLE
+        self._chances_at = np.append(0, np.cumsum([len(one) for one in flat])).astype(np.int64)
+        self._packed = self._crossings(flat)
+
+    def _crossings(self, chances: list[np.ndarray]) -> np.ndarray:
+        """Return, for each move, where the row of the next cell begins, and in the last bit whether it is above."""
+        group, limits = self.group, self._limits
+        sizes = np.diff(group.move_at)
+        following = group.table.astype(np.int64)
+        packed = (following * np.repeat(group.widths, sizes)) << 1
+        for number, one in enumerate(chances):
+            if self._policies[number] == CROSSING and self._grids[number] == 1 and self._gaps[number] < 0:
+                begin, end = group.move_at[number], group.move_at[number + 1]
+                packed[begin:end] |= (one > limits[number])[following[begin:end]]
+        return packed.astype(np.int32)
+
+    def widen(self, keys: int) -> None:
+        """Make room for keys; a new one has seen nothing."""
+        known = self.cells.shape[1]
+        if keys <= known:
+            return
+        size = 1 if not self.group.keyed else max(16, 2 * keys)
+        exact = len(self.group.exact)
+        starts = np.repeat(self.group.starts[:exact, None], size - known, axis=1)
+        self.cells = np.concatenate([self.cells, starts], axis=1)
+        self.last = np.concatenate([self.last, np.full((len(self.group.members), size - known), np.nan)], axis=1)
+        self.silences.widen(size)
+        for row, member in enumerate(self.group.tracked):
+            fresh = np.tile(member.course.tracker.fresh(), (size - known, 1))
+            self.states[row] = np.concatenate([self.states[row], fresh])
+            self.due[row] = np.append(self.due[row], np.full(size - known, NEVER))
+
+    def take(
+        self, entries: Entries, times: np.ndarray, base: int, reports: list[np.ndarray], kinds: Kinds
+    ) -> Rows | None:
+        """Let all members take entries, and return what is told; `reports` are those of tracked members."""
+        self.widen(int(entries.rows.max(initial=-1)) + 1)
+        self.group.widen(kinds)
+        gaps = self.silences.take(entries, times, self.seen)
+        where, silent = self._places(gaps), silences(gaps)
+        told = self._exact(entries, where, silent)
+        for row in range(len(self.group.tracked)):
+            told += self._tracked(row, entries, where, silent, times, base, reports[row], kinds)
+        self.seen += len(times)
+        return _together(told, entries)
+
+    def _places(self, gaps: np.ndarray) -> np.ndarray:
+        """Return where keys lie on the grids of shares and of spans, by their mean gaps."""
+        return places_of(gaps, **self._average) if self.group.keyed else gaps
+
+    def place(self, key: int | None, now: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return where a key lies on the grids, and its bins of silence; nothing stands for an average key.
+
+        One that has been silent for longer than it used to is taken for slower.
+        """
+        gaps = np.full((3, 1), np.nan)
+        if key is not None and self.group.keyed:
+            since = np.array([self.seen - 1, now]) - self.silences.last[:, key]
+            gaps[:2, 0] = np.fmax(self.silences.mean[:, key], np.where(since > 0, since, np.nan))
+            gaps[2, 0] = min(max(self.silences.count[key] - 1, 0), RECENT)
+        return self._places(gaps)[:, 0], silences(gaps)[:, 0]
+
+    def _exact(self, entries: Entries, where: np.ndarray, silences: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+        group, told, begin = self.group, list[tuple[np.ndarray, np.ndarray]](), 0
+        exact = len(group.exact)
+        quiet = not self._policies[:exact].any()
+        while begin < exact:
+            room = 1 if quiet else max(1 << 12, 2 * len(entries))
+            out, chances, found = np.empty((room, 3), np.int64), np.empty(room), np.zeros(1, np.int64)
+            begin = follow(
+                begin,
+                entries.kind,
+                entries.starts,
+                entries.rows,
+                where,
+                group.labels,
+                group.cell_at,
+                group.move_at,
+                group.widths,
+                group.table,
+                group.hits,
+                group.idle,
+                self.cells,
+                self.last,
+                self._policies,
+                self._limits,
+                self._chances_at,
+                self._grids,
+                silences,
+                self._gaps,
+                self._offsets,
+                self._chances,
+                self._packed,
+                out,
+                chances,
+                found,
+            )
+            told.append((out[: found[0]], chances[: found[0]]))
+        return told
+
+    def _tracked(
+        self,
+        row: int,
+        entries: Entries,
+        where: np.ndarray,
+        silences: np.ndarray,
+        times: np.ndarray,
+        base: int,
+        reports: np.ndarray,
+        kinds: Kinds,
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        number = len(self.group.exact) + row
+        member, table, asked = self.group.tracked[row], self.tables[number], self.asked[number]
+        hit = self._hits(row, entries, times, base, reports)
+        masks = self.group.masks(row, entries, kinds)
+        cells = member.course.tracker.walk(
+            self.states[row], entries.rows, entries.starts, masks, times[entries.event], hit
+        )
+        if table is None or asked.policy == SILENT:
+            return []
+        out, chances = np.empty(len(entries), np.int64), np.empty(len(entries))
+        found = tell(
+            entries.starts,
+            entries.rows,
+            where,
+            cells,
+            hit,
+            member.course.idle,
+            self.last[number],
+            asked.policy,
+            asked.limit,
+            table.grid,
+            silences,
+            table.gap,
+            table.offset,
+            table.chances.ravel(),
+            out,
+            chances,
+        )
+        rows = np.column_stack([np.full(found, number), out[:found], cells[out[:found]]])
+        return [(rows, chances[:found])]
+
+    def _hits(self, row: int, entries: Entries, times: np.ndarray, base: int, reports: np.ndarray) -> np.ndarray:
+        """Return at which entries the detector reported a member; after a deadline, at the key's next one."""
+        hit, event = np.zeros(len(entries), np.bool_), entries.event
+        by_time = self.group.tracked[row].pattern.absence is not None
+        moment, wanted = (times[event], reports[:, 2]) if by_time else (event + base, reports[:, 1])
+        told = list(
+            zip(reports[:, 0].tolist() if self.group.keyed else [0] * len(reports), wanted.tolist(), strict=True)
+        )
+        waiting = entries.rows[self.due[row][entries.rows] != NEVER].tolist() if by_time else []
+        told += [(key, int(self.due[row][key])) for key in waiting]
+        self.due[row][waiting] = NEVER
+        for key, when in told:
+            segment = int(np.searchsorted(entries.rows, key))
+            at = end = 0
+            if segment < len(entries.rows) and entries.rows[segment] == key:
+                begin, end = entries.starts[segment], entries.starts[segment + 1]
+                at = begin + int(np.searchsorted(moment[begin:end], when))
+            if at < end and (by_time or moment[at] == when):
+                hit[at] = True
+            elif by_time:  # the key's next event may come much later
+                self.widen(key + 1)
+                self.due[row][key] = min(self.due[row][key], when)
+        return hit
+
+    # Keys --------------------------------------------------------------------------------------
+
+    def cell(self, number: int, key: int, now: int) -> int:
+        """Return the cell of a member's key."""
+        exact = len(self.group.exact)
+        if number < exact:
+            return int(self.cells[number, key])
+        return int(self.group.members[number].course.tracker.cell(self.states[number - exact][key], now))
+
+    def live(self, number: int, now: int) -> list[int]:
+        """Return the keys of which a member has begun something."""
+        exact, course = len(self.group.exact), self.group.members[number].course
+        if number < exact:
+            return np.flatnonzero(~course.idle[self.cells[number]]).tolist()
+        keys = np.flatnonzero(self.silences.count).tolist() if self.group.keyed else [0]
+        return [key for key in keys if not course.idle[self.cell(number, key, now)]]
+
+    def held(self, now: int, most: int) -> np.ndarray:
+        """Return the keys of which anything has begun, and of the others those with most events, so many at most."""
+        if not self.group.keyed:
+            return np.empty(0, np.int64)
+        live = [np.array(self.live(number, now), np.int64) for number in range(len(self.group.members))]
+        seen = np.flatnonzero(self.silences.count)
+        return union([*live, seen[np.argsort(-self.silences.count[seen], kind="stable")[:most]]])
+
+    def forked(self) -> Following:
+        """Return one that goes on from here by itself; the tables are shared."""
+        made = copy(self)
+        made.cells, made.last = self.cells.copy(), self.last.copy()
+        made.states = [states.copy() for states in self.states]
+        made.due = [due.copy() for due in self.due]
+        made.silences = self.silences.of(np.arange(len(self.silences.count)))
+        return made
+
+    def renumber(self, known: np.ndarray) -> None:
+        """Call each key by its place in `known`, which lists all that are held."""
+        if not self.group.keyed:
+            return
+        self.widen(int(known.max(initial=-1)) + 1)
+        self.cells, self.last = self.cells[:, known], self.last[:, known]
+        self.states = [states[known] for states in self.states]
+        self.silences.renumber(known)
+        self.due = [due[known] for due in self.due]
+
+
+def _together(told: list[tuple[np.ndarray, np.ndarray]], entries: Entries) -> Rows | None:
+    """Return rows of all members in the order of the events."""
+    told = [one for one in told if len(one[0])]
+    if not told:
+        return None
+    rows, chances = np.concatenate([one for one, _ in told]), np.concatenate([one for _, one in told])
+    entry = rows[:, R_ENTRY]
+    event = entries.event[entry]
+    if (np.diff(event) < 0).any():
+        order = np.lexsort((rows[:, R_PATTERN], event))
+        rows, chances, entry, event = rows[order], chances[order], entry[order], event[order]
+    keys = entries.keys()[entry]
+    return Rows(rows[:, R_PATTERN], event, keys, rows[:, R_CELL], chances)

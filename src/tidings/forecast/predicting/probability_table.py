@@ -1,0 +1,181 @@
+"""Probabilities by cell for one horizon: what is looked up at every event.
+
+A horizon in the stream's events, of a pattern with a key, is thinned: of the next n events only some are of the key,
+binomially many by its share. A span of time is thinned by how fast events come: so many by Poisson's law. Shares lie
+on a grid of half octaves; between two of them probabilities are in proportion.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidings.errors import TidingsError
+from tidings.forecast.horizon import Horizon
+from tidings.forecast.learning.counts import Floats
+from tidings.forecast.predicting.estimates import Estimates
+from tidings.kernels.forecast.forecasts import SILENCES
+
+if TYPE_CHECKING:
+    from tidings.forecast.learning.counts import Traffic
+
+GRID = 41
+SHARES = 2.0 ** -(np.arange(GRID) / 2)
+"""The shares of the grid: 1 to a millionth."""
+
+MEANS = 256 * SHARES
+"""Of a span of time: how many of the key's own events lie in it on average."""
+
+FARTHEST = 2000
+"""Of the key's own events, how many are looked at: what comes later is taken to be the same."""
+
+QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
+"""Of the waiting time."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """`chances[line, column]`: a line for each cell, or each cell and silence; a column, or one for each share.
+
+    `gap` is the measure of silences: 0 in events, 1 in time, -1 where they are not looked at. `direct` is how much of
+    each line was counted.
+    """
+
+    horizon: Horizon
+    estimates: Estimates
+    chances: Floats
+    direct: Floats
+    gap: int = -1
+    offset: float = 0.0  # of places, where they are of spans of time
+
+    @property
+    def grid(self) -> int:
+        """How many columns there are."""
+        return int(self.chances.shape[1])
+
+    def at(self, cell: int, places: np.ndarray, silence: np.ndarray) -> float:
+        """Return the probability of a cell; `places` are where the key lies on the grids of shares and of spans."""
+        line = cell if self.gap < 0 else cell * SILENCES + int(silence[self.gap])
+        if self.grid == 1:
+            return float(self.chances[line, 0])
+        place = float(np.clip(places[1] + self.offset if self.offset else places[0], 0, self.grid - 1))
+        low = min(int(place), self.grid - 2)
+        part = place - low
+        return float(self.chances[line, low] * (1 - part) + self.chances[line, low + 1] * part)
+
+    def named(self, cell: int) -> str:
+        """Say which estimator gave a cell's number, and whether its course is an approximation."""
+        told: str = self.estimates.estimator
+        if told in ("both", "direct"):
+            lines = 1 if self.gap < 0 else SILENCES
+            told = told if self.direct[cell * lines : (cell + 1) * lines].any() else "chain"
+        return f"approximate {told}" if self.estimates.course.approximate else told
+
+
+def table(estimates: Estimates, horizon: Horizon, *, keyed: bool, traffic: Traffic) -> Table:
+    """Return the probabilities of all cells for a horizon."""
+    weights = mixing(horizon, keyed=keyed, traffic=traffic)
+    most = horizon.amount if weights is None else weights.shape[1] - 1
+    curve, part = estimates.curve(most)
+    if weights is None:
+        return Table(horizon, estimates, curve[most][:, None].copy(), part[most])
+    chances, part = (weights @ curve).T, (weights @ part)[0]
+    if estimates.estimator != "printed":
+        chances = np.minimum(chances, 1)  # a law's parts add up to one only nearly
+    counted, gap = _counted(estimates, horizon, traffic)
+    offset = offset_of(horizon) if keyed else 0.0
+    if counted is None or estimates.estimator not in ("both", "direct"):
+        return Table(horizon, estimates, np.ascontiguousarray(chances), part, offset=offset)
+    share, seen = counted
+    if not keyed:
+        return Table(horizon, estimates, *_drawn(share, seen, chances, estimates.shrinking))
+    mixed = _drawn(share, seen, chances.repeat(SILENCES, axis=0), estimates.shrinking)
+    return Table(horizon, estimates, *mixed, gap=gap, offset=offset)
+
+
+def _counted(estimates: Estimates, horizon: Horizon, traffic: Traffic) -> tuple[tuple[Floats, Floats] | None, int]:
+    """Return the share of matches within the horizon that was counted as such, of how many, and by which silences.
+
+    A span that was not counted is taken as so many events of the stream as come in it.
+    """
+    if horizon.unit == "events":
+        return estimates.later(horizon.amount), 0
+    counted = estimates.within(horizon.amount)
+    if counted is not None or traffic.rate is None or traffic.rate * horizon.amount > FARTHEST / 4:
+        return counted, 1
+    return estimates.about(_poisson(np.array([traffic.rate * horizon.amount]))[0]), 0
+
+
+def _drawn(share: Floats, seen: Floats, towards: Floats, weight: float) -> tuple[Floats, Floats]:
+    """Return shares, drawn towards others as if those were so many observations; and how much is of their own."""
+    part = np.divide(seen, seen + weight, out=np.zeros_like(seen), where=seen > 0)
+    mixed = part[:, None] * share[:, None] + (1 - part[:, None]) * towards
+    return np.ascontiguousarray(mixed), part
+
+
+def require_times(horizon: Horizon, traffic: Traffic) -> None:
+    """Refuse a span of time for a model that was trained on events without times."""
+    if horizon.unit == "time" and traffic.seen > 0 and traffic.rate is None:
+        msg = f"a horizon of `{horizon}` needs a model trained on events with times: they say how fast events come"
+        raise TidingsError(msg)
+
+
+def mixing(horizon: Horizon, *, keyed: bool, traffic: Traffic) -> Floats | None:
+    """Return, for each share of the grid, how likely 0, 1, 2, ... of the key's own events lie within the horizon."""
+    if horizon.unit == "own" or (horizon.unit == "events" and not keyed):
+        return None
+    if horizon.unit == "events":
+        return _binomial(horizon.amount, SHARES)
+    if keyed:
+        return _poisson(MEANS)
+    if traffic.rate is None:  # before anything is known: about one event
+        return _poisson(np.ones(1))
+    return _poisson(np.array([traffic.rate * horizon.amount]))
+
+
+def _binomial(count: int, shares: Floats) -> Floats:
+    """Return the law of how many of `count` events are of the key; what lies beyond the farthest is put there."""
+    steps = np.arange(1, count + 1)
+    choose = np.append(0, np.cumsum(np.log((count - steps + 1) / steps)))
+    number = np.arange(count + 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        law = np.exp(choose + number * np.log(shares)[:, None] + (count - number) * np.log1p(-shares)[:, None])
+    law[shares == 1] = number == count
+    return _cut(law)
+
+
+def _poisson(means: Floats) -> Floats:
+    most = int(min(FARTHEST, means.max() + 12 * np.sqrt(means.max()) + 20))
+    steps = np.arange(1, most + 1)
+    logs = np.append(0, np.cumsum(np.log(steps)))
+    law = np.exp(np.arange(most + 1) * np.log(means)[:, None] - means[:, None] - logs)
+    law[:, -1] += np.maximum(0, 1 - law.sum(axis=1))
+    return np.asarray(law)
+
+
+def _cut(law: Floats) -> Floats:
+    if law.shape[1] > FARTHEST + 1:
+        law[:, FARTHEST] += law[:, FARTHEST + 1 :].sum(axis=1)
+        law = law[:, : FARTHEST + 1]
+    return np.asarray(law / law.sum(axis=1, keepdims=True))
+
+
+def places_of(gaps: Floats, *, pace: tuple[float, float], part: float = 1.0) -> Floats:
+    """Return where keys lie on the grids, by their mean gaps in events and in microseconds, and of how many.
+
+    A gap that is not known is that of an average key, its `pace`. `part` is how much of the stream the gaps were
+    counted in. To the second row a table adds its `offset`.
+    """
+    average = np.array(pace)[:, None]
+    own = np.where(np.isnan(gaps[:2]), average, gaps[:2] / np.array([[part], [1.0]]))
+    # One gap says little: the average key counts as one more, in proportion.
+    weight = np.nan_to_num(gaps[2]) / (np.nan_to_num(gaps[2]) + 1)
+    logs = weight * np.log2(np.maximum(own, 1)) + (1 - weight) * np.log2(np.maximum(average, 1))
+    return np.asarray(2 * logs)
+
+
+def offset_of(horizon: Horizon) -> float:
+    """Return what the place of a gap lacks to that of how often it goes into a span; never nothing."""
+    return 0.0 if horizon.unit != "time" else 16.0 - 2 * float(np.log2(horizon.amount)) or 1e-9

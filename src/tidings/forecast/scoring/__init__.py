@@ -1,0 +1,1 @@
+"""How good forecasts are: scores, and how well probabilities are calibrated."""

@@ -1,0 +1,223 @@
+"""How far a probability can be trusted: of all forecasts near 0.3, did three in ten come true?
+
+Forecasts are put into bins, and each bin's mean probability stands against the share that happened. A trustworthy model
+lies on the diagonal. The Brier score splits along the same bins (Murphy 1973):
+
+    brier = reliability - resolution + uncertainty + remainder
+
+`reliability` is the distance from the diagonal (0 is best), `resolution` how far the bins differ from the base rate
+(more is better), `uncertainty` the Brier score of the base rate. `remainder` is what bins hide: 0 where all forecasts
+of a bin are equal. Cost: one pass by equal width, one sort by equal count. matplotlib (`pip install 'tidings[bench]'`)
+is loaded when something is drawn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from itertools import cycle
+from math import copysign, inf, nan, sqrt
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+
+from tidings.errors import BadValue, FileError, MissingExtra
+from tidings.forecast.scoring.scores import pairs, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import ArrayLike
+
+By: TypeAlias = Literal["width", "count"]
+"""Bins as wide as each other, or with about as many forecasts as each other."""
+
+Z = 1.959964
+"""The interval around an observed share holds the true one in 95 of 100 cases."""
+
+COLOURS = ("#1f6f5c", "#d08c3f", "#4a6fa5", "#a8433f", "#7a5c99", "#5f7a2e", "#b0568a", "#6b7280")
+"""Told apart by most eyes."""
+
+MARKS = "osD^vPX"
+"""As many marks as colours would always pair the same two."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """Forecasts of at least `low` and less than `high` (the last bin: also 1): what they said and what happened.
+
+    `mean` is their mean probability, `observed` the share that happened, `lower` and `upper` its Wilson interval of
+    95 %. `error` is the standard error that `observed` would have if each forecast were right.
+    """
+
+    low: float
+    high: float
+    count: int
+    mean: float
+    observed: float
+    error: float
+    lower: float
+    upper: float
+
+    @property
+    def off(self) -> float:
+        """How many standard errors the observed share lies from the diagonal; signed, above it is positive."""
+        gap = self.observed - self.mean
+        if self.error:
+            return gap / self.error
+        return copysign(inf, gap) if gap else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Reliability:
+    """Bins that hold forecasts, in order, and the parts of the Brier score; without forecasts the parts are nan."""
+
+    bins: tuple[Bin, ...]
+    n: int
+    brier: float
+    reliability: float
+    resolution: float
+    uncertainty: float
+
+    @property
+    def remainder(self) -> float:
+        """The part of the Brier score that lies within bins."""
+        return self.brier - (self.reliability - self.resolution + self.uncertainty)
+
+    @property
+    def gap(self) -> float:
+        """The mean distance from the diagonal, each forecast counted once; nan without forecasts."""
+        return sum(one.count * abs(one.observed - one.mean) for one in self.bins) / self.n if self.n else nan
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, for JSON: what is not defined is None."""
+        parts = ("brier", "reliability", "resolution", "uncertainty", "remainder", "gap")
+        said = {name: getattr(self, name) if self.n else None for name in parts}
+        return {"n": self.n, **said, "bins": [asdict(one) for one in self.bins]}
+
+    def __str__(self) -> str:
+        """Return a line for each bin."""
+        head = f"{'bin':>13} {'forecasts':>11} {'said':>6} {'was':>6}  95 %"
+        return "\n".join([head, *map(_line, self.bins)])
+
+
+def reliability(p: ArrayLike, y: ArrayLike, bins: int = 10, *, by: By = "width") -> Reliability:
+    """Return how often forecasts `p` of each size came true, given the outcomes `y` (0 and 1, or booleans).
+
+    By count the bins adapt to where the forecasts are, which serves rare matches; equal forecasts share a bin either
+    way, so there may be fewer bins than asked. The errors take the outcomes as independent. Forecasts of neighbouring
+    events look at the same future, so for honest errors give every n-th event of a stream, n the horizon.
+
+    >>> told = reliability([0.1, 0.1, 0.9, 0.9], [0, 0, 1, 0], bins=2)
+    >>> [(one.mean, one.observed, one.count) for one in told.bins]
+    [(0.1, 0.0, 2), (0.9, 0.5, 2)]
+    """
+    raw, happened = pairs(p, y)
+    told = raw.clip(0.0, 1.0)
+    inner = _inner(told, whole(bins, "bins"), by)
+    edges = np.concatenate([[0.0], inner, [1.0]])
+    place = np.searchsorted(inner, told, side="right")
+    return _reliability(told, happened, place, edges)
+
+
+def draw(path: str | Path, curves: Mapping[str, Reliability], *, title: str = "Reliability") -> Path:
+    """Draw reliabilities by name over the diagonal into a PNG, with how many forecasts each bin has below.
+
+    Return the file. Without matplotlib: `MissingExtra`.
+    """
+    if not curves:
+        msg = "there is nothing to draw; give at least one name with its reliability"
+        raise BadValue(msg)
+    return _saved(_picture(curves, title), Path(path))
+
+
+def _inner(told: np.ndarray, bins: int, by: By) -> np.ndarray:
+    """Return the limits between bins, ascending and different."""
+    match by:
+        case "width":
+            return np.arange(1, bins) / bins  # not linspace: 3 / 10 is the 0.3 that a forecast of 0.3 is
+        case "count":
+            cuts = np.arange(1, bins) * len(told) // bins
+            limits = np.unique(np.sort(told)[cuts]) if len(told) else np.empty(0)
+            return limits[limits > 0]  # the first bin begins at 0 already
+        case _:
+            msg = f"bins by `{by}` are not known; say `width` or `count`"
+            raise BadValue(msg)
+
+
+def _reliability(told: np.ndarray, happened: np.ndarray, place: np.ndarray, edges: np.ndarray) -> Reliability:
+    total, size = len(told), len(edges) - 1
+    counts, said, hits, spread = (
+        np.bincount(place, weights=weights, minlength=size)
+        for weights in (np.ones(total), told, happened, told * (1 - told))
+    )
+    used = np.flatnonzero(counts)
+    bins = tuple(_bin(edges[at : at + 2], int(counts[at]), said[at], hits[at], spread[at]) for at in used)
+    if not total:
+        return Reliability(bins, 0, nan, nan, nan, nan)
+    rate, weight = float(happened.mean()), counts[used] / total
+    mean, observed = said[used] / counts[used], hits[used] / counts[used]
+    return Reliability(
+        bins,
+        total,
+        brier=float(np.mean((told - happened) ** 2)),
+        reliability=float(weight @ (mean - observed) ** 2),
+        resolution=float(weight @ (observed - rate) ** 2),
+        uncertainty=rate * (1 - rate),
+    )
+
+
+def _bin(edges: np.ndarray, count: int, said: float, hits: float, spread: float) -> Bin:
+    low, high = edges.tolist()
+    lower, upper = wilson(int(hits), count)
+    return Bin(low, high, count, float(said / count), float(hits / count), sqrt(spread) / count, lower, upper)
+
+
+def wilson(hits: int, count: int) -> tuple[float, float]:
+    """Return the interval of 95 % around `hits` of `count`; unlike the plain one it stays within [0, 1]."""
+    share, grown = hits / count, 1 + Z * Z / count
+    middle = (share + Z * Z / (2 * count)) / grown
+    half = Z * sqrt(share * (1 - share) / count + (Z / (2 * count)) ** 2) / grown
+    return (0.0 if hits == 0 else middle - half), (1.0 if hits == count else middle + half)
+
+
+def _line(one: Bin) -> str:
+    span = f"{one.low:.3f}-{one.high:.3f}"
+    return f"{span:>13} {one.count:>11,} {one.mean:6.3f} {one.observed:6.3f}  {one.lower:.3f}-{one.upper:.3f}"
+
+
+def _picture(curves: Mapping[str, Reliability], title: str) -> Any:
+    try:
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError as problem:
+        msg = "plots need matplotlib; install it with `pip install 'tidings[bench]'`"
+        raise MissingExtra(msg) from problem
+    figure = Figure(figsize=(6, 7.4), layout="constrained")  # no pyplot: no window, no state
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
+    above.plot([0, 1], [0, 1], color="#9aa5b1", linestyle="--", linewidth=1)
+    for (name, curve), colour, mark in zip(curves.items(), cycle(COLOURS), cycle(MARKS)):
+        _curve(above, below, curve, label=name, color=colour, marker=mark, markersize=5)
+    above.set(title=title, ylabel="share that happened", xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
+    below.set(xlabel="probability told", ylabel="forecasts", yscale="log")
+    above.legend(frameon=False, loc="upper left", fontsize="small")
+    for axes in (above, below):
+        axes.grid(True, color="#d8dde3", linewidth=0.6)
+    return figure
+
+
+def _curve(above: Any, below: Any, curve: Reliability, **look: Any) -> None:
+    said = [one.mean for one in curve.bins]
+    was = [one.observed for one in curve.bins]
+    bars = [[one.observed - one.lower for one in curve.bins], [one.upper - one.observed for one in curve.bins]]
+    above.errorbar(said, was, yerr=bars, linewidth=1.4, elinewidth=0.8, capsize=2.5, **look)
+    below.plot(said, [one.count for one in curve.bins], linewidth=1.4, **look)
+
+
+def _saved(figure: Any, path: Path) -> Path:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, dpi=150, format="png")
+    except OSError as problem:
+        msg = f"cannot write the picture `{path}`: {problem.strerror}"
+        raise FileError(msg) from problem
+    return path

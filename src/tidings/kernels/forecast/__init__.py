@@ -1,0 +1,1 @@
+"""Kernels of forecasts: moves and waits are counted, probabilities looked up."""

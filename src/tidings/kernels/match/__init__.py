@@ -1,0 +1,1 @@
+"""Kernels of the engine: planning, building, and matching a batch against a segment."""

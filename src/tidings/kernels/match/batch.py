@@ -1,0 +1,65 @@
+"""Matching a batch of events: keys to clusters, bitmaps over tiles, the exact check of what survives.
+
+For each event the keyed groups of its columns give clusters (`kernels.keys`). Visits to large clusters are put in
+order of cluster, so that a tile stays in cache while all its events pass (`kernels.tiles`). What the bitmaps cannot
+decide is checked literal by literal (`kernels.check`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tidings.kernels.jit import jit
+from tidings.kernels.match.exact_check import WAITING
+from tidings.kernels.match.keys import follow_keys
+from tidings.kernels.match.tiles import match_tiles, prepare
+
+
+@jit
+def by_cluster(visits, clusters):  # type: ignore[no-untyped-def]
+    """Put the visits in order of cluster (counting sort)."""
+    wanted, events, count = visits
+    start = np.zeros(clusters + 1, np.int64)
+    for i in range(count):
+        start[wanted[i] + 1] += 1
+    for cluster in range(clusters):
+        start[cluster + 1] += start[cluster]
+    filled = start[:-1].copy()
+    ordered = np.empty(count, np.int32)
+    for i in range(count):
+        ordered[filled[wanted[i]]] = events[i]
+        filled[wanted[i]] += 1
+    return start, ordered
+
+
+@jit
+def match(rows, paths, tiles, cells):  # type: ignore[no-untyped-def]
+    """Return (events, slots) of the ordinary rows and (events, rows) of the special rows that the events satisfy.
+
+    The fifth value is the number of pairs that there are; where it is more than were written down, there was no room
+    for all of them (`check.MOST`), and the four arrays are not to be used.
+    """
+    found, special, visits = follow_keys(rows, paths, cells)
+    if len(tiles.row) > 0:
+        prepared = prepare(tiles, cells)
+        everyone = np.arange(cells.cell.shape[0]).astype(np.int32)
+        size = WAITING
+        for tile in range(len(tiles.row)):
+            size = max(size, 64 + np.int64(tiles.end[tile]) - np.int64(tiles.row[tile]))
+        room = (
+            np.empty(size, np.uint32),
+            np.empty(size, np.uint32),
+            np.empty(size, np.uint32),
+            np.empty(size, np.uint32),
+        )
+        for i in range(len(tiles.loose)):
+            begin, end = paths.tiled_start[tiles.loose[i]], paths.tiled_start[tiles.loose[i] + 1]
+            found, special = match_tiles(rows, tiles, cells, begin, end, everyone, prepared, room, found, special)
+        start, ordered = by_cluster(visits, len(paths.tiled_start) - 1)
+        for cluster in range(len(paths.tiled_start) - 1):
+            if start[cluster] < start[cluster + 1]:
+                visitors = ordered[start[cluster] : start[cluster + 1]]
+                begin, end = paths.tiled_start[cluster], paths.tiled_start[cluster + 1]
+                found, special = match_tiles(rows, tiles, cells, begin, end, visitors, prepared, room, found, special)
+    count = found[2] + special[2]
+    return found[0][: found[2]], found[1][: found[2]], special[0][: special[2]], special[1][: special[2]], count

@@ -1,0 +1,145 @@
+"""Bulk loads: columns of values become ranks, and ranks become literals, row by row in place.
+
+A column has a value wherever `given` is 1; what stands elsewhere is never looked at. `at[row]` is where the
+row's next literal goes, so columns are taken one after the other and nothing is sorted.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tidings.kernels.jit import inlined, jit
+from tidings.kernels.match.literals import UNION
+from tidings.kernels.match.row_codes import EMPTY_LOW
+
+NONE, CLOSED, OPEN = 0, 1, 2
+"""What an end of a range is."""
+
+
+@jit
+def extremes(values, given, some):  # type: ignore[no-untyped-def]
+    """Return the least and the greatest of the given values, of which `some` is one."""
+    least, most = some, some
+    for row in range(len(values)):
+        # A choice, not a branch: which rows have a value is anybody's guess.
+        value = values[row] if given[row] else some
+        least, most = min(least, value), max(most, value)
+    return least, most
+
+
+@jit
+def flag(values, given, base, flags, seen, enough):  # type: ignore[no-untyped-def]
+    """Set the flag of each integer that is given, until `enough` are set; return how many are, `seen` before it.
+
+    `flags[0]` is that of `base`.
+    """
+    for row in range(len(values)):
+        if given[row]:
+            place = np.int64(values[row]) - base
+            seen += 1 - np.int64(flags[place])
+            flags[place] = 1
+            if seen >= enough:
+                break
+    return seen
+
+
+@inlined
+def bucket(value, least, scale, last):  # type: ignore[no-untyped-def]
+    """Return the bucket of a number; a greater number never has a lesser bucket."""
+    return min(np.int64((value - least) * scale), last) if scale > 0 else np.int64(0)
+
+
+@jit
+def guide_of(ends, scale, guide):  # type: ignore[no-untyped-def]
+    """Write where the numbers of each bucket begin among sorted ones, and at the end of `guide` how many there are."""
+    last = len(guide) - 2
+    at = 0
+    for number in range(last + 1):
+        while at < len(ends) and bucket(ends[at], ends[0], scale, last) < number:
+            at += 1
+        guide[number] = at
+    guide[last + 1] = len(ends)
+
+
+@jit
+def guided(values, given, ends, scale, guide, out):  # type: ignore[no-untyped-def]
+    """Write the places of numbers among sorted ones that hold them all: a few steps from where the guide points."""
+    last = len(guide) - 2
+    for row in range(len(values)):
+        if not given[row]:
+            continue
+        value = values[row]
+        number = bucket(value, ends[0], scale, last)
+        low, high = guide[number], guide[number + 1]
+        while low < high:
+            middle = (low + high) >> 1
+            if ends[middle] < value:
+                low = middle + 1
+            else:
+                high = middle
+        out[row] = low
+
+
+@inlined
+def ranked(value, base, table):  # type: ignore[no-untyped-def]
+    """Return the rank of a value: what the table has at its distance from `base` or, without a table, that distance."""
+    place = np.int64(value) - base
+    return np.int64(table[place]) if len(table) else place
+
+
+@jit
+def put_points(values, given, base, table, key, at, head, low, high, begin, end):  # type: ignore[no-untyped-def]
+    """Add a literal of one point to the rows that have one, from row `begin` up to `end`."""
+    for row in range(begin, end):
+        if given[row]:
+            place = at[row]
+            head[place] = key
+            low[place] = high[place] = 2 * ranked(values[row], base, table) + 1
+            at[row] = place + 1
+
+
+@jit
+def put_spans(lows, low_state, highs, high_state, base, table, size, key, at, head, low, high, begin, end):  # type: ignore[no-untyped-def]
+    """Add a literal of one interval to the rows that have an end; `size` counts the column's end points."""
+    for row in range(begin, end):
+        below, above = np.int64(low_state[row]), np.int64(high_state[row])
+        if below == NONE and above == NONE:
+            continue
+        first, last = np.int64(0), np.int64(2 * size)
+        if below != NONE:
+            first = 2 * ranked(lows[row], base, table) + below  # an open end begins one code later
+        if above != NONE:
+            last = 2 * ranked(highs[row], base, table) + 2 - above
+        if first > last:
+            first, last = np.int64(EMPTY_LOW), np.int64(0)
+        place = at[row]
+        head[place] = key
+        low[place], high[place] = first, last
+        at[row] = place + 1
+
+
+@jit
+def put_sets(values, start, given, base, table, key, at, head, low, high, union_start, union_low, done, begin, end):  # type: ignore[no-untyped-def]
+    """Add a literal of one or more points to the rows that have a set; return how many unions there are then.
+
+    The points of row `r` are `values[start[r]]` up to `values[start[r + 1]]`; `done` unions are there already.
+    """
+    for row in range(begin, end):
+        if not given[row]:
+            continue
+        place = at[row]
+        at[row] = place + 1
+        first, last = start[row], start[row + 1]
+        if last - first == 1:
+            head[place] = key
+            low[place] = high[place] = 2 * ranked(values[first], base, table) + 1
+            continue
+        head[place] = key | UNION
+        low[place], high[place] = done, 0
+        filled = np.int64(union_start[done])
+        for part in range(first, last):
+            union_low[filled] = 2 * ranked(values[part], base, table) + 1
+            filled += 1
+        done += 1
+        union_start[done] = filled
+    return done

@@ -1,0 +1,313 @@
+"""Building a segment: rows in their new order, tables of keys, and the bitmaps of tiles."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tidings.kernels.bits import count as count_bits
+from tidings.kernels.jit import inlined, jit
+from tidings.kernels.match.layout import OP_BITS
+from tidings.kernels.match.literals import ANY, NOT_ANY, NOT_NONE, UNION
+
+
+@jit
+def gathered(owner, start, head, low, high):  # type: ignore[no-untyped-def]
+    """Return the literals of the rows `owner`, in that order: start, head, low, high."""
+    new_start = np.zeros(len(owner) + 1, np.uint32)
+    for row in range(len(owner)):
+        new_start[row + 1] = new_start[row] + start[owner[row] + 1] - start[owner[row]]
+    new_head = np.empty(new_start[-1], head.dtype)
+    new_low = np.empty(new_start[-1], low.dtype)
+    new_high = np.empty(new_start[-1], high.dtype)
+    for row in range(len(owner)):
+        to = new_start[row]
+        for at in range(start[owner[row]], start[owner[row] + 1]):
+            new_head[to] = head[at]
+            new_low[to] = low[at]
+            new_high[to] = high[at]
+            to += 1
+    return new_start, new_head, new_low, new_high
+
+
+@jit
+def fill_hash(first, second, cluster, mask, table_first, table_second, table_cluster, base):  # type: ignore[no-untyped-def]
+    """Enter the keys of one group into its table (linear probing; `keys.cluster_of` looks them up)."""
+    for i in range(len(first)):
+        at = (first[i] * np.int64(2654435761) + second[i] * np.int64(40503)) & mask
+        while table_cluster[base + at] != 0:
+            at = (at + 1) & mask
+        table_first[base + at] = first[i]
+        table_second[base + at] = second[i]
+        table_cluster[base + at] = cluster[i] + 1
+
+
+@inlined
+def above(edges, first, last, code):  # type: ignore[no-untyped-def]
+    """Count the edges that are not above a code."""
+    low, high = first, last
+    while low < high:
+        middle = (low + high) >> 1
+        if edges[middle] <= code:
+            low = middle + 1
+        else:
+            high = middle
+    return low - first
+
+
+@jit
+def literal_bits(rows, at, edges, first, last, place, words, word, bit, bits):  # type: ignore[no-untyped-def]
+    """Set a row's bit in the bitmap of every bucket where one literal may hold."""
+    op = rows.head[at] & 15
+    kind = op & 7
+    buckets = last - first + 1
+    if kind >= NOT_ANY:
+        bits[place + buckets * words + word] |= bit
+    begin, end = np.int64(0), np.int64(1)
+    if op & UNION:
+        begin, end = np.int64(rows.union_start[rows.low[at]]), np.int64(rows.union_start[rows.low[at] + 1])
+    if kind <= 1 or kind == NOT_NONE:
+        for part in range(begin, end):
+            low = np.int64(rows.union_low[part]) if op & UNION else np.int64(rows.low[at])
+            high = np.int64(rows.union_high[part]) if op & UNION else np.int64(rows.high[at])
+            if low <= high:
+                for bucket in range(above(edges, first, last, low), above(edges, first, last, high) + 1):
+                    bits[place + bucket * words + word] |= bit
+        return
+    for bucket in range(buckets):  # negative: wherever the bucket is not wholly inside
+        lowest = np.int64(0) if bucket == 0 else np.int64(edges[first + bucket - 1])
+        highest = np.int64(1) << 40 if bucket == buckets - 1 else np.int64(edges[first + bucket]) - 1
+        inside = False
+        for part in range(begin, end):
+            low = np.int64(rows.union_low[part]) if op & UNION else np.int64(rows.low[at])
+            high = np.int64(rows.union_high[part]) if op & UNION else np.int64(rows.high[at])
+            if low <= lowest and high >= highest:
+                inside = True
+        if not inside:
+            bits[place + bucket * words + word] |= bit
+
+
+@jit
+def interval_bits(low, high, edges, first, last, place, words, word, bit, bits):  # type: ignore[no-untyped-def]
+    """Set a row's bit in the bitmap of every bucket that an interval meets."""
+    for bucket in range(above(edges, first, last, low), above(edges, first, last, high) + 1):
+        bits[place + bucket * words + word] |= bit
+
+
+@jit
+def together(rows, row, at):  # type: ignore[no-untyped-def]
+    """Return the intersection of a row's literals on one column, when all are plain intervals; else low > high.
+
+    Convex and not empty, so the span of several values that satisfies each meets the intersection too.
+    """
+    low, high = np.int64(rows.low[at]), np.int64(rows.high[at])
+    for other in range(at, rows.start[row + 1]):
+        if rows.head[other] >> OP_BITS != rows.head[at] >> OP_BITS:
+            continue
+        if rows.head[other] & 15 != ANY:
+            return np.int64(1), np.int64(0)
+        low, high = max(low, np.int64(rows.low[other])), min(high, np.int64(rows.high[other]))
+    return low, high
+
+
+EXACT, DOUBTED, CHECKED = 1, 2, 0
+"""Of a dense column: its buckets tell all ends apart; it has bitmaps of doubt; its rows are always checked."""
+
+
+@jit
+def doubt_bits(rows, at, low, high, plain, edges, first, last, place, words, word, bit, bits):  # type: ignore[no-untyped-def]
+    """Set a row's bit in the bitmap of doubt of every bucket in which its literal accepts some values and not others.
+
+    `plain` literals are the one interval from `low` to `high`; of others all intervals are looked at.
+    """
+    buckets = last - first + 1
+    begin, end = np.int64(0), np.int64(1)
+    if not plain and rows.head[at] & UNION:
+        begin, end = np.int64(rows.union_start[rows.low[at]]), np.int64(rows.union_start[rows.low[at] + 1])
+    for bucket in range(buckets):
+        lowest = np.int64(0) if bucket == 0 else np.int64(edges[first + bucket - 1])
+        # Ends may lie beyond the last edge, which is only a quantile: in the last bucket there is always doubt.
+        highest = np.int64(1) << 40 if bucket == buckets - 1 else np.int64(edges[first + bucket]) - 1
+        meets, inside = False, False
+        for part in range(begin, end):
+            if not plain and rows.head[at] & UNION:
+                low, high = np.int64(rows.union_low[part]), np.int64(rows.union_high[part])
+            meets |= low <= highest and high >= lowest and low <= high
+            inside |= low <= lowest and high >= highest
+        if meets and not inside:
+            bits[place + (buckets + 1 + bucket) * words + word] |= bit
+
+
+@jit
+def fill_tiles(rows, tile_row, tile_end, place, dense_of, edge_start, edges, state, bits, rest, rest_start, skipped):  # type: ignore[no-untyped-def]
+    """Fill the bitmaps of all tiles.
+
+    Behind the bitmaps of a `DOUBTED` column stand those of doubt. `rest` has the rows of each tile that are to be
+    checked whatever their buckets say. `skipped` are two key columns of each tile (-1: none), whose literals are true
+    of every row here.
+    """
+    width = place.shape[1]
+    for tile in range(len(tile_row)):
+        begin, end = np.int64(tile_row[tile]), np.int64(tile_end[tile])
+        words = (end - begin + 63) >> 6
+        touched = np.zeros((width, words), np.uint64)
+        for row in range(begin, end):
+            word = (row - begin) >> 6
+            bit = np.uint64(1) << np.uint64((row - begin) & 63)
+            for at in range(rows.start[row], rows.start[row + 1]):
+                column = np.int64(rows.head[at] >> OP_BITS)
+                if column == skipped[2 * tile] or column == skipped[2 * tile + 1]:
+                    continue
+                dense = dense_of[column]
+                if dense < 0 or place[tile, dense] < 0:  # this tile is scanned
+                    rest[rest_start[tile] + word] |= bit
+                    continue
+                if touched[dense, word] & bit:
+                    continue  # a second literal of this column: seen with the first
+                alone = True
+                for other in range(at + 1, rows.start[row + 1]):
+                    if rows.head[other] >> OP_BITS == column:
+                        alone = False
+                touched[dense, word] |= bit
+                if state[dense] == CHECKED:
+                    rest[rest_start[tile] + word] |= bit
+                first, last = edge_start[dense], edge_start[dense + 1]
+                low, high = np.int64(rows.low[at]), np.int64(rows.high[at])
+                plain = alone and rows.head[at] & 15 == ANY
+                if not alone:
+                    low, high = together(rows, row, at)
+                    plain = low <= high
+                if plain and not alone:
+                    interval_bits(low, high, edges, first, last, place[tile, dense], words, word, bit, bits)
+                else:
+                    literal_bits(rows, at, edges, first, last, place[tile, dense], words, word, bit, bits)
+                if not plain and not alone:
+                    rest[rest_start[tile] + word] |= bit
+                elif state[dense] == DOUBTED:
+                    doubt_bits(
+                        rows, at, low, high, plain, edges, first, last, place[tile, dense], words, word, bit, bits
+                    )
+        for dense in range(width):
+            if place[tile, dense] < 0:
+                continue
+            if (end - begin) & 63:  # no bits beyond the last row: they would keep an empty tile alive
+                touched[dense, words - 1] |= ~((np.uint64(1) << np.uint64((end - begin) & 63)) - np.uint64(1))
+            for bucket in range(edge_start[dense + 1] - edge_start[dense] + 2):
+                for at_word in range(words):
+                    bits[place[tile, dense] + bucket * words + at_word] |= ~touched[dense, at_word]
+
+
+@jit
+def tile_columns(start, head, tile_row, tile_end, skipped, columns):  # type: ignore[no-untyped-def]
+    """Return for each tile which columns some of its rows constrain, but for its key columns."""
+    constrained = np.zeros((len(tile_row), columns), np.uint8)
+    for tile in range(len(tile_row)):
+        for at in range(start[tile_row[tile]], start[tile_end[tile]]):
+            column = np.int64(head[at] >> OP_BITS)
+            if column != skipped[2 * tile] and column != skipped[2 * tile + 1]:
+                constrained[tile, column] = 1
+    return constrained
+
+
+@jit
+def noted(edge, known, count, most):  # type: ignore[no-untyped-def]
+    """Enter an edge into a sorted list of distinct ones; return their number, or `most + 1` when they are too many."""
+    low, high = 0, count
+    while low < high:
+        middle = (low + high) >> 1
+        if known[middle] < edge:
+            low = middle + 1
+        else:
+            high = middle
+    if low < count and known[low] == edge:
+        return count
+    if count == most:
+        return most + 1
+    for at in range(count, low, -1):
+        known[at] = known[at - 1]
+    known[low] = edge
+    return count + 1
+
+
+@jit
+def edges_of(rows, tile_row, tile_end, dense_of, number, most, sampled):  # type: ignore[no-untyped-def]
+    """Return the distinct edges of each dense column in the tiles, if at most `most`, and a sample of all.
+
+    An edge is a code where some literal begins, or the code after one where it ends.
+    """
+    known = np.empty((number, most + 1), np.int64)
+    count = np.zeros(number, np.int64)
+    sample = np.empty((number, sampled), np.int64)
+    seen = np.zeros(number, np.int64)
+    for tile in range(len(tile_row)):
+        for at in range(rows.start[tile_row[tile]], rows.start[tile_end[tile]]):
+            dense = dense_of[rows.head[at] >> OP_BITS]
+            if dense < 0:
+                continue
+            union = rows.head[at] & UNION
+            begin, end = np.int64(0), np.int64(1)
+            if union:
+                begin, end = np.int64(rows.union_start[rows.low[at]]), np.int64(rows.union_start[rows.low[at] + 1])
+            for part in range(begin, end):
+                low = np.int64(rows.union_low[part]) if union else np.int64(rows.low[at])
+                high = np.int64(rows.union_high[part]) if union else np.int64(rows.high[at])
+                if low > high:
+                    continue
+                for edge in (low, high + 1):
+                    if edge == 0:
+                        continue
+                    if count[dense] <= most:
+                        count[dense] = noted(edge, known[dense], count[dense], most)
+                    # Every place of the sample is as likely to hold an early edge as a late one.
+                    place = (seen[dense] * np.int64(40503)) % (sampled + (seen[dense] if seen[dense] > sampled else 0))
+                    if seen[dense] < sampled:
+                        place = seen[dense]
+                    if place < sampled:
+                        sample[dense, place] = edge
+                    seen[dense] += 1
+    return known, count, sample, np.minimum(seen, sampled)
+
+
+@jit
+def hulls(rows, tile_row, tile_end, hull_column, hull_low, hull_high):  # type: ignore[no-untyped-def]
+    """Fill the hulls: for each tile and hull column, from the least low end to the greatest high end."""
+    for tile in range(len(tile_row)):
+        for side in range(2):
+            column = hull_column[2 * tile + side]
+            if column < 0:
+                continue
+            least, most = np.int64(1) << 40, np.int64(0)
+            for row in range(tile_row[tile], tile_end[tile]):
+                low, high = np.int64(0), np.int64(1) << 31
+                for at in range(rows.start[row], rows.start[row + 1]):
+                    if rows.head[at] >> OP_BITS != column or rows.head[at] & 7 != ANY:
+                        continue
+                    if rows.head[at] & UNION:
+                        low, high = np.int64(1) << 40, np.int64(0)
+                        for part in range(rows.union_start[rows.low[at]], rows.union_start[rows.low[at] + 1]):
+                            low = min(low, np.int64(rows.union_low[part]))
+                            high = max(high, np.int64(rows.union_high[part]))
+                    else:
+                        low, high = np.int64(rows.low[at]), np.int64(rows.high[at])
+                    break
+                if low <= high:  # a row that accepts nothing does not widen the hull
+                    least, most = min(least, low), max(most, high)
+            hull_low[2 * tile + side] = min(least, np.int64(0x7FFFFFFF))
+            hull_high[2 * tile + side] = min(most, np.int64(0x7FFFFFFF))
+
+
+@jit
+def bucket_counts(tile_row, tile_end, place, edge_start, bits, rate_start):  # type: ignore[no-untyped-def]
+    """Count, for each bucket of each dense column, the rows of all tiles that live in it."""
+    counts = np.zeros(rate_start[-1], np.int64)
+    for tile in range(len(tile_row)):
+        rows = np.int64(tile_end[tile]) - np.int64(tile_row[tile])
+        words = (rows + 63) >> 6
+        for dense in range(place.shape[1]):
+            for bucket in range(edge_start[dense + 1] - edge_start[dense] + 2):
+                at = rate_start[dense] + bucket
+                if place[tile, dense] < 0:
+                    counts[at] += rows
+                    continue
+                for word in range(words):
+                    counts[at] += count_bits(bits[place[tile, dense] + bucket * words + word])
+    return counts

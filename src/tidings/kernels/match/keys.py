@@ -1,0 +1,173 @@
+"""From an event's values to the clusters of rows that are keyed by them.
+
+Small clusters are checked row by row at once; visits to large ones are put down for `kernels.tiles`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tidings.kernels.jit import jit
+from tidings.kernels.match.exact_check import U1, WAITING, checked, grown
+from tidings.kernels.match.literals import ABSENT, SEVERAL
+
+
+@jit
+def cluster_of(first, second, group, base, width, mask, direct, hash_first, hash_second, hash_cluster):  # type: ignore[no-untyped-def]
+    """Return the cluster of a keyed group for the ranks of its points, or -1."""
+    if mask[group] == 0:
+        return np.int64(direct[base[group] + first * width[group] + second]) - 1
+    at = (first * np.int64(2654435761) + second * np.int64(40503)) & mask[group]
+    while hash_cluster[base[group] + at] != 0:
+        here = base[group] + at
+        if hash_first[here] == first and hash_second[here] == second:
+            return np.int64(hash_cluster[here]) - 1
+        at = (at + 1) & mask[group]
+    return np.int64(-1)
+
+
+@jit
+def keys_of_several(cell, many, paths, event, group):  # type: ignore[no-untyped-def]
+    """Return the clusters of a keyed group for an event whose key columns have several values, or ranges."""
+    found = np.empty(16, np.int64)
+    count = 0
+    one, two = cell[event, paths.first[group]], np.uint32(1)
+    if paths.second[group] >= 0:
+        two = cell[event, paths.second[group]]
+    starts, lows, highs = many
+    begin, end = np.int64(0), np.int64(1)
+    if one >= SEVERAL:
+        begin, end = starts[one & np.uint32(0x7FFFFFFF)], starts[(one & np.uint32(0x7FFFFFFF)) + 1]
+    begin2, end2 = np.int64(0), np.int64(1)
+    if two >= SEVERAL:
+        begin2, end2 = starts[two & np.uint32(0x7FFFFFFF)], starts[(two & np.uint32(0x7FFFFFFF)) + 1]
+    for i in range(begin, end):
+        low, high = (lows[i], highs[i]) if one >= SEVERAL else (one, one)
+        for j in range(begin2, end2):
+            low2, high2 = (lows[j], highs[j]) if two >= SEVERAL else (two, two)
+            # A range visits every key it holds; a point only its own, if it is one.
+            rank_end, rank2_end = (np.int64(high) + 1) >> 1, (np.int64(high2) + 1) >> 1
+            pairs = (rank_end - (np.int64(low) >> 1)) * (rank2_end - (np.int64(low2) >> 1))
+            if paths.mask[group] != 0 and pairs > paths.mask[group]:  # fewer keys than pairs: go through the keys
+                for at in range(paths.base[group], paths.base[group] + paths.mask[group] + 1):
+                    rank, rank2 = np.int64(paths.hash_first[at]), np.int64(paths.hash_second[at])
+                    inside = rank >= low >> 1 and rank < rank_end and rank2 >= low2 >> 1 and rank2 < rank2_end
+                    if paths.hash_cluster[at] == 0 or not inside:
+                        continue
+                    if count == len(found):
+                        found = grown(found, 0)
+                    found[count] = np.int64(paths.hash_cluster[at]) - 1
+                    count += 1
+                continue
+            for rank in range(np.int64(low) >> 1, rank_end):
+                for rank2 in range(np.int64(low2) >> 1, rank2_end):
+                    cluster = cluster_of(
+                        rank, rank2, group, paths.base, paths.width, paths.mask, paths.direct,
+                        paths.hash_first, paths.hash_second, paths.hash_cluster,
+                    )  # fmt: skip
+                    if cluster < 0:
+                        continue
+                    if count == len(found):
+                        found = grown(found, 0)
+                    found[count] = cluster
+                    count += 1
+    return found[:count]
+
+
+@jit
+def hits_of_plain(paths, cell, event, hit_of):  # type: ignore[no-untyped-def]
+    """Write the clusters that a plain event's values are keys of; return their number."""
+    by_column, by_column_start, second_of = paths.by_column, paths.by_column_start, paths.second
+    base, width, mask, direct = paths.base, paths.width, paths.mask, paths.direct
+    hash_first, hash_second, hash_cluster = paths.hash_first, paths.hash_second, paths.hash_cluster
+    hits = 0
+    for column in range(cell.shape[1]):
+        one = cell[event, column]
+        if one == ABSENT or one & np.uint32(1) == 0:
+            continue
+        for at in range(by_column_start[column], by_column_start[column + 1]):
+            group = by_column[at]
+            second = second_of[group]
+            two = np.uint32(1) if second < 0 else cell[event, second]
+            if two == ABSENT or two & np.uint32(1) == 0:
+                continue
+            first_rank, second_rank = np.int64(one) >> 1, np.int64(two) >> 1
+            if mask[group] == 0:
+                cluster = np.int64(direct[base[group] + first_rank * width[group] + second_rank]) - 1
+            else:
+                cluster = cluster_of(
+                    first_rank, second_rank, group, base, width, mask, direct, hash_first, hash_second, hash_cluster
+                )
+            if cluster >= 0:
+                hit_of[hits] = cluster
+                hits += 1
+    return hits
+
+
+@jit
+def hits_of_several(paths, cell, many, event):  # type: ignore[no-untyped-def]
+    """Return the clusters that an event's values are keys of, when some of its columns have several."""
+    found = np.empty(64, np.uint64)
+    hits = 0
+    for column in range(cell.shape[1]):
+        if cell[event, column] == ABSENT:
+            continue
+        for at in range(paths.by_column_start[column], paths.by_column_start[column + 1]):
+            group = paths.by_column[at]
+            if paths.second[group] >= 0 and cell[event, paths.second[group]] == ABSENT:
+                continue
+            clusters = keys_of_several(cell, many, paths, event, group)
+            while hits + len(clusters) > len(found):
+                found = grown(found, 0)
+            for i in range(len(clusters)):
+                found[hits] = clusters[i]
+                hits += 1
+    return found[:hits]
+
+
+@jit
+def follow_keys(rows, paths, cells):  # type: ignore[no-untyped-def]
+    """Go from the values of every event to the clusters keyed by them; check the small, list the large.
+
+    Returns found (events, slots), special (events, rows) and visits (tiled clusters, events).
+    """
+    cell, many = cells.cell, (cells.many_start, cells.many_low, cells.many_high)
+    cluster_start, cluster_tiled = paths.cluster_start, paths.cluster_tiled
+    number = cell.shape[0]
+    found = (np.empty(16 * number + 64, np.int64), np.empty(16 * number + 64, np.uint32), 0)
+    special = (np.empty(64, np.int64), np.empty(64, np.uint32), 0)
+    visit_cluster, visit_event, visits = np.empty(64, np.int32), np.empty(64, np.int32), 0
+    wait_event, wait_row, waiting = np.empty(WAITING, np.uint32), np.empty(WAITING, np.uint32), 0
+    own_hits = np.empty(len(paths.second) + 1, np.uint64)
+    for event in range(number):
+        # Arrays change hands here, once for an event, and not in the loops below: each time is counted.
+        hit_of = own_hits
+        if cells.plain[event]:
+            hits = hits_of_plain(paths, cell, event, own_hits)
+        else:
+            hit_of = hits_of_several(paths, cell, many, event)
+            hits = len(hit_of)
+        total = 0
+        for hit in range(hits):
+            if cluster_tiled[hit_of[hit]] < 0:
+                total += np.int64(cluster_start[hit_of[hit] + U1]) - np.int64(cluster_start[hit_of[hit]])
+        if waiting + total > len(wait_row):
+            found, special = checked(rows, cells, wait_event, wait_row, waiting, found, special)
+            waiting = 0
+            if total > len(wait_row):
+                wait_event, wait_row = grown(wait_event, total), grown(wait_row, total)
+        if visits + hits > len(visit_cluster):
+            visit_cluster, visit_event = grown(visit_cluster, visits + hits), grown(visit_event, visits + hits)
+        for hit in range(hits):
+            cluster = hit_of[hit]
+            if cluster_tiled[cluster] >= 0:
+                visit_cluster[visits] = cluster_tiled[cluster]
+                visit_event[visits] = event
+                visits += 1
+                continue
+            for row in range(cluster_start[cluster], cluster_start[cluster + U1]):
+                wait_event[waiting] = event
+                wait_row[waiting] = row
+                waiting += 1
+    found, special = checked(rows, cells, wait_event, wait_row, waiting, found, special)
+    return found, special, (visit_cluster, visit_event, visits)

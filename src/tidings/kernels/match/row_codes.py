@@ -1,0 +1,143 @@
+"""Rows as such: which are equal, and their ends in a larger space of codes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tidings.kernels.jit import inlined, jit
+from tidings.kernels.match.layout import OP_BITS
+from tidings.kernels.match.literals import UNION
+
+EMPTY_LOW = 0x7FFFFFFF
+"""The low end of an interval that accepts nothing; its high end is 0."""
+
+
+@inlined
+def mixed(state, value):  # type: ignore[no-untyped-def]
+    """Stir a number into a hash."""
+    state = (state ^ np.uint64(value)) * np.uint64(0x9E3779B97F4A7C15)
+    return state ^ (state >> np.uint64(29))
+
+
+@jit
+def hashes(start, head, low, high, union_start, union_low, union_high):  # type: ignore[no-untyped-def]
+    """Return a hash of each row's literals, as they stand."""
+    result = np.empty(len(start) - 1, np.uint64)
+    for row in range(len(start) - 1):
+        state = np.uint64(14695981039346656037)
+        for at in range(start[row], start[row + 1]):
+            state = mixed(state, head[at])
+            if head[at] & UNION:
+                for part in range(union_start[low[at]], union_start[low[at] + 1]):
+                    state = mixed(mixed(state, union_low[part]), union_high[part])
+            else:
+                state = mixed(mixed(state, low[at]), high[at])
+        result[row] = state
+    return result
+
+
+@jit
+def equal(one, two, start, head, low, high, union_start, union_low, union_high):  # type: ignore[no-untyped-def]
+    """Tell whether two rows have the same literals in the same order."""
+    first, second = np.int64(start[one]), np.int64(start[two])
+    size = np.int64(start[one + 1]) - first
+    if size != np.int64(start[two + 1]) - second:
+        return False
+    for i in range(size):
+        a, b = first + i, second + i
+        if head[a] != head[b]:
+            return False
+        if head[a] & UNION:
+            begin, other = np.int64(union_start[low[a]]), np.int64(union_start[low[b]])
+            parts = np.int64(union_start[low[a] + 1]) - begin
+            if parts != np.int64(union_start[low[b] + 1]) - other:
+                return False
+            for j in range(parts):
+                if union_low[begin + j] != union_low[other + j] or union_high[begin + j] != union_high[other + j]:
+                    return False
+        elif low[a] != low[b] or high[a] != high[b]:
+            return False
+    return True
+
+
+@jit
+def leaders(order, hashed, alone, start, head, low, high, union_start, union_low, union_high):  # type: ignore[no-untyped-def]
+    """Return for each row the first row equal to it; `order` sorts rows by hash, `alone` rows stay apart."""
+    leader = np.arange(len(order)).astype(np.uint32)
+    for i in range(1, len(order)):
+        here, before = order[i], order[i - 1]
+        if hashed[here] != hashed[before] or alone[here] or alone[before]:
+            continue
+        chief = leader[before]
+        if equal(here, chief, start, head, low, high, union_start, union_low, union_high):
+            leader[here] = chief
+    return leader
+
+
+@jit
+def remap(head, low, high, size, rank, rank_start, new_size):  # type: ignore[no-untyped-def]
+    """Move the ends of literals that are no unions, in place, into spaces with more end points.
+
+    `rank[rank_start[c] + r]` is the new rank of end point `r` of column `c`; `size` and `new_size` count the
+    end points before and after.
+    """
+    for at in range(len(head)):
+        if head[at] & UNION:
+            continue
+        column = np.int64(head[at] >> OP_BITS)
+        low[at], high[at] = moved(low[at], high[at], size[column], rank, rank_start[column], new_size[column])
+
+
+@inlined
+def moved(low, high, size, rank, base, new_size):  # type: ignore[no-untyped-def]
+    """Return an interval's codes in the larger space."""
+    new_low, new_high = np.int64(low), np.int64(high)
+    if new_low != EMPTY_LOW:
+        if new_low > 0:
+            new_low = 2 * np.int64(rank[base + ((new_low - 1) >> 1)]) + (1 if new_low & 1 else 2)
+        if new_high == 2 * size:
+            new_high = 2 * np.int64(new_size)
+        else:
+            new_high = 2 * np.int64(rank[base + (new_high >> 1)]) + (new_high & 1)
+    return new_low, new_high
+
+
+@jit
+def remap_unions(head, low, union_start, union_low, union_high, size, rank, rank_start, new_size):  # type: ignore[no-untyped-def]
+    """The same for the intervals of unions; each union belongs to one literal or to equal ones."""
+    done = np.zeros(len(union_start), np.uint8)
+    for at in range(len(head)):
+        if not head[at] & UNION or done[low[at]]:
+            continue
+        done[low[at]] = 1
+        column = np.int64(head[at] >> OP_BITS)
+        for part in range(union_start[low[at]], union_start[low[at] + 1]):
+            union_low[part], union_high[part] = moved(
+                union_low[part], union_high[part], size[column], rank, rank_start[column], new_size[column]
+            )
+
+
+@jit
+def distinct(events, slots, event_count, slot_count):  # type: ignore[no-untyped-def]
+    """Return the pairs of event and slot, each once: by event, then by who was seen with it last."""
+    start = np.zeros(event_count + 1, np.int64)
+    for i in range(len(events)):
+        start[events[i] + 1] += 1
+    for event in range(event_count):
+        start[event + 1] += start[event]
+    ordered = np.empty(len(events), slots.dtype)
+    filled = start[:-1].copy()
+    for i in range(len(events)):
+        ordered[filled[events[i]]] = slots[i]
+        filled[events[i]] += 1
+    seen = np.full(slot_count, -1, np.int64)
+    kept_event, kept_slot = np.empty(len(events), np.int64), np.empty(len(events), slots.dtype)
+    count = 0
+    for event in range(event_count):
+        for i in range(start[event], start[event + 1]):
+            if seen[ordered[i]] != event:
+                seen[ordered[i]] = event
+                kept_event[count] = event
+                kept_slot[count] = ordered[i]
+                count += 1
+    return kept_event[:count], kept_slot[:count]

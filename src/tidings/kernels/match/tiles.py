@@ -1,0 +1,249 @@
+"""Tiles: events against the bitmaps of a thousand rows at a time.
+
+The columns are taken in the order of their match rate for this event, four at a time without a branch, and only
+while a bit is alive. Bitmaps of doubt tell which survivors still have to be checked.
+
+The loops are long functions on purpose: handing thirty arrays to a function counts references for each of them,
+which costs more than its work, and unsigned places spare the test for negative ones, which would keep the loops
+over words from being vectorised.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tidings.kernels.bits import lowest
+from tidings.kernels.jit import inlined, jit
+from tidings.kernels.match.exact_check import U0, U1, U2, checked, emitted
+from tidings.kernels.match.literals import ABSENT, SEVERAL
+
+FIRST = 4
+"""Columns whose bitmaps are taken together before asking whether anything lives."""
+
+NOWHERE = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
+"""The place of bitmaps that are not there: no row of the tile constrains the column."""
+
+SORTED_UP_TO = 64
+"""With more dense columns than this, putting them in order costs more than it saves."""
+
+U64 = np.uint64(64)
+
+
+@inlined
+def bucket(edges, low, high, code):  # type: ignore[no-untyped-def]
+    """Return the bucket of a code: how many of the edges from `low` up to `high` are not above it."""
+    begin = low
+    while low < high:
+        middle = (low + high) >> 1
+        if edges[middle] <= code:
+            low = middle + 1
+        else:
+            high = middle
+    return low - begin
+
+
+@jit
+def prepare(tiles, cells):  # type: ignore[no-untyped-def]
+    """Return for each event the dense columns by match rate, its bucket in each of these, and its bucket in all."""
+    edge_start, edges, dense_column = tiles.edge_start, tiles.edges, tiles.dense
+    count, width = cells.cell.shape[0], len(dense_column)
+    order = np.empty(count * width, np.uint32)
+    buckets = np.empty(count * width, np.uint32)
+    by_dense = np.empty(count * width, np.uint32)
+    rate = np.empty(width, np.float32)
+    for event in range(count):
+        first = event * width
+        known = by_dense[first : first + width]
+        for dense in range(width):
+            cell = cells.cell[event, dense_column[dense]]
+            if cell == ABSENT:
+                known[dense] = edge_start[dense + 1] - edge_start[dense] + 1
+            elif cell < SEVERAL:
+                known[dense] = bucket(edges, edge_start[dense], edge_start[dense + 1], cell)
+            else:
+                known[dense] = SEVERAL
+            rate[dense] = 1.0 if known[dense] == SEVERAL else tiles.rates[tiles.rate_start[dense] + known[dense]]
+            at = first + dense
+            while at > first and width <= SORTED_UP_TO and rate[order[at - 1]] > rate[dense]:
+                order[at] = order[at - 1]
+                at -= 1
+            order[at] = dense
+        for at in range(first, first + width):
+            buckets[at] = known[order[at]]
+    return order, buckets, by_dense
+
+
+@jit
+def outside(cell, many, low, high):  # type: ignore[no-untyped-def]
+    """Tell whether no value of a cell, nor anything between two of them, lies in the hull."""
+    if cell == ABSENT:
+        return True
+    if cell < SEVERAL:
+        return cell < low or cell > high
+    least, most = span_of(cell, many)
+    return most < low or least > high
+
+
+@jit
+def span_of(cell, many):  # type: ignore[no-untyped-def]
+    """Return the least and the greatest value of a cell that has several."""
+    place = cell & np.uint32(0x7FFFFFFF)
+    least, most = many[1][many[0][place]], many[2][many[0][place]]
+    for at in range(many[0][place] + 1, many[0][place + 1]):
+        least = min(least, many[1][at])
+        most = max(most, many[2][at])
+    return least, most
+
+
+@jit
+def several_bits(edges, first, last, bits, cell, many, place, words, alive):  # type: ignore[no-untyped-def]
+    """Keep the rows that live in some bucket between the least and the greatest value of a cell."""
+    least, most = span_of(cell, many)
+    begin, end = bucket(edges, first, last, least), bucket(edges, first, last, most)
+    for word in range(words):
+        some = np.uint64(0)
+        for at in range(begin, end + 1):
+            some |= bits[place + at * words + word]
+        alive[word] &= some
+
+
+@jit
+def survivors(tiles, cells, last_tile, visitors, prepared, cursor, wait_event, wait_row, sure_event, sure_row):  # type: ignore[no-untyped-def]
+    """Pass events through the bitmaps of tiles, from `cursor` on, until all are through or the room is used up.
+
+    Writes pairs of event and row: those that wait for their check, and those that the bitmaps are sure of.
+    Returns the next tile, the next visitor, and how many pairs there are of each.
+    """
+    cell, plain, many = cells.cell, cells.plain, (cells.many_start, cells.many_low, cells.many_high)
+    bits, places_of = tiles.words, tiles.place
+    hull_column, hull_low, hull_high = tiles.hull_column, tiles.hull_low, tiles.hull_high
+    tile_begin, tile_end, rest, rest_start, doubted = tiles.row, tiles.end, tiles.rest, tiles.rest_start, tiles.doubted
+    edges, edge_start, dense_column = tiles.edges, tiles.edge_start, tiles.dense
+    order, buckets, by_dense = prepared
+    width = np.uint64(len(tiles.dense))
+    places = np.empty(FIRST, np.uint64)
+    alive, doubt = np.empty(len(wait_row) >> 6, np.uint64), np.empty(len(wait_row) >> 6, np.uint64)
+    first_tile, first_visitor = cursor
+    waiting = sure = 0
+    for tile in range(first_tile, last_tile):
+        begin, end = np.int64(tile_begin[tile]), np.int64(tile_end[tile])
+        words = np.uint64((end - begin + 63) >> 6)
+        tail = ~U0 if (end - begin) & 63 == 0 else (U1 << np.uint64((end - begin) & 63)) - U1
+        column, column2 = hull_column[2 * tile], hull_column[2 * tile + 1]
+        low1, high1, low2, high2 = (
+            hull_low[2 * tile], hull_high[2 * tile], hull_low[2 * tile + 1], hull_high[2 * tile + 1],
+        )  # fmt: skip
+        for visitor in range(first_visitor, len(visitors)):
+            if max(waiting, sure) + (end - begin) > len(wait_row):
+                return tile, visitor, waiting, sure
+            event = visitors[visitor]
+            if column >= 0:
+                one = cell[event, column]
+                if one < SEVERAL:
+                    if one < low1 or one > high1:
+                        continue
+                elif outside(one, many, low1, high1):
+                    continue
+            if column2 >= 0:
+                one = cell[event, column2]
+                if one < SEVERAL:
+                    if one < low2 or one > high2:
+                        continue
+                elif outside(one, many, low2, high2):
+                    continue
+            at, last_column = width * np.uint64(event), width * np.uint64(event) + width
+            of_tile = width * np.uint64(tile)
+            fresh, left = True, U1
+            while left != U0:
+                known = 0
+                while known < FIRST and at < last_column:
+                    place = places_of[of_tile + np.uint64(order[at])]
+                    if place != NOWHERE and buckets[at] != SEVERAL:
+                        places[known] = place + np.uint64(buckets[at]) * words
+                        known += 1
+                    at += U1
+                if known == 0:
+                    break
+                for i in range(known, FIRST):  # the same once more changes nothing, and the loop below stays one
+                    places[i] = places[0]
+                a, b, c, d = places[0], places[1], places[2], places[3]
+                left = U0
+                if fresh:
+                    fresh = False
+                    for word in range(words):
+                        one_word = bits[a + word] & bits[b + word] & bits[c + word] & bits[d + word]
+                        alive[word] = one_word
+                        left |= one_word
+                else:
+                    for word in range(words):
+                        one_word = alive[word] & bits[a + word] & bits[b + word] & bits[c + word] & bits[d + word]
+                        alive[word] = one_word
+                        left |= one_word
+            if left == U0:
+                continue
+            if fresh:
+                for word in range(words):
+                    alive[word] = ~U0
+            if not plain[event]:
+                for i in range(width * np.uint64(event), last_column):
+                    place = places_of[of_tile + np.uint64(order[i])]
+                    if buckets[i] == SEVERAL and place != NOWHERE:
+                        dense = order[i]
+                        several_bits(
+                            edges, edge_start[dense], edge_start[dense + 1], bits,
+                            cell[event, dense_column[dense]], many, np.int64(place), np.int64(words), alive,
+                        )  # fmt: skip
+            alive[words - U1] &= tail
+            if plain[event] == 0:
+                for word in range(words):
+                    doubt[word] = ~U0
+            else:
+                for word in range(words):
+                    doubt[word] = rest[np.uint64(rest_start[tile]) + word]
+                for i in range(len(doubted)):
+                    dense = np.uint64(doubted[i])
+                    place = places_of[of_tile + dense]
+                    number = np.uint64(by_dense[width * np.uint64(event) + dense])
+                    count = np.uint64(edge_start[dense + U1] - edge_start[dense]) + U2
+                    if place != NOWHERE and number < count - U1:
+                        first_word = place + (count + number) * words
+                        for word in range(words):
+                            doubt[word] |= bits[first_word + word]
+            for word in range(words):
+                left = alive[word] & doubt[word]
+                while left != U0:
+                    wait_event[waiting] = event
+                    wait_row[waiting] = np.uint64(begin) + U64 * word + np.uint64(lowest(left))
+                    waiting += 1
+                    left &= left - U1
+                left = alive[word] & ~doubt[word]
+                while left != U0:
+                    sure_event[sure] = event
+                    sure_row[sure] = np.uint64(begin) + U64 * word + np.uint64(lowest(left))
+                    sure += 1
+                    left &= left - U1
+        first_visitor = 0
+    return last_tile, 0, waiting, sure
+
+
+@jit
+def match_tiles(rows, tiles, cells, first_tile, last_tile, visitors, prepared, room, found, special):  # type: ignore[no-untyped-def]
+    """Match the events `visitors` with some tiles; return found and special with what was added."""
+    wait_event, wait_row, sure_event, sure_row = room
+    tile, visitor = np.int64(first_tile), np.int64(0)
+    while tile < last_tile:
+        tile, visitor, waiting, sure = survivors(
+            tiles,
+            cells,
+            np.int64(last_tile),
+            visitors,
+            prepared,
+            (tile, visitor),
+            wait_event,
+            wait_row,
+            sure_event,
+            sure_row,
+        )
+        found, special = checked(rows, cells, wait_event, wait_row, waiting, found, special)
+        found, special = emitted(rows, sure_event, sure_row, sure, found, special)
+    return found, special

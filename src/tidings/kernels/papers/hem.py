@@ -1,0 +1,292 @@
+"""HEM's triangle: ranges as cells of a grid, one traversal for each attribute, and the order in which they go.
+
+Ends are integers here. A domain is divided into `UNITS` fine steps; a value's step (`cells.cell`) is monotone in the
+value, and what lies outside has the first or the last. The range from step L to step H is the point X = L + H,
+Y = H - L (twice the paper's x and y), and its cell is (Y // SIDE, X // SIDE). All that is decided about a whole cell
+is decided in these integers, where nothing is rounded: a cell is dropped unseen only if every H in it is below the
+value's step, or every L above it. Steps that are equal say nothing, and the ends themselves are compared.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tidings.kernels.jit import jit
+from tidings.kernels.papers.domain_cells import WANTED, cell, least_inside, most_inside
+
+TAU = 80
+"""Rows of a grid; it has twice as many columns (Table 1 of the paper)."""
+
+SIDE_BITS = 26
+SIDE = 1 << SIDE_BITS
+"""The side of a cell in fine steps of X and Y."""
+
+UNITS = TAU * SIDE
+"""Fine steps of a domain; so Y is below TAU sides and X below 2 * TAU."""
+
+CELLS = TAU * 2 * TAU
+"""Lists of one attribute; those outside the triangle stay empty."""
+
+BUCKETS = 2 * TAU
+"""Ends are counted in so many buckets of a domain, for U_m."""
+
+TRIANGLE, DIRECT = 0, 1
+"""The two methods of matching one attribute."""
+
+
+@jit
+def cells_of(ends, rows, domain, column, cells):  # type: ignore[no-untyped-def]
+    """Write the cell of each row on one attribute, or -1 where it asks nothing of it."""
+    for at in range(len(rows)):
+        row = rows[at]
+        cells[at] = -1
+        if ends.mark[column, row] & WANTED:
+            low = cell(domain, column, ends.low[column, row], UNITS)
+            high = cell(domain, column, ends.high[column, row], UNITS)
+            cells[at] = (column * TAU + ((high - low) >> SIDE_BITS)) * 2 * TAU + ((high + low) >> SIDE_BITS)
+
+
+@jit
+def count_ends(ends, rows, domain, column, by, low_counts, high_counts):  # type: ignore[no-untyped-def]
+    """Add `by` to the counts of both ends of each row that asks for the attribute; return how many do."""
+    asked = 0
+    for at in range(len(rows)):
+        row = rows[at]
+        if ends.mark[column, row] & WANTED:
+            low_counts[column, cell(domain, column, ends.low[column, row], UNITS) >> (SIDE_BITS - 1)] += by
+            high_counts[column, cell(domain, column, ends.high[column, row], UNITS) >> (SIDE_BITS - 1)] += by
+            asked += 1
+    return asked
+
+
+@jit
+def unmatched(vector, domain, low_counts, high_counts, asked, total, theta):  # type: ignore[no-untyped-def]
+    """Write theta, the share of rows that fail on each attribute: U_m over the number of rows (Formula 4)."""
+    for m in range(len(vector)):
+        failing = np.int64(0)
+        if np.isnan(vector[m]):
+            failing = asked[m]
+        else:
+            bucket = cell(domain, m, vector[m], UNITS) >> (SIDE_BITS - 1)
+            for at in range(bucket):
+                failing += high_counts[m, at]
+            for at in range(bucket + 1, BUCKETS):
+                failing += low_counts[m, at]
+        theta[m] = failing / max(total, 1)
+
+
+@jit
+def near_optimal(theta, order, methods):  # type: ignore[no-untyped-def]
+    """Algorithm 4: by ascending matching rate; by triangles while that is cheaper than visiting what is left."""
+    count = len(theta)
+    for at in range(count):  # a handful of attributes: insertion sort, descending theta
+        place = at
+        while place > 0 and theta[order[place - 1]] < theta[at]:
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = at
+    left = 1.0
+    direct = False
+    for at in range(count):
+        m = order[at]
+        if at > 0:
+            left *= 1.0 - theta[order[at - 1]]
+            direct = direct or left <= theta[m]
+        methods[at] = DIRECT if direct else TRIANGLE
+
+
+@jit
+def optimal(theta, order, methods):  # type: ignore[no-untyped-def]
+    """Try every plan that keeps Observations 1-3, and take the cheapest: O(M 2^M).
+
+    The order of what goes by triangles does not change its cost, and what goes directly is in ascending order of
+    matching rate; so a plan is the set of attributes that go by triangles, and it is not empty.
+    """
+    count = len(theta)
+    near_optimal(theta, order, methods)
+    by_rate = order.copy()
+    best, chosen = np.inf, np.int64(0)
+    for plan in range(1, 1 << count):
+        cost, left = 0.0, 1.0
+        for at in range(count):
+            if plan >> at & 1:
+                cost += theta[by_rate[at]]
+                left *= 1.0 - theta[by_rate[at]]
+        for at in range(count):
+            if not plan >> at & 1:
+                cost += left
+                left *= 1.0 - theta[by_rate[at]]
+        if cost < best:
+            best, chosen = cost, plan
+    place = 0
+    for method in (TRIANGLE, DIRECT):
+        for at in range(count):
+            if (chosen >> at & 1) == (1 - method):
+                order[place] = by_rate[at]
+                methods[place] = method
+                place += 1
+    return best
+
+
+@jit
+def close(ends, rows, column, closed):  # type: ignore[no-untyped-def]
+    """Write both ends of rows side by side, open ones as the next float inside; of who asks nothing, no ends at all.
+
+    Values are floats, so `x < 5` and `x <= the float below 5` are the same; and to look at a row takes one line of the
+    cache instead of three.
+    """
+    for at in range(len(rows)):
+        row = rows[at]
+        closed[column, 2 * row] = least_inside(ends, column, row)
+        closed[column, 2 * row + 1] = most_inside(ends, column, row)
+
+
+@jit
+def by_triangle(starts, sizes, pool, closed, domain, column, value, member):  # type: ignore[no-untyped-def]
+    """Algorithm 1: take the rows of both triangles out of the set.
+
+    A cell whose rows all end below the value (line 11) or all begin above it (line 23) is dropped unseen. In a cell on
+    one of the lines, rows are compared; with both theorems at once, which is right on either line.
+    """
+    mine = closed[column]
+    twice = 2 * cell(domain, column, value, UNITS)
+    for i in range(TAU):
+        for j in range(i, 2 * TAU - i):
+            number = (column * TAU + i) * 2 * TAU + j
+            size = sizes[number]
+            if size == 0:
+                continue
+            begin = starts[number]
+            if (i + j + 2) * SIDE - 2 < twice or (j - i - 1) * SIDE + 1 > twice:
+                for at in range(begin, begin + size):
+                    member[pool[at]] = 0
+            elif (i + j) * SIDE <= twice or (j - i + 1) * SIDE - 1 >= twice:
+                for at in range(begin, begin + size):
+                    row = pool[at]
+                    if value < mine[2 * row] or value > mine[2 * row + 1]:
+                        member[row] = 0
+
+
+@jit
+def without_absent(starts, sizes, pool, vector, member):  # type: ignore[no-untyped-def]
+    """Take every row out of the set that asks for an attribute that the event lacks."""
+    for m in range(len(vector)):
+        if np.isnan(vector[m]):
+            for number in range(m * CELLS, (m + 1) * CELLS):
+                for at in range(starts[number], starts[number] + sizes[number]):
+                    member[pool[at]] = 0
+
+
+@jit
+def directly(closed, column, value, head, after, member):  # type: ignore[no-untyped-def]
+    """Algorithm 2 on the linked list: keep the rows that are in the set and hold the value."""
+    mine = closed[column]
+    last, row = head, after[head]
+    while row != head:
+        following = after[row]
+        if member[row] and mine[2 * row] <= value <= mine[2 * row + 1]:
+            last = row
+        else:
+            after[last] = following
+        row = following
+
+
+@jit
+def walked(head, after, member, out):  # type: ignore[no-untyped-def]
+    """Write the rows of the list that are in the set, and return how many."""
+    count = 0
+    row = after[head]
+    while row != head:
+        out[count] = row
+        count += np.int64(member[row])
+        row = after[row]
+    return count
+
+
+@jit
+def listed(member, rows, out):  # type: ignore[no-untyped-def]
+    """Write the rows of the set in their order, and return how many."""
+    count = 0
+    for row in range(rows):
+        out[count] = row
+        count += np.int64(member[row])
+    return count
+
+
+@jit
+def filtered(closed, column, value, out, count):  # type: ignore[no-untyped-def]
+    """Algorithm 2 on an array: keep the rows that hold the value, and return how many."""
+    mine = closed[column]
+    kept = 0
+    for at in range(count):
+        row = out[at]
+        out[kept] = row
+        kept += np.int64((mine[2 * row] <= value) & (value <= mine[2 * row + 1]))
+    return kept
+
+
+@jit
+def planned(vector, domain, low_counts, high_counts, asked, total, exhaustive, theta, order, methods):  # type: ignore[no-untyped-def]
+    """Estimate the rates of an event, and choose its plan."""
+    unmatched(vector, domain, low_counts, high_counts, asked, total, theta)
+    if exhaustive:
+        optimal(theta, order, methods)
+    else:
+        near_optimal(theta, order, methods)
+
+
+@jit
+def linked_run(closed, domain, starts, sizes, pool, vector, order, methods, all_after, all_member, after, member, out):  # type: ignore[no-untyped-def]
+    """Algorithm 3 on a linked list and a set; `after` and `member` are its work space. Return how many rows match."""
+    head = len(all_member)
+    after[:] = all_after  # line 02: all rows are candidates
+    member[:] = all_member
+    without_absent(starts, sizes, pool, vector, member)
+    for at in range(len(order)):
+        m = order[at]
+        if np.isnan(vector[m]):
+            continue
+        if methods[at] == DIRECT:
+            directly(closed, m, vector[m], head, after, member)
+        else:
+            by_triangle(starts, sizes, pool, closed, domain, m, vector[m], member)
+    return walked(head, after, member, out)
+
+
+@jit
+def array_run(closed, domain, starts, sizes, pool, vector, order, methods, rows, all_member, member, out):  # type: ignore[no-untyped-def]
+    """The same with the candidates in an array from the first direct matching on."""
+    member[:] = all_member
+    count = np.int64(-1)
+    without_absent(starts, sizes, pool, vector, member)
+    for at in range(len(order)):
+        m = order[at]
+        if np.isnan(vector[m]):
+            continue
+        if methods[at] == DIRECT or count >= 0:
+            if count < 0:
+                count = listed(member, rows, out)
+            count = filtered(closed, m, vector[m], out, count)
+        else:
+            by_triangle(starts, sizes, pool, closed, domain, m, vector[m], member)
+    return listed(member, rows, out) if count < 0 else count
+
+
+@jit
+def link(rows, head, after, before):  # type: ignore[no-untyped-def]
+    """Append rows to the circular list that begins and ends at `head`."""
+    for at in range(len(rows)):
+        row, last = rows[at], before[head]
+        after[last] = row
+        before[row] = last
+        after[row] = head
+        before[head] = row
+
+
+@jit
+def unlink(rows, after, before):  # type: ignore[no-untyped-def]
+    """Take rows out of the list."""
+    for at in range(len(rows)):
+        row = rows[at]
+        after[before[row]] = after[row]
+        before[after[row]] = before[row]

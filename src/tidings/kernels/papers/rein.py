@@ -1,0 +1,189 @@
+"""Two bucket lists for each attribute, by low and by high end; a match marks what does not match.
+
+List `(2 * column + side) * buckets + b` has the rows whose low (side 0) or high (side 1) end lies in bucket `b`, and
+beside each row, in `keys`, that end as a closed one: so the value's own bucket is compared without a look at the
+table. The mark of a row is one bit: a million rows are 122 KiB, which stay in the second cache. A byte each takes as
+long (measured: 0.37 ms against 0.39 at 100,000 rows, 4.7 against 4.4 at a million).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tidings.kernels.bits import count, lowest
+from tidings.kernels.jit import inlined, jit
+from tidings.kernels.papers.buckets import push
+from tidings.kernels.papers.domain_cells import WANTED, cell, least_inside, missing, most_inside
+
+
+@jit
+def numbers_of(ends, domain, buckets, row, columns, numbers, keys):  # type: ignore[no-untyped-def]
+    """Write the lists that a row belongs in, and its ends there; return how many."""
+    found = 0
+    for column in range(columns):
+        if ends.mark[column, row] & WANTED:
+            low, high = least_inside(ends, column, row), most_inside(ends, column, row)
+            numbers[found] = 2 * column * buckets + cell(domain, column, low, buckets)
+            numbers[found + 1] = (2 * column + 1) * buckets + cell(domain, column, high, buckets)
+            keys[found], keys[found + 1] = low, high
+            found += 2
+    return found
+
+
+@jit
+def tally(ends, domain, buckets, rows, columns, counts):  # type: ignore[no-untyped-def]
+    """Count how many of the rows belong in each list."""
+    for column in range(columns):
+        for at in range(len(rows)):
+            row = rows[at]
+            if ends.mark[column, row] & WANTED:
+                low, high = least_inside(ends, column, row), most_inside(ends, column, row)
+                counts[2 * column * buckets + cell(domain, column, low, buckets)] += 1
+                counts[(2 * column + 1) * buckets + cell(domain, column, high, buckets)] += 1
+
+
+@inlined
+def _put(held, held_keys, places, side, number, row, key):  # type: ignore[no-untyped-def]
+    place = held.size[number]
+    held.pool[held.start[number] + place] = row
+    held_keys[held.start[number] + place] = key
+    places[side, row] = place
+    held.size[number] = place + 1
+
+
+@jit
+def fill(ends, domain, buckets, rows, columns, held, held_keys, places):  # type: ignore[no-untyped-def]
+    """Put many rows into lists that have room for them: attribute by attribute, so that few lists are in hand."""
+    for column in range(columns):
+        for at in range(len(rows)):
+            row = rows[at]
+            if ends.mark[column, row] & WANTED:
+                low, high = least_inside(ends, column, row), most_inside(ends, column, row)
+                number = 2 * column * buckets + cell(domain, column, low, buckets)
+                _put(held, held_keys, places, 2 * column, number, row, low)
+                number = (2 * column + 1) * buckets + cell(domain, column, high, buckets)
+                _put(held, held_keys, places, 2 * column + 1, number, row, high)
+
+
+@jit
+def insert(ends, domain, buckets, rows, columns, held, held_keys, places, begin):  # type: ignore[no-untyped-def]
+    """Put rows into their lists, each wholly or not at all; return how far the pool reached."""
+    numbers, keys = np.empty(2 * columns, np.int64), np.empty(2 * columns)
+    for at in range(begin, len(rows)):
+        row = rows[at]
+        found = numbers_of(ends, domain, buckets, row, columns, numbers, keys)
+        if held.used[0] + missing(held, numbers, found) > len(held.pool):
+            return at
+        for i in range(found):
+            number = numbers[i]
+            old = held.start[number]
+            place = push(held.start, held.size, held.room, held.pool, held.used, number, row)
+            new = held.start[number]
+            if new != old:  # the list has moved, and its ends go with it
+                for j in range(place):
+                    held_keys[new + j] = held_keys[old + j]
+            held_keys[new + place] = keys[i]
+            places[number // buckets, row] = place
+    return len(rows)
+
+
+@jit
+def delete(ends, domain, buckets, rows, columns, held, held_keys, places):  # type: ignore[no-untyped-def]
+    """Take rows out of their lists; the last of a list takes the place of what is gone."""
+    numbers, keys = np.empty(2 * columns, np.int64), np.empty(2 * columns)
+    for at in range(len(rows)):
+        row = rows[at]
+        found = numbers_of(ends, domain, buckets, row, columns, numbers, keys)
+        for i in range(found):
+            number = numbers[i]
+            side = number // buckets
+            gap = held.start[number] + places[side, row]
+            last = held.start[number] + held.size[number] - 1
+            moved = held.pool[last]
+            held.pool[gap], held_keys[gap] = moved, held_keys[last]
+            places[side, moved] = places[side, row]
+            held.size[number] -= 1
+
+
+@jit
+def follow(old, held, keys, larger):  # type: ignore[no-untyped-def]
+    """Lay the ends where `repack` has laid the rows."""
+    for number in range(len(old)):
+        begin, end = old[number], held.start[number]
+        for at in range(held.size[number]):
+            larger[end + at] = keys[begin + at]
+
+
+@inlined
+def _mark(marks, row):  # type: ignore[no-untyped-def]
+    marks[row >> np.uint32(6)] |= np.uint64(1) << np.uint64(row & np.uint32(63))
+
+
+@jit
+def _mark_lists(held, begin, end, marks):  # type: ignore[no-untyped-def]
+    """Mark all rows of the lists from `begin` up to `end`."""
+    number = begin
+    while number < end:
+        first = held.start[number]
+        last = first + held.size[number]
+        number += 1
+        while number < end and held.start[number] == last:  # laid out in bulk, one list goes on where another ends
+            last += held.size[number]
+            number += 1
+        for at in range(first, last):
+            _mark(marks, np.uint32(held.pool[at]))
+
+
+@jit
+def match(held, held_keys, domain, buckets, vector, free):  # type: ignore[no-untyped-def]
+    """Return the rows that hold the vector; `free` has a bit for each row that is not in force."""
+    marks = free.copy()
+    for column in range(len(vector)):
+        value = vector[column]
+        lows = 2 * column * buckets
+        highs = lows + buckets
+        if np.isnan(value):  # absent: all that ask for it fail, and each of them has a low end
+            _mark_lists(held, lows, highs, marks)
+            continue
+        # Buckets ascend with the ends (see `cells`): above the value's own, every low end is above the value.
+        own = cell(domain, column, value, buckets)
+        begin = held.start[lows + own]
+        for at in range(begin, begin + held.size[lows + own]):
+            if held_keys[at] > value:
+                _mark(marks, np.uint32(held.pool[at]))
+        _mark_lists(held, lows + own + 1, highs, marks)
+        begin = held.start[highs + own]
+        for at in range(begin, begin + held.size[highs + own]):
+            if held_keys[at] < value:
+                _mark(marks, np.uint32(held.pool[at]))
+        _mark_lists(held, highs, highs + own, marks)
+    return unmarked(marks)
+
+
+@jit
+def unmarked(marks):  # type: ignore[no-untyped-def]
+    """Return the numbers of the bits that are not set."""
+    total = np.int64(0)
+    for at in range(len(marks)):
+        total += count(~marks[at])
+    rows = np.empty(total, np.int32)
+    found = 0
+    for at in range(len(marks)):
+        word = ~marks[at]
+        while word != np.uint64(0):
+            rows[found] = 64 * at + lowest(word)
+            found += 1
+            word &= word - np.uint64(1)
+    return rows
+
+
+@jit
+def flag(bits, rows, on):  # type: ignore[no-untyped-def]
+    """Set or clear the bits of rows."""
+    for at in range(len(rows)):
+        row = np.uint32(rows[at])
+        bit = np.uint64(1) << np.uint64(row & np.uint32(63))
+        if on:
+            bits[row >> np.uint32(6)] |= bit
+        else:
+            bits[row >> np.uint32(6)] &= ~bit

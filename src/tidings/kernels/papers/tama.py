@@ -1,0 +1,190 @@
+"""A layered index for each attribute: layer `l` bisects the domain into 2**l cells; ranges lie in cells they cover.
+
+Cells are numbered as a heap: the whole domain is 1, the halves of cell `c` are `2 * c` and `2 * c + 1`, the finest
+layer is `2**levels` and on. A range from cell `a` to cell `b` of the finest layer is covered by the fewest cells of all
+layers: going up from both sides, a cell is taken on the left when it is a right half (odd), on the right when it is
+a left half (even). They do not overlap, so on the way from a value's finest cell up to the top a row is met once at
+most.
+
+List `column * 2 * 2**levels + cell` has the rows of a cell; list `row * width + column` of `blocks` the places of a row
+in its lists, in the order in which `cover` gives them. An entry is a row and, in its lowest bits, which of the row's
+cells this is: whoever moves an entry finds the place to correct without a look at the range.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tidings.kernels.jit import jit
+from tidings.kernels.papers.buckets import push
+from tidings.kernels.papers.domain_cells import HIGH_OPEN, LOW_OPEN, WANTED, cell, missing, reserve
+
+ORDER_BITS = np.uint32(5)
+"""Bits of an entry that say which of the row's cells it is: rows go to 2**27 = 134 million."""
+
+ORDER = np.uint32(31)
+
+BLOCK = 256
+"""Counters are looked through in blocks of so many."""
+
+
+@jit
+def cover(ends, domain, column, row, finest, cells):  # type: ignore[no-untyped-def]
+    """Write the cells that cover a row's range, from the finest up, left before right; return how many."""
+    found = 0
+    left = finest - 1 + cell(domain, column, ends.low[column, row], finest)
+    right = finest + 1 + cell(domain, column, ends.high[column, row], finest)
+    while left < right and left ^ right != 1:  # an empty range has no cell
+        if left & 1 == 0:
+            cells[found] = left ^ 1
+            found += 1
+        if right & 1 == 1:
+            cells[found] = right ^ 1
+            found += 1
+        left >>= 1
+        right >>= 1
+    return found
+
+
+@jit
+def tally(ends, domain, finest, rows, columns, counts, blocks, width):  # type: ignore[no-untyped-def]
+    """Count the rows of each list, and the places of each row."""
+    cells = np.empty(64, np.int64)
+    for column in range(columns):
+        for at in range(len(rows)):
+            row = rows[at]
+            if ends.mark[column, row] & WANTED:
+                found = cover(ends, domain, column, row, finest, cells)
+                blocks[np.int64(row) * width + column] = found
+                for i in range(found):
+                    counts[column * 2 * finest + cells[i]] += 1
+
+
+@jit
+def fill(ends, domain, finest, rows, columns, held, blocks, width):  # type: ignore[no-untyped-def]
+    """Put many rows into lists that have room for them: attribute by attribute, so that few lists are in hand."""
+    cells = np.empty(64, np.int64)
+    for column in range(columns):
+        for at in range(len(rows)):
+            row = rows[at]
+            if ends.mark[column, row] & WANTED:
+                found = cover(ends, domain, column, row, finest, cells)
+                block = np.int64(row) * width + column
+                blocks.size[block] = found
+                for i in range(found):
+                    number = column * 2 * finest + cells[i]
+                    place = held.size[number]
+                    held.pool[held.start[number] + place] = row << ORDER_BITS | i
+                    held.size[number] = place + 1
+                    blocks.pool[blocks.start[block] + i] = place
+
+
+@jit
+def insert(ends, domain, finest, rows, columns, held, blocks, width, begin):  # type: ignore[no-untyped-def]
+    """Put a few rows into their lists, each wholly or not at all; return how far the pools reached."""
+    cells = np.empty(64, np.int64)
+    numbers = np.empty(64 * columns, np.int64)
+    sizes = np.empty(columns, np.int64)
+    for at in range(begin, len(rows)):
+        row = rows[at]
+        total = 0
+        for column in range(columns):
+            sizes[column] = 0
+            if ends.mark[column, row] & WANTED:
+                sizes[column] = cover(ends, domain, column, row, finest, cells)
+                if not reserve(blocks, np.int64(row) * width + column, sizes[column]):
+                    return at
+                for i in range(sizes[column]):
+                    numbers[total] = column * 2 * finest + cells[i]
+                    total += 1
+        if held.used[0] + missing(held, numbers, total) > len(held.pool):
+            return at
+        total = 0
+        for column in range(columns):
+            block = np.int64(row) * width + column
+            blocks.size[block] = sizes[column]
+            for i in range(sizes[column]):
+                entry = row << ORDER_BITS | i
+                place = push(held.start, held.size, held.room, held.pool, held.used, numbers[total], entry)
+                blocks.pool[blocks.start[block] + i] = place
+                total += 1
+    return len(rows)
+
+
+@jit
+def delete(ends, domain, finest, rows, columns, held, blocks, width):  # type: ignore[no-untyped-def]
+    """Take rows out of their lists; the last of a list takes the place of what is gone."""
+    cells = np.empty(64, np.int64)
+    for at in range(len(rows)):
+        row = rows[at]
+        for column in range(columns):
+            if not ends.mark[column, row] & WANTED:
+                continue
+            found = cover(ends, domain, column, row, finest, cells)
+            block = np.int64(row) * width + column
+            for i in range(found):
+                number = column * 2 * finest + cells[i]
+                place = blocks.pool[blocks.start[block] + i]
+                last = held.size[number] - 1
+                held.size[number] = last
+                if place != last:
+                    moved = held.pool[held.start[number] + last]
+                    held.pool[held.start[number] + place] = moved
+                    where = blocks.start[np.int64(np.uint32(moved) >> ORDER_BITS) * width + column]
+                    blocks.pool[where + (np.uint32(moved) & ORDER)] = place
+            blocks.size[block] = 0
+
+
+@jit
+def match(held, domain, finest, vector, wanted):  # type: ignore[no-untyped-def]
+    """Count down what each row asks for, cell by cell, and return the rows that have nothing left to ask."""
+    left = wanted.copy()
+    for column in range(len(vector)):
+        value = vector[column]
+        if np.isnan(value):
+            continue
+        number = finest + cell(domain, column, value, finest)
+        while number > 0:
+            begin = held.start[column * 2 * finest + number]
+            for at in range(begin, begin + held.size[column * 2 * finest + number]):
+                left[np.uint32(held.pool[at]) >> ORDER_BITS] -= 1
+            number >>= 1
+    return zeros(left)
+
+
+@jit
+def zeros(left):  # type: ignore[no-untyped-def]
+    """Return where the counters are zero."""
+    total = np.int64(0)
+    for at in range(len(left)):
+        total += left[at] == 0
+    rows = np.empty(total, np.int32)
+    found = 0
+    for begin in range(0, len(left), BLOCK):
+        end = min(begin + BLOCK, len(left))
+        least = left[begin]
+        for at in range(begin, end):
+            least = min(least, left[at])
+        if least == 0:
+            for at in range(begin, end):
+                if left[at] == 0:
+                    rows[found] = at
+                    found += 1
+    return rows
+
+
+@jit
+def checked(ends, vector, rows):  # type: ignore[no-untyped-def]
+    """Return those of the rows, which ask for nothing that the vector lacks, that hold it; attribute by attribute."""
+    left = len(rows)
+    for column in range(len(vector)):
+        kept, value = 0, vector[column]
+        for at in range(left):
+            row = np.uint32(rows[at])
+            rows[kept] = row
+            mark, low, high = ends.mark[column, row], ends.low[column, row], ends.high[column, row]
+            at_low = (low < value) | ((low == value) & (mark & LOW_OPEN == 0))
+            at_high = (high > value) | ((high == value) & (mark & HIGH_OPEN == 0))
+            kept += (mark & WANTED == 0) | (at_low & at_high)
+        left = kept
+    return rows[:left]

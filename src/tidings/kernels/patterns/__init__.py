@@ -1,0 +1,1 @@
+"""Kernels of pattern detection: partial matches advance event by event, complete, expire and are compacted."""

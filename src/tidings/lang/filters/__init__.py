@@ -1,0 +1,1 @@
+"""Notations of filters: text, JSON and URL query, parsed, checked and rendered."""

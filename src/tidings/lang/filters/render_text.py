@@ -1,0 +1,176 @@
+"""Filters as text: what `parse` reads back as the same tree."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from tidings.lang.filters import literals
+from tidings.model import (
+    Age,
+    And,
+    Compare,
+    Exists,
+    Has,
+    In,
+    InNetworks,
+    Is,
+    IsA,
+    IsNull,
+    Near,
+    Not,
+    Or,
+    Point,
+    Quantifier,
+    Quantity,
+    Range,
+    SameText,
+    Test,
+    TextOp,
+    TextTest,
+    Within,
+    WithinRegion,
+)
+
+if TYPE_CHECKING:
+    from tidings.model import Filter
+
+_PLAIN_NAME = re.compile(r"[^\W\d]\w*(\.\w+)*")
+_PLAIN_UNIT = re.compile(r"[^\W\d]\w*([/*^]-?\w+)*|[%$€£¥₽₹°][\w%]*")
+_PLAIN_REGION = re.compile(r"[\w-]+")
+RESERVED = frozenset(
+    {"and", "or", "not", "in", "between", "contains", "like", "matches", "within", "near", "exists", "has", "is"}
+    | {"true", "false", "null", "starts", "ends", "ignoring"}
+)
+"""Words that an attribute's name, or its first part, cannot be without backticks."""
+
+
+def render_text(tree: Filter) -> str:
+    """Return the filter in text notation."""
+    match tree:
+        case And(()):
+            return "true"
+        case Or(()):
+            return "false"
+        case And(parts):
+            return " and ".join(_operand(part, And, Or) for part in parts)
+        case Or(parts):
+            return " or ".join(_operand(part, Or) for part in parts)
+        case Not(part):
+            return f"not {_operand(part, And, Or)}"
+        case Test():
+            return render_test(tree)
+
+
+def _operand(part: Filter, *grouped: type) -> str:
+    needs_group = isinstance(part, grouped) and part.parts  # type: ignore[union-attr]
+    return f"({render_text(part)})" if needs_group else render_text(part)
+
+
+def render_test(test: Test) -> str:
+    """Return one test in text notation."""
+    subject = shown_name(test.attribute)
+    if isinstance(test.condition, Age):
+        subject = f"age({subject})"
+    condition = test.condition
+    if test.quantifier is Quantifier.NONE and (op := _unequal(condition)):
+        return f"{subject} {op}"
+    if test.quantifier is not Quantifier.ANY:
+        subject = f"{test.quantifier}({subject})"
+    return f"{subject} {_condition(condition)}"
+
+
+def _unequal(condition: Any) -> str | None:
+    match condition:
+        case Is(value):
+            return f"!= {shown_literal(value)}"
+        case SameText((value,)):
+            return f"!= {shown_literal(value)} ignoring case"
+        case Compare("=", other):  # in backticks: a bare word gives a warning, since text may be meant
+            return f"!= {literals.quoted(other, '`')}"
+    return None
+
+
+def _condition(condition: Any) -> str:
+    match condition:
+        case Is(value):
+            return f"= {shown_literal(value)}"
+        case In(values):
+            return f"in ({', '.join(map(shown_literal, values))})"
+        case Range():
+            return _range(condition, shown_literal)
+        case Age(span):
+            return _range(span, literals.shown_seconds)
+        case SameText((value,)):
+            return f"= {shown_literal(value)} ignoring case"
+        case SameText(values):
+            return f"in ({', '.join(map(shown_literal, values))}) ignoring case"
+        case TextTest(op, pattern, ignoring_case):
+            return f"{op} {_shown_pattern(op, pattern)}{' ignoring case' if ignoring_case else ''}"
+        case IsA(concept):
+            return f"is a {literals.quoted(concept)}"
+        case Within(area):
+            return f"within {literals.shown_area(area)}"
+        case WithinRegion(region):
+            plain = _PLAIN_REGION.fullmatch(region)
+            return f"within @{region if plain else literals.quoted(region, '`')}"
+        case Near(center, metres):
+            return f"near {shown_literal(center)} {literals.shown_metres(metres)}"
+        case InNetworks(networks):
+            blocks = [str(network) for network in networks]
+            return f"in {blocks[0]}" if len(blocks) == 1 else f"in ({', '.join(blocks)})"
+        case Compare(op, other):
+            return f"{op} {literals.quoted(other, '`')}"
+        case Has(inner):
+            return f"has ({render_text(inner)})"
+        case Exists():
+            return "exists"
+        case IsNull():
+            return "is null"
+    msg = f"{condition!r} is not a condition"
+    raise TypeError(msg)
+
+
+def _range(span: Range, shown: Any) -> str:
+    if span.low is None:
+        return f"{'<' if span.high_open else '<='} {shown(span.high)}"
+    if span.high is None:
+        return f"{'>' if span.low_open else '>='} {shown(span.low)}"
+    left, right = "(" if span.low_open else "[", ")" if span.high_open else "]"
+    return f"in {left}{shown(span.low)} .. {shown(span.high)}{right}"
+
+
+def _shown_pattern(op: TextOp, pattern: str) -> str:
+    match op:
+        case TextOp.MATCHES:
+            return _expression(pattern)
+        case TextOp.LIKE:
+            return literals.quoted_pattern(pattern)
+    return literals.quoted(pattern)
+
+
+def _expression(pattern: str) -> str:
+    return "/" + re.sub(r"\\.|/", lambda found: "\\/" if found[0] == "/" else found[0], pattern, flags=re.DOTALL) + "/"
+
+
+def shown_name(name: str) -> str:
+    """Return an attribute's name, in backticks when it needs them."""
+    plain = _PLAIN_NAME.fullmatch(name) and name.partition(".")[0].lower() not in RESERVED
+    return name if plain else literals.quoted(name, "`")
+
+
+def shown_literal(value: Any) -> str:
+    """Return a literal as text notation writes it."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return literals.shown_number(value)
+        case str():
+            return literals.quoted(value)
+        case Point(lon, lat):
+            return f"({literals.shown_number(lon)}, {literals.shown_number(lat)})"
+        case Quantity(amount, unit):
+            plain = _PLAIN_UNIT.fullmatch(unit) and unit.lower() not in RESERVED
+            return f"{literals.shown_number(amount)} {unit if plain else literals.quoted(unit, '`')}"
+    return literals.shown_moment(value)

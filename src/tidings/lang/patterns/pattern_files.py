@@ -1,0 +1,243 @@
+"""Files of patterns: blocks that begin `pattern NAME`, or a JSON object a line.
+
+A block is `pattern NAME [mode MODE] [limit N]` and then the pattern's text. Every mistake of a file is reported
+together, with its line.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from tidings.concepts import did_you_mean
+from tidings.errors import Mistake, PatternError
+from tidings.lang.filters import literals
+from tidings.lang.filters.ambiguities import moved, warn_of
+from tidings.lang.filters.render_text import RESERVED
+from tidings.lang.patterns.notations import parse_pattern, render_pattern
+from tidings.model.patterns import Mode, Pattern
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tidings.concepts import Ontology, Regions
+    from tidings.errors import FilterWarning
+    from tidings.model import Schema
+
+_PLAIN = re.compile(r"[\w.-]+")
+# No keyword follows: `pattern like 'x'` is a line of a filter over an attribute of that name.
+_HEAD = re.compile(
+    rf"^[ \t]*pattern[ \t]+(?!(?:{'|'.join(sorted(RESERVED))}|for)\b(?![.-]))(?=[\w`'\".-])(?P<rest>[^\n]*)",
+    re.MULTILINE | re.IGNORECASE,
+)
+_WORD = re.compile(r"(?P<quoted>`(?:[^`\\]|\\.)+`)|(?P<comment>#.*|--.*)|(?P<plain>[\w.-]+)|(?P<other>\S)")
+_MODES = tuple(mode.value for mode in Mode)
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenPattern:
+    """A pattern as a file gives it: its name, which matches it reports, and at most how many an event."""
+
+    name: str
+    pattern: Pattern
+    mode: Mode = Mode.RESTART
+    limit: int | None = None
+
+    def __post_init__(self) -> None:
+        """A limit belongs to the mode that may report many."""
+        if self.limit is not None and self.mode is not Mode.ANY:
+            msg = f"`limit` goes with mode any, and `{self.name}` has mode {self.mode}"
+            raise PatternError(msg)
+        if self.limit is not None and self.limit < 1:
+            msg = "a limit is 1 or more"
+            raise PatternError(msg)
+
+
+def read_patterns(
+    text: str,
+    *,
+    schema: Schema | None = None,
+    ontology: Ontology | None = None,
+    regions: Regions | None = None,
+) -> list[WrittenPattern]:
+    r"""Read a file's text: blocks, or JSON lines; `PatternError` reports every mistake with its line.
+
+    >>> [found] = read_patterns("pattern twice mode overlap\n  a = kind = 'a'\n  a ; x:a")
+    >>> found.name, found.mode.value
+    ('twice', 'overlap')
+    """
+    reader = _Reader(text, {"schema": schema, "ontology": ontology, "regions": regions})
+    found = reader.lines() if re.match(r"(\s|(#|--)[^\n]*\n)*\{", text) else reader.blocks()
+    if reader.mistakes:
+        from tidings.lang.patterns.source_positions import pattern_error
+
+        raise pattern_error(reader.mistakes, text)
+    warn_of(reader.doubts)
+    return found
+
+
+class _Reader:
+    """One reading of one file."""
+
+    def __init__(self, text: str, known: dict[str, Any]) -> None:
+        self._text, self._known = text, known
+        self._names: set[str] = set()
+        self.mistakes: list[Mistake] = []
+        self.doubts: list[FilterWarning] = []
+
+    # Blocks -----------------------------------------------------------------------------------------
+
+    def blocks(self) -> list[WrittenPattern]:
+        heads = [*_HEAD.finditer(self._text)]
+        ends = [*(head.start() for head in heads), len(self._text)]
+        for line in re.finditer(r"[^\n]+", self._text[: ends[0]]):
+            if line[0].strip() and not line[0].lstrip().startswith(("#", "--")):
+                self._refuse("a pattern in a file begins with a line `pattern NAME`", line.start(), line.end())
+                break
+        made = [self._block(head, end) for head, end in zip(heads, ends[1:], strict=True)]
+        return [one for one in made if one is not None]
+
+    def _block(self, head: re.Match[str], end: int) -> WrittenPattern | None:
+        count = len(self.mistakes)
+        name, mode, limit = self._settings(head)
+        body = self._text[head.end() : end]
+        try:
+            doubts: list[FilterWarning] = []
+            pattern = parse_pattern(body, warnings=doubts, **self._known)
+            self.doubts += moved(doubts, head.end(), self._text)
+        except PatternError as problem:
+            self.mistakes += [self._moved(mistake, head.end()) for mistake in problem.mistakes]
+        return None if len(self.mistakes) > count else WrittenPattern(name, pattern, mode, limit)
+
+    def _settings(self, head: re.Match[str]) -> tuple[str, Mode, int | None]:
+        start = head.start("rest")
+        words = [word for word in _WORD.finditer(head["rest"]) if word.lastgroup != "comment"]
+        first = words[0] if words else None
+        if first is None or first.lastgroup == "other":
+            self._refuse("a pattern's name is a word, or stands in backticks: `pattern brute-force`", start, head.end())
+            return "", Mode.RESTART, None
+        span = start + first.start(), start + first.end()
+        name = self._unquoted(first[0], *span) if first.lastgroup == "quoted" else first[0]
+        self._new(name, *span)
+        mode, limit = self._options(words[1:], start)
+        return name, mode, limit
+
+    def _unquoted(self, token: str, start: int, end: int) -> str:
+        try:
+            return literals.unquoted(token)
+        except ValueError as problem:
+            self._refuse(str(problem), start, end)
+            return token
+
+    def _options(self, words: list[re.Match[str]], start: int) -> tuple[Mode, int | None]:
+        given: dict[str, str] = {}
+        for key, value in zip(words[::2], [*words[1::2], None], strict=False):
+            span = start + key.start(), start + key.end()
+            if key[0].lower() not in ("mode", "limit") or value is None or key[0].lower() in given:
+                self._refuse(f"expected `mode MODE` or `limit N` once, found `{key[0]}`", *span)
+                return Mode.RESTART, None
+            given[key[0].lower()] = value[0].lower()
+        where = (start, start + words[-1].end()) if words else (start, start)
+        return self._checked(given.get("mode", "restart"), given.get("limit"), where)
+
+    def _checked(self, mode: Any, limit: Any, where: tuple[int, int]) -> tuple[Mode, int | None]:
+        if mode not in _MODES:
+            near = did_you_mean(str(mode), _MODES) or f"; one of {', '.join(_MODES)}"
+            self._refuse(f"unknown mode `{mode}`{near}", *where)
+            return Mode.RESTART, None
+        number = int(limit) if re.fullmatch(r"[1-9]\d{0,17}", str(limit)) else None
+        if limit is not None and number is None:
+            self._refuse(f"a limit is a whole number from 1 on, not `{limit}`", *where)
+        elif number is not None and mode != Mode.ANY:
+            self._refuse(f"`limit` goes with mode any, not with mode {mode}", *where)
+            number = None
+        return Mode(mode), number
+
+    # JSON lines -------------------------------------------------------------------------------------
+
+    def lines(self) -> list[WrittenPattern]:
+        found, start = [], 0
+        for line in self._text.split("\n"):
+            if line.strip() and not line.lstrip().startswith(("#", "--")):
+                found.append(self._line(line, start))
+            start += len(line) + 1
+        return [one for one in found if one is not None]
+
+    def _line(self, line: str, start: int) -> WrittenPattern | None:
+        from tidings.lang.patterns.parse_json import decoded
+
+        count = len(self.mistakes)
+        try:
+            node = decoded(line)
+        except PatternError as problem:
+            self.mistakes += [self._moved(mistake, start) for mistake in problem.mistakes]
+            return None
+        if not isinstance(node, dict) or not {"name", "pattern"} <= node.keys() <= {"name", "pattern", "mode", "limit"}:
+            msg = "a line is an object with `name` and `pattern`, and perhaps `mode` and `limit`"
+            self._refuse(msg, start, start + len(line))
+            return None
+        where = (start, start + len(line))
+        name = node["name"]
+        if not isinstance(name, str) or not name:
+            self._refuse("`name` is text", *where)
+        else:
+            self._new(name, *where)
+        mode, limit = self._checked(node.get("mode", "restart"), node.get("limit"), where)
+        pattern = self._written(node["pattern"], start)
+        return None if len(self.mistakes) > count or pattern is None else WrittenPattern(name, pattern, mode, limit)
+
+    def _written(self, node: Any, start: int) -> Pattern | None:
+        notation = "text" if isinstance(node, str) else "json"
+        try:
+            return parse_pattern(node, notation=notation, warnings=self.doubts, **self._known)
+        except PatternError as problem:
+            line = self._line_of(start)
+            for found in problem.mistakes:
+                path = f"$.pattern{(found.path or '$')[1:]}" if notation == "json" else _within_text(node, found)
+                self.mistakes.append(Mistake(f"line {line}: {found.message}", path=path))
+            return None
+
+    # Mistakes ---------------------------------------------------------------------------------------
+
+    def _new(self, name: str, start: int, end: int) -> None:
+        if name in self._names:
+            self._refuse(f"two patterns are called `{name}`", start, end)
+        self._names.add(name)
+
+    def _line_of(self, at: int) -> int:
+        return self._text.count("\n", 0, at) + 1
+
+    def _refuse(self, message: str, start: int, end: int) -> None:
+        self.mistakes.append(Mistake(f"line {self._line_of(start)}: {message}", start, end))
+
+    def _moved(self, mistake: Mistake, by: int) -> Mistake:
+        start = by + (mistake.start or 0)
+        end = None if mistake.end is None else by + mistake.end
+        return replace(mistake, message=f"line {self._line_of(start)}: {mistake.message}", start=start, end=end)
+
+
+def _within_text(text: str, found: Mistake) -> str:
+    at = found.start or 0
+    line = text.count("\n", 0, at) + 1
+    return f"$.pattern, line {line}, column {at - text.rfind(chr(10), 0, at)}"
+
+
+def render_patterns(patterns: Iterable[WrittenPattern]) -> str:
+    r"""Write a file of blocks that `read_patterns` reads back.
+
+    >>> text = "pattern twice\n  a = kind = 'a'\n  a ; x:a\n"
+    >>> render_patterns(read_patterns(text)) == text
+    True
+    """
+    return "\n".join(f"{_head(written)}\n{_indented(written)}\n" for written in patterns)
+
+
+def _head(written: WrittenPattern) -> str:
+    name = written.name if _PLAIN.fullmatch(written.name) else literals.quoted(written.name, "`")
+    mode = "" if written.mode is Mode.RESTART else f" mode {written.mode}"
+    return f"pattern {name}{mode}" + ("" if written.limit is None else f" limit {written.limit}")
+
+
+def _indented(written: WrittenPattern) -> str:
+    return "\n".join(f"  {line}" for line in render_pattern(written.pattern).split("\n"))

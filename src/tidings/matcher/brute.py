@@ -1,0 +1,50 @@
+"""Brute force: every filter is asked about every event. The oracle that the other matchers are held to.
+
+O(filters) for each event; nothing is indexed, so adding and removing cost a dictionary entry.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tidings.algebra import holds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from tidings.algebra import Reading, Setting
+    from tidings.matcher.algorithm import SubId
+    from tidings.model import Filter
+
+
+class Brute:
+    """Asks `holds` of every filter in turn."""
+
+    def __init__(self) -> None:
+        """Start without filters."""
+        self._filters: dict[SubId, Filter] = {}
+
+    def compiled(self, tree: Filter) -> Filter:
+        """Return the filter as it is: the law decides every one."""
+        return tree
+
+    def add_many(self, filters: Iterable[tuple[SubId, Filter]]) -> None:
+        """Take filters in; a known id is replaced."""
+        self._filters.update(filters)
+
+    def remove(self, id: SubId) -> None:
+        """Forget a filter that is there."""
+        del self._filters[id]
+
+    def match(self, reading: Reading, setting: Setting) -> list[SubId]:
+        """Return the ids of the filters that accept the reading."""
+        return [id for id, tree in self._filters.items() if holds(tree, reading, setting)]
+
+    def match_many(self, readings: Sequence[Reading], setting: Setting) -> list[list[SubId]]:
+        """Return the same for each of many readings."""
+        return [self.match(reading, setting) for reading in readings]
+
+    def explain(self) -> dict[str, object]:
+        """Say that everything is asked."""
+        count = len(self._filters)
+        return {"algorithm": "brute force", "filters": count, "asked for each event": count}

@@ -1,0 +1,1 @@
+"""`td.Live`: subscriptions that change while streams run, as a folder of versions."""

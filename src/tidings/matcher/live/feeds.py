@@ -1,0 +1,142 @@
+"""Where changes of subscriptions come from: a folder of change files, or a file that is watched.
+
+A feed is asked with the position that the newest version was made at, and answers with every change since, in order,
+and the new position. It folds nothing: a change that is refused must leave the one before it in force, and a feed
+cannot know what is refused. It keeps nothing that is not in the position: another process may ask next. A change file
+has a row for each subscription, as JSON lines, CSV or Parquet: `id` and `filter` (and `notation`); without a filter
+the id is removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from tidings.errors import FileError, TidingsError
+from tidings.matcher.admission import is_id
+from tidings.matcher.live.change_rounds import Step
+from tidings.matcher.loading.row_files import RowFile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from tidings.matcher.loading.row_readers import Row
+
+ENDINGS = (".jsonl", ".json", ".csv", ".parquet")
+"""What change files are called; each may have `.gz` behind it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What a feed has to say: its changes in order, those that cannot be read among them, and where it has read to."""
+
+    steps: list[Step]
+    position: Mapping[str, Any]
+
+
+class Feed(Protocol):
+    """A source of changes."""
+
+    def changes(self, position: Mapping[str, Any], current: Iterable[Any]) -> Changes:
+        """Return what has changed since a position; `current` are the ids in force."""
+        ...
+
+
+def feed_of(path: str | Path) -> Feed:
+    """Return the feed of a path: a folder of change files, or one file that holds all subscriptions."""
+    path = Path(path)
+    return FileFeed(str(path)) if path.is_file() else FolderFeed(str(path))
+
+
+@dataclass(frozen=True, slots=True)
+class FolderFeed:
+    """A folder to which change files are added, and applied once each, in the order of their names.
+
+    A file must be complete when it gets its name: write it beside, with a dot in front, and rename it. It is read
+    once: what it has of bad rows, or all of it when it is broken, is refused and told once, the other rows and files
+    are in force. To mend it, add another file.
+    """
+
+    folder: str
+    notation: str = "text"
+
+    def changes(self, position: Mapping[str, Any], current: Iterable[Any]) -> Changes:  # noqa: ARG002 - a feed's shape
+        """Read the files that have not been read."""
+        seen = set(position.get("files", ()))
+        there = sorted(path.name for path in _listed(Path(self.folder)))
+        unread = (Path(self.folder, name) for name in there if name not in seen)
+        steps = [step for path in unread for step in _read(path, self.notation)]
+        return Changes(steps, {"files": there} if there else {})
+
+
+@dataclass(frozen=True, slots=True)
+class FileFeed:
+    """One file that holds all subscriptions: when it is another, those that it lacks are removed.
+
+    A file of which something cannot be read removes nothing, and one without a row changes nothing: somebody may be
+    writing it. Replace the file by a rename.
+    """
+
+    path: str
+    notation: str = "text"
+
+    def changes(self, position: Mapping[str, Any], current: Iterable[Any]) -> Changes:
+        """Read the file if it is not the one that was read."""
+        try:
+            told = Path(self.path).stat()
+        except OSError as problem:  # gone for a moment, while somebody replaces it: what was read stays in force
+            return Changes([_unread(FileError(f"cannot read `{self.path}`: {problem.strerror}"))], position)
+        at = {"file": [told.st_mtime_ns, told.st_size, told.st_ino]}
+        if position.get("file") == at["file"]:
+            return Changes([], position)
+        steps = list(_read(Path(self.path), self.notation))
+        mentioned = {step.id for step in steps if step.problem is None}
+        if not mentioned:  # what was read before stays in force
+            empty = FileError(f"`{self.path}` holds no subscription; what was read before stays in force")
+            return Changes(steps or [_unread(empty)], at)
+        whole = all(step.problem is None for step in steps)  # else what cannot be read may be any of them
+        gone = [Step(id, removes=True) for id in current if id not in mentioned] if whole else []
+        return Changes([*gone, *steps], at)
+
+
+def _listed(folder: Path) -> Iterator[Path]:
+    try:
+        for path in folder.iterdir():
+            name = path.name.removesuffix(".gz")
+            if not path.name.startswith((".", "_")) and name.endswith(ENDINGS) and path.is_file():
+                yield path
+    except FileNotFoundError:
+        return
+
+
+def _read(path: Path, notation: str) -> Iterator[Step]:
+    """Yield a file's rows in order, and in their places those that are none."""
+    try:
+        with RowFile(path) as file:
+            for row in (row for batch in file for row in batch):
+                problem = _problem(row)
+                if problem is not None:
+                    yield _unread(FileError(f"{path.name}, {row.place}: {problem}"))
+                else:
+                    yield _step(row.values or {}, notation)
+    except TidingsError as problem:
+        yield _unread(problem)
+
+
+def _step(values: Mapping[str, Any], notation: str) -> Step:
+    text = values.get("filter")
+    return Step(values["id"], text, values.get("notation") or notation, removes=text is None or text == "")
+
+
+def _unread(problem: TidingsError) -> Step:
+    return Step(None, problem=problem)
+
+
+def _problem(row: Row) -> str | None:
+    if row.values is None:
+        return row.problem
+    if not is_id(row.values.get("id")):
+        return "there is no `id` of text or an integer; a change has `id`, and `filter` unless it removes"
+    return None

@@ -1,0 +1,1 @@
+"""Subscriptions and events from lists, files and Arrow tables."""

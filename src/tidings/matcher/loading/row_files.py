@@ -1,0 +1,273 @@
+"""Files of subscriptions and events: JSON lines, CSV and Parquet, plain or gzipped; `-` is standard input.
+
+Rows come in batches, as they arrive: what one read of the stream brought is one batch, so that a pipe that
+trickles is answered line by line and a large file in thousands. A row that cannot be read is a row with a
+problem, never the end of the file; what is refused as a whole is what is not such a file at all (missing, a
+folder, binary). Memory: one batch, except for Parquet from a pipe, whose index stands at its end.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import stat
+import sys
+import zlib
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
+
+from tidings.errors import BadSubscriptions, FileError, TidingsError
+from tidings.matcher.loading import parameter_table as parameters
+from tidings.matcher.loading.row_readers import CsvRows, Lines, ParquetRows, Row, batched, json_rows, unreadable
+from tidings.matcher.loading.subscription_input import Watched
+from tidings.model import Schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import pyarrow as pa
+
+    from tidings.matcher.loading.row_readers import Stream
+    from tidings.matcher.loading.subscription_input import Watch
+    from tidings.matcher.matcher import Matcher
+
+
+class Form(StrEnum):
+    """How a file writes its rows."""
+
+    JSONL = "jsonl"
+    CSV = "csv"
+    PARQUET = "parquet"
+
+
+class RowFile:
+    """The rows of one file, in batches; opening it tells at once what is wrong with the file as a whole.
+
+    The form is told by the name (`.jsonl`, `.csv`, `.parquet`, each also with `.gz`), else by `form`, else it is
+    JSON lines. A line of JSON is numbered by its line, rows of CSV and Parquet by their own count.
+    """
+
+    def __init__(self, path: str | Path, *, form: Form | None = None) -> None:
+        """Open the file; a pipe is not looked into before its rows are asked for."""
+        self._path, self._form = path, form
+        self.name = "standard input" if str(path) == "-" else str(path)
+        self._file = _opened(path, self.name)
+        self._size = _size(self._file)
+        self._csv: CsvRows | None = None
+        self._rows = self._started(*self.looked()) if self._size is not None else None
+
+    def __iter__(self) -> Iterator[list[Row]]:
+        """Yield the rows in batches, as they arrive."""
+        self._rows = self._rows or self._started(*self.looked())
+        return iter(self._rows)
+
+    def parameters(self) -> Iterable[pa.RecordBatch] | None:
+        """Return the file as columns where they are parameters of subscriptions: Parquet with `id` and no `filter`."""
+        self._rows = self._rows or self._started(*self.looked())
+        if isinstance(self._rows, ParquetRows) and parameters.named(self._rows.schema.names):
+            return self._rows.tables()
+        return None
+
+    def columns(self) -> Schema | None:
+        """Return the names that its rows have, of any kind; nothing where each row has its own, as in JSON."""
+        self._rows = self._rows or self._started(*self.looked())
+        if isinstance(self._rows, ParquetRows):
+            return Schema.from_arrow(self._rows.schema)
+        return None if self._csv is None else Schema(dict.fromkeys(self._csv.header, "any"))
+
+    def looked(self) -> tuple[Form, Stream]:
+        """Look at the name and the first bytes: return the form, and the stream with nothing taken from it."""
+        stream = _unpacked(self._file, self.name)
+        return _form(self._path, self._form, stream), stream
+
+    def _started(self, form: Form, stream: Stream) -> Iterable[list[Row]]:
+        if form is Form.PARQUET:
+            return ParquetRows(stream, self.name)
+        lines = Lines(stream, self.name)
+        self._csv = CsvRows(lines) if form is Form.CSV else None
+        return batched(json_rows(lines) if self._csv is None else self._csv, lines)
+
+    @property
+    def share(self) -> float | None:
+        """How much of the file has been read, from 0 to 1; nothing for a pipe."""
+        if isinstance(self._rows, ParquetRows):
+            return self._rows.share
+        return self._file.tell() / self._size if self._size else None
+
+    def __enter__(self) -> RowFile:
+        """Return the file itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the file; standard input stays open, it is not ours."""
+        if str(self._path) != "-":
+            self._file.close()
+
+
+def _opened(path: str | Path, name: str) -> io.BufferedReader:
+    try:
+        if str(path) != "-":
+            return Path(path).open("rb")
+        if sys.stdin is None:
+            raise OSError("it is closed")  # noqa: EM101 - joins the reasons below
+        given = sys.stdin.buffer
+        return given if isinstance(given, io.BufferedReader) else io.BufferedReader(cast("io.RawIOBase", given))
+    except (OSError, ValueError) as problem:
+        raise unreadable(name, problem) from problem
+
+
+def _unpacked(file: io.BufferedReader, name: str) -> Stream:
+    try:
+        packed = file.peek(2)[:2] == b"\x1f\x8b"
+    except OSError as problem:
+        raise unreadable(name, problem) from problem
+    return gzip.GzipFile(fileobj=cast("BinaryIO", file)) if packed else file
+
+
+def _size(file: io.BufferedReader) -> int | None:
+    try:
+        info = os.fstat(file.fileno())
+    except OSError:  # standard input that a test has replaced
+        return None
+    return info.st_size if stat.S_ISREG(info.st_mode) else None
+
+
+def _form(path: str | Path, given: Form | None, stream: Stream) -> Form:
+    name = Path(str(path).removesuffix(".gz"))
+    told = {".jsonl": Form.JSONL, ".csv": Form.CSV, ".parquet": Form.PARQUET}.get(name.suffix.lower())
+    if told is None and isinstance(stream, io.BufferedReader) and stream.peek(4)[:4] == b"PAR1":
+        return Form.PARQUET
+    return told or given or Form.JSONL
+
+
+def read_event(path: str | Path, *, row: int | None = None, form: Form | None = None) -> dict[str, Any]:
+    """Return the only event of a file, or the one with this number; a JSON object may go over several lines."""
+    with RowFile(path, form=form) as file:
+        told, stream = file.looked()
+        batches: Iterable[list[Row]] = file
+        if told is Form.JSONL:
+            data = _whole(stream, file.name)
+            if row in (None, 0) and (event := _document(data)) is not None:
+                return event
+            lines = Lines(io.BytesIO(data), file.name)
+            batches = batched(json_rows(lines), lines)
+        return _picked([found for batch in batches for found in batch], row, file.name)
+
+
+def _whole(stream: Stream, name: str) -> bytes:
+    try:
+        return stream.read()
+    except (OSError, EOFError, zlib.error) as problem:
+        raise unreadable(name, problem) from problem
+
+
+def _document(data: bytes) -> dict[str, Any] | None:
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _picked(rows: list[Row], number: int | None, name: str) -> dict[str, Any]:
+    picked = [row for row in rows if number is None or row.number == number]
+    if len(picked) != 1:
+        which = (
+            f"no event {number}" if number is not None else f"{len(rows):,} events; choose one by its number, from 0"
+        )
+        msg = f"`{name}` has {which}"
+        raise FileError(msg)
+    if picked[0].values is None:
+        msg = f"cannot read the event in `{name}`, {picked[0].place}: {picked[0].problem}"
+        raise FileError(msg)
+    return picked[0].values
+
+
+# Subscriptions ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A subscription that was not taken: where it stands, its id where it has one, and why."""
+
+    place: str
+    id: object
+    reason: str
+
+    def __str__(self) -> str:
+        """Say it; the lines of a filter and its carets stay under each other."""
+        name = self.place if self.id is None else f"{self.place}, `{self.id}`"
+        return f"{name}: {self.reason}".replace("\n", "\n  ")
+
+
+@dataclass(slots=True)
+class Loading:
+    """What became of the rows given to `load_subscriptions`."""
+
+    rows: int = 0
+    replaced: int = 0
+    refused: list[Refusal] = field(default_factory=list)
+
+    def error(self, name: str) -> BadSubscriptions:
+        """Return the error that lists every refusal."""
+        listed = "\n".join(f"  {refusal}".replace("\n", "\n  ") for refusal in self.refused)
+        msg = f"{len(self.refused):,} of {self.rows:,} subscriptions in `{name}` were refused:\n{listed}"
+        errors = tuple((refusal.id, TidingsError(refusal.reason)) for refusal in self.refused)
+        return BadSubscriptions(msg, errors=errors)
+
+
+def load_subscriptions(matcher: Matcher, batches: Iterable[list[Row]], *, watch: Watch | None = None) -> Loading:
+    """Add the subscriptions of the rows, all at once; the good ones are added, the bad ones listed with their places.
+
+    They wait until the last is read: to index them in parts would mean to merge the parts again and again.
+    """
+    done = Loading()
+    given, places, bad = [], [], []
+    for batch in batches:
+        done.rows += len(batch)
+        for row in batch:
+            values = row.values or {}
+            if (problem := _problem(row)) is not None:
+                bad.append((row.number, Refusal(row.place, values.get("id"), problem)))
+            else:
+                given.append((values["id"], values["filter"], values.get("notation") or "text"))
+                places.append((row.number, row.line))
+    before = len(matcher)
+    errors = matcher.add_many(Watched(given, watch), on_error="collect")
+    done.replaced = len(given) - len(errors) - (len(matcher) - before)
+    left = iter(zip(places, given, strict=True))  # refusals come in the order of the rows, so one pass finds them all
+    for id, error in errors:
+        number, line = next(place for place, one in left if one[0] is id)
+        bad.append((number, Refusal(Row(number, line).place, id, str(error))))
+    done.refused = [refusal for _, refusal in sorted(bad, key=lambda one: one[0])]
+    return done
+
+
+def load_parameters(matcher: Matcher, tables: Iterable[pa.RecordBatch]) -> Loading:
+    """Add the subscriptions of a table that has a column for each parameter."""
+    import pyarrow as pa
+
+    table = pa.Table.from_batches(list(tables))
+    before = len(matcher)
+    errors = matcher.add_many(table, on_error="collect")
+    done = Loading(table.num_rows, table.num_rows - len(errors) - (len(matcher) - before))
+    left = iter(enumerate(table.column("id").to_pylist() if errors else ()))
+    for id, error in errors:
+        number = next(number for number, one in left if one == id)
+        done.refused.append(Refusal(Row(number, None).place, id, str(error)))
+    return done
+
+
+def _problem(row: Row) -> str | None:
+    if row.values is None:
+        return row.problem
+    missing = [name for name in ("id", "filter") if row.values.get(name) is None]
+    if missing:
+        told = f"there is no {' and no '.join(f'`{name}`' for name in missing)}; a subscription has `id` and `filter`"
+        in_columns = missing == ["filter"] and row.values.keys() - {"notation"} > {"id"} and "filter" not in row.values
+        return f"{told}; columns of parameters such as `price_to` are read from Parquet" if in_columns else told
+    return None

@@ -1,0 +1,1 @@
+"""Snapshots: a directory with a manifest and memory-mapped files."""

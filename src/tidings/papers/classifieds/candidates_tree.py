@@ -1,0 +1,239 @@
+"""The candidates tree: two-phase matching, a tree of few names and a final revision of what it finds.
+
+"Streaming matching of events" (Schitinin, Tsesko, 2016), section 2.6. A few of the most frequently used names make
+the tree (`tree`): two, and more only where these reach too few filters. Of them only tests of fixed values are in it:
+it does not pay to put into a tree what hardly any two filters share, such as prices and polygons. What ends at the
+nodes that an event reaches are candidates. In the final revision the rest of each candidate is decided: intervals by
+a kernel over flat rows (`revision`), and then whatever is no interval, such as areas and negations, by the law.
+
+Which names make the tree is decided when filters come, each time their number has doubled; all are then laid out
+anew. A filter is taken through its normal form, a row for each conjunction. One whose normal form has more than
+`ROWS` conjunctions stays whole; that, and a conjunction without a fixed value under these names, is a candidate at
+the root, and decided for every event.
+
+Insert and delete: O(tests), laying out anew included when spread over the filters that came. Match: O(nodes reached
++ candidates). Space: O(tests). It expresses everything that the language has. An event with a range, or with an
+integer that float64 does not have, has all its candidates decided by the law.
+
+The paper does not say how many names, nor what becomes of filters that use none of them (docs/papers.md).
+"""
+
+from __future__ import annotations
+
+from threading import RLock
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tidings import forks
+from tidings.algebra import holds
+from tidings.algebra.law.typed_attribute import typed_test
+from tidings.algebra.normal_form import conjunctions
+from tidings.errors import TooLarge
+from tidings.model import And, In, Is, Test, all_of
+from tidings.papers.classifieds.conjunction_tree import Node, Rows, Tree
+from tidings.papers.classifieds.path_steps import ANY, Step, step_of
+from tidings.papers.classifieds.revision import Revision
+from tidings.papers.common.name_order import NameOrder, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from tidings.algebra import Reading, Setting
+    from tidings.algebra.law.typed_attribute import TypedAttribute
+    from tidings.matcher.algorithm import SubId
+    from tidings.model import Filter
+
+NAMES = 2
+"""How many names make the tree, where nearly all filters use one of them (benchmarks/papers/classifieds/README.md)."""
+
+MOST = 32
+"""No more names make the tree, however the filters spread over names."""
+
+UNREACHED = 0.01
+"""Names are added until no more than this share of the rows that name a fixed value has none of them."""
+
+ROWS = 64
+"""A filter of more conjunctions stays whole: revising it as rows would take longer than asking the law once."""
+
+
+class Compiled(NamedTuple):
+    """A filter: whole, and the literals of each of its conjunctions."""
+
+    whole: Filter
+    rows: list[tuple[Filter, ...]]
+
+
+class _Laid(NamedTuple):
+    """A row on its way to a node: whose it is, and what the tree does not decide of it."""
+
+    id: SubId
+    rest: list[Filter]
+
+
+class CandidatesTree:
+    """Filters under a few names in a tree, decided in a second phase."""
+
+    def __init__(self, names: int = NAMES, most: int = MOST) -> None:
+        """Start without filters; `names` make the tree, and more, up to `most`, where these reach too few filters."""
+        self._least, self._most = names, most
+        self._held: dict[SubId, Compiled] = {}
+        self._order = NameOrder()
+        self._names: dict[TypedAttribute, int] = {}  # those that make the tree, each with its place in the order
+        self._lock = RLock()
+        forks.guard(self, forks.Level.ALGORITHM)
+        self._empty()
+
+    def _empty(self) -> None:
+        self._tree, self._rows, self._revision = Tree(), Rows(), Revision()
+        self._rows_of: dict[SubId, list[int]] = {}
+        self._asked: dict[int, Filter] = {}
+        self._several = 0  # subscriptions of more than one row
+
+    def compiled(self, tree: Filter) -> Compiled:
+        """Return the filter with its conjunctions; one of too many is a single part of a single one."""
+        parts = tree.parts if type(tree) is And else (tree,)
+        if all(type(part) is Test for part in parts):  # the usual filter
+            return Compiled(tree, [parts])
+        try:
+            return Compiled(tree, conjunctions(tree, limit=ROWS))
+        except TooLarge:
+            return Compiled(tree, [(tree,)])
+
+    # Filters -----------------------------------------------------------------------------------
+
+    def add_many(self, filters: Iterable[tuple[SubId, Compiled]]) -> None:
+        """Take filters in; a known id is replaced."""
+        batch = dict(filters)
+        with self._lock:
+            for id in batch:
+                if id in self._held:
+                    self._remove(id)
+            for compiled in batch.values():
+                self._order.add(_fixed_names(compiled))
+            total = len(self._held) + len(batch)
+            if self._order.due(total):
+                self._order.settle(total)
+                names = self._chosen({**self._held, **batch}.values())
+                if names != self._names:
+                    self._names, batch = names, {**self._held, **batch}
+                    self._empty()
+            self._held.update(batch)
+            self._lay(batch)
+
+    def _chosen(self, filters: Iterable[Compiled]) -> dict[TypedAttribute, int]:
+        """Return the names that make the tree, in order: the most frequent ones, as many as reach nearly all rows."""
+        order = self._order.by_frequency()
+        ranks = {name: at for at, name in enumerate(order)}
+        first = [0] * len(order)  # how many rows have this as their most frequent name
+        for compiled in filters:
+            for literals in compiled.rows:
+                if at := [ranks[typed_test(part)] for part in literals if _is_fixed(part)]:  # type: ignore[arg-type]
+                    first[min(at)] += 1
+        left, count = sum(first), 0
+        allowed = UNREACHED * left
+        while count < min(self._most, len(order)) and (count < self._least or left > allowed):
+            left -= first[count]
+            count += 1
+        return {name: at for at, name in enumerate(order[:count])}
+
+    def _lay(self, batch: dict[SubId, Compiled]) -> None:
+        """Put filters into the tree, node by node: rows of one node lie together, which the kernel likes."""
+        ends: dict[Node, list[_Laid]] = {}
+        for id, compiled in batch.items():
+            for literals in compiled.rows:
+                steps, rest = self._split(literals)
+                ends.setdefault(self._tree.insert(steps), []).append(_Laid(id, rest))
+        laid = [one for ones in ends.values() for one in ones]
+        rows = [self._rows.put(one.id, node) for node, ones in ends.items() for one in ones]
+        for row, one, asked in zip(rows, laid, self._revision.set_many(rows, [one.rest for one in laid]), strict=True):
+            self._rows_of.setdefault(one.id, []).append(row)
+            if asked:
+                self._asked[row] = all_of(asked)
+        self._several += sum(len(compiled.rows) > 1 for compiled in batch.values())
+
+    def _split(self, literals: tuple[Filter, ...]) -> tuple[list[Step], list[Filter]]:
+        """Return the path of a conjunction, in order, and what remains of it."""
+        names = self._names
+        path: dict[TypedAttribute, Step] = {}
+        rest: list[Filter] = []
+        for part in literals:
+            if _is_fixed(part) and (name := typed_test(part)) in names and name not in path:  # type: ignore[arg-type]
+                path[name] = step_of(part)  # type: ignore[arg-type]
+            else:
+                rest.append(part)
+        steps = list(path.values())
+        if len(steps) > 1:
+            steps.sort(key=lambda step: names[step.name])
+        return steps, rest
+
+    def remove(self, id: SubId) -> None:
+        """Forget a filter that is there."""
+        with self._lock:
+            self._remove(id)
+            if not self._held:
+                self._names = {}
+                self._empty()
+
+    def _remove(self, id: SubId) -> None:
+        compiled, rows = self._held.pop(id), self._rows_of.pop(id, [])
+        self._order.discard(_fixed_names(compiled))
+        self._several -= len(rows) > 1
+        # Which conjunction a row is does not matter: together they give back what together they took.
+        for row, literals in zip(rows, compiled.rows, strict=True):
+            self._asked.pop(row, None)
+            self._tree.prune(self._rows.take(row))
+            self._revision.clear(row, self._split(literals)[1])
+
+    # Events ------------------------------------------------------------------------------------
+
+    def match(self, reading: Reading, setting: Setting) -> list[SubId]:
+        """Return the ids of the filters that accept the reading, each once."""
+        with self._lock:
+            found = self._found(reading, setting)
+            return list(dict.fromkeys(found)) if self._several else found
+
+    def _found(self, reading: Reading, setting: Setting) -> list[Any]:
+        ids, candidates = self._rows.ids, self.candidates(reading, setting)
+        if not len(candidates):
+            return []
+        kept = self._revision.survivors(candidates, reading)
+        if kept is None:
+            held = self._held
+            near = dict.fromkeys(ids[row] for row in candidates.tolist())
+            return [id for id in near if holds(held[id].whole, reading, setting)]
+        asked = self._asked
+        if not asked:
+            return [ids[row] for row in kept.tolist()]
+        return [ids[row] for row in kept.tolist() if row not in asked or holds(asked[row], reading, setting)]
+
+    def candidates(self, reading: Reading, setting: Setting) -> np.ndarray[Any, np.dtype[np.int32]]:
+        """Return the rows that the first phase selects."""
+        reached = self._tree.descend(reading, setting)
+        joined = bytearray().join([node.rows for node in reached if node.rows is not None])
+        return np.frombuffer(joined, np.int32)
+
+    def match_many(self, readings: Sequence[Reading], setting: Setting) -> list[list[SubId]]:
+        """Return the same for each of many readings."""
+        return [self.match(reading, setting) for reading in readings]
+
+    def explain(self) -> dict[str, object]:
+        """Say what is in the tree, and what is left to the second phase."""
+        with self._lock:
+            return {
+                "algorithm": "candidates tree (classifieds, section 2.6)",
+                "filters": len(self._held),
+                "rows": len(self._rows),
+                "names in the tree": list(map(shown, self._names)),
+                "nodes": sum(1 for _ in self._tree.nodes()),
+                "asked for each event": len(self._tree.root.rows or ()),
+                "rows with a part for the law": len(self._asked),
+            }
+
+
+def _is_fixed(part: Filter) -> bool:
+    return type(part) is Test and part.quantifier is ANY and type(part.condition) in (Is, In)
+
+
+def _fixed_names(compiled: Compiled) -> Iterator[TypedAttribute]:
+    return (typed_test(part) for literals in compiled.rows for part in literals if _is_fixed(part))  # type: ignore[arg-type]

@@ -1,0 +1,155 @@
+"""The filter tree: whole conjunctions as paths of one tree, which an event descends.
+
+"Streaming matching of events" (Schitinin, Tsesko, 2016), sections 2.3 to 2.5; the tree itself is `tree`. A filter
+is brought into normal form, each of its conjunctions becomes a path, and the nodes that an event reaches name the
+filters that accept it. Names are ordered by how many paths use them, the most frequent first. The order is settled
+when filters come, each time the number of paths has doubled; the tree is then built anew, from its own nodes.
+
+Insert and delete: O(steps) look-ups, building anew included when spread over the filters that came. Match: O(nodes
+reached + ranges and other tests beside them); sub-linear where conditions are shared and fixed, at worst all 2^k
+nodes of k names, and linear where a name has a range or an area of its own in each filter. Space: O(steps).
+
+It cannot express a negated test: `not p` accepts an event that lacks the attribute, and a path follows attributes
+that are there. (`a != x` asks for the attribute and is a step like others.) Nor a filter whose normal form is too
+large. Both are refused.
+
+Corrected (docs/papers.md): Algorithm 1 never advances, and visits a node once for each subset of the terms left
+out; two tests of one name need one step, since the descent drops a name once taken; an event's value that is a
+range cannot be found by hash. The paper's nodes are immutable so that descents and updates may meet; here a lock
+parts them, as only one of them could run at a time anyway.
+"""
+
+from __future__ import annotations
+
+from threading import RLock
+from typing import TYPE_CHECKING
+
+from tidings import forks
+from tidings.algebra.normal_form import conjunctions
+from tidings.errors import TooLarge, Unsupported
+from tidings.lang import render
+from tidings.model import And, Test
+from tidings.papers.classifieds.conjunction_tree import Rows, Tree
+from tidings.papers.classifieds.path_steps import Step, steps_of
+from tidings.papers.common.name_order import NameOrder, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from tidings.algebra import Reading, Setting
+    from tidings.matcher.algorithm import SubId
+    from tidings.model import Filter
+
+KIND = "filter-tree"
+
+Paths = list[list[Step]]
+"""A filter as the tree takes it: the steps of each of its conjunctions, in any order."""
+
+
+class FilterTree:
+    """All filters in one tree, in full."""
+
+    def __init__(self) -> None:
+        """Start without filters."""
+        self._tree, self._rows, self._order = Tree(), Rows(), NameOrder()
+        self._held: dict[SubId, list[int]] = {}
+        self._several: set[SubId] = set()
+        self._lock = RLock()
+        forks.guard(self, forks.Level.ALGORITHM)
+
+    def compiled(self, tree: Filter) -> Paths:
+        """Return the paths of the filter, or refuse a negation and a normal form that is too large."""
+        parts = tree.parts if type(tree) is And else (tree,)
+        if all(type(part) is Test for part in parts):  # the usual filter
+            return [steps_of(parts)]  # type: ignore[arg-type]
+        try:
+            rows = conjunctions(tree)
+        except TooLarge as problem:
+            part = str(render(tree))[:80]
+            msg = f"`{KIND}` needs the normal form of `{part}`, and {problem}; use td.Matcher(), which keeps it whole"
+            raise Unsupported(msg, kind=KIND, part=part) from problem
+        return [steps_of(_positive(row)) for row in rows]
+
+    def add_many(self, filters: Iterable[tuple[SubId, Paths]]) -> None:
+        """Take filters in; a known id is replaced."""
+        batch = dict(filters)
+        with self._lock:
+            for id in batch:
+                if id in self._held:
+                    self._remove(id)
+            for paths in batch.values():
+                for steps in paths:
+                    self._order.add(step.name for step in steps)
+            total = len(self._rows) + sum(map(len, batch.values()))
+            if self._order.due(total) and self._order.settle(total):
+                self._build_anew()
+            for id, paths in batch.items():
+                self._add(id, paths)
+
+    def _add(self, id: SubId, paths: Paths) -> None:
+        self._held[id] = [self._rows.put(id, self._tree.insert(self._sorted(steps))) for steps in paths]
+        if len(paths) > 1:
+            self._several.add(id)
+
+    def _sorted(self, steps: list[Step]) -> list[Step]:
+        ranks = self._order.ranks
+        return sorted(steps, key=lambda step: ranks[step.name])
+
+    def _build_anew(self) -> None:
+        """Lay every path into a new tree, by the order as it is now; rows keep their numbers and places."""
+        old, self._tree = self._tree, Tree()
+        for node in old.nodes():
+            if node.rows is not None:
+                moved = self._tree.insert(self._sorted(node.path()))
+                moved.rows = node.rows
+                for row in node.rows:
+                    self._rows.nodes[row] = moved
+
+    def remove(self, id: SubId) -> None:
+        """Forget a filter that is there."""
+        with self._lock:
+            self._remove(id)
+
+    def _remove(self, id: SubId) -> None:
+        for row in self._held.pop(id):
+            node = self._rows.take(row)
+            self._order.discard([step.name for step in node.path()])
+            self._tree.prune(node)
+        self._several.discard(id)
+
+    def match(self, reading: Reading, setting: Setting) -> list[SubId]:
+        """Return the ids of the filters that accept the reading, each once."""
+        with self._lock:
+            ids = self._rows.ids
+            reached = self._tree.descend(reading, setting)
+            found: list[SubId] = [ids[row] for node in reached if node.rows for row in node.rows]  # type: ignore[misc]
+            return list(dict.fromkeys(found)) if self._several else found
+
+    def match_many(self, readings: Sequence[Reading], setting: Setting) -> list[list[SubId]]:
+        """Return the same for each of many readings."""
+        return [self.match(reading, setting) for reading in readings]
+
+    def explain(self) -> dict[str, object]:
+        """Say what the tree looks like."""
+        with self._lock:
+            return {
+                "algorithm": "filter tree (classifieds, section 2.4)",
+                "filters": len(self._held),
+                "paths": len(self._rows),
+                "nodes": sum(1 for _ in self._tree.nodes()),
+                "names in order": [
+                    shown(name) for name in sorted(self._order.ranks, key=self._order.ranks.__getitem__)
+                ],
+            }
+
+
+def _positive(row: tuple[Filter, ...]) -> list[Test]:
+    tests = [part for part in row if isinstance(part, Test)]
+    if len(tests) < len(row):
+        part = str(render(next(part for part in row if not isinstance(part, Test))))
+        msg = (
+            f"`{KIND}` follows the attributes that an event has; it has no path for `{part}`, which accepts events "
+            "without that attribute; use td.Matcher(), which has"
+        )
+        raise Unsupported(msg, kind=KIND, part=part)
+    return tests

@@ -1,0 +1,1 @@
+"""What matchers of several papers share: intervals, lists of rows, the order of names."""

@@ -1,0 +1,164 @@
+"""Bit arrays of one length in one table, and lists of the subscriptions at a node that turn into one.
+
+A node with few subscriptions keeps their numbers in a list; from one in so many words on it has a bit array. So a
+node costs what its subscriptions cost, and a tree or dictionary of many thousand names does not fill the memory
+with zeros. A node without subscriptions has nothing.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tidings.kernels.papers.ctps import clear_bits, set_bits
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+WORDS_EACH = 32
+"""A list has at most one number for so many words of an array; where arrays are short, all nodes have one."""
+
+GROWTH = 1.25
+"""Tables grow by this factor at least, so that copying is a constant for each subscription."""
+
+
+class BitRows:
+    """A table of bit arrays; rows are handed out empty and taken back."""
+
+    def __init__(self) -> None:
+        """Start with room for 64 subscriptions; row 0 holds all of them."""
+        self.bits: NDArray[np.uint64] = np.zeros((8, 1), np.uint64)
+        self._used = 1
+        self._free: list[int] = []
+
+    @property
+    def words(self) -> int:
+        """The length of every array."""
+        return int(self.bits.shape[1])
+
+    @property
+    def few(self) -> int:
+        """How many numbers a list may have."""
+        return self.words // WORDS_EACH
+
+    def new(self) -> int:
+        """Return an empty row."""
+        if self._free:
+            return self._free.pop()
+        if self._used == len(self.bits):
+            grown = np.zeros((int(self._used * GROWTH) + 8, self.words), np.uint64)
+            grown[: self._used] = self.bits
+            self.bits = grown
+        self._used += 1
+        return self._used - 1
+
+    def drop(self, row: int) -> None:
+        """Take a row back."""
+        self.bits[row] = 0
+        self._free.append(row)
+
+    def widen(self, subscriptions: int) -> bool:
+        """Make room for so many subscriptions; tell whether the arrays became longer."""
+        words = -(-subscriptions // 64)
+        if words <= self.words:
+            return False
+        grown = np.zeros((len(self.bits), max(words, int(self.words * GROWTH))), np.uint64)
+        grown[:, : self.words] = self.bits
+        self.bits = grown
+        return True
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the table."""
+        return self.bits.nbytes
+
+
+class Node:
+    """The subscriptions at a node of a tree: a list of their numbers, or a row of the table."""
+
+    __slots__ = ("at", "count", "fresh", "home", "ids", "key", "root", "row")
+
+    def __init__(self, root: Any, home: dict[Any, Node], key: Any) -> None:
+        """Start empty; `home[key]` is where the node is found."""
+        self.root, self.home, self.key = root, home, key
+        self.at, self.row, self.count = -1, -1, 0
+        self.ids: array[int] | None = None
+        self.fresh: list[int] = []
+
+    @property
+    def place(self) -> int:
+        """The node's row, or a negative number that tells which node has none."""
+        return self.row if self.row >= 0 else -1 - self.at
+
+    def take(self, rows: BitRows) -> None:
+        """Put in force what came."""
+        self.count += len(self.fresh)
+        if self.row < 0 and self.count <= rows.few:
+            self.ids = (self.ids or array("i")) + array("i", self.fresh)
+        else:
+            if self.row < 0:
+                self._become_row(rows)
+            set_bits(rows.bits[self.row], np.array(self.fresh, np.int64))
+        self.fresh = []
+
+    def _become_row(self, rows: BitRows) -> None:
+        self.row = rows.new()
+        if self.ids:
+            set_bits(rows.bits[self.row], np.array(self.ids, np.int64))
+        self.ids = None
+
+    def settle(self, rows: BitRows) -> None:
+        """Become a list again where the arrays have become too long for so few."""
+        if self.row >= 0 and self.count <= rows.few // 2:
+            self.ids = array("i", bits_of(rows.bits[self.row]).tolist())
+            rows.drop(self.row)
+            self.row = -1
+
+    def discard(self, id: int, rows: BitRows) -> bool:
+        """Forget a subscription; tell whether none is left."""
+        self.count -= 1
+        if self.row >= 0:
+            clear_bits(rows.bits[self.row], np.array([id], np.int64))
+        elif self.ids is not None:
+            self.ids.remove(id)
+        if self.count:
+            return False
+        if self.row >= 0:
+            rows.drop(self.row)
+            self.row = -1
+        self.ids = None
+        return True
+
+
+def bits_of(line: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Return the places of the ones of an array."""
+    return np.flatnonzero(np.unpackbits(line.view(np.uint8), bitorder="little"))
+
+
+def operand(nodes: Sequence[Node]) -> array[int]:
+    """Return nodes as the kernel reads them: how many rows and which, how many single numbers and which."""
+    rows = [node.row for node in nodes if node.row >= 0]
+    ids = [id for node in nodes if node.ids is not None for id in node.ids]
+    return array("i", [len(rows), *rows, len(ids), *ids])
+
+
+class Loading:
+    """Bits that wait to be set together: at nodes, at who asks something of a root, in grids with their intervals."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self.touched: list[Node] = []
+        self.asking: dict[Any, list[int]] = {}
+        self.spans: dict[int, tuple[list[int], list[Any]]] = {}
+        self.bits: list[int] = []
+
+    def note(self, node: Node, bit: int) -> int:
+        """Note a bit at a node, and return the node's number."""
+        if not node.fresh:
+            self.touched.append(node)
+        node.fresh.append(bit)
+        return node.at

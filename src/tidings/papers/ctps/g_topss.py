@@ -1,0 +1,137 @@
+"""G-ToPSS: a hash index of the edges of subscription graphs, then a check of every candidate.
+
+Petrovic, Liu, Jacobsen, "G-ToPSS: Fast Filtering of Graph-based Metadata", WWW 2005, as Zhang et al. describe and
+measure it (CTPS, 2022, sections 2 and 6).
+
+A subscription is a star: edges from one variable (the event) by an attribute's name to a value. The first level of
+the index is the pair of an edge's vertices (a constant text, or `*` for a variable with a constraint), the second
+its label, with a list of subscriptions. Stage one looks each pair of the event up under `*` and under its own value,
+by its label and by every label above, and gathers the processing set. Stage two checks each of these constraint by
+constraint; for `is a` it walks the event's concept up the tree until it meets the wanted one or the root.
+
+Cost: to add or remove O(constraints) (removal shifts the rest of a list); to match O(processing set x constraints x
+height); memory O(constraints). The processing set is every subscription that has one edge with a name of the event,
+so nearly all of them where every subscription has the same few roots.
+
+It has no `not`, `!=`, text tests, ranges of text, places, ages, comparisons or arrays of records, and refuses them.
+
+Corrected (docs/papers.md#ctps): a set of texts is a variable edge; a constraint may be met by any of several values.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, insort
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tidings.kernels.papers.concept_rows import NOTHING, check_candidates
+from tidings.papers.ctps.concept_terms import Sort, Terms
+from tidings.papers.ctps.term_rows import Columns, Pairs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from tidings.algebra import Reading, Setting
+    from tidings.algebra.law.typed_attribute import TypedAttribute
+    from tidings.concepts import Ontology
+    from tidings.matcher.algorithm import SubId
+    from tidings.model import Filter
+    from tidings.papers.ctps.concept_terms import Row, Rows, Term
+
+VARIABLE = None
+"""The vertex `*`: a variable with a constraint."""
+
+
+class GTopss:
+    """A two-level hash of edges, and a check of each candidate."""
+
+    def __init__(self, ontology: Ontology) -> None:
+        """Start without subscriptions."""
+        self._terms = Terms("g-topss", ontology)
+        self._columns = Columns(self._terms)
+        self._edges: dict[Any, dict[TypedAttribute, array[int]]] = {}
+        self._without = array("i")  # rows without edges: `true`
+
+    def compiled(self, tree: Filter) -> Rows:
+        """Return the filter's rows of terms."""
+        return self._terms.rows(tree)
+
+    def add_many(self, filters: Iterable[tuple[SubId, Rows]]) -> None:
+        """Take compiled filters in; a known id is replaced."""
+        for id, rows in filters:
+            if id in self._columns:
+                self.remove(id)
+            self._columns.add(id, rows, self._entered)
+
+    def _entered(self, at: int, row: Row) -> None:
+        for vertex, label in dict.fromkeys(map(_edge, row)):
+            _put(self._edges.setdefault(vertex, {}).setdefault(label, array("i")), at)
+        if not row:
+            _put(self._without, at)
+
+    def remove(self, id: SubId) -> None:
+        """Forget a filter that is there."""
+        self._columns.remove(id, self._left)
+
+    def _left(self, at: int) -> None:
+        edges = dict.fromkeys(map(_edge, self._columns.terms_of(at)))
+        for vertex, label in edges:
+            labels = self._edges[vertex]
+            del labels[label][bisect_left(labels[label], at)]
+            if not labels[label]:
+                del labels[label]
+            if not labels:
+                del self._edges[vertex]
+        if not edges:
+            del self._without[bisect_left(self._without, at)]
+
+    def match(self, reading: Reading, setting: Setting) -> list[SubId]:
+        """Return the ids of the filters that accept the reading."""
+        del setting
+        pairs = Pairs(reading, self._columns)
+        rows = self._processing_set(pairs)
+        columns = self._columns.arrays()
+        room = np.empty(self._columns.room, np.int32)
+        seen = np.zeros(self._columns.room, np.bool_)
+        count = check_candidates(rows, seen, *columns, *pairs.arrays, room)
+        return self._columns.owners(room[:count].tolist())
+
+    def _processing_set(self, pairs: Pairs) -> Any:
+        """Stage one: the lists of each pair's labels, under its own value and under `*`."""
+        lists = [self._without] if self._without else []
+        names = self._columns.names.things
+        for _, value, labels in pairs.pairs:
+            for vertex in (value, VARIABLE) if isinstance(value, str | bool) else (VARIABLE,):
+                second = self._edges.get(vertex)
+                if second:
+                    lists += [second[names[label]] for label in labels if names[label] in second]
+        return np.concatenate([np.frombuffer(each, np.int32) for each in lists]) if lists else NOTHING
+
+    def match_many(self, readings: Sequence[Reading], setting: Setting) -> list[list[SubId]]:
+        """Return the same for each of many readings."""
+        return [self.match(reading, setting) for reading in readings]
+
+    def explain(self) -> dict[str, object]:
+        """Say how large the index is."""
+        return {
+            "algorithm": "G-ToPSS: a two-level hash of edges, candidates checked",
+            "filters": len(self._columns),
+            "pairs of vertices": len(self._edges),
+            "lists": sum(map(len, self._edges.values())),
+            "subscriptions in lists": sum(len(each) for labels in self._edges.values() for each in labels.values()),
+        }
+
+
+def _edge(term: Term) -> tuple[Any, TypedAttribute]:
+    constant = term.sort is Sort.TEXT and len(term.value) == 1
+    return (term.value[0] if constant else VARIABLE, term.name)
+
+
+def _put(rows: array[int], at: int) -> None:
+    """Keep a list ascending; a new row nearly always comes last."""
+    if not rows or rows[-1] < at:
+        rows.append(at)
+    else:
+        insort(rows, at)

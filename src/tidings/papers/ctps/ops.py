@@ -1,0 +1,213 @@
+"""OPS: subgraph matching, one subscription after the other.
+
+Wang, Jin, Li, Shao, "Data model and matching algorithm in an ontology-based publish/subscribe system", 2005, as Zhang
+et al. describe and measure it (CTPS, 2022, sections 2 and 6).
+
+Event and subscription are graphs, here stars of edges; all nodes of a subscription are variables. The index knows
+nothing of subscriptions: it has all possible vertices (names, concepts) and edges (a name with a concept), and for each
+edge those it may stand for: the name or one above with the concept or one above. Matching takes subscriptions one by
+one and tries to map each of their edges to each of the event's.
+
+Cost: to add or remove O(constraints); to match O(subscriptions x constraints x edges of the event x height squared);
+memory O(constraints), and for each root and value tree (names x height) x (concepts x height), whatever the number of
+subscriptions. An index beyond `limit` entries is refused.
+
+It has no `not`, `!=`, text tests, ranges of text, places, ages, comparisons or arrays of records, and refuses them.
+
+Corrected (docs/papers.md#ctps): two edges of a subscription may be mapped to one edge of the event, since one value
+may satisfy two constraints (a homomorphism, not an isomorphism).
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+import numpy as np
+
+from tidings.errors import Unsupported
+from tidings.kernels.papers.concept_rows import search_graphs
+from tidings.papers.ctps.concept_terms import Sort, Terms, ancestors
+from tidings.papers.ctps.term_rows import Columns, Pairs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from tidings.algebra import Reading, Setting
+    from tidings.algebra.law.typed_attribute import TypedAttribute
+    from tidings.concepts import Ontology
+    from tidings.matcher.algorithm import SubId
+    from tidings.model import Filter
+    from tidings.papers.ctps.concept_terms import Row, Rows, Term
+
+_Name = TypeVar("_Name")
+
+Above: TypeAlias = "dict[_Name, tuple[_Name, ...]]"
+"""Of each name or concept, itself and all above it."""
+
+LIMIT = 50_000_000
+"""Entries that the possible edges of one root and value tree may have."""
+
+
+class _Possible:
+    """All edges of one root's names to one tree's concepts, and what each may stand for."""
+
+    def __init__(self, names: Above[TypedAttribute], concepts: Above[str], base: int) -> None:
+        """Number the edges from `base` on: name by name, concept by concept."""
+        self.base, self.users = base, 0
+        self.names = {name: at for at, name in enumerate(names)}
+        self.concepts = {concept: at for at, concept in enumerate(concepts)}
+        self.size, width = len(names) * len(concepts), len(concepts)
+        above_names = [np.array([self.names[each] for each in above], np.int32) * width for above in names.values()]
+        above = [np.array([self.concepts[each] for each in each_above], np.int32) for each_above in concepts.values()]
+        sizes = np.multiply.outer([len(each) for each in above_names], [len(each) for each in above]).ravel()
+        self.ends = np.concatenate([[0], np.cumsum(sizes)])
+        parts = [base + np.add.outer(name, concept).ravel() for name in above_names for concept in above]
+        self.implied = np.concatenate(parts).astype(np.int32)
+
+    def edge(self, name: TypedAttribute, concept: str) -> int:
+        """Return the number of an edge."""
+        return self.base + self.names[name] * len(self.concepts) + self.concepts[concept]
+
+    def stands_for(self, name: TypedAttribute, concept: str) -> NDArray[np.int32]:
+        """Return the edges that this one may stand for."""
+        at = self.edge(name, concept) - self.base
+        return self.implied[self.ends[at] : self.ends[at + 1]]
+
+
+class Ops:
+    """Subgraph matching over an index of all possible edges."""
+
+    def __init__(self, ontology: Ontology, *, limit: int = LIMIT) -> None:
+        """Start without subscriptions; an index of more than `limit` entries is refused."""
+        self._terms, self._limit = Terms("ops", ontology), limit
+        self._columns = Columns(self._terms)
+        self._edges = array("i")  # of each term its edge, or -1
+        self._possible: dict[tuple[TypedAttribute, str], _Possible] = {}
+        self._used: dict[TypedAttribute, dict[str, None]] = {}  # of each root the trees with possible edges
+        self._heights: dict[tuple[TypedAttribute, str], int] = {}
+        self._next = 0
+
+    # Changing ----------------------------------------------------------------------------------
+
+    def compiled(self, tree: Filter) -> Rows:
+        """Return the filter's rows of terms, or refuse trees whose possible edges are too many."""
+        rows = self._terms.rows(tree)
+        for row in rows:
+            for term in row:
+                if term.sort is Sort.CONCEPT:
+                    self._refuse_large(term)
+        return rows
+
+    def _refuse_large(self, term: Term) -> None:
+        root, label = self._place(term)
+        if (root, label) not in self._heights:
+            names, concepts = self._vertices(root, label)
+            sizes = [sum(map(len, vertices.values())) for vertices in (names, concepts)]
+            self._heights[root, label] = sizes[0] * sizes[1]
+        entries = self._heights[root, label]
+        if entries > self._limit:
+            msg = (
+                f"`ops` keeps all possible edges: {entries:,} entries for `{root.name}` and `{label}`, and the limit "
+                f"is {self._limit:,}; use `ctps` or td.Matcher(), which keep what is asked for"
+            )
+            raise Unsupported(msg, kind="ops", part=f"{term.name.name} is a {term.value[1]}")
+
+    def _place(self, term: Term) -> tuple[TypedAttribute, str]:
+        return self._terms.root(term.name), term.value[0]
+
+    def _vertices(self, root: TypedAttribute, label: str) -> tuple[Above[TypedAttribute], Above[str]]:
+        """Return the names under a root and the concepts of a tree, each with itself and all above."""
+        tree = self._terms.tree(label)
+        names = {name: self._terms.names_above(name) for name in self._terms.names(root)}
+        return names, {concept: ancestors(tree, concept) for concept in tree.names}
+
+    def add_many(self, filters: Iterable[tuple[SubId, Rows]]) -> None:
+        """Take compiled filters in; a known id is replaced."""
+        for id, rows in filters:
+            if id in self._columns:
+                self.remove(id)
+            self._columns.add(id, rows, self._entered)
+
+    def _entered(self, at: int, row: Row) -> None:
+        start = self._columns.start(at)
+        self._edges.extend([-1] * (start + len(row) - len(self._edges)))
+        for place, term in enumerate(row, start):
+            self._edges[place] = self._edge(term) if term.sort is Sort.CONCEPT else -1
+
+    def _edge(self, term: Term) -> int:
+        root, label = self._place(term)
+        possible = self._possible.get((root, label))
+        if possible is None:
+            possible = self._possible[root, label] = _Possible(*self._vertices(root, label), self._next)
+            self._next += possible.size
+            self._used.setdefault(root, {})[label] = None
+        possible.users += 1
+        return possible.edge(term.name, term.value[1])
+
+    def remove(self, id: SubId) -> None:
+        """Forget a filter that is there."""
+        self._columns.remove(id, self._left)
+
+    def _left(self, at: int) -> None:
+        for term in self._columns.terms_of(at):
+            if term.sort is Sort.CONCEPT:
+                place = self._place(term)
+                self._possible[place].users -= 1
+                if not self._possible[place].users:
+                    del self._possible[place], self._used[place[0]][place[1]]
+        if not self._possible:
+            self._next = 0
+
+    # Matching ----------------------------------------------------------------------------------
+
+    def match(self, reading: Reading, setting: Setting) -> list[SubId]:
+        """Return the ids of the filters that accept the reading."""
+        del setting
+        pairs = Pairs(reading, self._columns)
+        implied, ends = self._graph(pairs)
+        room = np.empty(self._columns.room, np.int32)
+        edges = np.frombuffer(self._edges, np.int32)
+        count = search_graphs(*self._columns.arrays(), edges, *pairs.arrays, implied, ends, room)
+        return self._columns.owners(room[:count].tolist())
+
+    def _graph(self, pairs: Pairs) -> tuple[Any, Any]:
+        """Return what each of the event's edges with a concept may stand for."""
+        parts: list[NDArray[np.int32]] = []
+        names, tops = self._columns.names.things, self._columns.tops.things
+        for root, value, labels in pairs.pairs:
+            for tree in self._used.get(tops[root], ()) if isinstance(value, str) else ():
+                concept = self._terms.concept(tree, value)
+                if concept is not None:
+                    possible = self._possible[tops[root], tree]
+                    found = [names[label] for label in labels]
+                    parts += [possible.stands_for(name, concept) for name in self._lowest(found)]
+        ends = np.cumsum([0, *map(len, parts)], dtype=np.int64)
+        return (np.concatenate(parts) if parts else np.zeros(0, np.int32)), ends
+
+    def _lowest(self, names: list[TypedAttribute]) -> list[TypedAttribute]:
+        """Return the names of a value that are above no other: the event's own, as far as somebody asks."""
+        if len(names) == 1:
+            return names
+        above = {each for name in names for each in self._terms.names_above(name)[1:]}
+        return [name for name in names if name not in above]
+
+    def match_many(self, readings: Sequence[Reading], setting: Setting) -> list[list[SubId]]:
+        """Return the same for each of many readings."""
+        return [self.match(reading, setting) for reading in readings]
+
+    @property
+    def index_bytes(self) -> int:
+        """The bytes of the index of possible edges, without the subscriptions."""
+        return sum(each.implied.nbytes + each.ends.nbytes for each in self._possible.values())
+
+    def explain(self) -> dict[str, object]:
+        """Say how large the index is."""
+        return {
+            "algorithm": "OPS: subgraph matching, one by one",
+            "filters": len(self._columns),
+            "possible edges": sum(each.size for each in self._possible.values()),
+            "bytes of possible edges": self.index_bytes,
+        }

@@ -1,0 +1,22 @@
+"""Hybrid event matching (Fan, Liu, Tang 2016) and the range matchers it was measured against: REIN, TAMA, H-Tree."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tidings.papers.hem.boxes import Boxes
+from tidings.papers.hem.hem import Hem
+from tidings.papers.hem.htree import HTree
+from tidings.papers.hem.rein import Rein
+from tidings.papers.hem.tama import Tama
+
+if TYPE_CHECKING:
+    from tidings.matcher.registry import Factory
+
+MATCHERS: dict[str, Factory] = {
+    "hem": lambda _: Boxes("hem", Hem()),
+    "rein": lambda _: Boxes("rein", Rein()),
+    "tama": lambda _: Boxes("tama", Tama()),
+    "htree": lambda _: Boxes("htree", HTree()),
+}
+"""The matchers of this package by the names that `td.Matcher(kind=...)` takes."""

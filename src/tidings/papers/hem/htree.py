@@ -1,0 +1,201 @@
+"""H-Tree: a tree over a few attributes whose cells group rows; only the groups around an event are compared.
+
+Qian, Cao, Zhu, Li, Wang: H-Tree, an efficient index structure for event matching (IFIP Networking 2013; IEEE TPDS
+2014), as the HEM paper describes and measures it (sections 2 and 5; 4 cells, 6 indexed attributes). Each level divides
+one attribute's domain into partly overlapping cells. A row goes down into one or several cells of each level, by the
+centre and the width of its range; a leaf has the rows that took the same way. An event goes down into the cells that
+may hold its value, and the rows of the leaves it reaches are compared on all attributes.
+
+Chosen here, since the paper at hand has the outline only:
+- indexed are the attributes on which an event meets the fewest rows, as reckoned when the tree is laid out;
+- a cell reaches an eighth of its width into each neighbour: a range that is no wider than a quarter of a cell, or
+  little more, is narrow and in the one cell of its centre. A wider one is in every cell that it touches; as an event
+  looks for wide rows in one cell only, it meets each row once. A range that touches all cells, and a row that does
+  not ask for the attribute, would be in all of them; both are in one more cell, which every event visits.
+- so a row is in at most 3**6 = 729 leaves, not 4096; and where the rows' places would take more than `most_bytes`,
+  further rows are in the one leaf of those that reach everywhere.
+
+Insert, delete: O(leaves of the row), exponential in the width: 729 for half the domain. Match: O(rows in the leaves
+visited), which is (1/4 + width)**6 of all rows where all are wide. Space: 8 bytes for each leaf of a row, and 16 for
+each row and attribute.
+
+It has ranges and equality of numbers and times under `and` and `or`; the rest is refused. Events with several values
+of an attribute, or ranges, are decided filter by filter.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidings.kernels.papers import htree as kernels
+from tidings.kernels.papers.domain_cells import Held
+from tidings.papers.common.name_order import shown
+from tidings.papers.common.row_lists import Lists
+from tidings.papers.hem.domains import Domains, ends_of
+from tidings.papers.hem.range_table import grown
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tidings.papers.hem.range_table import Table
+
+CELLS = 4
+"""Cells of an attribute: eta in Table 1 of the HEM paper."""
+
+INDEXED = 6
+"""Attributes of the tree: lambda in the same table."""
+
+MOST_BYTES = 12 * 2**30
+"""Entries and places take no more than this: 1.7 million rows of ranges of half the domain, as the paper has them."""
+
+ENTRY_BYTES = 8
+"""A row in a leaf, and its place there."""
+
+STRETCH_BITS = 10
+"""Rows are put into leaves by stretches of 2**10, whose ends stay in cache when they are compared."""
+
+SAMPLE = 10_000
+"""So many rows decide which attributes are indexed."""
+
+
+class HTree:
+    """The index: leaves by their way down, and the ends of each row side by side."""
+
+    def __init__(self, *, cells: int = CELLS, indexed: int = INDEXED, most_bytes: int = MOST_BYTES) -> None:
+        """Start empty; `cells` is how many an attribute has, `indexed` how many attributes the tree has."""
+        if not (1 <= cells <= 7 and 1 <= indexed <= 7 and (2 * cells + 1) ** indexed <= 2**24):
+            msg = (
+                f"{indexed} attributes of {cells} cells; at most 7 of each, and (2 * cells + 1) ** indexed below 2**24"
+            )
+            raise ValueError(msg)
+        self._eta, self._lambda = cells, indexed
+        self._most = most_bytes // ENTRY_BYTES
+        self._domains = Domains()
+        self._laid_out = False
+        self._clear(np.zeros(0, np.int64))
+
+    def _clear(self, indexed: NDArray[np.int64]) -> None:
+        """Start over with a tree of these attributes."""
+        self._indexed = indexed
+        self._order = indexed[:0]
+        self._leaves, self._blocks = Lists(0), Lists(0)
+        self._leaf_of = np.zeros((2 * self._eta + 1) ** len(indexed), np.int32)
+        self._uses = np.zeros((len(indexed), 2 * self._eta + 1), np.int64)
+        self._codes = np.zeros(0, np.int64)
+        self._bounds = np.zeros((0, 0, 2))
+        self._entries = 0
+
+    def insert(self, table: Table, rows: NDArray[np.int32]) -> None:
+        """Index rows that the table has just got."""
+        due = self._domains.see(table, rows)
+        if due or self._domains.doubled(table) or not self._laid_out:
+            alive = np.flatnonzero(table.alive).astype(np.int32)
+            self._domains.settle(table)
+            chosen = self._chosen(table, alive)
+            if due or not np.array_equal(chosen, self._indexed):
+                self._clear(chosen)
+                rows = alive
+            self._laid_out = True
+        self._make_room(table)
+        kernels.bound(ends_of(table), rows, self._order, self._bounds)
+        self._fill(table, rows)
+
+    def _chosen(self, table: Table, alive: NDArray[np.int32]) -> NDArray[np.int64]:
+        """Return the attributes that tell rows apart best."""
+        sample = alive[:: max(1, len(alive) // SAMPLE)]
+        every = np.arange(self._domains.count)
+        shares = kernels.shares(self._shape(every), ends_of(table), sample)
+        return np.sort(np.argsort(shares, kind="stable")[: self._lambda])
+
+    def _shape(self, indexed: NDArray[np.int64]) -> kernels.Shape:
+        return kernels.Shape(self._eta, indexed, self._domains.domain)
+
+    @property
+    def _tree(self) -> kernels.Tree:
+        return kernels.Tree(self._leaf_of, self._codes, self._uses)
+
+    def _make_room(self, table: Table) -> None:
+        self._codes = grown(self._codes, (table.room,))
+        self._blocks.extend(table.room)
+        # Attributes of the tree are compared last: the leaf has said something about them already.
+        late = [column for column in range(self._domains.count) if column not in self._indexed]
+        known = set(self._order.tolist())
+        begin = late + self._indexed.tolist() if not known else self._order.tolist()
+        self._order = np.array(begin + [column for column in late if known and column not in known], np.int64)
+        room, wide = table.room, -(-len(table.lows) // 4) * 4
+        if self._bounds.shape[0] < room or self._bounds.shape[1] < wide:
+            larger = _aligned((room, wide, 2))
+            larger[:, :, 0], larger[:, :, 1] = -np.inf, np.inf
+            larger[: len(self._bounds), : self._bounds.shape[1]] = self._bounds
+            self._bounds = larger
+
+    def _fill(self, table: Table, rows: NDArray[np.int32]) -> None:
+        shape, leaves, blocks = self._shape(self._indexed), self._leaves, self._blocks
+        more = kernels.encode(shape, ends_of(table), rows, self._codes, self._most - self._entries)
+        self._entries += more
+        many = more > len(leaves.pool) // 8  # then find out what goes where, and move nothing twice
+        none = np.zeros(0, np.int32)
+        if many:
+            rows = rows[np.lexsort((self._codes[rows], rows >> STRETCH_BITS))]
+            self._repack(rows, 0)
+            kernels.fill(shape, self._tree, rows, _held(leaves), _held(blocks))
+            return
+        leaves.extend(kernels.enroll(shape, self._tree, rows, len(leaves.starts), none, none))
+        begin = 0
+        while (begin := kernels.insert(shape, self._tree, rows, _held(leaves), _held(blocks), begin)) < len(rows):
+            self._repack(rows[begin:], 4)
+
+    def _repack(self, rows: NDArray[np.int32], part: int) -> None:
+        """Give each leaf room for those of the rows that belong in it, and each row for its places.
+
+        Leaves get as much again to spare as one `part` of what they hold; none, if that is 0.
+        """
+        leaves, blocks = self._leaves, self._blocks
+        counts, places = np.zeros(len(self._leaf_of), np.int32), np.zeros(len(blocks.starts), np.int32)
+        shape = self._shape(self._indexed)
+        leaves.extend(kernels.enroll(shape, self._tree, rows, len(leaves.starts), counts, places))
+        counts = counts[: len(leaves.starts)]
+        leaves.repack(counts + leaves.sizes // part if part else counts)
+        blocks.repack(places)
+
+    def delete(self, table: Table, rows: NDArray[np.int32]) -> None:
+        """Forget rows that the table still has."""
+        self._entries -= int(self._blocks.sizes[rows].sum())
+        kernels.delete(self._shape(self._indexed), self._tree, rows, _held(self._leaves), _held(self._blocks))
+        self._domains.less(table.count - len(rows))
+
+    def match(self, table: Table, vector: NDArray[np.float64]) -> NDArray[np.int32]:
+        """Return the rows that hold the vector, each once."""
+        del table  # the ends are here, too, each row's side by side
+        shape = self._shape(self._indexed)
+        found: NDArray[np.int32] = kernels.match(
+            shape, self._tree, _held(self._leaves), self._bounds, self._order, vector
+        )
+        return found
+
+    def explain(self, table: Table) -> dict[str, object]:
+        """Say how the tree has grown."""
+        names = list(map(shown, table.columns))
+        arrays = (self._leaf_of, self._codes, self._bounds)
+        size = self._leaves.nbytes + self._blocks.nbytes + sum(array.nbytes for array in arrays)
+        return {
+            "indexed": [names[column] for column in self._indexed],
+            "leaves": int(np.count_nonzero(self._leaves.sizes)),
+            "entries": self._entries,
+            "bytes": size + table.nbytes,
+        }
+
+
+def _aligned(shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """Return an array whose rows begin with a cache line: the ends of four attributes are one."""
+    size = math.prod(shape)
+    raw = np.empty(size + 8)
+    skipped = -(raw.ctypes.data // 8) % 8
+    return raw[skipped : skipped + size].reshape(shape)
+
+
+def _held(lists: Lists) -> Held:
+    return Held(lists.starts, lists.sizes, lists.rooms, lists.pool, lists.used)

@@ -1,0 +1,147 @@
+"""The table under range matchers: for every row and attribute a low end, a high end, and which of them are open.
+
+A row is a box (`intervals`). The table is dense, attribute by attribute, as the papers have it: each subscription
+constrains each attribute. Where a row asks nothing of an attribute it reaches from end to end, unmarked; an event
+without the attribute passes those rows only. So memory is rows x attributes x 17 bytes, and a table that would
+be too large is refused before it is made.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tidings.algebra.law.typed_attribute import TypedAttribute
+from tidings.errors import TidingsError
+from tidings.kernels.papers.domain_cells import WANTED
+from tidings.papers.common.intervals import INFINITY
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from tidings.papers.common.intervals import Box
+
+LEAST_ROWS, LEAST_COLUMNS = 64, 4
+"""Room of the first table."""
+
+CELL_BYTES = 17
+"""Two ends and a byte of marks."""
+
+MOST_BYTES = 8 * 2**30
+"""No table grows beyond this."""
+
+
+class Table:
+    """Ends of all rows: `lows`, `highs` and `ends` have a line for each attribute and a place for each row."""
+
+    def __init__(self, kind: str = "") -> None:
+        """Start empty; `kind` is the matcher that errors name."""
+        self._kind = kind
+        self.columns: dict[TypedAttribute, int] = {}
+        self.lows = np.full((LEAST_COLUMNS, LEAST_ROWS), -INFINITY)
+        self.highs = np.full((LEAST_COLUMNS, LEAST_ROWS), INFINITY)
+        self.ends = np.zeros((LEAST_COLUMNS, LEAST_ROWS), np.uint8)
+        self.alive = np.zeros(LEAST_ROWS, np.bool_)
+        self.rows = 0
+        """Rows below this number have been used; some of them may be free again."""
+        self.count = 0
+        """Rows in force."""
+        self._free: list[int] = []
+
+    @classmethod
+    def of(cls, lows: NDArray[np.float64], highs: NDArray[np.float64], ends: NDArray[np.uint8]) -> Table:
+        """Return a table with these ends, a line for each attribute; every attribute of every row is asked for."""
+        made = cls()
+        made.columns = {TypedAttribute(f"a{number}", "number"): number for number in range(len(lows))}
+        made.lows, made.highs, made.ends = lows, highs, ends | np.uint8(WANTED)
+        made.rows = made.count = lows.shape[1]
+        made.alive = np.ones(made.rows, np.bool_)
+        return made
+
+    @property
+    def room(self) -> int:
+        """Return how many rows there is room for."""
+        return len(self.alive)
+
+    @property
+    def nbytes(self) -> int:
+        """Return the memory taken."""
+        return self.lows.nbytes + self.highs.nbytes + self.ends.nbytes + self.alive.nbytes
+
+    def add(self, boxes: Sequence[Box]) -> NDArray[np.int32]:
+        """Put boxes into rows, and return which."""
+        known = len(self.columns)
+        for box in boxes:
+            for key in box:
+                if key not in self.columns:
+                    self.columns[key] = len(self.columns)
+        try:
+            self._reserve(len(boxes))
+        except TidingsError:  # there is no room for the new attributes, so they are not known
+            for key in list(self.columns)[known:]:
+                del self.columns[key]
+            raise
+        again = min(len(boxes), len(self._free))
+        rows = np.empty(len(boxes), np.int32)
+        if again:
+            rows[:again] = self._free[-again:]
+            del self._free[-again:]
+        rows[again:] = np.arange(self.rows, self.rows + len(boxes) - again)
+        self.rows += len(boxes) - again
+        self._fill(rows, boxes)
+        self.alive[rows] = True
+        self.count += len(boxes)
+        return rows
+
+    def discard(self, rows: NDArray[np.int32]) -> None:
+        """Free rows; what they hold means nothing from now on."""
+        self.alive[rows] = False
+        self.lows[:, rows], self.highs[:, rows], self.ends[:, rows] = -INFINITY, INFINITY, 0
+        self._free.extend(rows.tolist())
+        self.count -= len(rows)
+
+    def _fill(self, rows: NDArray[np.int32], boxes: Sequence[Box]) -> None:
+        places = [self.columns[key] for box in boxes for key in box]
+        if not places:
+            return
+        sizes = [len(box) for box in boxes]
+        cells = np.array([interval for box in boxes for interval in box.values()])
+        held = np.repeat(rows, sizes)
+        self.lows[places, held], self.highs[places, held] = cells[:, 0], cells[:, 1]
+        self.ends[places, held] = cells[:, 2].astype(np.uint8) | WANTED
+
+    def _reserve(self, more: int) -> None:
+        """Make room for rows and attributes to come."""
+        wide, long = self.lows.shape
+        rows = self.rows + more - len(self._free)
+        new_long = long if rows <= long else max(rows, 2 * long)
+        new_wide = wide if len(self.columns) <= wide else max(len(self.columns), 2 * wide)
+        if (new_long, new_wide) == (long, wide):
+            return
+        size = new_long * len(self.columns) * CELL_BYTES
+        if size > MOST_BYTES:
+            msg = (
+                f"the matcher `{self._kind}` keeps a cell for every subscription and attribute:"
+                f" {rows:,} x {len(self.columns):,} are {size / 2**30:.0f} GiB, and it stops at"
+                f" {MOST_BYTES / 2**30:.0f}; use td.Matcher(), which keeps what a filter asks for"
+            )
+            raise TidingsError(msg)
+        if new_long * new_wide * CELL_BYTES > MOST_BYTES:
+            new_wide = len(self.columns)
+        self.lows = grown(self.lows, (new_wide, new_long), -INFINITY)
+        self.highs = grown(self.highs, (new_wide, new_long), INFINITY)
+        self.ends = grown(self.ends, (new_wide, new_long), 0)
+        self.alive = np.concatenate([self.alive, np.zeros(new_long - long, np.bool_)])
+
+
+def grown(array: Any, shape: tuple[int, ...], empty: float = 0) -> Any:
+    """Return the array, or a larger one that begins with it."""
+    if all(have >= want for have, want in zip(array.shape, shape, strict=True)):
+        return array
+    wanted = tuple(max(have, want) for have, want in zip(array.shape, shape, strict=True))
+    larger = np.full(wanted, empty, array.dtype)
+    larger[tuple(slice(have) for have in array.shape)] = array
+    return larger

@@ -1,0 +1,130 @@
+"""REIN: the rows that do not match are marked in a bit set, and what is left matches.
+
+Qian, Cao, Zhu, Li: REIN, a fast event matching approach for content-based publish/subscribe systems (INFOCOM 2014),
+as the HEM paper describes and measures it (sections 2 and 5; 3000 buckets). For each attribute, two lists of buckets
+have the rows by their low ends and by their high ends. For a value, all rows in buckets of low ends above it and in
+buckets of high ends below it are marked unseen; in the value's own two buckets the ends are compared.
+
+Insert, delete: O(m) for m attributes of the row (each row knows its places). Match: O(marks + buckets), where a row
+is marked once for each attribute that fails: the wider the ranges, the less there is to mark. Space: 32 bytes for
+each row and attribute beside the table.
+
+It has ranges and equality of numbers and times under `and` and `or`; the rest is refused. Events with several values
+of an attribute, or ranges, are decided filter by filter. Not in the paper: attributes that a row does not ask for
+(it is in none of their buckets) or an event lacks (all rows that ask are marked), and domains that are not declared
+(`domains`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidings.kernels.papers import rein as kernels
+from tidings.kernels.papers.domain_cells import Held
+from tidings.papers.common.row_lists import Lists
+from tidings.papers.hem.domains import Domains, ends_of
+from tidings.papers.hem.range_table import grown
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tidings.papers.hem.range_table import Table
+
+BUCKETS = 3000
+"""Buckets of a list: omega in Table 1 of the HEM paper."""
+
+
+class _Keyed(Lists):
+    """Lists that keep an end beside each row."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+        self.keys = np.zeros(len(self.pool))
+
+    @property
+    def nbytes(self) -> int:
+        return super().nbytes + self.keys.nbytes
+
+    @property
+    def held(self) -> Held:
+        """Return the arrays as kernels take them."""
+        return Held(self.starts, self.sizes, self.rooms, self.pool, self.used)
+
+    def repack(self, extra: NDArray[np.int32]) -> None:
+        old = self.starts.copy()
+        super().repack(extra)
+        larger = np.empty(len(self.pool))
+        kernels.follow(old, self.held, self.keys, larger)
+        self.keys = larger
+
+
+class Rein:
+    """The index: buckets of ends, and a bit for each row that is not in force."""
+
+    def __init__(self, *, buckets: int = BUCKETS) -> None:
+        """Start empty; `buckets` is how many each list of ends has."""
+        self._buckets = buckets
+        self._clear()
+        self._domains = Domains()
+
+    def _clear(self) -> None:
+        self._lists = _Keyed()
+        self._places = np.zeros((0, 0), np.int32)
+        self._free = np.zeros(0, np.uint64)
+
+    def insert(self, table: Table, rows: NDArray[np.int32]) -> None:
+        """Index rows that the table has just got."""
+        if self._domains.see(table, rows):
+            self._domains.settle(table)
+            self._clear()
+            rows = np.flatnonzero(table.alive).astype(np.int32)
+        columns = self._domains.count
+        self._lists.extend(2 * columns * self._buckets)
+        self._places = grown(self._places, (2 * len(table.lows), table.room))
+        self._free = grown(self._free, ((table.room + 63) // 64,), 2**64 - 1)
+        self._fill(table, rows, columns)
+        kernels.flag(self._free, rows, False)
+
+    def _fill(self, table: Table, rows: NDArray[np.int32], columns: int) -> None:
+        lists = self._lists
+        given = (ends_of(table), self._domains.domain, self._buckets)
+        if 2 * columns * len(rows) > len(lists.pool) // 8:  # many: find out what goes where, and move nothing twice
+            self._repack(table, rows, np.zeros_like(lists.sizes))
+            kernels.fill(*given, rows, columns, lists.held, lists.keys, self._places)
+            return
+        begin = 0
+        while True:
+            begin = kernels.insert(*given, rows, columns, lists.held, lists.keys, self._places, begin)
+            if begin == len(rows):
+                return
+            self._repack(table, rows[begin:], lists.sizes // 4)
+
+    def _repack(self, table: Table, rows: NDArray[np.int32], spare: NDArray[np.int32]) -> None:
+        """Give each list room for those of the rows that belong in it, and some to spare."""
+        kernels.tally(ends_of(table), self._domains.domain, self._buckets, rows, self._domains.count, spare)
+        self._lists.repack(spare)
+
+    def delete(self, table: Table, rows: NDArray[np.int32]) -> None:
+        """Forget rows that the table still has."""
+        lists = self._lists
+        columns = self._domains.count
+        domain = self._domains.domain
+        kernels.delete(ends_of(table), domain, self._buckets, rows, columns, lists.held, lists.keys, self._places)
+        kernels.flag(self._free, rows, True)
+        self._domains.less(table.count - len(rows))
+
+    def match(self, table: Table, vector: NDArray[np.float64]) -> NDArray[np.int32]:
+        """Return the rows that hold the vector, each once."""
+        del table  # the buckets have all that is compared
+        lists = self._lists
+        found: NDArray[np.int32] = kernels.match(
+            lists.held, lists.keys, self._domains.domain, self._buckets, vector, self._free
+        )
+        return found
+
+    def explain(self, table: Table) -> dict[str, object]:
+        """Say how much there is to mark."""
+        size = self._lists.nbytes + self._places.nbytes + self._free.nbytes
+        return {"buckets": self._buckets, "entries": len(self._lists), "bytes": size + table.nbytes}

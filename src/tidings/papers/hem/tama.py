@@ -1,0 +1,135 @@
+"""TAMA: a layered index of bisected cells for each attribute, and a counter for each row.
+
+Zhao, Wu: Towards approximate event processing in a large-scale content-based network (ICDCS 2011), as the HEM paper
+describes and measures it (sections 2 and 5; 12 levels). Each layer halves the cells of the one above; a range lies in
+the fewest cells, of any layer, that cover it. At the finest layer a cell that is covered in part counts as covered. An
+event goes from the top layer to the bottom on each attribute and counts the rows in the cells that it passes; a row
+whose counter reaches the number of its attributes matches.
+
+As printed it is approximate: `Tama(exact=False)` also returns rows whose range ends in the value's finest cell, short
+of the value, and loses none. The matcher `tama` compares what is left with the table, and so is exact. The HEM paper
+does not say whether the undivided domain is one of the levels; here it is not, and 12 levels end in 4096 cells.
+
+Insert, delete: O(m * levels) for m attributes of the row, up to 2 * (levels - 1) cells each. Match: O(counts + m *
+levels), where a row is counted once for each attribute that holds. Space: 8 bytes for each cell of a row, about eleven
+cells for a range of half the domain.
+
+It has ranges and equality of numbers and times under `and` and `or`; the rest is refused. Events with several values
+of an attribute, or ranges, are decided filter by filter.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidings.kernels.papers import tama as kernels
+from tidings.kernels.papers.domain_cells import WANTED, Held
+from tidings.papers.common.row_lists import Lists
+from tidings.papers.hem.domains import Domains, ends_of
+from tidings.papers.hem.range_table import grown
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tidings.papers.hem.range_table import Table
+
+LEVELS = 12
+"""How often a domain is bisected: xi in Table 1 of the HEM paper."""
+
+MOST_LEVELS = 16
+"""Beyond this a row may lie in more cells than its entries can tell apart, and empty cells alone take much memory."""
+
+
+class Tama:
+    """The index: rows by cells, and for each row the number of attributes it asks for."""
+
+    def __init__(self, *, levels: int = LEVELS, exact: bool = True) -> None:
+        """Start empty; without `exact`, matches are as the paper has them, with some that do not match."""
+        if not 1 <= levels <= MOST_LEVELS:
+            msg = f"a domain is bisected 1 to {MOST_LEVELS} times, not {levels}"
+            raise ValueError(msg)
+        self._finest, self._exact = 1 << levels, exact
+        self._clear()
+        self._domains = Domains()
+
+    def _clear(self) -> None:
+        self._cells, self._blocks = Lists(0), Lists(0)
+        self._width = 0
+        self._wanted = np.zeros(0, np.uint8)
+
+    def insert(self, table: Table, rows: NDArray[np.int32]) -> None:
+        """Index rows that the table has just got."""
+        if self._domains.see(table, rows):
+            self._domains.settle(table)
+            self._clear()
+            rows = np.flatnonzero(table.alive).astype(np.int32)
+        self._make_room(table)
+        self._fill(table, rows)
+        self._wanted[rows] = np.count_nonzero(table.ends[:, rows] & WANTED, axis=0)
+
+    def _make_room(self, table: Table) -> None:
+        columns, wide = self._domains.count, len(table.lows)
+        self._cells.extend(columns * 2 * self._finest)
+        if wide > self._width:
+            self._widen(wide)
+        self._blocks.extend(table.room * wide)
+        if columns > np.iinfo(self._wanted.dtype).max:
+            self._wanted = self._wanted.astype(np.uint32)
+        self._wanted = grown(self._wanted, (table.room,), 1)  # a free row asks for what no event has
+
+    def _widen(self, wide: int) -> None:
+        """Number the blocks of places anew: there are more attributes."""
+        blocks, had = self._blocks, self._width
+        for name in ("starts", "sizes", "rooms"):
+            old = getattr(blocks, name)
+            new = np.zeros((len(old) // had if had else 0, wide), old.dtype)
+            new[:, :had] = old.reshape(len(new), had)
+            setattr(blocks, name, new.ravel())
+        self._width = wide
+
+    def _fill(self, table: Table, rows: NDArray[np.int32]) -> None:
+        cells, blocks, columns = self._cells, self._blocks, self._domains.count
+        given = (ends_of(table), self._domains.domain, self._finest, rows, columns)
+        if len(rows) * columns * 4 > len(cells.pool) // 8:  # many: find out what goes where, and move nothing twice
+            self._repack(table, rows, np.zeros_like(cells.sizes))
+            kernels.fill(*given, _held(cells), _held(blocks), self._width)
+            return
+        begin = 0
+        while (begin := kernels.insert(*given, _held(cells), _held(blocks), self._width, begin)) < len(rows):
+            self._repack(table, rows[begin:], cells.sizes // 4)
+
+    def _repack(self, table: Table, rows: NDArray[np.int32], spare: NDArray[np.int32]) -> None:
+        """Give each cell room for those of the rows that belong in it, and some to spare; each row, for its places."""
+        places = np.zeros_like(self._blocks.sizes)
+        given = (ends_of(table), self._domains.domain, self._finest, rows, self._domains.count)
+        kernels.tally(*given, spare, places, self._width)
+        self._cells.repack(spare)
+        self._blocks.repack(places)
+
+    def delete(self, table: Table, rows: NDArray[np.int32]) -> None:
+        """Forget rows that the table still has."""
+        given = (ends_of(table), self._domains.domain, self._finest, rows, self._domains.count)
+        kernels.delete(*given, _held(self._cells), _held(self._blocks), self._width)
+        self._wanted[rows] = 1
+        self._domains.less(table.count - len(rows))
+
+    def match(self, table: Table, vector: NDArray[np.float64]) -> NDArray[np.int32]:
+        """Return the rows that hold the vector, each once; as printed, also some that do not."""
+        found: NDArray[np.int32] = kernels.match(
+            _held(self._cells), self._domains.domain, self._finest, vector, self._wanted
+        )
+        if self._exact and len(found):
+            found = kernels.checked(ends_of(table), vector, found)
+        return found
+
+    def explain(self, table: Table) -> dict[str, object]:
+        """Say how many cells the rows lie in."""
+        size = self._cells.nbytes + self._blocks.nbytes + self._wanted.nbytes
+        entries = len(self._cells)
+        return {"finest cells": self._finest, "entries": entries, "exact": self._exact, "bytes": size + table.nbytes}
+
+
+def _held(lists: Lists) -> Held:
+    return Held(lists.starts, lists.sizes, lists.rooms, lists.pool, lists.used)

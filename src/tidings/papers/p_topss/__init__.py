@@ -1,0 +1,1 @@
+"""P-ToPSS: the state machines of "Predictive Publish/Subscribe Matching", as printed."""

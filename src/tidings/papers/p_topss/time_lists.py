@@ -1,0 +1,184 @@
+"""Time lists and time compatibility sets of P-ToPSS: the time part of Match, and Prune.
+
+Section 5.1 of the paper (`p_topss`). An instance has a time list for each state that a condition refers to or
+depends on: when the state was reached and, with each such time, for each state that it was compared with the times
+that satisfied the conditions (the compatibility set). Prune keeps of each list what later lists still point to, and
+of each set what is still in the list.
+
+Conditions bound differences of times, so lists that are consistent pair by pair and not empty hold a match: the
+latest time of each list is one. That is why pruning alone decides.
+
+Lists are never changed in place: instances that part share what they have in common.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING, TypeAlias
+
+from tidings.papers.p_topss.state_graph import State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from tidings.papers.p_topss.state_graph import Pair
+
+Entry: TypeAlias = dict[State, frozenset[int]]
+"""For each state that an arrival was compared with, the times that satisfied the conditions."""
+
+Lists: TypeAlias = dict[State, dict[int, Entry]]
+"""The time list of each state."""
+
+
+def entered(state: State, lists: Lists, *, time: int, left: State) -> Lists | None:
+    """Return the lists after a primary link from the state `left`; nothing when a condition forbids it."""
+    entry = _compatible(state, lists, time)
+    if entry is None or not state.timed:
+        return None if entry is None else lists
+    moved = {**lists, state: {time: entry}}
+    # Printed is the state that is left. The one entered finds the same and, where no condition joins the two, more.
+    seen: set[State] = set()
+    prune(moved, left, seen=seen)
+    prune(moved, state, seen=seen)
+    return moved if all(moved.values()) else None
+
+
+def renewed(state: State, lists: Lists, *, time: int) -> Lists | None:
+    """Return the lists after a secondary link: one more time in the state's own list, and no pruning."""
+    entry = _compatible(state, lists, time)
+    if entry is None or state not in lists:
+        return None if entry is None else lists
+    return {**lists, state: {**lists[state], time: entry}}
+
+
+def _compatible(state: State, lists: Lists, time: int) -> Entry | None:
+    """Evaluate the conditions that depend on a state; nothing when one is satisfied by no time of its list."""
+    entry: Entry = {}
+    for rule in state.rules:
+        times = lists.get(rule.reference, {})
+        matched = frozenset(then for then in times if rule.holds(time, then))
+        # Two conditions on one state: both must hold of the same time.
+        entry[rule.reference] = entry.get(rule.reference, matched) & matched
+        if not entry[rule.reference]:
+            return None
+    return entry
+
+
+def prune(lists: Lists, state: State, *, seen: set[State]) -> None:
+    """Update the lists around a state, and go on to its neighbours (Prune), until nothing changes.
+
+    States that the instance has not reached, and lists that were cleaned up, are passed over.
+    """
+    seen.add(state)
+    if state not in lists:
+        return
+    for reference in state.refs:
+        if reference in lists and (_keep(lists, reference, by=state) or reference not in seen):
+            prune(lists, reference, seen=seen)
+    for dependent in state.dependents:
+        if dependent in lists and (_narrow(lists, dependent, to=state) or dependent not in seen):
+            prune(lists, dependent, seen=seen)
+
+
+def _keep(lists: Lists, reference: State, *, by: State) -> bool:
+    """Keep the times of a list that a dependent list points to; tell whether some went."""
+    sets = [entry.get(reference) for entry in lists[by].values()]
+    if None in sets:  # case 4: not evaluated yet
+        return False
+    wanted = frozenset[int]().union(*(times for times in sets if times is not None))
+    before = lists[reference]
+    if wanted.issuperset(before):
+        return False
+    lists[reference] = {time: entry for time, entry in before.items() if time in wanted}
+    return True
+
+
+def _narrow(lists: Lists, dependent: State, *, to: State) -> bool:
+    """Narrow the compatibility sets to what is in the list; an entry with an empty set goes (not printed)."""
+    there, before, changed = lists[to], lists[dependent], False
+    after: dict[int, Entry] = {}
+    for time, entry in before.items():
+        times = entry.get(to)
+        if times is None or there.keys() >= times:
+            after[time] = entry
+            continue
+        changed, left = True, times & there.keys()
+        if left:
+            after[time] = {**entry, to: left}
+    if changed:
+        lists[dependent] = after
+    return changed
+
+
+def cleaned(lists: Lists, wanted: set[State]) -> Lists:
+    """Return the lists that a later condition refers to, without what points to the others."""
+    if lists.keys() <= wanted:
+        return lists
+    kept = {state for state in lists if state in wanted}
+    return {
+        state: {
+            time: {reference: times for reference, times in entry.items() if reference in kept}
+            for time, entry in lists[state].items()
+        }
+        for state in kept
+    }
+
+
+def joined(parts: Sequence[Lists], pairs: Iterable[Pair]) -> Lists | None:
+    """Return the lists of an `and` whose parts have these, case 4's conditions evaluated; nothing when one fails."""
+    together: Lists = reduce(_together, parts)
+    lists = {**together}
+    for pair in pairs:
+        then = lists.get(pair.reference, {})
+        lists[pair.dependent] = {
+            time: {**entry, pair.reference: frozenset(other for other in then if pair.bounds.holds(other, time))}
+            for time, entry in lists.get(pair.dependent, {}).items()
+        }
+    return settled(lists)
+
+
+def _together(one: Lists, two: Lists) -> Lists:
+    """Join two children's lists; of those that both have from their master, what both kept."""
+    both = {
+        state: {time: _met(one[state][time], two[state][time]) for time in one[state].keys() & two[state].keys()}
+        for state in one.keys() & two.keys()
+    }
+    return {**one, **two, **both}
+
+
+def _met(one: Entry, two: Entry) -> Entry:
+    return {**one, **two, **{state: one[state] & two[state] for state in one.keys() & two.keys()}}
+
+
+def settled(lists: Lists) -> Lists | None:
+    """Prune around every state; nothing when a list is left empty."""
+    lists = {
+        state: {time: entry for time, entry in entries.items() if all(entry.values())}
+        for state, entries in lists.items()
+    }
+    for state in lists:
+        prune(lists, state, seen=set())
+    return lists if all(lists.values()) else None
+
+
+def expired(lists: Lists, since: int) -> Lists | None:
+    """Return the lists without times before `since`; nothing when a list is left empty."""
+    if all(time >= since for entries in lists.values() for time in entries):
+        return lists
+    recent = {
+        state: {time: entry for time, entry in entries.items() if time >= since} for state, entries in lists.items()
+    }
+    return settled(recent)
+
+
+def covers(one: Lists, two: Lists) -> bool:
+    """Tell whether the first lists have every entry of the second, so that they lead to all its matches."""
+    return all(
+        state in one
+        and all(
+            time in one[state]
+            and all(one[state][time].get(reference, frozenset()) >= times for reference, times in entry.items())
+            for time, entry in entries.items()
+        )
+        for state, entries in two.items()
+    )

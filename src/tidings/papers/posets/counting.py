@@ -1,0 +1,323 @@
+"""Counting: predicates are looked up, each row counts those of its predicates that hold; all of them is a match.
+
+Tarkoma's text on poset routing, section 3.7: the counter algorithm, with a preliminary elimination phase, hash tables
+for equality and interval trees for ranges. A filter is a disjunction of conjunctions; each conjunction is a row, and
+equal predicates are stored once. An event looks its values up: equal values by hash, ranges by the interval index of
+`stabbing`; what no index knows is asked of the law, at most once for each event.
+
+Elimination, before anything is counted: a row with an equality is filed under one of them, the one with the fewest
+rows (its access predicate), and only when that holds is the row counted, over its own list of predicates, up to the
+first that fails. Rows of ranges alone are counted from the index, in counters that carry their event's number and so
+need no clearing. Rows of asked predicates alone are filed under one of those. No predicate is looked up or asked of an
+attribute that the event lacks, and the asked ones of a row only where all others held. `access=False` leaves the
+elimination out: every predicate that holds is counted for all its rows, as the text has the basic algorithm. Looked-up
+predicates alone gain nothing by it (measured); where predicates have to be asked, it is what makes the matcher usable.
+
+Cost: match O(values + log n for each range attribute + rows counted + predicates asked); add and remove
+O(predicates), amortised O(log n) for each range; space O(predicates of all rows). It expresses everything: a filter
+too large for a normal form is one asked predicate. See docs/papers.md#poset.
+"""
+
+from __future__ import annotations
+
+from array import array
+from itertools import pairwise
+from threading import RLock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tidings import forks
+from tidings.algebra import holds
+from tidings.kernels.papers.counting import POSTED, Events, Lists, Marks, Rows, match
+from tidings.papers.posets.distinct_predicates import Predicates
+from tidings.papers.posets.interval_index import Stabbing, view
+from tidings.papers.posets.postings import Blocks, Postings, lengthen
+from tidings.papers.posets.predicate_rows import Row, needed, odd, rows_of, segments_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from tidings.algebra import Reading, Setting
+    from tidings.algebra.law.typed_attribute import TypedAttribute
+    from tidings.matcher.algorithm import SubId
+    from tidings.model import Filter
+
+BATCH = 256
+"""Events that are counted in one go."""
+
+MOST = 250
+"""Predicates that one row may count; a counter's need has eight bits."""
+
+
+class Counting:
+    """Counts, for each row, how many of its predicates an event satisfies."""
+
+    def __init__(self, *, access: bool = True) -> None:
+        """Start without filters; `access` turns the elimination phase on."""
+        self._access = access
+        self._predicates, self._lists, self._ranges = Predicates(), Postings(), Stabbing()
+        self._attrs: dict[TypedAttribute, int] = {}
+        self._attr_uses: list[int] = []
+        self._attr_keys: list[TypedAttribute] = []
+        self._free_attrs: list[int] = []
+        # Of each row: who owns it, its needs, and its block of predicates.
+        self._owners: list[SubId] = []
+        self._needs, self._first = array("B"), array("i")
+        self._free_rows: list[int] = []
+        self._blocks = Blocks()
+        self._items, self._places = array("i"), array("i")
+        self._left: dict[int, tuple[int, ...]] = {}  # of a row: predicates to ask when all others hold
+        self._rows_of: dict[SubId, tuple[int, ...] | int] = {}
+        self._always: dict[SubId, None] = {}
+        self._shared = 0  # subscriptions of several rows
+        self._counts = np.zeros(0, np.uint16)
+        self._stamps = np.zeros(0, np.int64)
+        self._marks = Marks(np.zeros(0, np.int64), np.zeros(0, np.int64))
+        self._clock = np.array([0, 0, 1], np.int64)
+        self._least = MOST  # of the needs of rows that are counted; it may be too low, never too high
+        self._lock = RLock()  # the counters serve one call at a time
+        forks.guard(self, forks.Level.ALGORITHM)
+
+    # Filters in and out ------------------------------------------------------------------------
+
+    def compiled(self, tree: Filter) -> tuple[Row, ...]:
+        """Return the filter's conjunctions, sorted into what is looked up and what is asked."""
+        return rows_of(tree)
+
+    def add_many(self, filters: Iterable[tuple[SubId, tuple[Row, ...]]]) -> None:
+        """Take compiled filters in; a known id is replaced."""
+        with self._lock:
+            for id, rows in filters:
+                if id in self._rows_of:
+                    self._remove(id)
+                if any(not (row.equalities or row.ranges or row.asked) for row in rows):
+                    self._always[id], rows = None, ()
+                numbers = tuple([self._add_row(id, row) for row in rows])
+                self._shared += len(numbers) > 1
+                self._rows_of[id] = numbers[0] if len(numbers) == 1 else numbers
+
+    def remove(self, id: SubId) -> None:
+        """Forget a filter that is there."""
+        with self._lock:
+            self._remove(id)
+
+    def _remove(self, id: SubId) -> None:
+        numbers = self._rows_of.pop(id)
+        for row in (numbers,) if isinstance(numbers, int) else numbers:
+            self._remove_row(row)
+        self._shared -= not isinstance(numbers, int) and len(numbers) > 1
+        self._always.pop(id, None)
+
+    def _add_row(self, id: SubId, row: Row) -> int:
+        number = self._free_rows.pop() if self._free_rows else len(self._owners)
+        if number == len(self._owners):
+            self._owners.append(id)
+            self._needs.append(0)
+            self._first.append(0)
+        self._owners[number] = id
+        known = [self._listed(self._predicates.equality(said)) for said in row.equalities]
+        asked = [self._listed(self._predicates.question(said)) for said in row.asked]
+        by_index = not (self._access and known) and bool(row.ranges)
+        if self._access:
+            filed = self._choose(known, asked) if not by_index else []
+        else:
+            room = MOST - len(known) - len(row.ranges)
+            filed = known = known + asked[:room]
+            asked = asked[room:]
+        items = [(POSTED, pred) for pred in dict.fromkeys([*filed, *known])]
+        for key, low, high, opens in row.ranges:
+            attr = self._attr(key)
+            entry = self._ranges.add(attr, low, high, opens=opens, row=number if by_index else -1)
+            items.append((attr, entry))
+        if left := [pred for pred in asked if pred not in filed]:
+            self._left[number] = tuple(left)
+        self._needs[number] = need = len(row.ranges) + (0 if self._access else len(filed))
+        self._clock[2] = max(self._clock[2], need + 1)
+        self._least = min(self._least, need or MOST)
+        self._file(number, items, filed)
+        return number
+
+    def _listed(self, pred: int) -> int:
+        self._lists.open(pred)
+        return pred
+
+    def _choose(self, known: list[int], asked: list[int]) -> list[int]:
+        """Return the access predicate: the equality with the fewest rows, else what has to be asked."""
+        if known:
+            return [min(known, key=self._lists.count.__getitem__)]
+        positive = [pred for pred in asked if needed(self._predicates.asked[pred]) is not None]
+        return [min(positive or asked, key=lambda pred: -self._lists.count[pred])]
+
+    def _file(self, number: int, items: list[tuple[int, int]], filed: list[int]) -> None:
+        self._first[number] = start = self._blocks.take(2 + 2 * len(items))
+        lengthen(self._items, self._blocks.length)
+        lengthen(self._places, self._blocks.length)
+        self._items[start], self._items[start + 1] = number, len(items)
+        entered = start if self._access else number
+        second = items[1][1] if len(items) > 1 and items[1][0] == POSTED else -1
+        for at, (attr, ref) in zip(range(start + 2, start + 2 + 2 * len(items), 2), items, strict=True):
+            self._items[at], self._items[at + 1] = attr, ref
+            self._places[at] = -1
+            if attr == POSTED and ref in filed:
+                self._places[at] = place = self._lists.add(ref, entered, second)
+                if not place and ref in self._predicates.asked:
+                    self._predicates.watch(ref)
+
+    def _remove_row(self, number: int) -> None:
+        for at in self._items_at(number):
+            attr, ref, place = self._items[at], self._items[at + 1], self._places[at]
+            if attr != POSTED:
+                self._ranges.remove(ref)
+                self._leave(attr)
+                continue
+            if place >= 0:
+                self._unlist(ref, place)
+            self._predicates.release(ref)
+        for pred in self._left.pop(number, ()):
+            self._predicates.release(pred)
+        self._blocks.give(self._first[number], 2 + 2 * self._items[self._first[number] + 1])
+        self._owners[number] = -1
+        self._free_rows.append(number)
+
+    def _items_at(self, number: int) -> range:
+        """Return where the attributes of a row's items stand; what each refers to stands right after."""
+        start = self._first[number]
+        return range(start + 2, start + 2 + 2 * self._items[start + 1], 2)
+
+    def _unlist(self, pred: int, place: int) -> None:
+        """Take a row out of a predicate's list; the last row there moves to its place and is told so."""
+        moved = self._lists.remove(pred, place)
+        if not self._lists.count[pred]:
+            if pred in self._predicates.asked:
+                self._predicates.unwatch(pred)
+            return
+        for at in self._items_at(self._items[moved] if self._access else moved):
+            if self._items[at] == POSTED and self._items[at + 1] == pred:
+                self._places[at] = place
+                return
+
+    def _attr(self, key: TypedAttribute) -> int:
+        """Return the number of an attribute as it is read, for one more range."""
+        attr = self._attrs.get(key)
+        if attr is None:
+            attr = self._free_attrs.pop() if self._free_attrs else len(self._attr_uses)
+            if attr == len(self._attr_uses):
+                self._attr_uses.append(0)
+                self._attr_keys.append(key)
+            self._attrs[key], self._attr_keys[attr] = attr, key
+        self._attr_uses[attr] += 1
+        return attr
+
+    def _leave(self, attr: int) -> None:
+        self._attr_uses[attr] -= 1
+        if not self._attr_uses[attr]:
+            del self._attrs[self._attr_keys[attr]]
+            self._free_attrs.append(attr)
+
+    # Matching ----------------------------------------------------------------------------------
+
+    def match(self, reading: Reading, setting: Setting) -> list[SubId]:
+        """Return the ids of the filters that accept the reading."""
+        return self.match_many((reading,), setting)[0]
+
+    def match_many(self, readings: Sequence[Reading], setting: Setting) -> list[list[SubId]]:
+        """Return the same for each of many readings."""
+        found: list[list[SubId]] = []
+        with self._lock:
+            for start in range(0, len(readings), BATCH):
+                found += self._matched(readings[start : start + BATCH], setting)
+        return found
+
+    def _matched(self, readings: Sequence[Reading], setting: Setting) -> list[list[SubId]]:
+        memos: list[dict[int, bool]] = [{} for _ in readings]
+        rows, first = self._counted(self._events(readings, setting, memos))
+        return [
+            self._owned(rows[start:stop].tolist(), reading, setting, memo)
+            for (start, stop), reading, memo in zip(pairwise(first.tolist()), readings, memos, strict=True)
+        ]
+
+    def _owned(self, rows: list[int], reading: Reading, setting: Setting, memo: dict[int, bool]) -> list[SubId]:
+        """Return whose rows these are, once what they still have to ask is asked."""
+        if self._left:
+            rows = [row for row in rows if row not in self._left or self._rest(row, reading, setting, memo)]
+        owners = [*self._always, *map(self._owners.__getitem__, rows)]
+        return list(dict.fromkeys(owners)) if self._shared else owners
+
+    def _rest(self, row: int, reading: Reading, setting: Setting, memo: dict[int, bool]) -> bool:
+        for pred in self._left[row]:
+            true = memo.get(pred)
+            if true is None:
+                memo[pred] = true = holds(self._predicates.asked[pred], reading, setting)
+            if not true:
+                return False
+        return True
+
+    def _events(self, readings: Sequence[Reading], setting: Setting, memos: list[dict[int, bool]]) -> Events:
+        """Look the predicates of each event up and put its numbers in order."""
+        hits, hits_first = array("i"), array("q", (0,))
+        attrs, segments_first, odds = array("i"), array("q", (0,)), array("B")
+        low, low_side, high, high_side = array("d"), array("b"), array("d"), array("b")
+        for reading, memo in zip(readings, memos, strict=True):
+            hits.extend(self._predicates.hits(reading, setting, memo))
+            hits_first.append(len(hits))
+            strange = False
+            for key, values in reading.values.items():
+                attr = self._attrs.get(key)
+                if attr is None or not values:
+                    continue
+                for segment in segments_of(values):
+                    strange = strange or odd(segment)
+                    attrs.append(attr)
+                    low.append(segment[0])
+                    low_side.append(segment[1])
+                    high.append(segment[2])
+                    high_side.append(segment[3])
+            segments_first.append(len(attrs))
+            odds.append(strange)
+        return Events(
+            view(hits_first, np.int64),
+            view(hits, np.int32),
+            view(segments_first, np.int64),
+            view(attrs, np.int32),
+            view(low, np.float64),
+            view(low_side, np.int8),
+            view(high, np.float64),
+            view(high_side, np.int8),
+            view(odds, np.uint8),
+        )
+
+    def _counted(self, events: Events) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        entries = self._ranges.entries()
+        self._counts = _at_least(self._counts, len(self._owners))
+        self._stamps = _at_least(self._stamps, len(self._predicates))
+        self._marks = Marks(*(_at_least(mark, len(self._attr_uses)) for mark in self._marks))
+        rows = Rows(self._counts, view(self._needs, np.uint8), self._least, view(self._items, np.int32))
+        kept = self._lists
+        listed = [view(column, np.int32) for column in (kept.first, kept.count, kept.pool, kept.seconds)]
+        lists = Lists(listed[0], listed[1], listed[2], listed[3], self._stamps)
+        every = np.arange(len(entries.rows) if events.odd.any() else 0, dtype=np.int32)
+        found: tuple[NDArray[np.int32], NDArray[np.int64]] = match(
+            self._ranges.tree, entries, every, rows, lists, events, self._marks, self._access, self._clock
+        )
+        return found
+
+    def explain(self) -> dict[str, object]:
+        """Tell how many rows and distinct predicates there are, and how they are found."""
+        rows = len(self._owners) - len(self._free_rows)
+        return {
+            "algorithm": "counting",
+            "elimination": "by an access predicate" if self._access else "none",
+            "filters": len(self._rows_of),
+            "rows": rows,
+            "distinct predicates": self._predicates.distinct,
+            "of them asked of the law": len(self._predicates.asked),
+            "ranges": self._ranges.stand(),
+        }
+
+
+def _at_least(values: NDArray[Any], length: int) -> NDArray[Any]:
+    """Return marks for so many things; nothing was marked for the new ones."""
+    return values if len(values) >= length else np.zeros(length + length // 4, values.dtype)

@@ -1,0 +1,180 @@
+"""Poset: every filter stands under all filters that cover it directly, not under one of them only.
+
+The Siena poset of section 3.7 of Tarkoma's text; `forest` is what that text makes of it. A node has several parents, so
+a walk meets it several times. The text tests whether it has been visited; here it waits until the last of its parents
+has matched, since one that does not match hides it (Property 3.13): so it is tested once at most, and less often than
+in a forest. Placing a node costs more: all its covers are sought, and all below them that it covers.
+
+Cost: match O(nodes all of whose covers match, and their children); add O(filters) at worst; space O(covering pairs).
+Like the forest it knows only `covers` and `holds`, so it expresses everything. See docs/papers.md.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from tidings.algebra import holds
+from tidings.papers.posets.forest import Forest
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator
+
+    from tidings.algebra import Reading, Setting
+    from tidings.matcher.algorithm import SubId
+    from tidings.papers.posets.covering_order import Node
+
+
+class Poset(Forest):
+    """Filters under all filters that cover them directly."""
+
+    name = "poset"
+
+    def _count(self, node: Node, interface: Hashable, step: int) -> None:
+        """Note an interface at the node; what lies below is not counted, since it would count twice."""
+        for counts in (node.interfaces, self._interfaces):
+            counts[interface] = counts.get(interface, 0) + step
+            if not counts[interface]:
+                del counts[interface]
+
+    def _nothing_new(self, node: Node, forward: set[Hashable]) -> bool:
+        """Tell that only a leaf surely has nothing to add; subtrees have no index here."""
+        return not node.children and node.interfaces.keys() <= forward
+
+    def _due(self, node: Node, arrived: dict[Node, int]) -> bool:
+        """Tell whether this was the last of the node's parents to let it through."""
+        parents = len(node.parents)
+        if parents < 2:
+            return True
+        arrived[node] = count = arrived.get(node, 0) + 1
+        return count == parents
+
+    def match(self, reading: Reading, setting: Setting) -> list[SubId]:
+        """Return the ids of the filters that accept the reading."""
+        found: list[SubId] = []
+        arrived: dict[Node, int] = {}
+        present = self._coverage.present(reading)
+        waiting = deque([self._roots])
+        while waiting:
+            for node in waiting.popleft().having(present):
+                if self._due(node, arrived) and holds(node.tree, reading, setting):
+                    found += node.subscribers
+                    if node.children:
+                        waiting.append(node.children)
+        return found
+
+    def _placed(self, node: Node) -> Node:
+        """Link a node to its direct covers and to what it covers directly; return the node that stands for it."""
+        parents = self._direct_covers(node)
+        for one in parents:
+            if node.may_cover(one) and self._coverage.covers(node, one):
+                return one  # they accept the same events
+        children = self._directly_covered(node, parents)
+        for child in children:
+            if not child.parents:
+                self._roots.drop(child)
+            for parent in [one for one in parents if one in child.parents]:
+                self._unlink(parent, child)  # the way now leads through the new node
+            self._link(node, child)
+        for parent in parents:
+            self._link(parent, node)
+        if not parents:
+            self._roots.add(node)
+        return node
+
+    def _direct_covers(self, node: Node) -> list[Node]:
+        known: dict[Node, bool] = {}
+
+        def covering(nodes: Iterator[Node]) -> list[Node]:
+            found = []
+            for one in nodes:
+                if one not in known:
+                    known[one] = self._coverage.covers(one, node)
+                if known[one]:
+                    found.append(one)
+            return found
+
+        direct: dict[Node, None] = {}
+        seen: set[Node] = set()
+        waiting = deque(covering(self._roots.above(node)))
+        while waiting:
+            one = waiting.popleft()
+            if one in seen:
+                continue
+            seen.add(one)
+            closer = covering(one.children.above(node))
+            if not closer:
+                direct[one] = None
+            waiting.extend(closer)
+        return list(direct)
+
+    def _directly_covered(self, node: Node, parents: list[Node]) -> list[Node]:
+        """Return what the node covers, of what stands below its covers, without what stands below that."""
+        start = min(parents, key=lambda one: sum(1 for _ in one.children)).children if parents else self._roots
+        found: dict[Node, None] = {}
+        seen: set[Node] = set()
+        waiting = deque(start)
+        while waiting:
+            one = waiting.popleft()
+            if one in seen:
+                continue
+            seen.add(one)
+            if node.may_cover(one) and self._coverage.covers(node, one):
+                found[one] = None
+            else:
+                waiting.extend(one.children)
+        return [one for one in found if not self._above(one, found)]
+
+    def _above(self, node: Node, some: dict[Node, None]) -> bool:
+        """Tell whether one of some nodes stands above a node."""
+        seen: set[Node] = set()
+        waiting = deque(node.parents)
+        while waiting:
+            one = waiting.popleft()
+            if one in some:
+                return True
+            if one not in seen:
+                seen.add(one)
+                waiting.extend(one.parents)
+        return False
+
+    def _link(self, parent: Node, child: Node) -> None:
+        parent.children.add(child)
+        child.parents[parent] = None
+
+    def _unlink(self, parent: Node, child: Node) -> None:
+        parent.children.drop(child)
+        del child.parents[parent]
+
+    def _taken_out(self, node: Node) -> None:
+        """Take a node out; what stood below it and has no other way up stands below its covers then."""
+        parents = list(node.parents)
+        if not parents:
+            self._roots.drop(node)
+        for parent in parents:
+            self._unlink(parent, node)
+        for child in list(node.children):
+            self._unlink(node, child)
+            for parent in parents:
+                if parent not in child.parents and not self._above(child, {parent: None}):
+                    self._link(parent, child)
+            if not child.parents:
+                self._roots.add(child)
+
+    def check(self) -> None:
+        """Assert that links go both ways and down from covers, and that every node can be reached."""
+        seen: set[Node] = set()
+        waiting = deque(self._roots)
+        assert not any(root.parents for root in self._roots)
+        while waiting:
+            node = waiting.popleft()
+            if node in seen:
+                continue
+            seen.add(node)
+            assert node.subscribers
+            for child in node.children:
+                assert node in child.parents
+                assert self._coverage.covers(node, child)
+                waiting.append(child)
+            assert all(node in set(parent.children) for parent in node.parents)
+        assert seen == set(self._nodes.values())

@@ -1,0 +1,160 @@
+"""Conjunctions sorted into what can be looked up and what has to be asked, for the counting matcher.
+
+Equality is looked up by its value, a range of numbers or times by the numbers the event has; everything else (text
+patterns, text ranges, places, concepts, ages, quantifiers, negations, records, two attributes compared, ends that
+float64 cannot hold) is a predicate that the law decides.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from tidings.algebra.law.typed_attribute import typed, typed_test, without_unit
+from tidings.algebra.normal_form import conjunctions
+from tidings.errors import TooLarge
+from tidings.kernels.papers.counting import OPEN_HIGH, OPEN_LOW
+from tidings.model import And, In, Is, IsNull, Quantifier, Range, Test
+from tidings.papers.common.intervals import EXACT_INT, micros
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tidings.algebra import Reading
+    from tidings.algebra.law.typed_attribute import TypedAttribute
+    from tidings.model import Filter
+
+INFINITE = float("inf")
+
+COUNTED = 200
+"""So many predicates of a row are looked up; a counter has eight bits of needs. The rest are asked."""
+
+Equality: TypeAlias = "tuple[TypedAttribute, *tuple[Any, ...]]"
+"""An attribute as it is read, and its value or the values of a set."""
+
+Segment: TypeAlias = "tuple[float, int, float, int]"
+"""The two ends of a number or range of an event, each with its side: -1 just below the number, 1 just above."""
+
+
+Interval: TypeAlias = "tuple[TypedAttribute, float, float, int]"
+"""A range predicate: the attribute, the ends, and the bits of those that are open. Plain, since there are millions."""
+
+
+class Row(NamedTuple):
+    """One conjunction: all of these must hold."""
+
+    equalities: tuple[Equality, ...]
+    ranges: tuple[Interval, ...]
+    asked: tuple[Filter, ...]
+
+
+def rows_of(tree: Filter) -> tuple[Row, ...]:
+    """Return the conjunctions of a filter that can hold at all; one too large for that is a single predicate."""
+    parts = tree.parts if isinstance(tree, And) else (tree,)
+    if all(type(part) is Test for part in parts):  # the usual filter
+        given: Sequence[Sequence[Filter]] = (parts,)
+    else:
+        try:
+            given = conjunctions(tree)
+        except TooLarge:
+            given = ((tree,),)
+    return tuple(row for literals in given if (row := _row(literals)) is not None)
+
+
+def _row(literals: Sequence[Filter]) -> Row | None:
+    equalities: dict[Equality, None] = {}
+    ranges: dict[Interval, None] = {}
+    asked: dict[Filter, None] = {}
+    for literal in literals:
+        looked_up = len(equalities) + len(ranges) < COUNTED
+        if not looked_up or type(literal) is not Test or literal.quantifier is not Quantifier.ANY:
+            asked[literal] = None
+            continue
+        condition, key = without_unit(literal.condition), typed(literal.attribute, literal.condition)
+        if type(condition) is Is:
+            equalities[key, condition.value] = None
+        elif type(condition) is Range and (found := _interval(key, condition)):
+            if found[1] == found[2] and found[3]:
+                return None  # `(2 .. 2)` holds no point
+            ranges[found] = None
+        elif type(condition) is In:
+            equalities[key, *condition.values] = None
+        else:
+            asked[literal] = None
+    return Row(tuple(equalities), tuple(ranges), tuple(asked))
+
+
+def _interval(key: TypedAttribute, ends: Range) -> Interval | None:
+    low = -INFINITE if ends.low is None else _exact(ends.low)
+    high = INFINITE if ends.high is None else _exact(ends.high)
+    if low is None or high is None:
+        return None
+    return key, low, high, OPEN_LOW * ends.low_open + OPEN_HIGH * ends.high_open
+
+
+def _exact(end: Any) -> float | None:
+    """Return an end as a float64 number, if it is one."""
+    if type(end) is float:
+        return end
+    if type(end) is int and -EXACT_INT <= end <= EXACT_INT:
+        return float(end)
+    spot = _spot(end)
+    return spot[0] if spot is not None and not spot[1] else None
+
+
+def _spot(value: Any) -> tuple[float, int] | None:
+    """Return the float64 number next to a number or time, and on which side of it that lies."""
+    if type(value) is float:
+        return value, 0
+    if type(value) is datetime:
+        value = micros(value)
+    elif type(value) is not int:
+        return None
+    near = float(value)
+    return near, (value > near) - (value < near)
+
+
+def segments_of(values: Sequence[Any]) -> list[Segment]:
+    """Return what an attribute's numbers, times and ranges cover, ascending and apart; other values have no place.
+
+    A range of no width, which only the conversion of units can leave, stays as it is: see `odd`.
+    """
+    if len(values) == 1:
+        one = _segment(values[0])
+        return [] if one is None else [one]
+    found = sorted(one for value in values if (one := _segment(value)) is not None)
+    if any(map(odd, found)):
+        return found
+    apart: list[Segment] = []
+    for one in found:
+        if apart and one[:2] <= apart[-1][2:]:
+            apart[-1] = (*apart[-1][:2], *max(apart[-1][2:], one[2:]))
+        else:
+            apart.append(one)
+    return apart
+
+
+def odd(segment: Segment) -> bool:
+    """Tell whether a segment ends before it begins; the law still compares its ends."""
+    return segment[:2] > segment[2:]
+
+
+def _segment(value: Any) -> Segment | None:
+    if type(value) is not Range:
+        spot = _spot(value)
+        return None if spot is None else (*spot, *spot)
+    low = (-INFINITE, 0) if value.low is None else _spot(value.low)
+    high = (INFINITE, 0) if value.high is None else _spot(value.high)
+    if low is None or high is None:
+        return None
+    return low[0], low[1] or int(value.low_open), high[0], high[1] or -int(value.high_open)
+
+
+def needed(literal: Filter) -> TypedAttribute | None:
+    """Return the attribute without which a predicate cannot hold, if there is one, as the predicate reads it."""
+    return typed_test(literal) if type(literal) is Test and type(literal.condition) is not IsNull else None
+
+
+def present(key: TypedAttribute | None, reading: Reading) -> bool:
+    """Tell whether an event has the attribute that is needed."""
+    return key is None or bool(reading.values.get(key)) or bool(reading.elements.get(key.name))

@@ -1,0 +1,266 @@
+"""Deterministic automata: all configurations a run may be in, as one state; one table look-up for each event.
+
+The subset construction over minterms. A state is the set of configurations that are alive, and whether the event that
+led here reported. That second half keeps the final state apart from the one that a run goes on from, so a sequence of
+m steps over filters that exclude each other has m + 1 states, as the paper counts; without it `restart` would need m.
+Time conditions, absences and variables that are no key ask for more than a state can hold; such patterns are refused.
+Cost: states times minterms, once; `budget` bounds the states before Hopcroft's algorithm merges equal ones.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tidings.errors import PatternError, TooLarge
+from tidings.model.patterns import Mode, Timed, children_of
+from tidings.patterns.compile.derivatives import configurations
+from tidings.patterns.compile.minterms import Minterms, minterms
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from tidings.model.patterns import Node, Pattern
+    from tidings.patterns.compile.derivatives import Configurations
+
+BUDGET = 4096
+"""The most states before equal ones are merged."""
+
+_Key: TypeAlias = tuple[int, bool]
+"""The configurations alive, as bits, and whether the event that led here reported."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotDeterministic:
+    """Why a pattern has no automaton; runs follow its configurations instead."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Automaton:
+    """State 0 is the initial one; `table[state, minterm]` follows it, and `reports` tells where a match completes.
+
+    `states` are the configurations alive in each; where equal states were merged, those of the first one found.
+    """
+
+    mode: Mode
+    states: tuple[frozenset[int], ...]
+    minterms: Minterms
+    table: npt.NDArray[np.int32]
+    reports: npt.NDArray[np.bool_]
+
+    def finals(self) -> npt.NDArray[np.bool_]:
+        """Tell of each state whether it is entered with a report."""
+        entered = np.zeros(len(self.states), dtype=np.bool_)
+        entered[self.table[self.reports]] = True
+        return entered
+
+    def words(self) -> list[tuple[str, ...]]:
+        """Return of each state a shortest word that leads there: what each event satisfies, `*` for nothing."""
+        names = ["+".join(sorted(symbol)) or "*" for symbol in self.minterms.symbols]
+        words: dict[int, tuple[str, ...]] = {0: ()}
+        for state in (queue := [0]):  # grows while it is read
+            for name, target in zip(names, self.table[state].tolist(), strict=True):
+                if target not in words:
+                    words[target] = (*words[state], name)
+                    queue.append(target)
+        return [words[state] for state in range(len(self.states))]
+
+    def walk(self, word: Iterable[Iterable[str]]) -> Iterator[bool]:
+        """Read events, each as the names it satisfies, and tell of each whether it reports."""
+        state = 0
+        for satisfied in word:
+            symbol = self.minterms.number(satisfied)
+            yield bool(self.reports[state, symbol])
+            state = int(self.table[state, symbol])
+
+
+def determinise(
+    pattern: Pattern, mode: Mode = Mode.RESTART, *, budget: int = BUDGET, **surroundings: Any
+) -> Automaton | NotDeterministic:
+    """Return the smallest automaton that reports where the pattern does, or why there is none.
+
+    A keyed pattern's automaton reads the events of one key. `surroundings` (`schema`, `ontology`, `regions`) tell
+    which filters exclude each other: see `minterms`.
+    """
+    reason = _hindrance(pattern, mode)
+    if reason is not None:
+        return NotDeterministic(reason)
+    try:
+        alphabet = minterms([pattern[name] for name in pattern.used()], **surroundings)
+        graph = configurations(pattern, mode, budget=budget)
+    except (TooLarge, PatternError) as problem:
+        return NotDeterministic(str(problem))
+    found = _subsets(_Moves(graph, alphabet), mode, budget)
+    return NotDeterministic(f"more than {budget:,} states") if found is None else _minimal(found, alphabet, mode)
+
+
+def _hindrance(pattern: Pattern, mode: Mode) -> str | None:
+    """Return what asks for more than a finite state."""
+    free = {variable for name in pattern.used() for _, variable in pattern[name].variables}
+    free -= set(pattern.key_variables())
+    if mode not in (Mode.RESTART, Mode.OVERLAP):
+        return f"mode `{mode}` tells beginnings apart, of which there is no end"
+    if any(isinstance(node, Timed) for node in _nodes(pattern.root)):
+        return "it has time conditions"
+    if pattern.absence is not None:
+        return "it ends with an absence, which time alone completes"
+    return f"variable `{min(free)}` is not given by every operand" if free else None
+
+
+def _nodes(node: Node) -> Iterator[Node]:
+    yield node
+    for part in children_of(node):
+        yield from _nodes(part)
+
+
+# The subset construction ----------------------------------------------------------------------------
+
+
+class _Moves:
+    """The configurations as bits of a number, `done` above them all, and what each minterm makes of a set of them."""
+
+    def __init__(self, graph: Configurations, alphabet: Minterms) -> None:
+        self.symbols = alphabet.symbols
+        self.done = 1 << len(graph.nodes)
+        self.waiting = sum(1 << place for place, node in enumerate(graph.nodes) if not node.contiguous)
+        self.guarded: dict[str, int] = defaultdict(int)
+        for place, node in enumerate(graph.nodes):
+            for name in node.guards:
+                self.guarded[name] |= 1 << place
+        self.edges: list[list[tuple[str, int, frozenset[str]]]] = [[] for _ in graph.nodes]
+        for edge in graph.edges:
+            bit = self.done if edge.target is None else 1 << edge.target
+            self.edges[edge.source].append((edge.filter, bit, edge.forbid))
+
+    def following(self, alive: int) -> Iterator[int]:
+        """Yield what is alive after an event of each minterm."""
+        plain: dict[str, int] = defaultdict(int)
+        guarded = []
+        for place in _places(alive):
+            for name, bit, forbid in self.edges[place]:
+                if forbid:
+                    guarded.append((name, bit, forbid))
+                else:
+                    plain[name] |= bit
+        for symbol in self.symbols:
+            reached = self._left(alive, symbol)
+            for name in symbol:
+                reached |= plain.get(name, 0)
+            for name, bit, forbid in guarded:
+                reached |= bit if name in symbol and not forbid & symbol else 0
+            yield reached
+
+    def _left(self, alive: int, symbol: frozenset[str]) -> int:
+        """Return what goes on waiting: contiguous configurations do not, and guards end a wait."""
+        alive &= self.waiting
+        for name in symbol:
+            alive &= ~self.guarded.get(name, 0)
+        return alive
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """All states and where each minterm leads."""
+
+    keys: list[_Key]
+    table: npt.NDArray[np.int32]
+
+
+def _subsets(moves: _Moves, mode: Mode, budget: int) -> _Found | None:
+    """Follow every minterm from every set of configurations; nothing when there are more than `budget` sets."""
+    numbers: dict[_Key, int] = {(1, False): 0}
+    keys, rows = [(1, False)], []
+    for alive, _ in keys:  # grows while it is read
+        row = []
+        for reached in moves.following(alive):
+            key = _key(reached, moves.done, mode)
+            if key not in numbers:
+                if len(keys) >= budget:
+                    return None
+                numbers[key] = len(keys)
+                keys.append(key)
+            row.append(numbers[key])
+        rows.append(row)
+    return _Found(keys, np.array(rows, dtype=np.int32))
+
+
+def _key(reached: int, done: int, mode: Mode) -> _Key:
+    """Return the state after an event: a report spends everything in `restart`, and nothing in `overlap`."""
+    if not reached & done:
+        return reached, False
+    return (1 if mode is Mode.RESTART else reached & ~done), True
+
+
+def _places(bits: int) -> Iterator[int]:
+    while bits:
+        lowest = bits & -bits
+        yield lowest.bit_length() - 1
+        bits ^= lowest
+
+
+# Minimisation ---------------------------------------------------------------------------------------
+
+
+def _minimal(found: _Found, alphabet: Minterms, mode: Mode) -> Automaton:
+    """Merge equal states; each class is numbered by its first state, so the initial one stays 0."""
+    final = np.array([reported for _, reported in found.keys], dtype=np.bool_)
+    classes = np.array(_classes(found.table, final))
+    firsts = np.unique(classes, return_index=True)[1]
+    renumbered = np.empty(len(firsts), dtype=np.int32)
+    renumbered[classes[np.sort(firsts)]] = np.arange(len(firsts))
+    kept = np.sort(firsts)
+    states = tuple(frozenset(_places(found.keys[place][0])) for place in kept)
+    followed = found.table[kept]
+    return Automaton(mode, states, alphabet, renumbered[classes[followed]], final[followed])
+
+
+def _classes(table: npt.NDArray[np.int32], final: npt.NDArray[np.bool_]) -> list[int]:
+    """Return the class of each state by Hopcroft's algorithm: no minterm leads two of a class to different classes."""
+    sources = _sources(table)
+    blocks = [set(np.flatnonzero(part).tolist()) for part in (~final, final) if part.any()]
+    block_of = [0 if len(blocks) < 2 else int(value) for value in final]
+    waiting = set(range(len(blocks)))
+    while waiting:
+        for arriving in _arriving(blocks[waiting.pop()], sources):
+            for place, inside in _cut(arriving, block_of).items():
+                if len(inside) == len(blocks[place]):
+                    continue
+                blocks[place] -= inside
+                blocks.append(inside)
+                for state in inside:
+                    block_of[state] = len(blocks) - 1
+                # The smaller half is enough, unless the whole still waits: that makes it n log n.
+                smaller = place if len(blocks[place]) < len(inside) else len(blocks) - 1
+                waiting.add(len(blocks) - 1 if place in waiting else smaller)
+    return block_of
+
+
+def _sources(table: npt.NDArray[np.int32]) -> list[dict[int, list[int]]]:
+    """Return, of each state, which states each minterm leads here from."""
+    sources: list[dict[int, list[int]]] = [defaultdict(list) for _ in table]
+    for state, row in enumerate(table.tolist()):
+        for symbol, target in enumerate(row):
+            sources[target][symbol].append(state)
+    return sources
+
+
+def _arriving(block: set[int], sources: list[dict[int, list[int]]]) -> list[list[int]]:
+    """Return, for each minterm that leads into the block, the states it leads from."""
+    found: dict[int, list[int]] = defaultdict(list)
+    for state in block:
+        for symbol, before in sources[state].items():
+            found[symbol] += before
+    return list(found.values())
+
+
+def _cut(states: list[int], block_of: list[int]) -> dict[int, set[int]]:
+    found: dict[int, set[int]] = defaultdict(set)
+    for state in states:
+        found[block_of[state]].add(state)
+    return found

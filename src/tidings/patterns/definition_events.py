@@ -1,0 +1,100 @@
+"""Events as the definition sees them: when, which named filters they satisfy, and what they give to variables.
+
+Written for reading, apart from how detectors read events, which are held to it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from tidings.algebra import evaluate
+from tidings.algebra.law.coerce import coerce
+from tidings.algebra.law.event_reading import flat, is_missing, leaves
+from tidings.concepts import moment
+from tidings.model import Event, values_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tidings.model import EventLike, Schema
+    from tidings.model.patterns import Pattern
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+EARLIEST = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
+"""The time of events without one, where none with a time came before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One event as a pattern sees it: the named filters it satisfies, variables aside, and its attributes' values."""
+
+    time: int
+    names: frozenset[str]
+    values: Mapping[str, Any]
+    timed: bool = True  # or else `time` is that of the latest event before it
+
+
+def seen(
+    pattern: Pattern,
+    events: Iterable[EventLike],
+    *,
+    time: str = "time",
+    schema: Schema | None = None,
+    until: int = EARLIEST,
+) -> list[Seen]:
+    """Judge events by the pattern's named filters; numbers as times are microseconds.
+
+    A variable takes one text, number, truth value or time, as the schema declares it or else as it is; from anything
+    else it takes nothing. An event without a time has that of the latest before it, `until` at first.
+    """
+    found = []
+    for event in events:
+        at = _microseconds(event, time)
+        until = until if at is None else max(until, at)
+        names = frozenset(named.name for named in pattern.filters if evaluate(named.filter, event, schema=schema))
+        values = _values(pattern, values_of(event), schema)
+        found.append(Seen(until if at is None else at, names, values, timed=at is not None))
+    return found
+
+
+def _microseconds(event: EventLike, name: str) -> int | None:
+    """Return an event's time, if it has one that can be read; a datetime without a zone is in UTC."""
+    told = event.time if isinstance(event, Event) else None
+    given = values_of(event).get(name) if told is None else told
+    if isinstance(given, int) and not isinstance(given, bool):
+        return given
+    if not isinstance(given, date) or is_missing(given):
+        return None
+    return ((moment(given) or _EPOCH) - _EPOCH) // timedelta(microseconds=1)
+
+
+def _values(pattern: Pattern, fields: Mapping[str, Any], schema: Schema | None) -> dict[str, Any]:
+    """Return the values of the attributes that variables take; a dotted name reaches into records."""
+    attributes = {attribute for named in pattern.filters for attribute, _ in named.variables}
+    found = {attribute: _there(fields, attribute) for attribute in attributes}
+    single = {attribute: values[0] for attribute, values in found.items() if len(values) == 1}
+    given = {attribute: _declared(attribute, value, schema) for attribute, value in single.items()}
+    return {attribute: value for attribute, value in given.items() if value is not None}
+
+
+def _there(fields: Mapping[str, Any], attribute: str) -> list[Any]:
+    """Return the values of an attribute; null and an empty record are none."""
+    found = [value for leaf in leaves(fields, tuple(attribute.split("."))) for value in flat(leaf)]
+    return [value for value in found if not is_missing(value) and value != {}]
+
+
+def _declared(attribute: str, value: Any, schema: Schema | None) -> Any:
+    """Return a value as it is declared, or as it is; nothing for one that no variable takes."""
+    kind = None if schema is None or attribute not in schema else schema[attribute].kind
+    value = value if kind is None else coerce(value, kind)
+    if isinstance(value, date):
+        return moment(value)
+    if isinstance(value, float) and math.isinf(value):
+        return None
+    return value if isinstance(value, str | bool | int | float | Decimal) else None

@@ -1,0 +1,64 @@
+"""What is asked of a detector: patterns and settings as given, checked."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from tidings.errors import PatternError, TidingsError
+from tidings.lang import WrittenPattern
+from tidings.lang.patterns.durations import duration_of
+from tidings.lang.patterns.tokens import Stop
+from tidings.model.patterns import Mode, Timed, children_of
+
+if TYPE_CHECKING:
+    from tidings.model import Filter
+    from tidings.model.patterns import Node, Pattern
+
+
+def written(name: Any, pattern: Pattern, mode: str, limit: Any) -> WrittenPattern:
+    """Return a pattern as a file would give it; a name or a mode that is none is refused."""
+    if not isinstance(name, str) or not name:
+        msg = f"a pattern's name is text, not `{name!r}`"
+        raise PatternError(msg)
+    if mode not in list(Mode):
+        msg = f"a pattern's mode is one of {', '.join(f'`{one}`' for one in Mode)}, not `{mode}`"
+        raise PatternError(msg)
+    if limit is not None and type(limit) is not int:
+        msg = f"a limit is a whole number, not `{limit!r}`"
+        raise PatternError(msg)
+    return WrittenPattern(name, pattern, Mode(mode), limit)
+
+
+def filters_of(pattern: Pattern) -> list[Filter]:
+    """Return the filters that events are asked for, each once."""
+    return list(dict.fromkeys(pattern[name].filter for name in pattern.used()))
+
+
+def attributes_of(pattern: Pattern) -> set[str]:
+    """Return the attributes that give variables their values."""
+    return {attribute for name in pattern.used() for attribute, _ in pattern[name].variables}
+
+
+def asks_for_time(pattern: Pattern) -> bool:
+    """Tell whether events need times: `within`, `@` or an absence."""
+    return pattern.absence is not None or _timed(pattern.root)
+
+
+def _timed(node: Node) -> bool:
+    return isinstance(node, Timed) or any(map(_timed, children_of(node)))
+
+
+def span(lateness: timedelta | str | None) -> int:
+    """Return a span of time in microseconds: `10 min`, or a timedelta."""
+    if lateness is None:
+        return 0
+    try:
+        found = duration_of(lateness) if isinstance(lateness, str) else lateness // timedelta(microseconds=1)
+    except (Stop, TypeError) as problem:
+        msg = f"lateness is a span of time such as `10 min`, not `{lateness}`: {problem}"
+        raise TidingsError(msg) from problem
+    if found < 0:
+        msg = f"lateness is a span of time, not `{lateness}`"
+        raise TidingsError(msg)
+    return found

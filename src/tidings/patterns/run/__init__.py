@@ -1,0 +1,1 @@
+"""Running compiled patterns over events: reading events into arrays, partial matches, reports."""

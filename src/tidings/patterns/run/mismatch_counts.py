@@ -1,0 +1,109 @@
+"""What patterns could not use of the events, counted: nothing of it is an error, and nothing of it is silent.
+
+Three things may pass a pattern by: a value that a filter cannot read as the kind it asks for, a value that no variable
+takes, and an event without a time where the pattern asks for times. Counts are by attribute, and each tells which
+patterns it is about; what no pattern asks for any more is left out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tidings.algebra.law.typed_attribute import asked_of
+from tidings.matcher.mismatch_report import PLURALS
+from tidings.patterns.pattern_input import asks_for_time, attributes_of, filters_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from tidings.algebra.law.typed_attribute import TypedAttribute
+    from tidings.matcher import Matcher
+    from tidings.patterns.compile.graph import Watched
+
+NAMED = 3
+"""Patterns that are named."""
+
+VARIABLE, TIME = "a variable", "the time"
+"""What is asked of an attribute beside kinds."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """How many events had a value for an attribute, and of how many it could not be used; kept while events come."""
+
+    given: Counter[str] = field(default_factory=Counter)
+    sorts: dict[str, Counter[str]] = field(default_factory=dict)
+    events: int = 0
+    untimed: int = 0
+
+    def count(self, name: str, instead: str, *, given: bool, events: int = 1) -> None:
+        """Count what some events give to a variable: a value, or something `instead`, or nothing."""
+        if given or instead:
+            self.given[name] += events
+        if instead:
+            self.sorts.setdefault(name, Counter())[instead] += events
+
+    def count_times(self, events: int, untimed: int) -> None:
+        """Count events, and those of them that have no time that can be read."""
+        self.events += events
+        self.untimed += untimed
+
+
+@dataclass(frozen=True, slots=True)
+class PatternMismatch:
+    """So many of so many values of an attribute are not what some patterns ask for, so these passed them by."""
+
+    attribute: str
+    asked: str
+    values: int
+    mismatched: int
+    sorts: tuple[tuple[str, int], ...]
+    patterns: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """Say it in one line."""
+        more = ", ..." if len(self.patterns) > NAMED else ""
+        who = f"{len(self.patterns):,} pattern{'s' * (len(self.patterns) != 1)}"
+        named = f"{who} ({', '.join(self.patterns[:NAMED])}{more})"
+        if self.asked == TIME:
+            lack = f"{self.mismatched:,} of {self.values:,} events have no time that can be read"
+            return f"{self.attribute}: {lack}, and take no part in {named}"
+        are = " and ".join(PLURALS.get(sort, sort) for sort, _ in self.sorts)
+        asked = "taken by variables of" if self.asked == VARIABLE else f"asked as {self.asked} by"
+        return f"{self.attribute}: {self.mismatched:,} of {self.values:,} values are {are}, {asked} {named}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        counts = {"values": self.values, "mismatched": self.mismatched, "are": dict(self.sorts)}
+        return {"attribute": self.attribute, "asked": self.asked, **counts, "patterns": list(self.patterns)}
+
+
+def describe_pattern_mismatches(
+    counts: Counts, matcher: Matcher, watched: Iterable[Watched], *, time: str
+) -> Iterator[PatternMismatch]:
+    """Yield what patterns could not use: by filters first, then by variables, then for want of a time."""
+    watched = list(watched)
+    yield from _of_filters(matcher, watched)
+    for name, sorts in counts.sorts.items():
+        names = tuple(one.name for one in watched if name in attributes_of(one.pattern))
+        if names:
+            told = tuple(sorts.most_common())
+            yield PatternMismatch(name, VARIABLE, counts.given[name], sorts.total(), told, names)
+    names = tuple(one.name for one in watched if asks_for_time(one.pattern))
+    if counts.untimed and names:
+        yield PatternMismatch(time, TIME, counts.events, counts.untimed, (("none", counts.untimed),), names)
+
+
+def _of_filters(matcher: Matcher, watched: list[Watched]) -> Iterator[PatternMismatch]:
+    """Tell the matcher's counts, with the names of patterns: it knows their filters by numbers alone."""
+    for key, count in matcher._mismatches:
+        names = tuple(one.name for one in watched if _asks(one, key, matcher))
+        if names:
+            asked = PLURALS.get(key.kind, key.kind) + (f" in {key.unit}" if key.unit else "")
+            yield PatternMismatch(key.name, asked, count.values, count.mismatched, count.sorts, names)
+
+
+def _asks(told: Watched, key: TypedAttribute, matcher: Matcher) -> bool:
+    return any(key in asked_of(matcher._admission.meant(tree)) for tree in filters_of(told.pattern))

@@ -1,0 +1,284 @@
+"""A run: where all patterns of one graph stand, for every key. It knows no clock, thread or Spark.
+
+Events come in as arrays: when, which symbols, which keys, which values; reports come out. The kernels do the work and
+stop when something is too small; this class makes room. A run counts what it had to drop.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from tidings.kernels.patterns.compaction import collect, refill
+from tidings.kernels.patterns.partials import (
+    BARRIERS,
+    BASE,
+    CELLS,
+    CODE,
+    COUNT,
+    CUT,
+    DEADLINE,
+    DIRECT,
+    DROPPED,
+    EVENT,
+    FLAG,
+    FOREVER,
+    FOUND,
+    HEAD,
+    KEY,
+    LINK,
+    LISTED,
+    MADE,
+    MOST,
+    NOW,
+    SEQ,
+    SIZE,
+    SLOTS,
+    SPAN,
+    TIME,
+    TOP,
+    TURN,
+    State,
+)
+from tidings.kernels.patterns.reports import DONE, MORE_CELLS, MORE_FOUND, MORE_OUT, MORE_PATH, MORE_ROWS, O_VALUES
+from tidings.kernels.patterns.runs import run
+
+if TYPE_CHECKING:
+    from tidings.kernels.patterns.partials import Graph
+    from tidings.kernels.patterns.runs import Batch
+
+MOST_PARTIALS = 10_000
+"""The partial matches that one key may have at one place of the graph; of more, the newest stay."""
+
+LONG_AGO = -(1 << 62)
+"""Before every time."""
+
+
+class Reports(NamedTuple):
+    """What was completed: a row for each report, and the events they point at, in the order of the steps."""
+
+    rows: np.ndarray
+    events: np.ndarray
+
+
+class Run:
+    """The state of a graph's patterns; `feed` moves it on."""
+
+    def __init__(self, graph: Graph, *, keyed: bool, most: int = MOST_PARTIALS) -> None:
+        """Start with nothing seen."""
+        self.graph, self.keyed = graph, keyed
+        width = SLOTS + graph.uses.shape[1] + graph.variables.shape[1]
+        nodes, patterns, symbols = len(graph.nodes), len(graph.patterns), len(graph.symbols)
+        registers = np.zeros(SIZE, np.int64)
+        registers[DEADLINE], registers[MOST], registers[DIRECT], registers[NOW] = FOREVER, most, not keyed, LONG_AGO
+        self.state = State(
+            registers,
+            pool=np.empty((1 << 12, width), np.int64),
+            cells=_empty(1024 if keyed else nodes),
+            fresh=np.full(16 if keyed else 1, -1, np.int64),
+            spent=_empty(max(1024, _power(4 * patterns)) if keyed else patterns),
+            queues=np.full((len(graph.absences), 2), -1, np.int64),
+            found=np.empty((1024, 2), np.int64),
+            stamps=np.zeros(symbols, np.int64),
+            fronts=np.zeros((nodes, 2), np.int64),
+            best=np.zeros((patterns, 2), np.int64),
+            touched=np.zeros(patterns, np.int64),
+            out=np.empty((1024, O_VALUES + graph.variables.shape[1]), np.int64),
+            listed=np.empty(8192, np.int64),
+            path=np.empty((64, 4), np.int64),
+        )
+
+    def feed(self, batch: Batch, base: int, *, keys: int = 1, until: int = LONG_AGO) -> list[Reports]:
+        """Take events, numbered from `base`; then let time pass to `until`. `keys` is how many keys are known."""
+        self._widen(keys)
+        registers = self.state.registers
+        registers[BASE], registers[EVENT], registers[TURN] = base, 0, 0
+        pieces: list[Reports] = []
+        while (status := run(*self.graph, *self.state, *batch, until)) != DONE:
+            self._make_room(status, pieces)
+        pieces.append(self._taken())
+        registers[NOW] = max(registers[NOW], until)
+        return [piece for piece in pieces if len(piece.rows)]
+
+    @property
+    def next_deadline(self) -> int | None:
+        """When the earliest absence completes unless something comes, in microseconds."""
+        graph, state = self.graph, self.state
+        due = []
+        for queue, node in enumerate(graph.absences.tolist()):
+            row = state.queues[queue, 0]
+            while row >= 0 and state.pool[row, FLAG]:  # what came meanwhile has ended its wait
+                row = state.pool[row, LINK]
+            state.queues[queue] = (row, state.queues[queue, 1]) if row >= 0 else (-1, -1)
+            due += [int(state.pool[row, TIME] + graph.nodes[node, SPAN])] if row >= 0 else []
+        return min(due, default=None)
+
+    @property
+    def dropped(self) -> int:
+        """How many partial matches were given up for want of room."""
+        return int(self.state.registers[DROPPED])
+
+    @property
+    def cut(self) -> int:
+        """How many times a pattern's limit cut its reports short."""
+        return int(self.state.registers[CUT])
+
+    @property
+    def made(self) -> int:
+        """How many transitions were taken."""
+        return int(self.state.registers[MADE])
+
+    def tidy(self) -> int:
+        """Drop what cannot matter any more, and return how many partial matches and their events are left."""
+        graph, state, top = self.graph, self.state, self.rows
+        chains = (state.registers, state.pool, state.cells, state.fresh, state.queues)
+        return int(
+            collect(graph.edges, graph.nodes, graph.lists, *chains, np.empty(top, np.uint8), np.empty(top, np.int64))
+        )
+
+    @property
+    def rows(self) -> int:
+        """How many rows the pool holds, those that cannot matter any more included."""
+        return int(self.state.registers[TOP])
+
+    def events_held(self) -> np.ndarray:
+        """Return the numbers of the events that reports may still name, ascending."""
+        return np.unique(self.state.pool[: self.rows, SEQ])
+
+    # Keys --------------------------------------------------------------------------------------
+
+    def keys_held(self) -> np.ndarray:
+        """Return the keys and values that something waits for, ascending."""
+        held = self.state.pool[: self.rows]
+        values = held[:, SLOTS + self.graph.uses.shape[1] :]
+        return np.unique(np.concatenate([held[: len(held) * self.keyed, KEY], values[values >= 0].ravel()]))
+
+    def renumber(self, held: np.ndarray) -> None:
+        """Call each key and value by its place in `held`, which lists all that are held."""
+        state, top = self.state, self.rows
+        values = state.pool[:top, SLOTS + self.graph.uses.shape[1] :]
+        known = values >= 0
+        values[known] = np.searchsorted(held, values[known])
+        if not self.keyed:
+            return
+        state.pool[:top, KEY] = np.searchsorted(held, state.pool[:top, KEY])
+        nodes, patterns = len(self.graph.nodes), len(self.graph.patterns)
+        self._fill_cells(_recoded(_filled(state.cells), held, nodes))
+        self._fill_spent(_recoded(self._spent_held(held), held, patterns))
+        fresh = np.full(max(16, _power(len(held))), -1, np.int64)
+        moved = held[held < len(state.fresh)]
+        fresh[: len(moved)] = state.fresh[moved]
+        self.state = self.state._replace(fresh=fresh)
+
+    # Where another run stood -------------------------------------------------------------------
+
+    def restore(self, pool: np.ndarray, keys: int) -> None:
+        """Take the rows of a state; `keys` is how many keys are known."""
+        self._widen(keys)
+        room = np.empty((max(16_384, _power(2 * len(pool))), pool.shape[1]), np.int64)
+        room[: len(pool)] = pool
+        self.state = self.state._replace(pool=room)
+        self.state.registers[TOP] = len(pool)
+
+    def put_cells(self, cells: np.ndarray) -> None:
+        """Let chains of rows wait: each with its node, key, first row and length."""
+        if not self.keyed:
+            self.state.cells[cells[:, 0], HEAD], self.state.cells[cells[:, 0], COUNT] = cells[:, 2], cells[:, 3]
+            return
+        codes = cells[:, 1] * len(self.graph.nodes) + cells[:, 0]
+        self._fill_cells(np.column_stack([codes, cells[:, 2], cells[:, 3]]))
+
+    def put_spent(self, spent: np.ndarray) -> None:
+        """Note what reports have spent: each with its pattern, key and last event."""
+        if not self.keyed:
+            self.state.spent[spent[:, 0], HEAD] = spent[:, 2]
+            return
+        codes = spent[:, 1] * len(self.graph.patterns) + spent[:, 0]
+        self._fill_spent(np.column_stack([codes, spent[:, 2], spent[:, 2]]))
+
+    # Room --------------------------------------------------------------------------------------
+
+    def _make_room(self, status: int, pieces: list[Reports]) -> None:
+        state = self.state
+        if status == MORE_ROWS:
+            if self.tidy() * 8 > len(state.pool) or len(state.pool) < 2 * len(state.found):
+                grown = np.empty((2 * len(state.pool), state.pool.shape[1]), np.int64)
+                grown[: self.rows] = state.pool[: self.rows]
+                self.state = state._replace(pool=grown)
+        elif status == MORE_FOUND:
+            self.state = state._replace(found=np.empty((2 * len(state.found), 2), np.int64))
+        elif status == MORE_OUT:
+            if state.registers[FOUND]:
+                pieces.append(self._taken())
+            else:  # one event alone completes more than they hold
+                self._widen_out(grow=True)
+        elif status == MORE_PATH:
+            self.state = state._replace(path=np.empty((2 * len(state.path), 4), np.int64))
+        elif status == MORE_CELLS:
+            self._rehash()
+
+    def _widen_out(self, *, grow: bool = False) -> None:
+        """Take new buffers, larger ones as long as they are not large; the old ones may be part of an answer."""
+        old = (self.state.out, self.state.listed)
+        sizes = [2 * len(one) if grow or len(one) < 1 << 17 else len(one) for one in old]
+        out, listed = (np.empty((size, *one.shape[1:]), np.int64) for size, one in zip(sizes, old, strict=True))
+        self.state = self.state._replace(out=out, listed=listed)
+
+    def _rehash(self) -> None:
+        """Make the tables of cells and of what is spent large enough; what nothing waits for goes."""
+        self.tidy()
+        self._fill_cells(_filled(self.state.cells), spare=len(self.state.found))
+        self._fill_spent(self._spent_held(self.keys_held()))
+
+    def _spent_held(self, held: np.ndarray) -> np.ndarray:
+        spent = _filled(self.state.spent)
+        return spent[np.isin(spent[:, CODE] // len(self.graph.patterns), held)]
+
+    def _fill_cells(self, filled: np.ndarray, *, spare: int = 0) -> None:
+        table = _empty(max(1024, _power(4 * len(filled) + 4 * spare)))
+        self.state.registers[CELLS] = refill(filled, table)
+        self.state = self.state._replace(cells=table)
+
+    def _fill_spent(self, filled: np.ndarray) -> None:
+        table = _empty(max(1024, _power(4 * (len(filled) + len(self.graph.patterns)))))
+        self.state.registers[BARRIERS] = refill(filled, table)
+        self.state = self.state._replace(spent=table)
+
+    def _widen(self, keys: int) -> None:
+        fresh = self.state.fresh
+        if self.keyed and keys > len(fresh):
+            grown = np.full(_power(keys), -1, np.int64)
+            grown[: len(fresh)] = fresh
+            self.state = self.state._replace(fresh=grown)
+
+    def _taken(self) -> Reports:
+        """Return the reports so far; the buffers themselves where they are nearly full, to copy nothing."""
+        registers, state = self.state.registers, self.state
+        found, listed = registers[FOUND], registers[LISTED]
+        registers[FOUND] = registers[LISTED] = 0
+        if 2 * found < len(state.out) and 2 * listed < len(state.listed):
+            return Reports(state.out[:found].copy(), state.listed[:listed].copy())
+        taken = Reports(state.out[:found], state.listed[:listed])
+        self._widen_out()
+        return taken
+
+
+def _empty(size: int) -> np.ndarray:
+    table = np.full((size, 3), -1, np.int64)
+    table[:, 2] = 0
+    return table
+
+
+def _filled(table: np.ndarray) -> np.ndarray:
+    return table[(table[:, CODE] >= 0) & (table[:, HEAD] >= 0)]
+
+
+def _recoded(filled: np.ndarray, held: np.ndarray, width: int) -> np.ndarray:
+    """Return cells with their keys called by their place in `held`."""
+    filled[:, CODE] = np.searchsorted(held, filled[:, CODE] // width) * width + filled[:, CODE] % width
+    return filled
+
+
+def _power(size: int) -> int:
+    return 1 << max(4, int(size - 1).bit_length())

@@ -1,0 +1,214 @@
+"""What an event gives to variables: the declared reading of an attribute, else its value as it is.
+
+`ip = $x` takes one value. Several of them, a record, or what is no text, number, truth value or time is no value for
+a variable: the event does not satisfy that named filter, and nobody else hears of it. What an attribute gives depends
+on declarations and the event alone, never on the patterns; so one number for each event and attribute serves them all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from ipaddress import IPv4Address, IPv6Address
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tidings.algebra import Need, Needs, Requirements
+from tidings.algebra import Reader as AttributeReader
+from tidings.algebra.law.coerce import coerce
+from tidings.algebra.law.event_reading import is_missing
+from tidings.algebra.law.typed_attribute import Mismatch, TypedAttribute, sort_of
+from tidings.concepts import Ontology
+from tidings.errors import BadEvent
+from tidings.model import Kind
+from tidings.model.arrow_types import rows_of
+from tidings.patterns.run.value_numbers import ABSENT, coded_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    import pyarrow as pa
+
+    from tidings.model import Schema
+    from tidings.patterns.run.mismatch_counts import Counts
+    from tidings.patterns.run.value_numbers import Names
+
+_RAW = Need(Kind.OPAQUE)
+"""How a value is read that nobody declares: not at all."""
+
+_DIRECT: dict[Kind | None, frozenset[type]] = {
+    Kind.OPAQUE: frozenset((str, int, float, bool, Decimal, datetime)),
+    Kind.TEXT: frozenset((str,)),
+    Kind.NUMBER: frozenset((int, float, Decimal)),
+    Kind.BOOL: frozenset((bool,)),
+    Kind.TIME: frozenset((datetime,)),
+}
+"""Of each kind, the values that are its readings already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Giver:
+    """How one attribute gives a value: `field` is the one field that feeds it, where that is all there is to it.
+
+    Values of the types in `direct` are taken as they are. Numbers stay exact: only text is parsed.
+    """
+
+    name: str
+    field: str | None
+    fed: frozenset[str] | None  # the fields that matter; nothing: all of them
+    parsed: bool  # whether text is read as a number
+    direct: frozenset[type]
+    reader: AttributeReader
+    key: TypedAttribute
+
+    def read(self, fields: Mapping[str, Any], names: Names) -> tuple[int, str]:
+        """Return the number of what an event gives, and where there is something else, a word for that."""
+        if self.field is not None:
+            raw = fields.get(self.field)
+            if raw is None:
+                return ABSENT, ""
+            if type(raw) in self.direct:
+                return _numbered(raw, names)
+        return self._read(fields, names)
+
+    def _read(self, fields: Mapping[str, Any], names: Names) -> tuple[int, str]:
+        try:
+            values = self.reader.read(fields, datetime.now(UTC)).values.get(self.key, ())
+        except BadEvent:  # by a declaration: filters have told of it
+            return ABSENT, "unreadable"
+        if len(values) != 1:
+            return ABSENT, "several values" if values else ""
+        value: Any = values[0]
+        if self.parsed and isinstance(value, str):
+            value = _number(value)
+        return _numbered(str(value) if isinstance(value, IPv4Address | IPv6Address) else value, names)
+
+
+def _numbered(value: Any, names: Names) -> tuple[int, str]:
+    number = names.number(value)
+    if number != ABSENT or is_missing(value):
+        return number, ""
+    return ABSENT, _sort_of(value.raw if type(value) is Mismatch else value)
+
+
+def _sort_of(raw: Any) -> str:
+    """Return a word for what no variable takes."""
+    return "infinite" if isinstance(raw, float) else sort_of(raw)
+
+
+def _number(text: str) -> Any:
+    try:
+        return coerce(text, Kind.NUMBER)
+    except ValueError:
+        return Mismatch(text)
+
+
+class Variables:
+    """The attributes that give variables their values."""
+
+    def __init__(self, names: Iterable[str], schema: Schema | None, ontology: Ontology | None) -> None:
+        """Look up what is declared of each."""
+        used = ontology or Ontology()
+        needs = Needs(schema, used)
+        self._givers = {name: _giver(name, needs, used) for name in names}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The attributes, as patterns write them."""
+        return tuple(self._givers)
+
+    def of_row(self, fields: Mapping[str, Any], names: Names, counts: Counts) -> list[int]:
+        """Return the numbers of what one event gives."""
+        found = []
+        for giver in self._givers.values():
+            number, instead = giver.read(fields, names)
+            counts.count(giver.name, instead, given=number != ABSENT)
+            found.append(number)
+        return found
+
+    def of_table(self, table: pa.Table, names: Names, counts: Counts) -> dict[str, np.ndarray]:
+        """Return the same of a whole table, by attribute; what is there once is read once."""
+        return {name: _of_table(giver, table, names, counts) for name, giver in self._givers.items()}
+
+    def takes_as_is(self, name: str, kind: pa.DataType) -> bool:
+        """Tell whether a column of this type gives its values as they are."""
+        giver = self._givers[name]
+        return giver.field == name and _python_type(kind) in giver.direct
+
+
+def _giver(name: str, needs: Needs, ontology: Ontology) -> Giver:
+    own = ontology.attribute(name)
+    declared = next((need for need in needs.needs(own) if need.kind is not None), _RAW)
+    kind = declared.kind
+    exact = kind is Kind.NUMBER and declared.unit is None
+    need = _RAW if exact else declared
+    sources = ontology.sources(own)
+    alone = sources == (own,) and own not in ontology.derived and "." not in own and declared.unit is None
+    return Giver(
+        name,
+        field=own if alone else None,
+        fed=None if own in ontology.derived or declared.unit_from else heads_of(sources),
+        parsed=exact,
+        direct=frozenset() if declared.folded else _DIRECT.get(kind, frozenset()),
+        reader=AttributeReader(Requirements({own: (need,)}), ontology),
+        key=need.keys(own)[0],
+    )
+
+
+def heads_of(sources: Iterable[str]) -> frozenset[str]:
+    """Return every field at which a dotted name may begin."""
+    paths = [source.split(".") for source in sources]
+    return frozenset(".".join(path[:count]) for path in paths for count in range(1, len(path) + 1))
+
+
+def _of_table(giver: Giver, table: pa.Table, names: Names, counts: Counts) -> np.ndarray:
+    import pyarrow as pa
+    import pyarrow.types as t
+
+    fed = [name for name in table.column_names if giver.fed is None or name in giver.fed]
+    if not fed:
+        return np.full(table.num_rows, ABSENT, np.int64)
+    if giver.field is None or t.is_nested(table.column(fed[0]).type):
+        return _of_rows(giver, table.select(fed), np.ones(table.num_rows, np.int64), names, counts)
+    try:
+        coded = coded_of(table.column(giver.field))
+    except pa.ArrowNotImplementedError:
+        return _of_rows(giver, table.select(fed), np.ones(table.num_rows, np.int64), names, counts)
+    codes = coded.indices.fill_null(len(coded.dictionary)).to_numpy(zero_copy_only=False)
+    if _python_type(coded.type) in giver.direct - {float, datetime}:  # all of them are taken: a column of its own kind
+        numbers = names.numbers(coded)
+        counts.count(giver.name, "", given=True, events=int((numbers >= 0).sum()))
+        return numbers
+    often = np.bincount(codes, minlength=len(coded.dictionary) + 1)
+    known = _of_rows(giver, pa.table({giver.field: coded.dictionary}), often, names, counts)
+    return np.asarray(np.append(known, ABSENT)[codes])
+
+
+def _of_rows(giver: Giver, table: pa.Table, often: np.ndarray, names: Names, counts: Counts) -> np.ndarray:
+    """Return the numbers of rows, each of which stands for so many events."""
+    numbers = np.full(table.num_rows, ABSENT, np.int64)
+    for place, row in enumerate(rows_of(table)):
+        number, instead = giver.read(row, names)
+        counts.count(giver.name, instead, given=number != ABSENT, events=int(often[place]))
+        numbers[place] = number
+    return numbers
+
+
+def _python_type(kind: pa.DataType) -> type | None:
+    import pyarrow.types as t
+
+    if t.is_dictionary(kind):
+        kind = kind.value_type
+    if t.is_string(kind) or t.is_large_string(kind):
+        return str
+    if t.is_integer(kind):
+        return int
+    if t.is_floating(kind):
+        return float
+    if t.is_decimal(kind):
+        return Decimal
+    if t.is_boolean(kind):
+        return bool
+    return datetime if t.is_timestamp(kind) or t.is_date(kind) else None

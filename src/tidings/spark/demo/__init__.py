@@ -1,0 +1,1 @@
+"""`make demo`: a pipeline with a small world around it."""

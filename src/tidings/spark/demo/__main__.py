@@ -1,0 +1,213 @@
+"""`make demo`: car ads stream in while people save, change and drop searches, and who must hear of which ad comes out.
+
+It is `tidings run` on a `pipeline.toml` that is written first, and a thread that plays the world (`demo_world`): it
+drops files of ads into one folder and changes of searches into another. When the play is over and all is read it
+stops the query, and what was found is read back from the files (`demo_summary`). A few ads are spoilt on purpose.
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from tidings.bench import workloads
+from tidings.errors import TidingsError
+from tidings.spark.demo import summary
+from tidings.spark.demo.world import World, announce, play
+from tidings.spark.pipeline.config.load import load
+from tidings.spark.pipeline.run.runner import run
+from tidings.spark.pipeline.run.trouble import SPARKS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+ADS = """
+    id BIGINT, make STRING, model STRING, year INT, price STRING, odometer BIGINT, fuel STRING, color STRING,
+    tags ARRAY<STRING>, posted TIMESTAMP, spot STRUCT<lon: DOUBLE, lat: DOUBLE>,
+    seller STRUCT<kind: STRING, name: STRING, rating: DOUBLE>
+"""
+"""The stream's columns. A price comes as text, since sellers write what they like; the schema says it is a number."""
+
+NAME = "car ads"
+
+PIPELINE = f'''\
+# Written by `make demo`; `tidings run` goes on with it.
+name = "{NAME}"
+checkpoint = "state"
+trigger = "300 ms"
+
+[source]
+kind = "json"
+path = "ads"
+columns = """{ADS}"""
+id = "id"
+
+[schema]                              # what searches may ask for, and as what
+make = "text"
+model = "text"
+year = "number"
+price = "number"                      # a column of text: what cannot be read as a number is a dead letter
+odometer = "number"
+fuel = "text"
+color = "text"
+tags = "several text"
+posted = "time"
+spot = "place"
+seller.kind = "text"
+seller.name = "text"
+seller.rating = "number"
+
+[subscriptions]
+directory = "searches"                # a new file here changes the searches
+
+[matching]
+keep = ["make", "model", "year", "price"]
+now = {workloads.NOW:%Y-%m-%dT%H:%M:%SZ}            # when the searches were saved; real ones leave it out
+
+[[sink]]
+kind = "json"
+path = "matches"
+
+[dead_letters]
+kind = "json"
+path = "dead_letters"
+
+[shown]
+lines = "progress.jsonl"
+
+[spark]
+# Java's second compiler only pays in programs that run for longer than a minute.
+spark.driver.extraJavaOptions = "-XX:TieredStopAtLevel=1"
+'''
+
+PAUSE = 0.4
+"""Seconds between two files of ads."""
+
+MADE = ("ads", "searches", "matches", "dead_letters", "state", "pipeline.toml", "progress.jsonl")
+"""What a run leaves in its folder, and the next run replaces."""
+
+
+def demo(
+    ads: Annotated[int, typer.Option(min=1, help="How many car ads.")] = 1500,
+    searches: Annotated[int, typer.Option(min=1, help="How many saved searches.")] = 3000,
+    out: Annotated[Path, typer.Option(help="Where the pipeline, its ads and its matches are.")] = Path("out/demo"),
+    seed: Annotated[int, typer.Option(help="The same seed gives the same ads, searches and matches.")] = 7,
+) -> None:
+    """Match a stream of car ads against saved searches that change meanwhile, on Spark."""
+    console = Console(highlight=False)
+    begun = time.monotonic()
+    try:
+        world = _prepared(out, ads, searches, seed)
+        console.print(Text(f"wrote {out}/pipeline.toml and {searches:,} saved searches"), soft_wrap=True)
+        stopped = _run(console, world, out)
+    except TidingsError as problem:
+        Console(stderr=True, highlight=False).print(Text(f"error: {problem}"))
+        raise typer.Exit(1) from None
+    if stopped:
+        console.print(Text(f"stopped; tidings run {out}/pipeline.toml goes on from here"), soft_wrap=True)
+        raise typer.Exit(130)
+    console.print()
+    summary.tell(console, world, out, seconds=time.monotonic() - begun)
+
+
+def _prepared(out: Path, ads: int, searches: int, seed: int) -> World:
+    """Clear the folder, and write the pipeline and the searches that are there from the start."""
+    for name in MADE:
+        shutil.rmtree(out / name) if (out / name).is_dir() else (out / name).unlink(missing_ok=True)
+    for name in ("ads", "searches"):
+        (out / name).mkdir(parents=True)
+    (out / "pipeline.toml").write_text(PIPELINE, encoding="utf-8")
+    world = World.made(ads, searches, seed=seed)
+    announce(world, 0, out)
+    return world
+
+
+def _run(console: Console, world: World, out: Path) -> bool:
+    """Run the pipeline while the world plays; tell whether somebody stopped it."""
+    pipeline = load(out / "pipeline.toml")
+    player = Player(console, world, out)
+    try:
+        outcome = run(pipeline, console=console, started=player.begin)
+    finally:
+        player.end()
+    if player.problem is not None:
+        raise player.problem
+    return outcome.stopped
+
+
+class Player:
+    """Plays the world in a thread of its own, and stops the query when all of it is read."""
+
+    def __init__(self, console: Console, world: World, folder: Path) -> None:
+        """Take what is to be played."""
+        self._console, self._world, self._folder = console, world, folder
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+        self.problem: Exception | None = None
+
+    def begin(self, session: SparkSession) -> None:
+        """Begin to play."""
+        self._thread = threading.Thread(target=self._play, args=(session,), name="tidings-demo", daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        """Stop playing, wherever it is."""
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _play(self, session: SparkSession) -> None:
+        try:
+            play(
+                self._world,
+                self._folder,
+                wait=lambda: not self._over.wait(PAUSE),
+                read=lambda: self._all_read(session),
+                tell=self._tell,
+            )
+        except Exception as problem:  # told by who started us, when the query has ended
+            self.problem = problem
+        with suppress(*SPARKS):
+            if (query := self._query(session)) is not None:
+                query.stop()
+
+    def _tell(self, text: str) -> None:
+        self._console.print(Text(text), soft_wrap=True)
+
+    def _all_read(self, session: SparkSession) -> bool:
+        """Wait until every file that is there was read and every sink has its rows."""
+        query = self._query(session)
+        if query is None:
+            return False
+        with suppress(*SPARKS):  # the query ended meanwhile: who runs it says why
+            query.processAllAvailable()
+            return query.isActive
+        return False
+
+    def _query(self, session: SparkSession) -> StreamingQuery | None:
+        """Return the running query, once it has started."""
+        while not self._over.wait(0.05):
+            for query in session.streams.active:
+                if query.name == NAME:
+                    return query
+        return None
+
+
+def main() -> None:
+    """Run the demo; Ctrl-C ends it without a trace."""
+    app = typer.Typer(add_completion=False)
+    app.command()(demo)
+    app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""`ts.detect`: patterns over a DataFrame, in buckets of keys."""

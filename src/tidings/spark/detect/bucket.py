@@ -1,0 +1,260 @@
+"""One bucket of keys: its rows as Arrow tables in bytes, its detector, and what both become as state.
+
+Rows of a bucket cross Spark's shuffle as a few large values, not one by one: an Arrow file for each bucket and some ten
+thousand events. A row has its time in microseconds, the filters it satisfies, its id and the fields that are kept, the
+values of variables, and whether this is the bucket that tells when it comes late.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from tidings.patterns.run.event_archive import Told
+from tidings.patterns.run.event_reader import Prepared
+from tidings.patterns.run.portions import Found, advance, held, text_of
+from tidings.patterns.run.run import LONG_AGO
+from tidings.patterns.state.detector_bytes import resume_at, where
+from tidings.patterns.state.run_bytes import packed, unpacked
+from tidings.spark.detect.bucket_forecasts import Foreseer, columns_of, owned, told_by
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tidings.forecast.forecasts import Batch
+    from tidings.patterns.run.portions import Portion
+    from tidings.patterns.run.value_numbers import Names
+    from tidings.spark.detect.worker_plan import Plan
+
+TIME, TELLS, SYMBOLS, PLACE, TELL, VALUE = "time", "tells", "symbols", "place", "tell:", "value:"
+"""The columns of a bucket's rows; what is told and the values of variables stand behind their prefixes."""
+
+
+def to_bytes(rows: pa.Table | pa.RecordBatch) -> bytes:
+    """Return rows as bytes."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write(rows)
+    return bytes(sink.getvalue())
+
+
+def from_bytes(data: bytes) -> pa.Table:
+    """Return the rows of bytes."""
+    return pa.ipc.open_stream(pa.py_buffer(data)).read_all()
+
+
+def together(tables: Sequence[pa.Table]) -> pa.Table:
+    """Return rows end to end; where columns differ (the patterns have changed), what is missing is null."""
+    if len(tables) == 1 or all(table.schema.equals(tables[0].schema) for table in tables):
+        return pa.concat_tables(tables)
+    return pa.concat_tables(tables, promote_options="permissive")
+
+
+def in_order(rows: pa.Table, arrival: np.ndarray | None = None) -> pa.Table:
+    """Return rows by time; those of one time as they arrived."""
+    times = _numbers(rows.column(TIME))
+    if arrival is None:
+        if (times[1:] >= times[:-1]).all():
+            return rows
+        return rows.take(np.argsort(times, kind="stable"))
+    return rows.take(np.lexsort((arrival, times)))
+
+
+class Bucket:
+    """The detector of one bucket, and the events that its partial matches hold."""
+
+    def __init__(self, portion: Portion, number: int, plan: Plan) -> None:
+        """Start with nothing seen."""
+        self._portion, self._number, self._plan = portion, number, plan
+        self._detector = plan.open().detector(portion)
+        self._held: pa.Table | None = None
+        self._seqs = np.empty(0, np.int64)
+        self._arrived = self._seen = self._place = 0
+
+    def go_on(self, state: bytes) -> None:
+        """Go on where a bucket stood; the patterns may be others."""
+        header, arrays = unpacked(state)
+        resume_at(self._detector, arrays["where"])
+        self._place = header.get("place", 0)
+        if header["held"]:
+            self._held, self._seqs = from_bytes(arrays["rows"]), arrays["seqs"]
+
+    def state(self) -> bytes:
+        """Return where it stands."""
+        at = where(self._detector)
+        self._forget()
+        rows = b"" if self._held is None else to_bytes(self._held)
+        header = {"held": self._held is not None, "place": self._place}
+        return packed(header, {"where": at, "rows": rows, "seqs": self._seqs})
+
+    def see(self, arrived: int, seen: int) -> None:
+        """Hear how many rows came here so far, of how many events of the stream; those that wait are among them."""
+        self._arrived, self._seen = arrived, seen
+
+    @property
+    def deadline(self) -> int | None:
+        """When the earliest absence may complete, in microseconds."""
+        due = [run.next_deadline for _, run in self._detector._runs() if run.next_deadline is not None]
+        return min(due, default=None)
+
+    @property
+    def holds(self) -> int:
+        """How many events partial matches hold."""
+        return len(self._seqs)
+
+    def take(self, rows: pa.Table | None, until: int = LONG_AGO) -> pa.Table | None:
+        """Take rows, which are in order, and let time pass; return what comes of it, if anything."""
+        base = self._detector._seq
+        told = None if rows is None else rows.select([name for name in rows.column_names if name.startswith(TELL)])
+        events = None if rows is None else prepared(rows, base, self._portion, self._detector._names)
+        if rows is not None and isinstance(self._detector, Foreseer) and self._plan.open().shared(self._portion):
+            self._detector.place(self._places(rows))
+        found = advance(self._detector, events, until)
+        pieces = [one for one in (self._held, told) if one is not None]
+        known = together(pieces) if pieces else None
+        seqs = np.concatenate([self._seqs, np.arange(base, self._detector._seq)])
+        answers = [self._answer(self._owned(found), known, seqs) if len(found.patterns) else None]
+        answers += [self._foretold(batch, known, seqs) for batch in told_by(self._detector)]
+        self._held, self._seqs = known, seqs
+        some = [answer for answer in answers if answer is not None]
+        return pa.concat_tables(some) if some else None
+
+    def _places(self, rows: pa.Table) -> np.ndarray:
+        """Return where rows stand in the whole stream: as they tell, else evenly among what has come since the last."""
+        if PLACE in rows.column_names:
+            return _numbers(rows.column(PLACE))
+        count, taken = rows.num_rows, self._detector._seq + rows.num_rows
+        start = self._place
+        # Of all that arrived here so much was taken; of what arrived elsewhere, about as much.
+        self._place = max(start + count, round(self._seen * taken / max(1, self._arrived)))
+        return np.asarray(start + np.arange(1, count + 1) * (self._place - start) // max(1, count) - 1)
+
+    def _owned(self, found: Found) -> Found:
+        """Leave out what was found for keys of other buckets.
+
+        An event that gives keys in two ways is in the bucket of each, and here the other key's events are not
+        all there; its own bucket has them all.
+        """
+        if len(self._portion.ways) == 1:
+            return found
+        known, places = np.unique(found.keys, return_inverse=True)
+        mine = [self._portion.bucket_of(found.values[key]) == self._number for key in known.tolist()]
+        rows = np.flatnonzero(np.array(mine, bool)[places.reshape(-1)])
+        lengths = np.diff(found.ends)[rows]
+        ends = np.concatenate([[0], np.cumsum(lengths)])
+        events = found.events[np.repeat(found.ends[rows] - ends[:-1], lengths) + np.arange(ends[-1])]
+        return Found(found.patterns[rows], found.keys[rows], found.values, found.at[rows], events, ends)
+
+    def _answer(self, found: Found, known: pa.Table | None, seqs: np.ndarray) -> pa.Table | None:
+        if not len(found.patterns) or known is None:
+            return None
+        names = pa.array(list(self._portion.detector), pa.string())
+        keys = _texts(found) if self._portion.keyed else pa.nulls(len(found.keys), pa.string())
+        events = known.take(np.searchsorted(seqs, found.events))
+        return rows_of("match", names.take(found.patterns), keys, found.at, lists_of(events, found.ends, self._plan))
+
+    def _foretold(self, batch: Batch, known: pa.Table | None, seqs: np.ndarray) -> pa.Table | None:
+        mine = owned(batch, self._portion, self._number)
+        if not len(mine) or known is None:
+            return None
+        told = columns_of(batch).take(mine)
+        events = lists_of(
+            known.take(np.searchsorted(seqs, _numbers(told["event"]))), np.arange(len(mine) + 1), self._plan
+        )
+        at = _numbers(told["at"].cast(pa.int64()))
+        rows = rows_of("forecast", _one(told["pattern"]), _one(told["key"]), at, events)
+        for name in ("probability", "horizon", "estimator"):
+            rows = rows.set_column(rows.column_names.index(name), name, told[name])
+        return rows
+
+    def _forget(self) -> None:
+        """Let go of events that no report can name any more."""
+        needed = held(self._detector)
+        if self._held is not None and len(needed) < len(self._seqs):
+            places = np.flatnonzero(np.isin(self._seqs, needed, assume_unique=True))
+            self._held, self._seqs = self._held.take(places), self._seqs[places]
+        if not len(self._seqs):
+            self._held = None
+
+
+def arrived(dealt: pa.Table) -> list[tuple[int, bytes]]:
+    """Return a bucket's values as they arrived, and of which task; the last word of a task has no rows."""
+    values, at = dealt.column("rows").to_pylist(), _numbers(dealt.column("arrived"))
+    order = np.argsort(at, kind="stable").tolist()
+    return [(int(at[place] >> 32), values[place]) for place in order if values[place] is not None]
+
+
+def tables_of(dealt: pa.Table) -> list[pa.Table]:
+    """Return a bucket's rows as they arrived; places in a task become those in the whole stream."""
+    seen, tasks = _numbers(dealt.column("seen")), _numbers(dealt.column("arrived")) >> 32
+    found = []
+    for task, value in arrived(dealt):
+        table = from_bytes(value)
+        if PLACE in table.column_names:
+            places = _numbers(table.column(PLACE)) + int(seen[tasks < task].sum())
+            table = table.set_column(table.column_names.index(PLACE), PLACE, pa.array(places))
+        found.append(table)
+    return found
+
+
+def prepared(rows: pa.Table, base: int, portion: Portion, names: Names) -> Prepared:
+    """Return rows as a portion's detector takes them: their ids are their numbers, from `base` on."""
+    rows = rows.combine_chunks()
+    lists = rows.column(SYMBOLS).chunk(0) if rows.num_rows else pa.array([], pa.list_(pa.int32()))
+    values = {}
+    for name in portion.attributes:
+        known = VALUE + name in rows.column_names
+        values[name] = names.numbers(rows.column(VALUE + name)) if known else np.full(rows.num_rows, -1, np.int64)
+    ids = pa.array(np.arange(base, base + rows.num_rows))
+    symbols = lists.values.to_numpy().astype(np.int64)
+    ends = lists.offsets.to_numpy().astype(np.int64)
+    return Prepared(_numbers(rows.column(TIME)), Told(ids), ends, symbols, values)
+
+
+# What comes out --------------------------------------------------------------------------------------
+
+
+def rows_of(kind: str, patterns: pa.Array, keys: pa.Array, at: np.ndarray, events: pa.Array) -> pa.Table:
+    """Return rows of the output."""
+    count = len(at)
+    columns: dict[str, Any] = {
+        "kind": pa.repeat(kind, count),
+        "pattern": patterns,
+        "key": keys,
+        "at": pa.array(at, pa.int64()).cast(pa.timestamp("us", "UTC")),
+        "events": events,
+        "probability": pa.nulls(count, pa.float64()),
+        "horizon": pa.nulls(count, pa.string()),
+        "estimator": pa.nulls(count, pa.string()),
+    }
+    return pa.table(columns)
+
+
+def late_of(rows: pa.Table, plan: Plan) -> pa.Table:
+    """Return the rows of the output for events that came too late."""
+    count = rows.num_rows
+    nothing = pa.nulls(count, pa.string())
+    return rows_of("late", nothing, nothing, _numbers(rows.column(TIME)), lists_of(rows, np.arange(count + 1), plan))
+
+
+def lists_of(rows: pa.Table, ends: np.ndarray, plan: Plan) -> pa.Array:
+    """Return what is told of events as lists: ids, or records of the id and the kept fields."""
+    columns = [_one(rows.column(TELL + name)) for name in plan.told]
+    inner = pa.StructArray.from_arrays(columns, list(plan.told)) if plan.keep else columns[0]
+    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), inner)
+
+
+def _texts(found: Found) -> pa.Array:
+    known, places = np.unique(found.keys, return_inverse=True)
+    return pa.array([text_of(found.values[key]) for key in known.tolist()], pa.string()).take(places.reshape(-1))
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    combined = column.combine_chunks()
+    return pa.concat_arrays(combined.chunks) if isinstance(combined, pa.ChunkedArray) else combined
+
+
+def _numbers(column: pa.ChunkedArray) -> np.ndarray:
+    return np.asarray(column.to_numpy(), np.int64)

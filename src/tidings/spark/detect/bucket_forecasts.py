@@ -1,0 +1,165 @@
+"""Forecasts on Spark: what is to be foretold, detectors of buckets that start with a model, and what they tell.
+
+Probabilities depend on the model and the horizon alone, so all buckets of a portion share the tables of one forecaster;
+where the patterns stand is each bucket's own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tidings.errors import TidingsError
+from tidings.forecast import Detector, Model
+from tidings.forecast.courses.streams import Silences
+from tidings.forecast.forecasts import Forecasts
+from tidings.forecast.model import keyed
+from tidings.forecast.predicting.forecaster import Plan
+from tidings.forecast.predicting.probability_table import require_times
+from tidings.patterns import Detector as PatternDetector
+from tidings.patterns.run.portions import written
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pyarrow as pa
+
+    from tidings.forecast.courses.streams import Entries
+    from tidings.forecast.forecasts import Batch
+    from tidings.patterns.run.portions import Portion
+
+
+KEYS = 1 << 14
+"""Keys with nothing begun that the state of a bucket has room for; of more, those with most events stay."""
+
+NOTHING_SAID = Plan()
+"""How forecasts are told unless it is said otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Foresight:
+    """A model, and what is to be foretold of each pattern; nothing where there is no model."""
+
+    model: Model | None
+    plans: Mapping[str, Plan]
+
+    @classmethod
+    def of(cls, patterns: Any, names: Iterable[str], *, model: Any, asked: Plan) -> Foresight:
+        """Understand what was given: a detector brings its own model and horizons, and another model may be given."""
+        known = Model.load(Path(model)) if isinstance(model, str | os.PathLike) else model
+        if known is not None and not isinstance(known, Model):
+            msg = f"model is a td.Model, or the path of one that was saved, not `{model!r}`"
+            raise TidingsError(msg)
+        if isinstance(patterns, PatternDetector):
+            made = cls._brought(patterns, known, asked)
+        elif known is None and asked != NOTHING_SAID:
+            msg = "forecasts need a model: model=ts.train(events, patterns)"
+            raise TidingsError(msg)
+        else:
+            made = cls(known, dict.fromkeys(names, asked) if known is not None else {})
+        made._check(explicit=model is not None)
+        return made
+
+    @classmethod
+    def _brought(cls, detector: PatternDetector, model: Model | None, asked: Plan) -> Foresight:
+        if asked != NOTHING_SAID:
+            msg = (
+                "a detector brings its own horizons: say them in add(..., horizon=10), or pass the patterns themselves"
+            )
+            raise TidingsError(msg)
+        if not isinstance(detector, Detector):
+            return cls(model, {})
+        return cls(detector.model if model is None else model, dict(detector._plans))
+
+    def by_share(self, detector: PatternDetector) -> bool:
+        """Tell whether anything is foretold by how often a key comes in the whole stream."""
+        plans = [self.plans[told.name] for told in detector.watched if keyed(told.pattern) and told.name in self.plans]
+        return any(plan.horizon is not None and plan.horizon.unit != "own" for plan in plans)
+
+    def _check(self, *, explicit: bool) -> None:
+        told = [plan.horizon for plan in self.plans.values() if plan.horizon is not None]
+        if explicit and not told:
+            msg = "a model needs a horizon to forecast for: horizon=10, or `5 min`; of a detector, in add(...)"
+            raise TidingsError(msg)
+        for horizon in told:
+            if horizon.unit == "time" and self.model is not None:
+                require_times(horizon, self.model.traffic)  # refused here, before any job runs
+
+
+# In a worker ------------------------------------------------------------------------------------------
+
+
+class Placed(Silences):
+    """How long keys are silent, where a bucket has only some of the stream's events: they tell their places in it."""
+
+    def __init__(self, places: np.ndarray, first: int, before: Silences) -> None:
+        """Go on from what was heard before; `places` are those of the bucket's events from its `first` on."""
+        super().__init__(keyed=before._keyed)
+        self.last, self.mean, self.count = before.last, before.mean, before.count
+        self._places, self._first = places, first
+
+    def take(self, entries: Entries, times: np.ndarray, position: int) -> np.ndarray:
+        """Return the mean gaps at entries; `position` is that of their first event among those of the bucket."""
+        return self.carried(entries, self._places[position - self._first + entries.event], times[entries.event])
+
+
+class Foreseer(Detector):
+    """A detector of a bucket, whose state is laid down after every call and has room for fewer keys."""
+
+    _idle = KEYS
+
+    def place(self, places: np.ndarray) -> None:
+        """Hear where the next events stand in the whole stream."""
+        for following in self._foretelling().followings:
+            following.silences = Placed(places, following.seen, following.silences)
+
+
+def foreseeing(portion: Portion, model: Model | None = None) -> Detector:
+    """Return a detector of a portion's patterns that can forecast; its filters have the numbers they have there."""
+    plain = portion.detector
+    made = Foreseer(model=model, time=plain.time, partials=plain.partials, **plain._around)
+    made.add_many(map(written, plain.watched))
+    return made
+
+
+class Started:
+    """A portion's patterns with a model, made ready once in a worker."""
+
+    def __init__(self, portion: Portion, model: Model, plans: Mapping[str, Plan]) -> None:
+        """Reckon what is foretold."""
+        self._first = foreseeing(portion, model)
+        self._first._plans = {name: plans[name] for name in portion.detector if name in plans}
+        self._ready = self._first._foretelling()
+
+    def detector(self) -> Detector:
+        """Return a detector that has seen nothing."""
+        made = self._first.forked()
+        made._forecaster = self._ready.forked()
+        return made
+
+
+def told_by(detector: Any) -> list[Batch]:
+    """Return what a detector has foretold since it was asked last."""
+    if not isinstance(detector, Detector):
+        return []
+    found, detector._told = detector._told, []
+    return found
+
+
+def owned(batch: Batch, portion: Portion, number: int) -> np.ndarray:
+    """Return the rows whose keys are of a bucket; of others it has not seen all events."""
+    if len(portion.ways) == 1:
+        return np.arange(len(batch.rows))
+    known, places = np.unique(batch.rows.key, return_inverse=True)
+    mine = [portion.bucket_of(batch.values[key]) == number for key in known.tolist()]
+    return np.flatnonzero(np.array(mine, bool)[places.reshape(-1)])
+
+
+def columns_of(batch: Batch) -> pa.Table:
+    """Return pattern, key, time, event, probability, horizon and estimator of forecasts."""
+    return Forecasts([batch]).to_arrow()

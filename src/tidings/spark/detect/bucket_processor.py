@@ -1,0 +1,281 @@
+"""What runs for each bucket: all rows of a batch at once, or a stream's rows as the watermark passes them.
+
+A stream's bucket is one packed value of state, and the rows that wait for the watermark lie beside it in chunks, one
+for each call: a call reads the chunks that have something due, and writes one. One timer stands for the next thing that
+is due: a row, the deadline of an absence, or the end of partial matches. Rows of a call are gathered before they are
+sorted: Spark hands them over in any order and in several pieces.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Row
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+from tidings.patterns.run.run import LONG_AGO
+from tidings.spark.detect.bucket import (
+    SYMBOLS,
+    TELLS,
+    TIME,
+    Bucket,
+    from_bytes,
+    in_order,
+    late_of,
+    tables_of,
+    to_bytes,
+    together,
+)
+from tidings.spark.detect.worker_plan import Plan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, StatefulProcessorHandle, TimerValues
+
+    from tidings.patterns.run.portions import Portion
+
+CHUNK = 1 << 16
+"""Rows of the output that leave a worker at once."""
+
+ARRIVAL = "arrival"
+"""The column of waiting rows that tells which came first."""
+
+PACKED = "rows BINARY"
+"""What a stream's buckets give back: rows of the output as bytes, which `unpacking` takes apart."""
+
+MILLISECOND = 1000
+"""In microseconds; timers and watermarks are in milliseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """All rows of a bucket, put in order and taken in one pass; then time passes to the newest event of all."""
+
+    plan: Plan
+    schema: pa.Schema
+
+    def __call__(self, key: tuple[pa.Scalar, ...], dealt: pa.Table) -> pa.Table:
+        """Return what is detected."""
+        found = self.plan.open().portion(key[0].as_py())
+        tables = tables_of(dealt)
+        if found is None or not tables:
+            return self.schema.empty_table()
+        until = int(dealt.column("newest").to_numpy().max())
+        answer = Bucket(*found, self.plan).take(in_order(together(tables)), until)
+        return self.schema.empty_table() if answer is None else answer
+
+
+def unpacking() -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return the function that takes apart what a stream's buckets gave back."""
+
+    # A function within a function travels by value: its workers need none of our modules, whose import takes a second.
+    def unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        for batch in batches:
+            for value in batch.column(0).to_pylist():
+                yield from pa.ipc.open_stream(pa.py_buffer(value))
+
+    return unpacked
+
+
+# Streams ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What is known of a bucket without opening its state."""
+
+    arrived: int = 0  # rows so far
+    chunks: dict[str, int] = field(default_factory=dict)  # waiting rows: the earliest time of each chunk
+    deadline: int | None = None
+    expiry: int | None = None
+    timer: int | None = None
+    seen: int = 0  # events of the whole stream, where that is asked
+
+    def due(self) -> int | None:
+        """Return when the next thing is due, in microseconds."""
+        times = [*self.chunks.values(), *(one for one in (self.deadline, self.expiry) if one is not None)]
+        return min(times, default=None)
+
+    def to_json(self) -> str:
+        """Write it down."""
+        told = [self.arrived, self.chunks, self.deadline, self.expiry, self.timer]
+        return json.dumps([*told, self.seen] if self.seen else told)
+
+
+class Buckets(StatefulProcessor):
+    """The stateful part on Spark: one call for each bucket that has rows, or something due."""
+
+    def __init__(self, plan: Plan) -> None:
+        """Take the patterns along."""
+        self._plan = plan
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Name the state."""
+        self._handle = handle
+        self._state = handle.getValueState("bucket", "standing STRING, state BINARY")
+        self._waiting = handle.getMapState("waiting", "chunk BIGINT", "rows BINARY")
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: TimerValues) -> Iterator[Row]:  # noqa: N802, N803 - Spark's names
+        """Take a bucket's rows of a micro-batch."""
+        given = [(row.arrived, row.seen, row.rows) for row in rows]
+        values = sorted((at, value) for at, _, value in given if value is not None)
+        fresh = together([from_bytes(value) for _, value in values]) if values else None
+        seen = sum(seen for _, seen, _ in given)
+        yield from self._moved(key[0], fresh, timerValues.getCurrentWatermarkInMs(), seen=seen)
+
+    def handleExpiredTimer(  # noqa: N802 - Spark's name
+        self,
+        key: Any,
+        timerValues: TimerValues,  # noqa: N803 - Spark's name
+        expiredTimerInfo: ExpiredTimerInfo,  # noqa: N803 - Spark's name
+    ) -> Iterator[Row]:
+        """Let time pass in a bucket."""
+        fired = expiredTimerInfo.getExpiryTimeInMs()
+        yield from self._moved(key[0], None, timerValues.getCurrentWatermarkInMs(), fired=fired)
+
+    def close(self) -> None:
+        """Leave nothing behind: there is nothing."""
+
+    def _moved(
+        self, name: str, fresh: pa.Table | None, watermark: int, fired: int | None = None, seen: int = 0
+    ) -> Iterator[Row]:
+        """Take what is due, and let the rest wait; `fired` is the timer that Spark is about to remove."""
+        found = self._plan.open().portion(name)
+        if found is None:  # its patterns are gone
+            self._state.clear()
+            self._waiting.clear()
+            return
+        until = watermark * MILLISECOND if watermark > 0 else LONG_AGO
+        standing, state = self._standing()
+        standing = replace(standing, seen=standing.seen + seen)
+        late, fresh, standing = _on_time(fresh, until, standing)
+        ready, standing = self._due(fresh, until, standing, found[0])
+        answers = [] if late is None else [late_of(late, self._plan)]
+        if ready is not None or _passed(standing, until):
+            bucket = Bucket(*found, self._plan)
+            if state is not None:
+                bucket.go_on(state)
+            bucket.see(standing.arrived, standing.seen)
+            answer = bucket.take(ready, until)
+            answers += [] if answer is None else [answer]
+            state = bucket.state()
+            standing = _stood(standing, bucket, found[0], until, idle=ready is None)
+        standing = self._timed(standing, fired)
+        self._state.update((standing.to_json(), state))
+        for answer in answers:
+            for start in range(0, answer.num_rows, CHUNK):
+                yield Row(rows=to_bytes(answer.slice(start, CHUNK)))
+
+    def _standing(self) -> tuple[Standing, bytes | None]:
+        found = self._state.get() if self._state.exists() else None  # Spark warns of a value that is not there
+        if found is None:
+            return Standing(), None
+        written, state = found
+        return Standing(*json.loads(written)), None if state is None else bytes(state)
+
+    def _due(
+        self, fresh: pa.Table | None, until: int, standing: Standing, portion: Portion
+    ) -> tuple[pa.Table | None, Standing]:
+        """Return the rows that the watermark has passed, in order; the others wait."""
+        chunks = dict(standing.chunks)
+        tables = [] if fresh is None else [fresh]
+        for number in [number for number, least in chunks.items() if least <= until]:
+            tables.append(_known_again(self._taken(int(number)), portion))
+            del chunks[number]
+        if not tables:
+            return None, standing
+        rows = together(tables)
+        times = rows.column(TIME).to_numpy()
+        if (times > until).any():
+            next_number = max(map(int, standing.chunks), default=0) + 1
+            waiting = rows.take(np.flatnonzero(times > until))
+            self._waiting.updateValue((next_number,), (to_bytes(_named(waiting, portion)),))
+            chunks[str(next_number)] = int(times[times > until].min())
+            rows = rows.take(np.flatnonzero(times <= until))
+        standing = replace(standing, chunks=chunks)
+        if not rows.num_rows:
+            return None, standing
+        return in_order(rows, rows.column(ARRIVAL).to_numpy()), standing
+
+    def _taken(self, number: int) -> pa.Table:
+        """Return a chunk of waiting rows, which is then no longer there."""
+        found = self._waiting.getValue((number,))
+        assert found is not None
+        self._waiting.removeKey((number,))
+        return from_bytes(bytes(found[0]))
+
+    def _timed(self, standing: Standing, fired: int | None) -> Standing:
+        """Set the one timer to what is due next."""
+        due = standing.due()
+        timer = None if due is None else -(-due // MILLISECOND)  # it fires when the watermark reaches it
+        if timer != standing.timer:
+            if standing.timer is not None and standing.timer != fired:
+                self._handle.deleteTimer(standing.timer)
+            if timer is not None:
+                self._handle.registerTimer(timer)
+        return replace(standing, timer=timer)
+
+
+def _on_time(
+    fresh: pa.Table | None, until: int, standing: Standing
+) -> tuple[pa.Table | None, pa.Table | None, Standing]:
+    """Part the rows that came too late, to be told, from the others, which get their numbers of arrival."""
+    if fresh is None:
+        return None, None, standing
+    numbers = np.arange(standing.arrived, standing.arrived + fresh.num_rows)
+    fresh = fresh.append_column(ARRIVAL, pa.array(numbers))
+    standing = replace(standing, arrived=standing.arrived + fresh.num_rows)
+    behind = fresh.column(TIME).to_numpy() < until
+    if not behind.any():
+        return None, fresh, standing
+    told = behind & np.asarray(fresh.column(TELLS))
+    late = fresh.take(np.flatnonzero(told)) if told.any() else None
+    return late, fresh.take(np.flatnonzero(~behind)) if not behind.all() else None, standing
+
+
+def _passed(standing: Standing, until: int) -> bool:
+    return any(one is not None and one <= until for one in (standing.deadline, standing.expiry))
+
+
+def _stood(standing: Standing, bucket: Bucket, portion: Portion, until: int, *, idle: bool) -> Standing:
+    """Return what is due in a bucket that has been moved on."""
+    # Partial matches that nothing bounds stay for ever: where no row came, waking up once more would find the same.
+    again = idle and (standing.expiry is None or standing.expiry <= until)
+    expiry = None if again or not portion.span or not bucket.holds else until + portion.span + MILLISECOND
+    return replace(standing, deadline=bucket.deadline, expiry=expiry)
+
+
+# Waiting rows, which may see other patterns when they are read again ----------------------------------
+
+
+def _named(rows: pa.Table, portion: Portion) -> pa.Table:
+    """Write down which filters the symbols of waiting rows mean."""
+    used = np.unique(rows.column(SYMBOLS).combine_chunks().flatten().to_numpy()).tolist()
+    names = _names(portion)
+    return rows.replace_schema_metadata({"symbols": json.dumps({number: names[number] for number in used})})
+
+
+def _known_again(rows: pa.Table, portion: Portion) -> pa.Table:
+    """Return waiting rows with the symbols that their filters have now."""
+    written = json.loads((rows.schema.metadata or {}).get(b"symbols", b"{}"))
+    names = _names(portion)
+    if all(names.get(int(number)) == name for number, name in written.items()):
+        return rows.replace_schema_metadata(None)
+    now = {name: number for number, name in names.items()}
+    lists = [
+        [now[written[str(number)]] for number in one if written[str(number)] in now]
+        for one in rows.column(SYMBOLS).to_pylist()
+    ]
+    place = rows.column_names.index(SYMBOLS)
+    return rows.replace_schema_metadata(None).set_column(place, SYMBOLS, pa.array(lists, pa.list_(pa.int32())))
+
+
+def _names(portion: Portion) -> dict[int, str]:
+    return {number: repr(told) for told, number in portion.detector._filters.items()}

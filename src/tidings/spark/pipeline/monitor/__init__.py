@@ -1,0 +1,1 @@
+"""How a running pipeline is watched: live view, text, JSON lines, metrics."""

@@ -1,0 +1,78 @@
+"""A pipeline's reports as JSON lines, for programs: one object a line, each written out before the next batch starts.
+
+Every line has `kind` (`batch`, `status` or `warning`) and `at`. A batch's other fields are those of `Report`, with
+its two rates; the other kinds have `text`. A file is added to, so it goes on after a restart.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from tidings.errors import FileError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tidings.spark.pipeline.monitor.report import Report
+
+
+def _utc() -> datetime:
+    return datetime.now(UTC)
+
+
+class JsonLines:
+    """Writes a line for each thing it is told, to a file or to standard output (`-`)."""
+
+    def __init__(self, path: str, *, now: Callable[[], datetime] = _utc) -> None:
+        """Open the file to add to it; a line that a crash cut short is ended first."""
+        self._now = now
+        self._own = path != "-"
+        self._file = _opened(Path(path)) if self._own else sys.stdout
+        self._torn = self._own and _cut_short(Path(path))
+
+    def status(self, text: str) -> None:
+        """Write a line of kind `status`."""
+        self._write("status", {"text": text})
+
+    def report(self, report: Report) -> None:
+        """Write a line of kind `batch`."""
+        self._write("batch", report.to_dict())
+
+    def warn(self, text: str) -> None:
+        """Write a line of kind `warning`."""
+        self._write("warning", {"text": text})
+
+    def close(self) -> None:
+        """Close the file; standard output stays open."""
+        if self._own:
+            self._file.close()
+
+    def _write(self, kind: str, said: dict[str, Any]) -> None:
+        line = json.dumps({"kind": kind, "at": self._now().isoformat(), **said}, ensure_ascii=False)
+        start = "\n" if self._torn else ""
+        self._torn = True  # until all of it is out: a full disk may take half a line
+        self._file.write(f"{start}{line}\n")
+        self._file.flush()
+        self._torn = False
+
+
+def _opened(path: Path) -> IO[str]:
+    try:
+        return path.open("a", encoding="utf-8")
+    except OSError as problem:
+        msg = f"cannot write JSON lines to `{path}`: {problem.strerror or problem}"
+        raise FileError(msg) from problem
+
+
+def _cut_short(path: Path) -> bool:
+    """Tell whether the file's last line has no end."""
+    if not path.is_file() or not path.stat().st_size:  # a pipe has no last line
+        return False
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) != b"\n"

@@ -1,0 +1,141 @@
+"""A pipeline's reports as metrics that Prometheus fetches from `http://HOST:PORT/metrics`.
+
+Counters go up from 0 with the process, as Prometheus expects. Every series has the label `pipeline`. The registry is
+our own, so a program that serves metrics itself is not touched.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, start_http_server
+
+from tidings.errors import CannotServe
+
+if TYPE_CHECKING:
+    from threading import Thread
+    from wsgiref.simple_server import WSGIServer
+
+    from tidings.spark.pipeline.monitor.report import Report
+
+COUNTED = {
+    "events": "Events read.",
+    "matches": "Matches found.",
+    "dead_letters": "Events that could not be read.",
+    "duplicates": "Events left out because their id came before.",
+    "late": "Events that came too late.",
+    "over_limit": "Events with more matches than the limit.",
+    "changes": "Additions, changes and removals of subscriptions taken in.",
+    "refused_subscriptions": "Changes of subscriptions that could not be read.",
+    "detections": "Patterns that happened.",
+}
+"""Fields of a report that are summed up, as `tidings_events_total` and so on."""
+
+STANDING = {
+    "batch": "Number of the last batch.",
+    "subscriptions": "Subscriptions in force.",
+    "version": "Version of the subscriptions.",
+    "files_behind": "Files that wait to be read.",
+}
+"""Fields that are shown as they stand, as `tidings_subscriptions` and so on."""
+
+WATCHED = {"patterns": "Patterns that are looked for.", "pattern_batch": "Number of the last batch of the patterns."}
+"""The same of the query that looks for patterns, which has numbers of its own."""
+
+MISFITS = 100
+"""Attributes with values that filters could not read that have a series of their own: names come from filters."""
+
+SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2, 3, 5, 10, 30, 60, 300)
+"""Upper ends of the histogram's bars: fine where a batch ought to be."""
+
+
+class Metrics:
+    """Serves the metrics from a thread of its own until closed."""
+
+    def __init__(self, address: str, *, name: str) -> None:
+        """Serve at `HOST:PORT`; port 0 takes any that is free, and `port` says which."""
+        registry = CollectorRegistry()
+        label = ("pipeline",)
+        self._name = name
+        self._counters = {
+            key: Counter(f"tidings_{key}", text, label, registry=registry) for key, text in COUNTED.items()
+        }
+        standing = {**STANDING, **WATCHED}
+        self._gauges = {key: Gauge(f"tidings_{key}", text, label, registry=registry) for key, text in standing.items()}
+        self._seconds = Histogram(
+            "tidings_batch_seconds", "Time a batch took.", label, registry=registry, buckets=SECONDS
+        )
+        self._ended = Gauge("tidings_last_batch_timestamp_seconds", "When it was done.", label, registry=registry)
+        self._warnings = Counter("tidings_warnings", "Warnings given.", label, registry=registry)
+        self._lag = Gauge(
+            "tidings_lag_records",
+            "Records of a Kafka partition not read yet.",
+            (*label, "partition"),
+            registry=registry,
+        )
+        self._mismatched = Gauge(
+            "tidings_mismatched_values",
+            "Values of an attribute that are not of the kind that filters ask for.",
+            (*label, "attribute", "asked"),
+            registry=registry,
+        )
+        self._partitions: set[str] = set()
+        # From the start, so that a rate over the first batch is not missed.
+        for counter in (*self._counters.values(), self._warnings):
+            counter.labels(name)
+        ProcessCollector(registry=registry)
+        self._server, self._thread = _served(address, registry)
+        self.port = self._server.server_port
+
+    def status(self, text: str) -> None:
+        """Not a number."""
+
+    def report(self, report: Report) -> None:
+        """Add a batch."""
+        for key, counter in self._counters.items():
+            counter.labels(self._name).inc(report.counted(key))
+        for key, value in _standing(report).items():
+            # A version that is text has no number, and as a label each one would be a series for ever.
+            if isinstance(value, int):
+                self._gauges[key].labels(self._name).set(value)
+        self._seconds.labels(self._name).observe(report.seconds)
+        self._ended.labels(self._name).set(report.ended.timestamp())
+        for one in report.mismatches[:MISFITS]:
+            self._mismatched.labels(self._name, one["attribute"], one["asked"]).set(one["mismatched"])
+        if not report.beside:  # both read the same partitions, and matching tells of them
+            self._show_lag(report)
+
+    def warn(self, text: str) -> None:  # noqa: ARG002 - counted, not quoted
+        """Count it."""
+        self._warnings.labels(self._name).inc()
+
+    def close(self) -> None:
+        """Stop serving."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def _show_lag(self, report: Report) -> None:
+        for partition, behind in report.lag.items():
+            self._lag.labels(self._name, partition).set(behind)
+        for gone in self._partitions - set(report.lag):
+            self._lag.remove(self._name, gone)
+        self._partitions = set(report.lag)
+
+
+def _standing(report: Report) -> dict[str, int | str | None]:
+    """Return what stands after a batch of one of the queries."""
+    if report.query == "patterns":
+        return {"patterns": report.patterns, "pattern_batch": report.batch}
+    return {key: getattr(report, key) for key in STANDING}
+
+
+def _served(address: str, registry: CollectorRegistry) -> tuple[WSGIServer, Thread]:
+    """Start the server; a port in use, a host that is not ours or no address at all is one clear line."""
+    host, _, port = address.rpartition(":")
+    try:
+        return start_http_server(int(port), addr=host.strip("[]") or "127.0.0.1", registry=registry)
+    except (OSError, ValueError, OverflowError) as problem:
+        why = getattr(problem, "strerror", None) or problem
+        msg = f"metrics cannot be served at `{address}`: {why}; give `metrics` another HOST:PORT"
+        raise CannotServe(msg) from problem

@@ -1,0 +1,100 @@
+"""A pipeline's reports as lines of text, for a log or a terminal without a live view."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rich.console import Console
+
+    from tidings.spark.pipeline.monitor.report import Report
+
+EVERY = 5.0
+"""Seconds between two lines about batches; those that end in between share a line."""
+
+
+class PlainText:
+    """Prints a line about the batches since the last line, warnings at once."""
+
+    def __init__(
+        self, console: Console, *, every: float | None = EVERY, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Print on this console; `every=None` leaves the batches out and tells warnings only."""
+        self._console = console
+        self._every = every
+        self._clock = clock
+        self._told = -float("inf")
+        self._waiting: list[Report] = []
+
+    def status(self, text: str) -> None:
+        """Print what is being done."""
+        if self._every is not None:
+            self._print(text)
+
+    def report(self, report: Report) -> None:
+        """Print the batch, or keep it for the next line when one was just printed."""
+        if self._every is None:
+            return
+        self._waiting.append(report)
+        if self._clock() - self._told >= self._every:
+            self._tell()
+
+    def warn(self, text: str) -> None:
+        """Print it now."""
+        self._print(f"warning: {text}")
+
+    def close(self) -> None:
+        """Print what has waited."""
+        if self._waiting:
+            self._tell()
+
+    def _tell(self) -> None:
+        for query in dict.fromkeys(report.query for report in self._waiting):
+            self._print(summed([report for report in self._waiting if report.query == query]))
+        self._waiting = []
+        self._told = self._clock()
+
+    def _print(self, text: str) -> None:
+        self._console.print(Text(text), soft_wrap=True)
+
+
+def summed(reports: list[Report]) -> str:
+    """Return one line about some batches of one query that follow each other."""
+    last = reports[-1]
+    seconds = sum(report.seconds for report in reports)
+    events = sum(report.events for report in reports)
+    name = f"batch {last.batch}" if len(reports) == 1 else f"batches {reports[0].batch}-{last.batch}"
+    rate = f" ({events / seconds:,.0f}/s)" if seconds > 0 else ""
+    found, standing = _found(reports)
+    parts = [f"{events:,} events in {seconds:.1f} s{rate}", found, *_troubles(reports), standing]
+    if last.lag:
+        parts.append(f"{sum(last.lag.values()):,} records behind")
+    if last.files_behind is not None:
+        parts.append(f"{last.files_behind:,} files behind")
+    return f"{'patterns, ' if last.query == 'patterns' else ''}{name}: {', '.join(parts)}"
+
+
+def _found(reports: list[Report]) -> tuple[str, str]:
+    """Return what came out, and what it was held against."""
+    last = reports[-1]
+    if last.query == "patterns":
+        return f"{sum(report.detections for report in reports):,} detections", f"{last.patterns:,} patterns"
+    standing = f"{last.subscriptions:,} subscriptions (version {last.version})"
+    return f"{sum(report.matches for report in reports):,} matches", standing
+
+
+def _troubles(reports: list[Report]) -> list[str]:
+    """Return what was left out or refused, where there was any."""
+    counts = {
+        "dead letters": sum(report.dead_letters for report in reports),
+        "late": sum(report.late for report in reports),
+        "duplicates": sum(report.duplicates for report in reports),
+        "over the limit": sum(report.over_limit for report in reports),
+        "subscriptions refused": sum(report.refused_subscriptions for report in reports),
+    }
+    return [f"{count:,} {what}" for what, count in counts.items() if count]

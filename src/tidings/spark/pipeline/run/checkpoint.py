@@ -1,0 +1,162 @@
+"""The checkpoint folder: what a pipeline remembers, and which version of Tidings wrote it.
+
+| name | what it is |
+|---|---|
+| `tidings.json` | the format, the version that made it, the pipeline's own id |
+| `query/` | Spark's checkpoint: which events were read, which batches are done |
+| `patterns/` | the same of the query that looks for patterns, and how far each of them came |
+| `subscriptions/NAME/` | versions of the subscriptions, and which one a batch uses; NAME stands for schema and feed |
+| `newest.json` | the newest time of an event up to a batch, for `late` |
+| `refused_subscriptions.jsonl` | changes of subscriptions that were refused, with the reason |
+| `spark.log` | what Spark itself says: its errors, with their traces |
+| `dead_letters/` | events that could not be read, unless the pipeline says otherwise |
+| `dead_letters_of_patterns/` | the same of the patterns, and events that came too late for them |
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import uuid
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import tidings as td
+from tidings.engine.persist.mapped_arrays import put
+from tidings.errors import CheckpointError
+from tidings.spark.pipeline.run.trouble import wrong_with
+from tidings.spark.pipeline.sinks.batch_folders import local_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from tidings.errors import TidingsError
+    from tidings.spark.vocabulary import Surroundings
+
+FORMAT = 1
+"""The format of the folder; a newer one is refused by its number."""
+
+MARK = "tidings.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """An open checkpoint folder."""
+
+    folder: Path
+    id: str
+
+    @classmethod
+    def opened(cls, path: str) -> Checkpoint:
+        """Open the folder, or make one; refuse what another program or a newer version wrote."""
+        folder = local_path(path)
+        if folder is None:
+            msg = f"the checkpoint `{path}` must be a path that driver and workers see, such as a mounted volume"
+            raise CheckpointError(msg)
+        mark = Path(folder) / MARK
+        try:
+            if not mark.exists():
+                _check_empty(mark.parent)
+                mark.parent.mkdir(parents=True, exist_ok=True)
+                told = {"format": FORMAT, "tidings": td.__version__, "id": str(uuid.uuid4())}
+                put(mark, iter([json.dumps(told).encode()]))
+        except OSError as problem:
+            msg = f"the checkpoint `{folder}` cannot be made: {problem.strerror}; give a folder that can be written to"
+            raise CheckpointError(msg) from problem
+        return cls(mark.parent, _read(mark))
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep other processes out: each would take away what the other is writing. The lock ends with its process."""
+        with self._marked() as mark:
+            try:
+                fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as problem:
+                msg = (
+                    f"the checkpoint `{self.folder}` is in use by another `tidings run`; stop it, or give a new folder"
+                )
+                raise CheckpointError(msg) from problem
+            yield
+
+    def _marked(self) -> IO[bytes]:
+        try:
+            return (self.folder / MARK).open("rb+")
+        except OSError as problem:
+            way_out = wrong_with(self.folder, "") or f"{problem.strerror or problem}; see to it"
+            msg = f"the checkpoint `{self.folder}` cannot be written to: {way_out}, then start the pipeline again"
+            raise CheckpointError(msg) from problem
+
+    def query(self, name: str = "query") -> str:
+        """Return where Spark keeps its own checkpoint: on this file system, whatever Spark takes by default."""
+        return f"file://{self.folder}/{name}"
+
+    def is_done(self, batch: int, name: str = "query") -> bool:
+        """Tell whether Spark counts a batch as done."""
+        return (self.folder / name / "commits" / str(batch)).exists()
+
+    def subscriptions(self, given: Surroundings, feed: Mapping[str, Any]) -> Path:
+        """Return the folder of versions for subscriptions that are understood so, and come from this feed.
+
+        What a feed has read, by names of files or offsets, means nothing to another one.
+        """
+        told = {name: part.to_dict() for name, part in given.named.items()}  # type: ignore[attr-defined]
+        closed = given.schema is not None and given.schema.closed
+        said = json.dumps({**told, "closed": closed, "feed": dict(feed)}, sort_keys=True, default=str)
+        return self.folder / "subscriptions" / hashlib.sha256(said.encode()).hexdigest()[:16]
+
+    # The newest time of an event ---------------------------------------------------------------
+
+    def newest(self) -> datetime | None:
+        """Return the newest time of an event, up to the last batch that is done."""
+        try:
+            told = json.loads((self.folder / "newest.json").read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        return datetime.fromisoformat(told["newest"])
+
+    def note_newest(self, batch: int, newest: datetime) -> None:
+        """Remember the newest time of an event."""
+        told = {"batch": batch, "newest": newest.isoformat()}
+        put(self.folder / "newest.json", iter([json.dumps(told).encode()]))
+
+    # Refused subscriptions ---------------------------------------------------------------------
+
+    @property
+    def refusals(self) -> Path:
+        """The file that lists them."""
+        return self.folder / "refused_subscriptions.jsonl"
+
+    def note_refused(self, refused: Sequence[tuple[Any, TidingsError]], batch: int | None) -> None:
+        """Append the changes of subscriptions that were refused; those before the first batch are of none."""
+        at = datetime.now(UTC).isoformat()
+        with self.refusals.open("a", encoding="utf-8") as out:
+            for id, problem in refused:
+                out.write(json.dumps({"id": id, "reason": str(problem), "batch": batch, "at": at}) + "\n")
+
+
+def _check_empty(folder: Path) -> None:
+    if folder.is_dir() and any(not _is_ours(path.name) for path in folder.iterdir()):
+        msg = f"the checkpoint `{folder}` is not empty and was not made by `tidings run`; give a new folder"
+        raise CheckpointError(msg)
+
+
+def _is_ours(name: str) -> bool:
+    """Tell whether a file is the mark, as a crash left it: half written, under another name."""
+    return name.startswith(f"{MARK}.") and name.endswith(".tmp")
+
+
+def _read(mark: Path) -> str:
+    try:
+        told = json.loads(mark.read_text(encoding="utf-8"))
+        format, id, by = int(told["format"]), str(told["id"]), told["tidings"]
+    except (OSError, ValueError, LookupError, TypeError) as problem:
+        msg = f"`{mark}` is not a checkpoint's: {problem}"
+        raise CheckpointError(msg) from problem
+    if format > FORMAT:
+        msg = f"the checkpoint `{mark.parent}` has format {format} (by tidings {by}); this version reads up to {FORMAT}"
+        raise CheckpointError(msg)
+    return id

@@ -1,0 +1,196 @@
+"""Patterns in a pipeline: the stream that looks for them, and what becomes of each of its micro-batches.
+
+Looking for patterns has a memory, which Spark keeps in the checkpoint, so it is a query of its own, with its own
+numbers of batches. One stream has it all: detections, events that came too late, bad events, and how many there
+were. What comes out of a batch depends on its events and the memory alone: tried again, it gives the same rows.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
+
+from tidings.spark.detect.detect import detect
+from tidings.spark.detect.pattern_source import detector_of
+from tidings.spark.match.worker_matcher import Both, pairs
+from tidings.spark.match.worker_stage import Crossing, crossed
+from tidings.spark.pipeline.config.pattern_checks import ID, foreseeing
+from tidings.spark.pipeline.config.variables import written
+from tidings.spark.pipeline.monitor.report import Report
+from tidings.spark.pipeline.run.match_batches import EVENT, LATE, RAW, REFUSED, TIME, path
+from tidings.spark.pipeline.run.microbatch import Turns, kept
+from tidings.spark.pipeline.sinks.batch_folders import EXACT
+from tidings.spark.schema import column, schema_of
+from tidings.spark.subscriptions.subscription_source import subscribed
+from tidings.spark.vocabulary import Surroundings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import Column, DataFrame, Row
+
+    from tidings.lang import WrittenPattern
+    from tidings.patterns import Detector
+    from tidings.spark.pipeline.config.settings import Pipeline
+    from tidings.spark.pipeline.run.checkpoint import Checkpoint
+    from tidings.spark.pipeline.run.match_batches import Sinks
+
+FOLDER = "patterns"
+"""The query's own folder in the checkpoint."""
+
+KEY = ("pattern", "key", "at", "events")
+"""What makes a detection the one it is."""
+
+DETECTION = ("kind", *KEY)
+"""The columns of a detection; where there are forecasts, this is what makes each the one it is."""
+
+FORECAST = ("probability", "horizon", "estimator")
+"""The columns of forecasts, which are there with a model only."""
+
+LETTER = ("event", "reason", "row")
+"""The columns of a dead letter."""
+
+SEEN = "seen"
+"""How many events a row of the stream stands for."""
+
+_ADDED = (
+    StructField("made", LongType()),
+    StructField("reason", StringType()),
+    StructField("row", StringType()),
+    StructField("events", LongType()),
+    StructField("newest", TimestampType()),
+    StructField("mismatches", StringType()),
+)
+
+
+# The stream ----------------------------------------------------------------------------------------
+
+
+def watched(
+    events: DataFrame, pipeline: Pipeline, patterns: Sequence[WrittenPattern], *, given: Surroundings
+) -> DataFrame:
+    """Return what comes of a stream of events: rows of `ts.detect`, dead letters and tallies, as one frame.
+
+    What the source could not read is told once: by matching, where there are subscriptions.
+    """
+    about = pipeline.patterns
+    assert about is not None
+    events = _timed(events if pipeline.subscriptions is None else events.where(column(REFUSED).isNull()), pipeline)
+    in_time = events.where(column(REFUSED).isNull()).drop(REFUSED, RAW)
+    in_time = in_time.withWatermark(TIME, f"{int(about.lateness.total_seconds() * 1000)} milliseconds")
+    detector = detector_of(in_time, patterns, given, time=TIME, key=about.key)
+    told = foreseeing(detector, about)  # its names were judged when it was made
+    found = detect(in_time, told, time=TIME, event_id=EVENT, keep=about.keep, unknown="absent")
+    return _renamed(found, about.keep or ()).unionByName(_judged(events, detector), allowMissingColumns=True)
+
+
+def _renamed(found: DataFrame, keep: Sequence[str]) -> DataFrame:
+    """Call the id of an event what matches call it, where events are records."""
+    if not keep:
+        return found
+
+    def record(event: Column) -> Column:
+        return F.struct(event[EVENT].alias(ID), *(event[name].alias(name) for name in keep))
+
+    return found.withColumn("events", F.transform("events", record))
+
+
+def _timed(events: DataFrame, pipeline: Pipeline) -> DataFrame:
+    """Add the events' ids and times under names of our own; one without a time has no place in any order."""
+    source = pipeline.source
+    assert source.id is not None
+    assert source.time is not None
+    events = events.withColumns({EVENT: path(events, source.id), TIME: path(events, source.time).cast("timestamp")})
+    lacks = F.when(column(TIME).isNull(), F.lit(f"no time: `{written(source.time)}` is null, and patterns need one"))
+    return events.withColumn(REFUSED, F.coalesce(column(REFUSED), lacks))
+
+
+def _judged(events: DataFrame, detector: Detector) -> DataFrame:
+    """Return the events that patterns cannot read, as dead letters, and how many events there were.
+
+    They are judged by the matcher that detection reads them with: what takes no part there is told here.
+    """
+    alone = Surroundings(unknown="absent")  # the matcher brings its own, and its names were judged
+    found = subscribed(events.sparkSession, detector._matcher, schema_of(events.schema), alone, shards=None)
+    build = Both(pairs, raw=RAW, hidden=(EVENT, TIME))
+    crossing = Crossing((EVENT,), ("event",), build, _ADDED, judge=True, refused=REFUSED, whole=True)
+    rows = crossed(events, found, crossing, None)
+    return rows.select("event", "reason", "row", column("events").alias(SEEN))
+
+
+# Its batches ---------------------------------------------------------------------------------------
+
+
+class Detecting(Turns):
+    """Takes the micro-batches of the query that looks for patterns."""
+
+    def __init__(self, pipeline: Pipeline, *, patterns: int, checkpoint: Checkpoint, sinks: Sinks) -> None:
+        """Take all that a batch needs, and how many patterns there are."""
+        super().__init__(checkpoint, FOLDER)
+        self._pipeline, self._sinks, self._patterns = pipeline, sinks, patterns
+        self._beside = pipeline.subscriptions is not None
+        foretold = pipeline.patterns is not None and pipeline.patterns.model is not None
+        self._columns = (*DETECTION, *FORECAST) if foretold else DETECTION
+
+    def _taken(self, frame: DataFrame, batch: int) -> None:
+        started, begun = datetime.now(UTC), time.monotonic()
+        with ExitStack() as held:
+            # Kept, and read from there: what has a memory must not be computed twice in one batch.
+            rows = kept(frame, held)
+            counts = self._counted(rows)
+            self._written(rows, counts, batch)
+        if not any(counts):
+            return  # Spark let time pass, and nothing came of it
+        self._told(
+            Report(
+                self._pipeline.name,
+                batch,
+                started,
+                time.monotonic() - begun,
+                counts["events"],
+                0,
+                dead_letters=counts["letters"] + counts["late"],
+                late=counts["late"],
+                query="patterns",
+                beside=self._beside,
+                patterns=self._patterns,
+                detections=counts["detections"],
+            )
+        )
+
+    def _counted(self, rows: DataFrame) -> Row:
+        """Count what there is; this is the one pass through the patterns."""
+        kind = column("kind")
+        found = rows.agg(
+            F.coalesce(F.sum(SEEN), F.lit(0)).alias("events"),
+            F.count_if(kind == "match").alias("detections"),
+            F.count_if(kind == "forecast").alias("forecasts"),
+            F.count_if(kind == "late").alias("late"),
+            F.count("reason").alias("letters"),
+        ).first()
+        assert found is not None
+        return found
+
+    def _written(self, rows: DataFrame, counts: Row, batch: int) -> None:
+        if counts["detections"] or counts["forecasts"]:
+            found = rows.where(column("kind").isin("match", "forecast")).select(*self._columns)
+            for output in self._sinks.matches:
+                output.write(found, batch)
+        if counts["letters"] or counts["late"]:
+            bad = rows.where(column("reason").isNotNull()).select(*LETTER)
+            self._sinks.dead_letters.write(bad.unionByName(_late(rows)), batch)
+
+
+def _late(rows: DataFrame) -> DataFrame:
+    """Return the events that came too late, as dead letters; of those, what detections carry is known."""
+    first, kind = F.element_at("events", 1), rows.schema["events"].dataType.elementType  # type: ignore[attr-defined]
+    told = {name: first[name] for name in kind.names} if isinstance(kind, StructType) else {ID: first}
+    shown = F.struct(*(value.alias(name) for name, value in told.items()), "at")
+    reason = F.concat(F.lit(LATE), column("at").cast("string"), F.lit(" is behind what patterns wait for"))
+    late = rows.where(column("kind") == "late")
+    return late.select(told[ID].alias("event"), reason.alias("reason"), F.to_json(shown, EXACT).alias("row"))

@@ -1,0 +1,51 @@
+"""Whether Kafka answers at all, asked before the query starts.
+
+Spark's connector waits for a broker without a word, for minutes and again and again. So each list of brokers is tried
+once: it is enough that one of them takes a connection. Whether it is Kafka, and lets us in, is the connector's to say.
+"""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING
+
+from tidings.errors import PipelineFailed
+from tidings.spark.pipeline.config.variables import written
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tidings.spark.pipeline.config.settings import Pipeline
+
+PATIENCE = 5.0
+"""Seconds that a broker has to take a connection."""
+
+PORT = 9092
+"""Kafka's own, where none is said."""
+
+
+def require_brokers(pipeline: Pipeline) -> None:
+    """Refuse to start while no broker of a list takes a connection."""
+    for where, servers in dict(_named(pipeline)).items():
+        if not any(map(_answers, servers.split(","))):
+            msg = f"{where}: none of the servers `{written(servers)}` takes a connection; is Kafka running there?"
+            raise PipelineFailed(msg)
+
+
+def _named(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
+    about = pipeline.subscriptions
+    parts = [("[source]", pipeline.source.servers), ("[subscriptions]", about.servers if about else None)]
+    parts += [("[[sink]]", sink.servers) for sink in pipeline.sinks]
+    parts += [("[[detections]]", sink.servers) for sink in pipeline.detections]
+    for where, servers in (*parts, ("[dead_letters]", pipeline.dead_letters.servers)):
+        if servers:
+            yield where, servers
+
+
+def _answers(server: str) -> bool:
+    host, _, port = server.strip().rpartition(":")
+    try:
+        with socket.create_connection((host.strip("[]") or server.strip(), int(port) if host else PORT), PATIENCE):
+            return True
+    except (OSError, ValueError):
+        return False

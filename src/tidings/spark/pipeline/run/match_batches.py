@@ -1,0 +1,278 @@
+"""One micro-batch: what it uses is settled first, then events cross into Python once, then sinks are handed their rows.
+
+The version of the subscriptions, the time that ages are reckoned against and the bound of lateness are written down
+before anything is done with the batch. Spark hands a batch over at least once, after a crash again: then all of that is
+found written down, the rows are the same, and sinks that have them already take nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql.types import ArrayType, LongType, StringType, StructField, TimestampType
+
+from tidings.matcher.live.live import Change
+from tidings.matcher.live.versions import read_version
+from tidings.spark.match.output_columns import shape_of
+from tidings.spark.match.shard_gathering import grouped_again, numbered, parted
+from tidings.spark.match.worker_matcher import Both, lists, over, pairs
+from tidings.spark.match.worker_stage import Crossing, crossed
+from tidings.spark.pipeline.monitor.mismatch_totals import PipelineMismatches
+from tidings.spark.pipeline.monitor.report import Report
+from tidings.spark.pipeline.run.microbatch import Turns, kept
+from tidings.spark.pipeline.sinks.sinks import Output
+from tidings.spark.schema import column, schema_of
+from tidings.spark.subscriptions.refusals import leave_out
+from tidings.spark.subscriptions.subscription_source import Subscribed, arrow_ids
+from tidings.spark.subscriptions.worker_store import Versioned
+from tidings.spark.vocabulary import Surroundings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import Column, DataFrame, Row
+
+    from tidings.errors import TidingsError
+    from tidings.matcher import Live
+    from tidings.matcher.live.claims import Claim
+    from tidings.matcher.live.versions import Version
+    from tidings.model import Schema
+    from tidings.spark.match.output_columns import Shape
+    from tidings.spark.pipeline.config.settings import Pipeline
+    from tidings.spark.pipeline.monitor.report import Watch
+    from tidings.spark.pipeline.run.checkpoint import Checkpoint
+
+EVENT, TIME, REFUSED, RAW, ARRIVED = "_event", "_time", "_refused", "_raw", "_arrived"
+"""Columns of our own: the event's id and time, why the source could not read it, its raw text, when it came."""
+
+LATE = "late: "
+"""How the reason begins that an event is late."""
+
+SHOWN_REFUSALS = 5
+"""So many refused subscriptions of a batch are told one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sinks:
+    """Where rows go."""
+
+    matches: Sequence[Output]
+    dead_letters: Output
+
+
+class Batches(Turns):
+    """Takes the micro-batches of the query that matches."""
+
+    def __init__(self, pipeline: Pipeline, *, live: Live, checkpoint: Checkpoint, sinks: Sinks, watch: Watch) -> None:
+        """Take all that a batch needs."""
+        super().__init__(checkpoint, "query")
+        self._pipeline, self._live = pipeline, live
+        self._sinks, self._watch = sinks, watch
+        self._made = "subscriptions" if pipeline.matching.per == "event" else "subscription"
+        self._over = over(0, pipeline.matching.limit or 0).partition(",")[2]
+        self._changes: list[Change] = []
+        self._mismatches = PipelineMismatches()
+        self._judged = 0  # the version that was held against the columns
+        self._refused: dict[Any, str] = {}  # what they refuse of it
+
+    def heard(self, change: Change, batch: int | None = None) -> None:
+        """Tell what was refused of what the feed brought, before the first batch too; the next batch counts it."""
+        self._changes.append(change)
+        self.totals["refused_subscriptions"] += len(change.refused)
+        if change.refused:
+            self._tell_refused(change.refused, batch)
+
+    def _taken(self, frame: DataFrame, batch: int) -> None:
+        started, begun = datetime.now(UTC), time.monotonic()
+        claim, columns = self._claimed(batch, started), self._event_columns(frame)
+        self._judge(claim, columns, batch)
+        changes, self._changes[:] = list(self._changes), []
+        found, version = self._subscribed(claim, columns)
+        with ExitStack() as held:
+            tagged = kept(self._crossed(frame, found, claim, held), held)
+            counts = self._counted(tagged)
+            self._written(tagged, counts, batch)
+        if counts["newest"] is not None:
+            self._note_newest(batch, counts["newest"].astimezone(UTC), claim)
+        mismatches = self._mismatches.take(counts["mismatches"], self._live.folder, version)
+        for mismatch in self._mismatches.fresh():
+            self._watch.warn(str(mismatch))
+        self._told(
+            Report(
+                self._pipeline.name,
+                batch,
+                started,
+                time.monotonic() - begun,
+                counts["events"] or 0,
+                counts["matches"],
+                dead_letters=counts["letters"],
+                late=counts["late"],
+                over_limit=counts["over_limit"],
+                subscriptions=version.count,
+                version=claim.version,
+                changes=sum(change.added + change.removed for change in changes),
+                refused_subscriptions=sum(len(change.refused) for change in changes),
+                mismatches=tuple({**one.to_dict(), "said": str(one)} for one in mismatches),
+            )
+        )
+
+    # What it uses ------------------------------------------------------------------------------
+
+    def _claimed(self, batch: int, started: datetime) -> Claim:
+        """Settle the version, the time and the bound of lateness; the feed is looked at on the way."""
+        newest = self._checkpoint.newest() if self._pipeline.late is not None else None
+        now = self._pipeline.matching.now or started
+        facts = {"now": now.isoformat(), "newest": newest.isoformat() if newest is not None else None}
+        return self._live.claim(self._checkpoint.id, batch, facts=facts, heard=partial(self.heard, batch=batch))
+
+    def _tell_refused(self, refused: Sequence[tuple[Any, TidingsError]], batch: int | None) -> None:
+        """List them all in the checkpoint, and the first of them to who watches."""
+        self._checkpoint.note_refused(refused, batch)
+        for id, problem in refused[:SHOWN_REFUSALS]:
+            self._watch.warn(f"subscription `{id}` refused: {problem}" if id is not None else str(problem))
+        if len(refused) > SHOWN_REFUSALS:
+            rest = len(refused) - SHOWN_REFUSALS
+            self._watch.warn(f"and {rest:,} others: {self._checkpoint.refusals}")
+
+    def _event_columns(self, frame: DataFrame) -> Schema | None:
+        """Return the events' columns where others write the subscriptions, who need not know of them; else nothing."""
+        about = self._pipeline.subscriptions
+        if about is None or about.snapshot is None:
+            return None
+        return Surroundings(unknown=self._pipeline.unknown).held(schema_of(frame.drop(REFUSED, RAW).schema))
+
+    def _judge(self, claim: Claim, columns: Schema | None, batch: int) -> None:
+        """Note the subscriptions of a new version that the columns refuse; workers leave them out, too."""
+        if columns is not None and claim.version != self._judged:
+            refused = leave_out(self._live.open(claim.version), columns)
+            news = [(id, problem) for id, problem in refused if self._refused.get(id) != str(problem)]
+            self._refused = {id: str(problem) for id, problem in refused}
+            self._judged = claim.version
+            self.heard(Change(claim.version, refused=news), batch)
+
+    def _subscribed(self, claim: Claim, columns: Schema | None) -> tuple[Subscribed, Version]:
+        version = read_version(self._live.folder, claim.version)
+        folder = str(self._live.folder.resolve())
+        place = Versioned(folder, version.number, len(version.shards), version.checksum, columns)
+        # Whole events cross, and the time is the claim's: what the filters need of events is not asked for here.
+        return Subscribed(place, {}, None, arrow_ids(version.ids), None), version
+
+    # What becomes of it ------------------------------------------------------------------------
+
+    def _crossed(self, frame: DataFrame, found: Subscribed, claim: Claim, held: ExitStack) -> DataFrame:
+        """Return matches, dead letters and tallies as one frame."""
+        frame = self._prepared(frame, claim.facts)
+        shape, limit = self._shape(frame), self._pipeline.matching.limit
+        grouped = self._pipeline.matching.per == "event"
+        now = datetime.fromisoformat(claim.facts["now"])
+        if found.place.shards == 1 or (not grouped and limit is None):
+            return crossed(frame, found, self._crossing(shape, found, grouped=grouped).limited(limit), now)
+        # What belongs to one event comes from several shards: rows are numbered, and gathered by number.
+        frame, number = numbered(frame, "per = event or a limit")
+        frame = frame if limit is None else kept(frame, held)  # asked for again, under the same numbers
+        crossing = self._crossing(shape, found, grouped=False).carrying(number)
+        tagged = kept(crossed(frame, found, crossing, now), held)
+        matched = tagged.where(column(shape.made).isNotNull())
+        others = tagged.where(column(shape.made).isNull()).drop(shape.made)
+        if limit is not None:
+            matched, letters = parted(matched, frame, number, limit=limit, shape=shape, hidden=_HIDDEN)
+            others = others.unionByName(letters, allowMissingColumns=True)
+        matched = grouped_again(matched, number, shape) if grouped else matched
+        return others.unionByName(matched, allowMissingColumns=True).drop(number)
+
+    def _crossing(self, shape: Shape, found: Subscribed, *, grouped: bool) -> Crossing:
+        matching = self._pipeline.matching
+        made = StructField(shape.made, ArrayType(found.id_type, containsNull=False) if grouped else found.id_type)
+        time = TIME if self._pipeline.late is not None else None
+        build = Both(lists if grouped else pairs, raw=RAW, time=time, hidden=(EVENT, TIME))
+        return Crossing(
+            shape.kept,
+            shape.names,
+            build,
+            (made, *_ADDED),
+            spread=matching.spread,
+            refused=REFUSED,
+            whole=True,
+        )
+
+    def _prepared(self, frame: DataFrame, facts: Mapping[str, Any]) -> DataFrame:
+        """Add the columns of our own, and refuse what is late."""
+        source, late = self._pipeline.source, self._pipeline.late
+        frame = frame.drop(ARRIVED)
+        if source.id is not None:
+            frame = frame.withColumn(EVENT, path(frame, source.id))
+        if late is None or source.time is None:
+            return frame
+        frame = frame.withColumn(TIME, path(frame, source.time).cast("timestamp"))
+        if facts["newest"] is None:
+            return frame
+        bound = datetime.fromisoformat(facts["newest"]) - late.after
+        said = F.concat(F.lit(LATE), column(TIME).cast("string"), F.lit(f" is before {bound:%Y-%m-%d %H:%M:%S}"))
+        is_late = column(REFUSED).isNull() & (column(TIME) < F.lit(bound))
+        return frame.withColumn(REFUSED, F.when(is_late, said).otherwise(column(REFUSED)))
+
+    def _shape(self, frame: DataFrame) -> Shape:
+        matching, source = self._pipeline.matching, self._pipeline.source
+        keep = matching.keep
+        if keep is None and source.id is None:
+            keep = tuple(name for name in frame.columns if name not in _HIDDEN)
+        event = EVENT if source.id is not None else None
+        return shape_of(frame.schema, event_id=event, keep=keep, grouped=matching.per == "event")
+
+    def _counted(self, tagged: DataFrame) -> Row:
+        """Count what there is; this is the one pass over the events, the sinks take what it kept."""
+        reason = column("reason")
+        found = tagged.agg(
+            F.sum("events").alias("events"),
+            F.max("newest").alias("newest"),
+            F.count(column(self._made)).alias("matches"),
+            F.count(reason).alias("letters"),
+            F.count_if(reason.startswith(LATE)).alias("late"),
+            F.count_if(reason.endswith(self._over)).alias("over_limit"),
+            F.collect_list("mismatches").alias("mismatches"),
+        ).first()
+        assert found is not None
+        return found
+
+    def _written(self, tagged: DataFrame, counts: Row, batch: int) -> None:
+        if counts["matches"]:
+            rows = tagged.where(column(self._made).isNotNull()).select(*map(column, self._columns(tagged)))
+            for output in self._sinks.matches:
+                output.write(rows, batch)
+        if counts["letters"]:
+            names = [name for name in ("event", "reason", "row") if name in tagged.columns]
+            self._sinks.dead_letters.write(tagged.where(column("reason").isNotNull()).select(*names), batch)
+
+    def _columns(self, tagged: DataFrame) -> list[str]:
+        """Return the columns of a match in their order: the id, who, and what is kept; without an id, who is last."""
+        names = [name for name in tagged.columns if name not in _NAMES]
+        first = ["event", self._made] if self._pipeline.source.id is not None else []
+        return [*first, *(name for name in names if name not in first)]
+
+    def _note_newest(self, batch: int, newest: datetime, claim: Claim) -> None:
+        before = claim.facts["newest"]
+        known = datetime.fromisoformat(before) if before is not None else newest
+        self._checkpoint.note_newest(batch, max(newest, known))
+
+
+_ADDED = (
+    StructField("reason", StringType()),
+    StructField("row", StringType()),
+    StructField("events", LongType()),
+    StructField("newest", TimestampType()),
+    StructField("mismatches", StringType()),
+)
+_NAMES = frozenset(field.name for field in _ADDED)
+_HIDDEN = (EVENT, TIME, REFUSED, RAW)
+
+
+def path(frame: DataFrame, name: str) -> Column:
+    """Return a column, or a field of one such as `kafka.key`."""
+    return column(name) if name in frame.columns else F.col(name)

@@ -1,0 +1,148 @@
+"""The subscriptions of a pipeline, wherever they come from, as one folder of versions that is brought up to date.
+
+The folder lies in the checkpoint, under a name that stands for schema, ontology and feed: filters that are understood
+otherwise, or come from elsewhere, are other subscriptions, and are read anew. A folder of versions that others write
+(`td.Live`) is used where it is. A table is compiled by the executors the first time; all else is small changes.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tidings.errors import BadFrame, BadSubscriptions, SnapshotError
+from tidings.matcher import Live, Matcher
+from tidings.matcher.live.change_rounds import Step
+from tidings.matcher.live.feeds import Changes, FileFeed, FolderFeed
+from tidings.matcher.live.versions import is_versioned, newest
+from tidings.matcher.snapshot.directory import manifest_of
+from tidings.matcher.snapshot.snapshot import ARRAYS
+from tidings.spark.pipeline.run.spark_feeds import TableFeed, TopicFeed
+from tidings.spark.pipeline.sources.sources import events_of
+from tidings.spark.schema import schema_of
+from tidings.spark.subscriptions.compile import compiled
+from tidings.spark.vocabulary import Surroundings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pyspark.sql import SparkSession
+
+    from tidings.spark.pipeline.config.settings import Pipeline, Subscriptions
+    from tidings.spark.pipeline.run.checkpoint import Checkpoint
+
+
+def live_of(session: SparkSession, pipeline: Pipeline, checkpoint: Checkpoint) -> Live:
+    """Return the subscriptions, brought up to date once: what is wrong with all of them is told before the start."""
+    about = pipeline.subscriptions
+    assert about is not None
+    if about.snapshot is not None:
+        return _of_snapshot(about.snapshot, checkpoint)
+    given = surroundings_of(session, pipeline)
+    folder = checkpoint.subscriptions(given, _identity(about))
+    if about.table is not None:
+        seconds = about.refresh.total_seconds() if about.refresh is not None else 0.0
+        feed = TableFeed(session, about.table, folder / "table", seconds, about.notation)
+        if newest(folder) is None:
+            return _of_table(feed, folder, given, about.shards)
+        return Live(folder, follow=feed)
+    return _made(folder, given, about.shards, _feed(session, about))
+
+
+def _identity(about: Subscriptions) -> dict[str, Any]:
+    """Return what makes these subscriptions others than those that were read before, and lets them be read anew.
+
+    A file, a table and a snapshot are compared with what is in force, wherever they lie; change files and records are
+    not: those of another folder or topic are others.
+    """
+    kind = next(name for name in ("file", "directory", "table", "topic") if getattr(about, name) is not None)
+    where = str(about.directory or about.topic or "")
+    return {"kind": kind, "where": where, "notation": about.notation, "shards": about.shards}
+
+
+def _feed(session: SparkSession, about: Subscriptions) -> FileFeed | FolderFeed | TopicFeed:
+    if about.file is not None:
+        return FileFeed(about.file, about.notation)
+    if about.directory is not None:
+        return FolderFeed(about.directory, about.notation)
+    assert about.topic is not None
+    return TopicFeed(session, about.topic, about.servers or "", about.notation, about.options)
+
+
+def _made(folder: Path, given: Surroundings, shards: int, feed: Any) -> Live:
+    around = {"schema": given.schema, "ontology": given.ontology, "regions": given.regions}
+    if newest(folder) is not None:
+        return Live(folder, shards=shards, follow=feed)
+    return Live(folder, shards=shards, follow=feed, **around)  # type: ignore[arg-type]
+
+
+def given_by(pipeline: Pipeline) -> Surroundings:
+    """Return what the pipeline's file says of how filters and patterns are understood."""
+    return Surroundings(pipeline.schema, pipeline.ontology, pipeline.regions, unknown=pipeline.unknown)
+
+
+def surroundings_of(session: SparkSession, pipeline: Pipeline) -> Surroundings:
+    """Return what filters are understood by: the events' columns, and over them what the pipeline says.
+
+    A closed schema stands alone: filters can name nothing else, and events are held to nothing else.
+    """
+    given = given_by(pipeline)
+    if pipeline.schema is not None and pipeline.schema.closed and pipeline.unknown == "error":
+        return given
+    events = events_of(session, pipeline.source, pipeline.derived).drop("_refused", "_raw")
+    return given.beside(schema_of(events.schema))
+
+
+def _of_table(feed: TableFeed, folder: Path, given: Surroundings, shards: int) -> Live:
+    """Compile a table on the executors, and follow it from there.
+
+    Where a row of it is bad, the driver takes the rows one by one, as it does with changes: the good ones count.
+    """
+    shutil.rmtree(folder, ignore_errors=True)  # no version is there: what a crash left half compiled
+    files, rows = feed.fingerprint(), feed.frame().persist()
+    try:
+        compiled(rows.select("id", "filter", "notation"), folder, shards=shards, given=given)
+        live = Live(folder, follow=feed)
+        live.change(position={"table": {"files": files, "state": feed.note(rows)}})
+    except (BadSubscriptions, BadFrame):
+        shutil.rmtree(folder, ignore_errors=True)
+        return _made(folder, given, shards, feed)
+    finally:
+        rows.unpersist()
+    return live
+
+
+# Snapshots -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotFeed:
+    """A snapshot directory that is saved again from time to time: then all of it is in force instead."""
+
+    path: str
+
+    def changes(self, position: Mapping[str, Any], current: Iterable[Any]) -> Changes:
+        """Replace the subscriptions if the manifest is another; that is not a list of changes, so it is done here."""
+        assert isinstance(current, Live)
+        try:
+            checksum = manifest_of(Path(self.path), newest=ARRAYS).get("checksum")
+            if position.get("snapshot") != checksum:
+                current.replace(Matcher.open(self.path), position={"snapshot": checksum})
+        except SnapshotError as problem:
+            if not position:
+                raise
+            return Changes([Step(None, problem=problem)], position)  # being replaced: what was read stays in force
+        return Changes([], {"snapshot": checksum})
+
+
+def _of_snapshot(path: str, checkpoint: Checkpoint) -> Live:
+    if is_versioned(path):
+        return Live(path)
+    if manifest_of(Path(path), newest=ARRAYS).get("kind") != "engine":
+        msg = f"the snapshot `{path}` is not of the engine; a pipeline needs one of td.Matcher()"
+        raise SnapshotError(msg)
+    live = Live(checkpoint.subscriptions(Surroundings(), {"kind": "snapshot"}), follow=SnapshotFeed(path))
+    live.sync()
+    return live

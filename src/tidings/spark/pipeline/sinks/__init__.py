@@ -1,0 +1,1 @@
+"""Where a micro-batch is written: files, Kafka, the console, a function."""

@@ -1,0 +1,1 @@
+"""Where events come from: files and Kafka, decoded into declared columns."""

@@ -1,0 +1,112 @@
+"""CSV on its way into Arrow's reader, without the rows that are larger than an event may be.
+
+Arrow's reader gives up a whole file where a row does not fit into the block that it reads at once. Here only rows that
+have ended are handed on, and one that is too large is let go as it comes (`lineread.Begun`); a row may go over
+several lines, so their ends are found by the rules of quotes. The header is never too large.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from tidings.kernels.match.csv_rows import BEGIN, row_ends
+from tidings.spark.pipeline.sources import line_cutter
+from tidings.spark.pipeline.sources.line_cutter import END, Begun, starts_of, within
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tidings.spark.pipeline.sources.line_cutter import Refusal
+
+
+class Text(Protocol):
+    """What is read from."""
+
+    def read(self, size: int = -1) -> bytes:
+        """Return up to so many bytes, or nothing at the end."""
+
+
+class WholeRows:
+    """A file of CSV as a file of its rows that are not too large; `refused` has the others."""
+
+    def __init__(
+        self, text: Text, *, signs: tuple[str, str | None, str | None], several_lines: bool, header: bool, largest: int
+    ) -> None:
+        """Read from there; the signs part values, quote them, and escape one sign."""
+        self._text, self._largest, self._several_lines = text, largest, several_lines
+        self._signs = [ord(sign) if sign else -1 for sign in signs]
+        self._state, self._header = BEGIN, header
+        self._begun = Begun(END if header else largest)
+        self._ready, self._ended = b"", False
+        self.closed = False
+
+    def read(self, size: int = -1) -> bytes:
+        """Return up to `size` bytes of whole rows, or all; nothing at the end."""
+        while not self._ended and (size < 0 or len(self._ready) < size):
+            piece = self._text.read(line_cutter.PIECE)
+            self._ended = not piece
+            self._ready += self._rows(piece) if piece else self._last()
+        size = len(self._ready) if size < 0 else size
+        given, self._ready = self._ready[:size], self._ready[size:]
+        return given
+
+    def readable(self) -> bool:
+        """Tell that this is a file to read from."""
+        return True
+
+    def close(self) -> None:
+        """Read no more; the file beneath is closed by who opened it."""
+        self.closed = True
+
+    def refusals(self) -> list[Refusal]:
+        """Return the rows that were too large since the last call."""
+        return self._begun.refusals()
+
+    def _rows(self, piece: bytes) -> bytes:
+        """Return the rows that the piece ends, as they are written."""
+        ends = self._row_ends(piece)
+        if not len(ends):
+            self._begun.add(piece)
+            return b""
+        if self._header:
+            return self._headed(piece, ends)
+        first, last = int(ends[0]), int(ends[-1])
+        if self._begun.skipping:
+            self._begun.end(piece[:first])
+            whole, ends = piece[first + 1 : last + 1], ends[1:] - first - 1
+        else:
+            before = self._begun.taken()
+            whole, ends = before + piece[: last + 1], ends + len(before)
+        rows = self._fitting(whole, ends)
+        self._begun.add(piece[last + 1 :])
+        return rows
+
+    def _headed(self, piece: bytes, ends: NDArray[np.int64]) -> bytes:
+        """Return the header, however large it is, and the rows behind it; lines without a sign are none."""
+        before = self._begun.taken()
+        written = before + piece
+        place = next((end for end in (ends + len(before)).tolist() if written[:end].strip()), None)
+        if place is None:
+            self._begun.add(written[len(before) + int(ends[-1]) + 1 :])
+            return written[: len(before) + int(ends[-1]) + 1]
+        self._header, self._state, self._begun = False, BEGIN, Begun(self._largest)
+        return written[: place + 1] + self._rows(written[place + 1 :])
+
+    def _row_ends(self, piece: bytes) -> NDArray[np.int64]:
+        signs = np.frombuffer(piece, np.uint8)
+        ends = np.empty(len(signs), np.int64)
+        found, self._state = row_ends(signs, self._state, *self._signs, self._several_lines, ends)
+        return ends[:found]
+
+    def _fitting(self, whole: bytes, ends: NDArray[np.int64]) -> bytes:
+        signs, starts = np.frombuffer(whole, np.uint8), starts_of(ends)
+        large = self._begun.large(signs, starts, ends)
+        return whole if not large.any() else within(signs, starts[~large], ends[~large] + 1).tobytes()
+
+    def _last(self) -> bytes:
+        """Return the row that no end follows, if it is not too large."""
+        if self._begun.skipping:
+            self._begun.end(b"")
+        return self._begun.taken()

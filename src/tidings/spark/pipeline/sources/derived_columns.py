@@ -1,0 +1,49 @@
+"""Derived columns: Spark SQL over an event's columns, where a row that an expression fails on is refused.
+
+Spark 4 throws at `1/0`, at a bad cast, at an index out of bounds, and one such row would stop the query. Turning that
+off for the session would not do: numbers would overflow in silence, and `raise_error`, `url_decode` or a bad
+regular expression throw all the same. So every expression is tried first: Spark's `try_to_binary` gives null
+for whatever its argument throws (tests/spark/test_sources.py holds it to that), and only where that went well
+is the value taken. An expression is reckoned twice, which for the usual ones is nothing beside decoding the event.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from tidings.spark.pipeline.sources.json_decode import named
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import Column, DataFrame
+
+HIDDEN = ("_refused", "_raw")
+
+
+def with_derived(frame: DataFrame, derived: Mapping[str, str]) -> DataFrame:
+    """Add the derived columns, each of which may use those before; `_refused` and `_raw` stay the last."""
+    for name, sql in derived.items():
+        frame = _added(frame, name, sql)
+    return frame
+
+
+def _added(frame: DataFrame, name: str, sql: str) -> DataFrame:
+    tried = frame.withColumn("_went_well", F.when(F.col("_refused").isNull(), _goes_well(F.expr(sql))))
+    value = F.when(F.col("_went_well"), F.expr(sql)).alias(name)
+    failed = F.when(~F.col("_went_well"), F.lit(f"derived `{name}` cannot be computed from this row"))
+    columns = [named(column) for column in frame.columns if column not in HIDDEN]
+    return tried.select(*columns, value, F.coalesce("_refused", failed).alias("_refused"), "_raw")
+
+
+def _goes_well(expression: Column) -> Column:
+    """Return whether the expression can be computed, by computing it.
+
+    An array's size needs its elements but tells nothing of them. The partition's number is no constant to Spark, so
+    it keeps this apart from the projection that takes the value: put together, Spark may compute what is
+    common to both first, outside of the try.
+    """
+    size = F.size(F.array(expression)).cast("string")
+    return F.try_to_binary(size, F.lit("utf-8")).isNotNull() & (F.spark_partition_id() >= 0)

@@ -1,0 +1,69 @@
+"""How large an event may be, and what is said of one that is larger.
+
+A line of fifty megabytes, on its way through Spark, is copied often enough to fill Java's heap and end the pipeline. So
+every source has a bound, and what is beyond it is a dead letter: its size and its first bytes are kept, nothing
+else. Files of this machine are read by our own workers, which let go of such a line as they read it; what
+Spark's readers hand over (Kafka, sockets, remote files) is cut before anything else is done with it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tidings.spark.pipeline.config.settings import LARGEST
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+FIRST = 200
+"""Bytes of a too large event that its dead letter shows."""
+
+UNITS = {"kB": 10**3, "MB": 10**6, "GB": 10**9}
+"""The units of a size, in bytes."""
+
+
+def shown_size(size: int) -> str:
+    """Return a size as the file writes it, where that is a round number.
+
+    >>> shown_size(8_000_000), shown_size(1_500), shown_size(123_456_789)
+    ('8 MB', '1.5 kB', '123,456,789 bytes')
+    """
+    for unit, factor in reversed(UNITS.items()):
+        if size >= factor and size * 10 % factor == 0:
+            return f"{size / factor:g} {unit}"
+    return f"{size:,} bytes"
+
+
+def bound_words(largest: int) -> str:
+    """Return what follows the size in the reason of a dead letter.
+
+    >>> bound_words(8_000_000)
+    ' bytes are more than an event may have (8 MB); `largest` in [source] says how many'
+    """
+    return f" bytes are more than an event may have ({shown_size(largest)}); `largest` in [source] says how many"
+
+
+def too_large(size: int, largest: int) -> str:
+    """Return the reason of a dead letter for an event of so many bytes."""
+    return f"{size:,}{bound_words(largest)}"
+
+
+def first_bytes(start: bytes) -> str:
+    """Return what a dead letter shows of an event; bytes that are no text are marked."""
+    return start[:FIRST].decode("utf-8", "replace")
+
+
+def bounded(texts: DataFrame, largest: int = LARGEST) -> DataFrame:
+    """Take the texts that are too large out of `_text`, and say so in `_broken` and `_file`."""
+    from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+    size, text = F.octet_length("_text"), F.col("_text")
+    reason = F.concat(F.format_number(size, 0), F.lit(bound_words(largest)))
+    start = F.make_valid_utf8(F.substring(text.cast("binary"), 1, FIRST).cast("string"))
+    return texts.withColumns(
+        {
+            "_broken": F.when(size > largest, reason),
+            "_file": F.when(size > largest, start),
+            "_text": F.when(~F.coalesce(size > largest, F.lit(False)), text),
+        }
+    )

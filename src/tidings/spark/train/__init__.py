@@ -1,0 +1,1 @@
+"""`ts.train`: models counted in buckets of keys and summed."""

@@ -1,0 +1,205 @@
+"""What runs where models are trained: each bucket counts its own keys or patterns, and one counts what all share.
+
+Events come in the order of time, over all tasks. Every one counts, also one that satisfies nothing, and a bucket of
+keys knows where its events stand in the whole stream. What is the stream's and not a bucket's (how many events
+there were, how fast, how many satisfied each filter) is tallied where the events lie, and put together in a bucket of
+its own.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from tidings.forecast.courses.streams import Kinds
+from tidings.forecast.learning.counting import HalfLife, traffic_of
+from tidings.forecast.learning.counts import Traffic
+from tidings.forecast.learning.learner import Learner
+from tidings.forecast.model import filter_key, key_of
+from tidings.spark.detect.bucket import PLACE, arrived, in_order, prepared, tables_of, together
+from tidings.spark.detect.bucket_forecasts import Placed
+from tidings.spark.detect.bucketing import Deal, Dealer
+from tidings.spark.detect.worker_plan import Plan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from tidings.forecast import Model
+    from tidings.forecast.learning.counting import Pending
+    from tidings.patterns.detections import Part
+    from tidings.patterns.run.event_reader import Prepared
+    from tidings.patterns.run.portions import Portion
+    from tidings.patterns.run.value_numbers import Names
+    from tidings.spark.detect.worker_plan import Opened
+
+TRAFFIC = "traffic"
+"""The bucket of the tallies; no portion is called so."""
+
+TRAINED = "bucket STRING, model BINARY"
+"""What comes back: of each bucket a model, as its file would hold it."""
+
+PIECE = 1 << 16
+"""Events that a bucket takes at once; a learner counts what it has when twice as many have come."""
+
+
+# Where events lie -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Teach(Deal):
+    """Deals every event, and a tally of each piece."""
+
+    half_life: HalfLife | None = None
+
+    def dealer(self) -> Dealer:
+        """Return what deals the events of one task."""
+        return Teacher(self.plan, self.read, self.half_life)
+
+
+class Teacher(Dealer):
+    """Deals the events of one task to buckets that count them."""
+
+    def __init__(self, plan: Plan, read: tuple[str, ...], half_life: HalfLife | None) -> None:
+        """Open the patterns."""
+        super().__init__(plan, read, placed=True)
+        self._half_life = half_life
+
+    def besides(self, events: Prepared) -> list[tuple[str, bytes]]:
+        """Return the tally."""
+        return [(TRAFFIC, tally(events, self._named, self._half_life))]
+
+    def counts_all(self, portion: Portion) -> bool:  # noqa: ARG002 - of every portion
+        """Send everything: what satisfies nothing is a symbol too."""
+        return True
+
+    def clocked(self, portion: Portion) -> bool:  # noqa: ARG002 - of every portion
+        """Tell every bucket when the history ends: what may still come after that is not known."""
+        return True
+
+    @cached_property
+    def _named(self) -> dict[int, str]:
+        """What stands for each filter in a model, by its number."""
+        whole = self._opened.whole
+        used = [(told.pattern, name) for told in whole.watched for name in told.pattern.used()]
+        return {whole._filters[pattern[name].filter]: filter_key(pattern, name) for pattern, name in used}
+
+
+def tally(events: Prepared, named: dict[int, str], half_life: HalfLife | None) -> bytes:
+    """Count events in order, and those that satisfy each filter; with a half-life, as seen from their end."""
+    times, kinds, weights = events.times, Kinds(), np.ones(len(events))
+    first, last = int(times[0]), int(times[-1])
+    if half_life is not None:
+        weights = half_life.weights(np.arange(len(events)), times, (len(events), max(0, last)))
+    traffic = traffic_of(kinds.of(events), times, None, weights, named, kinds)
+    told = {"count": len(events), "first": first, "last": last, "weight": float(weights[0])}
+    return json.dumps({"traffic": asdict(traffic), **told}).encode()
+
+
+def tallied(tallies: Iterable[bytes], model: Model) -> Model:
+    """Return a model of no pattern, which knows the whole stream, from tallies in order."""
+    half_life, traffic, now, last = model.settings.half_life, Traffic(), (0, 0), None
+    for told in map(json.loads, tallies):
+        then, now = now, (now[0] + told["count"], max(now[1], told["last"]))
+        more = Traffic(**told["traffic"])
+        if last is not None:  # the time between two pieces
+            more = more.plus(Traffic(gaps=told["weight"], elapsed=(told["first"] - last) * told["weight"]))
+        if half_life is not None:
+            traffic = traffic.scaled(half_life.fading(then, now))
+        traffic, last = traffic.plus(more), told["last"]
+    return model._like(known={}, traffic=traffic, now=now)
+
+
+# Buckets ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """All rows of a bucket, put in order and counted; a model comes back."""
+
+    plan: Plan
+    schema: pa.Schema
+
+    def __call__(self, key: tuple[pa.Scalar, ...], dealt: pa.Table) -> pa.Table:
+        """Return the bucket's name and its model."""
+        name, opened = key[0].as_py(), self.plan.open()
+        assert opened.model is not None
+        if name == TRAFFIC:
+            model = tallied([value for _, value in arrived(dealt)], opened.model)
+        elif tables := tables_of(dealt):
+            found = opened.portion(name)
+            assert found is not None
+            end = int(dealt.column("seen").to_numpy().sum()), int(dealt.column("newest").to_numpy().max())
+            model = taught(*found, in_order(together(tables)), end, opened)
+        else:  # it was only told when the history ends
+            return self.schema.empty_table()
+        return pa.table({"bucket": [name], "model": [model.to_bytes()]}, schema=self.schema)
+
+
+def taught(portion: Portion, number: int, rows: pa.Table, end: tuple[int, int], opened: Opened) -> Model:
+    """Return the model of a bucket's rows, which are in order; `end`: how many events there were, and the last time."""
+    detector = opened.unfed(portion)
+    assert opened.model is not None
+    keys = [key_of(told.pattern, told.mode) for told in detector.watched]
+    blank = opened.model._like(known={key: opened.model.known[key] for key in keys}, traffic=Traffic(), now=(0, 0))
+    learner = Learner(blank, detector.watched, detector._filters, **detector._around)
+    listener: Any = learner
+    if portion.keyed:
+        listener = Listening(learner, portion, number, rows.column(PLACE).to_numpy())
+    detector.listen(listener, reports=any(lesson.group.tracked for lesson in learner.lessons))
+    events = prepared(rows, 0, portion, detector._names)
+    for start in range(0, len(events), PIECE):
+        piece = events.take(np.arange(start, min(start + PIECE, len(events))))
+        # Taken, but not tidied up after: a learner calls keys by the numbers that they have here.
+        detector._taken(piece, detector._runs())
+    learner.now = (end[0], max(learner.now[1], end[1]))
+    return learner.model()
+
+
+class Listening:
+    """Lets a learner of some keys know where their events stand in the whole stream, and leaves out others' keys.
+
+    An event that gives keys in two ways is in the bucket of each, and here the other key's events are not all there.
+    """
+
+    def __init__(self, learner: Learner, portion: Portion, number: int, places: np.ndarray) -> None:
+        """Hear for a learner; `places` are those of all events that will come."""
+        self._learner, self._portion, self._number, self._places = learner, portion, number, places
+        for lesson in learner.lessons:
+            lesson.silences = Placed(places, 0, lesson.silences)
+
+    def take(self, events: Prepared, parts: Sequence[Part], base: int, names: Names) -> None:
+        """Take events with what they completed."""
+        learner, places = self._learner, self._places
+        heard = [[len(reports) for reports in lesson.reports] for lesson in learner.lessons]
+        learner.take(events, parts, base, names)
+        learner._waiting = 0  # counted here: a learner by itself would take a bucket's events for all
+        now = (int(places[base + len(events) - 1]) + 1, learner.now[1])
+        for lesson, before in zip(learner.lessons, heard, strict=True):
+            for member, reports, known in zip(lesson.group.tracked, lesson.reports, before, strict=True):
+                new = reports[known:]
+                between = member.pattern.absence is not None
+                new[:, 1] = self._between(new, events.times, base) if between else places[new[:, 1]]
+            lesson.fresh = [self._mine(fresh, names) for fresh in lesson.fresh]
+            lesson.settle(learner.kinds, now)
+
+    def _between(self, reports: np.ndarray, times: np.ndarray, base: int) -> np.ndarray:
+        """Return about where deadlines stand in the whole stream: between the bucket's events before and after them."""
+        after = np.minimum(reports[:, 1], base + len(times) - 1)
+        before = np.maximum(after - 1, base)
+        first, last = times[before - base], times[after - base]
+        part = np.clip((reports[:, 2] - first) / np.maximum(last - first, 1), 0, 1)
+        low, high = self._places[before], self._places[after]
+        return np.asarray(low + np.ceil(part * (high - low)).astype(np.int64))
+
+    def _mine(self, fresh: Pending, names: Names) -> Pending:
+        fresh = replace(fresh, at=self._places[fresh.at])
+        if len(self._portion.ways) == 1:
+            return fresh
+        known, places = np.unique(fresh.key, return_inverse=True)
+        mine = [self._portion.bucket_of(names.values[key]) == self._number for key in known.tolist()]
+        return fresh.take(np.flatnonzero(np.array(mine, bool)[places.reshape(-1)]))

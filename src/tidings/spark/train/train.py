@@ -1,0 +1,132 @@
+"""`train`: a DataFrame of events in, a model of patterns out.
+
+Counts add up. So events are put in order and dealt as `detect` deals a batch, each bucket counts its own (`training`),
+and the driver puts the counts together: the model is the one that `td.train` makes of the same rows in order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from tidings.errors import BadFrame
+from tidings.forecast import Detector, Horizon, Model
+from tidings.forecast.learning.learner import Learner
+from tidings.forecast.model import key_of
+from tidings.spark.detect.bucketing import DEALT
+from tidings.spark.detect.detect import BATCH_BUCKETS, SHARDS, columns_asked, laid_out, number_of
+from tidings.spark.detect.pattern_source import detector_of
+from tidings.spark.detect.worker_plan import Plan
+from tidings.spark.schema import require_columns, require_frame
+from tidings.spark.train.bucket_training import TRAFFIC, TRAINED, Teach, Trained
+from tidings.spark.vocabulary import Surroundings, schema_given, unknown_given
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import timedelta
+
+    from pyspark.sql import DataFrame
+
+    from tidings.concepts import Ontology, Regions
+    from tidings.patterns import Detector as PatternDetector
+    from tidings.spark.detect.pattern_source import Patterns
+    from tidings.spark.vocabulary import Declared, Unknown
+
+
+def train(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
+    events: DataFrame,
+    patterns: Patterns,
+    *,
+    time: str = "ts",
+    event_id: str | None = None,
+    key: str | None = None,
+    context: int = 3,
+    smoothing: float = 0.5,
+    half_life: timedelta | str | int | None = None,
+    estimator: str = "both",
+    horizons: Iterable[Any] = (),
+    schema: Declared | None = None,
+    ontology: Ontology | None = None,
+    regions: Regions | None = None,
+    buckets: int | None = None,
+    shards: int | None = None,
+    unknown: Unknown = "error",
+) -> Model:
+    """Return a model of the patterns, counted over a batch of events: what `td.train` makes of the same rows in order.
+
+    `patterns`, `time`, `key`, `schema`, `ontology`, `regions`, `buckets`, `shards` and `unknown` are those of `detect`;
+    give both the same `key`, and the model knows the patterns again. `context`, `smoothing`, `half_life`, `estimator`
+    and `horizons` are those of `td.train`. Events are put in order of time; those that cannot be read take no part, and
+    `bad_events` tells of them. `event_id` may be given, as to `detect`; nothing is done with it.
+    """
+    require_frame(events, "the events")
+    if events.isStreaming:
+        msg = "a model is trained on a batch, and these events are a stream; read its history with `spark.read`"
+        raise BadFrame(msg)
+    given = Surroundings(schema_given(schema), ontology, regions, unknown=unknown_given(unknown))
+    detector = detector_of(events, patterns, given, time=time, key=key)
+    if event_id is not None:
+        require_columns([event_id], events.schema, why="event_id")
+    _told_apart(detector)
+    model = Model(context=context, smoothing=smoothing, half_life=half_life, estimator=estimator)
+    base = Learner(
+        model, detector.watched, detector._filters, spans=_spans(horizons, patterns), **detector._around
+    ).model()
+    plan = Plan.of(
+        detector,
+        buckets=number_of("buckets", buckets, BATCH_BUCKETS),
+        shards=number_of("shards", shards, SHARDS),
+        event_id=None,
+        keep=(),
+        model=base,
+    )
+    return _merged(base, _models(events, plan, detector))
+
+
+def _models(events: DataFrame, plan: Plan, detector: PatternDetector) -> dict[str, Model]:
+    """Count, and return the model of each bucket."""
+    assert plan.model is not None
+    read, half_life = columns_asked(events, detector), Model.from_bytes(plan.model).settings.half_life
+    plain = laid_out(events, read, time=plan.time)
+    dealt = plain.mapInArrow(Teach(plan, read, read, clock=True, placed=True, half_life=half_life), DEALT)
+    trained = Trained(plan, pa.schema([("bucket", pa.string()), ("model", pa.binary())]))
+
+    def of_bucket(key: tuple[pa.Scalar, ...], rows: pa.Table) -> pa.Table:
+        return trained(key, rows)  # Spark counts the arguments of a plain function
+
+    found = dealt.groupBy("bucket").applyInArrow(of_bucket, TRAINED).collect()
+    return {row.bucket: Model.from_bytes(bytes(row.model)) for row in found}
+
+
+def _merged(base: Model, models: dict[str, Model]) -> Model:
+    """Put the counts together; what is the stream's was counted once."""
+    if not models:
+        return base
+    whole = models.pop(TRAFFIC)
+    found = base
+    for name in sorted(models):
+        found = models[name].merge(found)  # this way round, patterns stay in the order they were given
+    shared = whole.traffic
+    traffic = replace(shared, own=found.traffic.own)
+    return found._like(known=found.known, traffic=traffic, now=whole.now)
+
+
+# Patterns ---------------------------------------------------------------------------------------------
+
+
+def _told_apart(detector: PatternDetector) -> None:
+    """Leave out patterns that are there under another name: they are counted once."""
+    seen: set[str] = set()
+    for told in detector.watched:
+        known = key_of(told.pattern, told.mode)
+        if known in seen:
+            detector.remove(told.name)
+        seen.add(known)
+
+
+def _spans(horizons: Iterable[Any], patterns: Patterns) -> set[int]:
+    """Return the horizons in time, those that patterns were added with included."""
+    own = patterns.horizons().values() if isinstance(patterns, Detector) else ()
+    return {one.amount for one in [*map(Horizon.of, horizons), *own] if one.unit == "time"}
