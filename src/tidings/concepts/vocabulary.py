@@ -6,7 +6,7 @@ everywhere, and gets it at once rather than from deep inside.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
 
@@ -21,6 +21,39 @@ _TAKEN = {
     "ontology": (Ontology, "td.Ontology.load(...)"),
     "regions": (Regions, "td.Regions.load(...)"),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """What names in filters and events mean: a schema, an ontology and named regions, each or none given.
+
+    Public functions take the three as keywords; `Vocabulary.of` checks them once, and everything inside hands on
+    this one value.
+    """
+
+    schema: Schema | None = None
+    ontology: Ontology | None = None
+    regions: Regions | None = None
+
+    @classmethod
+    def of(cls, schema: Any = None, ontology: Any = None, regions: Any = None) -> Vocabulary:
+        """Return the vocabulary of a caller's keywords; what is no schema, ontology or regions raises."""
+        check_surroundings(schema, ontology, regions)
+        return cls(schema, ontology, regions)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was given, so that every name is allowed and none is checked."""
+        return self.schema is None and self.ontology is None and self.regions is None
+
+    @property
+    def concepts(self) -> Ontology:
+        """The ontology, or an empty one where none was given."""
+        return self.ontology if self.ontology is not None else Ontology()
+
+    def keywords(self) -> dict[str, Any]:
+        """Return the three as the keyword arguments that public functions take."""
+        return {"schema": self.schema, "ontology": self.ontology, "regions": self.regions}
 
 
 def check_surroundings(schema: Any = None, ontology: Any = None, regions: Any = None) -> None:
