@@ -11,7 +11,7 @@ from tidings.errors import PatternError
 from tidings.model.patterns import Mode
 from tidings.patterns.definition import Seen, reports
 
-PAGE = (Path(__file__).parents[3] / "docs" / "language.md").read_text(encoding="utf-8").split("## 9. Patterns")[1]
+PAGE = (Path(__file__).parents[4] / "docs" / "language.md").read_text(encoding="utf-8").split("## 9. Patterns")[1]
 SECOND = 1_000_000
 
 

@@ -14,7 +14,7 @@ from tidings.lang import WrittenPattern, read_patterns, render_patterns
 from tidings.model.patterns import Mode
 from tidings.testing.strategies.patterns import patterns, streams
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 PUMPS, REPORTS = EXAMPLES / "pumps.patterns", EXAMPLES / "pumps.jsonl"
 AB = "pattern ab\n  a = kind = 'a'\n  b = kind = 'b'\n  a ; b\n"
 AGED = AB.replace("a ; b", "a ; b within 5 s").replace("pattern ab", "pattern aged")

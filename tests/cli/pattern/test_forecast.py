@@ -14,7 +14,7 @@ from tidings.cli.pattern.forecast_output import AsTable
 from tidings.forecast.forecasts import Forecast, Foretold
 from tidings.lang import read_patterns
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 PUMPS, REPORTS = EXAMPLES / "pumps.patterns", EXAMPLES / "pumps.jsonl"
 AB = "pattern ab\n  a = kind = 'a'\n  b = kind = 'b'\n  a ; b\n"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PATH = ROOT / "docs" / "guide" / "patterns.md"
 PAGE = PATH.read_text(encoding="utf-8")
 AHEAD = PATH.with_name("forecasts.md")

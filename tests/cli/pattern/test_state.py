@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import pytest
 from tests.cli.samples import write_lines
-from tests.cli.test_pattern_detect import AB, found, kinds
+from tests.cli.pattern.test_detect import AB, found, kinds
 
 import tidings as td
 

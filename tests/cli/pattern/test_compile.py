@@ -9,7 +9,7 @@ import pytest
 import tidings as td
 from tidings.patterns.overview import overview
 
-ATTACKS = Path(__file__).parents[2] / "examples" / "attacks.patterns"
+ATTACKS = Path(__file__).parents[3] / "examples" / "attacks.patterns"
 BROKEN = """pattern x
   a = kind = 'a'
   a ; entr

@@ -11,7 +11,7 @@ import tidings as td
 from tidings.forecast.prequential import BASE, prequential
 from tidings.lang import read_patterns
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 PUMPS, REPORTS = EXAMPLES / "pumps.patterns", EXAMPLES / "pumps.jsonl"
 AB = "pattern ab\n  a = kind = 'a'\n  b = kind = 'b'\n  a , b\n"
 SLOW = AB.replace("pattern ab", "pattern slow").replace("a , b", "a ; b within 3 s")

@@ -17,7 +17,7 @@ from tidings.lang import WrittenPattern, render_patterns
 from tidings.model.patterns import Mode
 from tidings.testing.strategies.patterns import patterns, streams
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 ATTACKS, LOGINS = EXAMPLES / "attacks.patterns", EXAMPLES / "logins.jsonl"
 AB = "pattern ab\n  a = kind = 'a'\n  b = kind = 'b'\n  a ; b\n"
 SILENT = "pattern silent\n  a = kind = 'a'\n  b = kind = 'b'\n  a ; not b for 5 s\n"
