@@ -18,10 +18,10 @@ ARGS ?=
 SPARKS := tests/spark tests/kafka
 OTHERS := $(addprefix --ignore=,$(SPARKS))
 
-.PHONY: help demo test check bench scoreboard format constraints clean distclean java kafka
+.PHONY: help demo test test-all quick check bench scoreboard format constraints clean distclean java kafka
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: java $(VENV)/.spark ## match a stream of car ads against saved searches, on Spark
 	@export JAVA_HOME="$$(tools/java-home 2>/dev/null)"; \
@@ -42,6 +42,16 @@ test: java kafka $(VENV)/.dev ## run all tests
 		echo "==> tests: all others"; cat $(VENV)/others.log; \
 		exit $$((first + second)); \
 	fi
+
+quick: $(VENV)/.dev ## run the unit tests and laws of what changed since main, with few examples
+	@chosen=$$(tools/changed-tests); \
+	if [ -z "$$chosen" ]; then echo "==> quick: nothing changed that has unit tests or laws"; exit; fi; \
+	echo "==> quick: $$(wc -l <<< "$$chosen") files of tests"; \
+	HYPOTHESIS_PROFILE=quick $(BIN)/python -m pytest -q $(ARGS) $$chosen
+
+test-all: java kafka $(VENV)/.dev ## run all tests with exhaustive sweeps and many examples (hours)
+	@export JAVA_HOME="$$(tools/java-home 2>/dev/null)" HYPOTHESIS_PROFILE=thorough; \
+	echo "==> tests: all of them, the sweeps too"; $(BIN)/python -m pytest -m "" $(ARGS)
 
 check: $(VENV)/.dev ## format, lint, types and layers; changes nothing
 	@echo "==> ruff format"; $(BIN)/ruff format --check .
