@@ -11,7 +11,7 @@ from tidings.concepts.regions import Regions
 from tidings.concepts.spelling import did_you_mean, fold, nearest
 from tidings.concepts.taxonomies.tree import Tree
 from tidings.concepts.units import AttributeUnit, Currencies, Units
-from tidings.concepts.vocabulary import check_surroundings, declared, knows, moment
+from tidings.concepts.vocabulary import Vocabulary, moment
 
 __all__ = [
     "AttributeUnit",
@@ -22,11 +22,9 @@ __all__ = [
     "Regions",
     "Tree",
     "Units",
-    "check_surroundings",
-    "declared",
+    "Vocabulary",
     "did_you_mean",
     "fold",
-    "knows",
     "moment",
     "nearest",
 ]

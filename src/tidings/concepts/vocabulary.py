@@ -1,7 +1,8 @@
-"""What a filter's meaning rests on, checked where it is given: `schema=`, `ontology=`, `regions=`, `now=`.
+"""The vocabulary of filters and events: a schema, an ontology and named regions as one immutable value.
 
-The same keywords stand everywhere, so the same slip (a plain dict, a path) gets the same answer
-everywhere, and gets it at once rather than from deep inside.
+Public functions take the three as the keywords `schema=`, `ontology=` and `regions=`. `Vocabulary.of` checks them in
+one place, so that the same slip (a plain dict, a path) gets the same message from every function, before any work is
+done. Everything below the public functions passes the one value on.
 """
 
 from __future__ import annotations
@@ -16,20 +17,20 @@ from tidings.errors import TidingsError
 from tidings.model import Attribute, Schema
 from tidings.model.values import checked
 
-_TAKEN = {
+_EXPECTED = {
     "schema": (Schema, "td.Schema({...}) or td.Schema.load(...)"),
     "ontology": (Ontology, "td.Ontology.load(...)"),
     "regions": (Regions, "td.Regions.load(...)"),
 }
+"""The class of each keyword's value, and the calls that make one."""
+
+_NO_CONCEPTS = Ontology()
+"""Stands for the ontology that a caller left out; it is immutable, so one serves all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """What names in filters and events mean: a schema, an ontology and named regions, each or none given.
-
-    Public functions take the three as keywords; `Vocabulary.of` checks them once, and everything inside hands on
-    this one value.
-    """
+    """What names in filters and events mean; any of the three parts may be absent."""
 
     schema: Schema | None = None
     ontology: Ontology | None = None
@@ -37,32 +38,50 @@ class Vocabulary:
 
     @classmethod
     def of(cls, schema: Any = None, ontology: Any = None, regions: Any = None) -> Vocabulary:
-        """Return the vocabulary of a caller's keywords; what is no schema, ontology or regions raises."""
-        check_surroundings(schema, ontology, regions)
+        """Return the vocabulary of a caller's keyword values; a value of another class raises `TidingsError`."""
+        for keyword, value in (("schema", schema), ("ontology", ontology), ("regions", regions)):
+            expected, constructor = _EXPECTED[keyword]
+            if value is not None and not isinstance(value, expected):
+                msg = f"{keyword}= takes {constructor}, not a `{type(value).__name__}`"
+                raise TidingsError(msg)
         return cls(schema, ontology, regions)
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was given, so that every name is allowed and none is checked."""
+        """Whether all three parts are absent, so that every name is allowed and none is checked."""
         return self.schema is None and self.ontology is None and self.regions is None
 
     @property
     def concepts(self) -> Ontology:
-        """The ontology, or an empty one where none was given."""
-        return self.ontology if self.ontology is not None else Ontology()
+        """The ontology, or an empty one where there is none."""
+        return _NO_CONCEPTS if self.ontology is None else self.ontology
 
-    def keywords(self) -> dict[str, Any]:
-        """Return the three as the keyword arguments that public functions take."""
+    def to_keywords(self) -> dict[str, Any]:
+        """Return the three parts as the keyword arguments of public functions."""
         return {"schema": self.schema, "ontology": self.ontology, "regions": self.regions}
 
+    def find_attribute(self, name: str) -> Attribute | None:
+        """Return an attribute's declaration: the schema's, and the ontology's for what the schema leaves open."""
+        declaration = self.schema.get(name) if self.schema is not None else None
+        if declaration is not None and declaration.kind is not None and declaration.tree is not None:
+            return declaration
+        kind, tree = self.concepts.kind(name), self.concepts.tree_of(name)
+        if declaration is None:
+            return Attribute(kind, several=True, tree=tree) if kind else None
+        if declaration.refinable and kind is not None:  # a column of strings whose kind the ontology declares
+            return Attribute(kind, several=declaration.several, tree=tree)
+        return replace(declaration, kind=declaration.kind or kind, tree=tree)
 
-def check_surroundings(schema: Any = None, ontology: Any = None, regions: Any = None) -> None:
-    """Refuse what is not a schema, an ontology or regions, and say what makes one."""
-    for word, given in (("schema", schema), ("ontology", ontology), ("regions", regions)):
-        wanted, way = _TAKEN[word]
-        if given is not None and not isinstance(given, wanted):
-            msg = f"{word}= takes {way}, not a `{type(given).__name__}`"
-            raise TidingsError(msg)
+    def has_attribute(self, name: str) -> bool:
+        """Tell whether the schema or the ontology has the attribute, by this name or as a synonym of another."""
+        names, concepts = self.schema or (), self.concepts
+        return (
+            name in names
+            or name in concepts.derived
+            or concepts.kind(name) is not None
+            or concepts.attribute(name) in names
+            or len(concepts.sources(name)) > 1
+        )
 
 
 def moment(now: Any) -> datetime | None:
@@ -73,27 +92,3 @@ def moment(now: Any) -> datetime | None:
         msg = f"now= takes a datetime, not `{now!r}`"
         raise TidingsError(msg)
     return checked(now)  # type: ignore[return-value]
-
-
-def declared(name: str, schema: Schema | None, ontology: Ontology) -> Attribute | None:
-    """Return what the schema or, where it is silent, the ontology declares of an attribute."""
-    told = schema.get(name) if schema is not None else None
-    if told is not None and told.kind is not None and told.tree is not None:
-        return told
-    kind, tree = ontology.kind(name), ontology.tree_of(name)
-    if told is None:
-        return Attribute(kind, several=True, tree=tree) if kind else None
-    if told.refinable and kind is not None:  # a column of strings, and the ontology says what they are
-        return Attribute(kind, several=told.several, tree=tree)
-    return replace(told, kind=told.kind or kind, tree=tree)
-
-
-def knows(name: str, schema: Schema, ontology: Ontology) -> bool:
-    """Tell whether a schema or an ontology has the attribute, by this name or the one it is a synonym of."""
-    return (
-        name in schema
-        or name in ontology.derived
-        or ontology.kind(name) is not None
-        or ontology.attribute(name) in schema
-        or len(ontology.sources(name)) > 1
-    )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from tidings import forks
 from tidings.algebra import Reader, Setting
 from tidings.algebra.law.mismatches import Mismatches
-from tidings.concepts import Ontology, check_surroundings, moment
+from tidings.concepts import Ontology, Vocabulary, moment
 from tidings.engine.engine import Engine
 from tidings.engine.events.event_source import Read
 from tidings.engine.segment import Crowded
@@ -93,7 +93,7 @@ class Matcher:
         now: datetime | None = None,
     ) -> None:
         """Start without subscriptions."""
-        check_surroundings(schema, ontology, regions)
+        Vocabulary.of(schema, ontology, regions)
         self.kind = kind
         self.schema, self.ontology, self.regions, self.now = schema, ontology, regions, moment(now)
         self._used = ontology or Ontology()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tidings.algebra.law.requirements import unknown_attribute
-from tidings.concepts import Ontology, knows
+from tidings.concepts import Vocabulary
 from tidings.errors import UnknownAttributes
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ def refuse_unknown(matcher: Matcher, known: Schema, *, where: str, way_out: str,
     `where` says who has the names that are known, `way_out` how to ask for the open world.
     """
     there = known if matcher.schema is None else known.merged(matcher.schema)
-    ontology = matcher.ontology or Ontology()
+    vocabulary = Vocabulary(there, matcher.ontology)
     asked = {row[0]: row[4] for row in matcher._admission.needs.to_dict()["demands"]}
-    unknown = {name: who for name, who in asked.items() if not knows(name, there, ontology)}
+    unknown = {name: who for name, who in asked.items() if not vocabulary.has_attribute(name)}
     if unknown:
         named = what == "subscriptions"  # the filters of patterns have numbers that say nothing
         said = {name: f" ({who} asks for it)" if named else "" for name, who in unknown.items()}

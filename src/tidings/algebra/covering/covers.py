@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tidings.algebra.covering.judge import Judge
-from tidings.concepts import Ontology, check_surroundings, moment
+from tidings.concepts import Ontology, Vocabulary, moment
 from tidings.model import require_filter
 
 if TYPE_CHECKING:
@@ -68,19 +68,18 @@ def overlaps(
 
 def _judge(schema: Schema | None, ontology: Ontology | None, regions: Regions | None, now: datetime | None) -> Judge:
     """Return the judge of these surroundings; it holds them, so their ids stay theirs."""
-    check_surroundings(schema, ontology, regions)
+    vocabulary = Vocabulary.of(schema, ontology, regions)
     now = moment(now)
     key = (id(schema), id(ontology), id(regions), now)
     found = _judges.get(key)
     if found is None:
         if len(_judges) >= JUDGES:
             _judges.clear()
-        alone = schema is None and ontology is None and regions is None
         found = _judges[key] = Judge(
-            ontology or Ontology(),
+            vocabulary.concepts,
             schema=schema,
             regions=regions,
             now=now,
-            forgiven=(LookupError,) if alone else (),
+            forgiven=(LookupError,) if vocabulary.is_empty else (),
         )
     return found

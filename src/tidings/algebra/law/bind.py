@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.algebra.law.requirements import Needs
 from tidings.algebra.law.typed_attribute import without_unit
-from tidings.concepts import declared
+from tidings.concepts import Vocabulary
 from tidings.errors import BadValue, FilterError, Mistake, UnitMismatch, UnknownRegion
 from tidings.model import (
     Age,
@@ -120,7 +120,7 @@ class Binder:
 
     def __init__(self, schema: Schema | None, ontology: Ontology, regions: Regions | None) -> None:
         """Bind against these."""
-        self._schema = schema
+        self._vocabulary = Vocabulary(schema, ontology, regions)
         self._ontology = ontology
         self._regions = regions
         self._needs = Needs(schema, ontology)
@@ -201,7 +201,7 @@ class Binder:
     def _facts(self, name: str) -> _Facts:
         facts = self._known.get(name)
         if facts is None:
-            told, unit = declared(name, self._schema, self._ontology), self._ontology.unit(name)
+            told, unit = self._vocabulary.find_attribute(name), self._ontology.unit(name)
             folded = told is not None and told.kind is Kind.CONCEPT
             facts = _Facts(folded, told.tree if told else None, unit.unit if unit else None)
             self._known[name] = facts

@@ -18,7 +18,7 @@ from tidings.algebra.law.coerce import coerce
 from tidings.algebra.law.event_reading import Reader, Reading
 from tidings.algebra.law.requirements import needs_of
 from tidings.algebra.law.typed_attribute import Mismatch, compared_with, typed, without_unit
-from tidings.concepts import Ontology, check_surroundings, moment
+from tidings.concepts import Ontology, Vocabulary, moment
 from tidings.errors import AmbiguousConcept
 from tidings.model import (
     Age,
@@ -84,7 +84,7 @@ def evaluate(
     each test reads the values as the kind it asks for, and what it cannot read does not satisfy it. For many
     filters or events use `td.Matcher`, which prepares them once.
     """
-    check_surroundings(schema, ontology, regions)
+    Vocabulary.of(schema, ontology, regions)
     bound, reader, used = prepared(require_filter(tree), schema, ontology, regions)
     setting = Setting(used, moment(now) or datetime.now(UTC))
     return holds(bound, reader.read(event, setting.now), setting)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.algebra.law.requirement_counts import Demand, Tallies
 from tidings.algebra.law.typed_attribute import AS_IS, Label, TypedAttribute, kind_word
-from tidings.concepts import declared, did_you_mean, knows
+from tidings.concepts import Vocabulary, did_you_mean
 from tidings.errors import FilterError, KindConflict, Mistake, TidingsError
 from tidings.model import Attribute, Compare, Comparison, Kind, Quantity, Test, condition_kind, scalars_of, tests
 
@@ -79,6 +79,7 @@ class Needs:
         """Start without filters; declared attributes are read from the start: bad events do not depend on filters."""
         self._schema = schema
         self._ontology = ontology
+        self._vocabulary = Vocabulary(schema, ontology)
         self._attributes: dict[str, Attribute | None] = {}
         names = [name for name in schema or () if not name.endswith(".*")]
         self._tallies = Tallies(dict.fromkeys([*map(ontology.attribute, names), *ontology.declared_names]))
@@ -242,7 +243,7 @@ class Needs:
 
     def _declared(self, name: str) -> Attribute | None:
         if name not in self._attributes:
-            self._attributes[name] = declared(name, self._schema, self._ontology)
+            self._attributes[name] = self._vocabulary.find_attribute(name)
         return self._attributes[name]
 
     def _add(self, found: list[tuple[str, Test]], witness: str) -> None:
@@ -319,7 +320,7 @@ class Needs:
     def _refuse_unknown(self, found: Iterable[str]) -> None:
         if self._schema is None or not self._schema.closed:
             return
-        names = dict.fromkeys(name for name in found if not knows(name, self._schema, self._ontology))
+        names = dict.fromkeys(name for name in found if not self._vocabulary.has_attribute(name))
         if names:
             mistakes = tuple(Mistake(unknown_attribute(name, self._schema)) for name in names)
             raise FilterError("\n".join(m.message for m in mistakes), mistakes=mistakes, text=None)

@@ -12,7 +12,7 @@ import sys
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from tidings.concepts import Ontology, knows
+from tidings.concepts import Ontology, Vocabulary
 from tidings.errors import FilterWarning
 from tidings.lang.diagnostics import pointed
 from tidings.model import Compare, Schema, tests
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 SHOWN = 5
 """So many warnings are given one by one; a feed of a million filters must not give a million."""
 
-_EMPTY = Schema({})
-
 
 def doubtful_words(
     tree: Filter, spots: Spots, text: str, schema: Schema | None, ontology: Ontology | None
@@ -36,13 +34,13 @@ def doubtful_words(
     if not spots.bare_words:
         return []
     bare = {id(test) for test in spots.bare_words}
-    declared, lore = schema if schema is not None else _EMPTY, ontology or Ontology()
+    vocabulary = Vocabulary(schema, ontology)
     compared = [(name, test) for name, test in tests(tree) if id(test) in bare]
     return [
         _warning(test.condition.other, spots.of(test).value, text)
         for name, test in compared
         if isinstance(test.condition, Compare)
-        and not knows(name.removesuffix(test.attribute) + test.condition.other, declared, lore)
+        and not vocabulary.has_attribute(name.removesuffix(test.attribute) + test.condition.other)
     ]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tidings.concepts import Ontology, declared, did_you_mean, knows
+from tidings.concepts import Ontology, Vocabulary, did_you_mean
 from tidings.errors import TidingsError
 from tidings.lang.filters import literals
 from tidings.model import (
@@ -47,7 +47,8 @@ class Checker:
     def __init__(self, schema: Schema | None, ontology: Ontology | None, regions: Regions | None) -> None:
         """Check against what is given; what is not given is not checked."""
         self._schema, self._ontology, self._regions = schema, ontology, regions
-        self._lore = ontology or Ontology()
+        self._vocabulary = Vocabulary(schema, ontology, regions)
+        self._lore = self._vocabulary.concepts
         self.mistakes: list[Mistake] = []
         self._spots: Spots | None = None
 
@@ -135,17 +136,17 @@ class Checker:
             self._ontology.convert(value.amount, value.unit, to=unit.unit)
 
     def _knows(self, name: str) -> bool:
-        return self._schema is None or not self._schema.closed or knows(name, self._schema, self._lore)
+        return self._schema is None or not self._schema.closed or self._vocabulary.has_attribute(name)
 
     def _known(self) -> list[str]:
         return [*(self._schema or ()), *self._lore.derived]
 
     def _declared(self, name: str) -> Attribute:
-        return declared(self._lore.attribute(name), self._schema, self._lore) or Attribute()
+        return self._vocabulary.find_attribute(self._lore.attribute(name)) or Attribute()
 
     def _tree(self, name: str) -> str | None:
-        told = declared(name, self._schema, self._lore)
-        return told.tree if told is not None else None
+        attribute = self._vocabulary.find_attribute(name)
+        return attribute.tree if attribute is not None else None
 
     def _mistake(self, test: Test, message: str, part: str) -> None:
         assert self._spots is not None

@@ -109,11 +109,11 @@ class _Screen:
 
     def __init__(self, *surroundings: Any) -> None:
         """Refuse what are no surroundings."""
-        from tidings.concepts import check_surroundings
+        from tidings.concepts import Vocabulary
         from tidings.lang.filters.check import Checker
         from tidings.lang.filters.source_spans import Spots
 
-        check_surroundings(*surroundings)
+        Vocabulary.of(*surroundings)
         self.surroundings = surroundings
         self._checker, self._nowhere = Checker(*surroundings), Spots()
         self._fit: dict[int, tuple[Test, Test]] = {}

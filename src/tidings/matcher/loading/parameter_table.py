@@ -13,7 +13,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from tidings.concepts import declared
+from tidings.concepts import Vocabulary
 from tidings.errors import FilterError, Mistake, TidingsError
 from tidings.lang.filters import literals
 from tidings.model import Filter, InNetworks, Kind, Range, Test, Within, all_of, one_of
@@ -137,8 +137,9 @@ class ParameterRows(Sequence[Filter]):
 
 def declared_kinds(asked: Sequence[Asked], schema: Schema | None, ontology: Ontology) -> dict[str, Kind | None]:
     """Return the kinds that a schema or an ontology declares of the attributes, by the names in the table."""
-    told = {one.attribute: declared(ontology.attribute(one.attribute), schema, ontology) for one in asked}
-    return {name: attribute.kind if attribute is not None else None for name, attribute in told.items()}
+    vocabulary = Vocabulary(schema, ontology)
+    found = {one.attribute: vocabulary.find_attribute(ontology.attribute(one.attribute)) for one in asked}
+    return {name: attribute.kind if attribute is not None else None for name, attribute in found.items()}
 
 
 def _test(asked: Asked, kind: Kind | None, said: dict[Says, Any]) -> Test:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql.types import DateType, IntegralType, StructType, TimestampNTZType, TimestampType
 
 from tidings.algebra.law.requirements import unknown_attribute
-from tidings.concepts import Ontology, knows
+from tidings.concepts import Vocabulary
 from tidings.errors import BadFrame, FileError, PatternError, TidingsError
 from tidings.lang import WrittenPattern, read_patterns
 from tidings.model import Schema
@@ -139,9 +139,11 @@ def _check_time(frame: StructType, time: str) -> None:
 def _refuse_unknown(detector: Detector, frame: Schema) -> None:
     """Refuse variables whose values no column gives; of filters, reading them has told."""
     around = _around(detector)
-    known, ontology = frame.merged(around.schema or Schema({})), around.ontology or Ontology()
+    vocabulary = Vocabulary(schema := frame.merged(around.schema or Schema({})), around.ontology)
     lines = [
-        unknown_attribute(name, known) for name in sorted(attributes_read(detector)) if not knows(name, known, ontology)
+        unknown_attribute(name, schema)
+        for name in sorted(attributes_read(detector))
+        if not vocabulary.has_attribute(name)
     ]
     if lines:
         raise BadFrame("\n".join([*lines, WAY_OUT]))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from tidings.algebra import Needs, fold_names
 from tidings.algebra.law.requirements import unknown_attribute
-from tidings.concepts import Ontology, knows
+from tidings.concepts import Vocabulary
 from tidings.errors import TidingsError, UnknownAttributes
 from tidings.spark.schema import conflicts, refuse_conflicts
 
@@ -63,22 +63,23 @@ def _unknown(matcher: Matcher, frame: Schema) -> list[TypedAttribute]:
     if not frame.closed:
         return []
     names = frame if matcher.schema is None else frame.merged(matcher.schema)
-    used = matcher.ontology or Ontology()
-    needs = matcher.needs().items()
-    return [key for name, ways in needs if not knows(name, names, used) for need in ways for key in need.keys(name)]
+    vocabulary, needs = Vocabulary(names, matcher.ontology), matcher.needs().items()
+    unknown = [(name, ways) for name, ways in needs if not vocabulary.has_attribute(name)]
+    return [key for name, ways in unknown for need in ways for key in need.keys(name)]
 
 
 def _problem(tree: Filter, matcher: Matcher, frame: Schema) -> TidingsError:
     """Return why the frame refuses a filter."""
-    used = matcher.ontology or Ontology()
     names = frame if matcher.schema is None else frame.merged(matcher.schema)
+    vocabulary = Vocabulary(names, matcher.ontology)
+    used = vocabulary.concepts
     needs = Needs(matcher.schema, used)
     try:
         needs.add(fold_names(tree, used), "the subscription")
         refuse_conflicts(needs.resolved().attributes, frame)
     except TidingsError as problem:
         return problem
-    asked = [name for name, *_ in needs.to_dict()["demands"] if not knows(name, names, used)]
+    asked = [name for name, *_ in needs.to_dict()["demands"] if not vocabulary.has_attribute(name)]
     return UnknownAttributes("\n".join(unknown_attribute(name, names) for name in asked), names=tuple(asked))
 
 
