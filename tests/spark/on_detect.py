@@ -15,7 +15,7 @@ def main(folder: Path) -> None:
 
 def started(session, folder, *, trigger=None):
     """Start the stream; the crash test goes on with it in its own session."""
-    from tests.spark.test_detect import COLUMNS, TOLD
+    from tests.unit.spark.detect.pattern_cases import COLUMNS, TOLD
 
     from tidings import spark as ts
 

@@ -1,85 +1,23 @@
 """Patterns on batches: what the local detector finds, whatever the order and the partitions of the rows."""
 
-import random
 from collections import Counter
-from datetime import UTC, datetime, timedelta
+from datetime import UTC
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
 
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
+
+from tests.unit.spark.detect.pattern_cases import COLUMNS, LOGIN, TOLD, at, found_locally, log
 
 import tidings as td
 from tidings import spark as ts
 from tidings.errors import BadFrame, FileError, PatternError, TidingsError
-from tidings.lang import WrittenPattern
-from tidings.model.patterns import Mode
-from tidings.testing.strategies.patterns import patterns
-
-START = datetime(2024, 7, 1, tzinfo=UTC)
-COLUMNS = "id BIGINT, ts TIMESTAMP, kind STRING, key INT, other DOUBLE"
-LOGIN = """
-    fail  = status = 'denied'  and ip = $x
-    enter = status = 'success' and ip = $x
-    fail{2,} ; enter within 5 min
-"""
-
-
-def at(seconds):
-    return START + timedelta(seconds=seconds)
-
-
-def log(count=120, *, seed=1, gap=2):
-    """Return events in the order of time; two of `key` and `other` are the same numbers of different types."""
-    rng, now, rows = random.Random(seed), 0, []
-    for number in range(count):
-        now += rng.choice((0, 0, 1, gap))
-        given = (rng.choice((None, 1, 2, 3)), rng.choice((None, 1.0, 2.0, 2.5)))
-        rows.append((number, at(now), rng.choice("abcx"), *given))
-    return rows
-
-
-def found_locally(rows, told, *, until=None, **options):
-    """Return what the local detector says of rows in order."""
-    detector = td.Detector(time="ts", **options)
-    detector.add_many(told)
-    names = [column.split()[0] for column in COLUMNS.split(",")]
-    events = [dict(zip(names, row, strict=True)) for row in rows]
-    found = [*detector.detect_many(events), *detector.on_time(until or rows[-1][1])]
-    return Counter((one.pattern, one.at, one.events) for one in found)
 
 
 def found_on(frame):
     return Counter(
         (row.pattern, row.at.replace(tzinfo=UTC), tuple(row.events)) for row in frame.collect() if row.kind == "match"
     )
-
-
-def drawn(count, **taste):
-    """Return generated patterns, always the same ones."""
-    made = []
-
-    @settings(
-        max_examples=count,
-        derandomize=True,
-        database=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(patterns(most_steps=4, **taste))
-    def draw(pattern):
-        made.append(pattern)
-
-    draw()
-    return made
-
-
-def in_all_modes(found):
-    modes = [Mode.RESTART, Mode.OVERLAP, Mode.NEXT, Mode.ANY]
-    return [WrittenPattern(f"p{n}", pattern, modes[n % 4]) for n, pattern in enumerate(found)]
-
-
-TOLD = in_all_modes([*drawn(16, variables="joins"), *drawn(12, variables=True), *drawn(16)])
 
 
 @pytest.fixture(scope="module")

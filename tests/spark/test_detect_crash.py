@@ -14,8 +14,9 @@ pytest.importorskip("pyspark", reason="needs tidings[spark]")
 from tests.kafka.leash import leashed
 from tests.spark.crashing import Driver
 from tests.spark.on_detect import started
-from tests.spark.test_detect import TOLD, found_locally, found_on, log
-from tests.spark.test_detect_stream import disordered, written
+from tests.spark.test_detect import found_on
+from tests.spark.test_detect_stream import written
+from tests.unit.spark.detect.pattern_cases import TOLD, disordered, found_locally, log
 
 pytestmark = pytest.mark.slow
 

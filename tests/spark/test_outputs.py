@@ -215,12 +215,6 @@ def test_a_column_that_the_folders_hide_is_refused(spark, sink):
         output_of(sink("json"), key=KEY).write(frame, 0)
 
 
-def test_a_path_that_is_a_file_is_a_clear_error(tmp_path, sink):
-    (tmp_path / "out").write_text("")
-    with pytest.raises(SinkError, match="cannot be used: a file stands where a folder should be"):
-        output_of(sink("json"), key=KEY)
-
-
 def test_odd_names_and_file_addresses_are_local_paths(spark, tmp_path, sink):
     odd = tmp_path / "a b%20c {x}"
     output_of(Sink(kind="json", path=f"file://{odd}"), key=KEY).write(pairs(spark, 3), 0)
@@ -325,13 +319,6 @@ def test_a_kafka_key_keeps_each_columns_type(spark):
     assert frame.select(json_array(["subscription", "event"])).first()[0] == '["s1",17]'
 
 
-def test_options_of_a_sink_are_in_no_repr():
-    secret = {"kafka.sasl.jaas.config": "hush"}
-    output = output_of(Sink(kind="kafka", servers="h:1", topic="t", options=secret), key=KEY)
-    assert "hush" not in repr(output)
-    assert "'t'" in repr(output)
-
-
 def printed(frame, limit):
     text = io.StringIO()
     console = Console(file=text, width=60, highlight=False)
@@ -363,25 +350,6 @@ def test_a_function_is_called_with_the_frame_and_the_number(spark, monkeypatch):
     assert called == [(9, 5)]
     with pytest.raises(SinkError, match=r"`a_users_module:fails` failed in batch 6: OSError: no room for batch 6"):
         output_of(Sink(kind="python", function="a_users_module:fails"), key=KEY).write(pairs(spark, 1), 6)
-
-
-@pytest.mark.parametrize(
-    ("name", "why"),
-    [
-        ("no_such_module:f", "cannot be imported: ModuleNotFoundError: No module named 'no_such_module'"),
-        ("json:nothing", "is no function: `json` has nothing of that name"),
-        ("json", "write `package.module:name`"),
-        ("json:", "write `package.module:name`"),
-    ],
-)
-def test_a_function_that_is_not_there_is_refused_when_the_sink_is_opened(name, why):
-    with pytest.raises(SinkError, match=why.replace("`", ".").replace("(", ".")):
-        output_of(Sink(kind="python", function=name), key=KEY)
-
-
-def test_a_sink_without_what_it_needs_is_refused():
-    with pytest.raises(SinkError, match="a sink of kind `json` needs `path`"):
-        output_of(Sink(kind="json"), key=KEY)
 
 
 def test_a_batch_in_kafka_that_is_tried_again_has_the_same_keys(spark, kafka):

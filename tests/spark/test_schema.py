@@ -6,7 +6,7 @@ from pyspark.sql.types import StructType
 
 from tidings.errors import BadFrame
 from tidings.model import Kind
-from tidings.spark.schema import columns_read, require_columns, schema_of
+from tidings.spark.schema import require_columns, schema_of
 
 pytestmark = pytest.mark.usefixtures("spark")  # PySpark asks the session to read DDL
 
@@ -70,11 +70,6 @@ def test_empty_arrays_and_nulls_without_a_type_are_columns_too():
 
 def test_the_schema_is_open():
     assert not schema_of(StructType.fromDDL("a int")).closed
-
-
-def test_an_attribute_is_read_from_the_column_of_its_name_or_of_a_name_before_a_dot():
-    columns = ["seller", "seller.kind", "price", "sell"]
-    assert columns_read({"seller.kind", "price"}, columns) == ["seller", "seller.kind", "price"]
 
 
 def test_all_wrong_columns_are_named_together_with_what_may_be_meant():

@@ -1,10 +1,7 @@
 """Subscriptions in shards, compiled by executors, give what one matcher gives, and nothing hot serialises the job."""
 
-import subprocess
-import sys
 from collections import Counter
 
-import pyarrow as pa
 import pytest
 
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
@@ -20,12 +17,9 @@ from tidings.bench.workloads import NOW
 from tidings.errors import BadFrame, BadSubscriptions, SnapshotError
 from tidings.matcher.live.live import shard_of
 from tidings.matcher.live.versions import open_version, read_version
-from tidings.spark.match import worker_matcher
-from tidings.spark.match.worker_matcher import Step, letters, lists, pairs
 from tidings.spark.match.worker_stage import _dealt
 from tidings.spark.schema import schema_of
 from tidings.spark.subscriptions.compile import part_of
-from tidings.spark.subscriptions.worker_store import Packed
 
 BAD = [{"x": float("inf")}, {"priced": "dear"}, {"spot": {"lon": 200.0, "lat": 0.0}}]
 
@@ -338,49 +332,3 @@ def test_a_huge_group_of_like_subscriptions_is_dealt_to_all_shards_alike(spark, 
 
 
 # Crowds --------------------------------------------------------------------------------------------
-
-
-def test_however_events_are_cut_for_their_matches_the_answers_are_the_same(monkeypatch):
-    matcher = td.Matcher()
-    matcher.add_many([(n, f"price < {n}") for n in range(20)])
-    prices = [str(n % 23) if n % 7 else "dear" for n in range(90)]
-    batch = pa.record_batch({"id": list(range(90)), "price": prices})
-
-    def answered(build):
-        step = Step(
-            Packed.of(matcher), build, read=(1,), names=("price",), kept=(0,), ids=pa.int64(), now=NOW, limit=15
-        )
-        return sorted(str(row) for out in step(iter([batch, batch])) for row in out.to_pylist())
-
-    whole = [answered(build) for build in (pairs, lists, letters)]
-    monkeypatch.setattr(worker_matcher, "FEW", 3)
-    monkeypatch.setattr(worker_matcher, "PAIRS", 10)
-    assert [answered(build) for build in (pairs, lists, letters)] == whole
-    assert all(whole)
-
-
-CROWD = """
-import resource, sys
-import pyarrow as pa, tidings as td
-from tidings.spark.codec import Step, lists
-from tidings.spark.places import Snapshot
-from tidings.testing.workloads import NOW
-matcher = td.Matcher()
-matcher.add_many([(f"subscription-{n:08}", f"price < {10_000 + n}") for n in range(20_000)])
-matcher.save(sys.argv[1])
-batch = pa.record_batch({"id": list(range(1000)), "price": [1] * 1000})
-step = Step(Snapshot.of(sys.argv[1]), lists, read=(1,), names=("price",), kept=(0,), ids=pa.string(), now=NOW)
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-total = sum(len(out.column(1).values) for out in step(iter([batch])))
-print(total, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="memory is told in other units")
-def test_what_a_worker_holds_is_bounded_when_every_event_matches_everything(tmp_path):
-    ran = subprocess.run(
-        [sys.executable, "-c", CROWD, str(tmp_path / "s")], capture_output=True, text=True, check=True, timeout=300
-    )
-    total, megabytes = map(int, ran.stdout.split())
-    assert total == 20_000_000
-    assert megabytes < 900  # 20 million pairs at once would be twice that

@@ -1,47 +1,15 @@
 """Training on batches: the model is the one that `td.train` makes of the same rows in order, however they lie."""
 
-import random
-from datetime import UTC, datetime, timedelta
-
 import numpy as np
 import pytest
 
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
+from tests.unit.spark.detect.forecast_cases import COLUMNS, PLAIN, TOLD, at, in_order, log, watching
+
 import tidings as td
 from tidings import spark as ts
 from tidings.errors import BadFrame, TidingsError
-
-START = datetime(2024, 7, 1, tzinfo=UTC)
-COLUMNS = "id BIGINT, ts TIMESTAMP, kind STRING, key INT, other DOUBLE"
-NAMES = tuple(column.split()[0] for column in COLUMNS.split(","))
-KEYED = "a = kind = 'a' and key = $x\nb = kind = 'b' and key = $x\n"
-PLAIN = "a = kind = 'a'\nb = kind = 'b'\nc = kind = 'c'\n"
-TOLD = {
-    "next": f"{KEYED}a , b",
-    "then": f"{KEYED}a ; b",
-    "soon": f"{KEYED}a ; b within 5 s",
-    "silent": f"{KEYED}a ; not b for 5 s",
-    "crossed": "a = kind = 'a' and key = $x\nb = kind = 'b' and other = $x\na ; b",
-    "plain": f"{PLAIN}a , b ; c",
-    "other": f"{PLAIN}(a or b) ; c",
-    "late": f"{PLAIN}a ; b ; c @ t(c) - t(a) > 3 s",
-    "same": f"{PLAIN}a , b ; c",  # as `plain`: counted once, whatever it is called
-}
-
-
-def at(seconds):
-    return START + timedelta(seconds=seconds)
-
-
-def log(count=400, *, seed=1):
-    """Return events in the order of time; `key` and `other` give the same numbers as different types, or none."""
-    rng, now, rows = random.Random(seed), 0, []
-    for number in range(count):
-        now += rng.choice((0, 0, 1, 2))
-        given = (rng.choice((None, 1, 2, 3, 4)), rng.choice((None, 1.0, 2.0, 2.5)))
-        rows.append((number, at(now), rng.choice("abcxx"), *given))
-    return rows
 
 
 def lying(spark, rows):
@@ -54,19 +22,6 @@ def lying(spark, rows):
     for other in others:
         one = one.union(other)
     return one
-
-
-def in_order(rows):
-    """Return events as they are taken: of one time, as they lie."""
-    mixed = sorted(rows, key=lambda row: (row[0] % 3, row[0]))
-    return [dict(zip(NAMES, row, strict=True)) for row in sorted(mixed, key=lambda row: row[1])]
-
-
-def watching(told):
-    detector = td.Detector(time="ts")
-    for name, pattern in told.items():
-        detector.add(name, pattern, mode="overlap" if name == "then" else "restart")
-    return detector
 
 
 def assert_same(mine, theirs, *, exactly=True):

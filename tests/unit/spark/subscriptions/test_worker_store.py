@@ -1,5 +1,7 @@
 """What workers open: compared with its checksums there too, once for each version."""
 
+import pickle
+
 import pytest
 
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
@@ -8,6 +10,13 @@ import tidings as td
 from tidings.engine.persist import checksums
 from tidings.errors import SnapshotError
 from tidings.spark.subscriptions import worker_store
+from tidings.spark.subscriptions.worker_store import Packed, Snapshot, Versioned
+
+
+def searches(*filters):
+    matcher = td.Matcher()
+    matcher.add_many(enumerate(filters))
+    return matcher
 
 
 @pytest.fixture
@@ -48,3 +57,41 @@ def test_a_worker_refuses_a_damaged_file_and_reads_a_whole_one_once(made, tmp_pa
     worker_store._open.clear()
     with pytest.raises(SnapshotError, match="its checksum is another"):
         place.open(0)
+
+
+def test_a_worker_unpacks_a_matcher_once():
+    packed = Packed.of(searches("a = 1"))
+    again = pickle.loads(pickle.dumps(packed))
+    assert packed.open(0) is again.open(0)
+
+
+def test_packed_bytes_do_not_follow_later_changes():
+    matcher = searches("a = 1")
+    packed = Packed.of(matcher)
+    matcher.remove(0)
+    assert list(packed.open(0)) == [0]
+
+
+def test_a_worker_keeps_a_few_matchers_and_forgets_the_longest_unused(monkeypatch):
+    monkeypatch.setattr(worker_store, "_open", type(worker_store._open)())
+    packed = [Packed.of(searches(f"a = {n}")) for n in range(worker_store.KEPT + 1)]
+    opened = [one.open(0) for one in packed]
+    assert packed[1].open(0) is opened[1]
+    assert packed[0].open(0) is not opened[0]
+
+
+def test_a_snapshot_that_was_replaced_is_refused_by_name(tmp_path):
+    searches("a = 1").save(tmp_path / "s")
+    place = Snapshot.of(str(tmp_path / "s"))
+    searches("a = 2").save(tmp_path / "s")
+    with pytest.raises(SnapshotError, match="was replaced after the job began"):
+        place.open(0)
+
+
+def test_a_version_stays_what_it_is(tmp_path):
+    live = td.Live(tmp_path / "s")
+    live.add("x", "a = 1")
+    place = Versioned.of(str(tmp_path / "s"))
+    live.add("y", "a = 1")
+    assert list(place.open(0)) == ["x"]
+    assert sorted(Versioned.of(str(tmp_path / "s")).open(0)) == ["x", "y"]

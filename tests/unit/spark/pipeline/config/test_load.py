@@ -22,7 +22,7 @@ from tidings.spark.pipeline.config.describe import told
 from tidings.spark.pipeline.config.load import load, read
 from tidings.spark.pipeline.config.variables import Expanded
 
-PAGE = (Path(__file__).parents[2] / "docs" / "guide" / "pipeline.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[5] / "docs" / "guide" / "pipeline.md").read_text(encoding="utf-8")
 SECRET = "swordfish-4711"
 
 GOOD = {

@@ -1,6 +1,7 @@
 """What workers do with Arrow batches, without a Spark."""
 
-import pickle
+import subprocess
+import sys
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -11,13 +12,12 @@ import pytest
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
 import tidings as td
-from tidings.errors import SnapshotError
+from tidings.bench.workloads import NOW
 from tidings.matcher.live.live import shard_of
 from tidings.model import DeadLetter
 from tidings.spark.match import worker_matcher
 from tidings.spark.match.worker_matcher import Answer, Both, Step, letters, lists, pairs
-from tidings.spark.subscriptions import worker_store
-from tidings.spark.subscriptions.worker_store import Packed, Snapshot, Versioned
+from tidings.spark.subscriptions.worker_store import Packed, Versioned
 
 ROWS = pa.RecordBatch.from_pydict({"event": [10, 11, 12], "tags": [["a"], None, []]})
 
@@ -89,44 +89,6 @@ def searches(*filters):
     return matcher
 
 
-def test_a_worker_unpacks_a_matcher_once():
-    packed = Packed.of(searches("a = 1"))
-    again = pickle.loads(pickle.dumps(packed))
-    assert packed.open(0) is again.open(0)
-
-
-def test_packed_bytes_do_not_follow_later_changes():
-    matcher = searches("a = 1")
-    packed = Packed.of(matcher)
-    matcher.remove(0)
-    assert list(packed.open(0)) == [0]
-
-
-def test_a_worker_keeps_a_few_matchers_and_forgets_the_longest_unused(monkeypatch):
-    monkeypatch.setattr(worker_store, "_open", type(worker_store._open)())
-    packed = [Packed.of(searches(f"a = {n}")) for n in range(worker_store.KEPT + 1)]
-    opened = [one.open(0) for one in packed]
-    assert packed[1].open(0) is opened[1]
-    assert packed[0].open(0) is not opened[0]
-
-
-def test_a_snapshot_that_was_replaced_is_refused_by_name(tmp_path):
-    searches("a = 1").save(tmp_path / "s")
-    place = Snapshot.of(str(tmp_path / "s"))
-    searches("a = 2").save(tmp_path / "s")
-    with pytest.raises(SnapshotError, match="was replaced after the job began"):
-        place.open(0)
-
-
-def test_a_version_stays_what_it_is(tmp_path):
-    live = td.Live(tmp_path / "s")
-    live.add("x", "a = 1")
-    place = Versioned.of(str(tmp_path / "s"))
-    live.add("y", "a = 1")
-    assert list(place.open(0)) == ["x"]
-    assert sorted(Versioned.of(str(tmp_path / "s")).open(0)) == ["x", "y"]
-
-
 def test_now_is_read_from_its_column():
     moment = datetime(2024, 5, 1, tzinfo=UTC)
     batch = pa.RecordBatch.from_pydict({"posted": [datetime(2024, 4, 30, tzinfo=UTC)] * 3000, "now": [moment] * 3000})
@@ -159,3 +121,49 @@ def test_copies_for_several_shards_go_to_their_shards(tmp_path):
     step = Step(Versioned.of(str(tmp_path / "s")), pairs, (0,), ("a",), (1,), pa.int64(), datetime.now(UTC), shard=1)
     shard, ids = columns(step(iter([batch])))
     assert {(s, n) for s, n in zip(shard, ids, strict=True)} == {(shard_of(n, 3), n) for n in range(30)}
+
+
+def test_however_events_are_cut_for_their_matches_the_answers_are_the_same(monkeypatch):
+    matcher = td.Matcher()
+    matcher.add_many([(n, f"price < {n}") for n in range(20)])
+    prices = [str(n % 23) if n % 7 else "dear" for n in range(90)]
+    batch = pa.record_batch({"id": list(range(90)), "price": prices})
+
+    def answered(build):
+        step = Step(
+            Packed.of(matcher), build, read=(1,), names=("price",), kept=(0,), ids=pa.int64(), now=NOW, limit=15
+        )
+        return sorted(str(row) for out in step(iter([batch, batch])) for row in out.to_pylist())
+
+    whole = [answered(build) for build in (pairs, lists, letters)]
+    monkeypatch.setattr(worker_matcher, "FEW", 3)
+    monkeypatch.setattr(worker_matcher, "PAIRS", 10)
+    assert [answered(build) for build in (pairs, lists, letters)] == whole
+    assert all(whole)
+
+
+CROWD = """
+import resource, sys
+import pyarrow as pa, tidings as td
+from tidings.spark.match.worker_matcher import Step, lists
+from tidings.spark.subscriptions.worker_store import Snapshot
+from tidings.testing.workloads import NOW
+matcher = td.Matcher()
+matcher.add_many([(f"subscription-{n:08}", f"price < {10_000 + n}") for n in range(20_000)])
+matcher.save(sys.argv[1])
+batch = pa.record_batch({"id": list(range(1000)), "price": [1] * 1000})
+step = Step(Snapshot.of(sys.argv[1]), lists, read=(1,), names=("price",), kept=(0,), ids=pa.string(), now=NOW)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+total = sum(len(out.column(1).values) for out in step(iter([batch])))
+print(total, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is told in other units")
+def test_what_a_worker_holds_is_bounded_when_every_event_matches_everything(tmp_path):
+    ran = subprocess.run(
+        [sys.executable, "-c", CROWD, str(tmp_path / "s")], capture_output=True, text=True, check=True, timeout=300
+    )
+    total, megabytes = map(int, ran.stdout.split())
+    assert total == 20_000_000
+    assert megabytes < 900  # 20 million pairs at once would be twice that

@@ -11,6 +11,8 @@ import pytest
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
 from rich.console import Console
+from tests.spark.test_pipeline_patterns import ATTACKS as SIZED_ATTACKS
+from tests.spark.test_pipeline_patterns import PIPELINE
 
 from tidings.errors import BadPipeline
 from tidings.spark.pipeline.config import settings
@@ -21,7 +23,7 @@ from tidings.spark.pipeline.monitor.metrics import Metrics
 from tidings.spark.pipeline.monitor.report import Report
 from tidings.spark.pipeline.monitor.text_log import PlainText
 
-PAGE = (Path(__file__).parents[3] / "docs" / "guide" / "pipeline.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[5] / "docs" / "guide" / "pipeline.md").read_text(encoding="utf-8")
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 ATTACKS = """
@@ -282,3 +284,30 @@ def test_metrics_have_detections_and_the_patterns_own_batch():
     assert (found["tidings_events_total"], found["tidings_detections_total"]) == (1000, 4)
     assert (found["tidings_batch"], found["tidings_pattern_batch"], found["tidings_patterns"]) == (7, 3, 12)
     assert found['tidings_lag_records{partition="a-0",pipeline="logins"}'] == 5
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("horizon = 10", "`horizon` needs `model`: forecasts are made with one"),
+        ('tell = "every"', "`tell` needs `model`"),
+        ('model = "attacks.patterns"', "`model` needs `horizon`"),
+        ('model = "attacks.patterns"\nhorizon = 10', "`model` does not load:"),
+        ('model = "nowhere"\nhorizon = 10', "`model`"),
+        (
+            'model = "nowhere"\nhorizon = "soon"',
+            '`horizon` must be a number of events, "10 own events" or "5 min", not `soon`',
+        ),
+        ('model = "nowhere"\nhorizon = 0', '`horizon` must be a number of events, "10 own events" or "5 min", not `0`'),
+        ('model = "nowhere"\nthreshold = 2', "`threshold` must be a probability from 0 to 1, not `2`"),
+        ('model = "nowhere"\nstep = true', "`step` must be a probability from 0 to 1, not true or false"),
+        ('model = "nowhere"\ntell = "often"', "`tell` cannot be `often`"),
+    ],
+)
+def test_mistakes_about_forecasts_in_a_pipeline_are_told(tmp_path, said, words):
+    (tmp_path / "ads").mkdir()
+    (tmp_path / "attacks.patterns").write_text(SIZED_ATTACKS)
+    (tmp_path / "pipeline.toml").write_text(PIPELINE.replace("KEEP", said))
+    with pytest.raises(BadPipeline) as told:
+        load(tmp_path / "pipeline.toml")
+    assert f"[patterns] {words}" in str(told.value)

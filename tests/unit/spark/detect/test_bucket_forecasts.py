@@ -1,0 +1,74 @@
+"""Forecasts in the buckets of a stream are those of the local detector with the same model."""
+
+import random
+from datetime import timedelta
+
+import pytest
+
+pytest.importorskip("pyspark", reason="needs tidings[spark]")
+
+from tests.unit.spark.detect.forecast_cases import (
+    START,
+    TOLD,
+    as_events,
+    foreseeing,
+    in_order,
+    log,
+    told_by,
+    told_locally,
+    watching,
+)
+from tests.unit.spark.detect.pattern_cases import Stream, disordered
+
+import tidings as td
+from tidings.patterns.run.portions import written
+from tidings.spark.detect.bucket_forecasts import NOTHING_SAID, Foresight
+from tidings.spark.detect.worker_plan import Plan
+
+
+@pytest.fixture(scope="module")
+def model():
+    return td.train(watching(TOLD), in_order(log(600, seed=9)), horizons=["4 s"])
+
+
+def planned(detector, *, buckets=3):
+    told = Foresight.of(detector, detector, model=None, asked=NOTHING_SAID)
+    plain = td.Detector(time="ts")
+    plain.add_many(map(written, detector.watched))
+    return Plan.of(plain, buckets=buckets, shards=2, event_id="id", keep=(), model=told.model, plans=told.plans)
+
+
+def test_a_stream_foretells_what_a_batch_does(model):
+    rows, rng, newest = log(150, seed=3), random.Random(4), START
+    arriving = disordered(rows, bound=4)
+    expected = told_locally(foreseeing(model, own=True), as_events(sorted(arriving, key=lambda row: row[1])))
+    stream = Stream(planned(foreseeing(model, own=True)))
+    while arriving:
+        size = rng.randrange(1, 30)
+        some, arriving = arriving[:size], arriving[size:]
+        stream.batch(some, pieces=rng.choice((1, 3)))
+        newest = max(newest, *(row[1] for row in some))
+        stream.passes(newest - timedelta(seconds=4))
+    stream.passes(newest)
+    assert told_by(stream.rows) == expected
+
+
+def test_a_streams_buckets_reckon_where_their_events_stand(model):
+    """With one bucket, and a key in every event, they know; of several, each takes others to be as quick as itself."""
+    rows = [row for row in log(300, seed=6) if row[3] is not None]
+    told = {"soon": TOLD["next"], "late": TOLD["then"], "all": TOLD["soon"]}  # the third is told at every event
+    expected = told_locally(foreseeing(model, told), as_events(rows))
+
+    def streamed(buckets):
+        stream = Stream(planned(foreseeing(model, told), buckets=buckets))
+        for start in range(0, len(rows), 40):
+            stream.batch(rows[start : start + 40])
+            stream.passes(rows[min(start + 39, len(rows) - 1)][1])
+        return told_by(stream.rows)
+
+    assert streamed(1) == expected
+    mine = {(pattern, event): chance for pattern, _, _, event, chance, _ in streamed(3)}
+    theirs = {(pattern, event): chance for pattern, _, _, event, chance, _ in expected}
+    both = mine.keys() & theirs.keys()
+    assert len(both) > 50
+    assert sum(abs(mine[one] - theirs[one]) for one in both) / len(both) < 0.1
