@@ -15,7 +15,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from tidings.concepts import Ontology
 from tidings.errors import BadFrame
-from tidings.forecast.predicting.forecaster import Plan as Foretelling
+from tidings.forecast.predicting.forecaster import ForecastPlan as Foretelling
 from tidings.spark.detect.bucket_forecasts import Foresight
 from tidings.spark.detect.bucket_processor import PACKED, Buckets, Whole, unpacking
 from tidings.spark.detect.bucketing import DEALT, Deal, Letters
@@ -31,7 +31,7 @@ from tidings.spark.schema import (
     require_frame,
     unused,
 )
-from tidings.spark.vocabulary import Surroundings, schema_given, unknown_given
+from tidings.spark.query_context import Surroundings, schema_given, unknown_given
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from tidings.forecast import Model
     from tidings.patterns import Detector
     from tidings.spark.detect.pattern_source import Patterns
-    from tidings.spark.vocabulary import Declared, Unknown
+    from tidings.spark.query_context import Declared, Unknown
 
 BUCKETS, BATCH_BUCKETS, SHARDS = 32, 64, 8
 """How many buckets of keys a stream and a batch have, and shards of patterns without keys. A stream's stay as they

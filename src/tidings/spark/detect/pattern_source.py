@@ -22,10 +22,10 @@ from tidings.lang import WrittenPattern, read_patterns
 from tidings.model import Schema
 from tidings.model.patterns import NamedFilter
 from tidings.patterns import Detector
-from tidings.patterns.pattern_input import attributes_of
+from tidings.patterns.pattern_input import variable_attributes
 from tidings.patterns.run.portions import written
 from tidings.spark.schema import arrow_type, breakable, refuse_conflicts, require_columns, schema_of
-from tidings.spark.vocabulary import WAY_OUT, Surroundings
+from tidings.spark.query_context import WAY_OUT, Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -56,7 +56,7 @@ def detector_of(events: DataFrame, patterns: Patterns, given: Surroundings, *, t
     else:
         wide = given.beside(frame)
         told = _written(patterns, wide)
-        asked = {time, *(name for one in told for name in attributes_of(one.pattern)), *([key] if key else ())}
+        asked = {time, *(name for one in told for name in variable_attributes(one.pattern)), *([key] if key else ())}
         # What may break its type is read whoever asks: whether an event is bad must not hang on patterns.
         asked |= breakable(events.schema)
         around, partials = given.beside(frame, asked | _asked(told, wide)), None
@@ -80,7 +80,7 @@ def _asked(told: Iterable[WrittenPattern], wide: Surroundings) -> set[str]:
     """Return the attributes that filters ask for."""
     trial = Detector(**wide.named)  # type: ignore[arg-type]
     trial.add_many(told)
-    return {name for name, *_ in trial._matcher._admission.needs.to_dict()["demands"]}
+    return {name for name, *_ in trial._matcher.admission.needs.to_dict()["demands"]}
 
 
 def _written(patterns: Patterns, around: Surroundings) -> list[WrittenPattern]:
@@ -125,7 +125,7 @@ def _keyed(told: WrittenPattern, key: str) -> WrittenPattern:
 
 def attributes_read(detector: Detector) -> set[str]:
     """Return the attributes that give variables their values."""
-    return {name for told in detector.watched for name in attributes_of(told.pattern)}
+    return {name for told in detector.watched for name in variable_attributes(told.pattern)}
 
 
 def _check_time(frame: StructType, time: str) -> None:

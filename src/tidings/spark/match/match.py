@@ -22,7 +22,7 @@ from tidings.spark.match.worker_matcher import letters, lists, pairs
 from tidings.spark.match.worker_stage import Crossing, crossed
 from tidings.spark.schema import column, crossable, require_columns, require_frame, schema_of, unused
 from tidings.spark.subscriptions.subscription_source import refused_of, subscribed
-from tidings.spark.vocabulary import Surroundings, schema_given, unknown_given
+from tidings.spark.query_context import Surroundings, schema_given, unknown_given
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from tidings.concepts import Ontology, Regions
     from tidings.spark.subscriptions.subscription_source import Subscriptions
-    from tidings.spark.vocabulary import Declared, Unknown
+    from tidings.spark.query_context import Declared, Unknown
 
 
 def match(  # noqa: PLR0913 - the public face: keywords, each of its own meaning

@@ -26,7 +26,7 @@ from tidings.spark.match.worker_matcher import Step, letters, pairs
 from tidings.spark.match.worker_stage import Crossing
 from tidings.spark.schema import arrow_type, columns_read, names_read, quoted, require_columns, schema_of
 from tidings.spark.subscriptions.subscription_source import Subscribed, stored
-from tidings.spark.vocabulary import Surroundings
+from tidings.spark.query_context import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -26,7 +26,7 @@ from tidings.matcher.live.live import TOKENS
 from tidings.matcher.snapshot.directory import MANIFEST, OURS, alone
 from tidings.spark.schema import require_columns, require_frame
 from tidings.spark.subscriptions.shared_folder import tasks_of_a_shard
-from tidings.spark.vocabulary import Surroundings, schema_given
+from tidings.spark.query_context import Surroundings, schema_given
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from tidings.concepts import Ontology, Regions
     from tidings.matcher.live.versions import Version
     from tidings.model import Schema
-    from tidings.spark.vocabulary import Declared
+    from tidings.spark.query_context import Declared
 
 LISTED = 100
 """Refusals that a task tells in full; the others it counts."""
@@ -87,7 +87,7 @@ def compiled(
     asked = {name for result in results.values() for name, *_ in result["needs"]["demands"]}
     whole = given.beside(events, asked).matcher()
     for result in results.values():
-        whole._admission.needs.merge(result["needs"])
+        whole.admission.needs.merge(result["needs"])
     found = _merged(subscriptions, folder, _by_shard(results, shards, parts), wide)
     ids = next((result["ids"] for result in results.values()), None)
     with alone(folder):
@@ -160,7 +160,7 @@ class Part:
         matcher.compact()
         ids = "integer" if pa.types.is_integer(table.schema.field("id").type) else "text"
         shard = versions.write_shard(Path(self.folder), matcher)
-        return {"shard": shard, "needs": matcher._admission.needs.to_dict(), "ids": ids}
+        return {"shard": shard, "needs": matcher.admission.needs.to_dict(), "ids": ids}
 
 
 def _sound(table: pa.Table) -> tuple[pa.Table, dict[str, int], list[tuple[Any, str]]]:

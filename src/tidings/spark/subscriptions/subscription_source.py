@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from tidings.matcher.live.versions import Version
     from tidings.model import Filter
     from tidings.spark.subscriptions.refusals import Refusals
-    from tidings.spark.vocabulary import Surroundings
+    from tidings.spark.query_context import Surroundings
 
 Pairs: TypeAlias = "Iterable[tuple[str | int, str | Filter]]"
 """Ids and filters, as text or parsed; a third member, where there is one, names the notation."""
@@ -184,7 +184,7 @@ def _matcher(subscriptions: Pairs | pa.Table, frame: Schema, given: Surroundings
     wide = given.beside(frame)
     matcher = wide.matcher()
     matcher.add_many(subscriptions)
-    narrow = given.beside(frame, {name for name, *_ in matcher._admission.needs.to_dict()["demands"]})
+    narrow = given.beside(frame, {name for name, *_ in matcher.admission.needs.to_dict()["demands"]})
     if narrow == wide:
         return matcher
     made = narrow.matcher()

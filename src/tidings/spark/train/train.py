@@ -14,14 +14,14 @@ import pyarrow as pa
 from tidings.errors import BadFrame
 from tidings.forecast import Detector, Horizon, Model
 from tidings.forecast.learning.learner import Learner
-from tidings.forecast.model import key_of
+from tidings.forecast.model import pattern_key
 from tidings.spark.detect.bucketing import DEALT
 from tidings.spark.detect.detect import BATCH_BUCKETS, SHARDS, columns_asked, laid_out, number_of
 from tidings.spark.detect.pattern_source import detector_of
 from tidings.spark.detect.worker_plan import Plan
 from tidings.spark.schema import require_columns, require_frame
 from tidings.spark.train.bucket_training import TRAFFIC, TRAINED, Teach, Trained
-from tidings.spark.vocabulary import Surroundings, schema_given, unknown_given
+from tidings.spark.query_context import Surroundings, schema_given, unknown_given
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tidings.concepts import Ontology, Regions
     from tidings.patterns import Detector as PatternDetector
     from tidings.spark.detect.pattern_source import Patterns
-    from tidings.spark.vocabulary import Declared, Unknown
+    from tidings.spark.query_context import Declared, Unknown
 
 
 def train(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
@@ -110,7 +110,7 @@ def _merged(base: Model, models: dict[str, Model]) -> Model:
         found = models[name].merge(found)  # this way round, patterns stay in the order they were given
     shared = whole.traffic
     traffic = replace(shared, own=found.traffic.own)
-    return found._like(known=found.known, traffic=traffic, now=whole.now)
+    return found.with_counts(known=found.patterns, traffic=traffic, now=whole.now)
 
 
 # Patterns ---------------------------------------------------------------------------------------------
@@ -120,7 +120,7 @@ def _told_apart(detector: PatternDetector) -> None:
     """Leave out patterns that are there under another name: they are counted once."""
     seen: set[str] = set()
     for told in detector.watched:
-        known = key_of(told.pattern, told.mode)
+        known = pattern_key(told.pattern, told.mode)
         if known in seen:
             detector.remove(told.name)
         seen.add(known)

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from tidings.spark.pipeline.config.load import Events
-    from tidings.spark.vocabulary import Surroundings
+    from tidings.spark.query_context import Surroundings
 
 _BRIEF = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
 """A session of seconds ends before Java's second compiler pays."""

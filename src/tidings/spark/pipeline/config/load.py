@@ -22,7 +22,7 @@ from tidings.spark.pipeline.config import checks, keys, pattern_checks, settings
 from tidings.spark.pipeline.config.key_values import duration, word_for
 from tidings.spark.pipeline.config.tables import Reader, Said
 from tidings.spark.pipeline.config.variables import Variables, like
-from tidings.spark.vocabulary import Surroundings
+from tidings.spark.query_context import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

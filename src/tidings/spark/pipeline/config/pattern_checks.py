@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tidings.patterns import Detector
     from tidings.spark.pipeline.config import settings
     from tidings.spark.pipeline.config.tables import Reader
-    from tidings.spark.vocabulary import Surroundings
+    from tidings.spark.query_context import Surroundings
 
 ALONE = {
     "sink": "[[sink]] needs [subscriptions], whose matches it gets; detections go to [[detections]]",

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from tidings.errors import TidingsError
-    from tidings.spark.vocabulary import Surroundings
+    from tidings.spark.query_context import Surroundings
 
 FORMAT = 1
 """The format of the folder; a newer one is refused by its number."""

@@ -27,7 +27,7 @@ from tidings.spark.pipeline.run.microbatch import Turns, kept
 from tidings.spark.pipeline.sinks.batch_folders import EXACT
 from tidings.spark.schema import column, schema_of
 from tidings.spark.subscriptions.subscription_source import subscribed
-from tidings.spark.vocabulary import Surroundings
+from tidings.spark.query_context import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -32,7 +32,7 @@ from tidings.spark.schema import column, schema_of
 from tidings.spark.subscriptions.refusals import leave_out
 from tidings.spark.subscriptions.subscription_source import Subscribed, arrow_ids
 from tidings.spark.subscriptions.worker_store import Versioned
-from tidings.spark.vocabulary import Surroundings
+from tidings.spark.query_context import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -23,7 +23,7 @@ from tidings.spark.pipeline.run.spark_feeds import TableFeed, TopicFeed
 from tidings.spark.pipeline.sources.sources import events_of
 from tidings.spark.schema import schema_of
 from tidings.spark.subscriptions.compile import compiled
-from tidings.spark.vocabulary import Surroundings
+from tidings.spark.query_context import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
