@@ -42,7 +42,7 @@ def filter_text(rng: random.Random) -> str:
 def sizes(matcher: Matcher) -> Counter[str]:
     """Return how long the lists are that the rows of all segments point into."""
     total: Counter[str] = Counter()
-    for part in matcher._kept.state.parts:  # type: ignore[union-attr]
+    for part in matcher.backend.state.parts:  # type: ignore[union-attr]
         segment = part.segment
         total["slots"] += len(segment)
         total["end points"] += sum(len(space) for space in segment.spaces if not isinstance(space, Linear))

@@ -98,7 +98,7 @@ def test_trees_that_literals_find_are_as_the_law_says(way, tmp_path):
             matcher.compact()
             matcher = reopened(matcher, tmp_path)
             assert_as_the_law_says(world, matcher, [ids - {0} for ids in truth])
-            found += sum(len(part.segment.asked.forest) for part in matcher._kept.state.parts if part.segment.asked)
+            found += sum(len(part.segment.asked.forest) for part in matcher.backend.state.parts if part.segment.asked)
     assert found > (30 if way == "trees" else 100)
 
 
@@ -121,13 +121,13 @@ def each_as_it_comes(matcher, folder):
 
 def compacted(matcher, folder):
     matcher.compact()
-    assert all(not part.deaths for part in matcher._kept.state.parts)
-    assert len(matcher._kept.state.parts) <= 1
+    assert all(not part.deaths for part in matcher.backend.state.parts)
+    assert len(matcher.backend.state.parts) <= 1
     return matcher
 
 
 def settled(matcher, folder):
-    matcher._kept.settle()
+    matcher.backend.settle()
     return matcher
 
 
@@ -277,7 +277,7 @@ def test_codes_beyond_16_bits_are_as_the_law_says():
     matcher = td.Matcher()
     matcher.add_many(filters.items())
     for gone in range(2):
-        segment = matcher._kept.state.parts[0].segment
+        segment = matcher.backend.state.parts[0].segment
         assert segment.index.rows.literal.dtype == "uint32"
         truth = [{id for id, end in enumerate(ends) if end <= event["a"] < end + 0.001} for event in events[:20]]
         found = [set(ids) for ids in matcher.match_many(events).by_event()]

@@ -74,7 +74,7 @@ class Steps(RuleBasedStateMachine):
 
     def teardown(self):
         if hasattr(self, "stack"):
-            self.matcher._kept.settle()
+            self.matcher.backend.settle()
             self.stack.close()
 
     def id(self, number):
@@ -139,12 +139,12 @@ class Steps(RuleBasedStateMachine):
 
     @rule()
     def settle(self):
-        self.matcher._kept.settle()
+        self.matcher.backend.settle()
 
     @rule()
     def save_and_reopen(self):
         self.matcher.save(self.folder / "snapshot")
-        self.matcher._kept.settle()
+        self.matcher.backend.settle()
         self.matcher = td.Matcher.open(self.folder / "snapshot")
 
     # Questions
@@ -185,7 +185,7 @@ class Steps(RuleBasedStateMachine):
     @invariant()
     def its_structures_are_whole(self):
         if hasattr(self, "model"):
-            check_state(self.matcher._kept.state)
+            check_state(self.matcher.backend.state)
 
 
 TestSteps = Steps.TestCase

@@ -57,8 +57,8 @@ def watched(matcher, write, look):
         for reader in readers:
             reader.join()
     assert next(looks) > READERS
-    matcher._kept.settle()
-    check_state(matcher._kept.state)
+    matcher.backend.settle()
+    check_state(matcher.backend.state)
     return wrong
 
 
@@ -130,7 +130,7 @@ def test_what_dies_while_a_merge_runs_stays_dead():
             watched(matcher, write, lambda: [ids for ids in [matcher.match({"a": 3})] if len(ids) != len(set(ids))])
             == []
         )
-        assert matcher._kept.merges > 3
+        assert matcher.backend.merges > 3
         matcher.compact()
         assert set(matcher.match({"a": 100})) == set(matcher) == living
 

@@ -56,6 +56,6 @@ def test_counts_that_are_merged_are_held_to_the_declaration():
     one.add("s1", "price < 9")
     two.add("s2", "price = 'much'")
     with pytest.raises(KindConflict, match="declared number, but subscription `s2` uses it as text"):
-        one._admission.needs.merge(two._admission.needs.to_dict())
-    two._admission.needs.merge(one._admission.needs.to_dict())
-    assert [need.kind for need in two._admission.needs.resolved().attributes["price"]] == ["number", "text"]
+        one.admission.needs.merge(two.admission.needs.to_dict())
+    two.admission.needs.merge(one.admission.needs.to_dict())
+    assert [need.kind for need in two.admission.needs.resolved().attributes["price"]] == ["number", "text"]

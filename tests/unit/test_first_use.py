@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import tidings as td
-from tidings.concepts import moment
+from tidings.concepts import parse_now
 
 CITY = td.Schema({"city": "text", "price": "number", "posted": "time"})
 
@@ -27,8 +27,8 @@ def test_surroundings_of_another_type_are_refused_with_the_way_to_make_one(word,
 def test_now_is_a_time_and_without_a_zone_it_is_utc():
     with pytest.raises(td.TidingsError, match="now= takes a datetime, not `'today'`"):
         td.Matcher(now="today")
-    assert moment(datetime(2024, 5, 1)) == moment(date(2024, 5, 1)) == datetime(2024, 5, 1, tzinfo=UTC)  # noqa: DTZ001
-    assert moment(None) is None
+    assert parse_now(datetime(2024, 5, 1)) == parse_now(date(2024, 5, 1)) == datetime(2024, 5, 1, tzinfo=UTC)  # noqa: DTZ001
+    assert parse_now(None) is None
 
 
 def test_an_event_of_another_type_is_bad_in_a_batch_too():

@@ -93,12 +93,12 @@ def worst(names: tuple[int, ...], say: Callable[[str], None]) -> tuple[Chart, di
         say(f"worst case: {count} names, {2**count - 1:,} filters")
         matcher = td.Matcher("filter-tree")
         matcher.add_many(every_subset(count).items())
-        tree = matcher._kept._algorithm._tree
-        ranks = matcher._kept._algorithm._order.ranks
+        tree = matcher.backend._algorithm._tree
+        ranks = matcher.backend._algorithm._order.ranks
         order = tuple(sorted(ranks, key=ranks.__getitem__))
         printed.append(calls_as_printed(tree, tree.root, order))
         setting = Setting(td.Ontology(), CARS.matcher().now)
-        reading = matcher._reading().reader.read(full_event(count), setting.now)
+        reading = matcher.current_view().reader.read(full_event(count), setting.now)
         ours.append(len(tree.descend(reading, setting)))
     lines = tuple(
         Line(name, tuple((float(at), Figure("visits", (float(n),))) for at, n in zip(names, counts, strict=True)))

@@ -145,8 +145,8 @@ def engine_taken(made: World, *, repeat: int) -> EngineTaken:
     engine.settle()
     engine.compact()
     engine.match_many(made.events[:50])
-    state = engine._reading().state  # the engine by itself has no public face
-    found = engine._kept.found
+    state = engine.current_view().state  # the engine by itself has no public face
+    found = engine.backend.match
     by = 1e3 * EVENTS / len(made.readings)
     ways: list[Figure] = []
     for arrivals in (Read(made.readings, made.setting), _Ready(made.readings, made.setting)):

@@ -19,7 +19,7 @@ from tidings.algebra.covering.decision import Effort
 from tidings.algebra.covering.judge import Judge
 from tidings.algebra.law.typed_attribute import typed
 from tidings.algebra.merge_tests import joined_parts, met_parts, simple_test
-from tidings.concepts import Ontology, Vocabulary, moment
+from tidings.concepts import Ontology, Vocabulary, parse_now
 from tidings.errors import TidingsError
 from tidings.model import FALSE, TRUE, And, Has, Kind, Not, Or, Schema, Test, all_of, any_of, require_filter
 
@@ -58,7 +58,7 @@ def simplify(
     `a < 2 and a > 3` accepts nothing. What cannot be looked up is left as it is written.
     """
     vocabulary = Vocabulary.of(schema, ontology, regions)
-    judge = _judge(vocabulary.concepts, schema=schema, regions=regions, now=moment(now))
+    judge = _judge(vocabulary.concepts, schema=schema, regions=regions, now=parse_now(now))
     return _Simplifier(judge, plain=ontology is None).settled(require_filter(tree))
 
 

@@ -11,7 +11,7 @@ from tidings.concepts.regions import Regions
 from tidings.concepts.spelling import did_you_mean, fold, nearest
 from tidings.concepts.taxonomies.tree import Tree
 from tidings.concepts.units import AttributeUnit, Currencies, Units
-from tidings.concepts.vocabulary import Vocabulary, moment
+from tidings.concepts.vocabulary import Vocabulary, parse_now
 
 __all__ = [
     "AttributeUnit",
@@ -25,6 +25,6 @@ __all__ = [
     "Vocabulary",
     "did_you_mean",
     "fold",
-    "moment",
+    "parse_now",
     "nearest",
 ]

@@ -15,7 +15,7 @@ from tidings.concepts.ontology import Ontology
 from tidings.concepts.regions import Regions
 from tidings.errors import TidingsError
 from tidings.model import Attribute, Schema
-from tidings.model.values import checked
+from tidings.model.values import check_value
 
 _EXPECTED = {
     "schema": (Schema, "td.Schema({...}) or td.Schema.load(...)"),
@@ -84,11 +84,11 @@ class Vocabulary:
         )
 
 
-def moment(now: Any) -> datetime | None:
+def parse_now(now: Any) -> datetime | None:
     """Return the time in UTC; without a zone it is UTC already, and a date is its midnight."""
     if now is None:
         return None
     if not isinstance(now, date):
         msg = f"now= takes a datetime, not `{now!r}`"
         raise TidingsError(msg)
-    return checked(now)  # type: ignore[return-value]
+    return check_value(now)  # type: ignore[return-value]

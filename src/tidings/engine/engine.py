@@ -59,7 +59,7 @@ LEAST_SAMPLE, MOST_SAMPLE = 64, 16_384
 """Events from which the planner learns what events hold."""
 
 
-class Found(NamedTuple):
+class SegmentMatches(NamedTuple):
     """Pairs from one place: events, and slots of `ids`."""
 
     events: NDArray[np.int64]
@@ -67,7 +67,7 @@ class Found(NamedTuple):
     ids: Ids | list[Any]
 
 
-class Withdrawn(NamedTuple):
+class Removal(NamedTuple):
     """What became of a removal: the ids that are not there, and what the others asked of attributes.
 
     Of filters that their rows do not tell in full, that must be read from the filter itself.
@@ -116,11 +116,11 @@ class Engine:
             self._state = self._tidied(state)
             self._merge_later()
 
-    def take_in(self, table: Table, ids: Ids, sources: Sources) -> None:
+    def add_table(self, table: Table, ids: Ids, sources: Sources) -> None:
         """Put rows that were compiled in bulk in force, replacing subscriptions with the same ids."""
         with self._lock:
             part = Part(self._built(table, ids, sources)).without(ids.duplicates())
-            state = self._state.without(self.held(ids))
+            state = self._state.without(self.list_existing(ids))
             self._state = self._tidied(State(_by_size([*state.parts, part]), state.waiting))
             self._merge_later()
 
@@ -130,7 +130,7 @@ class Engine:
             self._state = self._tidied(self._state.without(ids))
             self._merge_later()
 
-    def withdraw(self, ids: Sequence[str | int], *, keep: bool = False) -> Withdrawn:
+    def remove(self, ids: Sequence[str | int], *, keep: bool = False) -> Removal:
         """Remove many, looking each up once; if some are not there, nothing is removed, and they are told.
 
         With `keep` nothing is removed in any case; only what they ask of attributes is told.
@@ -156,7 +156,7 @@ class Engine:
             if not missing and not keep:
                 self._state = self._tidied(State(tuple(parts), waiting))
                 self._merge_later()
-            return Withdrawn(missing, asked, trees)
+            return Removal(missing, asked, trees)
 
     def _part(self, stage: Stage) -> Part:
         assert stage.draft is not None
@@ -287,7 +287,7 @@ class Engine:
             self._state = State(tuple(parts))
 
     @property
-    def merging(self) -> bool:
+    def is_merging(self) -> bool:
         """Whether the merging thread is at work."""
         return self._merger is not None
 
@@ -316,7 +316,7 @@ class Engine:
         """Yield the ids."""
         return self._state.ids()
 
-    def known(self, ids: Sequence[str | int]) -> set[str | int]:
+    def find_existing(self, ids: Sequence[str | int]) -> set[str | int]:
         """Return those of the ids that are there."""
         state = self._state
         if len(ids) == 1:
@@ -326,7 +326,7 @@ class Engine:
             found.update(ids[at] for at in np.flatnonzero(part.find_many(ids) >= 0).tolist())
         return found
 
-    def held(self, ids: Ids) -> list[str | int]:
+    def list_existing(self, ids: Ids) -> list[str | int]:
         """Return those of the ids that are there; for many, of which nothing is made into Python's values."""
         state = self._state
         found = [id for id in state.waiting if ids.find(id) >= 0]
@@ -336,7 +336,7 @@ class Engine:
             found += part.segment.ids.to_list(slots[slots >= 0])
         return found
 
-    def written(self, id: str | int) -> Filter | None:
+    def get_filter(self, id: str | int) -> Filter | None:
         """Return a subscription's filter as written, or nothing."""
         state = self._state
         waiting = state.waiting.get(id)
@@ -354,7 +354,7 @@ class Engine:
 
     # Matching ----------------------------------------------------------------------------------
 
-    def found(self, arrivals: Arrivals, state: State | None = None) -> list[Found]:
+    def match(self, arrivals: Arrivals, state: State | None = None) -> list[SegmentMatches]:
         """Return the pairs of event and subscription; `state` is the one whose needs the events were read for."""
         state = self._state if state is None else state
         wanted = state.wanted()
@@ -367,12 +367,12 @@ class Engine:
             if part.dead is not None:
                 alive = ~part.dead[slots]
                 events, slots = events[alive], slots[alive]
-            result.append(Found(events, slots, part.segment.ids))
+            result.append(SegmentMatches(events, slots, part.segment.ids))
         if state.waiting:
             result.append(_asked(state.waiting, arrivals))
         return result
 
-    def asking(self, keys: Collection[TypedAttribute]) -> list[str | int]:
+    def find_readers(self, keys: Collection[TypedAttribute]) -> list[str | int]:
         """Return the ids of the subscriptions that read some attribute in one of these ways."""
         state, wanted = self._state, frozenset(keys)
         ids = [id for id, one in state.waiting.items() if not wanted.isdisjoint(asked_of(one.bound))]
@@ -402,7 +402,7 @@ class Engine:
         return described(self._state, self._sample)
 
 
-def _asked(waiting: Any, arrivals: Arrivals) -> Found:
+def _asked(waiting: Any, arrivals: Arrivals) -> SegmentMatches:
     """Ask the subscriptions that wait, one by one."""
     events, slots = [], []
     bounds: list[tuple[int, Waiting]] = list(enumerate(waiting.values()))
@@ -412,7 +412,7 @@ def _asked(waiting: Any, arrivals: Arrivals) -> Found:
             if holds(one.bound, reading, arrivals.setting):
                 events.append(event)
                 slots.append(slot)
-    return Found(np.array(events, np.int64), np.array(slots, np.int64), list(waiting))
+    return SegmentMatches(np.array(events, np.int64), np.array(slots, np.int64), list(waiting))
 
 
 def _demands(segment: Segment, slots: NDArray[np.int64]) -> Counter[tuple[str, Demand]]:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from tidings.algebra import Binder, Needs, fold_names
 from tidings.errors import BadSubscriptions, TidingsError
 from tidings.lang import parse, parse_stored
-from tidings.lang.filters.ambiguities import Doubts
+from tidings.lang.filters.ambiguities import WarningCollector
 from tidings.model import And, Not, Or, Test
-from tidings.model.values import INT_MAX, INT_MIN, checked_text
+from tidings.model.values import INT_MAX, INT_MIN, check_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tidings.engine.engine import Engine
     from tidings.errors import FilterWarning
     from tidings.matcher.algorithm import SubId
-    from tidings.matcher.algorithm_store import Listed
+    from tidings.matcher.algorithm_store import AlgorithmStore
     from tidings.model import Filter, Schema
 
 Given = tuple[Any, Any, str]
@@ -51,7 +51,7 @@ class Admission:
         self._binder = Binder(schema, used, regions)
         self.needs = Needs(schema, used)
 
-    def parsed(self, source: Any, notation: str = "text", warnings: list[FilterWarning] | None = None) -> Filter:
+    def parse(self, source: Any, notation: str = "text", warnings: list[FilterWarning] | None = None) -> Filter:
         """Return the filter of text, of a decoded tree, or as it is; a list given as `warnings` takes them."""
         if isinstance(source, TREES):
             return source
@@ -59,48 +59,48 @@ class Admission:
             notation = "json"
         return parse(source, notation=notation, warnings=warnings, **self._around)  # type: ignore[arg-type]
 
-    def parsed_again(self, text: str) -> Filter:
+    def parse_stored(self, text: str) -> Filter:
         """Return the filter of a text that is in force: no warning comes twice, and no rule changes what it means."""
         return parse_stored(text, **self._around)
 
-    def meant(self, tree: Filter) -> Filter:
+    def bind_filter(self, tree: Filter) -> Filter:
         """Return a filter with its names, units, concepts and regions resolved."""
         return self._binder.bound(fold_names(tree, self._used))
 
-    def leave(self, tree: Filter) -> None:
+    def release(self, tree: Filter) -> None:
         """Take back the demands of a filter."""
         self.needs.discard(fold_names(tree, self._used))
 
-    def enter(self, given: list[Given], kept: Engine | Listed, *, keep_good: bool) -> Refusals:
+    def enter(self, given: list[Given], kept: Engine | AlgorithmStore, *, keep_good: bool) -> Refusals:
         """Put subscriptions in force; return the refusals, with which, unless `keep_good`, nothing is."""
         return [(given[row][0], problem) for row, problem in self.enter_rows(given, kept, keep_good=keep_good)]
 
-    def enter_rows(self, given: list[Given], kept: Engine | Listed, *, keep_good: bool) -> RowRefusals:
+    def enter_rows(self, given: list[Given], kept: Engine | AlgorithmStore, *, keep_good: bool) -> RowRefusals:
         """Put subscriptions in force as `enter` does; refusals come by row, in the order of the rows."""
         before, errors, stage = self.needs.to_dict(), RowRefusals(), kept.stage()
-        known = kept.known([id for id, _, _ in given if is_id(id)]) if len(kept) else set()
+        known = kept.find_existing([id for id, _, _ in given if is_id(id)]) if len(kept) else set()
         first = next(iter(kept), None)
         seen: dict[SubId, int] = {}
-        collected = Doubts()
-        with _uncollected(len(given) >= MANY):
+        collected = WarningCollector()
+        with _pause_collector(len(given) >= MANY):
             for at, (id, source, notation) in enumerate(given):
                 try:
                     _check_beside(id, id if first is None else first)
                     first = id if first is None else first
                     doubts: list[FilterWarning] = []
-                    tree = self.parsed(source, notation, doubts)
-                    collected.note(doubts, id)
+                    tree = self.parse(source, notation, doubts)
+                    collected.add(doubts, id)
                     old = None
                     if id in seen:
-                        old = self.parsed(*given[seen[id]][1:], doubts)
+                        old = self.parse(*given[seen[id]][1:], doubts)
                     elif id in known:
-                        old = kept.written(id)
-                    bound = self._booked(id, tree, old)
+                        old = kept.get_filter(id)
+                    bound = self._count_demands(id, tree, old)
                     written = source if type(source) is str and notation == "text" else tree
                     try:
                         stage.add(id, bound, written, faithful=bound is tree)
                     except TidingsError:  # what the matcher cannot express must not be asked of events either
-                        self._unbooked(id, tree, old)
+                        self._uncount_demands(id, tree, old)
                         raise
                     seen[id] = at
                 except TidingsError as problem:
@@ -109,38 +109,38 @@ class Admission:
                 self.needs.restore(before)
             else:
                 try:
-                    collected.warn()  # before: where warnings are errors, nothing is added
+                    collected.issue()  # before: where warnings are errors, nothing is added
                     kept.commit(stage)  # type: ignore[arg-type]
                 except BaseException:
                     self.needs.restore(before)
                     raise
         return errors
 
-    def _booked(self, id: SubId, tree: Filter, old: Filter | None) -> Filter:
+    def _count_demands(self, id: SubId, tree: Filter, old: Filter | None) -> Filter:
         """Count a filter's demands in place of the old one's, and return what it means; or nothing has changed."""
         folded = fold_names(tree, self._used)
         bound = self._binder.bound(folded)
         if old is not None:
-            self.leave(old)
+            self.release(old)
         try:
             self.needs.add(folded, f"subscription `{id}`")
         except TidingsError:
-            self._rebooked(id, old)
+            self._recount_demands(id, old)
             raise
         return bound
 
-    def _unbooked(self, id: SubId, tree: Filter, old: Filter | None) -> None:
+    def _uncount_demands(self, id: SubId, tree: Filter, old: Filter | None) -> None:
         """Take back what `_booked` did."""
-        self.leave(tree)
-        self._rebooked(id, old)
+        self.release(tree)
+        self._recount_demands(id, old)
 
-    def _rebooked(self, id: SubId, old: Filter | None) -> None:
+    def _recount_demands(self, id: SubId, old: Filter | None) -> None:
         if old is not None:
             self.needs.add(fold_names(old, self._used), f"subscription `{id}`")
 
 
 @contextmanager
-def _uncollected(many: bool) -> Iterator[None]:
+def _pause_collector(many: bool) -> Iterator[None]:
     """Keep the garbage collector away while many objects are made that all stay."""
     pause = many and gc.isenabled()
     if pause:
@@ -157,7 +157,7 @@ def is_id(id: object) -> bool:
     return isinstance(id, str | int) and not isinstance(id, bool)
 
 
-def ids_given(ids: Any) -> list[SubId]:
+def check_ids(ids: Any) -> list[SubId]:
     """Return ids, each once: from any iterable of text or integers, an Arrow array or a NumPy array."""
     for method in ("to_pylist", "tolist"):
         if hasattr(ids, method):
@@ -190,13 +190,13 @@ def _check_beside(id: SubId, first: SubId) -> None:
             raise TidingsError(msg)
     elif not id.isascii():
         try:
-            checked_text(id)
+            check_text(id)
         except ValueError as problem:
             msg = f"the id {id!r} cannot be kept: {problem}"
             raise TidingsError(msg) from problem
 
 
-def refused(errors: Refusals, total: int) -> BadSubscriptions:
+def build_refusal(errors: Refusals, total: int) -> BadSubscriptions:
     """Return the error that lists every refusal."""
     listed = "\n".join(f"  `{id}`: {problem}".replace("\n", "\n    ") for id, problem in errors)
     msg = f"{len(errors)} of {total} subscriptions were refused, so none was added:\n{listed}"

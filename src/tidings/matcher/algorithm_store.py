@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tidings.algebra.law.typed_attribute import asked_of
-from tidings.engine.engine import Found, Withdrawn
+from tidings.engine.engine import SegmentMatches, Removal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -19,26 +19,26 @@ if TYPE_CHECKING:
     from tidings.model import Filter
 
 
-class _One(NamedTuple):
+class _Entry(NamedTuple):
     written: Any
     compiled: Any
 
 
-class ListedStage:
+class AlgorithmStage:
     """Subscriptions of one call."""
 
     def __init__(self, algorithm: Algorithm) -> None:
         """Start empty."""
         self._algorithm = algorithm
-        self.added: dict[SubId, _One] = {}
+        self.added: dict[SubId, _Entry] = {}
 
     def add(self, id: SubId, bound: Filter, written: Any, *, faithful: bool) -> None:
         """Take a subscription, or refuse what the algorithm cannot express."""
         del faithful
-        self.added[id] = _One(written, self._algorithm.compiled(bound))
+        self.added[id] = _Entry(written, self._algorithm.compiled(bound))
 
 
-class Listed:
+class AlgorithmStore:
     """An algorithm with the written filters beside it; offers what the engine offers."""
 
     def __init__(self, algorithm: Algorithm, bind: Callable[[Filter], Filter], parse: Any) -> None:
@@ -46,9 +46,9 @@ class Listed:
         self._algorithm, self._bind, self._parse = algorithm, bind, parse
         self._written: dict[SubId, Any] = {}
 
-    def stage(self) -> ListedStage:
+    def stage(self) -> AlgorithmStage:
         """Return an empty stage."""
-        return ListedStage(self._algorithm)
+        return AlgorithmStage(self._algorithm)
 
     def commit(self, stage: Any) -> None:
         """Put a stage in force."""
@@ -61,20 +61,20 @@ class Listed:
             del self._written[id]
             self._algorithm.remove(id)
 
-    def withdraw(self, ids: Sequence[SubId]) -> Withdrawn:
+    def remove(self, ids: Sequence[SubId]) -> Removal:
         """Remove many; if some are not there, nothing is removed, and they are told."""
         missing = [id for id in ids if id not in self._written]
-        trees: list[Any] = [] if missing else [self.written(id) for id in ids]
+        trees: list[Any] = [] if missing else [self.get_filter(id) for id in ids]
         if not missing:
             self.discard(ids)
-        return Withdrawn(missing, Counter(), trees)
+        return Removal(missing, Counter(), trees)
 
-    def written(self, id: SubId) -> Filter | None:
+    def get_filter(self, id: SubId) -> Filter | None:
         """Return a subscription's filter as written, or nothing."""
         found = self._written.get(id)
         return self._parse(found) if isinstance(found, str) else found
 
-    def known(self, ids: Sequence[SubId]) -> set[SubId]:
+    def find_existing(self, ids: Sequence[SubId]) -> set[SubId]:
         """Return those of the ids that are there."""
         return self._written.keys() & set(ids)
 
@@ -90,7 +90,7 @@ class Listed:
         """Yield the ids."""
         return iter(list(self._written))
 
-    def found(self, arrivals: Arrivals, state: object = None) -> list[Found]:
+    def match(self, arrivals: Arrivals, state: object = None) -> list[SegmentMatches]:
         """Return the pairs of event and subscription; there is one state only."""
         del state
         readings = [arrivals.reading(event) for event in range(len(arrivals))]
@@ -100,12 +100,12 @@ class Listed:
             lists = self._algorithm.match_many(readings, arrivals.setting)
         ids = [id for found in lists for id in found]
         events = np.repeat(np.arange(len(lists), dtype=np.int64), [len(found) for found in lists])
-        return [Found(events, np.arange(len(ids)), ids)]
+        return [SegmentMatches(events, np.arange(len(ids)), ids)]
 
-    def asking(self, keys: Collection[TypedAttribute]) -> list[SubId]:
+    def find_readers(self, keys: Collection[TypedAttribute]) -> list[SubId]:
         """Return the ids of the subscriptions that read some attribute in one of these ways."""
         wanted = frozenset(keys)
-        trees = ((id, self.written(id)) for id in self._written)
+        trees = ((id, self.get_filter(id)) for id in self._written)
         return [id for id, tree in trees if tree is not None and not wanted.isdisjoint(asked_of(self._bind(tree)))]
 
     def explain(self) -> dict[str, object]:

@@ -15,21 +15,21 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from tidings import forks
 from tidings.algebra import Reader, Setting
 from tidings.algebra.law.mismatches import Mismatches
-from tidings.concepts import Ontology, Vocabulary, moment
+from tidings.concepts import Ontology, Vocabulary, parse_now
 from tidings.engine.engine import Engine
 from tidings.engine.events.event_source import Read
 from tidings.engine.segment import Crowded
 from tidings.errors import TidingsError, UnknownSubscription
-from tidings.matcher.admission import Admission, ids_given, is_id, refused
-from tidings.matcher.algorithm_store import Listed
+from tidings.matcher.admission import Admission, check_ids, is_id, build_refusal
+from tidings.matcher.algorithm_store import AlgorithmStore
 from tidings.matcher.event_input import Arriving
 from tidings.matcher.loading.parameter_table import in_parameters
 from tidings.matcher.loading.subscription_input import Watched, pairs_of
-from tidings.matcher.mismatch_report import Mismatched, describe_mismatches
+from tidings.matcher.mismatch_report import MismatchReport, describe_mismatches
 from tidings.matcher.plan import Plan
 from tidings.matcher.registry import ENGINE, build_algorithm
-from tidings.matcher.results import ids_of, joined, matches_of
-from tidings.matcher.why import Explanation, explained
+from tidings.matcher.results import ids_of, concatenate_matches, matches_of
+from tidings.matcher.why import Explanation, explain_match
 from tidings.model import EventBatch, Matches
 from tidings.model.events import is_arrow
 
@@ -54,7 +54,7 @@ BATCH = 32
 """From so many events on, subscriptions that wait are compiled before they are asked."""
 
 
-class _Moment(NamedTuple):
+class MatchView(NamedTuple):
     """What is read of events and the subscriptions that are asked, of one moment: each change replaces both."""
 
     reader: Reader
@@ -95,15 +95,15 @@ class Matcher:
         """Start without subscriptions."""
         Vocabulary.of(schema, ontology, regions)
         self.kind = kind
-        self.schema, self.ontology, self.regions, self.now = schema, ontology, regions, moment(now)
+        self.schema, self.ontology, self.regions, self.now = schema, ontology, regions, parse_now(now)
         self._used = ontology or Ontology()
-        self._admission = Admission(schema, ontology, self._used, regions)
-        self._kept: Engine | Listed = (
-            Engine(self._used, self._admission.meant, self._admission.parsed_again)
+        self.admission = Admission(schema, ontology, self._used, regions)
+        self.backend: Engine | AlgorithmStore = (
+            Engine(self._used, self.admission.bind_filter, self.admission.parse_stored)
             if kind == ENGINE
-            else Listed(build_algorithm(kind, self._used), self._admission.meant, self._admission.parsed_again)
+            else AlgorithmStore(build_algorithm(kind, self._used), self.admission.bind_filter, self.admission.parse_stored)
         )
-        self._moment: _Moment | None = None
+        self._view: MatchView | None = None
         self._mismatches = Mismatches()
         self._lock = RLock()
         forks.guard(self, forks.Level.MATCHER)
@@ -133,14 +133,14 @@ class Matcher:
         load_of = self._load_of(subscriptions)
         if load_of is not None:
             with self._lock:
-                load = load_of(subscriptions, self._admission, self._kept, schema=self.schema, ontology=self._used)
+                load = load_of(subscriptions, self.admission, self.backend, schema=self.schema, ontology=self._used)
                 total, errors = load.table.num_rows, load.enter(keep_good=keep_good)
-                self._moment = None
+                self._view = None
         else:
             given = subscriptions if isinstance(subscriptions, Watched) else list(pairs_of(subscriptions))
             total, errors = len(given), self._enter(given, keep_good=keep_good)
         if errors and on_error == "raise":
-            raise refused(errors, total)
+            raise build_refusal(errors, total)
         return errors
 
     def _load_of(self, subscriptions: Any) -> type[Load] | None:
@@ -156,54 +156,54 @@ class Matcher:
         return None
 
     def _enter(self, given: list[Any], *, keep_good: bool) -> list[tuple[SubId, TidingsError]]:
-        return [(given[row][0], problem) for row, problem in self._enter_rows(given, keep_good=keep_good)]
+        return [(given[row][0], problem) for row, problem in self.enter_rows(given, keep_good=keep_good)]
 
-    def _enter_rows(self, given: list[Any], *, keep_good: bool) -> RowRefusals:
+    def enter_rows(self, given: list[Any], *, keep_good: bool) -> RowRefusals:
         """Put subscriptions in force; return the rows that were refused, in order."""
         from tidings.matcher.loading import text_load
 
         table = text_load.table_of(given) if self.kind == ENGINE else None
         with self._lock:
             if table is not None:
-                load = text_load.TextLoad(table, self._admission, self._kept, schema=self.schema, ontology=self._used)
+                load = text_load.TextLoad(table, self.admission, self.backend, schema=self.schema, ontology=self._used)
                 problems = [problem for _, problem in load.enter(keep_good=keep_good)]
-                self._moment = None
+                self._view = None
                 return list(zip(load.refused, problems, strict=True))
-            errors = self._admission.enter_rows(given, self._kept, keep_good=keep_good)
-            self._moment = None
+            errors = self.admission.enter_rows(given, self.backend, keep_good=keep_good)
+            self._view = None
         return errors
 
-    def _forget_demands(self, trees: Iterable[Filter]) -> None:
+    def release_demands(self, trees: Iterable[Filter]) -> None:
         """Take back the demands of filters that are in force elsewhere, in another shard of the same whole."""
         with self._lock:
             for tree in trees:
-                self._admission.leave(tree)
-            self._moment = None
+                self.admission.release(tree)
+            self._view = None
 
     def remove(self, id: SubId) -> None:
         """Remove a subscription; `UnknownSubscription`, a `KeyError`, if it is not there."""
         with self._lock:
-            self._admission.leave(self._filter(id))
-            self._kept.discard([id])
-            self._moment = None
+            self.admission.release(self._filter(id))
+            self.backend.discard([id])
+            self._view = None
 
     def remove_many(self, ids: Iterable[SubId]) -> None:
         """Remove many; if one of them is not there, `UnknownSubscription`, and none is removed."""
-        gone = ids_given(ids)
+        gone = check_ids(ids)
         with self._lock:
-            found = self._kept.withdraw(gone)
+            found = self.backend.remove(gone)
             if found.missing:
                 others = f" (nor {len(found.missing) - 1:,} others of these)" if len(found.missing) > 1 else ""
                 msg = f"no subscription has the id {found.missing[0]!r}{others}"
                 raise UnknownSubscription(msg)
             for (name, demand), count in found.demands.items():
-                self._admission.needs.count(name, demand, -count)
+                self.admission.needs.count(name, demand, -count)
             for tree in found.trees:
-                self._admission.leave(tree)
-            self._moment = None
+                self.admission.release(tree)
+            self._view = None
 
     def _filter(self, id: SubId) -> Filter:
-        found = self._kept.written(id) if is_id(id) else None
+        found = self.backend.get_filter(id) if is_id(id) else None
         if found is None:
             msg = f"no subscription has the id {id!r}"
             raise UnknownSubscription(msg)
@@ -211,15 +211,15 @@ class Matcher:
 
     def __len__(self) -> int:
         """Count the subscriptions."""
-        return len(self._kept)
+        return len(self.backend)
 
     def __contains__(self, id: object) -> bool:
         """Tell whether there is a subscription with this id."""
-        return is_id(id) and id in self._kept
+        return is_id(id) and id in self.backend
 
     def __iter__(self) -> Iterator[SubId]:
         """Yield the ids."""
-        return iter(self._kept)
+        return iter(self.backend)
 
     def __getitem__(self, id: SubId) -> Filter:
         """Return a subscription's filter as written."""
@@ -227,28 +227,28 @@ class Matcher:
 
     def compact(self) -> None:
         """Put all subscriptions into one index now; otherwise that happens bit by bit, in the background."""
-        if isinstance(self._kept, Engine):
-            self._kept.compact()
+        if isinstance(self.backend, Engine):
+            self.backend.compact()
 
     def settle(self) -> None:
         """Wait until nothing is left to merge in the background."""
-        if isinstance(self._kept, Engine):
-            self._kept.settle()
+        if isinstance(self.backend, Engine):
+            self.backend.settle()
 
     @property
     def merging(self) -> bool:
         """Whether segments are being merged in the background."""
-        return isinstance(self._kept, Engine) and self._kept.merging
+        return isinstance(self.backend, Engine) and self.backend.is_merging
 
     # Matching ----------------------------------------------------------------------------------
 
     def match(self, event: EventLike, *, now: datetime | None = None) -> list[SubId]:
         """Return the ids of the subscriptions that accept the event, each once, in no promised order."""
-        setting, moment = self._setting(now), self._reading()
+        setting, moment = self._setting(now), self.current_view()
         reading = moment.reader.read(event, setting.now)
         self._mismatches.count([reading], moment.counted)
         arrivals = Read([reading], setting)
-        return ids_of(self._kept.found(arrivals, moment.state))
+        return ids_of(self.backend.match(arrivals, moment.state))
 
     def match_many(
         self, events: Any, *, on_error: Literal["raise", "collect"] = "raise", now: datetime | None = None
@@ -258,7 +258,7 @@ class Matcher:
         A bad event raises `BadEvent`; with `on_error="collect"` it goes to `.dead_letters` with its index.
         """
         pieces = list(self.match_in_pieces(events, on_error=on_error, now=now))
-        return pieces[0].matches if len(pieces) == 1 else joined(pieces)
+        return pieces[0].matches if len(pieces) == 1 else concatenate_matches(pieces)
 
     def match_in_pieces(
         self, events: Any, *, on_error: Literal["raise", "collect"] = "raise", now: datetime | None = None
@@ -270,7 +270,7 @@ class Matcher:
         """
         check_on_error(on_error)
         batch, setting = EventBatch.of(events), self._setting(now)
-        moment = self._compiled_for(len(batch))
+        moment = self.prepare_view(len(batch))
         waiting = [(0, batch)]
         while waiting:
             first, some = waiting.pop()
@@ -285,24 +285,24 @@ class Matcher:
 
     def dead_letters(self, events: Any, *, now: datetime | None = None) -> list[DeadLetter]:
         """Return the events that cannot be read, with the reason, and ask no subscription about the others."""
-        batch, moment = EventBatch.of(events), self._reading()
+        batch, moment = EventBatch.of(events), self.current_view()
         arriving = Arriving(moment.reader, moment.required, self._setting(now))
         arriving.batch(batch, () if moment.state is not None else None, collect=True)
         return sorted(arriving.dead, key=lambda letter: letter.index)
 
-    def _matched(self, batch: EventBatch, moment: _Moment, setting: Setting, *, collect: bool) -> Matches:
+    def _matched(self, batch: EventBatch, moment: MatchView, setting: Setting, *, collect: bool) -> Matches:
         arriving = Arriving(moment.reader, moment.required, setting, self._mismatches)
         wanted = None if moment.state is None else moment.state.wanted()
         arrived = arriving.batch(batch, wanted, collect=collect)
         self._mismatches.count(arriving.readings, moment.counted)
-        found = [(index, one) for arrivals, index in arrived for one in self._kept.found(arrivals, moment.state)]
+        found = [(index, one) for arrivals, index in arrived for one in self.backend.match(arrivals, moment.state)]
         return matches_of(found, len(batch), tuple(arriving.dead))
 
     def why(self, event: EventLike, id: SubId, *, now: datetime | None = None) -> Explanation:
         """Tell why a subscription hears of an event: the tests that decided, and what they saw."""
         written, setting = self._filter(id), self._setting(now)
-        bound = self._admission.meant(written)
-        return explained(id, written, bound, self._read(event, setting), setting)
+        bound = self.admission.bind_filter(written)
+        return explain_match(id, written, bound, self._read(event, setting), setting)
 
     def why_not(self, event: EventLike, id: SubId, *, now: datetime | None = None) -> Explanation:
         """Tell why a subscription does not hear of an event; `matched` says if it does after all."""
@@ -310,15 +310,15 @@ class Matcher:
 
     def explain(self) -> Plan:
         """Return the plan: how the algorithm goes about these subscriptions."""
-        return Plan(self.kind, self._kept.explain(), self.needs(), self.mismatches())
+        return Plan(self.kind, self.backend.explain(), self.needs(), self.mismatches())
 
-    def mismatches(self) -> tuple[Mismatched, ...]:
+    def mismatches(self) -> tuple[MismatchReport, ...]:
         """Return which values of events matched so far are not of the kind that subscriptions ask for, and who asks."""
-        return tuple(describe_mismatches(self._mismatches, self._kept))
+        return tuple(describe_mismatches(self._mismatches, self.backend))
 
-    def asking(self, keys: Collection[TypedAttribute]) -> list[SubId]:
+    def find_readers(self, keys: Collection[TypedAttribute]) -> list[SubId]:
         """Return the ids of the subscriptions that read some attribute in one of these ways."""
-        return self._kept.asking(keys)
+        return self.backend.find_readers(keys)
 
     def drain_mismatches(self) -> list[list[Any]]:
         """Return the counts of `mismatches` in plain values, for who adds them up, and start counting anew."""
@@ -329,48 +329,48 @@ class Matcher:
 
     def needs(self) -> dict[str, tuple[Need, ...]]:
         """Return the attributes that matching reads, and the ways in which it reads each of them."""
-        return dict(self._reading().required.attributes)
+        return dict(self.current_view().required.attributes)
 
-    def _reading(self) -> _Moment:
+    def current_view(self) -> MatchView:
         """Return how to read events and whom to ask; waits for a change only when nobody matched since the last one."""
-        known = self._moment
+        known = self._view
         if known is None:
             with self._lock:
-                required = self._admission.needs.resolved()
-                known = self._moment = _Moment(Reader(required, self._used), required, required.lenient(), self._state)
+                required = self.admission.needs.resolved()
+                known = self._view = MatchView(Reader(required, self._used), required, required.lenient(), self._state)
         elif known.state is not self._state and self._lock.acquire(blocking=False):
             # Merged, and the same as before: nobody is changing it while we hold the lock.
             try:
-                if self._moment is known:
-                    known = self._moment = known._replace(state=self._state)
+                if self._view is known:
+                    known = self._view = known._replace(state=self._state)
             finally:
                 self._lock.release()
         return known
 
-    def _compiled_for(self, events: int) -> _Moment:
+    def prepare_view(self, events: int) -> MatchView:
         """Return the moment for a batch; for more than a few events, what waits is compiled first.
 
         Asking what waits reads every event by itself, which costs more than an index of a few subscriptions.
         """
-        moment = self._reading()
+        moment = self.current_view()
         if events >= BATCH and moment.state and moment.state.waiting and self._lock.acquire(blocking=False):
             try:
-                if isinstance(self._kept, Engine):
-                    self._kept.seal()
+                if isinstance(self.backend, Engine):
+                    self.backend.seal()
             finally:
                 self._lock.release()
-            moment = self._reading()
+            moment = self.current_view()
         return moment
 
     @property
     def _state(self) -> State | None:
-        return self._kept.state if isinstance(self._kept, Engine) else None
+        return self.backend.state if isinstance(self.backend, Engine) else None
 
     def _read(self, event: EventLike, setting: Setting) -> Reading:
-        return self._reading().reader.read(event, setting.now)
+        return self.current_view().reader.read(event, setting.now)
 
     def _setting(self, now: datetime | None) -> Setting:
-        return Setting(self._used, moment(now) or self.now or datetime.now(UTC))
+        return Setting(self._used, parse_now(now) or self.now or datetime.now(UTC))
 
     # Keeping -----------------------------------------------------------------------------------
 

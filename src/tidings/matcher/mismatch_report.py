@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from tidings.algebra.law.mismatches import Mismatches
     from tidings.engine.engine import Engine
-    from tidings.matcher.algorithm_store import Listed
+    from tidings.matcher.algorithm_store import AlgorithmStore
 
 NAMED = 3
 """Subscriptions that are named."""
@@ -34,7 +34,7 @@ PLURALS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Mismatched:
+class MismatchReport:
     """So many of so many values of an attribute are not of the kind that some subscriptions ask for."""
 
     attribute: str
@@ -70,11 +70,11 @@ class Mismatched:
         }
 
 
-def describe_mismatches(counts: Mismatches, kept: Engine | Listed) -> Iterator[Mismatched]:
+def describe_mismatches(counts: Mismatches, kept: Engine | AlgorithmStore) -> Iterator[MismatchReport]:
     """Yield what does not fit, most of it first; what nobody asks for any more is left out."""
     for key, count in counts:
-        ids = kept.asking([key])
+        ids = kept.find_readers([key])
         if ids:
-            yield Mismatched(
+            yield MismatchReport(
                 key.name, key.kind, key.unit, count.values, count.mismatched, count.sorts, len(ids), tuple(ids[:NAMED])
             )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidings.algebra import Need
-from tidings.matcher.mismatch_report import Mismatched
+from tidings.matcher.mismatch_report import MismatchReport
 
 SHOWN = 12
 """Lines of a long list that are printed; `to_dict` has all of them."""
@@ -51,7 +51,7 @@ class Plan:
     kind: str
     work: Mapping[str, Any]
     attributes: Mapping[str, tuple[Need, ...]]
-    mismatches: tuple[Mismatched, ...] = ()
+    mismatches: tuple[MismatchReport, ...] = ()
 
     def to_dict(self) -> dict[str, object]:
         """Return plain values."""

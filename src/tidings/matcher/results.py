@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tidings.engine.engine import Found
+    from tidings.engine.engine import SegmentMatches
     from tidings.model import DeadLetter
 
 
-def ids_of(found: Sequence[Found]) -> list[Any]:
+def ids_of(found: Sequence[SegmentMatches]) -> list[Any]:
     """Return the ids of all pairs."""
     result: list[Any] = []
     for _, slots, ids in found:
@@ -28,7 +28,7 @@ def ids_of(found: Sequence[Found]) -> list[Any]:
     return result
 
 
-def matches_of(found: Sequence[tuple[NDArray[np.int64], Found]], events: int, dead: tuple[DeadLetter, ...]) -> Matches:
+def matches_of(found: Sequence[tuple[NDArray[np.int64], SegmentMatches]], events: int, dead: tuple[DeadLetter, ...]) -> Matches:
     """Return the pairs; `found` comes with the indexes of its events in the batch."""
     parts = [(index, one) for index, one in found if len(one.slots)]
     if len(parts) == 1 and len(parts[0][0]) == events:
@@ -39,27 +39,27 @@ def matches_of(found: Sequence[tuple[NDArray[np.int64], Found]], events: int, de
     return Matches(event_index, lambda: _arrow([one for _, one in parts]), events, dead)
 
 
-def joined(pieces: Sequence[tuple[int, Matches]]) -> Matches:
+def concatenate_matches(pieces: Sequence[tuple[int, Matches]]) -> Matches:
     """Return the matches of all pieces as those of one batch; each comes with the number of events before it."""
     index = np.concatenate([np.zeros(0, np.int64), *(matches.event_index + first for first, matches in pieces)])
     letters = [
         replace(letter, index=letter.index + first) for first, matches in pieces for letter in matches.dead_letters
     ]
     events = sum(matches.events for _, matches in pieces)
-    return Matches(index, lambda: _concatenated([matches.id_array() for _, matches in pieces]), events, tuple(letters))
+    return Matches(index, lambda: _concatenate_arrays([matches.id_array() for _, matches in pieces]), events, tuple(letters))
 
 
-def _arrow(parts: Sequence[Found]) -> Any:
+def _arrow(parts: Sequence[SegmentMatches]) -> Any:
     import pyarrow as pa
 
     arrays = [
         ids.take(slots) if isinstance(ids, Ids) else pa.array([ids[slot] for slot in slots.tolist()])
         for _, slots, ids in parts
     ]
-    return _concatenated(arrays)
+    return _concatenate_arrays(arrays)
 
 
-def _concatenated(arrays: list[Any]) -> Any:
+def _concatenate_arrays(arrays: list[Any]) -> Any:
     import pyarrow as pa
 
     arrays = [array for array in arrays if len(array)]

@@ -29,7 +29,7 @@ def refuse_unknown(matcher: Matcher, known: Schema, *, where: str, way_out: str,
     """
     there = known if matcher.schema is None else known.merged(matcher.schema)
     vocabulary = Vocabulary(there, matcher.ontology)
-    asked = {row[0]: row[4] for row in matcher._admission.needs.to_dict()["demands"]}
+    asked = {row[0]: row[4] for row in matcher.admission.needs.to_dict()["demands"]}
     unknown = {name: who for name, who in asked.items() if not vocabulary.has_attribute(name)}
     if unknown:
         named = what == "subscriptions"  # the filters of patterns have numbers that say nothing
@@ -44,4 +44,4 @@ def refuse_unknown(matcher: Matcher, known: Schema, *, where: str, way_out: str,
 def asking_for(matcher: Matcher, names: Collection[str]) -> list[str | int]:
     """Return the subscriptions that ask for one of the names, as the index knows them."""
     needs = matcher.needs()
-    return matcher.asking([key for name in names for need in needs[name] for key in need.keys(name)])
+    return matcher.find_readers([key for name in names for need in needs[name] for key in need.keys(name)])

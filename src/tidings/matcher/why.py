@@ -48,7 +48,7 @@ class Explanation:
         return "\n".join(lines)
 
 
-def explained(id: SubId, written: Filter, bound: Filter, reading: Reading, setting: Setting) -> Explanation:
+def explain_match(id: SubId, written: Filter, bound: Filter, reading: Reading, setting: Setting) -> Explanation:
     """Judge the event and keep what decided; the two trees have one shape, so they are walked together."""
     matched = holds(bound, reading, setting)
     reasons = tuple(_deciding(written, bound, reading, setting))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from tidings.errors import FilterError
 from tidings.model.areas import Area
-from tidings.model.values import Kind, Network, Point, Range, Scalar, checked, checked_text, kind_of
+from tidings.model.values import Kind, Network, Point, Range, Scalar, check_value, check_text, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -23,7 +23,7 @@ def _check_name(name: str) -> None:
     if not name or not all(name.split(".")):
         msg = f"`{name}` is not an attribute's name"
         raise ValueError(msg)
-    checked_text(name)
+    check_text(name)
 
 
 def _check_ends(ends: Range) -> None:
@@ -75,7 +75,7 @@ class Is:
 
     def __post_init__(self) -> None:
         """Check the value and remember its kind."""
-        object.__setattr__(self, "value", checked(self.value))
+        object.__setattr__(self, "value", check_value(self.value))
         object.__setattr__(self, "kind", kind_of(self.value))
 
 
@@ -88,7 +88,7 @@ class In:
 
     def __post_init__(self) -> None:
         """Drop repetitions, keep the order, refuse mixed kinds."""
-        values = tuple(dict.fromkeys(checked(value) for value in self.values))
+        values = tuple(dict.fromkeys(check_value(value) for value in self.values))
         kinds = {kind_of(value) for value in self.values}
         if len(kinds) > 1:
             msg = f"a set holds values of one kind, not {' and '.join(sorted(kinds))}"
@@ -114,7 +114,7 @@ class SameText:
             raise ValueError(msg)
         first: dict[str, str] = {}
         for value in self.values:
-            first.setdefault(checked_text(value).casefold(), value)
+            first.setdefault(check_text(value).casefold(), value)
         object.__setattr__(self, "values", tuple(first.values()))
         object.__setattr__(self, "folded", frozenset(first))
 
@@ -129,7 +129,7 @@ class TextTest:
 
     def __post_init__(self) -> None:
         """Refuse text that cannot be encoded, and expressions that RE2 refuses."""
-        checked_text(self.pattern)
+        check_text(self.pattern)
         if self.op is TextOp.MATCHES:
             from tidings.model.text_tests import canonical_expression, text_test
 
@@ -146,7 +146,7 @@ class IsA:
 
     def __post_init__(self) -> None:
         """Refuse text that cannot be encoded."""
-        checked_text(self.concept)
+        check_text(self.concept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ class WithinRegion:
 
     def __post_init__(self) -> None:
         """Refuse text that cannot be encoded."""
-        checked_text(self.region)
+        check_text(self.region)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,7 @@ class Near:
 
     def __post_init__(self) -> None:
         """Refuse a distance below zero."""
-        checked(self.metres)
+        check_value(self.metres)
         if self.metres < 0:
             msg = "a distance is not negative"
             raise ValueError(msg)
@@ -335,7 +335,7 @@ def any_of(parts: Iterable[Filter]) -> Filter:
 def one_of(values: Iterable[Scalar]) -> Is | In:
     """Return membership in a set; of one distinct value, equality."""
     values = tuple(values)
-    distinct = set(map(checked, values))
+    distinct = set(map(check_value, values))
     return Is(values[0]) if len(distinct) == 1 and len({type(v) is bool for v in values}) == 1 else In(values)
 
 

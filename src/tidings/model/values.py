@@ -91,7 +91,7 @@ class Range:
             if value is None:
                 object.__setattr__(self, f"{end}_open", False)
             else:
-                object.__setattr__(self, end, checked(value))
+                object.__setattr__(self, end, check_value(value))
         kinds = {kind_of(end) for end in (self.low, self.high) if end is not None}
         if len(kinds) > 1 or not all(kind.ordered for kind in kinds):
             msg = f"the ends of a range are two numbers, two texts or two times, not {' and '.join(sorted(kinds))}"
@@ -133,7 +133,7 @@ def kind_of(value: Scalar) -> Kind:
     return kind
 
 
-def checked(value: Scalar) -> Scalar:
+def check_value(value: Scalar) -> Scalar:
     """Return the value, in its one form, or raise `BadValue` with what is wrong with it."""
     match value:
         case bool() | Point():
@@ -143,13 +143,13 @@ def checked(value: Scalar) -> Scalar:
         case float():
             return checked_float(value)
         case str():
-            return checked_text(value)
+            return check_text(value)
         case datetime():
             return utc(value)
         case date():  # its midnight
             return datetime(value.year, value.month, value.day, tzinfo=UTC)
         case Quantity(amount=amount):
-            checked(amount)
+            check_value(amount)
             return value
     kind_of(value)
     return value
@@ -171,7 +171,7 @@ def checked_float(value: float) -> float:
     return value
 
 
-def checked_text(value: str) -> str:
+def check_text(value: str) -> str:
     """Refuse lone surrogates: they cannot be stored, sent or matched by RE2."""
     if not value.isascii():
         try:

@@ -15,7 +15,7 @@ def compiled(monkeypatch):
 
 
 def state(matcher):
-    return matcher._kept.state
+    return matcher.backend.state
 
 
 def test_a_few_wait_and_more_are_compiled():
@@ -60,7 +60,7 @@ def test_small_segments_merge_at_once(compiled):
     for id in range(40):
         matcher.add(id, f"a > {id}")
     assert len(state(matcher).parts) < 8
-    assert matcher._kept.merges > 5
+    assert matcher.backend.merges > 5
     assert len(matcher.match({"a": 100})) == 40
 
 
@@ -69,7 +69,7 @@ def test_large_ones_merge_beside(compiled, monkeypatch):
     matcher = td.Matcher()
     for first in range(0, 200, 20):
         matcher.add_many((id, f"a > {id}") for id in range(first, first + 20))
-    matcher._kept.settle()
+    matcher.backend.settle()
     assert len(state(matcher).parts) <= 3
     assert len(matcher.match({"a": 1000})) == 200
     check_state(state(matcher))
@@ -79,7 +79,7 @@ def test_a_segment_with_many_dead_is_built_anew(compiled):
     matcher = td.Matcher()
     matcher.add_many((id, f"a > {id}") for id in range(100))
     matcher.remove_many(range(50))
-    matcher._kept.settle()
+    matcher.backend.settle()
     assert sum(part.deaths for part in state(matcher).parts) == 0
     assert sorted(matcher.match({"a": 1000})) == list(range(50, 100))
 
@@ -88,7 +88,7 @@ def test_a_segment_all_dead_is_dropped(compiled):
     matcher = td.Matcher()
     matcher.add_many((id, f"a > {id}") for id in range(10))
     matcher.remove_many(range(10))
-    matcher._kept.settle()
+    matcher.backend.settle()
     assert (len(matcher), len(state(matcher).parts), list(matcher), matcher.match({"a": 100})) == (0, 0, [], [])
     matcher.add(1, "a = 1")
     assert matcher.match({"a": 1}) == [1]
@@ -118,7 +118,7 @@ def test_the_planner_learns_from_events():
         matcher.add_many((id, f"a = {id % 20} and b < {id % 9}") for id in range(200))
         events = [{"a": at % 20, "b": at % 9, "c": 1} for at in range(100)]
         before = [set(ids) for ids in matcher.match_many(events).by_event()]
-        assert matcher._kept._sample is not None
+        assert matcher.backend._sample is not None
         matcher.add(1000, "c = 1 or d contains 'x'")
         matcher.compact()
         assert [set(ids) - {1000} for ids in matcher.match_many(events).by_event()] == before
@@ -168,7 +168,7 @@ def test_an_id_that_cannot_be_kept_is_refused_at_the_door(bad):
 def test_a_change_that_fails_half_way_asks_for_nothing(monkeypatch):
     matcher = td.Matcher()
     matcher.add(1, "a = 1")
-    monkeypatch.setattr(matcher._kept, "commit", lambda _: 1 / 0)
+    monkeypatch.setattr(matcher.backend, "commit", lambda _: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         matcher.add(2, "b = 1")
     assert sorted(matcher.needs()) == ["a"]

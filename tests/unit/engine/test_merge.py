@@ -23,7 +23,7 @@ def matcher_of(*batches, way="compiled", growth=0):
 
 
 def segments(matcher):
-    return [part.segment for part in matcher._kept.state.parts]
+    return [part.segment for part in matcher.backend.state.parts]
 
 
 def test_codes_of_patterns_are_numbered_anew():

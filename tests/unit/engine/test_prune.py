@@ -13,7 +13,7 @@ from tidings.engine.invariants import check_segment
 
 def lists(matcher):
     """How long the lists are that the rows of a matcher point into; it is compact, so there is one segment."""
-    [part] = matcher._kept.state.parts
+    [part] = matcher.backend.state.parts
     segment, total = part.segment, Counter()
     total.update({column: len(space) for column, space in zip(segment.columns, segment.spaces, strict=True)})
     total["unions"] = len(segment.index.rows.union_start)
@@ -40,7 +40,7 @@ def test_after_a_merge_the_lists_are_those_of_the_living_alone(way, seed):
             one.compact()
             one.settle()
     assert [set(found) for found in matcher.match_many(world.events).by_event()] == living.by_law()
-    for part in matcher._kept.state.parts:
+    for part in matcher.backend.state.parts:
         check_segment(part.segment)
     assert lists(matcher) <= lists(fresh)  # a draft also lists the ends that `a < 5` does not have
 
@@ -51,7 +51,7 @@ def test_dense_integers_stay_without_a_list_or_get_one_when_few_are_left(monkeyp
     matcher.add_many((number, f"a < {number}") for number in range(100))
     matcher.remove_many(range(40))
     matcher.compact()
-    [space] = matcher._kept.state.parts[0].segment.spaces
+    [space] = matcher.backend.state.parts[0].segment.spaces
     assert space == Linear(40, 60)
     assert sorted(matcher.match({"a": 90})) == list(range(91, 100))
     matcher.remove_many(range(50, 100))
@@ -59,7 +59,7 @@ def test_dense_integers_stay_without_a_list_or_get_one_when_few_are_left(monkeyp
     assert matcher.match({"a": 48}) == [49]
     matcher.remove_many(range(43, 50))
     matcher.compact()
-    [space] = matcher._kept.state.parts[0].segment.spaces
+    [space] = matcher.backend.state.parts[0].segment.spaces
     assert not isinstance(space, Linear)
     assert sorted(matcher.match({"a": 40.5})) == [41, 42]
 
@@ -76,7 +76,7 @@ def churned(round):
 
 def held(matcher):
     total = 0
-    for part in matcher._kept.state.parts:
+    for part in matcher.backend.state.parts:
         segment = part.segment
         total += sum(map(len, segment.spaces)) + len(segment.columns) + len(segment.index.rows.union_low)
         total += len(segment.second.items) + sum(len(automaton.tests) for automaton in segment.automata.values())

@@ -65,7 +65,7 @@ def test_row_of_finds_each_slots_row():
     with set_to("any plan"):
         matcher = td.Matcher()
         matcher.add_many((id, f"a = {id % 7}") for id in range(50))
-        [part] = matcher._kept.state.parts
+        [part] = matcher.backend.state.parts
     rows = part.segment.index.rows
     entry = rows.entry if len(rows.entry) else np.arange(len(rows.slot) + 1)
     for slot, row in enumerate(part.segment.row_of.tolist()):

@@ -14,7 +14,7 @@ def state():
     with set_to("compiled"):
         matcher = td.Matcher()
         matcher.add_many((f"s{id}", f"a = {id}") for id in range(20))
-    return matcher._kept.state
+    return matcher.backend.state
 
 
 def test_a_state_without_some_is_another_state(state):
@@ -52,8 +52,8 @@ def test_an_old_state_goes_on_to_answer():
     with set_to("compiled"):
         matcher = td.Matcher()
         matcher.add_many((id, "a = 1") for id in range(10))
-        before = matcher._kept.state
+        before = matcher.backend.state
         matcher.remove_many(range(5))
         matcher.compact()
     assert sorted(before.ids()) == list(range(10))
-    assert sorted(matcher._kept.state.ids()) == list(range(5, 10))
+    assert sorted(matcher.backend.state.ids()) == list(range(5, 10))

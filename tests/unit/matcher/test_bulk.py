@@ -80,7 +80,7 @@ def loaded(table, **around):
 
 
 def _counts(matcher):
-    return sorted((row[:4] for row in matcher._admission.needs.to_dict()["demands"]), key=repr)
+    return sorted((row[:4] for row in matcher.admission.needs.to_dict()["demands"]), key=repr)
 
 
 def agree(at_once, law, events):

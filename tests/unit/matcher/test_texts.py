@@ -49,9 +49,9 @@ def loaded(given, *, by_column):
     matcher = td.Matcher()
     table = pa.table({"id": [f"s{n}" for n in range(len(given))], "filter": pa.array(given, pa.string())})
     if by_column:
-        load = text_load.TextLoad(table, matcher._admission, matcher._kept, schema=None, ontology=matcher._used)
+        load = text_load.TextLoad(table, matcher.admission, matcher.backend, schema=None, ontology=matcher._used)
         errors = load.enter(keep_good=True)
-        matcher._moment = None
+        matcher._view = None
     else:
         errors = matcher.add_many(list(zip(*table.to_pydict().values(), strict=True)), on_error="collect")
     return matcher, [(id, str(problem)) for id, problem in errors]
@@ -97,10 +97,10 @@ def test_filters_of_every_kind_go_in_the_same_way(case):
         matcher = td.Matcher(**case.world.keywords)
         if by_column:
             load = text_load.TextLoad(
-                table, matcher._admission, matcher._kept, schema=matcher.schema, ontology=matcher._used
+                table, matcher.admission, matcher.backend, schema=matcher.schema, ontology=matcher._used
             )
             errors = load.enter(keep_good=True)
-            matcher._moment = None
+            matcher._view = None
         else:
             errors = matcher.add_many(list(zip(*table.to_pydict().values(), strict=True)), on_error="collect")
         made.append((matcher, [(id, str(problem)) for id, problem in errors]))

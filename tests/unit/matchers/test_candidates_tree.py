@@ -25,7 +25,7 @@ def filled(filters, kind=KIND, **keywords):
 
 
 def inside(matcher) -> CandidatesTree:
-    return matcher._kept._algorithm
+    return matcher.backend._algorithm
 
 
 def candidates(matcher, event):
@@ -138,7 +138,7 @@ def test_it_agrees_with_brute_however_many_names_make_the_tree(case, names):
     brute, matcher = (td.Matcher("brute", **case.world.keywords) for _ in range(2))
     tree = CandidatesTree(names, names)
     tree._order._settled_at = 1  # choose names for the first filters already
-    matcher._kept._algorithm = tree
+    matcher.backend._algorithm = tree
     matcher.add_many(enumerate(case.filters))
     brute.add_many(enumerate(case.filters))
     for event in case.events:

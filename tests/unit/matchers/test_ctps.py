@@ -123,7 +123,7 @@ def test_slots_are_used_again():
     for turn in range(50):
         made.add_many({f"{turn}-{at}": f"size > {at} and item is a 'phone'" for at in range(20)}.items())
         made.remove_many(list(made))
-    algorithm = made._kept._algorithm
+    algorithm = made.backend._algorithm
     assert len(algorithm._owner) <= 20
     assert len(algorithm._rows.bits) < 100
 

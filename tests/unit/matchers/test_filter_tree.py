@@ -19,7 +19,7 @@ KIND = "filter-tree"
 
 
 def tree_of(matcher):
-    return matcher._kept._algorithm._tree
+    return matcher.backend._algorithm._tree
 
 
 def visited(matcher, event):
@@ -178,7 +178,7 @@ def test_removing_takes_the_empty_nodes_with_it():
     for id, left in (("A1", 7), ("A2", 6), ("A4", 4), ("A3", 3), ("A5", 2), ("A6", 1)):
         matcher.remove(id)
         assert nodes(matcher) == left
-    root, order = tree_of(matcher).root, matcher._kept._algorithm._order
+    root, order = tree_of(matcher).root, matcher.backend._algorithm._order
     assert (root.children, order.counts, order.ranks) == ({}, {}, {})
 
 
@@ -242,7 +242,7 @@ def test_coming_and_going_leaves_no_trace(kind, steps, events):
         brute, fresh = filled(kept, "brute"), filled(kept, kind)
     for event in events:
         assert sorted(matcher.match(event)) == sorted(brute.match(event)) == sorted(fresh.match(event))
-    one, two = matcher._kept._algorithm, fresh._kept._algorithm
+    one, two = matcher.backend._algorithm, fresh.backend._algorithm
     assert (len(one._rows), one._order.counts) == (len(two._rows), two._order.counts)
     assert all(node.rows or node.children for node in tree_of(matcher).nodes() if node.step)
 

@@ -171,7 +171,7 @@ def test_an_empty_range_accepts_nothing():
     for options in ({}, {"candidates": "linked"}):
         hem = Boxes("hem", Hem(**options))
         matcher = td.Matcher("hem")
-        matcher._kept._algorithm = hem
+        matcher.backend._algorithm = hem
         matcher.add("empty", "a in [5 .. 5) and b in [0 .. 9]")
         matcher.add("point", "a in [5 .. 5] and b in [0 .. 9]")
         assert matcher.match({"a": 5, "b": 5}) == ["point"]

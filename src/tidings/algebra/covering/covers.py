@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tidings.algebra.covering.judge import Judge
-from tidings.concepts import Ontology, Vocabulary, moment
+from tidings.concepts import Ontology, Vocabulary, parse_now
 from tidings.model import require_filter
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def overlaps(
 def _judge(schema: Schema | None, ontology: Ontology | None, regions: Regions | None, now: datetime | None) -> Judge:
     """Return the judge of these surroundings; it holds them, so their ids stay theirs."""
     vocabulary = Vocabulary.of(schema, ontology, regions)
-    now = moment(now)
+    now = parse_now(now)
     key = (id(schema), id(ontology), id(regions), now)
     found = _judges.get(key)
     if found is None:

@@ -21,10 +21,10 @@ from tidings.model.values import (
     Point,
     Quantity,
     Range,
-    checked,
+    check_value,
     checked_float,
     checked_int,
-    checked_text,
+    check_text,
     utc,
 )
 
@@ -137,7 +137,7 @@ def text(raw: Any) -> str:
     """Read text."""
     if not isinstance(raw, str):
         raise _unfit(raw, "text")
-    return checked_text(raw)
+    return check_text(raw)
 
 
 def truth(raw: Any) -> bool:
@@ -152,7 +152,7 @@ def truth(raw: Any) -> bool:
 def moment(raw: Any) -> datetime:
     """Read a time, a date (its midnight), or ISO text of either; without a zone it is UTC."""
     if isinstance(raw, date):
-        return checked(raw)  # type: ignore[return-value]
+        return check_value(raw)  # type: ignore[return-value]
     if isinstance(raw, str):
         try:
             return utc(datetime.fromisoformat(raw.strip()))
@@ -196,7 +196,7 @@ def natural(raw: Any) -> Any:
         case int() | float() | Decimal():
             return number(raw)
         case str():
-            return checked_text(raw)
+            return check_text(raw)
         case date():
             return moment(raw)
     return raw

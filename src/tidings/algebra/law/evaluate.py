@@ -18,7 +18,7 @@ from tidings.algebra.law.coerce import coerce
 from tidings.algebra.law.event_reading import Reader, Reading
 from tidings.algebra.law.requirements import needs_of
 from tidings.algebra.law.typed_attribute import Mismatch, compared_with, typed, without_unit
-from tidings.concepts import Ontology, Vocabulary, moment
+from tidings.concepts import Ontology, Vocabulary, parse_now
 from tidings.errors import AmbiguousConcept
 from tidings.model import (
     Age,
@@ -86,7 +86,7 @@ def evaluate(
     """
     Vocabulary.of(schema, ontology, regions)
     bound, reader, used = prepared(require_filter(tree), schema, ontology, regions)
-    setting = Setting(used, moment(now) or datetime.now(UTC))
+    setting = Setting(used, parse_now(now) or datetime.now(UTC))
     return holds(bound, reader.read(event, setting.now), setting)
 
 

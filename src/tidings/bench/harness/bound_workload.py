@@ -15,9 +15,9 @@ from tidings.bench.harness.subscription_forms import unwatched
 from tidings.bench.harness.timing import seconds_of
 from tidings.bench.workloads import NOW
 from tidings.concepts import Ontology
-from tidings.matcher.admission import Admission, refused
+from tidings.matcher.admission import Admission, build_refusal
 from tidings.matcher.algorithm import SubId
-from tidings.matcher.algorithm_store import Listed
+from tidings.matcher.algorithm_store import AlgorithmStore
 from tidings.matcher.loading.bulk_load import Load
 from tidings.matcher.loading.parameter_table import in_parameters
 from tidings.matcher.loading.subscription_input import pairs_of
@@ -53,14 +53,14 @@ def bound(workload: Workload, subscriptions: Any, events: pa.Table) -> Bound:
     ontology = workload.make_ontology() if workload.make_ontology else None
     used = ontology or Ontology()
     admission, gathered = Admission(schema, ontology, used, None), _Gathered()
-    kept = Listed(gathered, admission.meant, admission.parsed_again)
+    kept = AlgorithmStore(gathered, admission.bind_filter, admission.parse_stored)
     with unwatched():
         if in_parameters(subscriptions):
             errors = Load(subscriptions, admission, kept, schema=schema, ontology=used).enter(keep_good=False)
         else:
             errors = admission.enter(list(pairs_of(subscriptions)), kept, keep_good=False)
         if errors:
-            raise refused(errors, len(subscriptions))
+            raise build_refusal(errors, len(subscriptions))
         setting = Setting(used, NOW)
         reader = Reader(admission.needs.resolved(), used)
         readings: list[Reading] = []

@@ -106,12 +106,12 @@ class OfReadEngine(OfEngine):
     def match(self, count: int) -> Any:
         """Ask the engine behind the façade, in batches: no event is read."""
         assert self._made is not None
-        engine, state = self._made._kept, self._made._compiled_for(count).state
+        engine, state = self._made.backend, self._made.prepare_view(count).state
         found = []
         for at in range(0, count, BATCH_SIZE):
             readings = self._bound.readings[at : min(count, at + BATCH_SIZE)]
             places = np.arange(len(readings))
-            parts = engine.found(Read(readings, self._bound.setting), state)
+            parts = engine.match(Read(readings, self._bound.setting), state)
             found.append(matches_of([(places, part) for part in parts], len(readings), ()))
         return found
 

@@ -16,7 +16,7 @@ from tidings.concepts.derived.expression import Call, Expression, Literal, Name,
 from tidings.concepts.derived.functions import FUNCTIONS, OPERATORS, Type
 from tidings.concepts.derived.inference import typed
 from tidings.errors import BadEvent
-from tidings.model.values import Kind, checked, utc
+from tidings.model.values import Kind, check_value, utc
 
 Lookup: TypeAlias = Callable[[str], Any]
 """Gives an attribute's value in the event, or `None`."""
@@ -66,7 +66,7 @@ class Derived:
             found = _evaluated(self.expression, lookup, now)
             if self.divisor != 1 and found is not None:
                 found = found / self.divisor
-            return None if found is None else checked(found)
+            return None if found is None else check_value(found)
         except ZeroDivisionError:
             reason = "division by zero"
         except _Unfit as unfit:

@@ -19,14 +19,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from tidings import forks
-from tidings.concepts import moment
+from tidings.concepts import parse_now
 from tidings.errors import SnapshotError, TidingsError
-from tidings.matcher.admission import check_id, ids_given, refused
+from tidings.matcher.admission import check_id, check_ids, build_refusal
 from tidings.matcher.live import claims, versions
 from tidings.matcher.live.change_rounds import Step, rounds_of
 from tidings.matcher.live.claims import Claim
 from tidings.matcher.live.feeds import feed_of
-from tidings.matcher.live.sharded_store import Dealt
+from tidings.matcher.live.sharded_store import ShardedStore
 from tidings.matcher.loading.subscription_input import pairs_of
 from tidings.matcher.matcher import Matcher
 from tidings.matcher.snapshot.directory import MANIFEST, alone
@@ -87,7 +87,7 @@ class Live:
         self._version: Version | None = None
         self._open: list[Matcher] = []
         forks.listen(self)
-        around = {"schema": schema, "ontology": ontology, "regions": regions, "now": moment(now)}
+        around = {"schema": schema, "ontology": ontology, "regions": regions, "now": parse_now(now)}
         if versions.newest(self.folder) is None:
             self._make(1 if shards is None else shards, around)
         else:
@@ -187,7 +187,7 @@ class Live:
         What is removed goes first, so what is both removed and added is added, unless its filter is refused. Of
         several filters for one id the last good one counts. A change that changes nothing makes no version.
         """
-        steps = [*(Step(id, removes=True) for id in ids_given(removed)), *(Step(*triple) for triple in pairs_of(added))]
+        steps = [*(Step(id, removes=True) for id in check_ids(removed)), *(Step(*triple) for triple in pairs_of(added))]
         with self._writing():
             return self._changed(steps, position, keep_good=on_error == "collect")
 
@@ -208,7 +208,7 @@ class Live:
         try:
             applied = self._applied(steps)
             if applied.refused and not keep_good:
-                raise refused(applied.refused, sum(not step.removes for step in steps))
+                raise build_refusal(applied.refused, sum(not step.removes for step in steps))
             if not applied.added and not applied.removed and (position is None or position == there.position):
                 return Change(there.number, refused=applied.refused)
             made = self._published(there, position)
@@ -235,8 +235,8 @@ class Live:
 
     def _entered(self, given: list[Any]) -> RowRefusals:
         if len(self._open) == 1:
-            return self._open[0]._enter_rows(given, keep_good=True)
-        return self._open[0]._admission.enter_rows(given, self._dealt(), keep_good=True)
+            return self._open[0].enter_rows(given, keep_good=True)
+        return self._open[0].admission.enter_rows(given, self._dealt(), keep_good=True)
 
     def _removed(self, ids: list[SubId]) -> None:
         """Remove those that are there."""
@@ -248,11 +248,11 @@ class Live:
 
     def _known(self, ids: Iterable[SubId]) -> set[SubId]:
         """Return those of the ids that are in force."""
-        known: set[SubId] = self._dealt().known(list(ids))
+        known: set[SubId] = self._dealt().find_existing(list(ids))
         return known
 
     def _dealt(self) -> Any:
-        return Dealt([matcher._kept for matcher in self._open], self._shard)  # type: ignore[misc]
+        return ShardedStore([matcher.backend for matcher in self._open], self._shard)  # type: ignore[misc]
 
     def _shard(self, id: Any) -> int:
         return shard_of(id, len(self._open)) if len(self._open) > 1 else 0

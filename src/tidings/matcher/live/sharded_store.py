@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tidings.model import Filter
 
 
-class DealtStage:
+class ShardedStage:
     """A stage for each shard."""
 
     def __init__(self, stages: list[Stage], shard: Callable[[SubId], int]) -> None:
@@ -29,33 +29,33 @@ class DealtStage:
         self.stages[self._shard(id)].add(id, bound, written, faithful=faithful)
 
 
-class Dealt:
+class ShardedStore:
     """The engines of all shards; offers what `Admission.enter` asks of one."""
 
     def __init__(self, engines: Sequence[Engine], shard: Callable[[SubId], int]) -> None:
         """Take the engines, and who says which shard an id belongs to."""
         self._engines, self._shard = engines, shard
 
-    def stage(self) -> DealtStage:
+    def stage(self) -> ShardedStage:
         """Return an empty stage."""
-        return DealtStage([engine.stage() for engine in self._engines], self._shard)
+        return ShardedStage([engine.stage() for engine in self._engines], self._shard)
 
-    def commit(self, stage: DealtStage) -> None:
+    def commit(self, stage: ShardedStage) -> None:
         """Put a stage in force."""
         for engine, one in zip(self._engines, stage.stages, strict=True):
             if one.few or one.ids:
                 engine.commit(one)
 
-    def known(self, ids: Sequence[SubId]) -> set[SubId]:
+    def find_existing(self, ids: Sequence[SubId]) -> set[SubId]:
         """Return those of the ids that are there."""
         mine: list[list[SubId]] = [[] for _ in self._engines]
         for id in ids:
             mine[self._shard(id)].append(id)
-        return {id for engine, some in zip(self._engines, mine, strict=True) if some for id in engine.known(some)}
+        return {id for engine, some in zip(self._engines, mine, strict=True) if some for id in engine.find_existing(some)}
 
-    def written(self, id: SubId) -> Filter | None:
+    def get_filter(self, id: SubId) -> Filter | None:
         """Return a subscription's filter as written, or nothing."""
-        return self._engines[self._shard(id)].written(id)
+        return self._engines[self._shard(id)].get_filter(id)
 
     def __len__(self) -> int:
         """Count the subscriptions."""

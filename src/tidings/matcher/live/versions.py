@@ -141,9 +141,9 @@ def open_version(folder: str | Path, version: Version, shard: int | None = None,
     folder = Path(folder)
     made = Matcher(ENGINE, **_surroundings(folder, version))
     chosen = version.shards if shard is None else version.shards[shard : shard + 1]
-    assert isinstance(made._kept, Engine)
-    made._admission.needs.restore(version.needs)
-    made._kept.restore([part for one in chosen for part in _parts(folder, one, made, verify=verify)])
+    assert isinstance(made.backend, Engine)
+    made.admission.needs.restore(version.needs)
+    made.backend.restore([part for one in chosen for part in _parts(folder, one, made, verify=verify)])
     return made
 
 
@@ -154,11 +154,11 @@ def open_shards(folder: str | Path, version: Version, *, verify: bool = True) ->
     folder = Path(folder)
     around = _surroundings(folder, version)
     made = [Matcher(ENGINE, **around) for _ in version.shards]
-    made[0]._admission.needs.restore(version.needs)
+    made[0].admission.needs.restore(version.needs)
     for matcher, shard in zip(made, version.shards, strict=True):
-        matcher._admission = made[0]._admission
-        assert isinstance(matcher._kept, Engine)
-        matcher._kept.restore(_parts(folder, shard, matcher, verify=verify))
+        matcher.admission = made[0].admission
+        assert isinstance(matcher.backend, Engine)
+        matcher.backend.restore(_parts(folder, shard, matcher, verify=verify))
     return made
 
 
@@ -180,8 +180,8 @@ def _parts(folder: Path, shard: Mapping[str, Any], matcher: Matcher, *, verify: 
 
 
 def _mapped(folder: Path, entry: dict[str, Any], matcher: Matcher, *, verify: bool) -> Segment:
-    units = matcher._admission.needs.units()
-    segment = segment_of(entry, map_arrays(folder, entry, verify=verify), matcher._admission.meant, units)
+    units = matcher.admission.needs.units()
+    segment = segment_of(entry, map_arrays(folder, entry, verify=verify), matcher.admission.bind_filter, units)
     snapshot.remember(segment, entry)
     return segment
 
@@ -203,8 +203,8 @@ def write_shard(folder: Path, matcher: Matcher) -> dict[str, Any]:
 
 def merged_shard(folder: Path, parts: Sequence[Mapping[str, Any]], matcher: Matcher) -> dict[str, Any]:
     """Make one segment of the parts of a shard, in an empty matcher; return what a version says of the shard."""
-    assert isinstance(matcher._kept, Engine)
-    matcher._kept.restore([part for one in parts for part in _parts(folder, one, matcher)])
+    assert isinstance(matcher.backend, Engine)
+    matcher.backend.restore([part for one in parts for part in _parts(folder, one, matcher)])
     matcher.compact()
     return write_shard(folder, matcher)
 
@@ -228,7 +228,7 @@ def write_version(
         "now": around.now.isoformat() if around.now else None,
         "ids": ids,
         "position": dict(position),
-        "needs": around._admission.needs.to_dict(),
+        "needs": around.admission.needs.to_dict(),
         "files": files,
         "shards": list(shards),
     }

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tidings.concepts import Ontology
     from tidings.matcher.admission import Admission, Refusals
     from tidings.matcher.algorithm import SubId
-    from tidings.matcher.algorithm_store import Listed
+    from tidings.matcher.algorithm_store import AlgorithmStore
     from tidings.model import Filter, Schema
 
 LEAST = 200
@@ -49,7 +49,7 @@ class Load:
     """A table on its way in, and what its names mean."""
 
     def __init__(
-        self, table: Any, admission: Admission, kept: Engine | Listed, *, schema: Schema | None, ontology: Ontology
+        self, table: Any, admission: Admission, kept: Engine | AlgorithmStore, *, schema: Schema | None, ontology: Ontology
     ) -> None:
         """Read the names of the columns; refuse what is no table of parameters."""
         import pyarrow as pa
@@ -134,7 +134,7 @@ class Load:
         table = table_of(tests, np.flatnonzero(plain), read.texts)
         if draft is not None:
             table = joined([table, Table.of(draft)])
-        kept.take_in(
+        kept.add_table(
             replace(table, slot=slots[table.slot].astype(np.uint32)), ids, self._sources(tests, read, odd, slots)
         )
         return self._refusals(errors)
@@ -177,13 +177,13 @@ class Load:
 
     def _leave(self, kept: Engine, ids: Ids) -> None:
         """Take back the demands of the subscriptions that are replaced."""
-        replaced = kept.held(ids)
+        replaced = kept.list_existing(ids)
         if replaced:
-            found = kept.withdraw(replaced, keep=True)
+            found = kept.remove(replaced, keep=True)
             for (name, demand), count in found.demands.items():
                 self.admission.needs.count(name, demand, -count)
             for tree in found.trees:
-                self.admission.leave(tree)
+                self.admission.release(tree)
 
     def _odd_rows(
         self, kept: Engine, odd: NDArray[np.bool_]
@@ -271,7 +271,7 @@ def _key(tree: Any) -> int:
 class _Staging:
     """Stands for what is in force while filters are judged: nothing is committed, the stage stays in hand."""
 
-    def __init__(self, kept: Engine | Listed | Sequence[SubId], staged: Any) -> None:
+    def __init__(self, kept: Engine | AlgorithmStore | Sequence[SubId], staged: Any) -> None:
         self._kept, self.staged = kept, staged
         self.rows: dict[int, int] = {}
 
@@ -282,10 +282,10 @@ class _Staging:
         pass
 
     def known(self, ids: Sequence[SubId]) -> set[SubId]:
-        return set() if isinstance(self._kept, list) else self._kept.known(ids)  # type: ignore[union-attr]
+        return set() if isinstance(self._kept, list) else self._kept.find_existing(ids)  # type: ignore[union-attr]
 
     def written(self, id: SubId) -> Filter | None:
-        return self._kept.written(id)  # type: ignore[union-attr]
+        return self._kept.get_filter(id)  # type: ignore[union-attr]
 
     def __len__(self) -> int:
         return len(self._kept)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tidings.engine.compile.bulk_table import Tested
     from tidings.engine.engine import Engine
     from tidings.matcher.admission import Admission
-    from tidings.matcher.algorithm_store import Listed
+    from tidings.matcher.algorithm_store import AlgorithmStore
     from tidings.matcher.loading.parameter_columns import Plain
     from tidings.model import Schema
 
@@ -300,7 +300,7 @@ class TextLoad(Load):
     """Filters in text on their way in."""
 
     def __init__(
-        self, table: Any, admission: Admission, kept: Engine | Listed, *, schema: Schema | None, ontology: Ontology
+        self, table: Any, admission: Admission, kept: Engine | AlgorithmStore, *, schema: Schema | None, ontology: Ontology
     ) -> None:
         """Read the texts, and lay them out."""
         import pyarrow as pa

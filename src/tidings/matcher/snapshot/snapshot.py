@@ -106,8 +106,8 @@ def _manifest(matcher: Matcher, folder: Path) -> dict[str, Any]:
 def captured(matcher: Matcher) -> tuple[State | None, dict[str, Any]]:
     """Return what is in force in an engine, and the demands that go with it; of other kinds nothing."""
     with matcher._lock:
-        if isinstance(matcher._kept, Engine):
-            return matcher._kept.seal(), matcher._admission.needs.to_dict()
+        if isinstance(matcher.backend, Engine):
+            return matcher.backend.seal(), matcher.admission.needs.to_dict()
     return None, {}
 
 
@@ -215,11 +215,11 @@ def _engine(packed: Packed) -> tuple[Matcher, list[Segment]]:
     from tidings.matcher.matcher import Matcher
 
     made = Matcher(ENGINE, **packed.surroundings)
-    assert isinstance(made._kept, Engine)
-    made._admission.needs.restore(packed.needs)
-    units = made._admission.needs.units()
-    segments = [segment_of(told, arrays, made._admission.meant, units) for told, arrays in packed.segments]
-    made._kept.restore(parts_of(segments, packed.dead))
+    assert isinstance(made.backend, Engine)
+    made.admission.needs.restore(packed.needs)
+    units = made.admission.needs.units()
+    segments = [segment_of(told, arrays, made.admission.bind_filter, units) for told, arrays in packed.segments]
+    made.backend.restore(parts_of(segments, packed.dead))
     return made, segments
 
 

@@ -45,9 +45,9 @@ def leave_out(matcher: Matcher, frame: Schema, whole: Callable[[], Matcher] | No
     if not keys:
         return []
     every = matcher if whole is None else whole()
-    refused = [(id, _problem(every[id], every, frame)) for id in every.asking(keys)]
+    refused = [(id, _problem(every[id], every, frame)) for id in every.find_readers(keys)]
     mine = [(id, problem) for id, problem in refused if id in matcher]
-    matcher._forget_demands([every[id] for id, _ in refused if id not in matcher])
+    matcher.release_demands([every[id] for id, _ in refused if id not in matcher])
     matcher.remove_many([id for id, _ in mine])
     return mine
 

@@ -53,7 +53,7 @@ def matcher_of(filters):
 
 
 def assert_as_the_law_says(matcher, filters, events):
-    check_state(matcher._kept.state)
+    check_state(matcher.backend.state)
     truth = [{id for id, tree in filters.items() if td.evaluate(tree, event)} for event in events]
     matches = matcher.match_many(events)
     assert [set(ids) for ids in matches.by_event()] == truth
@@ -63,7 +63,7 @@ def assert_as_the_law_says(matcher, filters, events):
 
 
 def asked_in(matcher):
-    return sum(len(p.segment.asked.forest) for p in matcher._kept.state.parts if p.segment.asked is not None)
+    return sum(len(p.segment.asked.forest) for p in matcher.backend.state.parts if p.segment.asked is not None)
 
 
 def drafted(*texts):

@@ -108,7 +108,7 @@ def test_what_waits_beside_segments_is_said():
 
 
 def test_many_segments_are_said():
-    (part,) = compiled(PLAIN)._kept.state.parts
+    (part,) = compiled(PLAIN).backend.state.parts
     assert described(State((part,) * 3), None)["slow"] == []
     assert described(State((part,) * 4), None)["slow"] == [
         "4 segments are asked one after the other until they are merged"
@@ -183,7 +183,7 @@ def test_areas_are_left_to_the_second_phase():
 
 def test_bytes_are_those_of_the_arrays():
     searches = compiled(PLAIN)
-    (part,) = searches._kept.state.parts
+    (part,) = searches.backend.state.parts
     whole = bytes_of(part.segment)
     rows = part.segment.index.rows
     assert whole > rows.literal.nbytes + rows.slot.nbytes

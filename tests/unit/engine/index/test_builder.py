@@ -14,7 +14,7 @@ def segment_of(filters, way="compiled", **keywords):
     with set_to(way):
         matcher = td.Matcher(**keywords)
         matcher.add_many(filters.items())
-    [part] = matcher._kept.state.parts
+    [part] = matcher.backend.state.parts
     return part.segment
 
 

@@ -45,21 +45,21 @@ def filled(filters=FILTERS):
 
 
 def parts_in(matcher):
-    assert isinstance(matcher._kept, Engine)
-    return matcher._kept.seal().parts
+    assert isinstance(matcher.backend, Engine)
+    return matcher.backend.seal().parts
 
 
 def rebuilt(matcher, parts, **around):
     """Return a matcher over other parts, with the same demands."""
     made = td.Matcher(**around)
-    made._admission.needs.restore(matcher._admission.needs.to_dict())
-    made._kept.restore(parts)
+    made.admission.needs.restore(matcher.admission.needs.to_dict())
+    made.backend.restore(parts)
     return made
 
 
 def taken_apart_and_back(matcher, **around):
     parts = parts_in(matcher)
-    bind = matcher._admission.meant
+    bind = matcher.admission.bind_filter
     told = [json.loads(json.dumps(description_of(part.segment))) for part in parts]
     segments = [segment_of(one, arrays_of(part.segment), bind) for one, part in zip(told, parts, strict=True)]
     return rebuilt(matcher, parts_of(segments, dead_of(parts)), **around)
@@ -145,7 +145,7 @@ def test_built_and_mapped_segments_share_their_kernels(tmp_path):
     first.match_many(EVENTS)
     known = list(kernel.signatures)
     arrays = map_arrays(tmp_path, write_arrays(tmp_path, "segment", arrays_of(part.segment)))
-    segment = segment_of(description_of(part.segment), arrays, first._admission.meant)
+    segment = segment_of(description_of(part.segment), arrays, first.admission.bind_filter)
     rebuilt(first, parts_of([segment], {}), now=NOW).match_many(EVENTS)
     assert kernel.signatures == known
     for one in (part.segment, segment):

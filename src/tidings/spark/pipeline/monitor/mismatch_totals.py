@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tidings.algebra.law.typed_attribute import TypedAttribute
     from tidings.matcher.live.versions import Version
-    from tidings.matcher.mismatch_report import Mismatched
+    from tidings.matcher.mismatch_report import MismatchReport
 
 
 class PipelineMismatches:
@@ -30,19 +30,19 @@ class PipelineMismatches:
         """Start with nothing counted."""
         self._shards: dict[int, Mismatches] = {}
         self._warned: set[tuple[str, str, str]] = set()
-        self._told: tuple[Mismatched, ...] = ()
+        self._told: tuple[MismatchReport, ...] = ()
 
-    def take(self, counted: Iterable[str], folder: Path, version: Version) -> tuple[Mismatched, ...]:
+    def take(self, counted: Iterable[str], folder: Path, version: Version) -> tuple[MismatchReport, ...]:
         """Add what workers counted in a batch, and return all that does not fit, with who asks."""
         batches = [json.loads(text) for text in counted]
         if not batches:
             return self._told
         for shard, rows in batches:
             self._shards.setdefault(shard, Mismatches()).merge(rows)
-        self._told = tuple(describe_mismatches(self._largest(), open_version(folder, version)._kept))
+        self._told = tuple(describe_mismatches(self._largest(), open_version(folder, version).backend))
         return self._told
 
-    def fresh(self) -> list[Mismatched]:
+    def fresh(self) -> list[MismatchReport]:
         """Return what has not been told as a warning yet, each once."""
         found = [one for one in self._told if (one.attribute, one.kind, one.unit) not in self._warned]
         self._warned.update((one.attribute, one.kind, one.unit) for one in found)
