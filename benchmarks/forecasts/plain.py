@@ -30,7 +30,7 @@ class Plain:
     def of(cls, detector: Detector, horizon: int, threshold: float) -> Plain:
         """Take courses and probabilities from a detector with a model."""
         forecaster = detector._foretelling()
-        known = list(forecaster.known.values())
+        known = list(forecaster.patterns.values())
         chances = [forecaster.table(one.name, detector.horizons()[one.name]).chances[:, 0].tolist() for one in known]
         labels = [{label: number for number, label in enumerate(one.course.labels)} for one in known]
         cells = [one.course.start for one in known]

@@ -71,9 +71,9 @@ def told(forecasts, name=None):
 
 def same_counts(one, other, within=0.0):
     """Two models have counted the same."""
-    assert set(one.known) == set(other.known)
-    for key in one.known:
-        mine, theirs = one.known[key].counts, other.known[key].counts
+    assert set(one.patterns) == set(other.patterns)
+    for key in one.patterns:
+        mine, theirs = one.patterns[key].counts, other.patterns[key].counts
         np.testing.assert_allclose(mine.moves, theirs.moves, rtol=within, atol=within)
         np.testing.assert_allclose(mine.waits, theirs.waits, rtol=within, atol=within)
         np.testing.assert_allclose(mine.later, theirs.later, rtol=within, atol=within)

@@ -26,11 +26,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import tidings as td
-from tidings.forecast.courses.course import course_of
+from tidings.forecast.courses.course import build_course
 from tidings.forecast.horizon import Horizon
 from tidings.forecast.learning.counts import Traffic
 from tidings.forecast.predicting.estimates import Estimates
-from tidings.forecast.predicting.probability_table import table
+from tidings.forecast.predicting.probability_table import build_table
 from tidings.kernels.forecast.forecasts import passage
 from tidings.model.patterns import Both, Either, Mode, Pattern
 from tidings.testing.strategies.patterns import patterns, streams
@@ -120,7 +120,7 @@ def test_of_keys_too(pattern, history, given, unit):
     estimates, before = model.estimates(model["p"]), 0
     for amount in (1, 2, 5, 40):
         horizon = Horizon(amount * (1_000_000 if unit == "time" else 1), unit)
-        found = table(estimates, horizon, keyed=True, traffic=model.traffic).chances
+        found = build_table(estimates, horizon, keyed=True, traffic=model.traffic).chances
         assert found.min() >= 0
         assert found.max() <= 1 + 1e-12
         assert (np.diff(found, axis=1) <= 1e-12).all()  # a smaller share of the stream, a smaller probability
@@ -135,7 +135,7 @@ def test_of_keys_too(pattern, history, given, unit):
 def test_of_keys_it_is_the_share_of_waits_in_the_stream_drawn_towards_the_thinned_chances(pattern, history, by, count):
     model = trained(pattern, history, smoothing=by)
     estimates, later = model.estimates(model["p"]), model["p"].counts.later
-    found = table(estimates, Horizon(count), keyed=True, traffic=model.traffic).chances
+    found = build_table(estimates, Horizon(count), keyed=True, traffic=model.traffic).chances
     curve, place = estimates.curve(count)[0], sum(edge < count for edge in EDGES)
     for line in {0, *np.flatnonzero(later.any(axis=1)).tolist()}:
         seen, counted = known_waits(later[line], count), kaplan_meier(later[line])[place]
@@ -256,7 +256,7 @@ def test_or_and_and_add_up_to_the_sum_of_their_parts(one, other, word, mode):
     told = {"one": one, "other": other, "or": joined(Either, one, other), "and": joined(Both, one, other)}
     for name, pattern in told.items():
         watch.add(name, pattern, mode=mode)
-        assert not course_of(watch[name], Mode(mode), context=3).approximate
+        assert not build_course(watch[name], Mode(mode), context=3).approximate
     for count in range(1, 9):
         p = {name: watch.forecast(name, horizon=count)[0].probability for name in told}
         assert p["or"] + p["and"] == pytest.approx(p["one"] + p["other"], abs=1e-12)
@@ -293,8 +293,8 @@ def test_or_and_and_are_those_of_all_words(one, other, weights):
 
 @given(patterns(overlapping=True, **PLAIN), MODES, st.integers(0, 3))
 def test_a_context_changes_where_a_course_stands_but_not_where_it_reports(pattern, mode, context):
-    plain = course_of(pattern, Mode(mode), context=0, schema=ONE_KIND)
-    told = course_of(pattern, Mode(mode), context=context, schema=ONE_KIND)
+    plain = build_course(pattern, Mode(mode), context=0, schema=ONE_KIND)
+    told = build_course(pattern, Mode(mode), context=context, schema=ONE_KIND)
     assert told.depth <= context
     state = told.groups[0]
     assert (plain.table[state] == state[told.table]).all()
@@ -306,8 +306,10 @@ def test_a_context_changes_where_a_course_stands_but_not_where_it_reports(patter
 
 
 def test_an_estimate_says_what_it_is_made_of():
-    course = course_of(pattern_of("a , b"), Mode.RESTART, context=1)
+    course = build_course(pattern_of("a , b"), Mode.RESTART, context=1)
     model = td.Model()
-    made = Estimates(course, model.recalled(watching(pattern_of("a , b")).watched[0]).counts, np.full(3, 1 / 3), 0.5)
+    made = Estimates(
+        course, model.recall_pattern(watching(pattern_of("a , b")).watched[0]).counts, np.full(3, 1 / 3), 0.5
+    )
     assert made.estimator == "both"
     assert made.shrinking == 20

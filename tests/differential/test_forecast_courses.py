@@ -30,7 +30,7 @@ from hypothesis import strategies as st
 from pattern_worlds import micros
 
 import tidings as td
-from tidings.forecast.courses.course import course_of
+from tidings.forecast.courses.course import build_course
 from tidings.forecast.learning import counts
 from tidings.forecast.predicting import estimates
 from tidings.kernels.forecast import forecasts as kernels
@@ -67,14 +67,14 @@ def reported(pattern, mode, events):
 
 @given(patterns(overlapping=True, **PLAIN), streams(most=12), MODES, st.integers(0, 3))
 def test_a_course_is_matched_exactly_where_the_detector_reports(pattern, events, mode, context):
-    course = course_of(pattern, Mode(mode), context=context)
+    course = build_course(pattern, Mode(mode), context=context)
     assert not course.approximate
     assert walked(course, pattern, events) == reported(pattern, mode, events)
 
 
 @given(patterns(overlapping=True, variables=True, **PLAIN), streams(most=14), MODES, st.integers(0, 2))
 def test_and_so_it_is_of_each_key(pattern, events, mode, context):
-    course = course_of(pattern, Mode(mode), context=context)
+    course = build_course(pattern, Mode(mode), context=context)
     assert not course.approximate
     assert walked(course, pattern, events) == reported(pattern, mode, events)
 
@@ -85,7 +85,7 @@ def test_a_detector_that_forecasts_stands_where_its_course_does(pattern, events,
     model = td.Model(context=1)
     watch = watching(pattern, mode, model=model, horizon=3, tell="every")
     watch.detect_many(events)
-    following, number = watch._foretelling()._find("p")
+    following, number = watch._foretelling().find_member("p")
     course = following.group.members[number].course
     assert not course.approximate
     labels = labels_of(course, pattern, events)
@@ -113,7 +113,7 @@ def test_an_event_with_several_values_counts_as_the_nearest_kind():
 
 
 def known(model):
-    [one] = model.known.values()
+    [one] = model.patterns.values()
     return one
 
 

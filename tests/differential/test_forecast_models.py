@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import tidings as td
 from tidings.errors import FileError, StateError
-from tidings.forecast.learning.training import extended
+from tidings.forecast.learning.training import extend_model
 from tidings.testing.strategies.patterns import patterns, streams
 
 PLAIN = {"conditions": False, "absence": False}
@@ -31,7 +31,7 @@ def share(of):
 
 
 def curve(model, most=8):
-    return {key: model.estimates(one).curve(most)[0] for key, one in model.known.items()}
+    return {key: model.estimates(one).curve(most)[0] for key, one in model.patterns.items()}
 
 
 def same_forecasts(one, other, within=1e-9):
@@ -65,16 +65,16 @@ def test_models_add_up_in_any_order(pattern, histories, given):
 def test_a_sum_is_the_count_of_both_histories(pattern, histories, given):
     one, two = (trained(pattern, history, **given) for history in histories)
     watch = watching(pattern)
-    both = extended(td.train(watch, histories[0], **given), watch, histories[1])
+    both = extend_model(td.train(watch, histories[0], **given), watch, histories[1])
     if given["half_life"] is None:
         same_counts(one + two, both)
         assert (one + two).traffic.seen == both.traffic.seen
-    for key, mine in one.known.items():
-        theirs = two.known[key]
+    for key, mine in one.patterns.items():
+        theirs = two.patterns[key]
         latest = max(one.now[1], two.now[1])
         by = [1.0 if given["half_life"] is None else 0.5 ** ((latest - of.now[1]) / 2e6) for of in (one, two)]
         wanted = by[0] * mine.counts.waits + by[1] * theirs.counts.waits
-        np.testing.assert_allclose((one + two).known[key].counts.waits, wanted, atol=1e-12)
+        np.testing.assert_allclose((one + two).patterns[key].counts.waits, wanted, atol=1e-12)
 
 
 def test_models_of_different_patterns_hold_both():
@@ -302,7 +302,7 @@ def test_a_file_holds_all_of_a_model(pattern, history, given):
     assert read.to_bytes() == model.to_bytes()
     assert list(read) == list(model)
     more = watching(pattern)
-    same(extended(read, more, history), extended(model, more, history))
+    same(extend_model(read, more, history), extend_model(model, more, history))
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from pattern_worlds import PLENTY, S, detector_of, end_of, hold, moment, same
 import tidings as td
 from tidings.model.patterns import Mode
 from tidings.patterns import detector as module
-from tidings.patterns.run.run import Run, _empty
+from tidings.patterns.run.graph_run import GraphRun, _empty
 from tidings.testing.strategies.patterns import patterns, streams
 
 ALL = tuple(Mode)
@@ -21,7 +21,7 @@ ALL = tuple(Mode)
 def _little_room():
     """Let every run begin with buffers of one row, and every detector tidy up after each batch of three events."""
     with pytest.MonkeyPatch.context() as patch:
-        begin = Run.__init__
+        begin = GraphRun.__init__
 
         def cramped(self, *args, **options):
             begin(self, *args, **options)
@@ -34,7 +34,7 @@ def _little_room():
                 small |= {"cells": _empty(2), "spent": _empty(2), "fresh": np.full(1, -1, np.int64)}
             self.state = state._replace(**small)
 
-        patch.setattr(Run, "__init__", cramped)
+        patch.setattr(GraphRun, "__init__", cramped)
         for name, size in {"MANY": 0, "CHUNKS": 1, "PIECE": 3}.items():
             patch.setattr(module, name, size)
         yield

@@ -16,7 +16,7 @@ from pattern_worlds import PLENTY, S, alike, detector_of, end_of, hold, micros, 
 import tidings as td
 from tidings import lang
 from tidings.model.patterns import Mode
-from tidings.patterns.compile.automaton import Automaton, determinise
+from tidings.patterns.compile.automaton import PatternAutomaton, determinise
 from tidings.patterns.definition import Seen, seen
 from tidings.patterns.state.detector_bytes import resume_at, where
 from tidings.testing.strategies.patterns import patterns, streams, words
@@ -224,7 +224,7 @@ def test_all_words_of_six_letters_are_reported_as_the_definition_says(merged):
 @given(patterns(conditions=False, absence=False), words(most=8), st.sampled_from([Mode.RESTART, Mode.OVERLAP]))
 def test_an_automaton_reports_where_the_detector_does(pattern, word, mode):
     automaton = determinise(pattern, mode, schema=td.Schema({"kind": "text"}))
-    if isinstance(automaton, Automaton):
+    if isinstance(automaton, PatternAutomaton):
         events = stream_of(word)
         walked = automaton.walk([event.names for event in seen(pattern, events)])
         found = [max(one.events) for one in detector_of(pattern, mode).detect_many(events)]

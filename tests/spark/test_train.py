@@ -30,7 +30,7 @@ def assert_same(mine, theirs, *, exactly=True):
     assert list(mine) == list(theirs)
     assert mine.settings == theirs.settings
     assert mine.now == theirs.now
-    for one, other in zip(mine.known.values(), theirs.known.values(), strict=True):
+    for one, other in zip(mine.patterns.values(), theirs.patterns.values(), strict=True):
         same(one.counts.moves, other.counts.moves, **near, err_msg=one.name)
         same(one.counts.waits, other.counts.waits, **near, err_msg=one.name)
         if one.name == "silent":  # where a deadline stands in the stream, a bucket knows only nearly
@@ -58,7 +58,7 @@ def test_the_model_is_the_one_of_the_same_rows_in_order(spark):
     mine = ts.train(lying(spark, rows), detector, horizons=["4 s", 10], buckets=3, shards=2)
     theirs = td.train(watching(TOLD), in_order(rows), horizons=["4 s", 10])
     assert_same(mine, theirs)
-    assert [one.counts.spans.keys() for one in mine.known.values()] == [{4_000_000}] * (len(TOLD) - 1)
+    assert [one.counts.spans.keys() for one in mine.patterns.values()] == [{4_000_000}] * (len(TOLD) - 1)
 
 
 def test_counts_fade_as_they_do_locally(spark):

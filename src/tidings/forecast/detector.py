@@ -9,14 +9,14 @@ from tidings.errors import TidingsError, UnknownPattern
 from tidings.forecast.forecasts import Forecasts
 from tidings.forecast.horizon import Horizon
 from tidings.forecast.model import Model
-from tidings.forecast.predicting.forecaster import Forecaster, Plan
-from tidings.forecast.predicting.forecaster_state import stand, standing
-from tidings.forecast.predicting.handover import carry
+from tidings.forecast.predicting.forecaster import Forecaster, ForecastPlan
+from tidings.forecast.predicting.forecaster_state import load_forecaster, dump_forecaster
+from tidings.forecast.predicting.handover import carry_over
 from tidings.forecast.predicting.probability_table import require_times
 from tidings.forks import locked
 from tidings.patterns.detector import Detector as PatternDetector
-from tidings.patterns.pattern_input import written
-from tidings.patterns.run.run import LONG_AGO
+from tidings.patterns.pattern_input import check_pattern
+from tidings.patterns.run.graph_run import LONG_AGO
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from tidings.forecast.forecasts import Batch, Forecast
+    from tidings.forecast.forecasts import ForecastBatch, Forecast
     from tidings.forecast.learning.learner import Learner
     from tidings.lang import WrittenPattern
     from tidings.model import DeadLetter
     from tidings.model.patterns import Pattern
     from tidings.patterns.detections import Detection, Detections
-    from tidings.patterns.run.event_reader import Prepared
+    from tidings.patterns.run.event_reader import EncodedEvents
     from tidings.patterns.run.machine import Machine
-    from tidings.patterns.run.run import Run
+    from tidings.patterns.run.graph_run import GraphRun
 
 
 IDLE = 1 << 16
@@ -78,13 +78,13 @@ class Detector(PatternDetector):
         self._learn, self._part = learn, 1.0
         if learn and self._given is None:
             self._given = Model()
-        self._plans: dict[str, Plan] = {}
+        self._plans: dict[str, ForecastPlan] = {}
         self._forecaster: Forecaster | None = None
         self._before: Forecaster | None = None  # of the patterns before they changed
         self._listener: tuple[Learner, bool] | None = None
-        self._told: list[Batch] = []
+        self._told: list[ForecastBatch] = []
         self.foretold = Forecasts()  # what the latest events gave rise to: for those that come one by one
-        self.keep_fed: list[tuple[Prepared, list[Any]]] | None = None  # what was taken and reported, for judges
+        self.keep_fed: list[tuple[EncodedEvents, list[Any]]] | None = None  # what was taken and reported, for judges
 
     # Patterns ----------------------------------------------------------------------------------
 
@@ -110,7 +110,7 @@ class Detector(PatternDetector):
         probability rises strictly above `threshold` (`tell="crossing"`), only once until it matches or its beginnings
         are gone (`"episode"`), when it has changed by more than `step` (`"change"`), or at every event (`"every"`).
         """
-        given = written(name, self._parsed(pattern, notation), mode, limit)
+        given = check_pattern(name, self._parsed(pattern, notation), mode, limit)
         self.add_many([given], horizon=horizon, threshold=threshold, tell=tell, step=step)
 
     @locked
@@ -120,7 +120,7 @@ class Detector(PatternDetector):
         `horizon`, `threshold`, `tell` and `step` hold for all of them: see `add`.
         """
         given = list(patterns)
-        told = Plan.of(**({"horizon": None, "threshold": 0.5, "tell": "crossing", "step": 0.1} | plan))
+        told = ForecastPlan.of(**({"horizon": None, "threshold": 0.5, "tell": "crossing", "step": 0.1} | plan))
         if told.horizon is not None and self._given is None:
             names = ", ".join(f"`{one.name}`" for one in given[:3])
             msg = f"forecasts need a model: td.Detector(model=td.train(...)), or learn=True to begin without; {names}"
@@ -179,14 +179,14 @@ class Detector(PatternDetector):
                 **self._around,
             )
             if self._before is not None:
-                carry(self._before, self._forecaster)
+                carry_over(self._before, self._forecaster)
                 self._before = None
         return self._forecaster
 
     # Events ------------------------------------------------------------------------------------
 
     @locked
-    def take(self, events: Prepared, *, dead_letters: tuple[DeadLetter, ...] = ()) -> Detections:
+    def take(self, events: EncodedEvents, *, dead_letters: tuple[DeadLetter, ...] = ()) -> Detections:
         """Take events that were read before; `detect_many` reads them first."""
         found = super().take(events, dead_letters=dead_letters)
         found.forecasts = self.foretold = Forecasts(self._told)
@@ -213,7 +213,7 @@ class Detector(PatternDetector):
         if self._waiting is not None:
             self._taken(self._released(self._latest), self._runs())
 
-    def _fed(self, piece: Prepared, runs: list[tuple[Machine, Run]], *, until: int = LONG_AGO) -> list[Any]:
+    def _fed(self, piece: EncodedEvents, runs: list[tuple[Machine, GraphRun]], *, until: int = LONG_AGO) -> list[Any]:
         if self._listener is not None:
             learner, reports = self._listener
             parts = super()._fed(piece, runs, until=until) if reports else []
@@ -230,16 +230,16 @@ class Detector(PatternDetector):
 
     def _held(self) -> list[np.ndarray]:
         if self._listener is not None:
-            return self._listener[0].held()
+            return self._listener[0].keys_in_use()
         if self._given is None or not len(self):
             return []
-        return self._foretelling().held(self._latest, self._idle)
+        return self._foretelling().keys_in_use(self._latest, self._idle)
 
     def _renamed(self, known: np.ndarray) -> None:
         if self._listener is not None:
-            self._listener[0].renumber(known)
+            self._listener[0].renumber_keys(known)
         if self._forecaster is not None:
-            self._forecaster.renumber(known)
+            self._forecaster.renumber_keys(known)
 
     def _changed(self) -> None:
         super()._changed()
@@ -260,7 +260,7 @@ class Detector(PatternDetector):
     def _kept(self) -> tuple[dict[str, Any], dict[str, Any]]:
         if self._given is None:
             return {}, {}
-        plans = [[name, *plan.told()] for name, plan in self._plans.items()]
+        plans = [[name, *plan.to_tuple()] for name, plan in self._plans.items()]
         told = self._given if not len(self) else self._foretelling().model  # as probabilities were last reckoned
         return {"plans": plans, "learn": self._learn, "part": self._part}, {"model": told.to_bytes()}
 
@@ -268,13 +268,13 @@ class Detector(PatternDetector):
         if "model" in arrays:
             self._given, self._learn, self._part = Model.from_bytes(arrays["model"]), header["learn"], header["part"]
             for name, horizon, threshold, tell, step in header["plans"]:
-                self._plans[name] = Plan.of(horizon=horizon, threshold=threshold, tell=tell, step=step)
+                self._plans[name] = ForecastPlan.of(horizon=horizon, threshold=threshold, tell=tell, step=step)
 
     def _standing(self, held: np.ndarray) -> tuple[dict[str, Any], dict[str, Any]]:
         if self._given is None or not len(self):
             return {}, {}
-        return standing(self._foretelling(), held, list(self._filters))
+        return dump_forecaster(self._foretelling(), held, list(self._filters))
 
     def _stand(self, header: dict[str, Any], arrays: dict[str, Any]) -> None:
         if self._given is not None and "followings" in header:
-            stand(self._foretelling(), header, arrays, dict(self._filters))
+            load_forecaster(self._foretelling(), header, arrays, dict(self._filters))

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidings.forecast.predicting.following import Rows
-from tidings.forecast.predicting.probability_table import Table
-from tidings.patterns.run.event_archive import Told
+from tidings.forecast.predicting.following import ForecastRows
+from tidings.forecast.predicting.probability_table import ProbabilityTable
+from tidings.patterns.run.event_archive import EventRecords
 from tidings.patterns.run.event_times import datetime_of
-from tidings.patterns.run.portions import text_of
+from tidings.patterns.run.portions import key_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -41,7 +41,7 @@ class Forecast:
 
 
 @dataclass(frozen=True, slots=True)
-class Foretold:
+class EventForecast:
     """A forecast that an event gave rise to."""
 
     event: Any
@@ -50,14 +50,14 @@ class Foretold:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Batch:
+class ForecastBatch:
     """Rows of one group from one piece of the events, with what is needed to read them."""
 
-    rows: Rows
+    rows: ForecastRows
     names: tuple[str, ...]
-    tables: tuple[Table | None, ...]
+    tables: tuple[ProbabilityTable | None, ...]
     keyed: bool
-    told: Told
+    records: EventRecords
     times: np.ndarray
     values: list[Any]
     base: int = 0  # the number that the detector gave the first event
@@ -68,7 +68,7 @@ class Forecasts:
 
     __slots__ = ("_batches",)
 
-    def __init__(self, batches: Sequence[Batch] = ()) -> None:
+    def __init__(self, batches: Sequence[ForecastBatch] = ()) -> None:
         """Hold rows of arrays."""
         self._batches = tuple(batches)
 
@@ -76,24 +76,26 @@ class Forecasts:
         """Count them."""
         return sum(len(batch.rows) for batch in self._batches)
 
-    def __iter__(self) -> Iterator[Foretold]:
+    def __iter__(self) -> Iterator[EventForecast]:
         """Yield each with its event."""
         pieces = [self._of(batch) for batch in self._batches]  # each in order; groups of patterns lie side by side
         return (one for _, one in merge(*pieces, key=itemgetter(0)))
 
     @staticmethod
-    def _of(batch: Batch) -> Iterator[tuple[int, Foretold]]:
+    def _of(batch: ForecastBatch) -> Iterator[tuple[int, EventForecast]]:
         if len(batch.rows):
-            rows, told = batch.rows, batch.told.take(batch.rows.event).listed()
+            rows, told = batch.rows, batch.records.take(batch.rows.event).to_lists()
             numbers = zip(rows.member.tolist(), rows.key.tolist(), rows.cell.tolist(), strict=True)
             chances = rows.probability.tolist()
             for place, (member, key, cell) in enumerate(numbers):
                 table = batch.tables[member]
                 assert table is not None
                 value = batch.values[key] if batch.keyed else None
-                shown = Forecast(batch.names[member], value, chances[place], table.horizon.told, table.named(cell))
+                shown = Forecast(
+                    batch.names[member], value, chances[place], table.horizon.value, table.name_estimator(cell)
+                )
                 event = int(rows.event[place])
-                yield batch.base + event, Foretold(told.ids[place], datetime_of(int(batch.times[event])), shown)
+                yield batch.base + event, EventForecast(told.ids[place], datetime_of(int(batch.times[event])), shown)
 
     def _order(self) -> np.ndarray:
         """Return where each row lies among those of all batches, by its event."""
@@ -130,17 +132,17 @@ class Forecasts:
         return pa.table({name: pa.array([], kind or pa.null()) for name, kind in fields})
 
 
-def _columns(batch: Batch) -> tuple[Any, ...]:
+def _columns(batch: ForecastBatch) -> tuple[Any, ...]:
     import pyarrow as pa
 
     rows = batch.rows
-    ids = batch.told.take(rows.event).ids
+    ids = batch.records.take(rows.event).ids
     names = pa.array(batch.names, pa.string()).take(rows.member)
     horizons = pa.array([None if table is None else str(table.horizon) for table in batch.tables], pa.string())
     pairs, places = np.unique(np.column_stack([rows.member, rows.cell]), axis=0, return_inverse=True)
     tables = [batch.tables[member] for member in pairs[:, 0].tolist()]
-    said = [one.named(cell) for one, cell in zip(tables, pairs[:, 1].tolist(), strict=True) if one is not None]
-    keys = [text_of(batch.values[key]) if batch.keyed else None for key in rows.key.tolist()]
+    said = [one.name_estimator(cell) for one, cell in zip(tables, pairs[:, 1].tolist(), strict=True) if one is not None]
+    keys = [key_text(batch.values[key]) if batch.keyed else None for key in rows.key.tolist()]
     return (
         names,
         pa.array(keys, pa.string()) if batch.keyed else pa.nulls(len(rows), pa.string()),

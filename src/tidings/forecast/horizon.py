@@ -9,8 +9,8 @@ from numbers import Integral
 from typing import Any, Literal
 
 from tidings.errors import TidingsError
-from tidings.lang.patterns.durations import duration_of, shown_duration
-from tidings.lang.patterns.tokens import Stop
+from tidings.lang.patterns.durations import parse_duration, format_duration
+from tidings.lang.patterns.tokens import PatternReadError
 
 _EVENTS = re.compile(r"(\d+)(?:\s+(own))?(?:\s+events?)?")
 
@@ -42,7 +42,7 @@ class Horizon:
         return found
 
     @property
-    def told(self) -> int | str | timedelta:
+    def value(self) -> int | str | timedelta:
         """Return it as a forecast shows it: events as a number, a span as a timedelta."""
         match self.unit:
             case "events":
@@ -58,7 +58,7 @@ class Horizon:
                 return str(self.amount)
             case "own":
                 return f"{self.amount} own events"
-        return shown_duration(self.amount)
+        return format_duration(self.amount)
 
 
 def _read(given: Any) -> Horizon | None:
@@ -72,6 +72,6 @@ def _read(given: Any) -> Horizon | None:
     if events:
         return Horizon(int(events[1]), "own" if events[2] else "events")
     try:
-        return Horizon(duration_of(given), "time")
-    except Stop:
+        return Horizon(parse_duration(given), "time")
+    except PatternReadError:
         return None

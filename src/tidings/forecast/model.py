@@ -11,24 +11,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidings.errors import FileError, StateError, TidingsError, UnknownPattern
-from tidings.forecast.courses.course import Course, course_of
+from tidings.forecast.courses.course import Course, build_course
 from tidings.forecast.learning.counting import HalfLife
 from tidings.forecast.learning.counts import Counts, Floats, Traffic
 from tidings.forecast.predicting.estimates import ESTIMATORS, Estimates, Estimator
 from tidings.lang import render_pattern
-from tidings.lang.patterns.durations import duration_of
-from tidings.lang.patterns.tokens import Stop
+from tidings.lang.patterns.durations import parse_duration
+from tidings.lang.patterns.tokens import PatternReadError
 from tidings.model.patterns import Mode, Pattern
-from tidings.patterns.run.machine import ways_of
+from tidings.patterns.run.machine import find_ways
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from tidings.patterns.compile.graph import Watched
+    from tidings.patterns.compile.graph import CompiledPattern
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ModelSettings:
     """How a model counts and reckons."""
 
     context: int = 3
@@ -37,7 +37,7 @@ class Settings:
     estimator: Estimator = "both"
 
     @classmethod
-    def of(cls, *, context: Any, smoothing: Any, half_life: Any, estimator: Any) -> Settings:
+    def of(cls, *, context: Any, smoothing: Any, half_life: Any, estimator: Any) -> ModelSettings:
         """Check what was given."""
         if type(context) is not int or not 0 <= context <= 16:
             msg = f"context is how many symbols are looked back, 0 to 16, not `{context}`"
@@ -61,8 +61,10 @@ def _half_life(given: Any) -> HalfLife | None:
         found = HalfLife(given, timed=False)
     elif isinstance(given, str):
         try:
-            found = HalfLife(int(given), timed=False) if given.isdecimal() else HalfLife(duration_of(given), timed=True)
-        except Stop:
+            found = (
+                HalfLife(int(given), timed=False) if given.isdecimal() else HalfLife(parse_duration(given), timed=True)
+            )
+        except PatternReadError:
             found = None
     if found is None or found.amount < 1:
         msg = f"a half-life is a number of events, or a span of time such as `7 days`, not `{given}`"
@@ -71,7 +73,7 @@ def _half_life(given: Any) -> HalfLife | None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Known:
+class CountedPattern:
     """A pattern that was counted; `name` is what it was called."""
 
     name: str
@@ -97,8 +99,8 @@ class Model:
         estimator: str = "both",
     ) -> None:
         """Start without counts."""
-        self.settings = Settings.of(context=context, smoothing=smoothing, half_life=half_life, estimator=estimator)
-        self.known: dict[str, Known] = {}
+        self.settings = ModelSettings.of(context=context, smoothing=smoothing, half_life=half_life, estimator=estimator)
+        self.patterns: dict[str, CountedPattern] = {}
         self.traffic = Traffic()
         self.now = (0, 0)  # how many events it has seen, and the time of the latest
 
@@ -106,38 +108,40 @@ class Model:
 
     def __len__(self) -> int:
         """Count the patterns."""
-        return len(self.known)
+        return len(self.patterns)
 
     def __iter__(self) -> Iterator[str]:
         """Yield the names of the patterns."""
-        return (one.name for one in self.known.values())
+        return (one.name for one in self.patterns.values())
 
-    def __getitem__(self, name: str) -> Known:
+    def __getitem__(self, name: str) -> CountedPattern:
         """Return what was counted of a pattern."""
-        for one in self.known.values():
+        for one in self.patterns.values():
             if one.name == name:
                 return one
-        msg = f"the model knows no pattern called `{name}`; it knows {_listed(self)}"
+        msg = f"the model knows no pattern called `{name}`; it knows {_list_names(self)}"
         raise UnknownPattern(msg)
 
     def __repr__(self) -> str:
         """Say what it knows."""
         return f"<Model: {len(self):,} patterns, {self.now[0]:,} events, {self.settings.estimator}>"
 
-    def recalled(self, watched: Watched, *, spans: Iterable[int] = (), **surroundings: Any) -> Known:
+    def recall_pattern(
+        self, watched: CompiledPattern, *, spans: Iterable[int] = (), **surroundings: Any
+    ) -> CountedPattern:
         """Return what is known of a pattern; nothing was counted of a new one."""
-        key = key_of(watched.pattern, watched.mode)
-        found = self.known.get(key)
+        key = pattern_key(watched.pattern, watched.mode)
+        found = self.patterns.get(key)
         if found is None:
-            course = course_of(watched.pattern, watched.mode, context=self.settings.context, **surroundings)
-            counts = Counts.none(course, spans, keyed=keyed(watched.pattern))
-            return Known(watched.name, watched.pattern, watched.mode, course, counts)
+            course = build_course(watched.pattern, watched.mode, context=self.settings.context, **surroundings)
+            counts = Counts.none(course, spans, keyed=is_keyed(watched.pattern))
+            return CountedPattern(watched.name, watched.pattern, watched.mode, course, counts)
         missing = [span for span in spans if span not in found.counts.spans]
-        more = Counts.none(found.course, missing, keyed=keyed(found.pattern)).spans
+        more = Counts.none(found.course, missing, keyed=is_keyed(found.pattern)).spans
         counts = replace(found.counts, spans=found.counts.spans | more)
         return replace(found, name=watched.name, counts=counts)
 
-    def estimates(self, known: Known) -> Estimates:
+    def estimates(self, known: CountedPattern) -> Estimates:
         """Return a pattern's probabilities, ready to be reckoned."""
         prior = label_prior(known, self.traffic, self.settings.smoothing)
         return Estimates(known.course, known.counts, prior, self.settings.smoothing, self.settings.estimator)
@@ -154,13 +158,15 @@ class Model:
             raise TidingsError(msg)
         timed = self.settings.half_life is not None and self.settings.half_life.timed
         latest = max(self.now[1], other.now[1])
-        one, two = (of._faded(latest) if timed else of for of in (self, other))
-        made = self._like(known={**two.known, **one.known}, traffic=one.traffic.plus(two.traffic))
-        for key in one.known.keys() & two.known.keys():
-            if not same_course(one.known[key].course, two.known[key].course):
-                msg = f"the models count `{one.known[key].name}` in different ways; train both with one schema"
+        one, two = (of._fade(latest) if timed else of for of in (self, other))
+        made = self.with_counts(known={**two.patterns, **one.patterns}, traffic=one.traffic.plus(two.traffic))
+        for key in one.patterns.keys() & two.patterns.keys():
+            if not is_same_course(one.patterns[key].course, two.patterns[key].course):
+                msg = f"the models count `{one.patterns[key].name}` in different ways; train both with one schema"
                 raise TidingsError(msg)
-            made.known[key] = replace(one.known[key], counts=one.known[key].counts.plus(two.known[key].counts))
+            made.patterns[key] = replace(
+                one.patterns[key], counts=one.patterns[key].counts.plus(two.patterns[key].counts)
+            )
         made.now = (self.now[0] + other.now[0], latest)
         return made
 
@@ -171,8 +177,8 @@ class Model:
     def using(self, *, estimator: str | None = None, smoothing: float | None = None) -> Model:
         """Return the same counts, reckoned in another way."""
         told = self.settings
-        made = self._like(known=dict(self.known), traffic=self.traffic)
-        made.settings = Settings.of(
+        made = self.with_counts(known=dict(self.patterns), traffic=self.traffic)
+        made.settings = ModelSettings.of(
             context=told.context,
             smoothing=told.smoothing if smoothing is None else smoothing,
             half_life=told.half_life,
@@ -180,15 +186,17 @@ class Model:
         )
         return made
 
-    def _faded(self, now: int) -> Model:
+    def _fade(self, now: int) -> Model:
         assert self.settings.half_life is not None
         by = self.settings.half_life.fading(self.now, (0, now))
-        known = {key: replace(one, counts=one.counts.scaled(by)) for key, one in self.known.items()}
-        return self._like(known=known, traffic=self.traffic.scaled(by))
+        known = {key: replace(one, counts=one.counts.scale(by)) for key, one in self.patterns.items()}
+        return self.with_counts(known=known, traffic=self.traffic.scale(by))
 
-    def _like(self, *, known: dict[str, Known], traffic: Traffic, now: tuple[int, int] | None = None) -> Model:
+    def with_counts(
+        self, *, known: dict[str, CountedPattern], traffic: Traffic, now: tuple[int, int] | None = None
+    ) -> Model:
         made = Model()
-        made.settings, made.known, made.traffic = self.settings, known, traffic
+        made.settings, made.patterns, made.traffic = self.settings, known, traffic
         made.now = self.now if now is None else now
         return made
 
@@ -196,16 +204,16 @@ class Model:
 
     def to_bytes(self) -> bytes:
         """Return the model as a file holds it."""
-        from tidings.forecast.model_file import written
+        from tidings.forecast.model_file import write_model
 
-        return written(self)
+        return write_model(self)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Model:
         """Return the model of such bytes; `StateError` when they are none."""
-        from tidings.forecast.model_file import read
+        from tidings.forecast.model_file import read_model
 
-        return read(data)
+        return read_model(data)
 
     def save(self, path: str | Path) -> None:
         """Write a file, at once or not at all."""
@@ -229,28 +237,28 @@ class Model:
 
     def show(self, name: str | None = None, *, horizon: Any = None) -> str:
         """Return states, counts and probabilities as text: of one pattern, or of all."""
-        from tidings.forecast.model_text import shown
+        from tidings.forecast.model_text import format_model
 
-        return shown(self, name, horizon=horizon)
+        return format_model(self, name, horizon=horizon)
 
 
-def keyed(pattern: Pattern) -> bool:
+def is_keyed(pattern: Pattern) -> bool:
     """Tell whether every key has a stream of its own."""
-    return ways_of(pattern) != ((),)
+    return find_ways(pattern) != ((),)
 
 
-def key_of(pattern: Pattern, mode: Mode) -> str:
+def pattern_key(pattern: Pattern, mode: Mode) -> str:
     """Return what stands for a pattern in a model: itself, whatever it is called."""
     return f"{mode} {json.dumps(json.loads(render_pattern(pattern, 'json')), sort_keys=True)}"
 
 
-def same_course(one: Course, other: Course) -> bool:
+def is_same_course(one: Course, other: Course) -> bool:
     """Tell whether counts of two courses can be added."""
     same = one.labels == other.labels and one.table.shape == other.table.shape and one.cells == other.cells
     return same and bool((one.table == other.table).all() and (one.groups == other.groups).all())
 
 
-def label_prior(known: Known, traffic: Traffic, smoothing: float) -> Floats:
+def label_prior(known: CountedPattern, traffic: Traffic, smoothing: float) -> Floats:
     """Return how likely each label is by how many events satisfied each filter; of unknown filters, all alike.
 
     With smoothing, a filter that no event has satisfied yet is not impossible.
@@ -287,6 +295,6 @@ def filter_key(pattern: Pattern, name: str) -> str:
     return render(pattern[name].filter)
 
 
-def _listed(names: Iterable[str]) -> str:
+def _list_names(names: Iterable[str]) -> str:
     told = sorted(names)
     return ", ".join(f"`{name}`" for name in told[:5]) + (" and others" if len(told) > 5 else "") or "none"

@@ -17,22 +17,22 @@ from tidings.forecast.learning.counting import HalfLife
 from tidings.forecast.learning.counts import CODES, EDGES, Counts, Traffic
 from tidings.lang import parse_pattern, render_pattern
 from tidings.model.patterns import Mode
-from tidings.patterns.state.run_bytes import packed, unpacked
+from tidings.patterns.state.run_bytes import pack_state, unpack_state
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tidings.forecast.model import Known, Model
+    from tidings.forecast.model import CountedPattern, Model
 
 MAGIC = b"tidings-model-"
 VERSION = 1
 """Of the file. One that is newer than this is refused by name."""
 
 
-def written(model: Model) -> bytes:
+def write_model(model: Model) -> bytes:
     """Return a model as bytes."""
     arrays: dict[str, Any] = {}
-    known = [_known(number, one, arrays) for number, one in enumerate(model.known.values())]
+    known = [_write_pattern(number, one, arrays) for number, one in enumerate(model.patterns.values())]
     told = model.settings
     header = {
         "context": told.context,
@@ -44,12 +44,12 @@ def written(model: Model) -> bytes:
         "traffic": asdict(model.traffic),
         "patterns": known,
     }
-    body = packed(header, arrays)
+    body = pack_state(header, arrays)
     rest = len(body).to_bytes(8, "little") + bytes(pa.compress(body, codec="zstd", asbytes=True))
     return MAGIC + str(VERSION).encode() + b"\n" + crc32(rest).to_bytes(4, "little") + rest
 
 
-def _known(number: int, one: Known, arrays: dict[str, Any]) -> dict[str, Any]:
+def _write_pattern(number: int, one: CountedPattern, arrays: dict[str, Any]) -> dict[str, Any]:
     course, counts = one.course, one.counts
     for name, array in (("moves", counts.moves), ("waits", counts.waits), ("later", counts.later)):
         flat = array.ravel()
@@ -76,11 +76,11 @@ def _known(number: int, one: Known, arrays: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def read(data: bytes) -> Model:
+def read_model(data: bytes) -> Model:
     """Return the model of such bytes."""
-    from tidings.forecast.model import Model, key_of
+    from tidings.forecast.model import Model, pattern_key
 
-    header, arrays = _opened(data)
+    header, arrays = _open_file(data)
     try:
         half_life = None if header["half_life"] is None else HalfLife(*header["half_life"])
         model = Model(
@@ -95,15 +95,15 @@ def read(data: bytes) -> Model:
         model.now = tuple(header["now"])
         model.traffic = Traffic(**header["traffic"])
         for number, told in enumerate(header["patterns"]):
-            one = _recalled(number, told, arrays, model.settings.context)
-            model.known[key_of(one.pattern, one.mode)] = one
+            one = _read_pattern(number, told, arrays, model.settings.context)
+            model.patterns[pattern_key(one.pattern, one.mode)] = one
     except (KeyError, TypeError, IndexError) as problem:
         msg = f"the model's file is damaged: {problem!r}"
         raise StateError(msg) from problem
     return model
 
 
-def _opened(data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
+def _open_file(data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
     head = bytes(data[:64]).partition(b"\n")[0]
     if not head.startswith(MAGIC):
         msg = "this is not a model; td.Model.save writes one"
@@ -126,25 +126,25 @@ def _opened(data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
     except (OSError, ValueError, pa.ArrowException, MemoryError) as problem:
         msg = "the model's file is damaged or cut short"
         raise StateError(msg) from problem
-    return unpacked(body)
+    return unpack_state(body)
 
 
-def _recalled(number: int, told: dict[str, Any], arrays: dict[str, Any], context: int) -> Known:
-    from tidings.forecast.model import Known
+def _read_pattern(number: int, told: dict[str, Any], arrays: dict[str, Any], context: int) -> CountedPattern:
+    from tidings.forecast.model import CountedPattern
 
     pattern, mode = parse_pattern(told["pattern"], notation="json"), Mode(told["mode"])
     rows, labels, cells, later = told["shape"]
-    course = _course(number, told, arrays) if not told["tracked"] else _tracked(pattern, mode, told, context)
+    course = _course(number, told, arrays) if not told["tracked"] else _read_tracked(pattern, mode, told, context)
     if course.table.shape != (rows, labels) or course.cells != cells:
         msg = f"the model counts `{told['name']}` in another way than this program; train it again"
         raise StateError(msg)
     counts = Counts(
-        _filled(arrays, f"{number}.moves", (rows, labels)),
-        _filled(arrays, f"{number}.waits", (cells, CODES)),
-        _filled(arrays, f"{number}.later", (later, CODES)),
+        _fill_array(arrays, f"{number}.moves", (rows, labels)),
+        _fill_array(arrays, f"{number}.waits", (cells, CODES)),
+        _fill_array(arrays, f"{number}.later", (later, CODES)),
         {span: arrays[f"{number}.span.{span}"] for span in told["spans"]},
     )
-    return Known(told["name"], pattern, mode, course, counts)
+    return CountedPattern(told["name"], pattern, mode, course, counts)
 
 
 def _course(number: int, told: dict[str, Any], arrays: dict[str, Any]) -> Course:
@@ -163,17 +163,17 @@ def _course(number: int, told: dict[str, Any], arrays: dict[str, Any]) -> Course
     )
 
 
-def _tracked(pattern: Any, mode: Mode, told: dict[str, Any], context: int) -> Course:
-    from tidings.forecast.courses.tracked_course import tracked_course
+def _read_tracked(pattern: Any, mode: Mode, told: dict[str, Any], context: int) -> Course:
+    from tidings.forecast.courses.tracked_course import build_tracked_course
 
-    course = tracked_course(pattern, mode, context=context)
+    course = build_tracked_course(pattern, mode, context=context)
     if list(course.labels) != told["labels"]:
         msg = f"the model counts `{told['name']}` in another way than this program; train it again"
         raise StateError(msg)
     return course
 
 
-def _filled(arrays: dict[str, Any], name: str, shape: tuple[int, int]) -> np.ndarray:
+def _fill_array(arrays: dict[str, Any], name: str, shape: tuple[int, int]) -> np.ndarray:
     flat = np.zeros(shape[0] * shape[1])
     flat[arrays[f"{name}.at"]] = arrays[name]
     return flat.reshape(shape)

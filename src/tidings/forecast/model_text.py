@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidings.forecast.courses.streams import silences
+from tidings.forecast.courses.streams import bin_gaps
 from tidings.forecast.horizon import Horizon
-from tidings.forecast.model import keyed
-from tidings.forecast.predicting.probability_table import places_of, table
-from tidings.patterns.run.machine import ways_of
+from tidings.forecast.model import is_keyed
+from tidings.forecast.predicting.probability_table import places_of, build_table
+from tidings.patterns.run.machine import find_ways
 
 if TYPE_CHECKING:
-    from tidings.forecast.model import Known, Model
+    from tidings.forecast.model import CountedPattern, Model
     from tidings.forecast.predicting.estimates import Estimates
 
 AHEAD = (1, 5, 10, 50)
@@ -23,7 +23,7 @@ MOST = 40
 """States that are listed of one pattern."""
 
 
-def shown(model: Model, name: str | None = None, *, horizon: Any = None) -> str:
+def format_model(model: Model, name: str | None = None, *, horizon: Any = None) -> str:
     """Return a model's patterns, or one of them, with states, counts and probabilities."""
     told = model.settings
     half_life = "none" if told.half_life is None else _half_life(told.half_life.amount, timed=told.half_life.timed)
@@ -31,17 +31,17 @@ def shown(model: Model, name: str | None = None, *, horizon: Any = None) -> str:
         f"{len(model):,} pattern{'s' * (len(model) != 1)}, {model.now[0]:,} events; "
         f"context {told.context}, smoothing {told.smoothing:g}, half-life {half_life}, estimator {told.estimator}"
     )
-    known = list(model.known.values()) if name is None else [model[name]]
+    known = list(model.patterns.values()) if name is None else [model[name]]
     return "\n\n".join([head, *(_pattern(model, one, horizon) for one in known)])
 
 
 def _half_life(amount: int, *, timed: bool) -> str:
-    from tidings.lang.patterns.durations import shown_duration
+    from tidings.lang.patterns.durations import format_duration
 
-    return shown_duration(amount) if timed else f"{amount:,} events"
+    return format_duration(amount) if timed else f"{amount:,} events"
 
 
-def _pattern(model: Model, one: Known, horizon: Any) -> str:
+def _pattern(model: Model, one: CountedPattern, horizon: Any) -> str:
     course, estimates = one.course, model.estimates(one)
     exact = "approximate: states by time and progress" if course.approximate else "exact"
     head = f"{one.name} ({one.mode}; {len(course.states):,} states, {course.cells:,} cells, {exact})"
@@ -53,27 +53,27 @@ def _pattern(model: Model, one: Known, horizon: Any) -> str:
         rows.append([called, _number(seen[state]), *(f"{p:.4f}" for p in chances[:, state]), moves[state]])
     if len(course.states) > MOST:
         rows.append([f"and {len(course.states) - MOST:,} more", *[""] * (len(rows[0]) - 1)])
-    return "\n".join([head, *_aligned(rows)])
+    return "\n".join([head, *_align_rows(rows)])
 
 
-def _chances(model: Model, one: Known, estimates: Estimates, horizon: Any) -> tuple[list[str], np.ndarray]:
+def _chances(model: Model, one: CountedPattern, estimates: Estimates, horizon: Any) -> tuple[list[str], np.ndarray]:
     """Return p by state, of an average key; each cell of a state has the weight of its visits."""
     course = one.course
-    parted = keyed(one.pattern)
+    parted = is_keyed(one.pattern)
     asked = [Horizon(n, "own" if parted else "events") for n in AHEAD] if horizon is None else [Horizon.of(horizon)]
-    average = places_of(np.full((3, 1), np.nan), pace=model.traffic.pace(ways_of(one.pattern)))[:, 0]
-    silence = silences(np.full((3, 1), np.nan))[:, 0]
+    average = places_of(np.full((3, 1), np.nan), pace=model.traffic.pace(find_ways(one.pattern)))[:, 0]
+    silence = bin_gaps(np.full((3, 1), np.nan))[:, 0]
     weight = one.counts.waits.sum(axis=1) + 1e-9
     found = []
     for ahead in asked:
-        told = table(estimates, ahead, keyed=parted, traffic=model.traffic)
+        told = build_table(estimates, ahead, keyed=parted, traffic=model.traffic)
         p = np.array([told.at(cell, average, silence) for cell in range(course.cells)])
         total = _by_state(p * weight, course.groups[0], len(course.states))
         found.append(total / np.maximum(_by_state(weight, course.groups[0], len(course.states)), 1e-300))
     return [f"p({ahead})" for ahead in asked], np.array(found)
 
 
-def _moves(one: Known, estimates: Estimates) -> list[str]:
+def _moves(one: CountedPattern, estimates: Estimates) -> list[str]:
     """Return of each state the likeliest labels."""
     course = one.course
     chances = state_chances(one, estimates)
@@ -84,7 +84,7 @@ def _moves(one: Known, estimates: Estimates) -> list[str]:
     return told
 
 
-def state_chances(one: Known, estimates: Estimates) -> np.ndarray:
+def state_chances(one: CountedPattern, estimates: Estimates) -> np.ndarray:
     """Return P(label | state), whatever came before: what arrows of a picture carry."""
     course = one.course
     chances = estimates.chances()
@@ -104,7 +104,7 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if value == round(value) else f"{value:,.1f}"
 
 
-def _aligned(rows: list[list[str]]) -> list[str]:
+def _align_rows(rows: list[list[str]]) -> list[str]:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = []
     for row in rows:

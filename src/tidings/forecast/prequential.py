@@ -14,15 +14,15 @@ import numpy as np
 from tidings.errors import TidingsError
 from tidings.forecast.detector import Detector
 from tidings.forecast.horizon import Horizon
-from tidings.forecast.learning.counting import reports_of
-from tidings.forecast.model import Model, keyed
+from tidings.forecast.learning.counting import select_reports
+from tidings.forecast.model import Model, is_keyed
 from tidings.forecast.scoring.scores import Score, Warnings, score
 from tidings.lang import WrittenPattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from tidings.patterns.compile.graph import Watched
+    from tidings.patterns.compile.graph import CompiledPattern
 
 BASE = "base rate"
 """The forecast that says the same at every event: the share of all that was known by then."""
@@ -136,7 +136,7 @@ def _copy(detector: Detector, model: Model, horizon: Horizon, *, learn: bool) ->
     return made
 
 
-def _rows(batches: list[Any], watched: Watched) -> tuple[np.ndarray, ...]:
+def _rows(batches: list[Any], watched: CompiledPattern) -> tuple[np.ndarray, ...]:
     """Return events, keys and probabilities of a pattern's forecasts."""
     found: list[tuple[np.ndarray, ...]] = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
     for batch in batches:
@@ -147,9 +147,9 @@ def _rows(batches: list[Any], watched: Watched) -> tuple[np.ndarray, ...]:
     return tuple(np.concatenate(column) for column in zip(*found, strict=True))
 
 
-def _found(parts: list[Any], place: int, times: np.ndarray, watched: Watched) -> _Found:
-    reports = reports_of(parts, place)
-    if not keyed(watched.pattern):
+def _found(parts: list[Any], place: int, times: np.ndarray, watched: CompiledPattern) -> _Found:
+    reports = select_reports(parts, place)
+    if not is_keyed(watched.pattern):
         reports[:, 0] = 0
     if watched.pattern.absence is not None:  # a deadline counts from the first event that comes after it
         reports[:, 1] = np.searchsorted(times, reports[:, 2])

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.algebra import evaluate
 from tidings.algebra.law.coerce import coerce
-from tidings.algebra.law.event_reading import flat, is_missing, leaves
-from tidings.concepts import moment
+from tidings.algebra.law.event_reading import flatten, is_missing, iterate_leaves
+from tidings.concepts import parse_now
 from tidings.model import Event, values_of
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _microseconds(event: EventLike, name: str) -> int | None:
         return given
     if not isinstance(given, date) or is_missing(given):
         return None
-    return ((moment(given) or _EPOCH) - _EPOCH) // timedelta(microseconds=1)
+    return ((parse_now(given) or _EPOCH) - _EPOCH) // timedelta(microseconds=1)
 
 
 def _values(pattern: Pattern, fields: Mapping[str, Any], schema: Schema | None) -> dict[str, Any]:
@@ -85,7 +85,7 @@ def _values(pattern: Pattern, fields: Mapping[str, Any], schema: Schema | None) 
 
 def _there(fields: Mapping[str, Any], attribute: str) -> list[Any]:
     """Return the values of an attribute; null and an empty record are none."""
-    found = [value for leaf in leaves(fields, tuple(attribute.split("."))) for value in flat(leaf)]
+    found = [value for leaf in iterate_leaves(fields, tuple(attribute.split("."))) for value in flatten(leaf)]
     return [value for value in found if not is_missing(value) and value != {}]
 
 
@@ -94,7 +94,7 @@ def _declared(attribute: str, value: Any, schema: Schema | None) -> Any:
     kind = None if schema is None or attribute not in schema else schema[attribute].kind
     value = value if kind is None else coerce(value, kind)
     if isinstance(value, date):
-        return moment(value)
+        return parse_now(value)
     if isinstance(value, float) and math.isinf(value):
         return None
     return value if isinstance(value, str | bool | int | float | Decimal) else None

@@ -11,7 +11,7 @@ import numpy as np
 
 from tidings.kernels.patterns.reports import O_AT, O_BEGIN, O_END, O_KEY, O_PATTERN, O_SEQ, O_VALUES
 from tidings.patterns.run.event_times import datetime_of
-from tidings.patterns.run.run import Reports
+from tidings.patterns.run.graph_run import Reports
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from tidings.model import DeadLetter
-    from tidings.patterns.run.event_archive import Archive, Told
+    from tidings.patterns.run.event_archive import EventArchive, EventRecords
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Detection:
 
 
 @dataclass(frozen=True, slots=True)
-class Late:
+class LateEvent:
     """An event that came after its time had passed: it was not taken."""
 
     event: Any
@@ -46,7 +46,7 @@ class Late:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ReportLayout:
     """How reports of one graph are read: its patterns' places in the detector, and the names of variables."""
 
     places: np.ndarray
@@ -54,11 +54,11 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ReportBatch:
     """Reports of one graph from one piece of the events."""
 
     reports: Reports
-    shown: Shown
+    layout: ReportLayout
     values: list[Any]
 
 
@@ -72,11 +72,11 @@ class Detections:
 
     def __init__(
         self,
-        parts: Sequence[Part],
+        parts: Sequence[ReportBatch],
         patterns: Sequence[str],
-        archive: Archive,
+        archive: EventArchive,
         *,
-        late: tuple[Late, ...] = (),
+        late: tuple[LateEvent, ...] = (),
         dead_letters: tuple[DeadLetter, ...] = (),
     ) -> None:
         """Hold reports, and the events they name."""
@@ -84,7 +84,7 @@ class Detections:
         self.late, self.dead_letters = late, dead_letters
         self.forecasts: Any = ()  # of a detector with a model: what the same events made likely
         self._order: np.ndarray | None = None
-        self._told: tuple[Told, np.ndarray] | None = None
+        self._told: tuple[EventRecords, np.ndarray] | None = None
 
     def __len__(self) -> int:
         """Count the detections."""
@@ -92,14 +92,14 @@ class Detections:
 
     def __iter__(self) -> Iterator[Detection]:
         """Yield the detections in the order they completed."""
-        told, ends = self._named()
-        told = told.listed()
+        told, ends = self._gather_events()
+        told = told.to_lists()
         places = [(part, row) for part in self._parts for row in part.reports.rows.tolist()]
-        for number, at in enumerate(self._ordered().tolist()):
+        for number, at in enumerate(self._sort_reports().tolist()):
             part, row = places[at]
             begin, end = int(ends[number]), int(ends[number + 1])
             yield Detection(
-                self._patterns[part.shown.places[row[O_PATTERN]]],
+                self._patterns[part.layout.places[row[O_PATTERN]]],
                 tuple(told.ids[begin:end]),
                 datetime_of(row[O_AT]),
                 _bindings(part, row),
@@ -112,7 +112,7 @@ class Detections:
 
     def by_pattern(self) -> dict[str, int]:
         """Return how many detections each pattern has; patterns without one are left out."""
-        numbers = self._column(lambda part: part.shown.places[part.reports.rows[:, O_PATTERN]])
+        numbers = self._column(lambda part: part.layout.places[part.reports.rows[:, O_PATTERN]])
         counts = np.bincount(numbers, minlength=len(self._patterns))
         return {name: int(count) for name, count in zip(self._patterns, counts, strict=True) if count}
 
@@ -120,9 +120,9 @@ class Detections:
         """Return a table `pattern, at, events, bindings`; `fields` too where the detector keeps some."""
         import pyarrow as pa
 
-        told, ends = self._named()
-        order = self._ordered()
-        numbers = self._column(lambda part: part.shown.places[part.reports.rows[:, O_PATTERN]])[order]
+        told, ends = self._gather_events()
+        order = self._sort_reports()
+        numbers = self._column(lambda part: part.layout.places[part.reports.rows[:, O_PATTERN]])[order]
         names = pa.array(self._patterns, pa.string()).take(numbers)
         at = pa.array(self._column(lambda part: part.reports.rows[:, O_AT])[order]).cast(pa.timestamp("us", "UTC"))
         ids = _array(told.ids) if isinstance(told.ids, list) else told.ids
@@ -135,7 +135,7 @@ class Detections:
             "bindings": pa.array(bound, pa.map_(pa.string(), pa.string())),
         }
         if told.fields is not None:
-            kept = pa.array(told.listed().fields) if isinstance(told.fields, list) else told.fields.to_struct_array()
+            kept = pa.array(told.to_lists().fields) if isinstance(told.fields, list) else told.fields.to_struct_array()
             kept = pa.concat_arrays(kept.chunks) if isinstance(kept, pa.ChunkedArray) else kept
             columns["fields"] = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), kept)
         return pa.table(columns)
@@ -144,15 +144,15 @@ class Detections:
         columns = [of(part) for part in self._parts]
         return np.concatenate(columns) if columns else np.empty(0, np.int64)
 
-    def _ordered(self) -> np.ndarray:
+    def _sort_reports(self) -> np.ndarray:
         """Return the places of the reports in the order of completion; a deadline comes before events of its time."""
         if self._order is None:
             at, seq = (self._column(lambda part, c=c: part.reports.rows[:, c]) for c in (O_AT, O_SEQ))
-            pattern = self._column(lambda part: part.shown.places[part.reports.rows[:, O_PATTERN]])
+            pattern = self._column(lambda part: part.layout.places[part.reports.rows[:, O_PATTERN]])
             self._order = np.lexsort((pattern, seq, at)) if len(at) else np.empty(0, np.int64)
         return self._order
 
-    def _named(self) -> tuple[Told, np.ndarray]:
+    def _gather_events(self) -> tuple[EventRecords, np.ndarray]:
         """Return the events of all detections end to end, and where each one's begin."""
         if self._told is None:
             begins = [part.reports.rows[:, O_BEGIN] for part in self._parts]
@@ -164,7 +164,7 @@ class Detections:
             events = (
                 np.concatenate([part.reports.events for part in self._parts]) if self._parts else np.empty(0, np.int64)
             )
-            order = self._ordered()
+            order = self._sort_reports()
             start = np.concatenate(starts)[order] if starts else np.empty(0, np.int64)
             length = np.concatenate(lengths)[order] if lengths else np.empty(0, np.int64)
             ends = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
@@ -183,8 +183,8 @@ def _array(ids: list[Any]) -> pa.Array:
         return pa.array([str(one) for one in ids], pa.string())
 
 
-def _bindings(part: Part, row: list[int]) -> dict[str, Any]:
-    of_key, others = part.shown.variables[row[O_PATTERN]]
+def _bindings(part: ReportBatch, row: list[int]) -> dict[str, Any]:
+    of_key, others = part.layout.variables[row[O_PATTERN]]
     found: dict[str, Any] = {}
     if of_key:
         value = part.values[row[O_KEY]]

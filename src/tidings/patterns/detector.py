@@ -19,18 +19,18 @@ from tidings.matcher import Matcher
 from tidings.matcher.matcher import check_on_error
 from tidings.model.patterns import Pattern
 from tidings.patterns.compile.derivatives import configurations
-from tidings.patterns.compile.graph import Watched
-from tidings.patterns.detections import Detection, Detections, Late
-from tidings.patterns.pattern_input import attributes_of, filters_of, span, written
-from tidings.patterns.run.event_archive import Archive, union
-from tidings.patterns.run.event_reader import Prepared, Reader, answering, together, with_times
+from tidings.patterns.compile.graph import CompiledPattern
+from tidings.patterns.detections import Detection, Detections, LateEvent
+from tidings.patterns.pattern_input import variable_attributes, list_filters, parse_lateness, check_pattern
+from tidings.patterns.run.event_archive import EventArchive, unite_numbers
+from tidings.patterns.run.event_reader import EncodedEvents, EventReader, adapt_events, concat_events, fill_times
 from tidings.patterns.run.event_times import datetime_of, moment_of
-from tidings.patterns.run.machine import machines
-from tidings.patterns.run.mismatch_counts import Counts, PatternMismatch, describe_pattern_mismatches
-from tidings.patterns.run.run import LONG_AGO, MOST_PARTIALS, Run
-from tidings.patterns.run.value_numbers import Names
-from tidings.patterns.run.variables import Variables
-from tidings.patterns.state.run_bytes import into_run, of_run
+from tidings.patterns.run.machine import build_machines
+from tidings.patterns.run.mismatch_counts import PatternMismatchCounts, PatternMismatch, describe_pattern_mismatches
+from tidings.patterns.run.graph_run import LONG_AGO, MOST_PARTIALS, GraphRun
+from tidings.patterns.run.value_numbers import ValueNumbers
+from tidings.patterns.run.variables import VariableReader
+from tidings.patterns.state.run_bytes import load_run, dump_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -90,23 +90,23 @@ class Detector:
     ) -> None:
         """Start without patterns."""
         self.time, self.event_id, self.keep = time, event_id, tuple(keep)
-        self.lateness = span(lateness)
+        self.lateness = parse_lateness(lateness)
         self.partials = partials
         if type(partials) is not int or partials < 1:
             msg = f"partials is how many partial matches are kept, not `{partials}`"
             raise TidingsError(msg)
         self._matcher = Matcher(schema=schema, ontology=ontology, regions=regions)
-        self._watched: dict[str, Watched] = {}
+        self._watched: dict[str, CompiledPattern] = {}
         self._filters: dict[Filter, int] = {}
         self._uses: dict[Filter, int] = {}
         self._numbered = 0
-        self._machines: list[tuple[Machine, Run]] = []
+        self._machines: list[tuple[Machine, GraphRun]] = []
         self._stale = self._shared = False
-        self._reader: Reader | None = None
-        self._names, self._archive, self._counts = Names(), Archive(), Counts()
+        self._reader: EventReader | None = None
+        self._names, self._archive, self._counts = ValueNumbers(), EventArchive(), PatternMismatchCounts()
         self._seq = self._arrived = 0
         self._latest = LONG_AGO
-        self._waiting: Prepared | None = None
+        self._waiting: EncodedEvents | None = None
         self.late = 0
         self._guard()
 
@@ -131,35 +131,35 @@ class Detector:
         Where events wait for their turn (`lateness`), it sees those that are later than all that came so far.
         `mode` is `restart`, `overlap`, `next` or `any`; `limit` is how many embeddings `any` reports at one event.
         """
-        self.add_many([written(name, self._parsed(pattern, notation), mode, limit)])
+        self.add_many([check_pattern(name, self._parsed(pattern, notation), mode, limit)])
 
     @locked
     def add_many(self, patterns: Iterable[WrittenPattern]) -> None:
         """Add many, as `lang.read_patterns` reads them from a file; all of them or, where one is refused, none."""
         given = list(patterns)
         watched = [self._watch(one) for one in given]
-        fresh = dict.fromkeys(f for told in watched for f in filters_of(told.pattern) if f not in self._filters)
+        fresh = dict.fromkeys(f for told in watched for f in list_filters(told.pattern) if f not in self._filters)
         numbered = {told: self._numbered + place for place, told in enumerate(fresh)}
         self._unshare()
         self._matcher.add_many([(number, told) for told, number in numbered.items()])
         self._numbered += len(numbered)
         self._filters |= numbered
         for told in watched:
-            for one in filters_of(told.pattern):  # before the old ones go: they may be the same
+            for one in list_filters(told.pattern):  # before the old ones go: they may be the same
                 self._uses[one] = self._uses.get(one, 0) + 1
             if told.name in self._watched:
                 self._forget(told.name)
             self._watched[told.name] = told
         self._changed()
 
-    def _watch(self, told: WrittenPattern) -> Watched:
+    def _watch(self, told: WrittenPattern) -> CompiledPattern:
         """Return a pattern as it is watched; one that is there already, unchanged, goes on as it stands."""
         known, limit = self._watched.get(told.name), told.limit or LIMIT
         if known is not None and (known.pattern, known.mode) == (told.pattern, told.mode):
             return replace(known, limit=limit)
         derived = configurations(told.pattern, told.mode)
         since = self._latest if self._waiting is not None and len(self._waiting) else LONG_AGO
-        return Watched(told.name, told.pattern, told.mode, limit, self._seq, derived, since)
+        return CompiledPattern(told.name, told.pattern, told.mode, limit, self._seq, derived, since)
 
     @locked
     def remove(self, name: str) -> None:
@@ -170,7 +170,7 @@ class Detector:
         self._changed()
 
     def _forget(self, name: str) -> None:
-        for told in filters_of(self._watched.pop(name).pattern):
+        for told in list_filters(self._watched.pop(name).pattern):
             self._uses[told] -= 1
             if not self._uses[told]:
                 del self._uses[told]
@@ -213,7 +213,7 @@ class Detector:
         return self._watched[name].pattern
 
     @property
-    def watched(self) -> tuple[Watched, ...]:
+    def watched(self) -> tuple[CompiledPattern, ...]:
         """The patterns with their modes, in the order they were added."""
         return tuple(self._watched.values())
 
@@ -236,7 +236,7 @@ class Detector:
         return self.take(prepared, dead_letters=tuple(dead))
 
     @locked
-    def take(self, events: Prepared, *, dead_letters: tuple[DeadLetter, ...] = ()) -> Detections:
+    def take(self, events: EncodedEvents, *, dead_letters: tuple[DeadLetter, ...] = ()) -> Detections:
         """Take events that were read before; `detect_many` reads them first."""
         runs = self._runs()
         self._arrived += len(events)
@@ -268,17 +268,17 @@ class Detector:
     @property
     def dropped(self) -> int:
         """How many partial matches were given up because a key had too many."""
-        return sum(run.dropped for _, run in self._runs())
+        return sum(run.dropped_count for _, run in self._runs())
 
     @property
     def cut(self) -> int:
         """How many times the limit of a pattern in the mode `any` cut its reports short."""
-        return sum(run.cut for _, run in self._runs())
+        return sum(run.cut_count for _, run in self._runs())
 
     @property
     def transitions(self) -> int:
         """How many steps were served by events so far."""
-        return sum(run.made for _, run in self._runs())
+        return sum(run.transitions for _, run in self._runs())
 
     def mismatches(self) -> tuple[PatternMismatch, ...]:
         """Return what patterns could not use of the events so far, and which patterns that is about.
@@ -318,7 +318,7 @@ class Detector:
         if any(told.born or told.since > LONG_AGO for told in self.watched):  # told of between events
             made._watched = {name: replace(told, born=0, since=LONG_AGO) for name, told in self._watched.items()}
             made._machines, made._stale = [], True
-        made._names, made._archive, made._waiting = Names(), Archive(), None
+        made._names, made._archive, made._waiting = ValueNumbers(), EventArchive(), None
         made._seq = made._arrived = made.late = 0
         made._latest = LONG_AGO
         return made
@@ -336,50 +336,54 @@ class Detector:
     def _changed(self) -> None:
         self._stale, self._reader = True, None
 
-    def _runs(self) -> list[tuple[Machine, Run]]:
+    def _runs(self) -> list[tuple[Machine, GraphRun]]:
         """Return machines and their runs; after a change they are made anew, and runs go on where they stood."""
         if self._stale:
-            states = {machine.parting: of_run(run, machine.called) for machine, run in self._machines if run.made}
+            states = {
+                machine.partitioning: dump_run(run, machine.names) for machine, run in self._machines if run.transitions
+            }
             self._machines = []
-            for machine in machines(list(self._watched.values()), self._filters):
+            for machine in build_machines(list(self._watched.values()), self._filters):
                 run = machine.start(most=self.partials)
-                if machine.parting in states:
-                    into_run(run, machine.called, *states[machine.parting], len(self._names))
+                if machine.partitioning in states:
+                    load_run(run, machine.names, *states[machine.partitioning], len(self._names))
                 self._machines.append((machine, run))
             if self._waiting is not None:
-                self._waiting = answering(self._waiting, self._filters.values(), self._reading().attributes)
+                self._waiting = adapt_events(self._waiting, self._filters.values(), self._reading().attributes)
             self._stale = False
         return self._machines
 
-    def _reading(self) -> Reader:
+    def _reading(self) -> EventReader:
         if self._reader is None:
             told = [watched.pattern for watched in self._watched.values()]
-            attributes = sorted({name for pattern in told for name in attributes_of(pattern)})
-            variables = Variables(attributes, self._matcher.schema, self._matcher.ontology)
-            self._reader = Reader(self._matcher, variables, self.time, self.event_id, self.keep, self._counts)
+            attributes = sorted({name for pattern in told for name in variable_attributes(pattern)})
+            variables = VariableReader(attributes, self._matcher.schema, self._matcher.ontology)
+            self._reader = EventReader(self._matcher, variables, self.time, self.event_id, self.keep, self._counts)
         return self._reader
 
-    def _in_order(self, events: Prepared) -> tuple[Prepared, tuple[Late, ...]]:
+    def _in_order(self, events: EncodedEvents) -> tuple[EncodedEvents, tuple[LateEvent, ...]]:
         """Return the events that can be taken now, and those that came too late; the others wait."""
-        events = with_times(events, self._latest)
+        events = fill_times(events, self._latest)
         if not len(events):
             return events, ()
         before = np.maximum.accumulate(np.append(self._latest, events.times))
         behind = events.times < before[:-1] - self.lateness
         self._latest = int(before[-1])
-        late: tuple[Late, ...] = ()
+        late: tuple[LateEvent, ...] = ()
         if behind.any():
             gone = events.take(np.flatnonzero(behind))
             times = gone.times.tolist()
-            late = tuple(Late(id_, datetime_of(at)) for id_, at in zip(gone.told.listed().ids, times, strict=True))
+            late = tuple(
+                LateEvent(id_, datetime_of(at)) for id_, at in zip(gone.records.to_lists().ids, times, strict=True)
+            )
             self.late += len(late)
             events = events.take(np.flatnonzero(~behind))
         if not self.lateness:
             return events, late
-        self._waiting = events if self._waiting is None else together([self._waiting, events])
+        self._waiting = events if self._waiting is None else concat_events([self._waiting, events])
         return self._released(self._latest - self.lateness) or events.take(np.empty(0, np.int64)), late
 
-    def _released(self, until: int) -> Prepared | None:
+    def _released(self, until: int) -> EncodedEvents | None:
         """Return the waiting events up to a time, in order."""
         if self._waiting is None:
             return None
@@ -389,13 +393,15 @@ class Detector:
         self._waiting = self._waiting.take(np.sort(order[due:]))
         return ready
 
-    def _taken(self, events: Prepared | None, runs: list[tuple[Machine, Run]], until: int = LONG_AGO) -> list[Any]:
+    def _taken(
+        self, events: EncodedEvents | None, runs: list[tuple[Machine, GraphRun]], until: int = LONG_AGO
+    ) -> list[Any]:
         parts: list[Any] = []
         count = 0 if events is None else len(events)
         for first in range(0, count, PIECE):
             assert events is not None
             piece = events if count <= PIECE else events.take(np.arange(first, min(first + PIECE, count)))
-            self._archive = self._archive.add(self._seq, piece.told)
+            self._archive = self._archive.add(self._seq, piece.records)
             parts += self._fed(piece, runs)
             self._seq += len(piece)
         if until > LONG_AGO:
@@ -403,7 +409,7 @@ class Detector:
             parts += self._fed(empty, runs, until=until)
         return parts
 
-    def _fed(self, piece: Prepared, runs: list[tuple[Machine, Run]], *, until: int = LONG_AGO) -> list[Any]:
+    def _fed(self, piece: EncodedEvents, runs: list[tuple[Machine, GraphRun]], *, until: int = LONG_AGO) -> list[Any]:
         """Let every run take a piece of the events, and time pass."""
         return [part for machine, run in runs for part in machine.feed(run, piece, self._names, self._seq, until=until)]
 
@@ -415,14 +421,16 @@ class Detector:
             return
         for run in runs:
             run.tidy()
-        self._archive = self._archive.keep(union([run.events_held() for run in runs]))
+        self._archive = self._archive.keep(unite_numbers([run.events_in_use() for run in runs]))
         if len(self._names) < most:
             return
         waiting = self._waiting
         columns = [] if waiting is None else list(waiting.values.values())
-        known = union([*(run.keys_held() for run in runs), *(column[column >= 0] for column in columns), *self._held()])
+        known = unite_numbers(
+            [*(run.keys_in_use() for run in runs), *(column[column >= 0] for column in columns), *self._held()]
+        )
         for run in runs:
-            run.renumber(known)
+            run.renumber_keys(known)
         self._renamed(known)
         self._names = self._names.keep(known)
         if waiting is not None:

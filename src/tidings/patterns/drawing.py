@@ -13,19 +13,19 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
-from tidings.lang.patterns.durations import shown_duration
+from tidings.lang.patterns.durations import format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from tidings.model.patterns import Pattern
-    from tidings.patterns.compile.automaton import Automaton
-    from tidings.patterns.compile.derivatives import Check, Configurations, Edge
+    from tidings.patterns.compile.automaton import PatternAutomaton
+    from tidings.patterns.compile.derivatives import TimeCheck, Configurations, Edge
     from tidings.patterns.compile.terms import Mark
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class DrawnState:
     """A circle; a final one is drawn double, and an arrow from nowhere leads to an initial one."""
 
     name: str
@@ -48,7 +48,7 @@ class Picture:
     """What is drawn of a machine."""
 
     title: str
-    states: tuple[State, ...]
+    states: tuple[DrawnState, ...]
     arrows: tuple[Arrow, ...]
 
 
@@ -304,7 +304,7 @@ def _loop(plan: _Plan, way: _Way) -> list[str]:
     ]
 
 
-def _circle(plan: _Plan, state: State) -> list[str]:
+def _circle(plan: _Plan, state: DrawnState) -> list[str]:
     x, y, radius = plan.x[state.name], plan.y[state.name], plan.radius
     look = f'cx="{x:.1f}" cy="{y:.1f}" fill="#fff" stroke="{INK}" stroke-width="1.5"'
     drawn = [f'<circle r="{radius - 4 * inner:.1f}" {look}/>' for inner in range(1 + state.final)]
@@ -337,16 +337,16 @@ def _head(colour: str) -> str:
 # Machines as pictures -------------------------------------------------------------------------------
 
 
-def picture_of_automaton(automaton: Automaton, title: str = "automaton") -> Picture:
+def picture_of_automaton(automaton: PatternAutomaton, title: str = "automaton") -> Picture:
     """Describe an automaton; `*` stands for every event that no other arrow of the state names."""
     final = automaton.finals()
     notes = [" ".join(word if len(word) <= 3 else ("...", *word[-3:])) for word in automaton.words()]
-    states = [State(f"N{i}", note, final=bool(final[i]), initial=i == 0) for i, note in enumerate(notes)]
+    states = [DrawnState(f"N{i}", note, final=bool(final[i]), initial=i == 0) for i, note in enumerate(notes)]
     arrows = []
     for place, row in enumerate(automaton.table.tolist()):
         for target in dict.fromkeys(row):
             led = [number for number, to in enumerate(row) if to == target]
-            label = "*" if 0 in led else automaton.minterms.told(led)
+            label = "*" if 0 in led else automaton.minterms.describe(led)
             arrows.append(Arrow(f"N{place}", f"N{target}", label))
     return Picture(f"{title} ({automaton.mode})", tuple(states), tuple(arrows))
 
@@ -357,14 +357,14 @@ def picture_of_configurations(pattern: Pattern, graph: Configurations, *, title:
     ways = [(edge.source, last if edge.target is None else edge.target, _told(pattern, edge)) for edge in possible]
     waits = [(place, node.guards) for place, node in enumerate(graph.nodes) if place and not node.contiguous]
     if pattern.absence is not None:
-        ways.append((last, last + 1, f"{shown_duration(pattern.absence.span)} pass"))
+        ways.append((last, last + 1, f"{format_duration(pattern.absence.span)} pass"))
         waits.append((last, pattern.absence.without))
         last += 1
     ways += [(place, place, " and ".join(["*", *(f"not {name}" for name in without)])) for place, without in waits]
-    note = "" if graph.within is None else f"within {shown_duration(graph.within)}"
-    states = [State(f"N{place}", initial=place == 0) for place in range(last)]
+    note = "" if graph.within is None else f"within {format_duration(graph.within)}"
+    states = [DrawnState(f"N{place}", initial=place == 0) for place in range(last)]
     arrows = tuple(Arrow(f"N{source}", f"N{target}", label) for source, target, label in ways)
-    return Picture(title, (*states, State(f"N{last}", note, final=True)), arrows)
+    return Picture(title, (*states, DrawnState(f"N{last}", note, final=True)), arrows)
 
 
 def _told(pattern: Pattern, edge: Edge) -> str:
@@ -377,9 +377,9 @@ def _told(pattern: Pattern, edge: Edge) -> str:
     return "\n".join([head, *(f"not {name}" for name in sorted(edge.forbid)), *(f"@ {check}" for check in checks)])
 
 
-def _condition(check: Check, here: int, called: Sequence[str]) -> str:
+def _condition(check: TimeCheck, here: int, called: Sequence[str]) -> str:
     if check.early is not None and check.early.which == "begin":
-        return f"within {shown_duration(check.high or 0)}"
+        return f"within {format_duration(check.high or 0)}"
     late, early = (_moment(mark, here, called) for mark in (check.late, check.early))
     apart = f"|{late} - {early}|" if check.absolute else f"{late} - {early}"
     if check.high is not None:
@@ -399,5 +399,5 @@ def _moment(mark: Mark | None, here: int, called: Sequence[str]) -> str:
 
 def _bound(sign: str, closed: int, opened: int) -> str:
     """Write an end with the rounder of two numbers: configurations keep all ends closed, people write `< 5 min`."""
-    inside, outside = shown_duration(closed), shown_duration(opened)
+    inside, outside = format_duration(closed), format_duration(opened)
     return f"{sign} {outside}" if len(outside) < len(inside) else f"{sign}= {inside}"

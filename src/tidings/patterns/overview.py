@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tidings.model.patterns import Mode
-from tidings.patterns.compile.automaton import Automaton, determinise
+from tidings.patterns.compile.automaton import PatternAutomaton, determinise
 from tidings.patterns.run.event_times import datetime_of
-from tidings.patterns.run.run import LONG_AGO
+from tidings.patterns.run.graph_run import LONG_AGO
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from tidings.patterns.compile.graph import Merged, Watched
+    from tidings.patterns.compile.graph import MergedGraph, CompiledPattern
     from tidings.patterns.detector import Detector
 
 MOST_AUTOMATA = 50
@@ -88,27 +88,27 @@ def has_begun(detector: Detector) -> bool:
     return detector._arrived > 0
 
 
-def _summary(told: Watched, states: int, shared: int, detector: Detector | None) -> Summary:
+def _summary(told: CompiledPattern, states: int, shared: int, detector: Detector | None) -> Summary:
     pattern, size, reason = told.pattern, None, None
     if detector is not None:
         made = determinise(pattern, told.mode, **around(detector))
-        size, reason = (len(made.states), None) if isinstance(made, Automaton) else (None, made.reason)
+        size, reason = (len(made.states), None) if isinstance(made, PatternAutomaton) else (None, made.reason)
     return Summary(told.name, told.mode, len(pattern.steps()), pattern.key_variables(), states, shared, size, reason)
 
 
-def _counts(merged: Merged) -> Iterator[tuple[str, int, int]]:
+def _counts(merged: MergedGraph) -> Iterator[tuple[str, int, int]]:
     """Yield of each pattern how many states it has, and how many of them, beside the start, others have too."""
     places = _places(merged)
     held = Counter(place for mine in places for place in mine)
     ends = _ends(merged)
     ended = Counter(ends.values())
-    for number, (told, mine) in enumerate(zip(merged.watched, places, strict=True)):
+    for number, (told, mine) in enumerate(zip(merged.patterns, places, strict=True)):
         end = ends.get(number)  # the end of an absence is the place that waits for it
         shared = sum(held[place] > 1 for place in mine - {0}) + (end is not None and ended[end] > 1)
         yield told.name, len(mine) + (end is not None), shared
 
 
-def _ends(merged: Merged) -> dict[int, frozenset[Any]]:
+def _ends(merged: MergedGraph) -> dict[int, frozenset[Any]]:
     """Return by which edges each pattern ends; two that end by the same have one end."""
     found: dict[int, list[Any]] = {}
     for key in merged.edge_keys():
@@ -117,14 +117,14 @@ def _ends(merged: Merged) -> dict[int, frozenset[Any]]:
     return {number: frozenset(keys) for number, keys in found.items()}
 
 
-def _places(merged: Merged) -> list[set[int]]:
+def _places(merged: MergedGraph) -> list[set[int]]:
     """Return the places of each pattern, from its end back to the start.
 
     Places are one only if the same edges lead there from places that are one: the way back never strays into another
     pattern.
     """
     into: dict[int, list[int]] = {}
-    last: list[set[int]] = [set() for _ in merged.watched]
+    last: list[set[int]] = [set() for _ in merged.patterns]
     for key in merged.edge_keys():
         into.setdefault(key[6], []).append(key[0])
         for number in merged.edge(key):

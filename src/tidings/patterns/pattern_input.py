@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.errors import PatternError, TidingsError
 from tidings.lang import WrittenPattern
-from tidings.lang.patterns.durations import duration_of
-from tidings.lang.patterns.tokens import Stop
+from tidings.lang.patterns.durations import parse_duration
+from tidings.lang.patterns.tokens import PatternReadError
 from tidings.model.patterns import Mode, Timed, children_of
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tidings.model.patterns import Node, Pattern
 
 
-def written(name: Any, pattern: Pattern, mode: str, limit: Any) -> WrittenPattern:
+def check_pattern(name: Any, pattern: Pattern, mode: str, limit: Any) -> WrittenPattern:
     """Return a pattern as a file would give it; a name or a mode that is none is refused."""
     if not isinstance(name, str) or not name:
         msg = f"a pattern's name is text, not `{name!r}`"
@@ -30,32 +30,32 @@ def written(name: Any, pattern: Pattern, mode: str, limit: Any) -> WrittenPatter
     return WrittenPattern(name, pattern, Mode(mode), limit)
 
 
-def filters_of(pattern: Pattern) -> list[Filter]:
+def list_filters(pattern: Pattern) -> list[Filter]:
     """Return the filters that events are asked for, each once."""
     return list(dict.fromkeys(pattern[name].filter for name in pattern.used()))
 
 
-def attributes_of(pattern: Pattern) -> set[str]:
+def variable_attributes(pattern: Pattern) -> set[str]:
     """Return the attributes that give variables their values."""
     return {attribute for name in pattern.used() for attribute, _ in pattern[name].variables}
 
 
 def asks_for_time(pattern: Pattern) -> bool:
     """Tell whether events need times: `within`, `@` or an absence."""
-    return pattern.absence is not None or _timed(pattern.root)
+    return pattern.absence is not None or _has_time_bound(pattern.root)
 
 
-def _timed(node: Node) -> bool:
-    return isinstance(node, Timed) or any(map(_timed, children_of(node)))
+def _has_time_bound(node: Node) -> bool:
+    return isinstance(node, Timed) or any(map(_has_time_bound, children_of(node)))
 
 
-def span(lateness: timedelta | str | None) -> int:
+def parse_lateness(lateness: timedelta | str | None) -> int:
     """Return a span of time in microseconds: `10 min`, or a timedelta."""
     if lateness is None:
         return 0
     try:
-        found = duration_of(lateness) if isinstance(lateness, str) else lateness // timedelta(microseconds=1)
-    except (Stop, TypeError) as problem:
+        found = parse_duration(lateness) if isinstance(lateness, str) else lateness // timedelta(microseconds=1)
+    except (PatternReadError, TypeError) as problem:
         msg = f"lateness is a span of time such as `10 min`, not `{lateness}`: {problem}"
         raise TidingsError(msg) from problem
     if found < 0:

@@ -39,10 +39,10 @@ def trained(text, events, **settings):
 def same(model, other):
     assert model.traffic == other.traffic
     assert model.now == other.now
-    assert model.known.keys() == other.known.keys()
-    for key, one in model.known.items():
-        assert (one.counts.moves == other.known[key].counts.moves).all()
-        assert (one.counts.waits == other.known[key].counts.waits).all()
+    assert model.patterns.keys() == other.patterns.keys()
+    for key, one in model.patterns.items():
+        assert (one.counts.moves == other.patterns[key].counts.moves).all()
+        assert (one.counts.waits == other.patterns[key].counts.waits).all()
 
 
 def test_the_model_is_what_td_train_gives(tidings, tmp_path):

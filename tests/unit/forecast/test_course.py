@@ -7,7 +7,7 @@ import pytest
 
 from tidings import lang
 from tidings.forecast.courses import course as courses
-from tidings.forecast.courses.course import MOST_CELLS, MOST_MOVES, course_of
+from tidings.forecast.courses.course import MOST_CELLS, MOST_MOVES, build_course
 from tidings.model.patterns import Mode
 
 
@@ -16,7 +16,7 @@ def pattern_of(body, names="ab", key=""):
 
 
 def test_a_sequence_has_one_state_more_than_steps():
-    course = course_of(pattern_of("a , b"), Mode.RESTART, context=0)
+    course = build_course(pattern_of("a , b"), Mode.RESTART, context=0)
     assert course.states == ("start", "a", "a b")
     assert course.labels == ("*", "a", "b")
     assert course.cells == 3
@@ -26,7 +26,7 @@ def test_a_sequence_has_one_state_more_than_steps():
 
 
 def test_a_cell_is_a_state_and_the_last_labels():
-    course = course_of(pattern_of("a ; b"), Mode.RESTART, context=2)
+    course = build_course(pattern_of("a ; b"), Mode.RESTART, context=2)
     assert course.depth == 2
     assert course.groups.shape == (3, course.cells)
     assert course.groups[0].max() + 1 == 3
@@ -35,17 +35,17 @@ def test_a_cell_is_a_state_and_the_last_labels():
 
 def test_one_state_may_have_several_minterms():
     text = "low = price < 5\nfew = count < 3\nlow ; few"
-    course = course_of(lang.parse_pattern(text), Mode.RESTART, context=0)
+    course = build_course(lang.parse_pattern(text), Mode.RESTART, context=0)
     assert set(course.labels) == {"*", "low", "few", "few+low"}
 
 
 def test_filters_for_two_values_exclude_each_other():
-    assert course_of(pattern_of("a and b"), Mode.RESTART, context=0).labels == ("*", "a", "b")
+    assert build_course(pattern_of("a and b"), Mode.RESTART, context=0).labels == ("*", "a", "b")
 
 
 def test_a_long_context_is_shortened_until_the_cells_are_few():
     names = "abcdefgh"
-    course = course_of(pattern_of(" , ".join(names), names), Mode.RESTART, context=6)
+    course = build_course(pattern_of(" , ".join(names), names), Mode.RESTART, context=6)
     assert course.cells <= MOST_CELLS
     assert course.table.size <= MOST_MOVES
     assert 0 < course.depth < 6
@@ -53,7 +53,7 @@ def test_a_long_context_is_shortened_until_the_cells_are_few():
 
 def test_an_automaton_that_is_too_large_is_tracked(monkeypatch):
     monkeypatch.setattr(courses, "MOST_MOVES", 8)
-    assert course_of(pattern_of("a , b"), Mode.RESTART, context=0).approximate
+    assert build_course(pattern_of("a , b"), Mode.RESTART, context=0).approximate
 
 
 @pytest.mark.parametrize(
@@ -68,20 +68,20 @@ def test_an_automaton_that_is_too_large_is_tracked(monkeypatch):
     ],
 )
 def test_what_an_automaton_cannot_hold_is_approximate(body, mode, approximate):
-    course = course_of(pattern_of(body), Mode(mode), context=1)
+    course = build_course(pattern_of(body), Mode(mode), context=1)
     assert course.approximate == approximate
     assert (course.tracker is not None) == approximate
 
 
 def test_keys_through_one_way_are_exact_and_through_two_approximate():
     one = "a = kind = 'a' and key = $x\nb = kind = 'b' and key = $x\na ; b"
-    assert not course_of(lang.parse_pattern(one), Mode.RESTART, context=1).approximate
+    assert not build_course(lang.parse_pattern(one), Mode.RESTART, context=1).approximate
     two = one.replace("'b' and key", "'b' and other")
-    assert course_of(lang.parse_pattern(two), Mode.RESTART, context=1).approximate
+    assert build_course(lang.parse_pattern(two), Mode.RESTART, context=1).approximate
 
 
 def test_the_start_has_seen_nothing_but_others():
-    course = course_of(pattern_of("a ; b"), Mode.OVERLAP, context=3)
+    course = build_course(pattern_of("a ; b"), Mode.OVERLAP, context=3)
     cell = course.start
     assert course.idle[cell]
     assert course.table[cell, course.labels.index("*")] == cell

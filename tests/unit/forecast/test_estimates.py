@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from tidings import lang
-from tidings.forecast.courses.course import course_of
+from tidings.forecast.courses.course import build_course
 from tidings.forecast.learning.counts import CODES, EDGES, MOST, Counts
 from tidings.forecast.predicting.estimates import ESTIMATORS, Estimates, kaplan_meier, spread
 from tidings.model.patterns import Mode
 
-PAIR = course_of(lang.parse_pattern("a = kind = 'a'\nb = kind = 'b'\na , b"), Mode.RESTART, context=0)
+PAIR = build_course(lang.parse_pattern("a = kind = 'a'\nb = kind = 'b'\na , b"), Mode.RESTART, context=0)
 STAR, A, B = range(3)
 START, AFTER, DONE = range(3)
 
@@ -91,7 +91,7 @@ def test_of_a_wait_that_has_ended_it_is_known_ever_after():
 
 def keyed(waits):
     pattern = lang.parse_pattern("a = kind = 'a' and k = $x\nb = kind = 'b' and k = $x\na , b")
-    course = course_of(pattern, Mode.RESTART, context=0)
+    course = build_course(pattern, Mode.RESTART, context=0)
     counts = Counts.none(course, keyed=True)
     for line, code, count in waits:
         counts.later[line, code] = count

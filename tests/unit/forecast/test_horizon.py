@@ -33,7 +33,7 @@ def test_a_horizon_is_events_own_events_or_a_span(given, amount, unit):
 def test_what_is_shown_is_read_as_the_same(amount, unit):
     horizon = Horizon(amount, unit)
     assert Horizon.of(str(horizon)) == horizon
-    assert Horizon.of(horizon.told) == horizon
+    assert Horizon.of(horizon.value) == horizon
 
 
 @pytest.mark.parametrize(

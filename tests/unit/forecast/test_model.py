@@ -154,7 +154,7 @@ def test_traffic_adds_up_and_fades():
     both = one.plus(two)
     assert (both.seen, both.filters, both.rate) == (5, {"x": 2, "y": 1}, 0.5)
     assert (both.own, both.asked) == ({"k gaps": 4, "k events": 12, "k time": 8e6}, {"x": 5, "y": 1})
-    half = both.scaled(0.5)
+    half = both.scale(0.5)
     assert (half.seen, half.filters, half.rate) == (2.5, {"x": 1, "y": 0.5}, 0.5)
     assert (half.own, half.asked) == ({"k gaps": 2, "k events": 6, "k time": 4e6}, {"x": 2.5, "y": 0.5})
     assert one.plus(two) == two.plus(one)
@@ -163,7 +163,7 @@ def test_traffic_adds_up_and_fades():
 
 def test_the_pace_of_keys_is_their_mean_gap():
     assert Traffic(own=KEYS).pace("k") == (4, 3e6)
-    assert Traffic(own=KEYS).scaled(0.25).pace("k") == (4, 3e6)
+    assert Traffic(own=KEYS).scale(0.25).pace("k") == (4, 3e6)
     assert Traffic(own={"k gaps": 2, "k events": 2, "k time": 0}).pace("k") == (1, 1)  # at one time: at least some
 
 
@@ -202,8 +202,8 @@ def test_times_before_1970_are_as_old_as_any():
 
 
 def test_counts_of_patterns_that_are_not_watched_fade_too():
-    from tidings.forecast.learning.training import extended
+    from tidings.forecast.learning.training import extend_model
 
     model = trained(half_life=9)
-    longer = extended(model, watching(PAIR.replace(",", ";"), "later"), EVENTS)
+    longer = extend_model(model, watching(PAIR.replace(",", ";"), "later"), EVENTS)
     np.testing.assert_allclose(longer["pair"].counts.moves, model["pair"].counts.moves / 2)

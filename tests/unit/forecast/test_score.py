@@ -275,7 +275,7 @@ def test_warnings_are_those_of_a_loop(p: list[float], data: st.DataObject, horiz
     known = [lead for lead in told.leads if lead is not None]
     assert all(1 <= lead <= horizon for lead in known)
     assert same(told.lead, median(known) if known else math.nan)
-    assert (told.matches, told.warned) == (len(set(matches)), len(known))
+    assert (told.matches, told.warned_count) == (len(set(matches)), len(known))
 
 
 def test_leads_and_false_alarms_of_a_small_stream_are_those_worked_by_hand():
@@ -284,7 +284,7 @@ def test_leads_and_false_alarms_of_a_small_stream_are_those_worked_by_hand():
     told = warnings_of(p, [3, 4, 9], horizon=3, threshold=0.5)
     assert told.leads == (2, 3, None)
     assert (told.alarms, told.false, told.undecided) == (3, 1, 1)
-    assert (told.matches, told.warned, told.lead) == (3, 2, 2.5)
+    assert (told.matches, told.warned_count, told.lead) == (3, 2, 2.5)
     assert told.share == pytest.approx(2 / 3)
     assert told.false_per_1000 == pytest.approx(1000 / 7)
 
@@ -470,9 +470,9 @@ def test_without_matplotlib_the_extra_is_named(tmp_path, monkeypatch):
         draw(str(tmp_path / "plot.png"), {"chain": reliability([0.1], [0])})
 
 
-@pytest.mark.parametrize("name", ["scoring", "reliability"])
+@pytest.mark.parametrize("name", ["scores", "reliability"])
 def test_examples_in_the_docstrings_are_true(name: str):
-    failed, tried = doctest.testmod(import_module(f"tidings.forecast.{name}"))
+    failed, tried = doctest.testmod(import_module(f"tidings.forecast.scoring.{name}"))
     assert (failed, tried > 0) == (0, True)
 
 

@@ -16,7 +16,7 @@ import tidings as td
 from tidings import lang
 from tidings.forecast.courses import course
 from tidings.forecast.courses import tracked_course as tracked
-from tidings.forecast.courses.tracked_course import tracked_course
+from tidings.forecast.courses.tracked_course import build_tracked_course
 from tidings.model import Is, Test
 from tidings.model.patterns import Both, Gap, Joint, Mode, NamedFilter, Pattern, Repeat, Sequence, Step, Timed
 from tidings.patterns.compile.derivatives import configurations
@@ -177,7 +177,7 @@ class Twin:
 @given(worlds(), st.integers(0, 3))
 def test_a_walk_goes_where_the_slow_twin_goes(world, context):
     pattern, mode, masks, times, hits = world
-    told = tracked_course(pattern, mode, context=context)
+    told = build_tracked_course(pattern, mode, context=context)
     tracker, state = told.tracker, told.tracker.fresh()[None]
     twin = Twin(pattern, mode, told.depth, tracker.minterms.tolist())
     first = {place.number: cell for place, cell in zip(tracker.map.places, tracker.map.first, strict=True)}
@@ -203,7 +203,7 @@ def expected(twin, first, now):
 @given(worlds(), st.data())
 def test_a_walk_may_be_cut_anywhere(world, data):
     pattern, mode, masks, times, hits = world
-    tracker = tracked_course(pattern, mode, context=2).tracker
+    tracker = build_tracked_course(pattern, mode, context=2).tracker
     cut = data.draw(st.integers(0, len(masks)))
     whole, parts = tracker.fresh()[None], tracker.fresh()[None]
     one = np.array([0])
@@ -219,7 +219,7 @@ def test_a_walk_may_be_cut_anywhere(world, data):
 @given(worlds(), st.data())
 def test_keys_do_not_see_each_other(world, data):
     pattern, mode, masks, times, hits = world
-    tracker = tracked_course(pattern, mode, context=1).tracker
+    tracker = build_tracked_course(pattern, mode, context=1).tracker
     cut = data.draw(st.integers(0, len(masks)))
     states = np.tile(tracker.fresh(), (3, 1))
     cells = tracker.walk(states, np.array([2, 0]), np.array([0, cut, len(masks)]), masks, times, hits)
@@ -234,7 +234,7 @@ def test_keys_do_not_see_each_other(world, data):
 @given(worlds(), st.integers(0, 4), st.floats(0, 1))
 def test_a_course_holds_together(world, context, share):
     pattern, mode, masks, times, hits = world
-    told = tracked_course(pattern, mode, context=context)
+    told = build_tracked_course(pattern, mode, context=context)
     size, tracker = len(told.states), told.tracker
     assert told.approximate
     assert told.table.shape == told.hits.shape == (size, size + 1)
@@ -259,7 +259,7 @@ def test_a_course_holds_together(world, context, share):
 @given(worlds())
 def test_a_tracker_pickles(world):
     pattern, mode, masks, times, hits = world
-    tracker = tracked_course(pattern, mode, context=2).tracker
+    tracker = build_tracked_course(pattern, mode, context=2).tracker
     one, all_of = np.array([0]), np.array([0, len(masks)])
     again = pickle.loads(pickle.dumps(tracker))
     cells = [each.walk(each.fresh()[None], one, all_of, masks, times, hits).tolist() for each in (tracker, again)]
@@ -335,7 +335,7 @@ def bounded_above(pattern):
 def test_what_is_followed_is_as_far_as_the_furthest_partial_match(variables, data, events, mode):
     pattern = data.draw(patterns(NAMES, absence=False, variables=variables, most_steps=4))
     assume(bounded_above(pattern))
-    told = tracked_course(pattern, mode, context=0)
+    told = build_tracked_course(pattern, mode, context=0)
     if variables:
         events = [event | {"key": 1} for event in events]
     detector = td.Detector()
@@ -361,57 +361,57 @@ def test_what_is_followed_is_as_far_as_the_furthest_partial_match(variables, dat
 
 def test_a_report_clears_what_a_restarting_pattern_holds():
     pattern, word = pattern_of("(a ; b ; c) within 8 s"), [("a", 0), ("b", 1), ("c", 2), ("b", 3)]
-    told = {mode: tracked_course(pattern, mode, context=0) for mode in (Mode.RESTART, Mode.OVERLAP)}
+    told = {mode: build_tracked_course(pattern, mode, context=0) for mode in (Mode.RESTART, Mode.OVERLAP)}
     assert followed(told[Mode.RESTART], word, [2])[1:] == ["a b age 1/4", "start", "start"]
     assert followed(told[Mode.OVERLAP], word, [2])[1:] == ["a b age 1/4", "a b age 2/4", "a b age 2/4"]
 
 
 def test_in_mode_next_a_beginning_leaves_when_it_is_reported():
-    told = tracked_course(pattern_of("a ; b"), Mode.NEXT, context=0)
+    told = build_tracked_course(pattern_of("a ; b"), Mode.NEXT, context=0)
     assert followed(told, [("a", 0), ("b", 1), ("b", 2), ("a", 3)], [1]) == ["a", "start", "start", "a"]
-    told = tracked_course(pattern_of("(a ; b) or (c ; d)"), Mode.NEXT, context=0)
+    told = build_tracked_course(pattern_of("(a ; b) or (c ; d)"), Mode.NEXT, context=0)
     assert followed(told, [("c", 0), ("a", 1), ("b", 2)], [2])[-1] == "c", "others stay"
 
 
 def test_age_is_counted_in_quarters_of_the_limit_and_ends_with_it():
-    told = tracked_course(pattern_of("(a ; b) @ t(b) - t(a) <= 8 s"), Mode.RESTART, context=0)
+    told = build_tracked_course(pattern_of("(a ; b) @ t(b) - t(a) <= 8 s"), Mode.RESTART, context=0)
     word = [("a", 0), ("", 1.9), ("", 2), ("", 4), ("", 6), ("", 8), ("", 8.1)]
     ages = ["1/4", "1/4", "2/4", "3/4", "4/4", "4/4"]
     assert followed(told, word) == [*(f"a age {age}" for age in ages), "start"]
 
 
 def test_age_goes_on_where_a_step_must_wait():
-    told = tracked_course(pattern_of("(a ; b) @ t(b) - t(a) >= 4 s"), Mode.RESTART, context=0)
+    told = build_tracked_course(pattern_of("(a ; b) @ t(b) - t(a) >= 4 s"), Mode.RESTART, context=0)
     word = [("a", 0), ("a", 1), ("", 4), ("", 5), ("", 90)]
     assert followed(told, word) == [f"a age {age}/6" for age in (1, 2, 5, 6, 6)], "the earlier moment stays"
 
 
 def test_an_absence_is_waited_for_until_something_comes_or_the_time_is_up():
     pattern = pattern_of("a ; not b for 4 s")
-    told = tracked_course(pattern, Mode.RESTART, context=0)
+    told = build_tracked_course(pattern, Mode.RESTART, context=0)
     wait = "a then not b age "
     assert followed(told, [("a", 0), ("", 3), ("b", 3.9), ("", 5)]) == [wait + "1/4", wait + "4/4", "start", "start"]
     assert followed(told, [("a", 0), ("", 4)], [1]) == [wait + "1/4", "start"]
     assert followed(told, [("a", 0), ("a", 3), ("a", 5)], [2]) == [wait + "1/4", wait + "4/4", wait + "1/4"]
-    overlap = tracked_course(pattern, Mode.OVERLAP, context=0)
+    overlap = build_tracked_course(pattern, Mode.OVERLAP, context=0)
     word = [("a", 0), ("a", 1), ("a", 3), ("", 4.5)]
     assert followed(overlap, word, [3])[-1] == wait + "2/4", "of the last deadline, when the first has passed"
 
 
 def test_what_has_begun_is_not_hidden_by_a_shorter_way():
-    told = tracked_course(pattern_of("(a or (b ; c ; d)) within 9 s"), Mode.OVERLAP, context=0)
+    told = build_tracked_course(pattern_of("(a or (b ; c ; d)) within 9 s"), Mode.OVERLAP, context=0)
     assert followed(told, [("b", 0), ("a", 1)], [1]) == ["b age 1/4"] * 2
 
 
 @pytest.mark.parametrize(("first", "second"), ["ab", "ba"])
 def test_a_difference_without_its_sign_is_asked_of_two_moments(first, second):
-    told = tracked_course(pattern_of("(a and b) ; ((c @ |t(a) - t(b)| < 2 s) or d) ; d"), Mode.OVERLAP, context=0)
+    told = build_tracked_course(pattern_of("(a and b) ; ((c @ |t(a) - t(b)| < 2 s) or d) ; d"), Mode.OVERLAP, context=0)
     assert followed(told, [(first, 0), (second, 1), ("c", 6)])[-1] == "a b c"
     assert followed(told, [(first, 0), (second, 5), ("c", 6)])[-1] == "a b"
 
 
 def test_the_last_labels_tell_cells_apart():
-    told = tracked_course(pattern_of("(a ; b) within 9 s"), Mode.OVERLAP, context=9)
+    told = build_tracked_course(pattern_of("(a ; b) within 9 s"), Mode.OVERLAP, context=9)
     assert told.depth == 4, "three labels: 5 * 3 ** 4 cells are few enough, 5 * 3 ** 5 are not"
     tracker, state = told.tracker, told.tracker.fresh()[None]
     for mask, word in ((1, [0, 0, 0, 1]), (2, [0, 0, 1, 2]), (0, [0, 1, 2, 0]), (3, [1, 2, 0, 1])):
@@ -422,7 +422,7 @@ def test_the_last_labels_tell_cells_apart():
 
 
 def test_the_prior_takes_each_edge_as_often_as_its_filter_is_satisfied():
-    told = tracked_course(pattern_of("(a , b ; c) within 9 s"), Mode.RESTART, context=0)
+    told = build_tracked_course(pattern_of("(a , b ; c) within 9 s"), Mode.RESTART, context=0)
     prior = told.tracker.prior({"a": 0.5, "b": 0.2, "c": 0.1})
     at = {name: place for place, name in enumerate(told.labels)}
     chances = {name: prior[at[f"{name} age 2/4"]] for name in ("a", "a b")}
@@ -434,7 +434,7 @@ def test_the_prior_takes_each_edge_as_often_as_its_filter_is_satisfied():
 def test_many_configurations_share_the_cells_of_those_as_far_as_they():
     steps = tuple(Step(f"n{place}") for place in range(7))
     filters = tuple(NamedFilter(step.filter, Test("kind", Is(step.filter))) for step in steps)
-    told = tracked_course(Pattern(filters, Timed(Both(steps), within=9 * S)), Mode.RESTART, context=1)
+    told = build_tracked_course(Pattern(filters, Timed(Both(steps), within=9 * S)), Mode.RESTART, context=1)
     assert told.states == ("start", *(f"{left} to go age {age}/4" for left in range(6, 0, -1) for age in range(1, 5)))
     assert followed(told, [(["n3"], 0), (["n3"], 1), (["n5"], 2), (["n1"], 10)])[1:] == [
         "6 to go age 1/4",
@@ -447,7 +447,7 @@ def test_many_configurations_share_the_cells_of_those_as_far_as_they():
 @pytest.mark.parametrize(("count", "cells"), [(200, 200), (1000, 256), (5000, 1)])
 def test_long_patterns_have_few_cells(count, cells):
     named = NamedFilter("a", Test("kind", Is("a")))
-    told = tracked_course(Pattern((named,), Timed(Repeat(Step("a"), count), within=S)), Mode.RESTART, context=0)
+    told = build_tracked_course(Pattern((named,), Timed(Repeat(Step("a"), count), within=S)), Mode.RESTART, context=0)
     assert len(told.states) <= cells
     assert followed(told, [("a", 0)] * 100)[-1] in told.states
 
@@ -457,6 +457,6 @@ def test_a_pattern_of_too_many_filters_has_one_cell(count, cells):
     steps = tuple(Step(f"n{place}") for place in range(count))
     filters = tuple(NamedFilter(step.filter, Test("kind", Is(step.filter))) for step in steps)
     root = Timed(Sequence(steps, (Joint(Gap.LATER),) * (count - 1)), within=9 * S)
-    told = tracked_course(Pattern(filters, root), Mode.RESTART, context=3)
+    told = build_tracked_course(Pattern(filters, root), Mode.RESTART, context=3)
     assert (len(told.states), told.depth, told.approximate) == (cells, 0, True)
     assert followed(told, [(["n0"], 0), (["n1"], 1)])[-1] == ("n0 n1 age 1/4" if cells > 1 else "start")

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import tidings as td
-from tidings.forecast.learning.training import extended
+from tidings.forecast.learning.training import extend_model
 
 PAIR = "a = kind = 'a'\nb = kind = 'b'\na , b"
 EVENTS = [{"id": place, "kind": kind, "time": place} for place, kind in enumerate("abcabbaab" * 3)]
@@ -100,7 +100,7 @@ def test_a_history_that_is_none_is_refused(history):
 def test_a_further_history_begins_anew():
     """The `a` at the end of the first and the `b` at the beginning of the second are no pair."""
     model = td.train(watching(), EVENTS[:1], context=0)
-    longer = extended(model, watching(), [{"kind": "b", "time": 5}])
+    longer = extend_model(model, watching(), [{"kind": "b", "time": 5}])
     assert longer["pair"].counts.moves.sum() == 2
     assert longer["pair"].counts.moves[1].sum() == 0
     assert longer.now[0] == 2

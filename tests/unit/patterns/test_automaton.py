@@ -28,7 +28,7 @@ from tidings.model.patterns import (
     Step,
     Timed,
 )
-from tidings.patterns.compile.automaton import Automaton, NotDeterministic, _classes, determinise
+from tidings.patterns.compile.automaton import PatternAutomaton, NotDeterministic, _classes, determinise
 from tidings.patterns.compile.minterms import Minterms, minterms
 from tidings.patterns.definition import Seen, reports, seen
 from tidings.testing.strategies.patterns import patterns, words
@@ -57,13 +57,13 @@ def without(guard: str, *parts):
     return Sequence(parts, (Joint(Gap.LATER, (guard,)),) * (len(parts) - 1))
 
 
-def automaton_of(*args, **options) -> Automaton:
+def automaton_of(*args, **options) -> PatternAutomaton:
     found = determinise(*args, **options)
-    assert isinstance(found, Automaton), found
+    assert isinstance(found, PatternAutomaton), found
     return found
 
 
-def told(automaton: Automaton, word) -> list[int]:
+def told(automaton: PatternAutomaton, word) -> list[int]:
     return [place for place, reported in enumerate(automaton.walk(word)) if reported]
 
 
@@ -297,9 +297,9 @@ def test_too_many_combinations_are_refused():
     [([1], "a and not b"), ([1, 3], "a"), ([1, 2], "a and not b or not a and b"), ([2, 3], "b"), ([1, 2, 3], "b or a")],
 )
 def test_minterms_are_told_in_few_words(numbers, expected):
-    assert set(Minterms(("a", "b"), tuple(map(frozenset, ["", "a", "b", "ab"]))).told(numbers).split(" or ")) == set(
-        expected.split(" or ")
-    )
+    assert set(
+        Minterms(("a", "b"), tuple(map(frozenset, ["", "a", "b", "ab"]))).describe(numbers).split(" or ")
+    ) == set(expected.split(" or "))
 
 
 TEXTS = ["x < 5", "x > 3", "x in (1, 4)", "not x = 4", "x between 2 and 4", "kind = 'a'", "kind in ('a', 'b')", "true"]

@@ -26,12 +26,12 @@ from tidings.model.patterns import (
     Timed,
     Which,
 )
-from tidings.patterns.compile.automaton import Automaton, determinise
+from tidings.patterns.compile.automaton import PatternAutomaton, determinise
 from tidings.patterns.compile.derivatives import configurations
 from tidings.patterns.drawing import (
     Arrow,
     Picture,
-    State,
+    DrawnState,
     dot,
     picture_of_automaton,
     picture_of_configurations,
@@ -58,13 +58,13 @@ def chain_of(length: int) -> Picture:
     names = [f"N{place}" for place in range(length)]
     steps = [Arrow(one, two, f"step {two}") for one, two in pairwise(names)]
     back = [Arrow(name, target, "*") for name in names for target in dict.fromkeys([name, *names[:2]])]
-    states = [State(name, "so far " + name, initial=name == "N0", final=name == names[-1]) for name in names]
+    states = [DrawnState(name, "so far " + name, initial=name == "N0", final=name == names[-1]) for name in names]
     return Picture("chain", tuple(states), (*steps, *back))
 
 
 SMALL = Picture(
     'the "small" one',
-    (State("N0", initial=True), State("N1", "half < way"), State("N2", final=True)),
+    (DrawnState("N0", initial=True), DrawnState("N1", "half < way"), DrawnState("N2", final=True)),
     (
         Arrow("N0", "N1", "a"),
         Arrow("N1", "N1", "*"),
@@ -123,7 +123,7 @@ def test_states_stand_from_left_to_right_by_their_distance_from_the_start():
 
 
 def test_forty_states_stand_apart_and_inside_the_picture():
-    layered = [State(f"N{place}", "a note", initial=place == 0) for place in range(40)]
+    layered = [DrawnState(f"N{place}", "a note", initial=place == 0) for place in range(40)]
     arrows = [
         Arrow(f"N{one}", f"N{two}", f"{one} {two}") for one in range(40) for two in range(40) if one * 3 % 7 == two % 5
     ]
@@ -149,7 +149,7 @@ said = st.text(max_size=40)
 @settings(max_examples=100, deadline=None)
 @given(said, st.lists(said, min_size=4, max_size=4), st.lists(st.builds(Arrow, names, names, said), max_size=12))
 def test_svg_is_well_formed_whatever_is_said(title, notes, arrows):
-    states = tuple(State(f"N{place}", note, final=place == 3) for place, note in enumerate(notes))
+    states = tuple(DrawnState(f"N{place}", note, final=place == 3) for place, note in enumerate(notes))
     picture = Picture(title, states, tuple(arrows))
     assert len(list(ET.fromstring(svg(picture)).iter(f"{SVG}circle"))) == 5
     assert text(picture)
@@ -209,7 +209,9 @@ def test_an_absence_is_a_wait_that_time_ends():
 
 def test_within_is_told_at_the_end_or_on_the_arrows_of_its_part():
     whole = Pattern((named("a"), named("b")), Timed(Sequence((Step("a"), Step("b")), (LATER,)), within=60 * SECOND))
-    assert picture_of_configurations(whole, configurations(whole)).states[-1] == State("N2", "within 1 min", final=True)
+    assert picture_of_configurations(whole, configurations(whole)).states[-1] == DrawnState(
+        "N2", "within 1 min", final=True
+    )
     part = Sequence((Timed(Sequence((Step("a"), Step("b")), (NEXT,)), within=SECOND), Step("a", "c")), (NEXT,))
     assert ("N1", "b\n@ within 1 s", "N2") in drawn(Pattern((named("a"), named("b")), part))
 
@@ -242,10 +244,10 @@ def test_and_shows_its_operands_in_every_order_and_no_arrow_that_nothing_satisfi
     assert sorted(served) == ["a", "a", "b", "b", "c", "c"]
 
 
-def automaton(mode: Mode, **surroundings) -> Automaton:
+def automaton(mode: Mode, **surroundings) -> PatternAutomaton:
     steps = Sequence((Step("a"), Step("b"), Step("c")), (NEXT, LATER))
     found = determinise(Pattern((named("a"), named("b"), named("c")), steps), mode, **surroundings)
-    assert isinstance(found, Automaton)
+    assert isinstance(found, PatternAutomaton)
     return found
 
 
@@ -253,10 +255,10 @@ def test_an_automaton_is_drawn_with_stars_for_anything_else():
     picture = picture_of_automaton(automaton(Mode.RESTART, schema=Schema({"kind": "text"})), "a,b;c")
     assert picture.title == "a,b;c (restart)"
     assert picture.states == (
-        State("N0", initial=True),
-        State("N1", "a"),
-        State("N2", "a b"),
-        State("N3", "a b c", final=True),
+        DrawnState("N0", initial=True),
+        DrawnState("N1", "a"),
+        DrawnState("N2", "a b"),
+        DrawnState("N3", "a b c", final=True),
     )
     assert {(arrow.source, arrow.label, arrow.target) for arrow in picture.arrows} == {
         ("N0", "*", "N0"),

@@ -4,7 +4,7 @@ import pytest
 
 from tidings import lang
 from tidings.model.patterns import Mode
-from tidings.patterns.compile.graph import Merged, Watched
+from tidings.patterns.compile.graph import MergedGraph, CompiledPattern
 
 FILTERS = {name: f"{name} = kind = '{name}'\n" for name in "abcd"}
 KEYED = {name: f"{name} = kind = '{name}' and k = $x\n" for name in "abcd"}
@@ -16,9 +16,9 @@ def pattern_of(text, filters=None):
 
 
 def merged(*given, mode=Mode.RESTART, filters=None):
-    made = Merged()
+    made = MergedGraph()
     for place, text in enumerate(given):
-        made.add(Watched(f"p{place}", pattern_of(text, filters), mode))
+        made.add(CompiledPattern(f"p{place}", pattern_of(text, filters), mode))
     made.arrays()
     return made
 
@@ -52,17 +52,17 @@ def test_a_mode_that_tells_beginnings_apart_shares_no_places():
 
 
 def test_restart_and_overlap_share_places_and_any_does_not():
-    made = Merged()
+    made = MergedGraph()
     for mode in (Mode.RESTART, Mode.OVERLAP, Mode.ANY):
-        made.add(Watched(str(mode), pattern_of("a ; b"), mode))
+        made.add(CompiledPattern(str(mode), pattern_of("a ; b"), mode))
     assert len(made.nodes) == 3
     assert made.unmerged == 7
 
 
 def test_other_variables_are_other_places():
-    made = Merged()
-    made.add(Watched("p", pattern_of("a ; b ; c", KEYED | {"c": FILTERS["c"]})))
-    made.add(Watched("q", pattern_of("a ; b ; c")))
+    made = MergedGraph()
+    made.add(CompiledPattern("p", pattern_of("a ; b ; c", KEYED | {"c": FILTERS["c"]})))
+    made.add(CompiledPattern("q", pattern_of("a ; b ; c")))
     assert len(made.nodes) == 5
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidings as td
-from tidings.patterns.run.value_numbers import ABSENT, Names
+from tidings.patterns.run.value_numbers import ABSENT, ValueNumbers
 
 VALUES = [0, 1, 2, 1.0, 0.0, 2.5, True, False, "1", "true", "", None, Decimal(1), float("nan")]
 
@@ -25,7 +25,7 @@ def alike(one, two):
 
 @given(st.lists(st.sampled_from(VALUES), max_size=8))
 def test_equal_values_have_one_number_and_others_another(values):
-    names = Names()
+    names = ValueNumbers()
     numbers = [names.number(value) for value in values]
     for one, first in zip(values, numbers, strict=True):
         assert first == ABSENT or names.values[first] == one
@@ -51,12 +51,12 @@ COLUMNS = [
 
 @pytest.mark.parametrize("column", COLUMNS, ids=lambda column: f"{type(column).__name__} {column.type}")
 def test_a_column_has_the_numbers_of_its_values(column):
-    names = Names([1.5, "y"])
+    names = ValueNumbers([1.5, "y"])
     assert names.numbers(column).tolist() == [names.number(value) for value in column.to_pylist()]
 
 
 def test_columns_and_rows_agree_on_times():
-    names, day = Names(), dt.datetime(1970, 1, 2, tzinfo=dt.UTC)
+    names, day = ValueNumbers(), dt.datetime(1970, 1, 2, tzinfo=dt.UTC)
     number = names.number(day)
     assert names.number(day.replace(tzinfo=None)) == names.number(day.date()) == number
     for kind in (pa.timestamp("s"), pa.timestamp("us", "UTC"), pa.timestamp("ns"), pa.date32(), pa.date64()):
@@ -64,7 +64,7 @@ def test_columns_and_rows_agree_on_times():
 
 
 def test_numbers_of_numpy_are_numbers():
-    names = Names([3, True])
+    names = ValueNumbers([3, True])
     assert [names.number(np.int64(3)), names.number(np.float64(3)), names.number(np.bool_(True))] == [0, 0, 1]
 
 
@@ -73,23 +73,23 @@ ODD = [[1], {"a": 1}, {1}, object, b"1", float("inf"), -float("inf"), "\ud800", 
 
 @pytest.mark.parametrize("value", ODD, ids=repr)
 def test_what_no_variable_takes_has_no_number(value):
-    names = Names([1])
+    names = ValueNumbers([1])
     assert names.number(value) == ABSENT
     assert len(names) == 1
 
 
 @pytest.mark.parametrize("value", [np.datetime64("NaT"), np.float64("nan"), Decimal("nan")], ids=repr)
 def test_nothing_has_no_number_however_it_is_written(value):
-    assert Names().number(value) == ABSENT
+    assert ValueNumbers().number(value) == ABSENT
 
 
 def test_numbers_beyond_64_bits_stay_apart():
-    names = Names([2**70, 2**70 + 1])
+    names = ValueNumbers([2**70, 2**70 + 1])
     assert [names.number(2**70), names.number(Decimal(2**70 + 1)), names.number(float(2**70))] == [0, 1, 0]
 
 
 def test_tuples_are_absent_where_a_part_is():
-    names = Names(["x", "y"])
+    names = ValueNumbers(["x", "y"])
     found = names.tuples([np.array([0, 1, 0, -1, 0]), np.array([1, 1, 1, 0, -1])])
     assert found.tolist() == [2, 3, 2, ABSENT, ABSENT]
     assert names.values[2:] == [("x", "y"), ("y", "y")]
@@ -97,5 +97,5 @@ def test_tuples_are_absent_where_a_part_is():
 
 
 def test_names_that_are_kept_are_numbered_anew():
-    names = Names(["x", True, ("x", 1)]).keep(np.array([1, 2]))
+    names = ValueNumbers(["x", True, ("x", 1)]).keep(np.array([1, 2]))
     assert [names.number(True), names.number(("x", 1.0)), names.number("x")] == [0, 1, 2]

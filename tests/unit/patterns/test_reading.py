@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import tidings as td
 from tidings.errors import BadEvent
 from tidings.model import EventBatch
-from tidings.patterns.run.event_reader import with_times
+from tidings.patterns.run.event_reader import fill_times
 from tidings.patterns.run.event_times import EARLIEST, LATEST, NO_TIME, datetime_of, moment_of
 
 AB = "a = kind = 'a' and n > 1\nb = kind = 'b' or n = 0\na ; b"
@@ -121,8 +121,8 @@ def test_the_latest_before_is_the_time_of_an_event_without_one():
     detector = detector_of()
     prepared, _ = detector._reading().read([{"time": 5}, {}, {"time": 3}, {}, {"time": 8}, {}], detector._names, 0)
     assert prepared.times[1] == NO_TIME
-    assert (with_times(prepared, 0).times // 10**6).tolist() == [5, 5, 3, 5, 8, 8]
-    assert (with_times(prepared, 7 * 10**6).times // 10**6).tolist() == [5, 7, 3, 7, 8, 8]
+    assert (fill_times(prepared, 0).times // 10**6).tolist() == [5, 5, 3, 5, 8, 8]
+    assert (fill_times(prepared, 7 * 10**6).times // 10**6).tolist() == [5, 7, 3, 7, 8, 8]
 
 
 IDS = [pa.array([5, None, 7]), pa.array(["x", None, "z"]), pa.array(["x", "y", "z"]).dictionary_encode()]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import tidings as td
 from tidings.errors import StateError
 from tidings.patterns.state.detector_bytes import _plain, _value, resume_at, where
-from tidings.patterns.state.run_bytes import packed, unpacked
+from tidings.patterns.state.run_bytes import pack_state, unpack_state
 
 KEYED = "a = kind = 'a' and k = $x\nb = kind = 'b' and k = $x\na ; b"
 NOW = datetime(2020, 1, 2, 3, 4, 5, 6, tzinfo=UTC).replace(tzinfo=None)
@@ -130,9 +130,9 @@ def test_a_state_from_before_times_parted_patterns_goes_on():
     for text in (KEYED, KEYED + " within 5 s"):
         detector = detector_of(text)
         detector.on_event({"id": 0, "time": 0, "kind": "a", "k": 1})
-        header, arrays = unpacked(detector.snapshot())
+        header, arrays = unpack_state(detector.snapshot())
         header["runs"] = [[ways, head] for ways, head, _ in header["runs"]]
-        [one] = td.Detector.resume(packed(header, arrays)).on_event({"id": 1, "time": 1, "kind": "b", "k": 1})
+        [one] = td.Detector.resume(pack_state(header, arrays)).on_event({"id": 1, "time": 1, "kind": "b", "k": 1})
         assert one.events == (0, 1)
 
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.cli.match.match import id_of
 from tidings.errors import BadEvent
-from tidings.lang.patterns.durations import shown_duration
+from tidings.lang.patterns.durations import format_duration
 from tidings.matcher.loading.row_readers import Row
 from tidings.model import Event
-from tidings.patterns.run.event_times import NO_TIME, datetime_of, looked_up, time_of
+from tidings.patterns.run.event_times import NO_TIME, datetime_of, look_up, time_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -64,7 +64,7 @@ class Read:
 
 
 def _lateness(time: datetime, lateness: int) -> str:
-    how = f"more than {shown_duration(lateness)} " if lateness else ""
+    how = f"more than {format_duration(lateness)} " if lateness else ""
     return f"its time, {moment_text(time)}, lies {how}behind that of an event before"
 
 
@@ -103,7 +103,7 @@ class Reading:
         return Event(None, time, {**values, self._detector.event_id: id})
 
     def _time(self, values: dict[str, Any]) -> datetime | None:
-        value = looked_up(values, self._detector.time)
+        value = look_up(values, self._detector.time)
         if isinstance(value, str) and _SECONDS.fullmatch(value.strip()):
             value = float(value) if "." in value else int(value)
         at = time_of(value)

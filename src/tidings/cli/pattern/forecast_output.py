@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from tidings.cli import render
 from tidings.cli.pattern.detection_output import AT, at_text, plain, printed
-from tidings.lang.patterns.durations import shown_duration
+from tidings.lang.patterns.durations import format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tidings.forecast import Detector, Forecast
-    from tidings.forecast.forecasts import Foretold
+    from tidings.forecast.forecasts import EventForecast
 
 QUANTILES = (0.25, 0.5, 0.75)
 """Of the waiting time: those that a terminal shows."""
@@ -26,7 +26,7 @@ class Told(Protocol):
     def head(self) -> list[str]:
         """Return what stands above the first that an event gave rise to."""
 
-    def line(self, found: Foretold) -> str:
+    def line(self, found: EventForecast) -> str:
         """Return such a forecast as a line."""
 
     def standing(self, found: list[Forecast], more: int) -> list[str]:
@@ -50,7 +50,7 @@ class AsJson:
         """Return nothing: objects name their parts."""
         return []
 
-    def line(self, found: Foretold) -> str:
+    def line(self, found: EventForecast) -> str:
         """Return a forecast as a line of JSON."""
         at = {"at": at_text(found.at), "event": plain(found.event)}
         return render.as_json({"kind": "forecast", **_parts(found.forecast, at)})
@@ -75,7 +75,7 @@ class AsTable:
         """Return the columns' names."""
         return [f"{'at':<{AT}}  {'pattern':<{self._width}}      p  key, event"]
 
-    def line(self, found: Foretold) -> str:
+    def line(self, found: EventForecast) -> str:
         """Return a forecast as a row."""
         one = found.forecast
         key = "" if one.key is None else f"{_key(one.key)}, "
@@ -122,7 +122,7 @@ def _quantile(waiting: Mapping[float, int | timedelta | None] | None, share: flo
 def _span(span: timedelta) -> str:
     """Return a span in words; of one longer than a second, whole seconds."""
     microseconds = span // timedelta(microseconds=1)
-    return shown_duration(round(microseconds, -6) if microseconds > 1_000_000 else microseconds)
+    return format_duration(round(microseconds, -6) if microseconds > 1_000_000 else microseconds)
 
 
 def _key(key: Any) -> str:

@@ -8,7 +8,7 @@ from tidings.cli import render
 from tidings.cli.pattern import pattern_origin
 from tidings.errors import FileError, StateError
 from tidings.forecast import Model
-from tidings.forecast.model import key_of
+from tidings.forecast.model import pattern_key
 from tidings.forecast.model_file import MAGIC
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def read(path: Path) -> Model:
 
 def warn_of_unknown(model: Model, detector: Detector) -> None:
     """Say on standard error which patterns a model has counted nothing of: what is foretold of them is a guess."""
-    unknown = [one.name for one in detector.watched if key_of(one.pattern, one.mode) not in model.known]
+    unknown = [one.name for one in detector.watched if pattern_key(one.pattern, one.mode) not in model.patterns]
     if unknown:
         names = ", ".join(f"`{name}`" for name in unknown[:SHOWN]) + " and others" * (len(unknown) > SHOWN)
         render.warning(

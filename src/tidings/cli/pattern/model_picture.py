@@ -9,12 +9,12 @@ import numpy as np
 from tidings.errors import TidingsError
 from tidings.forecast.horizon import Horizon
 from tidings.forecast.model_text import state_chances
-from tidings.forecast.predicting.probability_table import table
-from tidings.patterns.drawing import Arrow, Picture, State
+from tidings.forecast.predicting.probability_table import build_table
+from tidings.patterns.drawing import Arrow, Picture, DrawnState
 
 if TYPE_CHECKING:
     from tidings.forecast.courses.course import Course
-    from tidings.forecast.model import Known, Model
+    from tidings.forecast.model import CountedPattern, Model
 
 AHEAD = 10
 """Events looked ahead, unless told otherwise."""
@@ -34,14 +34,14 @@ def ahead_of(model: Model, given: Any) -> Horizon | None:
     if given is None:
         return None
     ahead = Horizon.of(given)
-    keyed = [one.name for one in model.known.values() if one.pattern.key_variables()]
+    keyed = [one.name for one in model.patterns.values() if one.pattern.key_variables()]
     if keyed and ahead.unit == "time":
         msg = f"`{keyed[0]}` has a key, and keys differ in how often they come; give --horizon '10 own events'"
         raise TidingsError(msg)
     return Horizon(ahead.amount, "own") if keyed and ahead.unit == "events" else ahead
 
 
-def picture(model: Model, known: Known, *, horizon: Horizon | None = None) -> Picture:
+def picture(model: Model, known: CountedPattern, *, horizon: Horizon | None = None) -> Picture:
     """Describe a pattern with what a model knows of it.
 
     Arrows carry P(event | state), whatever came before that state. Under a state stand the shortest way to it, p, the
@@ -58,9 +58,9 @@ def picture(model: Model, known: Known, *, horizon: Horizon | None = None) -> Pi
     return _exact(known.course, chances, notes, title)
 
 
-def _notes(model: Model, known: Known, ahead: Horizon, *, keyed: bool) -> list[str]:
+def _notes(model: Model, known: CountedPattern, ahead: Horizon, *, keyed: bool) -> list[str]:
     course, times = known.course, known.counts.waits.sum(axis=1)
-    p = table(model.estimates(known), ahead, keyed=keyed, traffic=model.traffic).chances[:, 0]
+    p = build_table(model.estimates(known), ahead, keyed=keyed, traffic=model.traffic).chances[:, 0]
     size, weight = len(course.states), times + 1e-9  # cells that nothing was counted of are all alike
     mean = np.bincount(course.groups[0], p * weight, size) / np.bincount(course.groups[0], weight, size)
     seen = np.bincount(course.groups[0], times, size)
@@ -74,7 +74,7 @@ def _exact(course: Course, chances: np.ndarray, notes: list[str], title: str) ->
     cells = np.unique(state, return_index=True)[1]  # one of each state: all lead to the same states
     begin = int(state[course.start])
     ends = set(state[course.table[course.hits]].tolist())
-    states = [State(f"N{at}", note, final=at in ends, initial=at == begin) for at, note in enumerate(notes)]
+    states = [DrawnState(f"N{at}", note, final=at in ends, initial=at == begin) for at, note in enumerate(notes)]
     arrows = []
     for source, row in enumerate(state[course.table[cells]].tolist()):
         for target in dict.fromkeys(row):
@@ -86,14 +86,14 @@ def _exact(course: Course, chances: np.ndarray, notes: list[str], title: str) ->
 def _tracked(course: Course, chances: np.ndarray, notes: list[str], title: str) -> Picture:
     """Describe where a pattern without an automaton may stand, and where it goes from there; the match comes last."""
     begin, last = int(course.chain[course.start]), len(course.states)
-    states = [State(f"N{at}", note, initial=at == begin) for at, note in enumerate(notes)]
+    states = [DrawnState(f"N{at}", note, initial=at == begin) for at, note in enumerate(notes)]
     arrows = [
         Arrow(f"N{source}", f"N{target}", f"{chance:.3f}")
         for source, row in enumerate(chances.tolist())
         for target, chance in enumerate(row)
         if chance >= LEAST
     ]
-    return Picture(f"{title}, approximate", (*states, State(f"N{last}", DONE, final=True)), tuple(arrows))
+    return Picture(f"{title}, approximate", (*states, DrawnState(f"N{last}", DONE, final=True)), tuple(arrows))
 
 
 def _likely(labels: tuple[str, ...], chances: np.ndarray, led: list[int]) -> str:

@@ -46,12 +46,12 @@ class Tell(StrEnum):
 
 def span(text: str) -> timedelta:
     """Read `--lateness`: a duration such as `10min`."""
-    from tidings.lang.patterns.durations import duration_of
-    from tidings.lang.patterns.tokens import Stop
+    from tidings.lang.patterns.durations import parse_duration
+    from tidings.lang.patterns.tokens import PatternReadError
 
     try:
-        microseconds = duration_of(text)
-    except Stop as problem:
+        microseconds = parse_duration(text)
+    except PatternReadError as problem:
         raise typer.BadParameter(str(problem)) from None
     if microseconds < 0:
         msg = f"`{text}` is not how late an event may come"

@@ -21,13 +21,13 @@ from tidings.lang import WrittenPattern, read_patterns
 from tidings.lang.diagnostics import MAX_MISTAKES
 from tidings.model.patterns import Mode
 from tidings.patterns.overview import around, has_begun
-from tidings.patterns.run.run import MOST_PARTIALS
+from tidings.patterns.run.graph_run import MOST_PARTIALS
 from tidings.patterns.state.run_bytes import MAGIC
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tidings.patterns.compile.graph import Watched
+    from tidings.patterns.compile.graph import CompiledPattern
 
 Kind = TypeVar("Kind", bound=Detector)
 """A detector, or one that forecasts too."""
@@ -74,7 +74,7 @@ class Settings:
         return held
 
 
-def _limit(told: Watched) -> int | None:
+def _limit(told: CompiledPattern) -> int | None:
     return told.limit if told.mode is Mode.ANY else None
 
 

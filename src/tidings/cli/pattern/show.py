@@ -70,21 +70,21 @@ def _counted(wanted: list[WrittenPattern], path: Path, drawing: Drawing) -> str:
     ahead = ahead_of(held, drawing.horizon)
     if drawing.look is Look.text:
         return held.show(horizon=ahead)
-    made = [picture(held, one, horizon=ahead) for one in held.known.values()]
+    made = [picture(held, one, horizon=ahead) for one in held.patterns.values()]
     return "\n".join(_drawn(one, drawn, drawing.look) for one, drawn in zip(wanted, made, strict=True))
 
 
 def _held(model: Model, wanted: list[WrittenPattern], path: Path) -> Model:
     """Return the model of these patterns alone, called as they are now; it knows them by what they say."""
-    from tidings.forecast.model import key_of
+    from tidings.forecast.model import pattern_key
 
-    keys = [key_of(one.pattern, one.mode) for one in wanted]
-    missing = [one for one, key in zip(wanted, keys, strict=True) if key not in model.known]
+    keys = [pattern_key(one.pattern, one.mode) for one in wanted]
+    missing = [one for one, key in zip(wanted, keys, strict=True) if key not in model.patterns]
     if missing:
         msg = f"`{path}` knows nothing of {_listed(missing)}, as the file has it; train it again"
         raise UnknownPattern(msg)
-    named = {key: replace(model.known[key], name=one.name) for one, key in zip(wanted, keys, strict=True)}
-    return model._like(known=named, traffic=model.traffic)
+    named = {key: replace(model.patterns[key], name=one.name) for one, key in zip(wanted, keys, strict=True)}
+    return model.with_counts(known=named, traffic=model.traffic)
 
 
 def _wanted(patterns: list[WrittenPattern], name: str | None) -> list[WrittenPattern]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from tidings.cli import render
-from tidings.lang.patterns.durations import shown_duration
+from tidings.lang.patterns.durations import format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,7 +85,7 @@ def _about(first: list[str], count: int, events: int, what: str) -> Iterator[str
 def _rounded(behind: int) -> str:
     """Return a span that may be typed as it stands, in whole seconds where it is longer than one."""
     whole = -(-behind // SECOND) * SECOND if behind > SECOND else behind
-    return shown_duration(whole).replace(" ", "")
+    return format_duration(whole).replace(" ", "")
 
 
 def _losses(detector: Detector) -> Iterator[str]:

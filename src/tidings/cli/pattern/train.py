@@ -11,14 +11,14 @@ from tidings.cli import render
 from tidings.cli.pattern.history import Batches, Careful, History
 from tidings.cli.pattern.model_files import check_place, read, write
 from tidings.forecast import Model
-from tidings.forecast.learning.training import extended
+from tidings.forecast.learning.training import extend_model
 from tidings.matcher.plan import Sheet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tidings.cli.pattern.pattern_origin import Source
-    from tidings.forecast.model import Known
+    from tidings.forecast.model import CountedPattern
     from tidings.matcher.loading.row_files import RowFile
 
 __all__ = ["History", "Wanted", "run"]
@@ -49,7 +49,7 @@ def run(source: Source, history: History, wanted: Wanted) -> None:
         batches = Batches(detector, tally)
         for stream in _streams(files, apart=history.apart):
             events = batches.of(stream, named=len(files) > 1)
-            model = extended(model, detector, events, horizons=wanted.horizons)
+            model = extend_model(model, detector, events, horizons=wanted.horizons)
     size = write(model, wanted.output)
     tally.warn(detector, history.dead_letters)
     if wanted.as_json:
@@ -68,18 +68,18 @@ def _streams(files: list[RowFile], *, apart: bool) -> Iterator[list[RowFile]]:
 
 
 def _sheet(model: Model) -> Sheet:
-    rows = tuple(_row(one) for one in model.known.values())
+    rows = tuple(_row(one) for one in model.patterns.values())
     title = f"{len(model):,} pattern{'s' * (len(model) != 1)} counted over {model.now[0]:,} events"
     return Sheet(title, HEAD, rows, frozenset({2, 3, 4}))
 
 
-def _row(one: Known) -> tuple[str, ...]:
+def _row(one: CountedPattern) -> tuple[str, ...]:
     course = one.course
     how = "approximate" if course.approximate else f"exact, last {course.depth} events" if course.depth else "exact"
     return one.name, str(one.mode), f"{len(course.states):,}", f"{course.cells:,}", f"{_counted(one):,.0f}", how
 
 
-def _counted(one: Known) -> float:
+def _counted(one: CountedPattern) -> float:
     """Return how many events were counted for a pattern: of a key each, where it has one."""
     return float(one.counts.moves.sum())
 
@@ -94,6 +94,6 @@ def _summary(model: Model, events: int, size: int) -> dict[str, Any]:
             "counted": _counted(one),
             "approximate": one.course.approximate,
         }
-        for one in model.known.values()
+        for one in model.patterns.values()
     ]
     return {"patterns": patterns, "events": events, "events_of_the_model": model.now[0], "bytes": size}

@@ -20,8 +20,8 @@ from tidings.algebra import infer_schema
 from tidings.errors import TidingsError
 from tidings.model import Schema
 from tidings.model.patterns import Mode
-from tidings.patterns.compile.automaton import Automaton, NotDeterministic, determinise
-from tidings.patterns.run.machine import ways_of
+from tidings.patterns.compile.automaton import PatternAutomaton, NotDeterministic, determinise
+from tidings.patterns.run.machine import find_ways
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -56,7 +56,7 @@ class Course:
     chain: IntArray
     start: int
     depth: int  # how many labels a cell remembers
-    automaton: Automaton | None = None
+    automaton: PatternAutomaton | None = None
     tracker: Any = None  # of a tracked course: what follows it
 
     def sets(self) -> list[frozenset[str]]:
@@ -69,29 +69,29 @@ class Course:
         return len(self.chain)
 
 
-def course_of(pattern: Pattern, mode: Mode, *, context: int, **surroundings: Any) -> Course:
+def build_course(pattern: Pattern, mode: Mode, *, context: int, **surroundings: Any) -> Course:
     """Return a pattern's course: by its automaton where it has one, else by what its run shows of it."""
     automaton = _automaton(pattern, mode, **surroundings)
-    if isinstance(automaton, Automaton):
-        return _product(automaton, context)
-    from tidings.forecast.courses.tracked_course import tracked_course
+    if isinstance(automaton, PatternAutomaton):
+        return _build_product(automaton, context)
+    from tidings.forecast.courses.tracked_course import build_tracked_course
 
-    return tracked_course(pattern, mode, context=context)  # by the pattern alone: a file holds no more of it
+    return build_tracked_course(pattern, mode, context=context)  # by the pattern alone: a file holds no more of it
 
 
-def _automaton(pattern: Pattern, mode: Mode, **surroundings: Any) -> Automaton | NotDeterministic:
-    if len(ways_of(pattern)) > 1:
+def _automaton(pattern: Pattern, mode: Mode, **surroundings: Any) -> PatternAutomaton | NotDeterministic:
+    if len(find_ways(pattern)) > 1:
         return NotDeterministic("its operands give the key through different attributes")
     told = Mode.OVERLAP if mode is Mode.ANY else mode  # some embedding ends at an event, or none does
     if surroundings.get("schema") is None:
-        surroundings = surroundings | {"schema": one_valued(pattern, **surroundings)}
+        surroundings = surroundings | {"schema": infer_single_values(pattern, **surroundings)}
     found = determinise(pattern, told, **surroundings)
-    if isinstance(found, Automaton) and found.table.size > MOST_MOVES:
+    if isinstance(found, PatternAutomaton) and found.table.size > MOST_MOVES:
         return NotDeterministic(f"{found.table.shape[0]:,} states with {found.table.shape[1]:,} symbols are too many")
     return found
 
 
-def one_valued(pattern: Pattern, **surroundings: Any) -> Any:
+def infer_single_values(pattern: Pattern, **surroundings: Any) -> Any:
     """Return a schema in which every attribute has one value: filters for two values then exclude each other."""
     filters = [pattern[name].filter for name in pattern.used()]
     try:
@@ -101,11 +101,11 @@ def one_valued(pattern: Pattern, **surroundings: Any) -> Any:
     return Schema({name: replace(found[name], several=False) for name in found})
 
 
-def _product(automaton: Automaton, context: int) -> Course:
+def _build_product(automaton: PatternAutomaton, context: int) -> Course:
     """Return the automaton with the last labels; one label fewer as long as the cells are too many."""
     codes, depth = None, context
     while codes is None:
-        codes = _reached(automaton, depth)
+        codes = _find_reachable(automaton, depth)
         if codes is None or len(codes) * len(automaton.minterms) > MOST_MOVES:
             if depth == 0:
                 codes = np.arange(len(automaton.states), dtype=np.int64)
@@ -117,7 +117,7 @@ def _product(automaton: Automaton, context: int) -> Course:
     following = automaton.table[state].astype(np.int64) * span
     following += ((word * width)[:, None] + np.arange(width)) % span
     groups = [np.unique(state * width**j + word % width**j, return_inverse=True)[1] for j in range(depth + 1)]
-    states, names = _told(automaton), automaton.minterms.symbols
+    states, names = _name_states(automaton), automaton.minterms.symbols
     return Course(
         approximate=False,
         states=states,
@@ -133,7 +133,7 @@ def _product(automaton: Automaton, context: int) -> Course:
     )
 
 
-def _reached(automaton: Automaton, depth: int) -> npt.NDArray[np.int64] | None:
+def _find_reachable(automaton: PatternAutomaton, depth: int) -> npt.NDArray[np.int64] | None:
     """Return the pairs of state and last labels that can be reached, ascending; nothing when they are too many.
 
     Before the first event the context is one of `*` alone.
@@ -154,12 +154,12 @@ def _reached(automaton: Automaton, depth: int) -> npt.NDArray[np.int64] | None:
     return known
 
 
-def _told(automaton: Automaton) -> tuple[str, ...]:
+def _name_states(automaton: PatternAutomaton) -> tuple[str, ...]:
     """Call each state by a shortest word that leads there."""
-    return tuple(spoken(word) for word in automaton.words())
+    return tuple(format_word(word) for word in automaton.words())
 
 
-def spoken(word: Iterable[str]) -> str:
+def format_word(word: Iterable[str]) -> str:
     """Return a word as text, with repetitions as patterns write them.
 
     >>> spoken(["fail", "fail", "enter"]), spoken([])

@@ -13,18 +13,18 @@ import numpy as np
 
 from tidings.forecast.courses.course import Course
 from tidings.model.patterns import Pattern
-from tidings.patterns.run.machine import parting_of
+from tidings.patterns.run.machine import find_partitioning
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tidings.forecast.courses.streams import Entries, Kinds
+    from tidings.forecast.courses.streams import StreamEntries, EventKinds
     from tidings.model import Filter
-    from tidings.patterns.run.machine import Parting
+    from tidings.patterns.run.machine import Partitioning
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Member:
+class CourseMember:
     """A pattern by its name, and its course."""
 
     name: str
@@ -32,12 +32,12 @@ class Member:
     course: Course
 
 
-class Group:
+class CourseGroup:
     """Members that part the stream in one way; `exact` come first, `tracked` behind them."""
 
-    def __init__(self, parting: Parting, members: Sequence[Member], filters: Mapping[Filter, int]) -> None:
+    def __init__(self, parting: Partitioning, members: Sequence[CourseMember], filters: Mapping[Filter, int]) -> None:
         """Lay the exact courses end to end."""
-        self.parting = parting
+        self.partitioning = parting
         self.ways, self.timed = parting
         self.keyed = self.ways != ((),)
         self.exact = [one for one in members if one.course.tracker is None]
@@ -57,7 +57,7 @@ class Group:
         self._words = [_Words(one) for one in self.exact]
         self._masks: dict[tuple[int, int, int], int] = {}
 
-    def widen(self, kinds: Kinds) -> None:
+    def widen(self, kinds: EventKinds) -> None:
         """Find out what new kinds of events mean to the exact courses."""
         known, count = self._known, len(kinds)
         if count == known:
@@ -72,15 +72,15 @@ class Group:
                 satisfied.setdefault(number, []).append(kind - known)
         found = {number: np.array(places) for number, places in satisfied.items()}
         for row, (member, words) in enumerate(zip(self.exact, self._words, strict=True)):
-            self.labels[row, known:count] = words.labels(self._satisfied(member, found), count - known)
+            self.labels[row, known:count] = words.labels(self._find_satisfied(member, found), count - known)
         self._known = count
 
-    def _satisfied(self, member: Member, found: Mapping[int, np.ndarray]) -> dict[str, np.ndarray]:
+    def _find_satisfied(self, member: CourseMember, found: Mapping[int, np.ndarray]) -> dict[str, np.ndarray]:
         """Return, of each name, which of the new kinds satisfy its filter."""
         numbers = {name: self._filters[member.pattern[name].filter] for name in member.pattern.used()}
         return {name: found[number] for name, number in numbers.items() if number in found}
 
-    def masks(self, place: int, entries: Entries, kinds: Kinds) -> np.ndarray:
+    def masks(self, place: int, entries: StreamEntries, kinds: EventKinds) -> np.ndarray:
         """Return, for a tracked member, which of its names each entry satisfies, as bits."""
         member, single = self.tracked[place], not len(entries.mask)
         codes = entries.kind if single else entries.kind << len(self.ways) | entries.mask
@@ -89,7 +89,7 @@ class Group:
         found = [self._mask(place, member, kind, ways, kinds) for kind, ways in pairs]
         return np.array(found, np.int64)[places.reshape(-1)] if found else np.empty(0, np.int64)
 
-    def _mask(self, place: int, member: Member, kind: int, ways: int, kinds: Kinds) -> int:
+    def _mask(self, place: int, member: CourseMember, kind: int, ways: int, kinds: EventKinds) -> int:
         at = (place, kind, ways)
         if at not in self._masks:
             satisfied, bits = set(kinds.members[kind]), 0
@@ -108,7 +108,7 @@ class Group:
 class _Words:
     """The labels of a course by the names that make them up."""
 
-    def __init__(self, member: Member) -> None:
+    def __init__(self, member: CourseMember) -> None:
         """Give every name a random number: the sum of those an event satisfies stands for them."""
         self.names = member.pattern.used()
         rng = np.random.default_rng(len(self.names))
@@ -134,12 +134,12 @@ class _Words:
         return int(np.argmax(within))
 
 
-def groups_of(members: Sequence[Member], filters: Mapping[Filter, int]) -> list[Group]:
+def build_groups(members: Sequence[CourseMember], filters: Mapping[Filter, int]) -> list[CourseGroup]:
     """Return the members in groups, by how they part the stream."""
-    found: dict[Parting, list[Member]] = {}
+    found: dict[Partitioning, list[CourseMember]] = {}
     for one in members:
-        found.setdefault(parting_of(one.pattern), []).append(one)
-    return [Group(parting, told, filters) for parting, told in found.items()]
+        found.setdefault(find_partitioning(one.pattern), []).append(one)
+    return [CourseGroup(parting, told, filters) for parting, told in found.items()]
 
 
 def _ends(sizes: list[int]) -> np.ndarray:

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidings.kernels.forecast.forecasts import SILENCES, hashed, mean_gaps
-from tidings.patterns.run.machine import key_of
+from tidings.patterns.run.machine import compute_keys
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tidings.patterns.run.event_reader import Prepared
-    from tidings.patterns.run.machine import Parting
-    from tidings.patterns.run.value_numbers import Names
+    from tidings.patterns.run.event_reader import EncodedEvents
+    from tidings.patterns.run.machine import Partitioning
+    from tidings.patterns.run.value_numbers import ValueNumbers
 
 RECENT = 16
 """Gaps that a running mean is made of."""
@@ -29,7 +29,7 @@ Ways = tuple[tuple[str, ...], ...]
 """Through which attributes operands give the key: one way for each set of attributes."""
 
 
-class Kinds:
+class EventKinds:
     """The sets of filters that events satisfied, numbered as they came."""
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Kinds:
         """Count them."""
         return len(self.members)
 
-    def of(self, events: Prepared) -> np.ndarray:
+    def number_kinds(self, events: EncodedEvents) -> np.ndarray:
         """Return the kind of each event."""
         self._widen(int(events.symbols.max(initial=-1)) + 1)
         codes, firsts, places = np.unique(
@@ -76,7 +76,7 @@ class Kinds:
 
 
 @dataclass(frozen=True, slots=True)
-class Entries:
+class StreamEntries:
     """Events of streams, key by key: entries `starts[s]:starts[s + 1]` are of key `rows[s]`, in their order.
 
     `mask` tells through which ways an event gives this key; it is empty where there is one way alone.
@@ -97,34 +97,38 @@ class Entries:
         return np.repeat(self.rows, np.diff(self.starts))
 
 
-def entries_of(events: Prepared, kinds: np.ndarray, parting: Parting, names: Names) -> Entries:
+def build_entries(
+    events: EncodedEvents, kinds: np.ndarray, parting: Partitioning, names: ValueNumbers
+) -> StreamEntries:
     """Return the entries of some events: of one stream where there are no keys; where times count, of timed ones."""
     (ways, timed), none = parting, np.empty(0, np.int64)
     seen = np.full(len(events), True) if not timed or events.timed is None else events.timed
     if ways == ((),):
         event = np.flatnonzero(seen)
-        return Entries(event, kinds[event], none, np.array([0, len(event)]), np.zeros(1, np.int64))
-    given = [np.where(seen, key_of(way, events, names), -1) for way in ways]
+        return StreamEntries(event, kinds[event], none, np.array([0, len(event)]), np.zeros(1, np.int64))
+    given = [np.where(seen, compute_keys(way, events, names), -1) for way in ways]
     if len(ways) == 1:
         event = np.flatnonzero(given[0] >= 0)
-        return grouped(event, given[0][event], kinds[event], none)
+        return group_by_key(event, given[0][event], kinds[event], none)
     event = np.concatenate([np.flatnonzero(keys >= 0) for keys in given])
     key = np.concatenate([keys[keys >= 0] for keys in given])
     pairs = np.unique(np.column_stack([event, key]), axis=0)
     mask = np.zeros(len(pairs), np.int64)
     for way, keys in enumerate(given):
         mask |= (keys[pairs[:, 0]] == pairs[:, 1]).astype(np.int64) << way
-    return grouped(pairs[:, 0], pairs[:, 1], kinds[pairs[:, 0]], mask)
+    return group_by_key(pairs[:, 0], pairs[:, 1], kinds[pairs[:, 0]], mask)
 
 
-def grouped(event: np.ndarray, key: np.ndarray, kind: np.ndarray, mask: np.ndarray) -> Entries:
+def group_by_key(event: np.ndarray, key: np.ndarray, kind: np.ndarray, mask: np.ndarray) -> StreamEntries:
     """Return entries key by key; those of one key stay in their order."""
     order = np.argsort(key, kind="stable")
     rows, starts = np.unique(key[order], return_index=True)
-    return Entries(event[order], kind[order], mask[order] if len(mask) else mask, np.append(starts, len(key)), rows)
+    return StreamEntries(
+        event[order], kind[order], mask[order] if len(mask) else mask, np.append(starts, len(key)), rows
+    )
 
 
-class Silences:
+class KeyGaps:
     """How long each key is silent between its events, in events of the stream and in microseconds: a running mean.
 
     The mean of the first few gaps, then one that forgets: keys come in bursts, and the last gaps say most.
@@ -132,7 +136,7 @@ class Silences:
 
     def __init__(self, *, keyed: bool) -> None:
         """Start with nothing seen."""
-        self._keyed = keyed
+        self.is_keyed = keyed
         self.last = np.empty((2, 0), np.int64)  # position and time of each key's latest event
         self.mean = np.empty((2, 0))
         self.count = np.empty(0, np.int64)  # events of each key
@@ -140,39 +144,39 @@ class Silences:
     def widen(self, keys: int) -> None:
         """Make room for keys."""
         more = keys - len(self.count)
-        if self._keyed and more > 0:
+        if self.is_keyed and more > 0:
             self.last = np.concatenate([self.last, np.zeros((2, more), np.int64)], axis=1)
             self.mean = np.concatenate([self.mean, np.full((2, more), np.nan)], axis=1)
             self.count = np.append(self.count, np.zeros(more, np.int64))
 
-    def take(self, entries: Entries, times: np.ndarray, position: int) -> np.ndarray:
+    def take(self, entries: StreamEntries, times: np.ndarray, position: int) -> np.ndarray:
         """Return what is known at entries, whose first event is at a position: see `carried`."""
-        return self.carried(entries, position + entries.event, times[entries.event])
+        return self.update_gaps(entries, position + entries.event, times[entries.event])
 
-    def carried(self, entries: Entries, positions: np.ndarray, times: np.ndarray) -> np.ndarray:
+    def update_gaps(self, entries: StreamEntries, positions: np.ndarray, times: np.ndarray) -> np.ndarray:
         """Return the mean gaps at entries in two rows, of how many, and the latest gaps; a first event has none."""
         found = np.full((5, len(entries)), np.nan)
-        if self._keyed and len(entries):
+        if self.is_keyed and len(entries):
             self.widen(int(entries.rows.max()) + 1)
             here = np.stack([positions, times])
             mean_gaps(entries.starts, entries.rows, here, RECENT, self.last, self.mean, self.count, found)
         return found
 
-    def of(self, rows: np.ndarray) -> Silences:
+    def select(self, rows: np.ndarray) -> KeyGaps:
         """Return those of some keys, numbered by their places."""
-        made = Silences(keyed=self._keyed)
+        made = KeyGaps(keyed=self.is_keyed)
         made.last, made.mean, made.count = self.last[:, rows], self.mean[:, rows], self.count[rows]
         return made
 
-    def renumber(self, known: np.ndarray) -> None:
+    def renumber_keys(self, known: np.ndarray) -> None:
         """Call each key by its place in `known`."""
-        if self._keyed:
+        if self.is_keyed:
             self.widen(int(known.max(initial=-1)) + 1)
-            held = self.of(known)
+            held = self.select(known)
             self.last, self.mean, self.count = held.last, held.mean, held.count
 
 
-def silences(gaps: np.ndarray) -> np.ndarray:
+def bin_gaps(gaps: np.ndarray) -> np.ndarray:
     """Return the bins of mean gaps, in two rows: events by powers of 2, microseconds by powers of 4 seconds.
 
     Where there is none, it is the last bin.

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.errors import PatternError, TooLarge
-from tidings.forecast.courses.course import MOST_CELLS, Course, one_valued, spoken
+from tidings.forecast.courses.course import MOST_CELLS, Course, infer_single_values, format_word
 from tidings.kernels.forecast import tracking as k
 from tidings.model.patterns import Mode
 from tidings.patterns.compile.derivatives import Configuration, Configurations, Edge, configurations
@@ -175,7 +175,7 @@ class Tracker:
         return [*moves, (stays, rest / 2), (on, rest / 2)]
 
 
-def tracked_course(pattern: Pattern, mode: Mode, *, context: int, **surroundings: Any) -> Course:
+def build_tracked_course(pattern: Pattern, mode: Mode, *, context: int, **surroundings: Any) -> Course:
     """Return the approximate course of a pattern; its table is of the chain, its cells also know the last labels."""
     names, graph, absence = pattern.used(), configurations(pattern), pattern.absence
     if len(names) > MOST_NAMES or sum(1 + len(node.uses) for node in graph.nodes) > MOST_WIDTH:
@@ -209,7 +209,7 @@ _NOTHING = Configurations((Configuration(contiguous=False, guards=(), limits=(),
 def _symbols(pattern: Pattern, names: tuple[str, ...], **surroundings: Any) -> list[int]:
     """Return the kinds of events as masks; one alone where they cannot be told, or are too many."""
     if surroundings.get("schema") is None:
-        surroundings = surroundings | {"schema": one_valued(pattern, **surroundings)}
+        surroundings = surroundings | {"schema": infer_single_values(pattern, **surroundings)}
     try:
         found = minterms([pattern[name] for name in names], budget=4 * MOST_LABELS, **surroundings)
     except (TooLarge, PatternError):
@@ -272,7 +272,7 @@ def _words(leaving: Mapping[int, list[Edge]]) -> dict[int | None, str]:
             if edge.target not in words:
                 words[edge.target] = (*words[source], edge.filter)
                 queue += [] if edge.target is None else [edge.target]
-    told = {place: spoken(word) for place, word in words.items()}
+    told = {place: format_word(word) for place, word in words.items()}
     return {place: word if len(word) <= MOST_CALLED else "…" + word[1 - MOST_CALLED :] for place, word in told.items()}
 
 

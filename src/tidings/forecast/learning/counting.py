@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from tidings.forecast.courses.streams import Entries, Silences, silences
+from tidings.forecast.courses.streams import StreamEntries, KeyGaps, bin_gaps
 from tidings.forecast.learning.counts import BINS, EDGES, MOST, Counts, Traffic
 from tidings.kernels.forecast.forecasts import (
     SILENCES,
@@ -28,9 +28,9 @@ from tidings.kernels.patterns.reports import O_AT, O_KEY, O_PATTERN, O_SEQ
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tidings.forecast.courses.groups import Group, Member
-    from tidings.forecast.courses.streams import Kinds
-    from tidings.patterns.detections import Part
+    from tidings.forecast.courses.groups import CourseGroup, CourseMember
+    from tidings.forecast.courses.streams import EventKinds
+    from tidings.patterns.detections import ReportBatch
 
 KEPT = 1 << 20
 """Entries whose waits are not known yet: of more, the oldest are taken as cut off."""
@@ -42,7 +42,7 @@ _Following: TypeAlias = tuple[np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pending:
+class PendingWaits:
     """Entries in the order of (key, position): those before `old` of a segment have had their moves counted."""
 
     key: np.ndarray
@@ -60,15 +60,15 @@ class Pending:
         """Count the entries."""
         return len(self.key)
 
-    def take(self, places: np.ndarray) -> Pending:
+    def take(self, places: np.ndarray) -> PendingWaits:
         """Return some of them."""
         mask = self.mask[places] if len(self.mask) else self.mask
         columns = (self.key, self.kind, self.time, self.at, self.old, self.near, self.soon, self.gap, self.lapse)
         key, kind, *others = (column[places] for column in columns)
-        return Pending(key, kind, mask, *others)
+        return PendingWaits(key, kind, mask, *others)
 
 
-NOTHING = Pending(_NONE, _NONE, _NONE, _NONE, _NONE, np.empty(0, np.bool_), _NONE, _NONE, np.empty(0), np.empty(0))
+NOTHING = PendingWaits(_NONE, _NONE, _NONE, _NONE, _NONE, np.empty(0, np.bool_), _NONE, _NONE, np.empty(0), np.empty(0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,54 +88,56 @@ class HalfLife:
         return float(0.5 ** (max(0, now[self.timed] - then[self.timed]) / self.amount))
 
 
-class Lesson:
+class GroupCounter:
     """What one group of patterns learns: counts of its members, in the order of `group.members`."""
 
-    def __init__(self, group: Group, counts: list[Counts], half_life: HalfLife | None) -> None:
+    def __init__(self, group: CourseGroup, counts: list[Counts], half_life: HalfLife | None) -> None:
         """Go on from some counts."""
         self.group, self.counts, self.half_life = group, counts, half_life
-        self.pending, self.fresh = NOTHING, list[Pending]()
+        self.pending, self.fresh = NOTHING, list[PendingWaits]()
         self.reports: list[np.ndarray] = [np.empty((0, 3), np.int64) for _ in group.tracked]
         self.cells = np.empty((len(group.exact), 0), np.int32)  # of each key, before its first pending entry
         self.states: list[np.ndarray] = [np.empty((0, one.course.tracker.width), np.int64) for one in group.tracked]
         self.now = (0, 0)
-        self.silences = Silences(keyed=group.keyed)
+        self.silences = KeyGaps(keyed=group.keyed)
         self.own = np.zeros(3)  # gaps between events of one key: how many, and their sums in events and time
-        self._room = 0
+        self.room = 0
 
-    def take(self, entries: Entries, times: np.ndarray, position: int) -> None:
+    def take(self, entries: StreamEntries, times: np.ndarray, position: int) -> None:
         """Keep entries to be counted; `position` is the place of the first event in the stream."""
         old = np.zeros(len(entries), np.bool_)
         when = (times[entries.event], position + entries.event)
         gaps = self.silences.take(entries, times, position)
-        pending = Pending(entries.keys(), entries.kind, entries.mask, *when, old, *silences(gaps), *gaps[3:])
+        pending = PendingWaits(entries.keys(), entries.kind, entries.mask, *when, old, *bin_gaps(gaps), *gaps[3:])
         self.fresh.append(pending)
 
-    def hear(self, parts: Sequence[Part], places: list[int], base: int, position: int, times: np.ndarray) -> None:
+    def add_reports(
+        self, parts: Sequence[ReportBatch], places: list[int], base: int, position: int, times: np.ndarray
+    ) -> None:
         """Keep what the detector reported of tracked members: keys, positions and times.
 
         `places` are the members' numbers among its patterns, `base` the number that it gave the event at a position,
         and `times` are those from there on. A deadline has the position of the first event that is not before it.
         """
         for number, place in enumerate(places[len(self.group.exact) :]):
-            found = reports_of(parts, place)
+            found = select_reports(parts, place)
             by_time = self.group.tracked[number].pattern.absence is not None
             found[:, 1] = position + (np.searchsorted(times, found[:, 2]) if by_time else found[:, 1] - base)
             self.reports[number] = np.concatenate([self.reports[number], found])
 
-    def settle(self, kinds: Kinds, now: tuple[int, int]) -> None:
+    def settle(self, kinds: EventKinds, now: tuple[int, int]) -> None:
         """Count what was kept, as seen from a position and a time; what may still change stays."""
-        pending = _joined([self.pending, *self.fresh])
+        pending = _merge_waits([self.pending, *self.fresh])
         self.fresh = []
         if self.half_life is not None and now != self.now:
             by = self.half_life.fading(self.now, now)
-            self.counts = [one.scaled(by) for one in self.counts]
+            self.counts = [one.scale(by) for one in self.counts]
             self.own *= by
         self.now = now
-        self._widen(int(pending.key.max(initial=-1)) + 1)
+        self.widen(int(pending.key.max(initial=-1)) + 1)
         self.group.widen(kinds)
         entries = _segments(pending)
-        done = self._known(pending, entries, now)
+        done = self._count_known(pending, entries, now)
         self._count(pending, entries, kinds, done, final=False)
         left = np.flatnonzero(~_front(entries, done))
         self.pending = replace(pending.take(left), old=np.ones(len(left), np.bool_))
@@ -143,7 +145,7 @@ class Lesson:
             kept = [(rows[:, 1] >= now[0]) | np.isin(rows[:, 0], self.pending.key) for rows in self.reports]
             self.reports = [rows[some] for rows, some in zip(self.reports, kept, strict=True)]
 
-    def counted(self, kinds: Kinds) -> list[Counts]:
+    def close_counts(self, kinds: EventKinds) -> list[Counts]:
         """Return the counts with what is pending in them, its waits cut off here; nothing changes."""
         kept = self.counts, self.cells, self.states
         self.counts = [one.copy() for one in self.counts]
@@ -152,7 +154,7 @@ class Lesson:
         found, (self.counts, self.cells, self.states) = self.counts, kept
         return found
 
-    def _known(self, pending: Pending, entries: Entries, now: tuple[int, int]) -> np.ndarray:
+    def _count_known(self, pending: PendingWaits, entries: StreamEntries, now: tuple[int, int]) -> np.ndarray:
         """Return of each segment how many entries are behind the longest wait."""
         sizes = np.diff(entries.starts)
         done = np.maximum(sizes - MOST, 0)
@@ -167,26 +169,30 @@ class Lesson:
 
     # Counting ----------------------------------------------------------------------------------
 
-    def _count(self, pending: Pending, entries: Entries, kinds: Kinds, done: np.ndarray, *, final: bool) -> None:
+    def _count(
+        self, pending: PendingWaits, entries: StreamEntries, kinds: EventKinds, done: np.ndarray, *, final: bool
+    ) -> None:
         weights = np.ones(len(pending))
         if self.half_life is not None:
             weights = self.half_life.weights(pending.at, pending.time, self.now)
         if not final:
             self._pace(pending, weights)
         old = np.add.reduceat(pending.old, entries.starts[:-1], dtype=np.int64) if len(pending) else _NONE
-        told = _Told(pending, entries, weights, old, done, self.now, self.group.keyed)
+        told = _CountedPiece(pending, entries, weights, old, done, self.now, self.group.keyed)
         scratch = np.empty(len(pending), np.int32), np.empty(len(pending), np.bool_)
         for row in range(len(self.group.exact)):
-            self._exact(row, told, scratch, final=final)
+            self._count_exact(row, told, scratch, final=final)
         for row, member in enumerate(self.group.tracked):
-            self._tracked(row, member, told, kinds, final=final)
+            self._count_tracked(row, member, told, kinds, final=final)
 
-    def _pace(self, pending: Pending, weights: np.ndarray) -> None:
+    def _pace(self, pending: PendingWaits, weights: np.ndarray) -> None:
         """Add up the gaps of entries that are new."""
         new = ~pending.old & ~np.isnan(pending.gap)
         self.own += [(weights[new] * of).sum() for of in (1.0, pending.gap[new], pending.lapse[new])]
 
-    def _exact(self, row: int, told: _Told, scratch: tuple[np.ndarray, np.ndarray], *, final: bool) -> None:
+    def _count_exact(
+        self, row: int, told: _CountedPiece, scratch: tuple[np.ndarray, np.ndarray], *, final: bool
+    ) -> None:
         group, entries, counts = self.group, told.entries, self.counts[row]
         course, (cells, hit) = group.exact[row].course, scratch
         labels, width = group.labels[row], int(group.widths[row])
@@ -200,7 +206,9 @@ class Lesson:
             some = told.done > 0
             state[entries.rows[some]] = cells[entries.starts[:-1][some] + told.done[some] - 1]
 
-    def _tracked(self, row: int, member: Member, told: _Told, kinds: Kinds, *, final: bool) -> None:
+    def _count_tracked(
+        self, row: int, member: CourseMember, told: _CountedPiece, kinds: EventKinds, *, final: bool
+    ) -> None:
         tracker, entries = member.course.tracker, told.entries
         masks = self.group.masks(row, entries, kinds)
         reports, hit = self.reports[row], self._hits(row, told, final=final)
@@ -221,7 +229,7 @@ class Lesson:
         absence = member.pattern.absence is not None
         told.count(counts, cells, hit, told.deadlines(reports) if absence else told.after(hit))
 
-    def _hits(self, row: int, told: _Told, *, final: bool) -> np.ndarray:
+    def _hits(self, row: int, told: _CountedPiece, *, final: bool) -> np.ndarray:
         """Return at which entries the detector reported a tracked member; after a deadline, at the key's next one.
 
         Reports at entries that are done are not needed again.
@@ -244,30 +252,30 @@ class Lesson:
             self.reports[row] = reports[~(fits & over[at])]
         return hit
 
-    def _widen(self, keys: int) -> None:
+    def widen(self, keys: int) -> None:
         """Make room for keys; a new one has seen nothing."""
-        known = self._room
+        known = self.room
         if keys <= known:
             return
-        self._room = size = 2 * keys if self.group.keyed else 1
+        self.room = size = 2 * keys if self.group.keyed else 1
         more = np.repeat(self.group.starts[: len(self.group.exact), None], size - known, axis=1)
         self.cells = np.concatenate([self.cells, more], axis=1)
         for row, member in enumerate(self.group.tracked):
             fresh = np.tile(member.course.tracker.fresh(), (size - known, 1))
             self.states[row] = np.concatenate([self.states[row], fresh])
 
-    def held(self) -> np.ndarray:
+    def keys_in_use(self) -> np.ndarray:
         """Return the keys whose entries are not counted out; there are no others to keep."""
         return np.unique(self.pending.key) if self.group.keyed else _NONE
 
-    def renumber(self, known: np.ndarray) -> None:
+    def renumber_keys(self, known: np.ndarray) -> None:
         """Call each key by its place in `known`; all that was kept for later is counted before."""
         if not self.group.keyed:
             return
-        self._widen(int(known.max(initial=-1)) + 1)
-        self.cells, self._room = self.cells[:, known], len(known)
+        self.widen(int(known.max(initial=-1)) + 1)
+        self.cells, self.room = self.cells[:, known], len(known)
         self.states = [states[known] for states in self.states]
-        self.silences.renumber(known)
+        self.silences.renumber_keys(known)
         self.pending = replace(self.pending, key=np.searchsorted(known, self.pending.key))
         for row, reports in enumerate(self.reports):
             held = reports[np.isin(reports[:, 0], known)]
@@ -276,11 +284,11 @@ class Lesson:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Told:
+class _CountedPiece:
     """What is counted at once: entries with their weights, how many were counted before, how many are known."""
 
-    pending: Pending
-    entries: Entries
+    pending: PendingWaits
+    entries: StreamEntries
     weights: np.ndarray
     old: np.ndarray
     done: np.ndarray
@@ -321,42 +329,47 @@ class _Told:
         return np.where(known, found[:, 1], -1), np.where(known, found[:, 2], 0)
 
 
-def reports_of(parts: Sequence[Part], place: int) -> np.ndarray:
+def select_reports(parts: Sequence[ReportBatch], place: int) -> np.ndarray:
     """Return key, event and time of the reports of one of the detector's patterns."""
     found = [np.empty((0, 3), np.int64)]
     for part in parts:
         rows = part.reports.rows
-        mine = rows[part.shown.places[rows[:, O_PATTERN]] == place]
+        mine = rows[part.layout.places[rows[:, O_PATTERN]] == place]
         found.append(mine[:, [O_KEY, O_SEQ, O_AT]])
     return np.concatenate(found)
 
 
-def _joined(pieces: list[Pending]) -> Pending:
+def _merge_waits(pieces: list[PendingWaits]) -> PendingWaits:
     """Return entries of all pieces, key by key; those of one key in their order."""
     pieces = [piece for piece in pieces if len(piece)] or [NOTHING]
-    columns = [np.concatenate([getattr(piece, name) for piece in pieces]) for name in Pending.__dataclass_fields__]
-    whole = Pending(*columns)
+    columns = [np.concatenate([getattr(piece, name) for piece in pieces]) for name in PendingWaits.__dataclass_fields__]
+    whole = PendingWaits(*columns)
     return whole.take(np.argsort(whole.key, kind="stable"))
 
 
-def _segments(pending: Pending) -> Entries:
+def _segments(pending: PendingWaits) -> StreamEntries:
     rows, starts = np.unique(pending.key, return_index=True)
-    return Entries(np.arange(len(pending)), pending.kind, pending.mask, np.append(starts, len(pending)), rows)
+    return StreamEntries(np.arange(len(pending)), pending.kind, pending.mask, np.append(starts, len(pending)), rows)
 
 
-def _front(entries: Entries, done: np.ndarray) -> np.ndarray:
+def _front(entries: StreamEntries, done: np.ndarray) -> np.ndarray:
     """Tell of each entry whether it is among the first `done` of its segment."""
     return np.asarray(entries.event < np.repeat(entries.starts[:-1] + done, np.diff(entries.starts)))
 
 
-def _parts(entries: Entries, part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _parts(entries: StreamEntries, part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows and segments of some of the entries."""
     rows, starts = np.unique(entries.keys()[part], return_index=True)
     return rows, np.append(starts, len(part)).astype(np.int64)
 
 
-def traffic_of(
-    kinds: np.ndarray, times: np.ndarray, last: int | None, weights: np.ndarray, named: dict[int, str], members: Kinds
+def count_traffic(
+    kinds: np.ndarray,
+    times: np.ndarray,
+    last: int | None,
+    weights: np.ndarray,
+    named: dict[int, str],
+    members: EventKinds,
 ) -> Traffic:
     """Return how many events satisfied each filter, and how fast they came; `last` is the time of the one before."""
     by_kind = np.bincount(kinds, weights, len(members))

@@ -65,7 +65,7 @@ class Counts:
         spans = {span: of.copy() for span, of in self.spans.items()}
         return Counts(self.moves.copy(), self.waits.copy(), self.later.copy(), spans)
 
-    def scaled(self, by: float) -> Counts:
+    def scale(self, by: float) -> Counts:
         """Return the counts with less weight."""
         return Counts(
             self.moves * by, self.waits * by, self.later * by, {span: of * by for span, of in self.spans.items()}
@@ -97,7 +97,7 @@ class Traffic:
     own: dict[str, float] = field(default_factory=dict)
     asked: dict[str, float] = field(default_factory=dict)
 
-    def scaled(self, by: float) -> Traffic:
+    def scale(self, by: float) -> Traffic:
         """Return it with less weight."""
         filters, own, asked = ({name: n * by for name, n in of.items()} for of in (self.filters, self.own, self.asked))
         return Traffic(self.seen * by, filters, self.gaps * by, self.elapsed * by, own, asked)

@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidings.forecast.courses.groups import Member, groups_of
-from tidings.forecast.courses.streams import Kinds, entries_of
-from tidings.forecast.learning.counting import Lesson, traffic_of
+from tidings.forecast.courses.groups import CourseMember, build_groups
+from tidings.forecast.courses.streams import EventKinds, build_entries
+from tidings.forecast.learning.counting import GroupCounter, count_traffic
 from tidings.forecast.learning.counts import Traffic
-from tidings.forecast.model import Model, filter_key, key_of
+from tidings.forecast.model import Model, filter_key, pattern_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from tidings.forecast.courses.streams import Ways
-    from tidings.forecast.model import Known
+    from tidings.forecast.model import CountedPattern
     from tidings.model import Filter
-    from tidings.patterns.compile.graph import Watched
-    from tidings.patterns.detections import Part
-    from tidings.patterns.run.event_reader import Prepared
-    from tidings.patterns.run.value_numbers import Names
+    from tidings.patterns.compile.graph import CompiledPattern
+    from tidings.patterns.detections import ReportBatch
+    from tidings.patterns.run.event_reader import EncodedEvents
+    from tidings.patterns.run.value_numbers import ValueNumbers
 
 AT_ONCE = 1 << 17
 """Entries that are counted at once, at most."""
@@ -34,44 +34,44 @@ class Learner:
     def __init__(
         self,
         model: Model,
-        watched: Sequence[Watched],
+        watched: Sequence[CompiledPattern],
         filters: Mapping[Filter, int],
         *,
         spans: Iterable[int] = (),
         **surroundings: Any,
     ) -> None:
         """Go on from a model."""
-        self._model, self.kinds, self._filters = model, Kinds(), filters
-        self.known: dict[str, Known] = {}
+        self._model, self.kinds, self._filters = model, EventKinds(), filters
+        self.patterns: dict[str, CountedPattern] = {}
         self.places: dict[str, int] = {}
         for place, one in enumerate(watched):
-            key = key_of(one.pattern, one.mode)
-            if key not in self.known:
-                self.known[key] = model.recalled(one, spans=spans, **surroundings)
+            key = pattern_key(one.pattern, one.mode)
+            if key not in self.patterns:
+                self.patterns[key] = model.recall_pattern(one, spans=spans, **surroundings)
                 self.places[key] = place
-        self.lessons: list[Lesson] = []
+        self.counters: list[GroupCounter] = []
         self.arrange()
-        named = [(one.pattern, name) for one in self.known.values() for name in one.pattern.used()]
+        named = [(one.pattern, name) for one in self.patterns.values() for name in one.pattern.used()]
         told = {filters[pattern[name].filter]: (pattern, name) for pattern, name in named}
         self._named = {number: filter_key(*one) for number, one in told.items()}
-        self._traffic = model.traffic
-        self._last: int | None = None
+        self.traffic = model.traffic
+        self.last_time: int | None = None
         self.now = model.now
         self._waiting = 0
 
     def arrange(self, together: Iterable[Sequence[str]] = ()) -> None:
         """Make the lessons: patterns that have learned together stay so, the others part as their streams do."""
-        left = {key: Member(key, one.pattern, one.course) for key, one in self.known.items()}
+        left = {key: CourseMember(key, one.pattern, one.course) for key, one in self.patterns.items()}
         groups = []
         for names in together:
-            groups += groups_of([left.pop(name) for name in names if name in left], self._filters)
-        groups += groups_of(list(left.values()), self._filters)
-        self.lessons = []
+            groups += build_groups([left.pop(name) for name in names if name in left], self._filters)
+        groups += build_groups(list(left.values()), self._filters)
+        self.counters = []
         for group in groups:
-            counts = [self.known[one.name].counts.copy() for one in group.members]
-            lesson = Lesson(group, counts, self._model.settings.half_life)
+            counts = [self.patterns[one.name].counts.copy() for one in group.members]
+            lesson = GroupCounter(group, counts, self._model.settings.half_life)
             lesson.now = self._model.now
-            self.lessons.append(lesson)
+            self.counters.append(lesson)
 
     def numbers(self, filters: Iterable[Filter]) -> list[int]:
         """Return the numbers that some filters have."""
@@ -79,59 +79,59 @@ class Learner:
 
     def go_on(self, old: Learner, ways: Iterable[Ways]) -> None:
         """Take over what another had seen of the stream; lessons that go on have their `ways` in them."""
-        self.now, self._last = old.now, old._last
-        self._traffic = old._traffic.plus(Traffic(own=old.own(but=ways)))
+        self.now, self.last_time = old.now, old.last_time
+        self.traffic = old.traffic.plus(Traffic(own=old.own(but=ways)))
         self._waiting, self.kinds = old._waiting, old.kinds
 
-    def hear(self, parts: Sequence[Part], base: int, times: np.ndarray) -> None:
+    def add_reports(self, parts: Sequence[ReportBatch], base: int, times: np.ndarray) -> None:
         """Hear what events completed that come next; `base` is the number that the detector gave the first of them."""
-        for lesson in self.lessons:
+        for lesson in self.counters:
             places = [self.places[one.name] for one in lesson.group.members]
-            lesson.hear(parts, places, base, self.now[0], times)
+            lesson.add_reports(parts, places, base, self.now[0], times)
 
-    def take(self, events: Prepared, parts: Sequence[Part], base: int, names: Names) -> None:
+    def take(self, events: EncodedEvents, parts: Sequence[ReportBatch], base: int, names: ValueNumbers) -> None:
         """Take events with what they completed."""
-        self.hear(parts, base, events.times)
+        self.add_reports(parts, base, events.times)
         if not len(events):  # time alone may have completed something
             return
-        kinds = self.kinds.of(events)
+        kinds = self.kinds.number_kinds(events)
         latest = int(events.times[-1])  # before the first event no time has been, not even that of 1970
         now = (self.now[0] + len(events), max(self.now[1], latest) if self.now[0] else latest)
         at = np.arange(self.now[0], now[0])
         half_life, weights = self._model.settings.half_life, np.ones(len(events))
         if half_life is not None:
             weights = half_life.weights(at, events.times, now)
-            self._traffic = self._traffic.scaled(half_life.fading(self.now, now))
-        more = traffic_of(kinds, events.times, self._last, weights, self._named, self.kinds)
-        self._traffic, self._last = self._traffic.plus(more), int(events.times[-1])
-        for lesson in self.lessons:
-            entries = entries_of(events, kinds, lesson.group.parting, names)
+            self.traffic = self.traffic.scale(half_life.fading(self.now, now))
+        more = count_traffic(kinds, events.times, self.last_time, weights, self._named, self.kinds)
+        self.traffic, self.last_time = self.traffic.plus(more), int(events.times[-1])
+        for lesson in self.counters:
+            entries = build_entries(events, kinds, lesson.group.partitioning, names)
             lesson.take(entries, events.times, self.now[0])
         self.now = now
         self._waiting += len(events)
         if self._waiting >= AT_ONCE:
             self.settle()
 
-    def held(self) -> list[np.ndarray]:
+    def keys_in_use(self) -> list[np.ndarray]:
         """Return the keys that are still needed."""
         self.settle()
-        return [lesson.held() for lesson in self.lessons]
+        return [lesson.keys_in_use() for lesson in self.counters]
 
-    def renumber(self, known: np.ndarray) -> None:
+    def renumber_keys(self, known: np.ndarray) -> None:
         """Call each key by its place in `known`, which lists all that are held."""
-        for lesson in self.lessons:
-            lesson.renumber(known)
+        for lesson in self.counters:
+            lesson.renumber_keys(known)
 
     def settle(self) -> None:
         """Count what was kept for it."""
-        for lesson in self.lessons:
+        for lesson in self.counters:
             lesson.settle(self.kinds, self.now)
         self._waiting = 0
 
     def own(self, but: Iterable[Ways] = ()) -> dict[str, float]:
         """Return the gaps between events of one key, for each set of ways; those of some ways are left out."""
         found: dict[str, float] = {}
-        for lesson in self.lessons:
+        for lesson in self.counters:
             ways = lesson.group.ways
             if lesson.group.keyed and ways not in but and lesson.own[0] > found.get(f"{ways} gaps", -1.0):
                 measures = zip(("gaps", "events", "time"), lesson.own.tolist(), strict=True)
@@ -141,16 +141,16 @@ class Learner:
     def model(self) -> Model:
         """Return the model so far; waits that have not ended are cut off here."""
         self.settle()
-        traffic = self._traffic.plus(Traffic(own=self.own()))
-        known = dict(self._model.known)
+        traffic = self.traffic.plus(Traffic(own=self.own()))
+        known = dict(self._model.patterns)
         half_life = self._model.settings.half_life
         if half_life is not None:  # what is not watched now fades all the same
             by = half_life.fading(self._model.now, self.now)
-            known = {key: replace(one, counts=one.counts.scaled(by)) for key, one in known.items()}
-        for lesson in self.lessons:
-            for member, counts in zip(lesson.group.members, lesson.counted(self.kinds), strict=True):
+            known = {key: replace(one, counts=one.counts.scale(by)) for key, one in known.items()}
+        for lesson in self.counters:
+            for member, counts in zip(lesson.group.members, lesson.close_counts(self.kinds), strict=True):
                 known[member.name] = self._with(member.name, counts)
-        return self._model._like(known=known, traffic=traffic, now=self.now)
+        return self._model.with_counts(known=known, traffic=traffic, now=self.now)
 
-    def _with(self, key: str, counts: Any) -> Known:
-        return replace(self.known[key], counts=counts)
+    def _with(self, key: str, counts: Any) -> CountedPattern:
+        return replace(self.patterns[key], counts=counts)

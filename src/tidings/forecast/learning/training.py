@@ -52,10 +52,10 @@ def train(
     1.0
     """
     model = Model(context=context, smoothing=smoothing, half_life=half_life, estimator=estimator)
-    return extended(model, detector, history, horizons=horizons, progress=progress)
+    return extend_model(model, detector, history, horizons=horizons, progress=progress)
 
 
-def extended(
+def extend_model(
     model: Model,
     detector: Detector,
     history: Any,
@@ -78,7 +78,7 @@ def extended(
     told = [*map(Horizon.of, horizons), *detector.horizons().values()]
     spans = {one.amount for one in told if one.unit == "time"}
     learner = Learner(model, watched, forked._filters, spans=spans, **forked._around)
-    forked.listen(learner, reports=any(lesson.group.tracked for lesson in learner.lessons))
+    forked.listen(learner, reports=any(lesson.group.tracked for lesson in learner.counters))
     for batch in _batches(history):
         forked.detect_many(batch)
         if progress is not None:

@@ -46,12 +46,12 @@ class Estimates:
         """Return P(label | chain cell), rows that sum to 1."""
         course, moves = self.course, self.counts.moves
         if course.tracker is not None:
-            return _blended(moves, self.prior, self.smoothing * (self.prior > 0).sum(axis=1))
+            return _blend(moves, self.prior, self.smoothing * (self.prior > 0).sum(axis=1))
         found = np.broadcast_to(self.prior, (1, len(course.labels)))
         above = np.zeros(course.cells, np.int32)
         weight = np.array(self.smoothing * len(course.labels))
         for group in course.groups:
-            found = _blended(_summed(moves, group), found[_firsts(above, group)], weight)
+            found = _blend(_sum_groups(moves, group), found[_firsts(above, group)], weight)
             above = group
         return found[above]
 
@@ -68,7 +68,7 @@ class Estimates:
         seen: Floats = share
         above = groups[0]
         for group in groups:
-            here, known = kaplan_meier(_summed(self.counts.waits, group))
+            here, known = kaplan_meier(_sum_groups(self.counts.waits, group))
             weight = np.where(seen[_firsts(above, group)] > 0, self.shrinking, 0.0)
             before = share[_firsts(above, group)]
             share = np.where(known + weight > 0, _ratio(known * here + weight * before, known + weight), before)
@@ -78,7 +78,7 @@ class Estimates:
     def curve(self, most: int) -> tuple[Floats, Floats]:
         """Return p(match within n events) for n from 0 to `most` of every cell, and what share of it is direct."""
         if self.estimator == "printed":
-            return self.printed(most), np.zeros((most + 1, self.course.cells))
+            return self.sum_visits(most), np.zeros((most + 1, self.course.cells))
         chain = self.chain(most)
         if self.estimator == "chain":
             return chain, np.zeros_like(chain)
@@ -91,13 +91,13 @@ class Estimates:
         groups = self.course.groups if self.course.tracker is not None else self.course.groups[-1:]
         found, part = chain, np.zeros_like(chain)
         for group in groups:
-            here, watched = kaplan_meier(_summed(self.counts.waits, group))
+            here, watched = kaplan_meier(_sum_groups(self.counts.waits, group))
             share, seen = spread(here, most)[:, group], _steps(watched, most)[:, group]
             part = _ratio(seen, seen + self.shrinking)
             found = part * share + (1 - part) * found
         return _rising(found), part
 
-    def printed(self, most: int) -> Floats:
+    def sum_visits(self, most: int) -> Floats:
         """Return the paper's sum: visits of the final state within n events; rows are over what came in."""
         counted, finals = self._between_states()
         came = counted.sum(axis=0)
@@ -190,14 +190,14 @@ def _rising(curve: Floats) -> Floats:
     return np.asarray(np.clip(np.maximum.accumulate(curve, axis=0), 0, 1))
 
 
-def _blended(counts: Floats, towards: Floats, weight: np.ndarray) -> Floats:
+def _blend(counts: Floats, towards: Floats, weight: np.ndarray) -> Floats:
     """Return shares, drawn towards others with a weight; those where nothing was counted."""
     total = counts.sum(axis=1, keepdims=True)
     weight = np.broadcast_to(weight.reshape(-1, 1), total.shape)
     return np.where(total + weight > 0, _ratio(counts + weight * towards, total + weight), towards)
 
 
-def _summed(counts: Floats, group: np.ndarray) -> Floats:
+def _sum_groups(counts: Floats, group: np.ndarray) -> Floats:
     total = np.zeros((int(group.max(initial=-1)) + 1, counts.shape[1]))
     if len(total) == len(group):  # each by itself
         total[group] = counts

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidings.forecast.courses.streams import RECENT, Silences, silences
+from tidings.forecast.courses.streams import RECENT, KeyGaps, bin_gaps
 from tidings.forecast.predicting.probability_table import places_of
 from tidings.kernels.forecast.forecasts import (
     CHANGE,
@@ -22,12 +22,12 @@ from tidings.kernels.forecast.forecasts import (
     follow,
     tell,
 )
-from tidings.patterns.run.event_archive import union
+from tidings.patterns.run.event_archive import unite_numbers
 
 if TYPE_CHECKING:
-    from tidings.forecast.courses.groups import Group
-    from tidings.forecast.courses.streams import Entries, Kinds
-    from tidings.forecast.predicting.probability_table import Table
+    from tidings.forecast.courses.groups import CourseGroup
+    from tidings.forecast.courses.streams import StreamEntries, EventKinds
+    from tidings.forecast.predicting.probability_table import ProbabilityTable
 
 POLICIES = {"crossing": CROSSING, "episode": EPISODE, "every": EVERY, "change": CHANGE}
 """When forecasts are told."""
@@ -39,7 +39,7 @@ NEVER = int(np.iinfo(np.int64).max)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AlarmRule:
     """What is told of a pattern: the policy, and the threshold or step it goes by."""
 
     policy: int = SILENT
@@ -47,7 +47,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rows:
+class ForecastRows:
     """What was told: which member, at which event, for which key, from which cell, how likely."""
 
     member: np.ndarray
@@ -61,10 +61,10 @@ class Rows:
         return len(self.member)
 
 
-class Following:
+class GroupFollower:
     """The cells of a group's members by key; `asked` and `tables` tell what is told."""
 
-    def __init__(self, group: Group) -> None:
+    def __init__(self, group: CourseGroup) -> None:
         """Start with nothing seen."""
         self.group = group
         self.seen = 0  # events of the stream
@@ -73,22 +73,22 @@ class Following:
         self.states = [np.empty((0, one.course.tracker.width), np.int64) for one in group.tracked]
         # Of absences: when the earliest one that the key's tracker has not heard of was complete.
         self.due: list[np.ndarray] = [np.empty(0, np.int64) for _ in group.tracked]
-        self.asked = [Asked() for _ in group.members]
-        self.tables: list[Table | None] = [None for _ in group.members]
+        self.rules = [AlarmRule() for _ in group.members]
+        self.tables: list[ProbabilityTable | None] = [None for _ in group.members]
         self._average: dict[str, Any] = {"pace": (1.0, 1.0)}
-        self.silences = Silences(keyed=group.keyed)
-        self._arranged()
+        self.silences = KeyGaps(keyed=group.keyed)
+        self._pack_tables()
         self.widen(0 if group.keyed else 1)
 
-    def arrange(self, asked: list[Asked], tables: list[Table | None], **average: Any) -> None:
+    def arrange(self, rules: list[AlarmRule], tables: list[ProbabilityTable | None], **average: Any) -> None:
         """Take new tables, and what an average key is like: see `places_of`."""
-        self.asked, self.tables, self._average = asked, tables, average
-        self._arranged()
+        self.rules, self.tables, self._average = rules, tables, average
+        self._pack_tables()
 
-    def _arranged(self) -> None:
+    def _pack_tables(self) -> None:
         exact = self.tables[: len(self.group.exact)]
-        self._policies = np.array([one.policy for one in self.asked], np.int64)
-        self._limits = np.array([one.limit for one in self.asked])
+        self._policies = np.array([one.policy for one in self.rules], np.int64)
+        self._limits = np.array([one.limit for one in self.rules])
         self._grids = np.array([1 if one is None else one.grid for one in exact], np.int64)
         self._gaps = np.array([-1 if one is None else one.gap for one in exact], np.int64)
         self._offsets = np.array([0.0 if one is None else one.offset for one in exact])
@@ -126,18 +126,18 @@ class Following:
             self.due[row] = np.append(self.due[row], np.full(size - known, NEVER))
 
     def take(
-        self, entries: Entries, times: np.ndarray, base: int, reports: list[np.ndarray], kinds: Kinds
-    ) -> Rows | None:
+        self, entries: StreamEntries, times: np.ndarray, base: int, reports: list[np.ndarray], kinds: EventKinds
+    ) -> ForecastRows | None:
         """Let all members take entries, and return what is told; `reports` are those of tracked members."""
         self.widen(int(entries.rows.max(initial=-1)) + 1)
         self.group.widen(kinds)
         gaps = self.silences.take(entries, times, self.seen)
-        where, silent = self._places(gaps), silences(gaps)
-        told = self._exact(entries, where, silent)
+        where, silent = self._places(gaps), bin_gaps(gaps)
+        told = self._follow_exact(entries, where, silent)
         for row in range(len(self.group.tracked)):
-            told += self._tracked(row, entries, where, silent, times, base, reports[row], kinds)
+            told += self._follow_tracked(row, entries, where, silent, times, base, reports[row], kinds)
         self.seen += len(times)
-        return _together(told, entries)
+        return _merge_rows(told, entries)
 
     def _places(self, gaps: np.ndarray) -> np.ndarray:
         """Return where keys lie on the grids of shares and of spans, by their mean gaps."""
@@ -153,9 +153,11 @@ class Following:
             since = np.array([self.seen - 1, now]) - self.silences.last[:, key]
             gaps[:2, 0] = np.fmax(self.silences.mean[:, key], np.where(since > 0, since, np.nan))
             gaps[2, 0] = min(max(self.silences.count[key] - 1, 0), RECENT)
-        return self._places(gaps)[:, 0], silences(gaps)[:, 0]
+        return self._places(gaps)[:, 0], bin_gaps(gaps)[:, 0]
 
-    def _exact(self, entries: Entries, where: np.ndarray, silences: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    def _follow_exact(
+        self, entries: StreamEntries, where: np.ndarray, silences: np.ndarray
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
         group, told, begin = self.group, list[tuple[np.ndarray, np.ndarray]](), 0
         exact = len(group.exact)
         quiet = not self._policies[:exact].any()
@@ -193,19 +195,19 @@ class Following:
             told.append((out[: found[0]], chances[: found[0]]))
         return told
 
-    def _tracked(
+    def _follow_tracked(
         self,
         row: int,
-        entries: Entries,
+        entries: StreamEntries,
         where: np.ndarray,
         silences: np.ndarray,
         times: np.ndarray,
         base: int,
         reports: np.ndarray,
-        kinds: Kinds,
+        kinds: EventKinds,
     ) -> list[tuple[np.ndarray, np.ndarray]]:
         number = len(self.group.exact) + row
-        member, table, asked = self.group.tracked[row], self.tables[number], self.asked[number]
+        member, table, asked = self.group.tracked[row], self.tables[number], self.rules[number]
         hit = self._hits(row, entries, times, base, reports)
         masks = self.group.masks(row, entries, kinds)
         cells = member.course.tracker.walk(
@@ -235,7 +237,7 @@ class Following:
         rows = np.column_stack([np.full(found, number), out[:found], cells[out[:found]]])
         return [(rows, chances[:found])]
 
-    def _hits(self, row: int, entries: Entries, times: np.ndarray, base: int, reports: np.ndarray) -> np.ndarray:
+    def _hits(self, row: int, entries: StreamEntries, times: np.ndarray, base: int, reports: np.ndarray) -> np.ndarray:
         """Return at which entries the detector reported a member; after a deadline, at the key's next one."""
         hit, event = np.zeros(len(entries), np.bool_), entries.event
         by_time = self.group.tracked[row].pattern.absence is not None
@@ -276,35 +278,35 @@ class Following:
         keys = np.flatnonzero(self.silences.count).tolist() if self.group.keyed else [0]
         return [key for key in keys if not course.idle[self.cell(number, key, now)]]
 
-    def held(self, now: int, most: int) -> np.ndarray:
+    def keys_in_use(self, now: int, most: int) -> np.ndarray:
         """Return the keys of which anything has begun, and of the others those with most events, so many at most."""
         if not self.group.keyed:
             return np.empty(0, np.int64)
         live = [np.array(self.live(number, now), np.int64) for number in range(len(self.group.members))]
         seen = np.flatnonzero(self.silences.count)
-        return union([*live, seen[np.argsort(-self.silences.count[seen], kind="stable")[:most]]])
+        return unite_numbers([*live, seen[np.argsort(-self.silences.count[seen], kind="stable")[:most]]])
 
-    def forked(self) -> Following:
+    def fork(self) -> GroupFollower:
         """Return one that goes on from here by itself; the tables are shared."""
         made = copy(self)
         made.cells, made.last = self.cells.copy(), self.last.copy()
         made.states = [states.copy() for states in self.states]
         made.due = [due.copy() for due in self.due]
-        made.silences = self.silences.of(np.arange(len(self.silences.count)))
+        made.silences = self.silences.select(np.arange(len(self.silences.count)))
         return made
 
-    def renumber(self, known: np.ndarray) -> None:
+    def renumber_keys(self, known: np.ndarray) -> None:
         """Call each key by its place in `known`, which lists all that are held."""
         if not self.group.keyed:
             return
         self.widen(int(known.max(initial=-1)) + 1)
         self.cells, self.last = self.cells[:, known], self.last[:, known]
         self.states = [states[known] for states in self.states]
-        self.silences.renumber(known)
+        self.silences.renumber_keys(known)
         self.due = [due[known] for due in self.due]
 
 
-def _together(told: list[tuple[np.ndarray, np.ndarray]], entries: Entries) -> Rows | None:
+def _merge_rows(told: list[tuple[np.ndarray, np.ndarray]], entries: StreamEntries) -> ForecastRows | None:
     """Return rows of all members in the order of the events."""
     told = [one for one in told if len(one[0])]
     if not told:
@@ -316,4 +318,4 @@ def _together(told: list[tuple[np.ndarray, np.ndarray]], entries: Entries) -> Ro
         order = np.lexsort((rows[:, R_PATTERN], event))
         rows, chances, entry, event = rows[order], chances[order], entry[order], event[order]
     keys = entries.keys()[entry]
-    return Rows(rows[:, R_PATTERN], event, keys, rows[:, R_CELL], chances)
+    return ForecastRows(rows[:, R_PATTERN], event, keys, rows[:, R_CELL], chances)

@@ -11,35 +11,35 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidings.errors import TidingsError
-from tidings.forecast.courses.groups import Member, groups_of
-from tidings.forecast.courses.streams import Kinds, entries_of
-from tidings.forecast.forecasts import Batch, Forecast
+from tidings.forecast.courses.groups import CourseMember, build_groups
+from tidings.forecast.courses.streams import EventKinds, build_entries
+from tidings.forecast.forecasts import ForecastBatch, Forecast
 from tidings.forecast.horizon import Horizon
-from tidings.forecast.learning.counting import reports_of
+from tidings.forecast.learning.counting import select_reports
 from tidings.forecast.learning.counts import MOST
 from tidings.forecast.learning.learner import Learner
-from tidings.forecast.model import key_of, keyed
-from tidings.forecast.predicting.following import POLICIES, Asked, Following
-from tidings.forecast.predicting.probability_table import QUANTILES, require_times, table
+from tidings.forecast.model import pattern_key, is_keyed
+from tidings.forecast.predicting.following import POLICIES, AlarmRule, GroupFollower
+from tidings.forecast.predicting.probability_table import QUANTILES, require_times, build_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tidings.forecast.learning.counts import Floats
-    from tidings.forecast.model import Known, Model
-    from tidings.forecast.predicting.probability_table import Table
+    from tidings.forecast.model import CountedPattern, Model
+    from tidings.forecast.predicting.probability_table import ProbabilityTable
     from tidings.model import Filter
-    from tidings.patterns.compile.graph import Watched
-    from tidings.patterns.detections import Part
-    from tidings.patterns.run.event_reader import Prepared
-    from tidings.patterns.run.value_numbers import Names
+    from tidings.patterns.compile.graph import CompiledPattern
+    from tidings.patterns.detections import ReportBatch
+    from tidings.patterns.run.event_reader import EncodedEvents
+    from tidings.patterns.run.value_numbers import ValueNumbers
 
 SOON = 16
 """Events after which a learner looks at its counts again, at first; later it is a tenth of all since it began."""
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ForecastPlan:
     """What is to be foretold of a pattern: how far ahead, above which threshold, and when."""
 
     horizon: Horizon | None = None
@@ -48,7 +48,7 @@ class Plan:
     step: float = 0.1
 
     @classmethod
-    def of(cls, *, horizon: Any, threshold: Any, tell: Any, step: Any) -> Plan:
+    def of(cls, *, horizon: Any, threshold: Any, tell: Any, step: Any) -> ForecastPlan:
         """Check what was given."""
         for name, value in (("threshold", threshold), ("step", step)):
             if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= 1:
@@ -59,15 +59,15 @@ class Plan:
             raise TidingsError(msg)
         return cls(None if horizon is None else Horizon.of(horizon), float(threshold), tell, float(step))
 
-    def told(self) -> tuple[str | None, float, str, float]:
+    def to_tuple(self) -> tuple[str | None, float, str, float]:
         """Return it as it is written down."""
         return None if self.horizon is None else str(self.horizon), self.threshold, self.tell, self.step
 
-    def asked(self) -> Asked:
+    def to_alarm_rule(self) -> AlarmRule:
         """Return it as kernels read it."""
         if self.horizon is None:
-            return Asked()
-        return Asked(POLICIES[self.tell], self.step if self.tell == "change" else self.threshold)
+            return AlarmRule()
+        return AlarmRule(POLICIES[self.tell], self.step if self.tell == "change" else self.threshold)
 
 
 class Forecaster:
@@ -76,9 +76,9 @@ class Forecaster:
     def __init__(
         self,
         model: Model,
-        watched: Sequence[Watched],
+        watched: Sequence[CompiledPattern],
         filters: Mapping[Filter, int],
-        plans: Mapping[str, Plan],
+        plans: Mapping[str, ForecastPlan],
         *,
         learn: bool,
         part: float = 1.0,
@@ -87,38 +87,42 @@ class Forecaster:
         """Start with nothing seen; `part` is how much of the stream comes here."""
         self.model, self.plans = model, dict(plans)
         self._part = part
-        self.kinds = Kinds()
-        self.known: dict[str, Known] = {one.name: model.recalled(one, **surroundings) for one in watched}
-        members = [Member(name, one.pattern, one.course) for name, one in self.known.items()]
-        self.followings = [Following(group) for group in groups_of(members, filters)]
-        self.watched = tuple(watched)
+        self.kinds = EventKinds()
+        self.patterns: dict[str, CountedPattern] = {
+            one.name: model.recall_pattern(one, **surroundings) for one in watched
+        }
+        members = [CourseMember(name, one.pattern, one.course) for name, one in self.patterns.items()]
+        self.followers = [GroupFollower(group) for group in build_groups(members, filters)]
+        self.compiled = tuple(watched)
         self._places = {one.name: place for place, one in enumerate(watched)}
-        self._keys = {one.name: key_of(one.pattern, one.mode) for one in watched} if learn else {}
+        self._keys = {one.name: pattern_key(one.pattern, one.mode) for one in watched} if learn else {}
         spans = {plan.horizon.amount for plan in plans.values() if plan.horizon and plan.horizon.unit == "time"}
         self.learner = Learner(model, watched, filters, spans=spans, **surroundings) if learn else None
-        self._tables: dict[tuple[str, Horizon], Table] = {}
-        self._curves: dict[Table, Floats] = {}
+        self._tables: dict[tuple[str, Horizon], ProbabilityTable] = {}
+        self._curves: dict[ProbabilityTable, Floats] = {}
         self._arrange()
-        self._begun = model.now[0]  # where this set of patterns began to learn
-        self._next = self._begun + SOON
+        self.first_event = model.now[0]  # where this set of patterns began to learn
+        self.next_refresh = self.first_event + SOON
 
     # Events ------------------------------------------------------------------------------------
 
-    def take(self, events: Prepared, parts: Sequence[Part], base: int, names: Names) -> list[Batch]:
+    def take(
+        self, events: EncodedEvents, parts: Sequence[ReportBatch], base: int, names: ValueNumbers
+    ) -> list[ForecastBatch]:
         """Take events with what they completed; return what is told. It predicts first, and learns then."""
-        reports = [self._reports(following, parts) for following in self.followings]
-        found: list[Batch] = []
+        reports = [self._reports(following, parts) for following in self.followers]
+        found: list[ForecastBatch] = []
         if self.learner is None:
             return self._follow(events, reports, base, names)
-        self.learner.hear(parts, base, events.times)
+        self.learner.add_reports(parts, base, events.times)
         begin = 0
         while begin < len(events):
-            end = min(len(events), begin + max(1, self._next - self.learner.now[0]))
+            end = min(len(events), begin + max(1, self.next_refresh - self.learner.now[0]))
             piece = events if end - begin == len(events) else events.take(np.arange(begin, end))
-            found += self._follow(piece, _until(reports, base + end, int(piece.times[-1])), base + begin, names)
+            found += self._follow(piece, _split_reports(reports, base + end, int(piece.times[-1])), base + begin, names)
             self.learner.take(piece, (), base + begin, names)
             begin = end
-            if self.learner.now[0] >= self._next:
+            if self.learner.now[0] >= self.next_refresh:
                 self.learn()
         return found
 
@@ -126,59 +130,63 @@ class Forecaster:
         """Take the counts so far into the probabilities."""
         assert self.learner is not None
         self.model = self.learner.model()
-        self.known = {name: replace(self.model.known[self._keys[name]], name=name) for name in self.known}
+        self.patterns = {name: replace(self.model.patterns[self._keys[name]], name=name) for name in self.patterns}
         self._tables.clear()
         self._curves.clear()
         self._arrange()
         now = self.model.now[0]
-        self._next = now + max(SOON, (now - self._begun) // 10)
+        self.next_refresh = now + max(SOON, (now - self.first_event) // 10)
 
-    def _reports(self, following: Following, parts: Sequence[Part]) -> list[np.ndarray]:
-        return [reports_of(parts, self._places[one.name]) for one in following.group.tracked]
+    def _reports(self, following: GroupFollower, parts: Sequence[ReportBatch]) -> list[np.ndarray]:
+        return [select_reports(parts, self._places[one.name]) for one in following.group.tracked]
 
-    def _follow(self, events: Prepared, reports: list[list[np.ndarray]], base: int, names: Names) -> list[Batch]:
-        kinds = self.kinds.of(events)
+    def _follow(
+        self, events: EncodedEvents, reports: list[list[np.ndarray]], base: int, names: ValueNumbers
+    ) -> list[ForecastBatch]:
+        kinds = self.kinds.number_kinds(events)
         found = []
-        for following, told in zip(self.followings, reports, strict=True):
-            entries = entries_of(events, kinds, following.group.parting, names)
+        for following, told in zip(self.followers, reports, strict=True):
+            entries = build_entries(events, kinds, following.group.partitioning, names)
             rows = following.take(entries, events.times, base, told, self.kinds)
             if rows is not None:
                 group = following.group
                 members = tuple(one.name for one in group.members)
                 tables = tuple(following.tables)
-                found.append(Batch(rows, members, tables, group.keyed, events.told, events.times, names.values, base))
+                found.append(
+                    ForecastBatch(rows, members, tables, group.keyed, events.records, events.times, names.values, base)
+                )
         return found
 
     # Probabilities -----------------------------------------------------------------------------
 
     def _arrange(self) -> None:
-        for following in self.followings:
-            plans = [self.plans.get(one.name, Plan()) for one in following.group.members]
+        for following in self.followers:
+            plans = [self.plans.get(one.name, ForecastPlan()) for one in following.group.members]
             tables = [
                 None if plan.horizon is None else self.table(one.name, plan.horizon)
                 for one, plan in zip(following.group.members, plans, strict=True)
             ]
             pace = self.model.traffic.pace(following.group.ways)
-            following.arrange([plan.asked() for plan in plans], tables, part=self._part, pace=pace)
+            following.arrange([plan.to_alarm_rule() for plan in plans], tables, part=self._part, pace=pace)
 
-    def table(self, name: str, horizon: Horizon) -> Table:
+    def table(self, name: str, horizon: Horizon) -> ProbabilityTable:
         """Return the probabilities of a pattern's cells."""
         at = (name, horizon)
         if at not in self._tables:
-            known = self.known[name]
+            known = self.patterns[name]
             estimates, traffic = self.model.estimates(known), self.model.traffic
-            self._tables[at] = table(estimates, horizon, keyed=keyed(known.pattern), traffic=traffic)
+            self._tables[at] = build_table(estimates, horizon, keyed=is_keyed(known.pattern), traffic=traffic)
         return self._tables[at]
 
-    def forecasts(self, name: str, horizon: Horizon | None, names: Names, now: int) -> list[Forecast]:
+    def forecasts(self, name: str, horizon: Horizon | None, names: ValueNumbers, now: int) -> list[Forecast]:
         """Return a forecast for each key that has begun something, and one for the others."""
-        horizon = horizon or self.plans.get(name, Plan()).horizon
+        horizon = horizon or self.plans.get(name, ForecastPlan()).horizon
         if horizon is None:
             msg = f"how far ahead? forecast({name!r}, horizon=10) looks at the next ten events"
             raise TidingsError(msg)
         if self.learner is None:
             require_times(horizon, self.model.traffic)
-        following, number = self._find(name)
+        following, number = self.find_member(name)
         told = self.table(name, horizon)
         if not following.group.keyed:
             cell = following.cell(number, 0, now)
@@ -192,12 +200,14 @@ class Forecaster:
         return found
 
     def _forecast(
-        self, name: str, key: Any, told: Table, cell: int, places: np.ndarray, silence: np.ndarray
+        self, name: str, key: Any, told: ProbabilityTable, cell: int, places: np.ndarray, silence: np.ndarray
     ) -> Forecast:
         waiting = self._waiting(told, cell, places)
-        return Forecast(name, key, told.at(cell, places, silence), told.horizon.told, told.named(cell), waiting)
+        return Forecast(
+            name, key, told.at(cell, places, silence), told.horizon.value, told.name_estimator(cell), waiting
+        )
 
-    def _waiting(self, told: Table, cell: int, places: np.ndarray) -> dict[float, int | timedelta | None]:
+    def _waiting(self, told: ProbabilityTable, cell: int, places: np.ndarray) -> dict[float, int | timedelta | None]:
         """Return quantiles of the waiting time: the first of some horizons at which they are reached."""
         horizon, found = told.horizon, dict[float, int | timedelta | None]()
         if told not in self._curves:
@@ -218,8 +228,8 @@ class Forecaster:
                 found[share] = max(own, round(own * each))
         return found
 
-    def _find(self, name: str) -> tuple[Following, int]:
-        for following in self.followings:
+    def find_member(self, name: str) -> tuple[GroupFollower, int]:
+        for following in self.followers:
             for number, one in enumerate(following.group.members):
                 if one.name == name:
                     return following, number
@@ -227,26 +237,26 @@ class Forecaster:
 
     # Keys --------------------------------------------------------------------------------------
 
-    def forked(self) -> Forecaster:
+    def fork(self) -> Forecaster:
         """Return one that goes on from here by itself, without learning; the tables are shared."""
         made = copy(self)
-        made.followings, made.learner = [following.forked() for following in self.followings], None
+        made.followers, made.learner = [following.fork() for following in self.followers], None
         return made
 
-    def held(self, now: int, most: int) -> list[np.ndarray]:
+    def keys_in_use(self, now: int, most: int) -> list[np.ndarray]:
         """Return the keys that are still needed, and `most` of those that have begun nothing."""
-        mine = [following.held(now, most) for following in self.followings]
-        return mine + (self.learner.held() if self.learner else [])
+        mine = [following.keys_in_use(now, most) for following in self.followers]
+        return mine + (self.learner.keys_in_use() if self.learner else [])
 
-    def renumber(self, known: np.ndarray) -> None:
+    def renumber_keys(self, known: np.ndarray) -> None:
         """Call each key by its place in `known`, which lists all that are held."""
-        for following in self.followings:
-            following.renumber(known)
+        for following in self.followers:
+            following.renumber_keys(known)
         if self.learner is not None:
-            self.learner.renumber(known)
+            self.learner.renumber_keys(known)
 
 
-def _until(reports: list[list[np.ndarray]], end: int, time: int) -> list[list[np.ndarray]]:
+def _split_reports(reports: list[list[np.ndarray]], end: int, time: int) -> list[list[np.ndarray]]:
     """Take out the reports up to an event and its time, and return them."""
     found = []
     for of_group in reports:

@@ -36,7 +36,7 @@ QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Table:
+class ProbabilityTable:
     """`chances[line, column]`: a line for each cell, or each cell and silence; a column, or one for each share.
 
     `gap` is the measure of silences: 0 in events, 1 in time, -1 where they are not looked at. `direct` is how much of
@@ -65,7 +65,7 @@ class Table:
         part = place - low
         return float(self.chances[line, low] * (1 - part) + self.chances[line, low + 1] * part)
 
-    def named(self, cell: int) -> str:
+    def name_estimator(self, cell: int) -> str:
         """Say which estimator gave a cell's number, and whether its course is an approximation."""
         told: str = self.estimates.estimator
         if told in ("both", "direct"):
@@ -74,28 +74,30 @@ class Table:
         return f"approximate {told}" if self.estimates.course.approximate else told
 
 
-def table(estimates: Estimates, horizon: Horizon, *, keyed: bool, traffic: Traffic) -> Table:
+def build_table(estimates: Estimates, horizon: Horizon, *, keyed: bool, traffic: Traffic) -> ProbabilityTable:
     """Return the probabilities of all cells for a horizon."""
     weights = mixing(horizon, keyed=keyed, traffic=traffic)
     most = horizon.amount if weights is None else weights.shape[1] - 1
     curve, part = estimates.curve(most)
     if weights is None:
-        return Table(horizon, estimates, curve[most][:, None].copy(), part[most])
+        return ProbabilityTable(horizon, estimates, curve[most][:, None].copy(), part[most])
     chances, part = (weights @ curve).T, (weights @ part)[0]
     if estimates.estimator != "printed":
         chances = np.minimum(chances, 1)  # a law's parts add up to one only nearly
-    counted, gap = _counted(estimates, horizon, traffic)
+    counted, gap = _count_directly(estimates, horizon, traffic)
     offset = offset_of(horizon) if keyed else 0.0
     if counted is None or estimates.estimator not in ("both", "direct"):
-        return Table(horizon, estimates, np.ascontiguousarray(chances), part, offset=offset)
+        return ProbabilityTable(horizon, estimates, np.ascontiguousarray(chances), part, offset=offset)
     share, seen = counted
     if not keyed:
-        return Table(horizon, estimates, *_drawn(share, seen, chances, estimates.shrinking))
-    mixed = _drawn(share, seen, chances.repeat(SILENCES, axis=0), estimates.shrinking)
-    return Table(horizon, estimates, *mixed, gap=gap, offset=offset)
+        return ProbabilityTable(horizon, estimates, *_shrink(share, seen, chances, estimates.shrinking))
+    mixed = _shrink(share, seen, chances.repeat(SILENCES, axis=0), estimates.shrinking)
+    return ProbabilityTable(horizon, estimates, *mixed, gap=gap, offset=offset)
 
 
-def _counted(estimates: Estimates, horizon: Horizon, traffic: Traffic) -> tuple[tuple[Floats, Floats] | None, int]:
+def _count_directly(
+    estimates: Estimates, horizon: Horizon, traffic: Traffic
+) -> tuple[tuple[Floats, Floats] | None, int]:
     """Return the share of matches within the horizon that was counted as such, of how many, and by which silences.
 
     A span that was not counted is taken as so many events of the stream as come in it.
@@ -108,7 +110,7 @@ def _counted(estimates: Estimates, horizon: Horizon, traffic: Traffic) -> tuple[
     return estimates.about(_poisson(np.array([traffic.rate * horizon.amount]))[0]), 0
 
 
-def _drawn(share: Floats, seen: Floats, towards: Floats, weight: float) -> tuple[Floats, Floats]:
+def _shrink(share: Floats, seen: Floats, towards: Floats, weight: float) -> tuple[Floats, Floats]:
     """Return shares, drawn towards others as if those were so many observations; and how much is of their own."""
     part = np.divide(seen, seen + weight, out=np.zeros_like(seen), where=seen > 0)
     mixed = part[:, None] * share[:, None] + (1 - part[:, None]) * towards

@@ -128,7 +128,7 @@ def draw(path: str | Path, curves: Mapping[str, Reliability], *, title: str = "R
     if not curves:
         msg = "there is nothing to draw; give at least one name with its reliability"
         raise BadValue(msg)
-    return _saved(_picture(curves, title), Path(path))
+    return _save_figure(_picture(curves, title), Path(path))
 
 
 def _inner(told: np.ndarray, bins: int, by: By) -> np.ndarray:
@@ -213,7 +213,7 @@ def _curve(above: Any, below: Any, curve: Reliability, **look: Any) -> None:
     below.plot(said, [one.count for one in curve.bins], linewidth=1.4, **look)
 
 
-def _saved(figure: Any, path: Path) -> Path:
+def _save_figure(figure: Any, path: Path) -> Path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, dpi=150, format="png")

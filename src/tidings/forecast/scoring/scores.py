@@ -77,7 +77,7 @@ def score(p: ArrayLike, y: ArrayLike, threshold: float = 0.5) -> Score:
     (1, 1, 1, 1, 0.5, 0.75, 0.255)
     """
     raw, happened = pairs(p, y)
-    told, limit = raw.clip(0.0, 1.0), checked_threshold(threshold)
+    told, limit = raw.clip(0.0, 1.0), check_threshold(threshold)
     tp, fp, fn, tn = _confusion(told > limit, happened)
     rate, brier = _mean(happened), _mean((told - happened) ** 2)
     nothing = 0.0 if len(told) else nan  # a model that never fires earns 0, and can be averaged over folds
@@ -119,7 +119,7 @@ def skill_against(p: ArrayLike, q: ArrayLike, y: ArrayLike) -> float:
 
 def table(scores: Mapping[str, Score]) -> str:
     """Return scores side by side as text: a row for each number, a column for each name."""
-    rows = [["", *scores], *([name, *(_shown(name, one) for one in scores.values())] for name in _NAMES)]
+    rows = [["", *scores], *([name, *(_format_value(name, one) for one in scores.values())] for name in _NAMES)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     aligned = [[row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])] for row in rows]
     return "\n".join("  ".join(row) for row in aligned)
@@ -148,14 +148,14 @@ class Warnings:
         return len(self.leads)
 
     @property
-    def warned(self) -> int:
+    def warned_count(self) -> int:
         """How many of them had the alarm on before."""
         return sum(lead is not None for lead in self.leads)
 
     @property
     def share(self) -> float:
         """The share of matches with a warning; nan without matches."""
-        return _share(self.warned, self.matches)
+        return _share(self.warned_count, self.matches)
 
     @property
     def lead(self) -> float:
@@ -188,7 +188,7 @@ def warnings_of(p: ArrayLike, matches: ArrayLike, *, horizon: int, threshold: fl
     told = numbers(p, "p")
     ends = _places(matches, len(told))
     span = whole(horizon, "horizon")
-    on = told.clip(0.0, 1.0) > checked_threshold(threshold)
+    on = told.clip(0.0, 1.0) > check_threshold(threshold)
     starts = np.flatnonzero(on & np.diff(on, prepend=False))
     following = np.append(ends, len(told) + span)[np.searchsorted(ends, starts, side="right")]
     lost = following > starts + span
@@ -232,7 +232,7 @@ def numbers(values: ArrayLike, name: str) -> np.ndarray:
     return found
 
 
-def checked_threshold(threshold: Any) -> float:
+def check_threshold(threshold: Any) -> float:
     """Return a threshold within [0, 1], or refuse it."""
     if not isinstance(threshold, (int, float, np.number)) or not 0 <= threshold <= 1:
         msg = f"the threshold `{threshold}` is not a probability; give a number from 0 to 1"
@@ -255,7 +255,7 @@ def _items(score: Score) -> list[tuple[str, float]]:
     return [(name, getattr(score, name)) for name in _NAMES]
 
 
-def _shown(name: str, score: Score) -> str:
+def _format_value(name: str, score: Score) -> str:
     value = getattr(score, name)
     if isnan(value):
         return "-"

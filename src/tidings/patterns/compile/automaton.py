@@ -42,7 +42,7 @@ class NotDeterministic:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Automaton:
+class PatternAutomaton:
     """State 0 is the initial one; `table[state, minterm]` follows it, and `reports` tells where a match completes.
 
     `states` are the configurations alive in each; where equal states were merged, those of the first one found.
@@ -82,7 +82,7 @@ class Automaton:
 
 def determinise(
     pattern: Pattern, mode: Mode = Mode.RESTART, *, budget: int = BUDGET, **surroundings: Any
-) -> Automaton | NotDeterministic:
+) -> PatternAutomaton | NotDeterministic:
     """Return the smallest automaton that reports where the pattern does, or why there is none.
 
     A keyed pattern's automaton reads the events of one key. `surroundings` (`schema`, `ontology`, `regions`) tell
@@ -149,14 +149,14 @@ class _Moves:
                 else:
                     plain[name] |= bit
         for symbol in self.symbols:
-            reached = self._left(alive, symbol)
+            reached = self._filter_waiting(alive, symbol)
             for name in symbol:
                 reached |= plain.get(name, 0)
             for name, bit, forbid in guarded:
                 reached |= bit if name in symbol and not forbid & symbol else 0
             yield reached
 
-    def _left(self, alive: int, symbol: frozenset[str]) -> int:
+    def _filter_waiting(self, alive: int, symbol: frozenset[str]) -> int:
         """Return what goes on waiting: contiguous configurations do not, and guards end a wait."""
         alive &= self.waiting
         for name in symbol:
@@ -165,14 +165,14 @@ class _Moves:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _StateTable:
     """All states and where each minterm leads."""
 
     keys: list[_Key]
     table: npt.NDArray[np.int32]
 
 
-def _subsets(moves: _Moves, mode: Mode, budget: int) -> _Found | None:
+def _subsets(moves: _Moves, mode: Mode, budget: int) -> _StateTable | None:
     """Follow every minterm from every set of configurations; nothing when there are more than `budget` sets."""
     numbers: dict[_Key, int] = {(1, False): 0}
     keys, rows = [(1, False)], []
@@ -187,7 +187,7 @@ def _subsets(moves: _Moves, mode: Mode, budget: int) -> _Found | None:
                 keys.append(key)
             row.append(numbers[key])
         rows.append(row)
-    return _Found(keys, np.array(rows, dtype=np.int32))
+    return _StateTable(keys, np.array(rows, dtype=np.int32))
 
 
 def _key(reached: int, done: int, mode: Mode) -> _Key:
@@ -207,7 +207,7 @@ def _places(bits: int) -> Iterator[int]:
 # Minimisation ---------------------------------------------------------------------------------------
 
 
-def _minimal(found: _Found, alphabet: Minterms, mode: Mode) -> Automaton:
+def _minimal(found: _StateTable, alphabet: Minterms, mode: Mode) -> PatternAutomaton:
     """Merge equal states; each class is numbered by its first state, so the initial one stays 0."""
     final = np.array([reported for _, reported in found.keys], dtype=np.bool_)
     classes = np.array(_classes(found.table, final))
@@ -217,7 +217,7 @@ def _minimal(found: _Found, alphabet: Minterms, mode: Mode) -> Automaton:
     kept = np.sort(firsts)
     states = tuple(frozenset(_places(found.keys[place][0])) for place in kept)
     followed = found.table[kept]
-    return Automaton(mode, states, alphabet, renumbered[classes[followed]], final[followed])
+    return PatternAutomaton(mode, states, alphabet, renumbered[classes[followed]], final[followed])
 
 
 def _classes(table: npt.NDArray[np.int32], final: npt.NDArray[np.bool_]) -> list[int]:

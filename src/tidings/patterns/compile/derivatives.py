@@ -31,20 +31,20 @@ from tidings.model.patterns import (
     steps_of,
 )
 from tidings.patterns.compile.terms import (
-    Again,
-    All,
-    InTime,
+    RepeatTerm,
+    AllTerm,
+    TimedTerm,
     Mark,
-    One,
-    OneOf,
+    StepTerm,
+    ChoiceTerm,
     Term,
-    Then,
-    Wait,
-    followed,
-    obtainable,
-    open_parts,
-    pending,
-    surely_entered,
+    SequenceTerm,
+    WaitTerm,
+    continue_sequence,
+    find_obtainable,
+    find_open_parts,
+    find_wait_conditions,
+    find_certain_parts,
 )
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ BUDGET = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class TimeCheck:
     """`low <= t(late) - t(early) <= high`, judged when an event serves an edge; nothing stands for that event."""
 
     late: Mark | None
@@ -75,7 +75,7 @@ class Edge:
     target: int | None
     filter: str
     step: int
-    checks: tuple[Check, ...]
+    checks: tuple[TimeCheck, ...]
     stores: tuple[Mark, ...]
     forbid: frozenset[str]
 
@@ -146,7 +146,7 @@ class _Derivation:
     def graph(self, budget: int) -> Configurations:
         root, within = _outer(self.pattern.root)
         term = self._term(root, count(), count())
-        sure = frozenset(number for number, asked in enumerate(self.asked) if asked.timed in surely_entered(term))
+        sure = frozenset(number for number, asked in enumerate(self.asked) if asked.timed in find_certain_parts(term))
         start: _State = (term, sure, frozenset())
         places, waiting, edges = {start: 0}, [start], []
         while waiting:
@@ -166,22 +166,22 @@ class _Derivation:
     def _term(self, node: Node, steps: Iterator[int], parts: Iterator[int]) -> Term:
         match node:
             case Step():
-                return One(next(steps))
+                return StepTerm(next(steps))
             case Repeat(_, least, most):
-                return Again(next(steps), least, most)
+                return RepeatTerm(next(steps), least, most)
             case Sequence(operands, joints):
                 head, *rest = [self._term(part, steps, parts) for part in operands]
-                return Then(head, tuple(zip(joints, rest, strict=True)))
+                return SequenceTerm(head, tuple(zip(joints, rest, strict=True)))
             case Both(operands):
-                return All(tuple(self._term(part, steps, parts) for part in operands))
+                return AllTerm(tuple(self._term(part, steps, parts) for part in operands))
             case Either(operands):
-                return OneOf(tuple(self._term(part, steps, parts) for part in operands))
+                return ChoiceTerm(tuple(self._term(part, steps, parts) for part in operands))
             case Timed(part, conditions, within):
                 number = next(parts)
                 self.asked += [self._condition(number, told) for told in conditions]
                 if within is not None:
                     self.bounds[number] = within
-                return InTime(number, self._term(part, steps, parts))
+                return TimedTerm(number, self._term(part, steps, parts))
 
     def _condition(self, timed: int, told: Elapsed) -> _Asked:
         marks = [Mark(self._labels[moment.label], str(moment.which)) for moment in (told.late, told.early)]
@@ -215,11 +215,13 @@ class _Derivation:
 
     def _judged(
         self, move: _Move, rest: Term | None, active: frozenset[int], known: frozenset[Mark]
-    ) -> tuple[tuple[Check, ...], frozenset[int], frozenset[Mark]] | None:
+    ) -> tuple[tuple[TimeCheck, ...], frozenset[int], frozenset[Mark]] | None:
         """Return the checks of this event, and what stays open; nothing when a condition cannot hold any more."""
         now = self._marks(move)
-        to_come, to_enter = obtainable(rest)
-        checks = [Check(None, Mark(part, "begin"), None, self.bounds[part]) for part in move.inside & set(self.bounds)]
+        to_come, to_enter = find_obtainable(rest)
+        checks = [
+            TimeCheck(None, Mark(part, "begin"), None, self.bounds[part]) for part in move.inside & set(self.bounds)
+        ]
         binding = active | {i for i, asked in enumerate(self.asked) if asked.timed in move.entered}
         open_ones: set[int] = set()
         for number in binding:
@@ -233,7 +235,7 @@ class _Derivation:
                 open_ones.add(number)
             else:
                 return None
-        needed = self._needed(open_ones, to_enter) | {Mark(part, "begin") for part in open_parts(rest)}
+        needed = self._needed(open_ones, to_enter) | {Mark(part, "begin") for part in find_open_parts(rest)}
         return tuple(sorted(checks, key=str)), frozenset(open_ones), (known | now) & needed
 
     def _needed(self, open_ones: set[int], to_enter: frozenset[int]) -> frozenset[Mark]:
@@ -242,47 +244,47 @@ class _Derivation:
 
     def _moves(self, term: Term) -> list[tuple[_Move, Term | None]]:
         match term:
-            case One(step):
+            case StepTerm(step):
                 return [(_Move(step), None)]
-            case Again():
+            case RepeatTerm():
                 return self._repeated(term)
-            case Wait(_, part):
+            case WaitTerm(_, part):
                 return self._moves(part)
-            case Then(head, rest):
-                return [(move, followed(left, rest)) for move, left in self._moves(head)]
-            case OneOf(parts):
+            case SequenceTerm(head, rest):
+                return [(move, continue_sequence(left, rest)) for move, left in self._moves(head)]
+            case ChoiceTerm(parts):
                 return [found for part in parts for found in self._moves(part)]
-            case All(parts):
+            case AllTerm(parts):
                 return self._interleaved(parts)
-            case InTime(timed, part, begun):
+            case TimedTerm(timed, part, begun):
                 entered, inside = (frozenset(), frozenset({timed})) if begun else (frozenset({timed}), frozenset())
                 return [
                     (
                         replace(move, entered=move.entered | entered, inside=move.inside | inside),
-                        None if left is None else InTime(timed, left, begun=True),
+                        None if left is None else TimedTerm(timed, left, begun=True),
                     )
                     for move, left in self._moves(part)
                 ]
 
-    def _repeated(self, term: Again) -> list[tuple[_Move, Term | None]]:
+    def _repeated(self, term: RepeatTerm) -> list[tuple[_Move, Term | None]]:
         least, most = max(term.least - 1, 0), None if term.most is None else term.most - 1
         move = _Move(term.step, first=not term.begun)
         found: list[tuple[_Move, Term | None]] = [(move, None)] if least == 0 else []
         # More events than the least say nothing new, unless first and last are to be two: drop one in the middle.
         if most != 0 and (least > 0 or self.every or not term.begun):
-            left = Again(term.step, least, most, begun=True)
-            found.append((replace(move, last=False), Wait(Joint(Gap.LATER), left)))
+            left = RepeatTerm(term.step, least, most, begun=True)
+            found.append((replace(move, last=False), WaitTerm(Joint(Gap.LATER), left)))
         return found
 
     def _interleaved(self, parts: tuple[Term, ...]) -> list[tuple[_Move, Term | None]]:
-        waits = [pending(part) for part in parts]
+        waits = [find_wait_conditions(part) for part in parts]
         bound = [place for place, (contiguous, _) in enumerate(waits) if contiguous]
         found: list[tuple[_Move, Term | None]] = []
         for place in bound or range(len(parts)):
             guards = frozenset(name for i, (_, names) in enumerate(waits) if i != place for name in names)
             for move, left in self._moves(parts[place]):
                 others = [*parts[:place], *([] if left is None else [left]), *parts[place + 1 :]]
-                rest = others[0] if len(others) == 1 else All(tuple(others))
+                rest = others[0] if len(others) == 1 else AllTerm(tuple(others))
                 found.append((replace(move, forbid=move.forbid | guards), rest))
         return found if len(bound) < 2 else []
 
@@ -290,8 +292,8 @@ class _Derivation:
 
     def _described(self, state: _State) -> Configuration:
         term, active, known = state
-        contiguous, guards = pending(term)
-        limits = [(Mark(part, "begin"), self.bounds[part]) for part in open_parts(term) if part in self.bounds]
+        contiguous, guards = find_wait_conditions(term)
+        limits = [(Mark(part, "begin"), self.bounds[part]) for part in find_open_parts(term) if part in self.bounds]
         for asked in (self.asked[number] for number in active):
             limit = _limit(asked, known)
             limits += [limit] if limit else []
@@ -303,7 +305,7 @@ class _Derivation:
         term, active, _ = state
         if mark.which == "begin":
             return 1
-        to_enter = obtainable(term)[1]
+        to_enter = find_obtainable(term)[1]
         wishes: set[int] = set()
         for number, asked in enumerate(self.asked):
             if (number in active or asked.timed in to_enter) and mark in (asked.late, asked.early):
@@ -327,7 +329,7 @@ def _check_budget(size: int, budget: int) -> None:
         raise PatternError(msg)
 
 
-def _check(asked: _Asked, now: frozenset[Mark]) -> list[Check] | None:
+def _check(asked: _Asked, now: frozenset[Mark]) -> list[TimeCheck] | None:
     """Return what is left to judge at run time: nothing when it always holds; None when it never does."""
     low, high = asked.ends
     late, early = (None if mark in now else mark for mark in (asked.late, asked.early))
@@ -347,7 +349,7 @@ def _check(asked: _Asked, now: frozenset[Mark]) -> list[Check] | None:
     return (
         []
         if low is None and high is None
-        else [Check(late, early, low, high, asked.condition.absolute and len(stored) == 2)]
+        else [TimeCheck(late, early, low, high, asked.condition.absolute and len(stored) == 2)]
     )
 
 

@@ -28,7 +28,7 @@ _KINDS = {Mode.RESTART: EXISTS, Mode.OVERLAP: EXISTS, Mode.NEXT: EACH, Mode.ANY:
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class CompiledPattern:
     """A pattern under its name, with what is reported of it; `born` is the first event it sees."""
 
     name: str
@@ -41,7 +41,7 @@ class Watched:
 
 
 @dataclass(frozen=True, slots=True)
-class Listened:
+class OperandInput:
     """How an operand listens: to which filter, which attributes give the key, and which give other variables."""
 
     symbol: int
@@ -50,12 +50,12 @@ class Listened:
 
 
 @dataclass
-class Node:
+class GraphNode:
     """A place: how it waits, and what of it belongs to which pattern."""
 
     kind: int
     configuration: Any
-    guards: tuple[Listened, ...]
+    guards: tuple[OperandInput, ...]
     span: int
     window: int = 0
     variables: set[int] = field(default_factory=set)
@@ -63,35 +63,35 @@ class Node:
 
 
 @dataclass
-class Merged:
+class MergedGraph:
     """The graph while patterns are put in; `arrays` is what the kernels read."""
 
     symbols: dict[Filter, int] = field(default_factory=dict)
     vias: dict[tuple[str, ...], int] = field(default_factory=dict)
     columns: dict[str, int] = field(default_factory=dict)
-    watched: list[Watched] = field(default_factory=list)
+    patterns: list[CompiledPattern] = field(default_factory=list)
     kinds: list[int] = field(default_factory=list)
     unmerged: int = 1
-    nodes: list[Node] = field(default_factory=lambda: [Node(EXISTS, None, (), 0, window=int(FOREVER))])
+    nodes: list[GraphNode] = field(default_factory=lambda: [GraphNode(EXISTS, None, (), 0, window=int(FOREVER))])
     _places: dict[Key, int] = field(default_factory=dict)
     _edges: dict[Key, list[int]] = field(default_factory=dict)  # the patterns an edge completes
     _owned: dict[int, list[int]] = field(default_factory=dict)
 
-    def add(self, watched: Watched) -> None:
+    def add(self, watched: CompiledPattern) -> None:
         """Put a pattern in."""
-        number = len(self.watched)
-        self.watched.append(watched)
+        number = len(self.patterns)
+        self.patterns.append(watched)
         _Entry(self, watched, number).enter()
 
-    def listened(self, named: NamedFilter, key: Sequence[str], variables: dict[str, int]) -> Listened:
+    def bind_operand(self, named: NamedFilter, key: Sequence[str], variables: dict[str, int]) -> OperandInput:
         """Return how an operand listens; its filter, key and values get their places."""
         attributes = {variable: attribute for attribute, variable in named.variables}
         symbol = self.symbols.setdefault(named.filter, len(self.symbols))
         via = self.vias.setdefault(tuple(attributes[variable] for variable in key), len(self.vias))
         others = [(variables[v], a) for a, v in named.variables if v not in key]
-        return Listened(symbol, via, tuple((v, self.columns.setdefault(a, len(self.columns))) for v, a in others))
+        return OperandInput(symbol, via, tuple((v, self.columns.setdefault(a, len(self.columns))) for v, a in others))
 
-    def node(self, key: Key, made: Node) -> int:
+    def node(self, key: Key, made: GraphNode) -> int:
         """Return the place of a node, new or known."""
         if key not in self._places:
             self._places[key] = len(self.nodes)
@@ -125,17 +125,17 @@ class Merged:
 class _Entry:
     """One pattern on its way in."""
 
-    merged: Merged
-    watched: Watched
+    merged: MergedGraph
+    compiled: CompiledPattern
     number: int
 
     def enter(self) -> None:
-        pattern, mode = self.watched.pattern, self.watched.mode
-        graph = self.graph = self.watched.graph or configurations(pattern, mode)
+        pattern, mode = self.compiled.pattern, self.compiled.mode
+        graph = self.graph = self.compiled.graph or configurations(pattern, mode)
         self.slots = _slots(graph)
         bound = any(named.variables for named in pattern.filters)
         self.key, self.variables = pattern.key_variables() if bound else (), other_variables(pattern)
-        self.heard: dict[str, Listened] = {}
+        self.operands: dict[str, OperandInput] = {}
         self.kind = _kind(pattern, mode, graph)
         self.merged.kinds.append(self.kind)
         self.window = int(FOREVER) if graph.within is None else graph.within
@@ -152,36 +152,36 @@ class _Entry:
                 places[node] = self._node(node, into[node], places)
         self._ends(into.get(None, []), places)
 
-    def _listened(self, name: str) -> Listened:
-        if name not in self.heard:
-            self.heard[name] = self.merged.listened(self.watched.pattern[name], self.key, self.variables)
-        return self.heard[name]
+    def _bind_operand(self, name: str) -> OperandInput:
+        if name not in self.operands:
+            self.operands[name] = self.merged.bind_operand(self.compiled.pattern[name], self.key, self.variables)
+        return self.operands[name]
 
     def _ahead(self, graph: Configurations) -> dict[int, set[int]]:
         """Return the variables that still matter at each configuration."""
         ahead: dict[int, set[int]] = {node: set() for node in range(len(graph.nodes))}
         if not self.variables:
             return ahead
-        absence = self.watched.pattern.absence
-        at_end = {v for name in (absence.without if absence else ()) for v, _ in self._listened(name).binds}
+        absence = self.compiled.pattern.absence
+        at_end = {v for name in (absence.without if absence else ()) for v, _ in self._bind_operand(name).binds}
         for node in reversed(_in_order(graph)):
             for edge in (edge for edge in graph.edges if edge.source == node):
                 names = [edge.filter, *edge.forbid]
-                ahead[node] |= {v for name in names for v, _ in self._listened(name).binds}
+                ahead[node] |= {v for name in names for v, _ in self._bind_operand(name).binds}
                 following = at_end if edge.target is None else ahead[edge.target]
                 ahead[node] |= following
-            ahead[node] |= {v for name in graph.nodes[node].guards for v, _ in self._listened(name).binds}
+            ahead[node] |= {v for name in graph.nodes[node].guards for v, _ in self._bind_operand(name).binds}
         return ahead
 
     def _node(self, node: int, edges: list[Edge], places: dict[int, int]) -> int:
         told = self.graph.nodes[node]
-        guards = tuple(self._listened(name) for name in told.guards) if not told.contiguous else ()
+        guards = tuple(self._bind_operand(name) for name in told.guards) if not told.contiguous else ()
         uses = tuple((self.slots[mark], use) for mark, use in told.uses)
         limits = tuple((self.slots[mark], high) for mark, high in told.limits)
         keys = [self._edge_key(edge, None if edge.source == node else places[edge.source]) for edge in edges]
         owner = self.number if self.kind == EACH else -1
         signature = (self.kind, owner, told.contiguous, guards, uses, limits, 0, frozenset(keys))
-        place = self.merged.node(signature, Node(self.kind, (told.contiguous, uses, limits), guards, 0))
+        place = self.merged.node(signature, GraphNode(self.kind, (told.contiguous, uses, limits), guards, 0))
         self._note(place, self.ahead[node])
         for edge in edges:
             source = place if edge.source == node else places[edge.source]
@@ -200,24 +200,24 @@ class _Entry:
             (self._slot(c.late), self._slot(c.early), _low(c.low), _high(c.high), c.absolute) for c in edge.checks
         )
         stores = tuple(self.slots[mark] for mark in edge.stores)
-        forbid = tuple(self._listened(name) for name in sorted(edge.forbid))
-        return (source, self._listened(edge.filter), edge.step, checks, stores, forbid)
+        forbid = tuple(self._bind_operand(name) for name in sorted(edge.forbid))
+        return (source, self._bind_operand(edge.filter), edge.step, checks, stores, forbid)
 
     def _slot(self, mark: Mark | None) -> int:
         return -1 if mark is None else self.slots[mark]
 
     def _ends(self, edges: list[Edge], places: dict[int, int]) -> None:
-        absence = self.watched.pattern.absence
+        absence = self.compiled.pattern.absence
         keys = [self._edge_key(edge, places[edge.source]) for edge in edges]
         if absence is None:
             for key in keys:
                 # An edge that two patterns complete in different ways of counting is two edges.
                 self.merged.edge((*key, -1)).append(self.number)
             return
-        guards = tuple(self._listened(name) for name in absence.without)
+        guards = tuple(self._bind_operand(name) for name in absence.without)
         owner = self.number if self.kind == EACH else -1
         signature = (self.kind, owner, False, guards, (), (), absence.span, frozenset(keys))
-        place = self.merged.node(signature, Node(self.kind, (False, (), ()), guards, absence.span))
+        place = self.merged.node(signature, GraphNode(self.kind, (False, (), ()), guards, absence.span))
         self._note(place, {v for guard in guards for v, _ in guard.binds})
         self.merged.nodes[place].window = int(FOREVER)
         self.merged.nodes[place].ends.append(self.number)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from tidings.model.patterns import Pattern
-    from tidings.patterns.compile.graph import Listened, Merged, Node
+    from tidings.patterns.compile.graph import OperandInput, MergedGraph, GraphNode
 
 Key: TypeAlias = tuple[Any, ...]
 """What an edge is: its source, how it listens, its step, checks, stores and what it forbids, and its target."""
@@ -23,7 +23,7 @@ Key: TypeAlias = tuple[Any, ...]
 class Arrays:
     """Turns a merged graph's dictionaries into arrays."""
 
-    def __init__(self, merged: Merged, edges: list[tuple[Key, list[int]]], owned: dict[int, list[int]]) -> None:
+    def __init__(self, merged: MergedGraph, edges: list[tuple[Key, list[int]]], owned: dict[int, list[int]]) -> None:
         """Take the graph, its edges with the patterns they complete, and the nodes that belong to one pattern."""
         self.merged, self.edges, self.owned = merged, edges, owned
         self.lists: list[int] = []
@@ -43,7 +43,7 @@ class Arrays:
         table = [self._node(node, move, one, out) for node, move, one, out in shared]
         symbols = [self._share(wait) + self._share(guard) for wait, guard in zip(waiting, guards, strict=True)]
         patterns = [self._pattern(number, sweep) for number, sweep in enumerate(sweeps)]
-        variables = max((len(other_variables(watched.pattern)) for watched in self.merged.watched), default=0)
+        variables = max((len(other_variables(watched.pattern)) for watched in self.merged.patterns), default=0)
         return Graph(
             _table(edges, 16),
             _table(table, 13),
@@ -61,7 +61,7 @@ class Arrays:
         self.lists += items
         return [begin, len(self.lists)]
 
-    def _guard(self, guard: Listened, first: int) -> list[int]:
+    def _guard(self, guard: OperandInput, first: int) -> list[int]:
         return [first, *self._share(_flat(guard.binds)), guard.via]
 
     def _edge(self, key: Key, completed: list[int]) -> list[int]:
@@ -71,7 +71,7 @@ class Arrays:
         bounds = [bound for items in shares for bound in self._share(items)]
         return [source, target, listened.symbol, listened.via, step, not (checks or forbid or listened.binds), *bounds]
 
-    def _node(self, node: Node, moves: bool, plain: bool, leaving: list[int]) -> list[int]:
+    def _node(self, node: GraphNode, moves: bool, plain: bool, leaving: list[int]) -> list[int]:
         contiguous, _, limits = node.configuration or (False, (), ())
         shares = self._share(_flat(limits)) + self._share(leaving) + self._share(node.ends)
         self.queues += bool(node.span)
@@ -79,7 +79,7 @@ class Arrays:
         return [contiguous, node.kind, node.window, node.span, moves, plain, *shares, queue]
 
     def _pattern(self, number: int, sweep: bool) -> list[int]:
-        told, kind = self.merged.watched[number], self.merged.kinds[number]
+        told, kind = self.merged.patterns[number], self.merged.kinds[number]
         mode = RESTARTS if told.mode is Mode.RESTART else kind
         owned = sorted(set(self.owned.get(number, ())))
         return [mode, _within(told.pattern), told.limit, told.born, told.since, sweep, *self._share(owned)]
@@ -126,7 +126,7 @@ class Arrays:
         begins = Counter(owner.get(key[6]) for key in out.get(0, []))
         sweeps = [
             ways[pattern] != 1 or begins[pattern] > 1 or not all(moves[place] for place in self.owned.get(pattern, ()))
-            for pattern in range(len(self.merged.watched))
+            for pattern in range(len(self.merged.patterns))
         ]
         return moves, plain, sweeps
 

@@ -55,7 +55,7 @@ class Minterms:
             raise PatternError(msg)
         return found
 
-    def told(self, numbers: Sequence[int]) -> str:
+    def describe(self, numbers: Sequence[int]) -> str:
         """Say some of the minterms in few words: of each only what tells it from those that are not meant.
 
         >>> Minterms(("a", "b"), (frozenset(), frozenset("a"), frozenset("b"), frozenset("ab"))).told([1, 3])
@@ -93,20 +93,20 @@ def minterms(filters: Sequence[NamedFilter], *, budget: int = BUDGET, **surround
     More than `budget` combinations raise `TooLarge`.
     """
     relations = _Relations(filters, surroundings)
-    found = _combined(relations, budget)
+    found = _combine_filters(relations, budget)
     if len(found) <= DOUBLE_CHECKED:
-        found = [chosen for chosen in found if relations.possible(chosen)]
+        found = [chosen for chosen in found if relations.is_possible(chosen)]
     found.sort(key=lambda chosen: (len(chosen), sorted(chosen)))
     names = tuple(named.name for named in filters)
     return Minterms(names, tuple(frozenset(names[place] for place in chosen) for chosen in found))
 
 
-def _combined(relations: _Relations, budget: int) -> list[frozenset[int]]:
+def _combine_filters(relations: _Relations, budget: int) -> list[frozenset[int]]:
     """Take the filters one after the other: each splits every combination in two, unless a pair forbids it."""
     found: list[frozenset[int]] = [frozenset()]
     for place in range(len(relations.filters)):
-        without = [chosen for chosen in found if not relations.forced(chosen, place)]
-        found = without + [chosen | {place} for chosen in found if relations.allowed(chosen, place)]
+        without = [chosen for chosen in found if not relations.is_implied(chosen, place)]
+        found = without + [chosen | {place} for chosen in found if relations.can_join(chosen, place)]
         if len(found) > budget:
             msg = f"more than {budget:,} combinations of filters; give a schema, or filters that exclude each other"
             raise TooLarge(msg, limit=budget)
@@ -122,18 +122,18 @@ class _Relations:
         self.apart = {(i, j) for i in places for j in places if not self._meet(filters[i].filter, filters[j].filter)}
         self.implies = {(i, j) for i in places for j in places if i != j and self._within(filters[i], filters[j])}
 
-    def forced(self, chosen: frozenset[int], place: int) -> bool:
+    def is_implied(self, chosen: frozenset[int], place: int) -> bool:
         """Tell whether one of the chosen filters implies this one."""
         return any((one, place) in self.implies for one in chosen)
 
-    def allowed(self, chosen: frozenset[int], place: int) -> bool:
+    def can_join(self, chosen: frozenset[int], place: int) -> bool:
         """Tell whether this filter may join the chosen ones; those before it that were not chosen do not hold."""
         left_out = set(range(place)) - chosen
         return not any((one, place) in self.apart for one in (*chosen, place)) and not any(
             (place, one) in self.implies for one in left_out
         )
 
-    def possible(self, chosen: frozenset[int]) -> bool:
+    def is_possible(self, chosen: frozenset[int]) -> bool:
         """Judge a combination as a whole: its filters together, without those that it leaves out."""
         left_out = [place for place in range(len(self.filters)) if self._tells(chosen, place)]
         if not chosen or len(chosen) + len(left_out) < 3:

@@ -21,14 +21,14 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class One:
+class StepTerm:
     """One step."""
 
     step: int
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class RepeatTerm:
     """A step so many times more."""
 
     step: int
@@ -38,7 +38,7 @@ class Again:
 
 
 @dataclass(frozen=True, slots=True)
-class Then:
+class SequenceTerm:
     """Operands one after the other."""
 
     head: Term
@@ -46,21 +46,21 @@ class Then:
 
 
 @dataclass(frozen=True, slots=True)
-class All:
+class AllTerm:
     """Operands in any order."""
 
     parts: tuple[Term, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class OneOf:
+class ChoiceTerm:
     """One of the operands."""
 
     parts: tuple[Term, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class InTime:
+class TimedTerm:
     """A part with time conditions; begun: an event has served it."""
 
     timed: int
@@ -69,86 +69,86 @@ class InTime:
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class WaitTerm:
     """A part that follows another one by a joint."""
 
     joint: Joint
     part: Term
 
 
-Term: TypeAlias = "One | Again | Then | All | OneOf | InTime | Wait"
+Term: TypeAlias = "StepTerm | RepeatTerm | SequenceTerm | AllTerm | ChoiceTerm | TimedTerm | WaitTerm"
 
 
-def followed(left: Term | None, rest: tuple[tuple[Joint, Term], ...]) -> Term:
+def continue_sequence(left: Term | None, rest: tuple[tuple[Joint, Term], ...]) -> Term:
     """Return what is left of a sequence when this is left of its head."""
     if left is not None:
-        return Then(left, rest)
+        return SequenceTerm(left, rest)
     (joint, head), *others = rest
-    return Wait(joint, Then(head, tuple(others)) if others else head)
+    return WaitTerm(joint, SequenceTerm(head, tuple(others)) if others else head)
 
 
-def pending(term: Term) -> tuple[bool, frozenset[str]]:
+def find_wait_conditions(term: Term) -> tuple[bool, frozenset[str]]:
     """Return whether only the next event may serve the term, and what must not happen before it is served."""
     match term:
-        case Wait(joint, part):
-            contiguous, guards = pending(part)
+        case WaitTerm(joint, part):
+            contiguous, guards = find_wait_conditions(part)
             return contiguous or joint.gap is Gap.NEXT, guards | frozenset(joint.without)
-        case Then(head, _):
-            return pending(head)
-        case InTime(_, part, _):
-            return pending(part)
-        case All(parts):
-            found = [pending(part) for part in parts]
+        case SequenceTerm(head, _):
+            return find_wait_conditions(head)
+        case TimedTerm(_, part, _):
+            return find_wait_conditions(part)
+        case AllTerm(parts):
+            found = [find_wait_conditions(part) for part in parts]
             return any(one for one, _ in found), frozenset(name for _, names in found for name in names)
     return False, frozenset()
 
 
-def obtainable(term: Term | None) -> tuple[frozenset[Mark], frozenset[int]]:
+def find_obtainable(term: Term | None) -> tuple[frozenset[Mark], frozenset[int]]:
     """Return the moments that may still come, and the timed parts that may still be entered."""
     match term:
         case None:
             return frozenset(), frozenset()
-        case One(step):
+        case StepTerm(step):
             return frozenset({Mark(step, "first"), Mark(step, "last")}), frozenset()
-        case Again(step, _, _, begun):
+        case RepeatTerm(step, _, _, begun):
             return frozenset({Mark(step, "last")} | (set() if begun else {Mark(step, "first")})), frozenset()
-        case Wait(_, part):
-            return obtainable(part)
-        case InTime(timed, part, begun):
-            marks, parts = obtainable(part)
+        case WaitTerm(_, part):
+            return find_obtainable(part)
+        case TimedTerm(timed, part, begun):
+            marks, parts = find_obtainable(part)
             return marks, parts if begun else parts | {timed}
-        case Then(head, rest):
-            return _joined([head, *(part for _, part in rest)])
-        case All(parts) | OneOf(parts):
-            return _joined(list(parts))
+        case SequenceTerm(head, rest):
+            return _unite_obtainable([head, *(part for _, part in rest)])
+        case AllTerm(parts) | ChoiceTerm(parts):
+            return _unite_obtainable(list(parts))
 
 
-def _joined(terms: list[Term]) -> tuple[frozenset[Mark], frozenset[int]]:
-    found = [obtainable(term) for term in terms]
+def _unite_obtainable(terms: list[Term]) -> tuple[frozenset[Mark], frozenset[int]]:
+    found = [find_obtainable(term) for term in terms]
     return frozenset().union(*(marks for marks, _ in found)), frozenset().union(*(parts for _, parts in found))
 
 
-def surely_entered(term: Term) -> frozenset[int]:
+def find_certain_parts(term: Term) -> frozenset[int]:
     """Return the timed parts that every match enters: their conditions bind from the first event on."""
     match term:
-        case InTime(timed, part, _):
-            return surely_entered(part) | {timed}
-        case Then(head, rest):
-            return surely_entered(head).union(*(surely_entered(part) for _, part in rest))
-        case All(parts):
-            return frozenset().union(*(surely_entered(part) for part in parts))
+        case TimedTerm(timed, part, _):
+            return find_certain_parts(part) | {timed}
+        case SequenceTerm(head, rest):
+            return find_certain_parts(head).union(*(find_certain_parts(part) for _, part in rest))
+        case AllTerm(parts):
+            return frozenset().union(*(find_certain_parts(part) for part in parts))
     return frozenset()
 
 
-def open_parts(term: Term | None) -> frozenset[int]:
+def find_open_parts(term: Term | None) -> frozenset[int]:
     """Return the timed parts that have begun and not ended."""
     match term:
-        case Wait(_, part):
-            return open_parts(part)
-        case InTime(timed, part, begun):
-            return open_parts(part) | ({timed} if begun else set())
-        case Then(head, rest):
-            return open_parts(head).union(*(open_parts(part) for _, part in rest))
-        case All(parts) | OneOf(parts):
-            return frozenset().union(*(open_parts(part) for part in parts))
+        case WaitTerm(_, part):
+            return find_open_parts(part)
+        case TimedTerm(timed, part, begun):
+            return find_open_parts(part) | ({timed} if begun else set())
+        case SequenceTerm(head, rest):
+            return find_open_parts(head).union(*(find_open_parts(part) for _, part in rest))
+        case AllTerm(parts) | ChoiceTerm(parts):
+            return frozenset().union(*(find_open_parts(part) for part in parts))
     return frozenset()

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class EventRecords:
     """Some events' ids and fields, in one order; Arrow where they came as Arrow, else lists."""
 
     ids: pa.Array | list[Any]
@@ -23,70 +23,72 @@ class Told:
         """Count the events."""
         return len(self.ids)
 
-    def take(self, places: np.ndarray) -> Told:
+    def take(self, places: np.ndarray) -> EventRecords:
         """Return the events at these places."""
         if isinstance(self.ids, list):
             ids: Any = [self.ids[place] for place in places.tolist()]
         else:
             ids = self.ids.take(places)
         if isinstance(self.fields, list):
-            return Told(ids, [self.fields[place] for place in places.tolist()])
-        return Told(ids, None if self.fields is None else self.fields.take(places))
+            return EventRecords(ids, [self.fields[place] for place in places.tolist()])
+        return EventRecords(ids, None if self.fields is None else self.fields.take(places))
 
-    def listed(self) -> Told:
+    def to_lists(self) -> EventRecords:
         """Return the same as lists."""
         ids = self.ids if isinstance(self.ids, list) else self.ids.to_pylist()
         fields = self.fields
-        return Told(ids, fields if fields is None or isinstance(fields, list) else fields.to_pylist())
+        return EventRecords(ids, fields if fields is None or isinstance(fields, list) else fields.to_pylist())
 
 
-def joined(pieces: list[Told]) -> Told:
+def concat_records(pieces: list[EventRecords]) -> EventRecords:
     """Return pieces end to end; as lists unless all are Arrow's and of one type."""
     if len(pieces) == 1:
         return pieces[0]
     kinds = {_type(piece) for piece in pieces}
     if len(kinds) == 1 and None not in kinds:
         tables = [piece.fields for piece in pieces if piece.fields is not None]
-        return Told(pa.concat_arrays([piece.ids for piece in pieces]), pa.concat_tables(tables) if tables else None)
-    lists = [piece.listed() for piece in pieces]
+        return EventRecords(
+            pa.concat_arrays([piece.ids for piece in pieces]), pa.concat_tables(tables) if tables else None
+        )
+    lists = [piece.to_lists() for piece in pieces]
     fields = [row for piece in lists for row in piece.fields or ()]
-    return Told([one for piece in lists for one in piece.ids], None if lists[0].fields is None else fields)
+    return EventRecords([one for piece in lists for one in piece.ids], None if lists[0].fields is None else fields)
 
 
-def _type(told: Told) -> tuple[Any, Any] | None:
+def _type(told: EventRecords) -> tuple[Any, Any] | None:
     """Return Arrow's types of ids and fields; nothing for lists."""
     if isinstance(told.ids, list) or isinstance(told.fields, list):
         return None
     return told.ids.type, None if told.fields is None else told.fields.schema
 
 
-def union(pieces: list[np.ndarray]) -> np.ndarray:
+def unite_numbers(pieces: list[np.ndarray]) -> np.ndarray:
     """Return the numbers of all pieces, ascending, each once."""
     return np.unique(np.concatenate(pieces)).astype(np.int64) if pieces else np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
-class Archive:
+class EventArchive:
     """Events by their numbers; a value: adding makes a new one, so that answers keep what they were given."""
 
-    chunks: tuple[tuple[np.ndarray, Told], ...] = ()  # ascending numbers, and what they are called
+    chunks: tuple[tuple[np.ndarray, EventRecords], ...] = ()  # ascending numbers, and what they are called
 
     def __len__(self) -> int:
         """Count the events."""
         return sum(len(seqs) for seqs, _ in self.chunks)
 
-    def add(self, first: int, told: Told) -> Archive:
+    def add(self, first: int, told: EventRecords) -> EventArchive:
         """Return the archive with a batch more, numbered from `first`."""
-        return Archive((*self.chunks, (np.arange(first, first + len(told)), told))) if len(told) else self
+        return EventArchive((*self.chunks, (np.arange(first, first + len(told)), told))) if len(told) else self
 
-    def take(self, seqs: np.ndarray) -> Told:
+    def take(self, seqs: np.ndarray) -> EventRecords:
         """Return the events of these numbers, in their order."""
         if len(seqs) == 0:  # of the kind that the last ones were
-            return self.chunks[-1][1].take(seqs) if self.chunks else Told([])
+            return self.chunks[-1][1].take(seqs) if self.chunks else EventRecords([])
         starts = np.array([chunk[0] for chunk, _ in self.chunks])
         of = np.searchsorted(starts, seqs, side="right") - 1
         order = np.argsort(of, kind="stable")
-        pieces: list[Told] = []
+        pieces: list[EventRecords] = []
         for number in np.unique(of):
             chunk, told = self.chunks[number]
             pieces.append(told.take(np.searchsorted(chunk, seqs[of == number])))
@@ -94,8 +96,8 @@ class Archive:
             return pieces[0]
         back = np.empty(len(order), np.int64)
         back[order] = np.arange(len(order))
-        return joined(pieces).take(back)
+        return concat_records(pieces).take(back)
 
-    def keep(self, held: np.ndarray) -> Archive:
+    def keep(self, held: np.ndarray) -> EventArchive:
         """Return the archive of these numbers alone."""
-        return Archive(((held, self.take(held)),)) if len(held) else Archive()
+        return EventArchive(((held, self.take(held)),)) if len(held) else EventArchive()

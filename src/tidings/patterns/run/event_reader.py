@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidings.algebra import Reader as AttributeReader
+from tidings.algebra import AttributeReader as AttributeReader
 from tidings.algebra import Requirements
-from tidings.algebra.law.mismatches import Mismatches
-from tidings.algebra.law.typed_attribute import Mismatch, sort_of
+from tidings.algebra.law.mismatches import MismatchCounts
+from tidings.algebra.law.typed_attribute import Mismatch, describe_type
 from tidings.concepts import Ontology
 from tidings.errors import BadEvent
 from tidings.kernels.patterns.symbol_lists import by_event, by_kind, taken
@@ -25,28 +25,28 @@ from tidings.matcher import Matcher
 from tidings.model import DeadLetter, Event, EventBatch
 from tidings.model.arrow_types import rows_of
 from tidings.model.events import values_of
-from tidings.patterns.run.event_archive import Told, joined
-from tidings.patterns.run.event_times import EARLIEST, EPOCH, NO_TIME, looked_up, time_of, times_of
-from tidings.patterns.run.mismatch_counts import Counts
-from tidings.patterns.run.variables import Variables, heads_of
+from tidings.patterns.run.event_archive import EventRecords, concat_records
+from tidings.patterns.run.event_times import EARLIEST, EPOCH, NO_TIME, look_up, time_of, times_of
+from tidings.patterns.run.mismatch_counts import PatternMismatchCounts
+from tidings.patterns.run.variables import VariableReader, heads_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import pyarrow as pa
 
-    from tidings.patterns.run.value_numbers import Names
+    from tidings.patterns.run.value_numbers import ValueNumbers
 
 SOME = 1 << 14
 """Events that are looked at to see whether an attribute has few distinct values."""
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class EncodedEvents:
     """Events in the order they are taken; filters' numbers in `symbols[symbols_at[i]:symbols_at[i + 1]]`."""
 
     times: np.ndarray
-    told: Told
+    records: EventRecords
     symbols_at: np.ndarray
     symbols: np.ndarray
     values: dict[str, np.ndarray]  # of each attribute that gives a variable its value
@@ -56,15 +56,15 @@ class Prepared:
         """Count the events."""
         return len(self.times)
 
-    def take(self, places: np.ndarray) -> Prepared:
+    def take(self, places: np.ndarray) -> EncodedEvents:
         """Return the events at these places."""
         symbols_at, symbols = taken(self.symbols_at, self.symbols, places)
         values = {name: column[places] for name, column in self.values.items()}
         timed = None if self.timed is None else self.timed[places]
-        return Prepared(self.times[places], self.told.take(places), symbols_at, symbols, values, timed)
+        return EncodedEvents(self.times[places], self.records.take(places), symbols_at, symbols, values, timed)
 
 
-def together(pieces: list[Prepared]) -> Prepared:
+def concat_events(pieces: list[EncodedEvents]) -> EncodedEvents:
     """Return events end to end."""
     if len(pieces) == 1:
         return pieces[0]
@@ -72,9 +72,9 @@ def together(pieces: list[Prepared]) -> Prepared:
     names = pieces[0].values
     untimed = any(piece.timed is not None for piece in pieces)
     marks = [np.full(len(piece), True) if piece.timed is None else piece.timed for piece in pieces]
-    return Prepared(
+    return EncodedEvents(
         np.concatenate([piece.times for piece in pieces]),
-        joined([piece.told for piece in pieces]),
+        concat_records([piece.records for piece in pieces]),
         np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
         np.concatenate([piece.symbols for piece in pieces]),
         {name: np.concatenate([piece.values[name] for piece in pieces]) for name in names},
@@ -82,7 +82,7 @@ def together(pieces: list[Prepared]) -> Prepared:
     )
 
 
-def answering(events: Prepared, filters: Iterable[int], attributes: Iterable[str]) -> Prepared:
+def adapt_events(events: EncodedEvents, filters: Iterable[int], attributes: Iterable[str]) -> EncodedEvents:
     """Return events read before for other patterns: what is not asked any more goes, what is new is empty."""
     asked = np.isin(events.symbols, np.fromiter(filters, np.int64))
     ends = np.append(0, np.cumsum(asked))[events.symbols_at].astype(np.int64)
@@ -92,15 +92,15 @@ def answering(events: Prepared, filters: Iterable[int], attributes: Iterable[str
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class EventReader:
     """Reads events: which filters to ask, which attributes give variables, and what the time and the id are called."""
 
     matcher: Matcher
-    variables: Variables
+    variables: VariableReader
     time: str
     event_id: str
     keep: tuple[str, ...]
-    counts: Counts
+    counts: PatternMismatchCounts
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -108,42 +108,42 @@ class Reader:
         return self.variables.names
 
     def read(
-        self, events: Any, names: Names, first: int, *, collect: bool = False
-    ) -> tuple[Prepared, list[DeadLetter]]:
+        self, events: Any, names: ValueNumbers, first: int, *, collect: bool = False
+    ) -> tuple[EncodedEvents, list[DeadLetter]]:
         """Return the events that can be read, and the dead letters; an event without an id is called by its number.
 
         Those without a time that can be read have the time `NO_TIME`.
         """
         batch = EventBatch.of(events)
         if batch.table is not None:
-            prepared, dead = self._table(batch.table, names, first, collect=collect)
+            prepared, dead = self._read_table(batch.table, names, first, collect=collect)
         else:
-            prepared, dead = self._rows(list(batch), names, first, collect=collect)
+            prepared, dead = self._read_rows(list(batch), names, first, collect=collect)
         self.counts.count_times(len(prepared), int((prepared.times == NO_TIME).sum()))
         return prepared, dead
 
     # Arrow -------------------------------------------------------------------------------------
 
-    def _table(
-        self, table: pa.Table | pa.RecordBatch, names: Names, first: int, *, collect: bool
-    ) -> tuple[Prepared, list[DeadLetter]]:
+    def _read_table(
+        self, table: pa.Table | pa.RecordBatch, names: ValueNumbers, first: int, *, collect: bool
+    ) -> tuple[EncodedEvents, list[DeadLetter]]:
         import pyarrow as pa
 
         if isinstance(table, pa.RecordBatch):
             table = pa.Table.from_batches([table])
-        symbols_at, symbols, dead = self._matched(table, collect=collect)
-        told, ends = self._told(table, first), symbols_at
+        symbols_at, symbols, dead = self._match_table(table, collect=collect)
+        told, ends = self._read_records(table, first), symbols_at
         if dead:
             places = np.setdiff1d(np.arange(table.num_rows), [letter.index for letter in dead])
             table, told = table.take(places), told.take(places)
             ends, symbols = taken(symbols_at, symbols, places)
         values = self.variables.of_table(table, names, self.counts)
-        return Prepared(times_of(table, self.time), told, ends, symbols, values), dead
+        return EncodedEvents(times_of(table, self.time), told, ends, symbols, values), dead
 
-    def _told(self, table: pa.Table, first: int) -> Told:
-        return Told(self._ids(table, first), _kept(table, self.keep) if self.keep else None)
+    def _read_records(self, table: pa.Table, first: int) -> EventRecords:
+        return EventRecords(self._read_ids(table, first), _select_fields(table, self.keep) if self.keep else None)
 
-    def _ids(self, table: pa.Table, first: int) -> pa.Array | list[Any]:
+    def _read_ids(self, table: pa.Table, first: int) -> pa.Array | list[Any]:
         import pyarrow as pa
 
         if self.event_id not in table.column_names:
@@ -153,28 +153,28 @@ class Reader:
             return [first + place if one is None else one for place, one in enumerate(column.to_pylist())]
         return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
-    def _matched(self, table: pa.Table, *, collect: bool) -> tuple[np.ndarray, np.ndarray, list[DeadLetter]]:
+    def _match_table(self, table: pa.Table, *, collect: bool) -> tuple[np.ndarray, np.ndarray, list[DeadLetter]]:
         """Return the filters each event satisfies, by their numbers."""
-        few = self._kinds(table)
+        few = self._find_kinds(table)
         if few is not None:
             kinds, codes = few
-            before, self.matcher._mismatches = self.matcher._mismatches, Mismatches()
+            before, self.matcher._mismatches = self.matcher._mismatches, MismatchCounts()
             try:
                 found = self.matcher.match_many(kinds)
                 self._recount(before, kinds, codes)
-                ends, symbols = by_event(found.event_index, _numbers(found), kinds.num_rows)
+                ends, symbols = by_event(found.event_index, _filter_numbers(found), kinds.num_rows)
                 return (*by_kind(ends, symbols, codes), [])
             except BadEvent:
                 pass  # asked one by one below, where the bad ones are named
             finally:
                 self.matcher._mismatches = before
-        found = self.matcher.match_many(self._asked(table), on_error="collect" if collect else "raise")
-        ends, symbols = by_event(found.event_index, _numbers(found), table.num_rows)
+        found = self.matcher.match_many(self._select_columns(table), on_error="collect" if collect else "raise")
+        ends, symbols = by_event(found.event_index, _filter_numbers(found), table.num_rows)
         return ends, symbols, list(found.dead_letters)
 
-    def _asked(self, table: pa.Table) -> pa.Table:
+    def _select_columns(self, table: pa.Table) -> pa.Table:
         """Leave out columns that filters do not look at: what Python cannot hold of them is nobody's concern."""
-        required, ontology = self.matcher._reading().required, self.matcher.ontology or Ontology()
+        required, ontology = self.matcher.current_view().required, self.matcher.ontology or Ontology()
         if required.wildcards or ontology.derived:
             return table
         beside = [need.unit_from for needs in required.attributes.values() for need in needs if need.unit_from]
@@ -182,7 +182,7 @@ class Reader:
         asked = [name for name in table.column_names if name in heads]
         return table.select(asked) if asked else table
 
-    def _recount(self, counts: Mismatches, kinds: pa.Table, codes: np.ndarray) -> None:
+    def _recount(self, counts: MismatchCounts, kinds: pa.Table, codes: np.ndarray) -> None:
         """Count mismatches by events: what was counted so far is each kind of event once."""
         often = np.bincount(codes, minlength=kinds.num_rows)
         needs = self.matcher.needs()
@@ -194,9 +194,9 @@ class Reader:
                 counts.values[key] += events * len(values)
                 for value in values:
                     if isinstance(value, Mismatch):
-                        counts.add(key, sort_of(value.raw), events)
+                        counts.add(key, describe_type(value.raw), events)
 
-    def _kinds(self, table: pa.Table) -> tuple[pa.Table, np.ndarray] | None:
+    def _find_kinds(self, table: pa.Table) -> tuple[pa.Table, np.ndarray] | None:
         """Return the distinct rows of what filters look at, and which of them each event is; nothing if too many."""
         import pyarrow as pa
 
@@ -206,7 +206,7 @@ class Reader:
         codes, size = np.zeros(table.num_rows, np.int64), 1
         columns: dict[str, pa.Array] = {}
         for name in asked:
-            coded = _few(table.column(name))
+            coded = _encode_few(table.column(name))
             if coded is None or size * (len(coded.dictionary) + 1) > table.num_rows // 4:
                 return None
             numbers = coded.indices.fill_null(len(coded.dictionary)).to_numpy(zero_copy_only=False)
@@ -231,35 +231,37 @@ class Reader:
 
     # Rows --------------------------------------------------------------------------------------
 
-    def _rows(self, events: list[Any], names: Names, first: int, *, collect: bool) -> tuple[Prepared, list[DeadLetter]]:
+    def _read_rows(
+        self, events: list[Any], names: ValueNumbers, first: int, *, collect: bool
+    ) -> tuple[EncodedEvents, list[DeadLetter]]:
         found = self.matcher.match_many(events, on_error="collect" if collect else "raise")
         dead = {letter.index: letter for letter in found.dead_letters}
         rows: list[tuple[int, Any, dict[str, Any], list[int]]] = []
         places = []
         for place, event in enumerate(events):
             if place not in dead:
-                rows.append(self._row(event, first + place, names))
+                rows.append(self._read_row(event, first + place, names))
                 places.append(place)
-        ends, symbols = by_event(found.event_index, _numbers(found), len(events))
+        ends, symbols = by_event(found.event_index, _filter_numbers(found), len(events))
         if len(places) < len(events):
             ends, symbols = taken(ends, symbols, np.array(places, np.int64))
         values = [row[3] for row in rows]
         table = np.array(values, np.int64).reshape(len(rows), len(self.attributes))
         columns = {name: np.ascontiguousarray(table[:, at]) for at, name in enumerate(self.attributes)}
-        told = Told([row[1] for row in rows], [row[2] for row in rows] if self.keep else None)
+        told = EventRecords([row[1] for row in rows], [row[2] for row in rows] if self.keep else None)
         times = np.array([row[0] for row in rows], np.int64)
-        return Prepared(times, told, ends, symbols, columns), [dead[place] for place in sorted(dead)]
+        return EncodedEvents(times, told, ends, symbols, columns), [dead[place] for place in sorted(dead)]
 
-    def _row(self, event: Any, number: int, names: Names) -> tuple[int, Any, dict[str, Any], list[int]]:
+    def _read_row(self, event: Any, number: int, names: ValueNumbers) -> tuple[int, Any, dict[str, Any], list[int]]:
         values = values_of(event)
-        time = event.time if isinstance(event, Event) and event.time is not None else looked_up(values, self.time)
+        time = event.time if isinstance(event, Event) and event.time is not None else look_up(values, self.time)
         id_ = event.id if isinstance(event, Event) and event.id is not None else values.get(self.event_id)
-        fields = {name: looked_up(values, name) for name in self.keep}
+        fields = {name: look_up(values, name) for name in self.keep}
         numbers = self.variables.of_row(values, names, self.counts)
         return time_of(time), number if id_ is None else id_, fields, numbers
 
 
-def with_times(prepared: Prepared, latest: int) -> Prepared:
+def fill_times(prepared: EncodedEvents, latest: int) -> EncodedEvents:
     """Give events without a time the latest before them; others keep theirs, so that what is late stays late."""
     timed = prepared.times != NO_TIME
     if timed.all():
@@ -269,7 +271,7 @@ def with_times(prepared: Prepared, latest: int) -> Prepared:
     return replace(prepared, times=times, timed=timed)
 
 
-def _kept(table: pa.Table, names: Iterable[str]) -> pa.Table:
+def _select_fields(table: pa.Table, names: Iterable[str]) -> pa.Table:
     """Return the fields that travel along; one that is not there is empty, as it is in rows."""
     import pyarrow as pa
 
@@ -279,13 +281,13 @@ def _kept(table: pa.Table, names: Iterable[str]) -> pa.Table:
         if name in table.column_names:
             columns[name] = table.column(name)
         elif head in table.column_names:
-            columns[name] = pa.array([looked_up({head: one}, name) for one in table.column(head).to_pylist()])
+            columns[name] = pa.array([look_up({head: one}, name) for one in table.column(head).to_pylist()])
         else:
             columns[name] = pa.nulls(table.num_rows)
     return pa.table(columns)
 
 
-def _numbers(found: Any) -> np.ndarray:
+def _filter_numbers(found: Any) -> np.ndarray:
     import pyarrow as pa
 
     if not len(found):
@@ -293,7 +295,7 @@ def _numbers(found: Any) -> np.ndarray:
     return np.asarray(found.id_array().cast(pa.int64()).to_numpy(zero_copy_only=False), np.int64)
 
 
-def _few(column: pa.ChunkedArray) -> pa.DictionaryArray | None:
+def _encode_few(column: pa.ChunkedArray) -> pa.DictionaryArray | None:
     """Return a column by its distinct values; nothing for kinds that seldom have few."""
     import pyarrow as pa
     import pyarrow.types as t

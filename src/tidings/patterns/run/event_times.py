@@ -96,7 +96,7 @@ def times_of(table: pa.Table, name: str) -> np.ndarray:
         except pa.ArrowInvalid:
             pass  # one by one: some lie beyond what microseconds can tell
     rows = rows_of(table.select([head]))
-    return np.array([time_of(looked_up(row, name)) for row in rows])
+    return np.array([time_of(look_up(row, name)) for row in rows])
 
 
 def _from_seconds(column: pa.ChunkedArray) -> np.ndarray:
@@ -105,10 +105,10 @@ def _from_seconds(column: pa.ChunkedArray) -> np.ndarray:
     return np.where(sound, np.where(sound, seconds, 0).astype(np.int64) * MICROSECONDS, NO_TIME)
 
 
-def looked_up(values: Mapping[str, Any], name: str) -> Any:
+def look_up(values: Mapping[str, Any], name: str) -> Any:
     """Return an attribute's value; a dotted name looks into records."""
     if name in values:
         return values[name]
     head, _, rest = name.partition(".")
     inner = values.get(head)
-    return looked_up(inner, rest) if rest and isinstance(inner, Mapping) else None
+    return look_up(inner, rest) if rest and isinstance(inner, Mapping) else None

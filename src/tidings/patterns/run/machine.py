@@ -16,32 +16,32 @@ import numpy as np
 from tidings.kernels.patterns.partials import Graph
 from tidings.kernels.patterns.runs import Batch
 from tidings.kernels.patterns.symbol_lists import renamed
-from tidings.patterns.compile.graph import Merged, Watched
+from tidings.patterns.compile.graph import MergedGraph, CompiledPattern
 from tidings.patterns.compile.graph_arrays import other_variables
-from tidings.patterns.detections import Part, Shown
+from tidings.patterns.detections import ReportBatch, ReportLayout
 from tidings.patterns.pattern_input import asks_for_time
-from tidings.patterns.run.run import LONG_AGO, MOST_PARTIALS, Run
-from tidings.patterns.state.run_bytes import Called
+from tidings.patterns.run.graph_run import LONG_AGO, MOST_PARTIALS, GraphRun
+from tidings.patterns.state.run_bytes import GraphNames
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from tidings.model import Filter
     from tidings.model.patterns import Pattern
-    from tidings.patterns.run.event_reader import Prepared
-    from tidings.patterns.run.value_numbers import Names
+    from tidings.patterns.run.event_reader import EncodedEvents
+    from tidings.patterns.run.value_numbers import ValueNumbers
 
 
-Parting = tuple[tuple[tuple[str, ...], ...], bool]
+Partitioning = tuple[tuple[tuple[str, ...], ...], bool]
 """How a pattern parts the stream: the ways in which events give a key, and whether it sees only those with a time."""
 
 
-def parting_of(pattern: Pattern) -> Parting:
+def find_partitioning(pattern: Pattern) -> Partitioning:
     """Return how a pattern parts the stream."""
-    return ways_of(pattern), asks_for_time(pattern)
+    return find_ways(pattern), asks_for_time(pattern)
 
 
-def ways_of(pattern: Pattern) -> tuple[tuple[str, ...], ...]:
+def find_ways(pattern: Pattern) -> tuple[tuple[str, ...], ...]:
     """Return the attributes through which a pattern's operands give its key: one way for each set of attributes."""
     if not any(named.variables for named in pattern.filters):
         return ((),)
@@ -57,72 +57,74 @@ def ways_of(pattern: Pattern) -> tuple[tuple[str, ...], ...]:
 class Machine:
     """The merged graph of some patterns, and how it reads events; it holds no state."""
 
-    merged: Merged
+    merged: MergedGraph
     graph: Graph
     ways: tuple[tuple[str, ...], ...]
     timed: bool  # sees only events that have a time
     symbols: np.ndarray  # of each filter its number here, or -1
-    shown: Shown
+    layout: ReportLayout
 
     @property
-    def parting(self) -> Parting:
+    def partitioning(self) -> Partitioning:
         """How its patterns part the stream."""
         return self.ways, self.timed
 
     @property
-    def keyed(self) -> bool:
+    def is_keyed(self) -> bool:
         """Whether state is kept for each key."""
         return self.ways != ((),)
 
     @cached_property
-    def called(self) -> Called:
+    def names(self) -> GraphNames:
         """What places, edges and patterns are called in states."""
-        return Called(self.merged)
+        return GraphNames(self.merged)
 
-    def start(self, *, most: int = MOST_PARTIALS) -> Run:
+    def start(self, *, most: int = MOST_PARTIALS) -> GraphRun:
         """Return a run that has seen nothing."""
-        return Run(self.graph, keyed=self.keyed, most=most)
+        return GraphRun(self.graph, keyed=self.is_keyed, most=most)
 
-    def feed(self, run: Run, events: Prepared, names: Names, base: int, *, until: int = LONG_AGO) -> list[Part]:
+    def feed(
+        self, run: GraphRun, events: EncodedEvents, names: ValueNumbers, base: int, *, until: int = LONG_AGO
+    ) -> list[ReportBatch]:
         """Let a run take events, numbered from `base`, and time pass to `until`."""
         symbols_at, symbols = renamed(events.symbols_at, events.symbols, self.symbols)
         count = len(events)
         keys = np.zeros((count, 1), np.int64)
-        if self.keyed:
-            keys = np.stack([key_of(way, events, names) for way in self.merged.vias], axis=1)
+        if self.is_keyed:
+            keys = np.stack([compute_keys(way, events, names) for way in self.merged.vias], axis=1)
         if self.timed and events.timed is not None:
             keys[~events.timed] = -1  # in no stream at all
         columns = [events.values[name] for name in self.merged.columns]
         values = np.stack(columns, axis=1) if columns else np.zeros((count, 0), np.int64)
         batch = Batch(events.times, symbols_at, symbols, np.ascontiguousarray(keys), np.ascontiguousarray(values))
         found = run.feed(batch, base, keys=len(names), until=until)
-        return [Part(reports, self.shown, names.values) for reports in found]
+        return [ReportBatch(reports, self.layout, names.values) for reports in found]
 
 
-def key_of(way: tuple[str, ...], events: Prepared, names: Names) -> np.ndarray:
+def compute_keys(way: tuple[str, ...], events: EncodedEvents, names: ValueNumbers) -> np.ndarray:
     """Return the key that each event gives through some attributes; -1 for none."""
     columns = [events.values[attribute] for attribute in way]
     return columns[0] if len(columns) == 1 else names.tuples(columns)
 
 
-def machines(watched: Sequence[Watched], filters: Mapping[Filter, int]) -> list[Machine]:
+def build_machines(watched: Sequence[CompiledPattern], filters: Mapping[Filter, int]) -> list[Machine]:
     """Return the machines of patterns; `filters` gives each filter its number among all."""
-    groups: dict[Parting, list[int]] = {}
+    groups: dict[Partitioning, list[int]] = {}
     for place, told in enumerate(watched):
-        groups.setdefault(parting_of(told.pattern), []).append(place)
-    return [_machine(parting, places, watched, filters) for parting, places in groups.items()]
+        groups.setdefault(find_partitioning(told.pattern), []).append(place)
+    return [_build_machine(parting, places, watched, filters) for parting, places in groups.items()]
 
 
-def _machine(
-    parting: Parting, places: Iterable[int], watched: Sequence[Watched], filters: Mapping[Filter, int]
+def _build_machine(
+    parting: Partitioning, places: Iterable[int], watched: Sequence[CompiledPattern], filters: Mapping[Filter, int]
 ) -> Machine:
     ways, timed = parting
-    merged = Merged(vias={way: number for number, way in enumerate(ways)})
+    merged = MergedGraph(vias={way: number for number, way in enumerate(ways)})
     for place in places:
         merged.add(watched[place])
     symbols = np.full(max(filters.values(), default=-1) + 1, -1, np.int64)
     for told, number in merged.symbols.items():
         symbols[filters[told]] = number
-    variables = tuple((told.pattern.key_variables(), tuple(other_variables(told.pattern))) for told in merged.watched)
-    shown = Shown(np.array(list(places), np.int64), variables)
+    variables = tuple((told.pattern.key_variables(), tuple(other_variables(told.pattern))) for told in merged.patterns)
+    shown = ReportLayout(np.array(list(places), np.int64), variables)
     return Machine(merged, merged.arrays(), ways, timed, symbols, shown)

@@ -11,16 +11,16 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tidings.algebra.law.typed_attribute import asked_of
+from tidings.algebra.law.typed_attribute import collect_attributes
 from tidings.matcher.mismatch_report import PLURALS
-from tidings.patterns.pattern_input import asks_for_time, attributes_of, filters_of
+from tidings.patterns.pattern_input import asks_for_time, variable_attributes, list_filters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from tidings.algebra.law.typed_attribute import TypedAttribute
     from tidings.matcher import Matcher
-    from tidings.patterns.compile.graph import Watched
+    from tidings.patterns.compile.graph import CompiledPattern
 
 NAMED = 3
 """Patterns that are named."""
@@ -30,7 +30,7 @@ VARIABLE, TIME = "a variable", "the time"
 
 
 @dataclass(slots=True)
-class Counts:
+class PatternMismatchCounts:
     """How many events had a value for an attribute, and of how many it could not be used; kept while events come."""
 
     given: Counter[str] = field(default_factory=Counter)
@@ -81,13 +81,13 @@ class PatternMismatch:
 
 
 def describe_pattern_mismatches(
-    counts: Counts, matcher: Matcher, watched: Iterable[Watched], *, time: str
+    counts: PatternMismatchCounts, matcher: Matcher, watched: Iterable[CompiledPattern], *, time: str
 ) -> Iterator[PatternMismatch]:
     """Yield what patterns could not use: by filters first, then by variables, then for want of a time."""
     watched = list(watched)
     yield from _of_filters(matcher, watched)
     for name, sorts in counts.sorts.items():
-        names = tuple(one.name for one in watched if name in attributes_of(one.pattern))
+        names = tuple(one.name for one in watched if name in variable_attributes(one.pattern))
         if names:
             told = tuple(sorts.most_common())
             yield PatternMismatch(name, VARIABLE, counts.given[name], sorts.total(), told, names)
@@ -96,14 +96,14 @@ def describe_pattern_mismatches(
         yield PatternMismatch(time, TIME, counts.events, counts.untimed, (("none", counts.untimed),), names)
 
 
-def _of_filters(matcher: Matcher, watched: list[Watched]) -> Iterator[PatternMismatch]:
+def _of_filters(matcher: Matcher, watched: list[CompiledPattern]) -> Iterator[PatternMismatch]:
     """Tell the matcher's counts, with the names of patterns: it knows their filters by numbers alone."""
     for key, count in matcher._mismatches:
         names = tuple(one.name for one in watched if _asks(one, key, matcher))
         if names:
             asked = PLURALS.get(key.kind, key.kind) + (f" in {key.unit}" if key.unit else "")
-            yield PatternMismatch(key.name, asked, count.values, count.mismatched, count.sorts, names)
+            yield PatternMismatch(key.name, asked, count.values, count.mismatched, count.types, names)
 
 
-def _asks(told: Watched, key: TypedAttribute, matcher: Matcher) -> bool:
-    return any(key in asked_of(matcher._admission.meant(tree)) for tree in filters_of(told.pattern))
+def _asks(told: CompiledPattern, key: TypedAttribute, matcher: Matcher) -> bool:
+    return any(key in collect_attributes(matcher.admission.bind_filter(tree)) for tree in list_filters(told.pattern))

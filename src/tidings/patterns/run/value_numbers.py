@@ -32,13 +32,13 @@ class _Truth:
     value: bool
 
 
-class Names:
+class ValueNumbers:
     """The numbers of values; tuples of values (keys of several variables) are values too."""
 
     def __init__(self, values: Iterable[Any] = ()) -> None:
         """Number the values in their order."""
         self.values: list[Any] = list(values)
-        self._numbers = {_kept(value): number for number, value in enumerate(self.values)}
+        self._numbers = {_canonical_value(value): number for number, value in enumerate(self.values)}
 
     def __len__(self) -> int:
         """Count the values."""
@@ -50,7 +50,7 @@ class Names:
             kept: Any = value
         else:
             value = value.item() if isinstance(value, np.generic) else value
-            kept = None if is_missing(value) else _kept(value)
+            kept = None if is_missing(value) else _canonical_value(value)
         if kept is None:
             return ABSENT
         number = self._numbers.get(kept)
@@ -61,7 +61,7 @@ class Names:
 
     def numbers(self, column: pa.Array | pa.ChunkedArray) -> np.ndarray:
         """Return the numbers of an Arrow column of single values."""
-        coded = coded_of(column)
+        coded = dictionary_encode(column)
         known = np.array([self.number(value) for value in coded.dictionary.to_pylist()] + [ABSENT], np.int64)
         codes = coded.indices.fill_null(len(known) - 1).to_numpy(zero_copy_only=False)
         return np.asarray(known[codes])
@@ -76,12 +76,12 @@ class Names:
         found[whole] = np.array(known, np.int64)[places.reshape(-1)]
         return found
 
-    def keep(self, held: np.ndarray) -> Names:
+    def keep(self, held: np.ndarray) -> ValueNumbers:
         """Return the names of the values whose numbers are held, numbered by their place there."""
-        return Names(self.values[number] for number in held.tolist())
+        return ValueNumbers(self.values[number] for number in held.tolist())
 
 
-def _kept(value: Any) -> Any:
+def _canonical_value(value: Any) -> Any:
     """Return what stands for a value and all that equal it; nothing for one that no variable takes."""
     match value:
         case bool():
@@ -93,7 +93,7 @@ def _kept(value: Any) -> Any:
         case str():
             return value if value.isascii() or _is_written(value) else None
         case tuple():  # a key of several variables
-            return tuple(_kept(part) for part in value)
+            return tuple(_canonical_value(part) for part in value)
         case datetime():
             return value if value.tzinfo else value.replace(tzinfo=UTC)
         case date():
@@ -110,7 +110,7 @@ def _is_written(text: str) -> bool:
     return True
 
 
-def coded_of(column: pa.Array | pa.ChunkedArray) -> pa.DictionaryArray:
+def dictionary_encode(column: pa.Array | pa.ChunkedArray) -> pa.DictionaryArray:
     """Return an Arrow column by its distinct values."""
     import pyarrow as pa
     import pyarrow.types as t

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidings.algebra import Need, Needs, Requirements
-from tidings.algebra import Reader as AttributeReader
+from tidings.algebra import ReadSpec, RequirementTracker, Requirements
+from tidings.algebra import AttributeReader as AttributeReader
 from tidings.algebra.law.coerce import coerce
 from tidings.algebra.law.event_reading import is_missing
-from tidings.algebra.law.typed_attribute import Mismatch, TypedAttribute, sort_of
+from tidings.algebra.law.typed_attribute import Mismatch, TypedAttribute, describe_type
 from tidings.concepts import Ontology
 from tidings.errors import BadEvent
 from tidings.model import Kind
 from tidings.model.arrow_types import rows_of
-from tidings.patterns.run.value_numbers import ABSENT, coded_of
+from tidings.patterns.run.value_numbers import ABSENT, dictionary_encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from tidings.model import Schema
-    from tidings.patterns.run.mismatch_counts import Counts
-    from tidings.patterns.run.value_numbers import Names
+    from tidings.patterns.run.mismatch_counts import PatternMismatchCounts
+    from tidings.patterns.run.value_numbers import ValueNumbers
 
-_RAW = Need(Kind.OPAQUE)
+_RAW = ReadSpec(Kind.OPAQUE)
 """How a value is read that nobody declares: not at all."""
 
 _DIRECT: dict[Kind | None, frozenset[type]] = {
@@ -49,7 +49,7 @@ _DIRECT: dict[Kind | None, frozenset[type]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Giver:
+class VariableSource:
     """How one attribute gives a value: `field` is the one field that feeds it, where that is all there is to it.
 
     Values of the types in `direct` are taken as they are. Numbers stay exact: only text is parsed.
@@ -63,17 +63,17 @@ class Giver:
     reader: AttributeReader
     key: TypedAttribute
 
-    def read(self, fields: Mapping[str, Any], names: Names) -> tuple[int, str]:
+    def read(self, fields: Mapping[str, Any], names: ValueNumbers) -> tuple[int, str]:
         """Return the number of what an event gives, and where there is something else, a word for that."""
         if self.field is not None:
             raw = fields.get(self.field)
             if raw is None:
                 return ABSENT, ""
             if type(raw) in self.direct:
-                return _numbered(raw, names)
+                return _number_value(raw, names)
         return self._read(fields, names)
 
-    def _read(self, fields: Mapping[str, Any], names: Names) -> tuple[int, str]:
+    def _read(self, fields: Mapping[str, Any], names: ValueNumbers) -> tuple[int, str]:
         try:
             values = self.reader.read(fields, datetime.now(UTC)).values.get(self.key, ())
         except BadEvent:  # by a declaration: filters have told of it
@@ -83,10 +83,10 @@ class Giver:
         value: Any = values[0]
         if self.parsed and isinstance(value, str):
             value = _number(value)
-        return _numbered(str(value) if isinstance(value, IPv4Address | IPv6Address) else value, names)
+        return _number_value(str(value) if isinstance(value, IPv4Address | IPv6Address) else value, names)
 
 
-def _numbered(value: Any, names: Names) -> tuple[int, str]:
+def _number_value(value: Any, names: ValueNumbers) -> tuple[int, str]:
     number = names.number(value)
     if number != ABSENT or is_missing(value):
         return number, ""
@@ -95,7 +95,7 @@ def _numbered(value: Any, names: Names) -> tuple[int, str]:
 
 def _sort_of(raw: Any) -> str:
     """Return a word for what no variable takes."""
-    return "infinite" if isinstance(raw, float) else sort_of(raw)
+    return "infinite" if isinstance(raw, float) else describe_type(raw)
 
 
 def _number(text: str) -> Any:
@@ -105,13 +105,13 @@ def _number(text: str) -> Any:
         return Mismatch(text)
 
 
-class Variables:
+class VariableReader:
     """The attributes that give variables their values."""
 
     def __init__(self, names: Iterable[str], schema: Schema | None, ontology: Ontology | None) -> None:
         """Look up what is declared of each."""
         used = ontology or Ontology()
-        needs = Needs(schema, used)
+        needs = RequirementTracker(schema, used)
         self._givers = {name: _giver(name, needs, used) for name in names}
 
     @property
@@ -119,7 +119,7 @@ class Variables:
         """The attributes, as patterns write them."""
         return tuple(self._givers)
 
-    def of_row(self, fields: Mapping[str, Any], names: Names, counts: Counts) -> list[int]:
+    def of_row(self, fields: Mapping[str, Any], names: ValueNumbers, counts: PatternMismatchCounts) -> list[int]:
         """Return the numbers of what one event gives."""
         found = []
         for giver in self._givers.values():
@@ -128,7 +128,7 @@ class Variables:
             found.append(number)
         return found
 
-    def of_table(self, table: pa.Table, names: Names, counts: Counts) -> dict[str, np.ndarray]:
+    def of_table(self, table: pa.Table, names: ValueNumbers, counts: PatternMismatchCounts) -> dict[str, np.ndarray]:
         """Return the same of a whole table, by attribute; what is there once is read once."""
         return {name: _of_table(giver, table, names, counts) for name, giver in self._givers.items()}
 
@@ -138,15 +138,15 @@ class Variables:
         return giver.field == name and _python_type(kind) in giver.direct
 
 
-def _giver(name: str, needs: Needs, ontology: Ontology) -> Giver:
+def _giver(name: str, needs: RequirementTracker, ontology: Ontology) -> VariableSource:
     own = ontology.attribute(name)
-    declared = next((need for need in needs.needs(own) if need.kind is not None), _RAW)
+    declared = next((need for need in needs.read_specs(own) if need.kind is not None), _RAW)
     kind = declared.kind
     exact = kind is Kind.NUMBER and declared.unit is None
     need = _RAW if exact else declared
     sources = ontology.sources(own)
     alone = sources == (own,) and own not in ontology.derived and "." not in own and declared.unit is None
-    return Giver(
+    return VariableSource(
         name,
         field=own if alone else None,
         fed=None if own in ontology.derived or declared.unit_from else heads_of(sources),
@@ -163,7 +163,7 @@ def heads_of(sources: Iterable[str]) -> frozenset[str]:
     return frozenset(".".join(path[:count]) for path in paths for count in range(1, len(path) + 1))
 
 
-def _of_table(giver: Giver, table: pa.Table, names: Names, counts: Counts) -> np.ndarray:
+def _of_table(giver: VariableSource, table: pa.Table, names: ValueNumbers, counts: PatternMismatchCounts) -> np.ndarray:
     import pyarrow as pa
     import pyarrow.types as t
 
@@ -173,7 +173,7 @@ def _of_table(giver: Giver, table: pa.Table, names: Names, counts: Counts) -> np
     if giver.field is None or t.is_nested(table.column(fed[0]).type):
         return _of_rows(giver, table.select(fed), np.ones(table.num_rows, np.int64), names, counts)
     try:
-        coded = coded_of(table.column(giver.field))
+        coded = dictionary_encode(table.column(giver.field))
     except pa.ArrowNotImplementedError:
         return _of_rows(giver, table.select(fed), np.ones(table.num_rows, np.int64), names, counts)
     codes = coded.indices.fill_null(len(coded.dictionary)).to_numpy(zero_copy_only=False)
@@ -186,7 +186,9 @@ def _of_table(giver: Giver, table: pa.Table, names: Names, counts: Counts) -> np
     return np.asarray(np.append(known, ABSENT)[codes])
 
 
-def _of_rows(giver: Giver, table: pa.Table, often: np.ndarray, names: Names, counts: Counts) -> np.ndarray:
+def _of_rows(
+    giver: VariableSource, table: pa.Table, often: np.ndarray, names: ValueNumbers, counts: PatternMismatchCounts
+) -> np.ndarray:
     """Return the numbers of rows, each of which stands for so many events."""
     numbers = np.full(table.num_rows, ABSENT, np.int64)
     for place, row in enumerate(rows_of(table)):

@@ -16,10 +16,10 @@ from tidings.kernels.patterns.partials import KEY, SLOTS
 from tidings.lang import WrittenPattern, parse_pattern, render_pattern
 from tidings.matcher.snapshot.snapshot import read_surroundings, surroundings_of
 from tidings.model.patterns import Mode
-from tidings.patterns.run.event_archive import Archive, Told, union
-from tidings.patterns.run.event_reader import Prepared, answering
-from tidings.patterns.run.value_numbers import Names
-from tidings.patterns.state.run_bytes import into_run, of_run, packed, short, unpacked
+from tidings.patterns.run.event_archive import EventArchive, EventRecords, unite_numbers
+from tidings.patterns.run.event_reader import EncodedEvents, adapt_events
+from tidings.patterns.run.value_numbers import ValueNumbers
+from tidings.patterns.state.run_bytes import load_run, dump_run, pack_state, hash_text, unpack_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -47,12 +47,12 @@ def snapshot(detector: Detector) -> bytes:
     arrays: dict[str, Any] = {f"around.{name}": data for name, data in surroundings_of(detector._matcher).items()}
     kept, kept_arrays = detector._kept()
     at, more = position(detector)
-    return packed(header | kept | at, arrays | kept_arrays | more)
+    return pack_state(header | kept | at, arrays | kept_arrays | more)
 
 
 def resume(kind: type[Detector], state: bytes) -> Detector:
     """Return the detector of a snapshot."""
-    header, arrays = unpacked(state)
+    header, arrays = unpack_state(state)
     if "patterns" not in header:
         msg = "this is the state of a stream, not of a detector; Detector.snapshot() writes one"
         raise StateError(msg)
@@ -72,25 +72,25 @@ def resume(kind: type[Detector], state: bytes) -> Detector:
 
 def where(detector: Detector) -> bytes:
     """Return where a detector's patterns stand, for a detector that has the patterns already (`forked`)."""
-    return packed(*position(detector))
+    return pack_state(*position(detector))
 
 
 def resume_at(detector: Detector, state: bytes) -> None:
     """Let a forked detector go on where another of the same or other patterns stood (`where`)."""
-    go_on(detector, *unpacked(state))
+    go_on(detector, *unpack_state(state))
 
 
 def position(detector: Detector) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return where a detector's patterns stand, without the patterns themselves."""
-    runs = [(machine, *of_run(run, machine.called)) for machine, run in detector._runs()]
-    keys = [run.keys_held() for _, run in detector._runs()]
-    events = [run.events_held() for _, run in detector._runs()]
+    runs = [(machine, *dump_run(run, machine.names)) for machine, run in detector._runs()]
+    keys = [run.keys_in_use() for _, run in detector._runs()]
+    events = [run.events_in_use() for _, run in detector._runs()]
     waiting = detector._waiting
     if waiting is not None:
         keys += [column[column >= 0] for column in waiting.values.values()]
     keys += detector._held()
-    held, seqs = union(keys), union(events)
-    told = detector._archive.take(seqs).listed()
+    held, seqs = unite_numbers(keys), unite_numbers(events)
+    told = detector._archive.take(seqs).to_lists()
     header: dict[str, Any] = {
         "at": [detector._seq, detector._arrived, detector._latest, detector.late],
         "runs": [[[list(way) for way in machine.ways], head, machine.timed] for machine, head, _ in runs],
@@ -114,21 +114,21 @@ def go_on(detector: Detector, header: dict[str, Any], arrays: dict[str, Any]) ->
     detector._seq, detector._arrived, detector._latest, detector.late = header["at"]
     held = arrays["held"]
     # Numbers in the state are those of before: the names stand at the same places, with nothing between them.
-    names = Names(_value(one) for one in header["names"])
+    names = ValueNumbers(_value(one) for one in header["names"])
     detector._names = names
     ids = [_value(one) for one in header["ids"]]
     fields = header["fields"]
     rows = None if fields is None else [{name: _value(one) for name, one in row.items()} for row in fields]
-    detector._archive = Archive(((arrays["seqs"], Told(ids, rows)),)) if ids else Archive()
+    detector._archive = EventArchive(((arrays["seqs"], EventRecords(ids, rows)),)) if ids else EventArchive()
     for machine, run in detector._runs():
         for number, (ways, head, *timed) in enumerate(header["runs"]):
             if tuple(map(tuple, ways)) == machine.ways and timed in ([machine.timed], []):
                 mine = _arrays_of(f"run{number}.", arrays)
-                _renumber(mine, head["slots"], held, keyed=machine.keyed)
-                into_run(run, machine.called, head, mine, len(names))
+                _renumber(mine, head["slots"], held, keyed=machine.is_keyed)
+                load_run(run, machine.names, head, mine, len(names))
     if header["waiting"] is not None:
         waiting = _waiting(header["waiting"], arrays, held, detector._filters)
-        detector._waiting = answering(waiting, detector._filters.values(), detector._reading().attributes)
+        detector._waiting = adapt_events(waiting, detector._filters.values(), detector._reading().attributes)
     detector._stand(header, arrays)
 
 
@@ -148,15 +148,15 @@ def _renumber(arrays: dict[str, np.ndarray], slots: int, held: np.ndarray, *, ke
     values[values >= 0] = np.searchsorted(held, values[values >= 0])
 
 
-def _of_waiting(waiting: Prepared, detector: Detector) -> tuple[dict[str, Any], dict[str, Any]]:
-    told = waiting.told.listed()
+def _of_waiting(waiting: EncodedEvents, detector: Detector) -> tuple[dict[str, Any], dict[str, Any]]:
+    told = waiting.records.to_lists()
     filters = {number: place for place, number in enumerate(detector._filters.values())}
     symbols = np.array([filters[number] for number in waiting.symbols.tolist()], np.int64)
     header = {
         "ids": [_plain(one) for one in told.ids],
         "fields": None if told.fields is None else [_fields(row) for row in told.fields],
         "values": list(waiting.values),
-        "filters": [short(repr(told)) for told in detector._filters],
+        "filters": [hash_text(repr(told)) for told in detector._filters],
     }
     arrays = {"waiting.times": waiting.times, "waiting.at": waiting.symbols_at, "waiting.symbols": symbols}
     if waiting.timed is not None:
@@ -168,9 +168,9 @@ def _of_waiting(waiting: Prepared, detector: Detector) -> tuple[dict[str, Any], 
 
 def _waiting(
     header: dict[str, Any], arrays: dict[str, Any], held: np.ndarray, filters: Mapping[Filter, int]
-) -> Prepared:
+) -> EncodedEvents:
     """Return the events that wait, by the numbers that filters have now; -1 for those that are gone."""
-    numbers = {short(repr(told)): number for told, number in filters.items()}
+    numbers = {hash_text(repr(told)): number for told, number in filters.items()}
     known = np.array([numbers.get(name, -1) for name in header["filters"]], np.int64)
     values = {}
     for number, name in enumerate(header["values"]):
@@ -178,9 +178,9 @@ def _waiting(
         values[name] = np.where(column >= 0, np.searchsorted(held, column), -1)
     fields = header["fields"]
     rows = None if fields is None else [{name: _value(one) for name, one in row.items()} for row in fields]
-    told = Told([_value(one) for one in header["ids"]], rows)
+    told = EventRecords([_value(one) for one in header["ids"]], rows)
     times, ends, symbols = arrays["waiting.times"], arrays["waiting.at"], known[arrays["waiting.symbols"]]
-    return Prepared(times, told, ends, symbols, values, arrays.get("waiting.timed"))
+    return EncodedEvents(times, told, ends, symbols, values, arrays.get("waiting.timed"))
 
 
 def _fields(row: dict[str, Any]) -> dict[str, Any]:

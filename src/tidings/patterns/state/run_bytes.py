@@ -34,14 +34,14 @@ from tidings.kernels.patterns.partials import (
 )
 
 if TYPE_CHECKING:
-    from tidings.patterns.compile.graph import Merged
-    from tidings.patterns.run.run import Run
+    from tidings.patterns.compile.graph import MergedGraph
+    from tidings.patterns.run.graph_run import GraphRun
 
 MAGIC = b"tidings-state-1\n"
 """How a state begins."""
 
 
-def packed(header: dict[str, Any], arrays: dict[str, np.ndarray | bytes]) -> bytes:
+def pack_state(header: dict[str, Any], arrays: dict[str, np.ndarray | bytes]) -> bytes:
     """Return a header and named arrays as bytes."""
     pieces = {name: _bytes(array) for name, array in arrays.items()}
     told = {name: [_kind(arrays[name]), list(np.shape(arrays[name])), len(piece)] for name, piece in pieces.items()}
@@ -51,7 +51,7 @@ def packed(header: dict[str, Any], arrays: dict[str, np.ndarray | bytes]) -> byt
     return MAGIC + size + blake2b(size + head + body, digest_size=8).digest() + head + body
 
 
-def unpacked(data: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def unpack_state(data: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what `packed` was given; `StateError` when the bytes are not that."""
     start = len(MAGIC) + 16
     if not isinstance(data, bytes | bytearray | memoryview) or bytes(data[: len(MAGIC)]) != MAGIC:
@@ -83,43 +83,43 @@ def _kind(array: np.ndarray | bytes) -> str:
 # Names of places and edges --------------------------------------------------------------------------
 
 
-class Called:
+class GraphNames:
     """What the places, edges and patterns of a graph are called."""
 
-    def __init__(self, merged: Merged) -> None:
+    def __init__(self, merged: MergedGraph) -> None:
         """Name everything once: it is asked for at every snapshot."""
-        self._filters = [short(repr(told)) for told in merged.symbols]
+        self._filters = [hash_text(repr(told)) for told in merged.symbols]
         self._vias, self._columns = list(merged.vias), list(merged.columns)
         self._merged = merged
         self.nodes = ["start"]
         for signature in merged.signatures()[1:]:
             self.nodes.append(self._node(signature))
         self.edges = [self._edge(key, self.nodes[key[0]]) + self._end(key[6]) for key in merged.edge_keys()]
-        self.patterns = [watched.name for watched in merged.watched]
+        self.patterns = [watched.name for watched in merged.patterns]
         self.node_of = {name: place for place, name in enumerate(self.nodes)}
         self.edge_of = {name: place for place, name in enumerate(self.edges)}
         self.pattern_of = {name: place for place, name in enumerate(self.patterns)}
 
     def _node(self, signature: tuple[Any, ...]) -> str:
         kind, owner, contiguous, guards, uses, limits, span, keys = signature
-        own = "" if owner < 0 else self._merged.watched[owner].name
+        own = "" if owner < 0 else self._merged.patterns[owner].name
         into = sorted(self._edge(key, "self" if key[0] is None else self.nodes[key[0]]) for key in keys)
-        listened = [self._listened(guard) for guard in guards]
-        return short(json.dumps([int(kind), own, bool(contiguous), listened, repr(uses), repr(limits), span, into]))
+        listened = [self._describe_input(guard) for guard in guards]
+        return hash_text(json.dumps([int(kind), own, bool(contiguous), listened, repr(uses), repr(limits), span, into]))
 
     def _edge(self, key: tuple[Any, ...], source: str) -> str:
-        forbid = [self._listened(guard) for guard in key[5]]
-        return short(json.dumps([source, self._listened(key[1]), key[2], repr(key[3]), repr(key[4]), forbid]))
+        forbid = [self._describe_input(guard) for guard in key[5]]
+        return hash_text(json.dumps([source, self._describe_input(key[1]), key[2], repr(key[3]), repr(key[4]), forbid]))
 
     def _end(self, target: int) -> str:
         return ">" + (self.nodes[target] if target >= 0 else "")
 
-    def _listened(self, listened: Any) -> list[Any]:
+    def _describe_input(self, listened: Any) -> list[Any]:
         binds = [[variable, self._columns[column]] for variable, column in listened.binds]
         return [self._filters[listened.symbol], list(self._vias[listened.via]), binds]
 
 
-def short(text: str) -> str:
+def hash_text(text: str) -> str:
     """Return a name for a long text."""
     return blake2b(text.encode(), digest_size=12).hexdigest()
 
@@ -127,7 +127,7 @@ def short(text: str) -> str:
 # Runs -----------------------------------------------------------------------------------------------
 
 
-def of_run(run: Run, called: Called) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def dump_run(run: GraphRun, called: GraphNames) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return a run as a header and arrays."""
     run.tidy()
     state, top = run.state, run.rows
@@ -138,7 +138,7 @@ def of_run(run: Run, called: Called) -> tuple[dict[str, Any], dict[str, np.ndarr
     cells = np.column_stack([codes, state.cells[:, HEAD], state.cells[:, COUNT]])[filled]
     nodes, patterns = len(run.graph.nodes), len(run.graph.patterns)
     used, node_places = np.unique(cells[:, 0] % nodes, return_inverse=True)
-    spent = _spent(run, patterns)
+    spent = _list_spent(run, patterns)
     fresh = np.flatnonzero(state.fresh >= 0)
     registers = state.registers
     header = {
@@ -155,7 +155,7 @@ def of_run(run: Run, called: Called) -> tuple[dict[str, Any], dict[str, np.ndarr
     return header, arrays
 
 
-def _spent(run: Run, patterns: int) -> np.ndarray:
+def _list_spent(run: GraphRun, patterns: int) -> np.ndarray:
     state = run.state
     filled = state.spent[:, HEAD] >= 0
     codes = state.spent[:, CODE] if run.keyed else np.arange(len(state.spent))
@@ -163,14 +163,16 @@ def _spent(run: Run, patterns: int) -> np.ndarray:
     return np.column_stack([spent[:, 0] % max(patterns, 1), spent[:, 0] // max(patterns, 1), spent[:, 1]])
 
 
-def into_run(run: Run, called: Called, header: dict[str, Any], arrays: dict[str, np.ndarray], keys: int) -> None:
+def load_run(
+    run: GraphRun, called: GraphNames, header: dict[str, Any], arrays: dict[str, np.ndarray], keys: int
+) -> None:
     """Let a fresh run go on where another stood; what has no place in its graph is dropped."""
     edge_of = np.array([called.edge_of.get(name, -1) for name in header["edges"]] + [-1], np.int64)
     node_of = np.array([called.node_of.get(name, -1) for name in header["nodes"]] + [-1], np.int64)
     pattern_of = np.array([called.pattern_of.get(name, -1) for name in header["patterns"]] + [-1], np.int64)
-    pool = _fitted(arrays["pool"], header["slots"], run)
+    pool = _fit_rows(arrays["pool"], header["slots"], run)
     pool[:, EDGE] = edge_of[pool[:, EDGE]]
-    places = _surviving(pool)
+    places = _renumber_rows(pool)
     run.restore(pool[places[:-1] >= 0], keys)
     cells, spent = arrays["cells"], arrays["spent"]
     cells[:, 0], cells[:, 2] = node_of[cells[:, 0]], places[cells[:, 2]]
@@ -185,7 +187,7 @@ def into_run(run: Run, called: Called, header: dict[str, Any], arrays: dict[str,
     _queue(run)
 
 
-def _fitted(pool: np.ndarray, slots: int, run: Run) -> np.ndarray:
+def _fit_rows(pool: np.ndarray, slots: int, run: GraphRun) -> np.ndarray:
     """Return rows with as many moments and variables as the run's."""
     wide = np.full((len(pool), run.state.pool.shape[1]), -1, np.int64)
     new = run.graph.uses.shape[1]
@@ -196,7 +198,7 @@ def _fitted(pool: np.ndarray, slots: int, run: Run) -> np.ndarray:
     return wide
 
 
-def _surviving(pool: np.ndarray) -> np.ndarray:
+def _renumber_rows(pool: np.ndarray) -> np.ndarray:
     """Return each row's place among those whose edges are known, -1 for the others; rows are called by it."""
     lives = pool[:, EDGE] >= 0
     places = np.append(np.where(lives, np.cumsum(lives) - 1, -1), -1)
@@ -205,7 +207,7 @@ def _surviving(pool: np.ndarray) -> np.ndarray:
     return places
 
 
-def _queue(run: Run) -> None:
+def _queue(run: GraphRun) -> None:
     """Queue the rows that wait for an absence by their order in time."""
     graph, state = run.graph, run.state
     pool = state.pool[: run.rows]

@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from tidings.patterns.run.event_archive import Told
-from tidings.patterns.run.event_reader import Prepared
-from tidings.patterns.run.portions import Found, advance, held, text_of
-from tidings.patterns.run.run import LONG_AGO
+from tidings.patterns.run.event_archive import EventRecords
+from tidings.patterns.run.event_reader import EncodedEvents
+from tidings.patterns.run.portions import ReportColumns, advance, held, key_text
+from tidings.patterns.run.graph_run import LONG_AGO
 from tidings.patterns.state.detector_bytes import resume_at, where
-from tidings.patterns.state.run_bytes import packed, unpacked
+from tidings.patterns.state.run_bytes import pack_state, unpack_state
 from tidings.spark.detect.bucket_forecasts import Foreseer, columns_of, owned, told_by
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tidings.forecast.forecasts import Batch
+    from tidings.forecast.forecasts import ForecastBatch
     from tidings.patterns.run.portions import Portion
-    from tidings.patterns.run.value_numbers import Names
+    from tidings.patterns.run.value_numbers import ValueNumbers
     from tidings.spark.detect.worker_plan import Plan
 
 TIME, TELLS, SYMBOLS, PLACE, TELL, VALUE = "time", "tells", "symbols", "place", "tell:", "value:"
@@ -75,7 +75,7 @@ class Bucket:
 
     def go_on(self, state: bytes) -> None:
         """Go on where a bucket stood; the patterns may be others."""
-        header, arrays = unpacked(state)
+        header, arrays = unpack_state(state)
         resume_at(self._detector, arrays["where"])
         self._place = header.get("place", 0)
         if header["held"]:
@@ -87,7 +87,7 @@ class Bucket:
         self._forget()
         rows = b"" if self._held is None else to_bytes(self._held)
         header = {"held": self._held is not None, "place": self._place}
-        return packed(header, {"where": at, "rows": rows, "seqs": self._seqs})
+        return pack_state(header, {"where": at, "rows": rows, "seqs": self._seqs})
 
     def see(self, arrived: int, seen: int) -> None:
         """Hear how many rows came here so far, of how many events of the stream; those that wait are among them."""
@@ -131,7 +131,7 @@ class Bucket:
         self._place = max(start + count, round(self._seen * taken / max(1, self._arrived)))
         return np.asarray(start + np.arange(1, count + 1) * (self._place - start) // max(1, count) - 1)
 
-    def _owned(self, found: Found) -> Found:
+    def _owned(self, found: ReportColumns) -> ReportColumns:
         """Leave out what was found for keys of other buckets.
 
         An event that gives keys in two ways is in the bucket of each, and here the other key's events are not
@@ -145,17 +145,17 @@ class Bucket:
         lengths = np.diff(found.ends)[rows]
         ends = np.concatenate([[0], np.cumsum(lengths)])
         events = found.events[np.repeat(found.ends[rows] - ends[:-1], lengths) + np.arange(ends[-1])]
-        return Found(found.patterns[rows], found.keys[rows], found.values, found.at[rows], events, ends)
+        return ReportColumns(found.patterns[rows], found.keys[rows], found.values, found.at[rows], events, ends)
 
-    def _answer(self, found: Found, known: pa.Table | None, seqs: np.ndarray) -> pa.Table | None:
+    def _answer(self, found: ReportColumns, known: pa.Table | None, seqs: np.ndarray) -> pa.Table | None:
         if not len(found.patterns) or known is None:
             return None
         names = pa.array(list(self._portion.detector), pa.string())
-        keys = _texts(found) if self._portion.keyed else pa.nulls(len(found.keys), pa.string())
+        keys = _texts(found) if self._portion.is_keyed else pa.nulls(len(found.keys), pa.string())
         events = known.take(np.searchsorted(seqs, found.events))
         return rows_of("match", names.take(found.patterns), keys, found.at, lists_of(events, found.ends, self._plan))
 
-    def _foretold(self, batch: Batch, known: pa.Table | None, seqs: np.ndarray) -> pa.Table | None:
+    def _foretold(self, batch: ForecastBatch, known: pa.Table | None, seqs: np.ndarray) -> pa.Table | None:
         mine = owned(batch, self._portion, self._number)
         if not len(mine) or known is None:
             return None
@@ -199,7 +199,7 @@ def tables_of(dealt: pa.Table) -> list[pa.Table]:
     return found
 
 
-def prepared(rows: pa.Table, base: int, portion: Portion, names: Names) -> Prepared:
+def prepared(rows: pa.Table, base: int, portion: Portion, names: ValueNumbers) -> EncodedEvents:
     """Return rows as a portion's detector takes them: their ids are their numbers, from `base` on."""
     rows = rows.combine_chunks()
     lists = rows.column(SYMBOLS).chunk(0) if rows.num_rows else pa.array([], pa.list_(pa.int32()))
@@ -210,7 +210,7 @@ def prepared(rows: pa.Table, base: int, portion: Portion, names: Names) -> Prepa
     ids = pa.array(np.arange(base, base + rows.num_rows))
     symbols = lists.values.to_numpy().astype(np.int64)
     ends = lists.offsets.to_numpy().astype(np.int64)
-    return Prepared(_numbers(rows.column(TIME)), Told(ids), ends, symbols, values)
+    return EncodedEvents(_numbers(rows.column(TIME)), EventRecords(ids), ends, symbols, values)
 
 
 # What comes out --------------------------------------------------------------------------------------
@@ -246,9 +246,9 @@ def lists_of(rows: pa.Table, ends: np.ndarray, plan: Plan) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), inner)
 
 
-def _texts(found: Found) -> pa.Array:
+def _texts(found: ReportColumns) -> pa.Array:
     known, places = np.unique(found.keys, return_inverse=True)
-    return pa.array([text_of(found.values[key]) for key in known.tolist()], pa.string()).take(places.reshape(-1))
+    return pa.array([key_text(found.values[key]) for key in known.tolist()], pa.string()).take(places.reshape(-1))
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:

@@ -16,10 +16,10 @@ import numpy as np
 
 from tidings.errors import TidingsError
 from tidings.forecast import Detector, Model
-from tidings.forecast.courses.streams import Silences
+from tidings.forecast.courses.streams import KeyGaps
 from tidings.forecast.forecasts import Forecasts
-from tidings.forecast.model import keyed
-from tidings.forecast.predicting.forecaster import Plan
+from tidings.forecast.model import is_keyed
+from tidings.forecast.predicting.forecaster import ForecastPlan
 from tidings.forecast.predicting.probability_table import require_times
 from tidings.patterns import Detector as PatternDetector
 from tidings.patterns.run.portions import written
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from tidings.forecast.courses.streams import Entries
-    from tidings.forecast.forecasts import Batch
+    from tidings.forecast.courses.streams import StreamEntries
+    from tidings.forecast.forecasts import ForecastBatch
     from tidings.patterns.run.portions import Portion
 
 
 KEYS = 1 << 14
 """Keys with nothing begun that the state of a bucket has room for; of more, those with most events stay."""
 
-NOTHING_SAID = Plan()
+NOTHING_SAID = ForecastPlan()
 """How forecasts are told unless it is said otherwise."""
 
 
@@ -46,10 +46,10 @@ class Foresight:
     """A model, and what is to be foretold of each pattern; nothing where there is no model."""
 
     model: Model | None
-    plans: Mapping[str, Plan]
+    plans: Mapping[str, ForecastPlan]
 
     @classmethod
-    def of(cls, patterns: Any, names: Iterable[str], *, model: Any, asked: Plan) -> Foresight:
+    def of(cls, patterns: Any, names: Iterable[str], *, model: Any, asked: ForecastPlan) -> Foresight:
         """Understand what was given: a detector brings its own model and horizons, and another model may be given."""
         known = Model.load(Path(model)) if isinstance(model, str | os.PathLike) else model
         if known is not None and not isinstance(known, Model):
@@ -66,7 +66,7 @@ class Foresight:
         return made
 
     @classmethod
-    def _brought(cls, detector: PatternDetector, model: Model | None, asked: Plan) -> Foresight:
+    def _brought(cls, detector: PatternDetector, model: Model | None, asked: ForecastPlan) -> Foresight:
         if asked != NOTHING_SAID:
             msg = (
                 "a detector brings its own horizons: say them in add(..., horizon=10), or pass the patterns themselves"
@@ -78,7 +78,7 @@ class Foresight:
 
     def by_share(self, detector: PatternDetector) -> bool:
         """Tell whether anything is foretold by how often a key comes in the whole stream."""
-        plans = [self.plans[told.name] for told in detector.watched if keyed(told.pattern) and told.name in self.plans]
+        plans = [self.plans[told.name] for told in detector.watched if is_keyed(told.pattern) and told.name in self.plans]
         return any(plan.horizon is not None and plan.horizon.unit != "own" for plan in plans)
 
     def _check(self, *, explicit: bool) -> None:
@@ -94,18 +94,18 @@ class Foresight:
 # In a worker ------------------------------------------------------------------------------------------
 
 
-class Placed(Silences):
+class Placed(KeyGaps):
     """How long keys are silent, where a bucket has only some of the stream's events: they tell their places in it."""
 
-    def __init__(self, places: np.ndarray, first: int, before: Silences) -> None:
+    def __init__(self, places: np.ndarray, first: int, before: KeyGaps) -> None:
         """Go on from what was heard before; `places` are those of the bucket's events from its `first` on."""
-        super().__init__(keyed=before._keyed)
+        super().__init__(keyed=before.is_keyed)
         self.last, self.mean, self.count = before.last, before.mean, before.count
         self._places, self._first = places, first
 
-    def take(self, entries: Entries, times: np.ndarray, position: int) -> np.ndarray:
+    def take(self, entries: StreamEntries, times: np.ndarray, position: int) -> np.ndarray:
         """Return the mean gaps at entries; `position` is that of their first event among those of the bucket."""
-        return self.carried(entries, self._places[position - self._first + entries.event], times[entries.event])
+        return self.update_gaps(entries, self._places[position - self._first + entries.event], times[entries.event])
 
 
 class Foreseer(Detector):
@@ -115,7 +115,7 @@ class Foreseer(Detector):
 
     def place(self, places: np.ndarray) -> None:
         """Hear where the next events stand in the whole stream."""
-        for following in self._foretelling().followings:
+        for following in self._foretelling().followers:
             following.silences = Placed(places, following.seen, following.silences)
 
 
@@ -130,7 +130,7 @@ def foreseeing(portion: Portion, model: Model | None = None) -> Detector:
 class Started:
     """A portion's patterns with a model, made ready once in a worker."""
 
-    def __init__(self, portion: Portion, model: Model, plans: Mapping[str, Plan]) -> None:
+    def __init__(self, portion: Portion, model: Model, plans: Mapping[str, ForecastPlan]) -> None:
         """Reckon what is foretold."""
         self._first = foreseeing(portion, model)
         self._first._plans = {name: plans[name] for name in portion.detector if name in plans}
@@ -139,11 +139,11 @@ class Started:
     def detector(self) -> Detector:
         """Return a detector that has seen nothing."""
         made = self._first.forked()
-        made._forecaster = self._ready.forked()
+        made._forecaster = self._ready.fork()
         return made
 
 
-def told_by(detector: Any) -> list[Batch]:
+def told_by(detector: Any) -> list[ForecastBatch]:
     """Return what a detector has foretold since it was asked last."""
     if not isinstance(detector, Detector):
         return []
@@ -151,7 +151,7 @@ def told_by(detector: Any) -> list[Batch]:
     return found
 
 
-def owned(batch: Batch, portion: Portion, number: int) -> np.ndarray:
+def owned(batch: ForecastBatch, portion: Portion, number: int) -> np.ndarray:
     """Return the rows whose keys are of a bucket; of others it has not seen all events."""
     if len(portion.ways) == 1:
         return np.arange(len(batch.rows))
@@ -160,6 +160,6 @@ def owned(batch: Batch, portion: Portion, number: int) -> np.ndarray:
     return np.flatnonzero(np.array(mine, bool)[places.reshape(-1)])
 
 
-def columns_of(batch: Batch) -> pa.Table:
+def columns_of(batch: ForecastBatch) -> pa.Table:
     """Return pattern, key, time, event, probability, horizon and estimator of forecasts."""
     return Forecasts([batch]).to_arrow()

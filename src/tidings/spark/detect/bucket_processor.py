@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-from tidings.patterns.run.run import LONG_AGO
+from tidings.patterns.run.graph_run import LONG_AGO
 from tidings.spark.detect.bucket import (
     SYMBOLS,
     TELLS,

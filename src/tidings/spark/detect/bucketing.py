@@ -16,9 +16,9 @@ from pyspark import TaskContext
 
 from tidings.kernels.patterns.symbol_lists import renamed
 from tidings.model import DeadLetter
-from tidings.patterns.run.event_reader import Prepared
+from tidings.patterns.run.event_reader import EncodedEvents
 from tidings.patterns.run.event_times import NO_TIME, times_of
-from tidings.patterns.run.value_numbers import Names
+from tidings.patterns.run.value_numbers import ValueNumbers
 from tidings.spark.detect.bucket import PLACE, SYMBOLS, TELL, TELLS, TIME, VALUE, to_bytes
 from tidings.spark.detect.worker_plan import Plan
 
@@ -80,7 +80,7 @@ class Letters:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of bad events."""
         for table in gathered(batches, self.names):
-            letters = readable(self.plan.open(), table, self.read, Names()).letters
+            letters = readable(self.plan.open(), table, self.read, ValueNumbers()).letters
             if letters:
                 rows = table.take([letter.index for letter in letters])
                 rows = rows.append_column("reason", pa.array([letter.reason for letter in letters], pa.string()))
@@ -106,11 +106,11 @@ class Readable:
     """Events that could be read, the rows they came from, and letters about the others, by their rows."""
 
     rows: pa.Table
-    events: Prepared
+    events: EncodedEvents
     letters: tuple[DeadLetter, ...]
 
 
-def readable(opened: Opened, table: pa.Table, read: tuple[str, ...], names: Names) -> Readable:
+def readable(opened: Opened, table: pa.Table, read: tuple[str, ...], names: ValueNumbers) -> Readable:
     """Read events; those without a time, and those that break what is declared, are letters.
 
     A DataFrame has no order but that of time, so here every pattern needs it, whatever it asks for.
@@ -141,12 +141,12 @@ class Dealer:
         self._plan, self._read, self._opened, self._placed = plan, read, plan.open(), placed
         self._arrived = (task.partitionId() if task is not None else 0) << 32
         self._newest, self._seen = -(1 << 62), 0
-        self._names, self._buckets = Names(), _Buckets()
+        self._names, self._buckets = ValueNumbers(), _Buckets()
 
     def dealt(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
         """Yield the values that go to buckets, of all portions."""
         if len(self._names) > MANY:
-            self._names, self._buckets = Names(), _Buckets()
+            self._names, self._buckets = ValueNumbers(), _Buckets()
         found = readable(self._opened, table, self._read, self._names)
         if not len(found.events):
             return
@@ -158,23 +158,23 @@ class Dealer:
         self._seen += len(found.events)
         self._arrived += 1
 
-    def besides(self, events: Prepared) -> list[tuple[str, bytes]]:  # noqa: ARG002 - for those that add something
+    def besides(self, events: EncodedEvents) -> list[tuple[str, bytes]]:  # noqa: ARG002 - for those that add something
         """Return what goes to buckets that are no portion's: nothing."""
         return []
 
     def counts_all(self, portion: Portion) -> bool:
         """Tell whether a portion needs every event of its stream."""
-        return portion.contiguous or self._opened.foretold(portion)
+        return portion.is_contiguous or self._opened.foretold(portion)
 
     def clocked(self, portion: Portion) -> bool:
         """Tell whether a portion's buckets wait for time to pass."""
-        return portion.waits
+        return portion.has_absence
 
     def last_words(self, *, clock: bool) -> Iterator[pa.RecordBatch]:
         """Yield the newest time and the number of events, for all buckets that need to know."""
         told = [one for one in self._opened.portions if self._opened.shared(one) or (clock and self.clocked(one))]
         if told and self._seen:
-            names = [portion.called(bucket) for portion in told for bucket in range(portion.buckets)]
+            names = [portion.name_bucket(bucket) for portion in told for bucket in range(portion.buckets)]
             yield _values(names, self._arrived, self._newest, [None] * len(names), seen=self._seen)
 
     def _values(self, values: list[tuple[str, bytes]]) -> Iterator[pa.RecordBatch]:
@@ -193,7 +193,7 @@ class Dealer:
             TIME: pa.array(events.times),
             SYMBOLS: pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.array(symbols, pa.int32())),
         }
-        if self._placed and portion.keyed:
+        if self._placed and portion.is_keyed:
             columns[PLACE] = pa.array(self._seen + np.arange(len(events)))
         columns |= {TELL + name: found.rows.column(name) for name in self._plan.told}
         columns |= {VALUE + name: self._value(name, found) for name in portion.attributes}
@@ -201,13 +201,13 @@ class Dealer:
         sorted_rows = sorted_rows.append_column(TELLS, pa.array(_first(rows, told)))
         edges = np.flatnonzero(np.diff(buckets, prepend=-1, append=-1))
         return [
-            (portion.called(int(buckets[begin])), to_bytes(sorted_rows.slice(begin, end - begin)))
+            (portion.name_bucket(int(buckets[begin])), to_bytes(sorted_rows.slice(begin, end - begin)))
             for begin, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
         ]
 
-    def _pairs(self, portion: Portion, events: Prepared, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _pairs(self, portion: Portion, events: EncodedEvents, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the events and the buckets they go to, by bucket and then in the order of arrival."""
-        if not portion.keyed:
+        if not portion.is_keyed:
             rows = np.flatnonzero(wanted)
             return rows, np.zeros(len(rows), np.int64)
         pairs = []
@@ -241,7 +241,7 @@ class _Buckets:
     def __init__(self) -> None:
         self._known: dict[str, np.ndarray] = {}
 
-    def of(self, portion: Portion, names: Names) -> np.ndarray:
+    def of(self, portion: Portion, names: ValueNumbers) -> np.ndarray:
         known = self._known.get(portion.name, np.empty(0, np.int64))
         fresh = [portion.bucket_of(value) for value in names.values[len(known) :]]
         self._known[portion.name] = np.concatenate([known, np.array(fresh, np.int64)]) if fresh else known

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import pyarrow as pa
 from pyspark.sql.types import DateType, IntegralType, StructType, TimestampNTZType, TimestampType
 
-from tidings.algebra.law.requirements import unknown_attribute
+from tidings.algebra.law.requirements import describe_unknown_attribute
 from tidings.concepts import Vocabulary
 from tidings.errors import BadFrame, FileError, PatternError, TidingsError
 from tidings.lang import WrittenPattern, read_patterns
@@ -141,7 +141,7 @@ def _refuse_unknown(detector: Detector, frame: Schema) -> None:
     around = _around(detector)
     vocabulary = Vocabulary(schema := frame.merged(around.schema or Schema({})), around.ontology)
     lines = [
-        unknown_attribute(name, schema)
+        describe_unknown_attribute(name, schema)
         for name in sorted(attributes_read(detector))
         if not vocabulary.has_attribute(name)
     ]

@@ -24,9 +24,9 @@ from pyspark.sql.types import (
 
 from tidings.errors import CheckpointError
 from tidings.forecast import Model
-from tidings.forecast.predicting.forecaster import Plan as Foretelling
+from tidings.forecast.predicting.forecaster import ForecastPlan as Foretelling
 from tidings.patterns import Detector
-from tidings.patterns.run.portions import Portion, portions
+from tidings.patterns.run.portions import Portion, split_patterns
 from tidings.spark.detect.bucket_forecasts import Started, foreseeing
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Opened:
     @cached_property
     def portions(self) -> list[Portion]:
         """All portions."""
-        return portions(self.whole, buckets=self._plan.buckets, shards=self._plan.shards)
+        return split_patterns(self.whole, buckets=self._plan.buckets, shards=self._plan.shards)
 
     @cached_property
     def model(self) -> Model | None:
@@ -66,7 +66,7 @@ class Opened:
 
     def shared(self, portion: Portion) -> bool:
         """Tell whether its forecasts go by the shares that keys have of the whole stream."""
-        return portion.keyed and bool(self._horizons(portion) - {"own"})
+        return portion.is_keyed and bool(self._horizons(portion) - {"own"})
 
     def _horizons(self, portion: Portion) -> set[str]:
         """Return in which units a portion's patterns look ahead."""

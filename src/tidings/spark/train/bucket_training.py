@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from tidings.forecast.courses.streams import Kinds
-from tidings.forecast.learning.counting import HalfLife, traffic_of
+from tidings.forecast.courses.streams import EventKinds
+from tidings.forecast.learning.counting import HalfLife, count_traffic
 from tidings.forecast.learning.counts import Traffic
 from tidings.forecast.learning.learner import Learner
-from tidings.forecast.model import filter_key, key_of
+from tidings.forecast.model import filter_key, pattern_key
 from tidings.spark.detect.bucket import PLACE, arrived, in_order, prepared, tables_of, together
 from tidings.spark.detect.bucket_forecasts import Placed
 from tidings.spark.detect.bucketing import Deal, Dealer
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from tidings.forecast import Model
-    from tidings.forecast.learning.counting import Pending
-    from tidings.patterns.detections import Part
-    from tidings.patterns.run.event_reader import Prepared
+    from tidings.forecast.learning.counting import PendingWaits
+    from tidings.patterns.detections import ReportBatch
+    from tidings.patterns.run.event_reader import EncodedEvents
     from tidings.patterns.run.portions import Portion
-    from tidings.patterns.run.value_numbers import Names
+    from tidings.patterns.run.value_numbers import ValueNumbers
     from tidings.spark.detect.worker_plan import Opened
 
 TRAFFIC = "traffic"
@@ -69,7 +69,7 @@ class Teacher(Dealer):
         super().__init__(plan, read, placed=True)
         self._half_life = half_life
 
-    def besides(self, events: Prepared) -> list[tuple[str, bytes]]:
+    def besides(self, events: EncodedEvents) -> list[tuple[str, bytes]]:
         """Return the tally."""
         return [(TRAFFIC, tally(events, self._named, self._half_life))]
 
@@ -89,13 +89,13 @@ class Teacher(Dealer):
         return {whole._filters[pattern[name].filter]: filter_key(pattern, name) for pattern, name in used}
 
 
-def tally(events: Prepared, named: dict[int, str], half_life: HalfLife | None) -> bytes:
+def tally(events: EncodedEvents, named: dict[int, str], half_life: HalfLife | None) -> bytes:
     """Count events in order, and those that satisfy each filter; with a half-life, as seen from their end."""
-    times, kinds, weights = events.times, Kinds(), np.ones(len(events))
+    times, kinds, weights = events.times, EventKinds(), np.ones(len(events))
     first, last = int(times[0]), int(times[-1])
     if half_life is not None:
         weights = half_life.weights(np.arange(len(events)), times, (len(events), max(0, last)))
-    traffic = traffic_of(kinds.of(events), times, None, weights, named, kinds)
+    traffic = count_traffic(kinds.number_kinds(events), times, None, weights, named, kinds)
     told = {"count": len(events), "first": first, "last": last, "weight": float(weights[0])}
     return json.dumps({"traffic": asdict(traffic), **told}).encode()
 
@@ -109,9 +109,9 @@ def tallied(tallies: Iterable[bytes], model: Model) -> Model:
         if last is not None:  # the time between two pieces
             more = more.plus(Traffic(gaps=told["weight"], elapsed=(told["first"] - last) * told["weight"]))
         if half_life is not None:
-            traffic = traffic.scaled(half_life.fading(then, now))
+            traffic = traffic.scale(half_life.fading(then, now))
         traffic, last = traffic.plus(more), told["last"]
-    return model._like(known={}, traffic=traffic, now=now)
+    return model.with_counts(known={}, traffic=traffic, now=now)
 
 
 # Buckets ----------------------------------------------------------------------------------------------
@@ -144,13 +144,13 @@ def taught(portion: Portion, number: int, rows: pa.Table, end: tuple[int, int], 
     """Return the model of a bucket's rows, which are in order; `end`: how many events there were, and the last time."""
     detector = opened.unfed(portion)
     assert opened.model is not None
-    keys = [key_of(told.pattern, told.mode) for told in detector.watched]
-    blank = opened.model._like(known={key: opened.model.known[key] for key in keys}, traffic=Traffic(), now=(0, 0))
+    keys = [pattern_key(told.pattern, told.mode) for told in detector.watched]
+    blank = opened.model.with_counts(known={key: opened.model.patterns[key] for key in keys}, traffic=Traffic(), now=(0, 0))
     learner = Learner(blank, detector.watched, detector._filters, **detector._around)
     listener: Any = learner
-    if portion.keyed:
+    if portion.is_keyed:
         listener = Listening(learner, portion, number, rows.column(PLACE).to_numpy())
-    detector.listen(listener, reports=any(lesson.group.tracked for lesson in learner.lessons))
+    detector.listen(listener, reports=any(lesson.group.tracked for lesson in learner.counters))
     events = prepared(rows, 0, portion, detector._names)
     for start in range(0, len(events), PIECE):
         piece = events.take(np.arange(start, min(start + PIECE, len(events))))
@@ -169,17 +169,17 @@ class Listening:
     def __init__(self, learner: Learner, portion: Portion, number: int, places: np.ndarray) -> None:
         """Hear for a learner; `places` are those of all events that will come."""
         self._learner, self._portion, self._number, self._places = learner, portion, number, places
-        for lesson in learner.lessons:
+        for lesson in learner.counters:
             lesson.silences = Placed(places, 0, lesson.silences)
 
-    def take(self, events: Prepared, parts: Sequence[Part], base: int, names: Names) -> None:
+    def take(self, events: EncodedEvents, parts: Sequence[ReportBatch], base: int, names: ValueNumbers) -> None:
         """Take events with what they completed."""
         learner, places = self._learner, self._places
-        heard = [[len(reports) for reports in lesson.reports] for lesson in learner.lessons]
+        heard = [[len(reports) for reports in lesson.reports] for lesson in learner.counters]
         learner.take(events, parts, base, names)
         learner._waiting = 0  # counted here: a learner by itself would take a bucket's events for all
         now = (int(places[base + len(events) - 1]) + 1, learner.now[1])
-        for lesson, before in zip(learner.lessons, heard, strict=True):
+        for lesson, before in zip(learner.counters, heard, strict=True):
             for member, reports, known in zip(lesson.group.tracked, lesson.reports, before, strict=True):
                 new = reports[known:]
                 between = member.pattern.absence is not None
@@ -196,7 +196,7 @@ class Listening:
         low, high = self._places[before], self._places[after]
         return np.asarray(low + np.ceil(part * (high - low)).astype(np.int64))
 
-    def _mine(self, fresh: Pending, names: Names) -> Pending:
+    def _mine(self, fresh: PendingWaits, names: ValueNumbers) -> PendingWaits:
         fresh = replace(fresh, at=self._places[fresh.at])
         if len(self._portion.ways) == 1:
             return fresh

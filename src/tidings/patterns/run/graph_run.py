@@ -62,7 +62,7 @@ class Reports(NamedTuple):
     events: np.ndarray
 
 
-class Run:
+class GraphRun:
     """The state of a graph's patterns; `feed` moves it on."""
 
     def __init__(self, graph: Graph, *, keyed: bool, most: int = MOST_PARTIALS) -> None:
@@ -97,7 +97,7 @@ class Run:
         pieces: list[Reports] = []
         while (status := run(*self.graph, *self.state, *batch, until)) != DONE:
             self._make_room(status, pieces)
-        pieces.append(self._taken())
+        pieces.append(self._drain_reports())
         registers[NOW] = max(registers[NOW], until)
         return [piece for piece in pieces if len(piece.rows)]
 
@@ -115,17 +115,17 @@ class Run:
         return min(due, default=None)
 
     @property
-    def dropped(self) -> int:
+    def dropped_count(self) -> int:
         """How many partial matches were given up for want of room."""
         return int(self.state.registers[DROPPED])
 
     @property
-    def cut(self) -> int:
+    def cut_count(self) -> int:
         """How many times a pattern's limit cut its reports short."""
         return int(self.state.registers[CUT])
 
     @property
-    def made(self) -> int:
+    def transitions(self) -> int:
         """How many transitions were taken."""
         return int(self.state.registers[MADE])
 
@@ -142,19 +142,19 @@ class Run:
         """How many rows the pool holds, those that cannot matter any more included."""
         return int(self.state.registers[TOP])
 
-    def events_held(self) -> np.ndarray:
+    def events_in_use(self) -> np.ndarray:
         """Return the numbers of the events that reports may still name, ascending."""
         return np.unique(self.state.pool[: self.rows, SEQ])
 
     # Keys --------------------------------------------------------------------------------------
 
-    def keys_held(self) -> np.ndarray:
+    def keys_in_use(self) -> np.ndarray:
         """Return the keys and values that something waits for, ascending."""
         held = self.state.pool[: self.rows]
         values = held[:, SLOTS + self.graph.uses.shape[1] :]
         return np.unique(np.concatenate([held[: len(held) * self.keyed, KEY], values[values >= 0].ravel()]))
 
-    def renumber(self, held: np.ndarray) -> None:
+    def renumber_keys(self, held: np.ndarray) -> None:
         """Call each key and value by its place in `held`, which lists all that are held."""
         state, top = self.state, self.rows
         values = state.pool[:top, SLOTS + self.graph.uses.shape[1] :]
@@ -164,8 +164,8 @@ class Run:
             return
         state.pool[:top, KEY] = np.searchsorted(held, state.pool[:top, KEY])
         nodes, patterns = len(self.graph.nodes), len(self.graph.patterns)
-        self._fill_cells(_recoded(_filled(state.cells), held, nodes))
-        self._fill_spent(_recoded(self._spent_held(held), held, patterns))
+        self._fill_cells(_recode_cells(_filter_filled(state.cells), held, nodes))
+        self._fill_spent(_recode_cells(self._filter_spent(held), held, patterns))
         fresh = np.full(max(16, _power(len(held))), -1, np.int64)
         moved = held[held < len(state.fresh)]
         fresh[: len(moved)] = state.fresh[moved]
@@ -210,7 +210,7 @@ class Run:
             self.state = state._replace(found=np.empty((2 * len(state.found), 2), np.int64))
         elif status == MORE_OUT:
             if state.registers[FOUND]:
-                pieces.append(self._taken())
+                pieces.append(self._drain_reports())
             else:  # one event alone completes more than they hold
                 self._widen_out(grow=True)
         elif status == MORE_PATH:
@@ -228,11 +228,11 @@ class Run:
     def _rehash(self) -> None:
         """Make the tables of cells and of what is spent large enough; what nothing waits for goes."""
         self.tidy()
-        self._fill_cells(_filled(self.state.cells), spare=len(self.state.found))
-        self._fill_spent(self._spent_held(self.keys_held()))
+        self._fill_cells(_filter_filled(self.state.cells), spare=len(self.state.found))
+        self._fill_spent(self._filter_spent(self.keys_in_use()))
 
-    def _spent_held(self, held: np.ndarray) -> np.ndarray:
-        spent = _filled(self.state.spent)
+    def _filter_spent(self, held: np.ndarray) -> np.ndarray:
+        spent = _filter_filled(self.state.spent)
         return spent[np.isin(spent[:, CODE] // len(self.graph.patterns), held)]
 
     def _fill_cells(self, filled: np.ndarray, *, spare: int = 0) -> None:
@@ -252,7 +252,7 @@ class Run:
             grown[: len(fresh)] = fresh
             self.state = self.state._replace(fresh=grown)
 
-    def _taken(self) -> Reports:
+    def _drain_reports(self) -> Reports:
         """Return the reports so far; the buffers themselves where they are nearly full, to copy nothing."""
         registers, state = self.state.registers, self.state
         found, listed = registers[FOUND], registers[LISTED]
@@ -270,11 +270,11 @@ def _empty(size: int) -> np.ndarray:
     return table
 
 
-def _filled(table: np.ndarray) -> np.ndarray:
+def _filter_filled(table: np.ndarray) -> np.ndarray:
     return table[(table[:, CODE] >= 0) & (table[:, HEAD] >= 0)]
 
 
-def _recoded(filled: np.ndarray, held: np.ndarray, width: int) -> np.ndarray:
+def _recode_cells(filled: np.ndarray, held: np.ndarray, width: int) -> np.ndarray:
     """Return cells with their keys called by their place in `held`."""
     filled[:, CODE] = np.searchsorted(held, filled[:, CODE] // width) * width + filled[:, CODE] % width
     return filled
