@@ -17,9 +17,9 @@ from tidings.bench.workloads import NOW
 from tidings.errors import BadFrame, BadSubscriptions, SnapshotError
 from tidings.matcher.live.live import shard_of
 from tidings.matcher.live.versions import open_version, read_version
-from tidings.spark.match.worker_stage import _dealt
+from tidings.spark.match.worker_stage import distribute_rows
 from tidings.spark.schema import schema_of
-from tidings.spark.subscriptions.compile import part_of
+from tidings.spark.subscriptions.compile import build_part_column
 
 BAD = [{"x": float("inf")}, {"priced": "dear"}, {"spot": {"lon": 200.0, "lat": 0.0}}]
 
@@ -174,7 +174,7 @@ def test_sql_deals_ids_to_the_parts_that_python_does(spark):
     for ids, kind in ((text, "string"), (numbers, "bigint")):
         frame = spark.createDataFrame([(id_,) for id_ in ids], f"id {kind}")
         parts = (1, 2, 3, 7, 64)
-        rows = frame.select("id", *(part_of("id", number).alias(f"p{number}") for number in parts)).collect()
+        rows = frame.select("id", *(build_part_column("id", number).alias(f"p{number}") for number in parts)).collect()
         assert len(rows) == len(ids)
         for row in rows:
             assert [row[f"p{number}"] for number in parts] == [shard_of(row.id, number) for number in parts]
@@ -303,7 +303,7 @@ def test_the_driver_sees_a_few_lines_of_each_part_and_no_subscription(spark, tmp
 
 def rows_by_task(frame, shards, spread):
     """Count the rows that each task of the crossing is handed, and the shards that they are for."""
-    dealt, place = _dealt(frame, shards, spread)
+    dealt, place = distribute_rows(frame, shards, spread)
     shard = F.lit(0) if place is None else F.col(dealt.columns[place])
     rows = dealt.groupBy(F.spark_partition_id().alias("task")).agg(
         F.count("*").alias("n"), F.collect_set(shard).alias("of")

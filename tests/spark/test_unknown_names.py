@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 import tidings as td
 from tidings import spark as ts
 from tidings.errors import BadFrame, BadPipeline, BadSubscriptions, PatternError, SchemaError, UnknownAttributes
-from tidings.spark.vocabulary import schema_given
+from tidings.spark.query_context import to_schema
 
 DDL = "id INT, make STRING, price DOUBLE, seller STRUCT<kind: STRING>, tags MAP<STRING, STRING>"
 ROWS = [(1, "ford", 5.0, ("dealer",), {"abs": "yes"}), (2, "opel", 7.0, None, None)]
@@ -102,7 +102,7 @@ def test_a_schema_may_be_sparks_or_arrows(events):
         pa.schema([("make", pa.string()), ("colour", pa.string())]),
         {"make": "text", "colour": "text"},
     ):
-        assert "colour" in schema_given(schema)
+        assert "colour" in to_schema(schema)
         assert pairs(ts.match(events, [*wanted, ("red", "colour = 'red'")], event_id="id", schema=schema)) == [
             (1, "late"),
             (2, "late"),

@@ -39,7 +39,7 @@ _IVY = Path(".ivy2.5.2")
 """Where Spark 4.3 puts what it fetched, under the user's home, unless `spark.jars.ivy` says otherwise."""
 
 
-def kafka_settings(jars: str | None = None, config: Mapping[str, str] | None = None) -> dict[str, str]:
+def build_kafka_settings(jars: str | None = None, config: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the settings that bring the connector to a new Spark.
 
     It comes from the folder that `jars`, else TIDINGS_JARS, names; from nowhere when Spark or `config` has it
@@ -50,19 +50,19 @@ def kafka_settings(jars: str | None = None, config: Mapping[str, str] | None = N
     if folder:
         found = _jars_of(folder, "`jars`" if jars else "TIDINGS_JARS")
         return {"spark.jars": _joined(config.get("spark.jars"), *found)}
-    if not missing(_spark_jars()) or _named_in(config):
+    if not find_missing_jars(_spark_jars()) or _named_in(config):
         return {}
     wanted = f"{KAFKA}:{pyspark.__version__}"
     return {"spark.jars.packages": _joined(config.get("spark.jars.packages"), wanted)}
 
 
-def missing(folder: Path) -> list[str]:
+def find_missing_jars(folder: Path) -> list[str]:
     """Return which of the connector's jars a folder lacks."""
     names = [path.name for path in folder.glob("*.jar")]
     return [jar for jar in JARS if not any(name.startswith(jar) for name in names)]
 
 
-def how_to_give_jars() -> str:
+def describe_jars() -> str:
     """Return the way out where Spark cannot fetch the connector."""
     return (
         "put its four jars into a folder and name that with `jars` or TIDINGS_JARS; these are known to work with "
@@ -81,13 +81,13 @@ def require_kafka(session: SparkSession, way_out: str) -> None:
             raise SparkUnavailable(msg) from problem
 
 
-def why_not_started(settings: Mapping[str, str], log: str | Path | None = None) -> str:
+def explain_failed_start(settings: Mapping[str, str], log: str | Path | None = None) -> str:
     """Return why Spark's Java process ended, as far as it shows: its own words are in the log, or on the screen."""
     where = "above" if log is None else f"in `{log}`"
     wanted = [part for part in settings.get("spark.jars.packages", "").split(",") if part.startswith(f"{KAFKA}:")]
     if not wanted or _fetched(wanted[0], settings):
         return f"Spark's Java process ended before it was ready; its own words are {where}"
-    return f"Spark could not fetch its Kafka connector `{wanted[0]}`, what it tried is {where}; {how_to_give_jars()}"
+    return f"Spark could not fetch its Kafka connector `{wanted[0]}`, what it tried is {where}; {describe_jars()}"
 
 
 def _fetched(coordinates: str, settings: Mapping[str, str]) -> bool:
@@ -101,10 +101,10 @@ def _jars_of(folder: str, said_by: str) -> list[str]:
     path = Path(folder)
     jars = sorted(str(jar.resolve()) for jar in path.glob("*.jar"))
     # What Spark has itself need not be given again.
-    lacking = [jar for jar in missing(path) if jar in missing(_spark_jars())]
+    lacking = [jar for jar in find_missing_jars(path) if jar in find_missing_jars(_spark_jars())]
     if lacking:
         holds = f"lacks {', '.join(f'`{jar}`' for jar in lacking)}" if jars else "holds no jars"
-        msg = f"{said_by} names `{folder}`, which {holds}; {how_to_give_jars()}"
+        msg = f"{said_by} names `{folder}`, which {holds}; {describe_jars()}"
         raise SparkUnavailable(msg)
     return jars
 

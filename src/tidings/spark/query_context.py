@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 Unknown: TypeAlias = Literal["error", "absent"]
 """What becomes of a name in a filter that no column has: the filter is refused, or the attribute is absent."""
 
-Declared: TypeAlias = "Schema | Mapping[str, str] | StructType | pa.Schema"
+SchemaLike: TypeAlias = "Schema | Mapping[str, str] | StructType | pa.Schema"
 """The forms of a schema that callers may give."""
 
 WAY_OUT = 'correct the names, or say unknown="absent": then they are absent in every event'
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class QueryContext:
     """A schema, an ontology, regions and a time; each may be given by the caller or be left out."""
 
     schema: Schema | None = None
@@ -43,11 +43,11 @@ class Surroundings:
     now: datetime | None = None
     unknown: Unknown = "error"
 
-    def matcher(self) -> Matcher:
+    def build_matcher(self) -> Matcher:
         """Return an empty matcher that understands filters so."""
         return Matcher(schema=self.schema, ontology=self.ontology, regions=self.regions, now=self.now)
 
-    def beside(self, frame: Schema | None, asked: Collection[str] | None = None) -> Surroundings:
+    def with_columns(self, frame: Schema | None, attributes: Collection[str] | None = None) -> QueryContext:
         """Return these beside the attributes of a frame of events; the given schema wins over the columns' own kinds.
 
         With `asked`, of the frame's columns only those that filters ask for: the others need not cross into Python
@@ -57,20 +57,20 @@ class Surroundings:
         if frame is None:
             return self
         closed = self.unknown == "error"
-        if asked is not None:
-            sources = {source for name in asked for source in (self.ontology or Ontology()).sources(name)}
-            frame = Schema({name: frame[name] for name in frame if name in sources | {*asked} or name.endswith(".*")})
+        if attributes is not None:
+            sources = {source for name in attributes for source in (self.ontology or Ontology()).sources(name)}
+            frame = Schema({name: frame[name] for name in frame if name in sources | {*attributes} or name.endswith(".*")})
         around = frame if self.schema is None else frame.merged(self.schema)
         return replace(self, schema=Schema({name: around[name] for name in around}, closed=closed))
 
-    def held(self, frame: Schema) -> Schema:
+    def close_schema(self, frame: Schema) -> Schema:
         """Return a frame's attributes as filters of others are held against them: closed, unless `unknown` opens it."""
         return Schema({name: frame[name] for name in frame}, closed=self.unknown == "error")
 
-    def refuse_unknown(self, matcher: Matcher, frame: Schema, what: str = "subscriptions") -> None:
+    def refuse_unknown(self, matcher: Matcher, frame: Schema, subject: str = "subscriptions") -> None:
         """Refuse a matcher whose filters ask for names that neither the frame nor the matcher's own schema has."""
         if self.unknown == "error":
-            refuse_unknown(matcher, frame, what=what, where="the DataFrame does", way_out=WAY_OUT)
+            refuse_unknown(matcher, frame, what=subject, where="the DataFrame does", way_out=WAY_OUT)
 
     @property
     def named(self) -> dict[str, object]:
@@ -79,7 +79,7 @@ class Surroundings:
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
 
-def schema_given(schema: Declared | None) -> Schema | None:
+def to_schema(schema: SchemaLike | None) -> Schema | None:
     """Return a schema in any of the forms that a caller may give it in."""
     if schema is None or isinstance(schema, Schema):
         return schema
@@ -95,7 +95,7 @@ def schema_given(schema: Declared | None) -> Schema | None:
     raise SchemaError(msg)
 
 
-def unknown_given(unknown: str) -> Unknown:
+def check_unknown(unknown: str) -> Unknown:
     """Return what is to become of names that no column has, or say what it may be."""
     if unknown not in ("error", "absent"):
         msg = f'unknown is "error" or "absent", not {unknown!r}'

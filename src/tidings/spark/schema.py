@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column
 
-    from tidings.algebra import Need
+    from tidings.algebra import ReadSpec
     from tidings.concepts import Ontology
 
 _PACKED = (VariantType, GeometryType, GeographyType)
@@ -69,13 +69,13 @@ def schema_of(frame: StructType | DataFrame) -> Schema:
 
 
 def _attributes(field: StructField) -> Mapping[str, Attribute]:
-    arrow = None if isinstance(field.dataType, _PACKED) else arrow_type(field.dataType)
+    arrow = None if isinstance(field.dataType, _PACKED) else arrow_type_of(field.dataType)
     if arrow is None:
         return {field.name: Attribute(Kind.OPAQUE)}
     return attributes_of(pa.schema([(field.name, arrow)]))
 
 
-def arrow_type(kind: DataType) -> pa.DataType | None:
+def arrow_type_of(kind: DataType) -> pa.DataType | None:
     """Return the Arrow type a column crosses as, or nothing when it cannot cross."""
     if isinstance(kind, CharType | VarcharType):  # PySpark's own conversion does not know them
         return pa.string()
@@ -87,7 +87,7 @@ def arrow_type(kind: DataType) -> pa.DataType | None:
         return None
 
 
-def columns_read(names: Iterable[str], columns: list[str]) -> list[str]:
+def find_columns(names: Iterable[str], columns: list[str]) -> list[str]:
     """Return the columns that feed the attributes: `seller.kind` is read from a column `seller.kind` or `seller`."""
     wanted = set(names)
     for name in names:
@@ -97,7 +97,7 @@ def columns_read(names: Iterable[str], columns: list[str]) -> list[str]:
     return [column for column in columns if column in wanted]
 
 
-def names_read(needs: Mapping[str, tuple[Need, ...]], ontology: Ontology) -> set[str]:
+def find_names_read(needs: Mapping[str, tuple[ReadSpec, ...]], ontology: Ontology) -> set[str]:
     """Return every name of an event that the needs look at: synonyms, units beside, inputs of derived attributes."""
     found: set[str] = set()
     waiting = [*needs, *(need.unit_from for of in needs.values() for need in of if need.unit_from)]
@@ -110,13 +110,13 @@ def names_read(needs: Mapping[str, tuple[Need, ...]], ontology: Ontology) -> set
     return found
 
 
-def refuse_conflicts(needs: Mapping[str, tuple[Need, ...]], frame: Schema) -> None:
+def refuse_conflicts(needs: Mapping[str, tuple[ReadSpec, ...]], frame: Schema) -> None:
     """Refuse subscriptions that ask a column for a kind that it does not have, unless their own schema declares it."""
     mistakes: dict[str, str] = {}
     for name, ways in needs.items():
         column = frame.get(name)
         for need in ways if column is not None else ():
-            if conflicts(column, need):
+            if has_conflict(column, need):
                 mistakes.setdefault(name, f"`{name}` is {column} in the DataFrame, but is used as {need.kind}")
     if mistakes:
         way_out = "declare it in the subscriptions' schema, cast the column, or change the filters"
@@ -124,7 +124,7 @@ def refuse_conflicts(needs: Mapping[str, tuple[Need, ...]], frame: Schema) -> No
         raise KindConflict(msg, attribute=next(iter(mistakes)))
 
 
-def conflicts(column: Attribute | None, need: Need) -> bool:
+def has_conflict(column: Attribute | None, need: ReadSpec) -> bool:
     """Tell whether values of a column cannot be what is needed; text can be whatever a schema says that it is."""
     if column is None or column.kind is None or need.kind is None:
         return False
@@ -137,7 +137,7 @@ Test: TypeAlias = "Callable[[Column], Column]"
 """Tells where values of a column are bad."""
 
 
-def bad_values(frame: StructType, declared: Collection[str], checked: Collection[str]) -> Column | None:
+def build_bad_value_reason(frame: StructType, declared: Collection[str], checked: Collection[str]) -> Column | None:
     """Return why a row breaks the types of its `declared` columns; null where it does not.
 
     Types are declarations: an event that breaks one is bad, whether a filter asks for the column, or for a field of it,
@@ -147,7 +147,7 @@ def bad_values(frame: StructType, declared: Collection[str], checked: Collection
     """
     names = Counter(name.lower() for name in frame.names)  # of two columns of one name neither can be asked for
     said = [
-        F.when(is_broken(column(field.name)), F.lit(f"`{name}`: it is {reason}"))
+        F.when(is_broken(to_column(field.name)), F.lit(f"`{name}`: it is {reason}"))
         for field in frame
         if field.name in declared and names[field.name.lower()] == 1
         for name, is_broken, reason in _breaks(field.dataType, field.name)
@@ -156,7 +156,7 @@ def bad_values(frame: StructType, declared: Collection[str], checked: Collection
     return F.coalesce(*said) if said else None
 
 
-def breakable(frame: StructType) -> set[str]:
+def find_breakable(frame: StructType) -> set[str]:
     """Return the attributes of a frame whose numbers, times and places may break their types."""
     every = (one for field in frame for one in _breaks(field.dataType, field.name))
     return {name for name, _, reason in every if reason != NOT_UTF8}
@@ -205,17 +205,17 @@ def _is_nowhere(place: Column) -> Column:
     return place.isNotNull() & ~F.coalesce(on_earth, F.lit(False))
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """Return a column's name as SQL has it, so that dots and backticks are part of the name."""
     return "`" + name.replace("`", "``") + "`"
 
 
-def column(name: str) -> Column:
+def to_column(name: str) -> Column:
     """Return the column of exactly this name, dots and backticks included."""
-    return F.col(quoted(name))
+    return F.col(quote_name(name))
 
 
-def unused(name: str, columns: Iterable[str]) -> str:
+def make_unused_name(name: str, columns: Iterable[str]) -> str:
     """Return a name for a column of ours that no column has."""
     taken = {one.lower() for one in columns}
     name = f"__tidings_{name}"
@@ -224,18 +224,18 @@ def unused(name: str, columns: Iterable[str]) -> str:
     return name
 
 
-def crossable(frame: DataFrame) -> DataFrame:
+def cast_for_arrow(frame: DataFrame) -> DataFrame:
     """Return the frame with columns that Arrow cannot carry written as text, which is what JSON makes of them."""
     stuck = {
-        field.name: column(field.name).cast("string") for field in frame.schema if arrow_type(field.dataType) is None
+        field.name: to_column(field.name).cast("string") for field in frame.schema if arrow_type_of(field.dataType) is None
     }
     return frame.withColumns(stuck) if stuck else frame
 
 
-def require_frame(frame: object, what: str) -> None:
+def require_frame(frame: object, subject: str) -> None:
     """Refuse what is not a DataFrame of Spark's."""
     if not isinstance(frame, DataFrame):
-        msg = f"{what} must be a DataFrame of Spark's, not `{type(frame).__name__}`; session.createDataFrame makes one"
+        msg = f"{subject} must be a DataFrame of Spark's, not `{type(frame).__name__}`; session.createDataFrame makes one"
         raise BadFrame(msg)
 
 
@@ -253,7 +253,7 @@ def _mistake(name: str, frame: StructType, why: str) -> str | None:
         return f"{why}: the DataFrame has no column `{name}`{near}"
     if len(fields) > 1:
         return f"{why}: the DataFrame has {len(fields)} columns called `{name}`; rename or drop one"
-    if arrow_type(fields[0].dataType) is None:
+    if arrow_type_of(fields[0].dataType) is None:
         kind = fields[0].dataType.simpleString()
         way_out = "cast it to a string, or leave it out by event_id= or keep="
         return f"{why}: `{name}` is {kind}, which Arrow cannot carry; {way_out}"

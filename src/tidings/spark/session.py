@@ -22,7 +22,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from tidings.errors import SparkUnavailable
-from tidings.spark.connector import kafka_settings, require_kafka, why_not_started
+from tidings.spark.connector import build_kafka_settings, require_kafka, explain_failed_start
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,7 +68,7 @@ def session(
     # Spark would take the system's python3, which need not have our packages, or even our version.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # PySpark writes each mistake in a query to standard error as one long line of JSON, beside raising it.
-    query_logger().setLevel(logging.CRITICAL)
+    get_query_logger().setLevel(logging.CRITICAL)
     running = SparkSession.getActiveSession()
     if running is not None and kafka:
         require_kafka(running, "stop() the running session first")
@@ -79,14 +79,14 @@ def session(
         settings = {**_starting(master), **settings}
     by_us = not started and not is_submitted()
     if kafka and by_us:
-        settings |= kafka_settings(jars, config)
+        settings |= build_kafka_settings(jars, config)
     made = _started(name, settings, log if by_us else None)
     if kafka and not by_us:
         require_kafka(made, "hand it over there: `--jars` or `--packages` of spark-submit or of the Connect server")
     return made
 
 
-def query_logger() -> logging.Logger:
+def get_query_logger() -> logging.Logger:
     """Return the logger that PySpark writes mistakes in queries to; made by its own class, which takes more words."""
     return PySparkLogger.getLogger("SQLQueryContextLogger")
 
@@ -126,7 +126,7 @@ def _started(name: str, settings: Mapping[str, str], log: str | Path | None) -> 
     except PySparkRuntimeError as problem:
         if "JAVA_GATEWAY_EXITED" not in str(problem):
             raise
-        raise SparkUnavailable(why_not_started(settings, log)) from problem
+        raise SparkUnavailable(explain_failed_start(settings, log)) from problem
 
 
 def is_java_running() -> bool:
@@ -156,14 +156,14 @@ def require_java() -> None:
         where = f"JAVA_HOME is `{home}`, which has no bin/java" if home else "there is no `java` on the PATH"
         msg = f"Spark needs Java {OLDEST_JAVA} or later, and {where}: {_JAVA_HINT}"
         raise SparkUnavailable(msg)
-    version = java_version(java)
+    version = read_java_version(java)
     if version is not None and version < OLDEST_JAVA:
         msg = f"Spark needs Java {OLDEST_JAVA} or later, and `{java}` is Java {version}: {_JAVA_HINT}"
         raise SparkUnavailable(msg)
 
 
 @lru_cache
-def java_version(java: str) -> int | None:
+def read_java_version(java: str) -> int | None:
     """Return the major version of a Java, or nothing when it does not say."""
     said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)  # noqa: S603 - the user's own Java
     found = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)

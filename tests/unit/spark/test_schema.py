@@ -4,9 +4,9 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
-from tidings.spark.schema import columns_read
+from tidings.spark.schema import find_columns
 
 
 def test_an_attribute_is_read_from_the_column_of_its_name_or_of_a_name_before_a_dot():
     columns = ["seller", "seller.kind", "price", "sell"]
-    assert columns_read({"seller.kind", "price"}, columns) == ["seller", "seller.kind", "price"]
+    assert find_columns({"seller.kind", "price"}, columns) == ["seller", "seller.kind", "price"]

@@ -9,8 +9,8 @@ pyspark = pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
 from tidings import spark as ts  # noqa: E402
 from tidings.errors import SparkUnavailable  # noqa: E402
-from tidings.spark.connector import JARS, KAFKA, WORKING, kafka_settings, why_not_started  # noqa: E402
-from tidings.spark.session import java_version, require_java  # noqa: E402
+from tidings.spark.connector import JARS, KAFKA, WORKING, build_kafka_settings, explain_failed_start  # noqa: E402
+from tidings.spark.session import read_java_version, require_java  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -46,7 +46,7 @@ def test_an_old_java_is_refused_by_its_version(monkeypatch, tmp_path, said, vers
 
 
 def test_a_java_that_does_not_say_its_version_is_given_a_chance(tmp_path):
-    assert java_version(str(fake_java(tmp_path, "hello"))) is None
+    assert read_java_version(str(fake_java(tmp_path, "hello"))) is None
 
 
 @pytest.fixture
@@ -65,46 +65,46 @@ def named(folder):
 
 def test_the_kafka_connector_comes_by_the_coordinates_of_the_running_version(connector):
     wanted = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
-    assert kafka_settings() == {"spark.jars.packages": wanted}
-    assert kafka_settings(config={"spark.jars.packages": "a:b:1"}) == {"spark.jars.packages": f"a:b:1,{wanted}"}
+    assert build_kafka_settings() == {"spark.jars.packages": wanted}
+    assert build_kafka_settings(config={"spark.jars.packages": "a:b:1"}) == {"spark.jars.packages": f"a:b:1,{wanted}"}
 
 
 def test_the_kafka_connector_comes_from_the_folder_of_jars_where_one_is_given(monkeypatch, connector):
-    assert kafka_settings(str(connector)) == {"spark.jars": named(connector)}
-    assert kafka_settings(str(connector), {"spark.jars": "x.jar"}) == {"spark.jars": f"x.jar,{named(connector)}"}
+    assert build_kafka_settings(str(connector)) == {"spark.jars": named(connector)}
+    assert build_kafka_settings(str(connector), {"spark.jars": "x.jar"}) == {"spark.jars": f"x.jar,{named(connector)}"}
     monkeypatch.setenv("TIDINGS_JARS", str(connector))
-    assert kafka_settings() == {"spark.jars": named(connector)}
+    assert build_kafka_settings() == {"spark.jars": named(connector)}
     monkeypatch.setenv("TIDINGS_JARS", "/nowhere")
-    assert kafka_settings(str(connector)) == {"spark.jars": named(connector)}
+    assert build_kafka_settings(str(connector)) == {"spark.jars": named(connector)}
 
 
 def test_a_connector_that_is_there_already_is_not_fetched(monkeypatch, connector):
-    assert kafka_settings(config={"spark.jars": named(connector)}) == {}
+    assert build_kafka_settings(config={"spark.jars": named(connector)}) == {}
     (connector / "spark").mkdir()
     (connector / "spark" / "jars").symlink_to(connector)
     monkeypatch.setenv("SPARK_HOME", str(connector / "spark"))
-    assert kafka_settings() == {}
+    assert build_kafka_settings() == {}
 
 
 def test_a_folder_without_jars_is_refused(monkeypatch, tmp_path):
     monkeypatch.setenv("TIDINGS_JARS", str(tmp_path))
     with pytest.raises(SparkUnavailable, match=r"TIDINGS_JARS names `.*`, which holds no jars; put its four jars"):
-        kafka_settings()
+        build_kafka_settings()
 
 
 def test_a_folder_that_lacks_a_jar_is_refused_and_the_jar_named(connector):
     (connector / "kafka-clients-1.0.jar").unlink()
     with pytest.raises(SparkUnavailable, match=r"`jars` names `.*`, which lacks `kafka-clients`; put its four jars"):
-        kafka_settings(str(connector))
+        build_kafka_settings(str(connector))
 
 
 def test_a_java_that_ended_for_another_reason_is_not_laid_on_kafka(tmp_path):
     settings = {"spark.jars.ivy": str(tmp_path), "spark.jars.packages": f"a:b:1,{KAFKA}:4.3.0"}
-    assert why_not_started({}).startswith("Spark's Java process ended before it was ready")
-    assert why_not_started(settings).startswith(f"Spark could not fetch its Kafka connector `{KAFKA}:4.3.0`")
+    assert explain_failed_start({}).startswith("Spark's Java process ended before it was ready")
+    assert explain_failed_start(settings).startswith(f"Spark could not fetch its Kafka connector `{KAFKA}:4.3.0`")
     (tmp_path / "jars").mkdir()
     (tmp_path / "jars" / "org.apache.spark_spark-sql-kafka-0-10_2.13-4.3.0.jar").touch()
-    assert why_not_started(settings).startswith("Spark's Java process ended before it was ready")
+    assert explain_failed_start(settings).startswith("Spark's Java process ended before it was ready")
 
 
 def test_the_jars_we_name_are_those_the_tests_run_on():

@@ -22,16 +22,16 @@ from tidings.spark.detect.bucketing import DEALT, Deal, Letters
 from tidings.spark.detect.pattern_source import attributes_read, detector_of
 from tidings.spark.detect.worker_plan import Plan, output
 from tidings.spark.schema import (
-    arrow_type,
-    column,
-    columns_read,
-    crossable,
-    names_read,
+    arrow_type_of,
+    to_column,
+    find_columns,
+    cast_for_arrow,
+    find_names_read,
     require_columns,
     require_frame,
-    unused,
+    make_unused_name,
 )
-from tidings.spark.query_context import Surroundings, schema_given, unknown_given
+from tidings.spark.query_context import QueryContext, to_schema, check_unknown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from tidings.forecast import Model
     from tidings.patterns import Detector
     from tidings.spark.detect.pattern_source import Patterns
-    from tidings.spark.query_context import Declared, Unknown
+    from tidings.spark.query_context import SchemaLike, Unknown
 
 BUCKETS, BATCH_BUCKETS, SHARDS = 32, 64, 8
 """How many buckets of keys a stream and a batch have, and shards of patterns without keys. A stream's stay as they
@@ -64,7 +64,7 @@ def detect(  # noqa: PLR0913 - the public face: keywords, each of its own meanin
     tell: str = "crossing",
     step: float = 0.1,
     keep: Sequence[str] | None = None,
-    schema: Declared | None = None,
+    schema: SchemaLike | None = None,
     ontology: Ontology | None = None,
     regions: Regions | None = None,
     buckets: int | None = None,
@@ -99,7 +99,7 @@ def detect(  # noqa: PLR0913 - the public face: keywords, each of its own meanin
     A pattern that names what no column has is refused, with the nearest names; `unknown="absent"` lets those be absent.
     """
     require_frame(events, "the events")
-    given = Surroundings(schema_given(schema), ontology, regions, unknown=unknown_given(unknown))
+    given = QueryContext(to_schema(schema), ontology, regions, unknown=check_unknown(unknown))
     detector = detector_of(events, patterns, given, time=time, key=key)
     _check_told(events.schema, event_id, keep)
     asked = Foretelling.of(horizon=horizon, threshold=threshold, tell=tell, step=step)
@@ -131,7 +131,7 @@ def bad_events(  # noqa: PLR0913 - the public face: keywords, each of its own me
     time: str = "ts",
     event_id: str | None = None,
     key: str | None = None,
-    schema: Declared | None = None,
+    schema: SchemaLike | None = None,
     ontology: Ontology | None = None,
     regions: Regions | None = None,
     unknown: Unknown = "error",
@@ -143,23 +143,23 @@ def bad_events(  # noqa: PLR0913 - the public face: keywords, each of its own me
     the schema and the ontology, never on the patterns. Without `event_id` there is no column `event`.
     """
     require_frame(events, "the events")
-    given = Surroundings(schema_given(schema), ontology, regions, unknown=unknown_given(unknown))
+    given = QueryContext(to_schema(schema), ontology, regions, unknown=check_unknown(unknown))
     detector = detector_of(events, patterns, given, time=time, key=key)
     if event_id is not None:
         require_columns([event_id], events.schema, why="event_id")
-    frame = crossable(events)
+    frame = cast_for_arrow(events)
     names = tuple(dict.fromkeys(events.columns))
     require_columns(names, frame.schema, why="the events")
-    reason = unused("reason", names)
+    reason = make_unused_name("reason", names)
     plan = Plan.of(detector, buckets=1, shards=1, event_id=event_id or time, keep=())
     fields = [StructField(f"_{place}", frame.schema[name].dataType) for place, name in enumerate(names)]
-    plain = frame.select(*(column(name).alias(f"_{place}") for place, name in enumerate(names)))
+    plain = frame.select(*(to_column(name).alias(f"_{place}") for place, name in enumerate(names)))
     letters = Letters(plan, names, columns_asked(events, detector))
     bad = plain.mapInArrow(letters, StructType([*fields, StructField(reason, StringType(), nullable=False)]))
-    bad = bad.select(*(column(f"_{place}").alias(name) for place, name in enumerate(names)), reason)
-    row = F.to_json(F.struct(*map(column, names)), {"ignoreNullFields": "false"})
-    event = [] if event_id is None else [column(event_id).alias("event")]
-    return bad.select(*event, column(reason).alias("reason"), row.alias("row"))
+    bad = bad.select(*(to_column(f"_{place}").alias(name) for place, name in enumerate(names)), reason)
+    row = F.to_json(F.struct(*map(to_column, names)), {"ignoreNullFields": "false"})
+    event = [] if event_id is None else [to_column(event_id).alias("event")]
+    return bad.select(*event, to_column(reason).alias("reason"), row.alias("row"))
 
 
 def _dealt(events: DataFrame, plan: Plan, detector: Detector, *, clock: bool, in_order: bool) -> DataFrame:
@@ -172,7 +172,7 @@ def _dealt(events: DataFrame, plan: Plan, detector: Detector, *, clock: bool, in
 
 def laid_out(events: DataFrame, names: Sequence[str], *, time: str | None) -> DataFrame:
     """Return columns by their places; with `time`, rows in its order over all partitions; of one time, as they lie."""
-    columns = [column(name).alias(f"_{place}") for place, name in enumerate(names)]
+    columns = [to_column(name).alias(f"_{place}") for place, name in enumerate(names)]
     if time is None:
         return events.select(*columns)
     at = "at"  # no place's name
@@ -182,15 +182,15 @@ def laid_out(events: DataFrame, names: Sequence[str], *, time: str | None) -> Da
 
 def columns_asked(events: DataFrame, detector: Detector) -> tuple[str, ...]:
     """Return the columns that are read: what filters look at, what gives variables their values, and the time."""
-    asked = names_read(detector._matcher.needs(), detector._matcher.ontology or Ontology())
+    asked = find_names_read(detector._matcher.needs(), detector._matcher.ontology or Ontology())
     asked |= {detector.time, *attributes_read(detector)}
-    read = tuple(columns_read(asked, events.columns))
+    read = tuple(find_columns(asked, events.columns))
     require_columns(read, events.schema, why="the patterns")
     return read
 
 
 def _whole(plan: Plan, schema: StructType) -> Any:
-    fields = [(field.name, arrow_type(field.dataType)) for field in schema]
+    fields = [(field.name, arrow_type_of(field.dataType)) for field in schema]
     whole = Whole(plan, pa.schema(fields))
 
     def of_bucket(key: tuple[pa.Scalar, ...], dealt: pa.Table) -> pa.Table:

@@ -24,8 +24,8 @@ from tidings.model.patterns import NamedFilter
 from tidings.patterns import Detector
 from tidings.patterns.pattern_input import variable_attributes
 from tidings.patterns.run.portions import written
-from tidings.spark.schema import arrow_type, breakable, refuse_conflicts, require_columns, schema_of
-from tidings.spark.query_context import WAY_OUT, Surroundings
+from tidings.spark.schema import arrow_type_of, find_breakable, refuse_conflicts, require_columns, schema_of
+from tidings.spark.query_context import WAY_OUT, QueryContext
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,7 +38,7 @@ Patterns: TypeAlias = (
 """What `detect` takes: a detector, names and texts, what `lang.read_patterns` reads, or the path of a pattern file."""
 
 
-def detector_of(events: DataFrame, patterns: Patterns, given: Surroundings, *, time: str, key: str | None) -> Detector:
+def detector_of(events: DataFrame, patterns: Patterns, given: QueryContext, *, time: str, key: str | None) -> Detector:
     """Return the patterns, understood beside the frame's columns, with the key that was asked for."""
     _check_time(events.schema, time)
     if key is not None:
@@ -50,16 +50,16 @@ def detector_of(events: DataFrame, patterns: Patterns, given: Surroundings, *, t
             msg = f"a detector brings its own {words}; give them to td.Detector, or pass the patterns themselves"
             raise TidingsError(msg)
         refuse_conflicts(patterns._matcher.needs(), frame)
-        given.refuse_unknown(patterns._matcher, frame, what="patterns")
+        given.refuse_unknown(patterns._matcher, frame, subject="patterns")
         around, told = _around(patterns), [written(one) for one in patterns.watched]
         partials = patterns.partials
     else:
-        wide = given.beside(frame)
+        wide = given.with_columns(frame)
         told = _written(patterns, wide)
         asked = {time, *(name for one in told for name in variable_attributes(one.pattern)), *([key] if key else ())}
         # What may break its type is read whoever asks: whether an event is bad must not hang on patterns.
-        asked |= breakable(events.schema)
-        around, partials = given.beside(frame, asked | _asked(told, wide)), None
+        asked |= find_breakable(events.schema)
+        around, partials = given.with_columns(frame, asked | _asked(told, wide)), None
     made = Detector(**around.named, time=time, **({} if partials is None else {"partials": partials}))  # type: ignore[arg-type]
     if not told:
         msg = "there are no patterns to detect; name one at least"
@@ -71,19 +71,19 @@ def detector_of(events: DataFrame, patterns: Patterns, given: Surroundings, *, t
     return made
 
 
-def _around(detector: Detector) -> Surroundings:
+def _around(detector: Detector) -> QueryContext:
     matcher = detector._matcher
-    return Surroundings(matcher.schema, matcher.ontology, matcher.regions)
+    return QueryContext(matcher.schema, matcher.ontology, matcher.regions)
 
 
-def _asked(told: Iterable[WrittenPattern], wide: Surroundings) -> set[str]:
+def _asked(told: Iterable[WrittenPattern], wide: QueryContext) -> set[str]:
     """Return the attributes that filters ask for."""
     trial = Detector(**wide.named)  # type: ignore[arg-type]
     trial.add_many(told)
     return {name for name, *_ in trial._matcher.admission.needs.to_dict()["demands"]}
 
 
-def _written(patterns: Patterns, around: Surroundings) -> list[WrittenPattern]:
+def _written(patterns: Patterns, around: QueryContext) -> list[WrittenPattern]:
     """Return patterns in any of their forms as they are read from a file."""
     if isinstance(patterns, str | os.PathLike):
         return read_patterns(_text(patterns), **around.named)  # type: ignore[arg-type]
@@ -152,7 +152,7 @@ def _refuse_unknown(detector: Detector, frame: Schema) -> None:
 def _check_variables(detector: Detector, frame: StructType) -> None:
     """Refuse columns that cannot give a variable its value; a name that is no column is absent, as in filters."""
     for name in sorted(attributes_read(detector)):
-        kind = arrow_type(frame[name].dataType) if name in frame.names else None
+        kind = arrow_type_of(frame[name].dataType) if name in frame.names else None
         if kind is not None and (pa.types.is_nested(kind) or pa.types.is_binary(kind)):
             msg = f"`{name}` gives a variable its value, and is {frame[name].dataType.simpleString()}; "
             msg += "a variable takes one text, number, truth value or time"

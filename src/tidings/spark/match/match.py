@@ -16,13 +16,13 @@ from pyspark.sql.types import ArrayType, LongType, StringType, StructField, Stru
 
 from tidings.errors import BadFrame
 from tidings.matcher import Live
-from tidings.spark.match.output_columns import shape_of
-from tidings.spark.match.shard_gathering import grouped_again, limited, numbered
-from tidings.spark.match.worker_matcher import letters, lists, pairs
-from tidings.spark.match.worker_stage import Crossing, crossed
-from tidings.spark.schema import column, crossable, require_columns, require_frame, schema_of, unused
-from tidings.spark.subscriptions.subscription_source import refused_of, subscribed
-from tidings.spark.query_context import Surroundings, schema_given, unknown_given
+from tidings.spark.match.output_columns import choose_columns
+from tidings.spark.match.shard_gathering import group_by_row, drop_crowded, number_rows
+from tidings.spark.match.worker_matcher import build_letters, build_lists, build_pairs
+from tidings.spark.match.worker_stage import WorkerStage, match_in_workers
+from tidings.spark.schema import to_column, cast_for_arrow, require_columns, require_frame, schema_of, make_unused_name
+from tidings.spark.subscriptions.subscription_source import list_refused, open_subscriptions
+from tidings.spark.query_context import QueryContext, to_schema, check_unknown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from tidings.concepts import Ontology, Regions
     from tidings.spark.subscriptions.subscription_source import Subscriptions
-    from tidings.spark.query_context import Declared, Unknown
+    from tidings.spark.query_context import SchemaLike, Unknown
 
 
 def match(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
@@ -42,7 +42,7 @@ def match(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
     event_id: str | None = None,
     keep: Sequence[str] | None = None,
     grouped: bool = False,
-    schema: Declared | None = None,
+    schema: SchemaLike | None = None,
     ontology: Ontology | None = None,
     regions: Regions | None = None,
     now: datetime | None = None,
@@ -70,23 +70,23 @@ def match(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
     too; `now` is what `age` is reckoned against, by default the time of the query or micro-batch.
     """
     require_frame(events, "the events")
-    shape = shape_of(events.schema, event_id=event_id, keep=keep, grouped=grouped)
-    given = Surroundings(schema_given(schema), ontology, regions, now, unknown_given(unknown))
+    shape = choose_columns(events.schema, event_id=event_id, keep=keep, grouped=grouped)
+    given = QueryContext(to_schema(schema), ontology, regions, now, check_unknown(unknown))
     _check_numbers(spread=spread, limit=limit)
-    found = subscribed(events.sparkSession, subscriptions, schema_of(events.schema), given, shards=shards)
-    ids = found.id_type
-    apart = found.place.shards > 1 and (grouped or limit is not None)
-    made = StructField(shape.made, ArrayType(ids, containsNull=False) if grouped and not apart else ids, nullable=False)
-    crossing = Crossing(shape.kept, shape.names, lists if grouped and not apart else pairs, (made,), spread=spread)
+    found = open_subscriptions(events.sparkSession, subscriptions, schema_of(events.schema), given, shards=shards)
+    ids = found.spark_id_type
+    apart = found.store.shards > 1 and (grouped or limit is not None)
+    made = StructField(shape.id_column, ArrayType(ids, containsNull=False) if grouped and not apart else ids, nullable=False)
+    crossing = WorkerStage(shape.kept, shape.names, build_lists if grouped and not apart else build_pairs, (made,), spread=spread)
     if not apart:
-        result = crossed(events, found, crossing.limited(limit), now)
-        return result.select(*map(column, shape.output))
+        result = match_in_workers(events, found, crossing.with_limit(limit), now)
+        return result.select(*map(to_column, shape.output))
     # What belongs to one event comes from several shards: rows are numbered first, and gathered by number.
-    frame, number = numbered(events, "grouped=True or limit=")
-    result = crossed(frame, found, crossing.carrying(number), now)
-    result = result if limit is None else limited(result, number, limit)
-    result = grouped_again(result, number, shape) if grouped else result
-    return result.select(*map(column, shape.output))
+    frame, number = number_rows(events, "grouped=True or limit=")
+    result = match_in_workers(frame, found, crossing.with_column(number), now)
+    result = result if limit is None else drop_crowded(result, number, limit)
+    result = group_by_row(result, number, shape) if grouped else result
+    return result.select(*map(to_column, shape.output))
 
 
 def dead_letters(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
@@ -94,7 +94,7 @@ def dead_letters(  # noqa: PLR0913 - the public face: keywords, each of its own 
     subscriptions: Subscriptions,
     *,
     event_id: str | None = None,
-    schema: Declared | None = None,
+    schema: SchemaLike | None = None,
     ontology: Ontology | None = None,
     regions: Regions | None = None,
     now: datetime | None = None,
@@ -111,19 +111,19 @@ def dead_letters(  # noqa: PLR0913 - the public face: keywords, each of its own 
     if event_id is not None:
         require_columns([event_id], events.schema, why="event_id")
     _check_numbers(limit=limit)
-    given = Surroundings(schema_given(schema), ontology, regions, now, unknown_given(unknown))
-    found = subscribed(events.sparkSession, subscriptions, schema_of(events.schema), given, shards=None)
-    if limit is not None and found.place.shards > 1:
+    given = QueryContext(to_schema(schema), ontology, regions, now, check_unknown(unknown))
+    found = open_subscriptions(events.sparkSession, subscriptions, schema_of(events.schema), given, shards=None)
+    if limit is not None and found.store.shards > 1:
         msg = "dead_letters(limit=) counts the matches of an event in one place, and these subscriptions are in shards"
         raise BadFrame(msg)
-    made = StructField(unused("reason", events.columns), StringType(), nullable=False)
-    frame = crossable(events)
+    made = StructField(make_unused_name("reason", events.columns), StringType(), nullable=False)
+    frame = cast_for_arrow(events)
     require_columns(names, frame.schema, why="the events")
-    bad = crossed(frame, found, Crossing(names, names, letters, (made,), judge=limit is None).limited(limit), now)
+    bad = match_in_workers(frame, found, WorkerStage(names, names, build_letters, (made,), judge=limit is None).with_limit(limit), now)
     # Rendered on the way out, where only bad rows are left.
-    row = F.to_json(F.struct(*map(column, names)), {"ignoreNullFields": "false"})
-    event = [] if event_id is None else [column(event_id).alias("event")]
-    return bad.select(*event, column(made.name).alias("reason"), row.alias("row"))
+    row = F.to_json(F.struct(*map(to_column, names)), {"ignoreNullFields": "false"})
+    event = [] if event_id is None else [to_column(event_id).alias("event")]
+    return bad.select(*event, to_column(made.name).alias("reason"), row.alias("row"))
 
 
 def refused(events: DataFrame, subscriptions: Live, *, unknown: Unknown = "error") -> DataFrame:
@@ -136,8 +136,8 @@ def refused(events: DataFrame, subscriptions: Live, *, unknown: Unknown = "error
     if not isinstance(subscriptions, Live):
         msg = f"ts.refused takes a td.Live, not `{type(subscriptions).__name__}`; of others ts.match tells itself"
         raise BadFrame(msg)
-    around = Surroundings(unknown=unknown_given(unknown))
-    found, ids = refused_of(subscriptions, around.held(schema_of(events.schema)))
+    around = QueryContext(unknown=check_unknown(unknown))
+    found, ids = list_refused(subscriptions, around.close_schema(schema_of(events.schema)))
     kind = LongType() if pa.types.is_integer(ids) else StringType()
     fields = [StructField("subscription", kind, nullable=False), StructField("reason", StringType(), nullable=False)]
     rows = [(id, str(problem)) for id, problem in found]

@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class OutputColumns:
     """What comes back: columns of the event with their new names, the column of matched ids, and the order of all."""
 
     kept: tuple[str, ...]
     names: tuple[str, ...]
-    made: str
+    id_column: str
     output: tuple[str, ...]
 
 
-def shape_of(frame: StructType, *, event_id: str | None, keep: Sequence[str] | None, grouped: bool) -> Shape:
+def choose_columns(frame: StructType, *, event_id: str | None, keep: Sequence[str] | None, grouped: bool) -> OutputColumns:
     """Return the shape of the output, or say what is wrong with what was asked for."""
     _refuse_misuse(event_id, keep, grouped)
     made = "subscriptions" if grouped else "subscription"
@@ -41,21 +41,21 @@ def shape_of(frame: StructType, *, event_id: str | None, keep: Sequence[str] | N
         require_columns([event_id], frame, why="event_id")
         kept = tuple(keep or ())
         _check_kept(kept, frame, reserved=("event", made))
-        return Shape((event_id, *kept), ("event", *kept), made, ("event", made, *kept))
+        return OutputColumns((event_id, *kept), ("event", *kept), made, ("event", made, *kept))
     if keep is None:
         return _whole(frame, made)
     _check_kept(tuple(keep), frame, reserved=(made,))
-    return Shape(tuple(keep), tuple(keep), made, (*keep, made))
+    return OutputColumns(tuple(keep), tuple(keep), made, (*keep, made))
 
 
-def _whole(frame: StructType, made: str) -> Shape:
+def _whole(frame: StructType, made: str) -> OutputColumns:
     if made in map(str.lower, frame.names):
         msg = (
             f"the events have a column `{made}` themselves; say event_id= or keep= to choose the columns that come back"
         )
         raise BadFrame(msg)
     require_columns(dict.fromkeys(frame.names), frame, why="the events")
-    return Shape(tuple(frame.names), tuple(frame.names), made, (*frame.names, made))
+    return OutputColumns(tuple(frame.names), tuple(frame.names), made, (*frame.names, made))
 
 
 def _refuse_misuse(event_id: str | None, keep: Sequence[str] | None, grouped: bool) -> None:

@@ -21,12 +21,12 @@ from pyspark.util import PythonEvalType
 
 from tidings.concepts import Ontology
 from tidings.errors import BadFrame, TidingsError
-from tidings.spark.match.output_columns import shape_of
-from tidings.spark.match.worker_matcher import Step, letters, pairs
-from tidings.spark.match.worker_stage import Crossing
-from tidings.spark.schema import arrow_type, columns_read, names_read, quoted, require_columns, schema_of
-from tidings.spark.subscriptions.subscription_source import Subscribed, stored
-from tidings.spark.query_context import Surroundings
+from tidings.spark.match.output_columns import choose_columns
+from tidings.spark.match.worker_matcher import MatchStep, build_letters, build_pairs
+from tidings.spark.match.worker_stage import WorkerStage
+from tidings.spark.schema import arrow_type_of, find_columns, find_names_read, quote_name, require_columns, schema_of
+from tidings.spark.subscriptions.subscription_source import SubscriptionHandle, open_stored
+from tidings.spark.query_context import QueryContext
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -62,7 +62,7 @@ def _function(handler: type[Handler]) -> UserDefinedTableFunction:
 class Planned(AnalyzeResult):
     """What a call comes to: Spark reads which columns go in and out, and hands the rest to the workers as it is."""
 
-    step: Step | None = None  # never: but fields that follow Spark's own, which may be left out, must as well
+    step: MatchStep | None = None  # never: but fields that follow Spark's own, which may be left out, must as well
     order: tuple[int, ...] = ()
 
 
@@ -173,41 +173,41 @@ def _mistakes(name: str, given: AnalyzeArgument | None, fits: bool, wanted: str)
 
 
 def _matching(asked: Asked) -> Planned:
-    shape = shape_of(asked.frame, event_id=asked.event_id, keep=asked.keep, grouped=False)
-    found = stored(asked.path, schema_of(asked.frame), Surroundings(unknown="absent"), None)
-    crossing = Crossing(shape.kept, shape.names, pairs, (StructField(shape.made, found.id_type, nullable=False),))
-    step, columns = _step(asked.frame, found, crossing, [quoted(name) for name in shape.kept])
-    return _planned(step, columns, crossing.schema(asked.frame), shape.output)
+    shape = choose_columns(asked.frame, event_id=asked.event_id, keep=asked.keep, grouped=False)
+    found = open_stored(asked.path, schema_of(asked.frame), QueryContext(unknown="absent"), None)
+    crossing = WorkerStage(shape.kept, shape.names, build_pairs, (StructField(shape.id_column, found.spark_id_type, nullable=False),))
+    step, columns = _step(asked.frame, found, crossing, [quote_name(name) for name in shape.kept])
+    return _planned(step, columns, crossing.output_schema(asked.frame), shape.output)
 
 
 def _judging(asked: Asked) -> Planned:
     wanted = () if asked.event_id is None else (asked.event_id,)
     require_columns(wanted, asked.frame, why="event_id")
-    found = stored(asked.path, schema_of(asked.frame), Surroundings(unknown="absent"), None)
+    found = open_stored(asked.path, schema_of(asked.frame), QueryContext(unknown="absent"), None)
     made = (StructField("row", StringType()), StructField("reason", StringType(), nullable=False))
-    crossing = Crossing(wanted, ("event",) * len(wanted), letters, made, judge=True)
-    step, columns = _step(asked.frame, found, crossing, [*map(quoted, wanted), _row(asked.frame)])
-    return _planned(step, columns, crossing.schema(asked.frame), (*crossing.names, "reason", "row"))
+    crossing = WorkerStage(wanted, ("event",) * len(wanted), build_letters, made, judge=True)
+    step, columns = _step(asked.frame, found, crossing, [*map(quote_name, wanted), _row(asked.frame)])
+    return _planned(step, columns, crossing.output_schema(asked.frame), (*crossing.names, "reason", "row"))
 
 
 def _step(
-    frame: StructType, found: Subscribed, crossing: Crossing, kept: Sequence[str]
-) -> tuple[Step, tuple[str, ...]]:
+    frame: StructType, found: SubscriptionHandle, crossing: WorkerStage, kept: Sequence[str]
+) -> tuple[MatchStep, tuple[str, ...]]:
     """Return the step, and the expressions of SQL that make its columns: what it keeps, what it reads, the time."""
-    read = tuple(columns_read(names_read(found.needs, found.ontology or Ontology()), frame.names))
+    read = tuple(find_columns(find_names_read(found.needs, found.ontology or Ontology()), frame.names))
     require_columns(read, frame, why="the filters")
-    columns = tuple(dict.fromkeys([*kept, *map(quoted, read)]))
+    columns = tuple(dict.fromkeys([*kept, *map(quote_name, read)]))
     moment: datetime | int = len(columns) if found.now is None else found.now
     if isinstance(moment, int) or not columns:  # Arrow would lose the number of rows without a column
         columns = (*columns, "current_timestamp()")
-    apart = found.place.shards > 1 and not crossing.judge  # every shard judges alike
-    step = Step(
-        found.place,
+    apart = found.store.shards > 1 and not crossing.judge  # every shard judges alike
+    step = MatchStep(
+        found.store,
         crossing.build,
-        read=tuple(columns.index(quoted(name)) for name in read),
+        read=tuple(columns.index(quote_name(name)) for name in read),
         names=read,
         kept=tuple(map(columns.index, kept)),
-        ids=found.ids,
+        ids=found.arrow_id_type,
         now=moment,
         shard=len(columns) if apart else None,
         judge=crossing.judge,
@@ -215,7 +215,7 @@ def _step(
     return step, columns
 
 
-def _planned(step: Step, columns: Sequence[str], made: StructType, output: Sequence[str]) -> Planned:
+def _planned(step: MatchStep, columns: Sequence[str], made: StructType, output: Sequence[str]) -> Planned:
     select = [SelectedColumn(text, f"_{at}") for at, text in enumerate(columns)]
     order = tuple(map(made.names.index, output))
     # Nullable throughout: Spark's worker makes the batch of a call that gave nothing by this schema, and the others by
@@ -227,11 +227,11 @@ def _planned(step: Step, columns: Sequence[str], made: StructType, output: Seque
 def _row(frame: StructType) -> str:
     """Return the event as JSON, as `dead_letters` shows it: what Arrow cannot carry is text."""
     names = dict.fromkeys(frame.names)
-    require_columns([name for name in names if arrow_type(frame[name].dataType) is not None], frame, why="the events")
+    require_columns([name for name in names if arrow_type_of(frame[name].dataType) is not None], frame, why="the events")
     return f"to_json(struct({', '.join(_shown(frame[name]) for name in names)}), map('ignoreNullFields', 'false'))"
 
 
 def _shown(field: StructField) -> str:
     """Return a column as JSON takes it: what Arrow cannot carry, as text, as `dead_letters` does."""
-    name = quoted(field.name)
-    return name if arrow_type(field.dataType) is not None else f"CAST({name} AS STRING) AS {name}"
+    name = quote_name(field.name)
+    return name if arrow_type_of(field.dataType) is not None else f"CAST({name} AS STRING) AS {name}"

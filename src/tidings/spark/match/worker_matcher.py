@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tidings.model import DeadLetter, EventBatch, Matches
-from tidings.spark.subscriptions.worker_store import Place
+from tidings.spark.subscriptions.worker_store import WorkerStore
 
 if TYPE_CHECKING:
     from tidings.matcher import Matcher
@@ -33,7 +33,7 @@ FEW, PAIRS = 128, 1 << 22
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 """What Spark counts its microseconds from."""
 
-Build: TypeAlias = Callable[["Answer", pa.DataType], Iterator[pa.RecordBatch]]
+RowBuilder: TypeAlias = Callable[["Answer", pa.DataType], Iterator[pa.RecordBatch]]
 """Makes the output from what matched, given the type of ids."""
 
 
@@ -54,7 +54,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class MatchStep:
     """The function Spark runs over Arrow batches, whose columns it knows by their place.
 
     The columns `read`, called `names`, are the event; each output row takes the columns `kept`. `now` is a moment, or
@@ -62,8 +62,8 @@ class Step:
     of the column that says which shard a row is for, `refused` of the one that says why the source could not read it.
     """
 
-    place: Place
-    build: Build
+    place: WorkerStore
+    build: RowBuilder
     read: tuple[int, ...]
     names: tuple[str, ...]
     kept: tuple[int, ...]
@@ -78,7 +78,7 @@ class Step:
         """Yield the output of every batch."""
         place, pace = None, Pace()
         for batch in batches:
-            place = place or self.place.settled()
+            place = place or self.place.resolve()
             for shard, rows in self._by_shard(batch):
                 for answer in self._answers(place.open(shard), rows, shard, pace):
                     yield from self.build(answer, self.ids)
@@ -128,7 +128,7 @@ class Step:
         if self.limit is not None and len(index) > self.limit:
             counts = np.bincount(index, minlength=rows.num_rows)
             for at in np.flatnonzero(counts > self.limit).tolist():
-                letters.append(DeadLetter(at, over(int(counts[at]), self.limit)))
+                letters.append(DeadLetter(at, describe_excess(int(counts[at]), self.limit)))
             fine = counts[index] <= self.limit
             index, ids = index[fine], ids.filter(pa.array(fine))
         return self._answer(rows, index, ids, tuple(letters))
@@ -168,12 +168,12 @@ class Pace:
         self._events = max(1, PAIRS * matches.events // max(1, len(matches)))
 
 
-def over(count: int, limit: int) -> str:
+def describe_excess(count: int, limit: int) -> str:
     """Say that too many want an event."""
     return f"{count:,} subscriptions match, more than the limit of {limit:,}"
 
 
-def pairs(answer: Answer, ids: pa.DataType) -> Iterator[pa.RecordBatch]:
+def build_pairs(answer: Answer, ids: pa.DataType) -> Iterator[pa.RecordBatch]:
     """Yield a row for each match: the event's columns and the subscription's id."""
     found = _as(answer.ids, ids)
     for start in range(0, len(answer.index), CHUNK):
@@ -181,7 +181,7 @@ def pairs(answer: Answer, ids: pa.DataType) -> Iterator[pa.RecordBatch]:
         yield _with(taken, found.slice(start, CHUNK))
 
 
-def lists(answer: Answer, ids: pa.DataType) -> Iterator[pa.RecordBatch]:
+def build_lists(answer: Answer, ids: pa.DataType) -> Iterator[pa.RecordBatch]:
     """Yield a row for each event that matched: its columns and the list of all ids that match it."""
     order = np.argsort(answer.index, kind="stable")
     events, counts = np.unique(answer.index, return_counts=True)
@@ -205,14 +205,14 @@ def _cut(counts: NDArray[np.int64]) -> Iterator[slice]:
         at += size
 
 
-def letters(answer: Answer, ids: pa.DataType) -> Iterator[pa.RecordBatch]:  # noqa: ARG001 - what a `Build` takes
+def build_letters(answer: Answer, ids: pa.DataType) -> Iterator[pa.RecordBatch]:  # noqa: ARG001 - what a `Build` takes
     """Yield a row for each event that could not be read: its columns and the reason."""
     if answer.letters:
         yield _with(answer.rows.take(_places(answer)), _reasons(answer))
 
 
 @dataclass(frozen=True, slots=True)
-class Both:
+class TaggedRows:
     """Matches and dead letters in one pass, and how many events there were.
 
     After the columns of the match come `reason` and `row` of a dead letter, the row as JSON; `events` and `newest`
@@ -222,7 +222,7 @@ class Both:
     shown.
     """
 
-    build: Build
+    build: RowBuilder
     raw: str | None = None
     time: str | None = None
     hidden: tuple[str, ...] = ()
@@ -231,7 +231,7 @@ class Both:
         """Yield the matches, then the letters, then the tally."""
         for found in self.build(answer, ids):
             yield _beside(found, {})
-        made = pa.list_(ids) if self.build is lists else ids
+        made = pa.list_(ids) if self.build is build_lists else ids
         if answer.letters:
             rows = _with(answer.rows.take(_places(answer)), pa.nulls(len(answer.letters), made))
             yield _beside(rows, {"reason": _reasons(answer), "row": pa.array(self._shown(answer), pa.string())})
@@ -257,7 +257,7 @@ class Both:
         return json.dumps(row, default=_plain, ensure_ascii=False)
 
 
-MADE = {
+TAG_TYPES = {
     "reason": pa.string(),
     "row": pa.string(),
     "events": pa.int64(),
@@ -273,14 +273,14 @@ def _nulls(schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _beside(rows: pa.RecordBatch, given: dict[str, pa.Array]) -> pa.RecordBatch:
-    for name, kind in MADE.items():
+    for name, kind in TAG_TYPES.items():
         rows = _with(rows, given.get(name, pa.nulls(rows.num_rows, kind)))
     return rows
 
 
 def _moment(newest: pa.Scalar | None) -> pa.Array:
     """Return the newest time as Spark has it; a date is its midnight, a time without a zone is in UTC."""
-    kind = MADE["newest"]
+    kind = TAG_TYPES["newest"]
     if newest is None or not newest.is_valid:
         return pa.nulls(1, kind)
     found = pa.array([newest.as_py()], newest.type).cast(pa.timestamp("us"))

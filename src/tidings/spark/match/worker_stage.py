@@ -15,58 +15,58 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from pyspark.sql.types import StructField, StructType
 
 from tidings.concepts import Ontology
-from tidings.spark.match.worker_matcher import Build, Step
-from tidings.spark.schema import arrow_type, bad_values, column, columns_read, names_read, require_columns
-from tidings.spark.subscriptions.shared_folder import tasks_of_a_shard
+from tidings.spark.match.worker_matcher import RowBuilder, MatchStep
+from tidings.spark.schema import arrow_type_of, build_bad_value_reason, to_column, find_columns, find_names_read, require_columns
+from tidings.spark.subscriptions.shared_folder import count_tasks_per_shard
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from pyspark.sql import DataFrame
 
-    from tidings.spark.subscriptions.subscription_source import Subscribed
+    from tidings.spark.subscriptions.subscription_source import SubscriptionHandle
 
 
 @dataclass(frozen=True, slots=True)
-class Crossing:
+class WorkerStage:
     """What comes back from Python: columns kept, under their new names, and those that are made there."""
 
     kept: tuple[str, ...]
     names: tuple[str, ...]
-    build: Build
-    made: tuple[StructField, ...]
+    build: RowBuilder
+    added: tuple[StructField, ...]
     spread: int | None = None
     limit: int | None = None
     judge: bool = False
     refused: str | None = None
-    whole: bool = False
+    whole_events: bool = False
 
-    def limited(self, limit: int | None) -> Crossing:
+    def with_limit(self, limit: int | None) -> WorkerStage:
         """Leave out events that more subscriptions match."""
         return replace(self, limit=limit)
 
-    def carrying(self, name: str) -> Crossing:
+    def with_column(self, name: str) -> WorkerStage:
         """Keep one column more."""
         return replace(self, kept=(*self.kept, name), names=(*self.names, name))
 
-    def schema(self, events: StructType) -> StructType:
+    def output_schema(self, events: StructType) -> StructType:
         """Return the columns that come back; where the whole event goes, rows that are no match come back too."""
         kept = zip(self.kept, self.names, strict=True)
         fields = [
-            StructField(name, events[old].dataType, events[old].nullable or self.whole, events[old].metadata)
+            StructField(name, events[old].dataType, events[old].nullable or self.whole_events, events[old].metadata)
             for old, name in kept
         ]
-        return StructType([*fields, *self.made])
+        return StructType([*fields, *self.added])
 
 
-def crossed(events: DataFrame, found: Subscribed, crossing: Crossing, now: datetime | None) -> DataFrame:
+def match_in_workers(events: DataFrame, found: SubscriptionHandle, crossing: WorkerStage, now: datetime | None) -> DataFrame:
     """Send what is read and what is kept, and no other column, through the matcher."""
     read = _read(events, found, crossing)
     needed = tuple(dict.fromkeys([*crossing.kept, *read, *([crossing.refused] if crossing.refused else ())]))
     require_columns(read, events.schema, why="the filters")
-    columns = [column(name) for name in needed]
+    columns = [to_column(name) for name in needed]
     refused = needed.index(crossing.refused) if crossing.refused else None
-    broken = bad_values(events.schema, found.declared - {crossing.refused}, found.checked)
+    broken = build_bad_value_reason(events.schema, found.declared_columns - {crossing.refused}, found.checked_attributes)
     if broken is not None:
         columns.append(broken if refused is None else F.coalesce(columns[refused], broken))
         refused = len(columns) - 1
@@ -75,44 +75,44 @@ def crossed(events: DataFrame, found: Subscribed, crossing: Crossing, now: datet
         columns.append(F.current_timestamp())
     # By place and under plain names: mapInArrow would take a dot in a column's name for a field of a struct.
     plain = events.select(*(one.alias(f"_{place}") for place, one in enumerate(columns)))
-    plain, shard = _dealt(plain, found.place.shards, crossing.spread)
-    step = Step(
-        found.place,
+    plain, shard = distribute_rows(plain, found.store.shards, crossing.spread)
+    step = MatchStep(
+        found.store,
         crossing.build,
         read=tuple(map(needed.index, read)),
         names=read,
         kept=tuple(map(needed.index, crossing.kept)),
-        ids=found.ids,
+        ids=found.arrow_id_type,
         now=moment,
         shard=shard,
         refused=refused,
         limit=crossing.limit,
         judge=crossing.judge,
     )
-    return plain.mapInArrow(step, crossing.schema(events.schema))
+    return plain.mapInArrow(step, crossing.output_schema(events.schema))
 
 
-def _read(events: DataFrame, found: Subscribed, crossing: Crossing) -> tuple[str, ...]:
+def _read(events: DataFrame, found: SubscriptionHandle, crossing: WorkerStage) -> tuple[str, ...]:
     """Return the columns that matching reads: all that can cross, where the next change may ask for any of them."""
-    if found.changing or crossing.whole:
+    if found.is_live or crossing.whole_events:
         return tuple(
             field.name
             for field in events.schema
-            if field.name != crossing.refused and arrow_type(field.dataType) is not None
+            if field.name != crossing.refused and arrow_type_of(field.dataType) is not None
         )
-    return tuple(columns_read(names_read(found.needs, found.ontology or Ontology()), events.columns))
+    return tuple(find_columns(find_names_read(found.needs, found.ontology or Ontology()), events.columns))
 
 
-def _dealt(plain: DataFrame, shards: int, spread: int | None) -> tuple[DataFrame, int | None]:
+def distribute_rows(plain: DataFrame, shards: int, spread: int | None) -> tuple[DataFrame, int | None]:
     """Copy the rows for each shard, and deal them to tasks; return the place of the column that says which shard."""
     if shards == 1:
         return plain if spread is None else plain.repartition(spread), None
-    tasks = spread or tasks_of_a_shard(plain.sparkSession, shards)
+    tasks = spread or count_tasks_per_shard(plain.sparkSession, shards)
     place, copies = len(plain.columns), F.explode(F.array(*map(F.lit, range(shards))))
     # By turns before they are copied. Spark deals so that a task that is run again deals the same rows the same way;
     # numbers of rows would not be the same after a shuffle, and rows would be lost or come twice.
     dealt = plain if tasks == 1 else plain.repartition(shards * tasks)
     turn = F.lit(0) if tasks == 1 else F.pmod(F.spark_partition_id(), F.lit(tasks))
     copied = dealt.withColumn(f"_{place}", copies)
-    task = column(f"_{place}") * tasks + turn
+    task = to_column(f"_{place}") * tasks + turn
     return copied.repartitionById(shards * tasks, task.cast("int")), place

@@ -25,8 +25,8 @@ from tidings.matcher.live import versions
 from tidings.matcher.live.live import TOKENS
 from tidings.matcher.snapshot.directory import MANIFEST, OURS, alone
 from tidings.spark.schema import require_columns, require_frame
-from tidings.spark.subscriptions.shared_folder import tasks_of_a_shard
-from tidings.spark.query_context import Surroundings, schema_given
+from tidings.spark.subscriptions.shared_folder import count_tasks_per_shard
+from tidings.spark.query_context import QueryContext, to_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from tidings.concepts import Ontology, Regions
     from tidings.matcher.live.versions import Version
     from tidings.model import Schema
-    from tidings.spark.query_context import Declared
+    from tidings.spark.query_context import SchemaLike
 
 LISTED = 100
 """Refusals that a task tells in full; the others it counts."""
@@ -54,7 +54,7 @@ def compile(  # the name of the command that does the same
     path: str | Path,
     *,
     shards: int = 1,
-    schema: Declared | None = None,
+    schema: SchemaLike | None = None,
     ontology: Ontology | None = None,
     regions: Regions | None = None,
 ) -> Version:
@@ -64,12 +64,12 @@ def compile(  # the name of the command that does the same
     in one `BadSubscriptions`. `shards` splits the subscriptions into parts that are matched apart: for more than a
     machine holds. The folder must be new or empty, and visible to all executors.
     """
-    given = Surroundings(schema_given(schema), ontology, regions)
-    return compiled(subscriptions, Path(path), shards=shards, given=given)
+    given = QueryContext(to_schema(schema), ontology, regions)
+    return compile_into(subscriptions, Path(path), shards=shards, context=given)
 
 
-def compiled(
-    subscriptions: DataFrame, folder: Path, *, shards: int, given: Surroundings, events: Schema | None = None
+def compile_into(
+    subscriptions: DataFrame, folder: Path, *, shards: int, context: QueryContext, events: Schema | None = None
 ) -> Version:
     """Compile into a folder, with filters understood by `given`; `events` are the attributes of a frame of events."""
     check_subscriptions(subscriptions)
@@ -77,15 +77,15 @@ def compiled(
         msg = f"shards is 1 or more, not {shards!r}"
         raise BadFrame(msg)
     _check_target(folder)
-    parts = shards * min(tasks_of_a_shard(subscriptions.sparkSession, shards), MOST_PARTS)
-    rows = subscriptions.select(*_columns(subscriptions.schema), part_of("id", parts).alias("part"))
-    wide = given.beside(events)
-    task = Part(str(folder.resolve()), wide)
+    parts = shards * min(count_tasks_per_shard(subscriptions.sparkSession, shards), MOST_PARTS)
+    rows = subscriptions.select(*_columns(subscriptions.schema), build_part_column("id", parts).alias("part"))
+    wide = context.with_columns(events)
+    task = CompileStep(str(folder.resolve()), wide)
     told = rows.repartitionById(parts, F.col("part")).mapInArrow(task, RESULT).collect()
     results = {row.part: json.loads(row.told) for row in told}
     _refuse(results)
     asked = {name for result in results.values() for name, *_ in result["needs"]["demands"]}
-    whole = given.beside(events, asked).matcher()
+    whole = context.with_columns(events, asked).build_matcher()
     for result in results.values():
         whole.admission.needs.merge(result["needs"])
     found = _merged(subscriptions, folder, _by_shard(results, shards, parts), wide)
@@ -118,7 +118,7 @@ def _columns(schema: StructType) -> list[Column]:
     return [F.col("id").cast(kind).alias("id"), F.col("filter"), notation.alias("notation")]
 
 
-def part_of(id: str, parts: int) -> Column:
+def build_part_column(id: str, parts: int) -> Column:
     """Return the part of an id, as `matcher.live.shard_of` reckons it; ids that are null go to the first."""
     digits = F.substring(F.sha2(F.col(id).cast("string"), 256), 1, 8)
     token = F.conv(digits, 16, 10).cast("long") % TOKENS
@@ -137,11 +137,11 @@ def _check_target(folder: Path) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class CompileStep:
     """The function Spark runs: the rows of a part in, its segments in the folder, a few lines out."""
 
     folder: str
-    given: Surroundings
+    given: QueryContext
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Compile all rows; they are of one part, or of none."""
@@ -152,7 +152,7 @@ class Part:
                 yield _result(part, self._told(table.filter(pc.equal(table.column("part"), part))))
 
     def _told(self, table: pa.Table) -> dict[str, Any]:
-        matcher = self.given.matcher()
+        matcher = self.given.build_matcher()
         table, nulls, errors = _sound(table)
         errors += [(id, str(error)) for id, error in matcher.add_many(table, on_error="collect")]
         if errors or nulls:
@@ -180,17 +180,17 @@ def _sound(table: pa.Table) -> tuple[pa.Table, dict[str, int], list[tuple[Any, s
 
 
 @dataclass(frozen=True, slots=True)
-class Merge:
+class MergeStep:
     """The function Spark runs to make one segment of the parts of a shard."""
 
     folder: str
-    given: Surroundings
+    given: QueryContext
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Merge the parts of each shard that comes along."""
         for batch in batches:
             for row in batch.to_pylist():
-                shard = versions.merged_shard(Path(self.folder), json.loads(row["told"]), self.given.matcher())
+                shard = versions.merged_shard(Path(self.folder), json.loads(row["told"]), self.given.build_matcher())
                 yield _result(row["part"], shard)
 
 
@@ -201,7 +201,7 @@ def _result(part: int, told: dict[str, Any]) -> pa.RecordBatch:
 # On the driver -------------------------------------------------------------------------------------
 
 
-def subscriptions_table(frame: DataFrame) -> pa.Table:
+def collect_subscriptions(frame: DataFrame) -> pa.Table:
     """Bring a DataFrame of subscriptions to the driver: for clusters without a folder that executors share with it."""
     check_subscriptions(frame)
     table, nulls, errors = _sound(frame.select(*_columns(frame.schema)).toArrow())
@@ -239,13 +239,13 @@ def _by_shard(results: Mapping[int, dict[str, Any]], shards: int, parts: int) ->
 
 
 def _merged(
-    frame: DataFrame, folder: Path, parts: list[list[dict[str, Any]]], given: Surroundings
+    frame: DataFrame, folder: Path, parts: list[list[dict[str, Any]]], given: QueryContext
 ) -> list[dict[str, Any]]:
     """Return the shards, each of one segment; those that came in several parts are merged by the executors."""
     done = {shard: mine[0] if mine else dict(versions.EMPTY) for shard, mine in enumerate(parts) if len(mine) < 2}
     open_ones = [(shard, json.dumps(mine)) for shard, mine in enumerate(parts) if shard not in done]
     if open_ones:
         rows = frame.sparkSession.createDataFrame(open_ones, RESULT).repartitionById(len(parts), F.col("part"))
-        told = rows.mapInArrow(Merge(str(folder.resolve()), given), RESULT).collect()
+        told = rows.mapInArrow(MergeStep(str(folder.resolve()), given), RESULT).collect()
         done |= {row.part: json.loads(row.told) for row in told}
     return [done[shard] for shard in range(len(parts))]

@@ -11,11 +11,11 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from tidings.algebra import Needs, fold_names
-from tidings.algebra.law.requirements import unknown_attribute
+from tidings.algebra import RequirementTracker, fold_names
+from tidings.algebra.law.requirements import describe_unknown_attribute
 from tidings.concepts import Vocabulary
 from tidings.errors import TidingsError, UnknownAttributes
-from tidings.spark.schema import conflicts, refuse_conflicts
+from tidings.spark.schema import has_conflict, refuse_conflicts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +34,7 @@ SHOWN = 3
 _log = logging.getLogger("tidings.spark")
 
 
-def leave_out(matcher: Matcher, frame: Schema, whole: Callable[[], Matcher] | None = None) -> Refusals:
+def remove_refused(matcher: Matcher, frame: Schema, whole: Callable[[], Matcher] | None = None) -> Refusals:
     """Remove the subscriptions that a frame of these columns refuses, and return them with the reasons.
 
     With a closed schema of the frame, so is a filter that names what no column has. A shard answers for the demands of
@@ -55,7 +55,7 @@ def leave_out(matcher: Matcher, frame: Schema, whole: Callable[[], Matcher] | No
 def _conflicting(matcher: Matcher, frame: Schema) -> list[TypedAttribute]:
     """Return the ways in which attributes are read that the frame's columns are not."""
     needs = matcher.needs().items()
-    return [key for name, ways in needs for need in ways if conflicts(frame.get(name), need) for key in need.keys(name)]
+    return [key for name, ways in needs for need in ways if has_conflict(frame.get(name), need) for key in need.keys(name)]
 
 
 def _unknown(matcher: Matcher, frame: Schema) -> list[TypedAttribute]:
@@ -73,17 +73,17 @@ def _problem(tree: Filter, matcher: Matcher, frame: Schema) -> TidingsError:
     names = frame if matcher.schema is None else frame.merged(matcher.schema)
     vocabulary = Vocabulary(names, matcher.ontology)
     used = vocabulary.concepts
-    needs = Needs(matcher.schema, used)
+    needs = RequirementTracker(matcher.schema, used)
     try:
         needs.add(fold_names(tree, used), "the subscription")
-        refuse_conflicts(needs.resolved().attributes, frame)
+        refuse_conflicts(needs.to_requirements().attributes, frame)
     except TidingsError as problem:
         return problem
     asked = [name for name, *_ in needs.to_dict()["demands"] if not vocabulary.has_attribute(name)]
-    return UnknownAttributes("\n".join(unknown_attribute(name, names) for name in asked), names=tuple(asked))
+    return UnknownAttributes("\n".join(describe_unknown_attribute(name, names) for name in asked), names=tuple(asked))
 
 
-def warn(refused: Refusals, folder: str) -> None:
+def warn_refused(refused: Refusals, folder: str) -> None:
     """Say in the log that some are left out."""
     if refused:
         named = "; ".join(f"`{id}`: {problem}" for id, problem in refused[:SHOWN])

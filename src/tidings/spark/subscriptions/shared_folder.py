@@ -23,7 +23,7 @@ SHARED = "TIDINGS_SHARED"
 """The variable that names a folder which driver and workers share."""
 
 
-def shared_folder(session: SparkSession) -> Path | None:
+def make_shared_folder(session: SparkSession) -> Path | None:
     """Return a new, empty folder that workers see, or nothing where none is known."""
     named = os.environ.get(SHARED)
     if named is None and not is_local(session):
@@ -31,7 +31,7 @@ def shared_folder(session: SparkSession) -> Path | None:
     return Path(tempfile.mkdtemp(dir=_base(named)))
 
 
-def tasks_of_a_shard(session: SparkSession, shards: int) -> int:
+def count_tasks_per_shard(session: SparkSession, shards: int) -> int:
     """Return how many tasks a shard gets, so that all cores have something to do."""
     cores = int(session.conf.get("spark.sql.shuffle.partitions") or 1)
     return max(1, -(-cores // shards))

@@ -21,7 +21,7 @@ from tidings.matcher.live.versions import open_version, read_version
 from tidings.matcher.snapshot.directory import manifest_of
 from tidings.matcher.snapshot.snapshot import ARRAYS
 from tidings.model import Schema
-from tidings.spark.subscriptions.refusals import leave_out, warn
+from tidings.spark.subscriptions.refusals import remove_refused, warn_refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,7 +46,7 @@ def _kept(key: Any, make: Callable[[], Matcher]) -> Matcher:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class SnapshotStore:
     """A snapshot directory, and the checksum of the manifest that was there when the job was made."""
 
     folder: str
@@ -54,11 +54,11 @@ class Snapshot:
     shards: int = 1
 
     @classmethod
-    def of(cls, folder: str) -> Snapshot:
+    def of(cls, folder: str) -> SnapshotStore:
         """Take the snapshot that is there now."""
         return cls(str(Path(folder).resolve()), _checksum(folder))
 
-    def settled(self) -> Snapshot:
+    def resolve(self) -> SnapshotStore:
         """Return itself: it does not depend on the batch."""
         return self
 
@@ -80,7 +80,7 @@ def _checksum(folder: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Versioned:
+class VersionStore:
     """One version of a folder of versions; with its checksum it is not taken for one of a folder made anew."""
 
     folder: str
@@ -90,12 +90,12 @@ class Versioned:
     frame: Schema | None = None  # the events' columns, where subscriptions that they refuse are left out
 
     @classmethod
-    def of(cls, folder: str, number: int | None = None, *, frame: Schema | None = None) -> Versioned:
+    def of(cls, folder: str, number: int | None = None, *, frame: Schema | None = None) -> VersionStore:
         """Take a version, by default the newest."""
         version = read_version(folder, number)
         return cls(str(Path(folder).resolve()), version.number, len(version.shards), version.checksum, frame)
 
-    def settled(self) -> Versioned:
+    def resolve(self) -> VersionStore:
         """Return itself: it does not depend on the batch."""
         return self
 
@@ -108,13 +108,13 @@ class Versioned:
         version = read_version(self.folder, self.number)
         matcher = open_version(self.folder, version, shard)
         if self.frame is not None:
-            refused = leave_out(matcher, self.frame, lambda: open_version(self.folder, version))
-            warn(refused, self.folder)
+            refused = remove_refused(matcher, self.frame, lambda: open_version(self.folder, version))
+            warn_refused(refused, self.folder)
         return matcher
 
 
 @dataclass(frozen=True, slots=True)
-class Following:
+class LiveStore:
     """Subscriptions that change: each micro-batch uses the version that was the newest when it began.
 
     The first task of a batch settles the version, and all others, and all retries, find it settled. Outside of
@@ -127,16 +127,16 @@ class Following:
     number: int
     frame: Schema | None = None
 
-    def settled(self) -> Versioned:
+    def resolve(self) -> VersionStore:
         """Return the version of the micro-batch that this task is part of."""
         from pyspark import TaskContext
 
         task = TaskContext.get()
         batch = task.getLocalProperty(BATCH_ID) if task is not None else None
         if task is None or batch is None:
-            return Versioned.of(self.folder, self.number, frame=self.frame)
+            return VersionStore.of(self.folder, self.number, frame=self.frame)
         claim = self._followed().claim(task.getLocalProperty(QUERY_ID) or "query", int(batch))
-        return Versioned.of(self.folder, claim.version, frame=self.frame)
+        return VersionStore.of(self.folder, claim.version, frame=self.frame)
 
     def _followed(self) -> Live:
         """Return this process's own, which knows what it wrote last; a folder that is not seen here is not made."""
@@ -153,7 +153,7 @@ class Following:
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
+class PackedStore:
     """A matcher as bytes inside the job, as it was when it was packed; for clusters without a shared folder."""
 
     digest: str
@@ -161,12 +161,12 @@ class Packed:
     shards: int = 1
 
     @classmethod
-    def of(cls, matcher: Matcher) -> Packed:
+    def of(cls, matcher: Matcher) -> PackedStore:
         """Pack the matcher; changes made to it later do not travel."""
         payload = pickle.dumps(matcher, protocol=pickle.HIGHEST_PROTOCOL)
         return cls(hashlib.blake2b(payload, digest_size=16).hexdigest(), payload)
 
-    def settled(self) -> Packed:
+    def resolve(self) -> PackedStore:
         """Return itself: it does not depend on the batch."""
         return self
 
@@ -175,5 +175,5 @@ class Packed:
         return _kept(self.digest, lambda: pickle.loads(self.payload))  # noqa: S301 - our own bytes, from our driver
 
 
-Place: TypeAlias = Snapshot | Versioned | Following | Packed
+WorkerStore: TypeAlias = SnapshotStore | VersionStore | LiveStore | PackedStore
 """Anything that workers can open."""

@@ -21,7 +21,7 @@ from tidings.spark.detect.pattern_source import detector_of
 from tidings.spark.detect.worker_plan import Plan
 from tidings.spark.schema import require_columns, require_frame
 from tidings.spark.train.bucket_training import TRAFFIC, TRAINED, Teach, Trained
-from tidings.spark.query_context import Surroundings, schema_given, unknown_given
+from tidings.spark.query_context import QueryContext, to_schema, check_unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tidings.concepts import Ontology, Regions
     from tidings.patterns import Detector as PatternDetector
     from tidings.spark.detect.pattern_source import Patterns
-    from tidings.spark.query_context import Declared, Unknown
+    from tidings.spark.query_context import SchemaLike, Unknown
 
 
 def train(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
@@ -47,7 +47,7 @@ def train(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
     half_life: timedelta | str | int | None = None,
     estimator: str = "both",
     horizons: Iterable[Any] = (),
-    schema: Declared | None = None,
+    schema: SchemaLike | None = None,
     ontology: Ontology | None = None,
     regions: Regions | None = None,
     buckets: int | None = None,
@@ -65,7 +65,7 @@ def train(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
     if events.isStreaming:
         msg = "a model is trained on a batch, and these events are a stream; read its history with `spark.read`"
         raise BadFrame(msg)
-    given = Surroundings(schema_given(schema), ontology, regions, unknown=unknown_given(unknown))
+    given = QueryContext(to_schema(schema), ontology, regions, unknown=check_unknown(unknown))
     detector = detector_of(events, patterns, given, time=time, key=key)
     if event_id is not None:
         require_columns([event_id], events.schema, why="event_id")

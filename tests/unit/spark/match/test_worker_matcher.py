@@ -16,8 +16,8 @@ from tidings.bench.workloads import NOW
 from tidings.matcher.live.live import shard_of
 from tidings.model import DeadLetter
 from tidings.spark.match import worker_matcher
-from tidings.spark.match.worker_matcher import Answer, Both, Step, letters, lists, pairs
-from tidings.spark.subscriptions.worker_store import Packed, Versioned
+from tidings.spark.match.worker_matcher import Answer, TaggedRows, MatchStep, build_letters, build_lists, build_pairs
+from tidings.spark.subscriptions.worker_store import PackedStore, VersionStore
 
 ROWS = pa.RecordBatch.from_pydict({"event": [10, 11, 12], "tags": [["a"], None, []]})
 
@@ -33,28 +33,28 @@ def columns(batches):
 
 
 def test_pairs_take_a_row_for_each_match():
-    assert columns(pairs(found([2, 0, 2], [7, 8, 9]), pa.int64())) == [[12, 10, 12], [[], ["a"], []], [7, 8, 9]]
+    assert columns(build_pairs(found([2, 0, 2], [7, 8, 9]), pa.int64())) == [[12, 10, 12], [[], ["a"], []], [7, 8, 9]]
 
 
 def test_ids_come_back_in_the_type_that_was_promised():
-    assert columns(pairs(found([2], [7]), pa.string())) == [[12], [[]], ["7"]]
+    assert columns(build_pairs(found([2], [7]), pa.string())) == [[12], [[]], ["7"]]
 
 
 def test_lists_leave_out_events_without_a_match():
-    assert columns(lists(found([2, 0, 2], [7, 8, 9]), pa.int64())) == [[10, 12], [["a"], []], [[8], [7, 9]]]
+    assert columns(build_lists(found([2, 0, 2], [7, 8, 9]), pa.int64())) == [[10, 12], [["a"], []], [[8], [7, 9]]]
 
 
-@pytest.mark.parametrize("build", [pairs, lists, letters, Both(pairs)])
+@pytest.mark.parametrize("build", [build_pairs, build_lists, build_letters, TaggedRows(build_pairs)])
 def test_nothing_found_is_no_batch(build):
     assert columns(build(found([], []), pa.string())) is None
 
 
 def test_letters_carry_the_reason():
-    assert columns(letters(found([], [], [DeadLetter(1, "because")]), pa.string())) == [[11], [None], ["because"]]
+    assert columns(build_letters(found([], [], [DeadLetter(1, "because")]), pa.string())) == [[11], [None], ["because"]]
 
 
 def test_matches_and_letters_come_in_one_pass():
-    made = columns(Both(pairs)(found([0], [7], [DeadLetter(1, "because")]), pa.int64()))
+    made = columns(TaggedRows(build_pairs)(found([0], [7], [DeadLetter(1, "because")]), pa.int64()))
     assert made[:3] == [[10, 11], [["a"], None], [7, None]]
     assert made[3:5] == [[None, "because"], [None, '{"event": 11, "tags": null}']]
     assert made[5:] == [[None, None], [None, None], [None, None]]
@@ -64,13 +64,13 @@ def test_a_tally_counts_the_events_of_a_batch_and_finds_the_newest():
     moments = [datetime(2024, 5, day, tzinfo=UTC) for day in (2, 9, 1)]
     rows = pa.RecordBatch.from_pydict({"posted": pa.array(moments, pa.timestamp("us", "UTC"))})
     answer = Answer(rows, rows, np.zeros(0, np.int64), pa.array([], pa.int64()), (), tallied=True)
-    assert columns(Both(pairs, time="posted")(answer, pa.int64()))[-3:] == [[3], [moments[1]], [None]]
+    assert columns(TaggedRows(build_pairs, time="posted")(answer, pa.int64()))[-3:] == [[3], [moments[1]], [None]]
 
 
 def test_values_that_filters_could_not_read_come_in_a_row_of_their_own():
     answer = found([], [])
     told = replace(answer, mismatches='[0, [["model", "number", "", true, 5, {"text": 3}]]]')
-    made = columns(Both(pairs)(told, pa.int64()))
+    made = columns(TaggedRows(build_pairs)(told, pa.int64()))
     assert made[-1] == [told.mismatches]
     assert all(column == [None] for column in made[:-1])
 
@@ -78,9 +78,9 @@ def test_values_that_filters_could_not_read_come_in_a_row_of_their_own():
 def test_what_comes_out_is_cut_into_chunks(monkeypatch):
     monkeypatch.setattr(worker_matcher, "CHUNK", 2)
     answer = found([0, 0, 0, 1, 2], [1, 2, 3, 4, 5])
-    assert [batch.num_rows for batch in pairs(answer, pa.int64())] == [2, 2, 1]
-    assert [batch.num_rows for batch in lists(answer, pa.int64())] == [1, 2]
-    assert columns(lists(answer, pa.int64()))[2] == [[1, 2, 3], [4], [5]]
+    assert [batch.num_rows for batch in build_pairs(answer, pa.int64())] == [2, 2, 1]
+    assert [batch.num_rows for batch in build_lists(answer, pa.int64())] == [1, 2]
+    assert columns(build_lists(answer, pa.int64()))[2] == [[1, 2, 3], [4], [5]]
 
 
 def searches(*filters):
@@ -92,13 +92,13 @@ def searches(*filters):
 def test_now_is_read_from_its_column():
     moment = datetime(2024, 5, 1, tzinfo=UTC)
     batch = pa.RecordBatch.from_pydict({"posted": [datetime(2024, 4, 30, tzinfo=UTC)] * 3000, "now": [moment] * 3000})
-    step = Step(Packed.of(searches("age(posted) < 2 days")), pairs, (0,), ("posted",), (), pa.int64(), 1)
+    step = MatchStep(PackedStore.of(searches("age(posted) < 2 days")), build_pairs, (0,), ("posted",), (), pa.int64(), 1)
     assert sum(part.num_rows for part in step(iter([batch]))) == 3000
 
 
 def test_rows_that_the_source_refused_are_letters_and_are_not_matched():
     batch = pa.RecordBatch.from_pydict({"a": [1, None, 1], "why": [None, "not JSON", None]})
-    step = Step(Packed.of(searches("a = 1")), Both(pairs), (0,), ("a",), (0,), pa.int64(), datetime.now(UTC), refused=1)
+    step = MatchStep(PackedStore.of(searches("a = 1")), TaggedRows(build_pairs), (0,), ("a",), (0,), pa.int64(), datetime.now(UTC), refused=1)
     made = columns(step(iter([batch])))
     assert made[1:3] == [[None, None, 0, 0], ["not JSON", None, None, None]]
     assert made[4] == [None, 3, None, None]
@@ -107,7 +107,7 @@ def test_rows_that_the_source_refused_are_letters_and_are_not_matched():
 def test_an_event_that_too_many_want_is_reported_with_the_number():
     wide = searches(*["a > 0"] * 5, "a = 2")
     batch = pa.RecordBatch.from_pydict({"a": [1, 2, 0]})
-    step = Step(Packed.of(wide), Both(pairs), (0,), ("a",), (0,), pa.int64(), datetime.now(UTC), limit=5)
+    step = MatchStep(PackedStore.of(wide), TaggedRows(build_pairs), (0,), ("a",), (0,), pa.int64(), datetime.now(UTC), limit=5)
     made = columns(step(iter([batch])))
     rows = [row for row in zip(*made, strict=True) if row[4] is None]
     assert [row[0] for row in rows] == [1] * 5 + [2]
@@ -118,7 +118,7 @@ def test_copies_for_several_shards_go_to_their_shards(tmp_path):
     live = td.Live(tmp_path / "s", shards=3)
     live.add_many([(n, "a = 1") for n in range(30)])
     batch = pa.RecordBatch.from_pydict({"a": [1] * 5, "shard": [0, 1, 2, 0, 1]})
-    step = Step(Versioned.of(str(tmp_path / "s")), pairs, (0,), ("a",), (1,), pa.int64(), datetime.now(UTC), shard=1)
+    step = MatchStep(VersionStore.of(str(tmp_path / "s")), build_pairs, (0,), ("a",), (1,), pa.int64(), datetime.now(UTC), shard=1)
     shard, ids = columns(step(iter([batch])))
     assert {(s, n) for s, n in zip(shard, ids, strict=True)} == {(shard_of(n, 3), n) for n in range(30)}
 
@@ -130,15 +130,15 @@ def test_however_events_are_cut_for_their_matches_the_answers_are_the_same(monke
     batch = pa.record_batch({"id": list(range(90)), "price": prices})
 
     def answered(build):
-        step = Step(
-            Packed.of(matcher), build, read=(1,), names=("price",), kept=(0,), ids=pa.int64(), now=NOW, limit=15
+        step = MatchStep(
+            PackedStore.of(matcher), build, read=(1,), names=("price",), kept=(0,), ids=pa.int64(), now=NOW, limit=15
         )
         return sorted(str(row) for out in step(iter([batch, batch])) for row in out.to_pylist())
 
-    whole = [answered(build) for build in (pairs, lists, letters)]
+    whole = [answered(build) for build in (build_pairs, build_lists, build_letters)]
     monkeypatch.setattr(worker_matcher, "FEW", 3)
     monkeypatch.setattr(worker_matcher, "PAIRS", 10)
-    assert [answered(build) for build in (pairs, lists, letters)] == whole
+    assert [answered(build) for build in (build_pairs, build_lists, build_letters)] == whole
     assert all(whole)
 
 

@@ -10,7 +10,7 @@ import tidings as td
 from tidings.engine.persist import checksums
 from tidings.errors import SnapshotError
 from tidings.spark.subscriptions import worker_store
-from tidings.spark.subscriptions.worker_store import Packed, Snapshot, Versioned
+from tidings.spark.subscriptions.worker_store import PackedStore, SnapshotStore, VersionStore
 
 
 def searches(*filters):
@@ -37,13 +37,13 @@ def snapshot(folder):
     matcher = td.Matcher()
     matcher.add_many((f"s{n}", f"a = {n}") for n in range(50))
     matcher.save(folder)
-    return worker_store.Snapshot.of(str(folder))
+    return worker_store.SnapshotStore.of(str(folder))
 
 
 def version(folder):
     live = td.Live(folder, shards=2)
     live.add_many((f"s{n}", f"a = {n}") for n in range(50))
-    return worker_store.Versioned.of(str(folder))
+    return worker_store.VersionStore.of(str(folder))
 
 
 @pytest.mark.parametrize("made", [snapshot, version])
@@ -60,21 +60,21 @@ def test_a_worker_refuses_a_damaged_file_and_reads_a_whole_one_once(made, tmp_pa
 
 
 def test_a_worker_unpacks_a_matcher_once():
-    packed = Packed.of(searches("a = 1"))
+    packed = PackedStore.of(searches("a = 1"))
     again = pickle.loads(pickle.dumps(packed))
     assert packed.open(0) is again.open(0)
 
 
 def test_packed_bytes_do_not_follow_later_changes():
     matcher = searches("a = 1")
-    packed = Packed.of(matcher)
+    packed = PackedStore.of(matcher)
     matcher.remove(0)
     assert list(packed.open(0)) == [0]
 
 
 def test_a_worker_keeps_a_few_matchers_and_forgets_the_longest_unused(monkeypatch):
     monkeypatch.setattr(worker_store, "_open", type(worker_store._open)())
-    packed = [Packed.of(searches(f"a = {n}")) for n in range(worker_store.KEPT + 1)]
+    packed = [PackedStore.of(searches(f"a = {n}")) for n in range(worker_store.KEPT + 1)]
     opened = [one.open(0) for one in packed]
     assert packed[1].open(0) is opened[1]
     assert packed[0].open(0) is not opened[0]
@@ -82,7 +82,7 @@ def test_a_worker_keeps_a_few_matchers_and_forgets_the_longest_unused(monkeypatc
 
 def test_a_snapshot_that_was_replaced_is_refused_by_name(tmp_path):
     searches("a = 1").save(tmp_path / "s")
-    place = Snapshot.of(str(tmp_path / "s"))
+    place = SnapshotStore.of(str(tmp_path / "s"))
     searches("a = 2").save(tmp_path / "s")
     with pytest.raises(SnapshotError, match="was replaced after the job began"):
         place.open(0)
@@ -91,7 +91,7 @@ def test_a_snapshot_that_was_replaced_is_refused_by_name(tmp_path):
 def test_a_version_stays_what_it_is(tmp_path):
     live = td.Live(tmp_path / "s")
     live.add("x", "a = 1")
-    place = Versioned.of(str(tmp_path / "s"))
+    place = VersionStore.of(str(tmp_path / "s"))
     live.add("y", "a = 1")
     assert list(place.open(0)) == ["x"]
-    assert sorted(Versioned.of(str(tmp_path / "s")).open(0)) == ["x", "y"]
+    assert sorted(VersionStore.of(str(tmp_path / "s")).open(0)) == ["x", "y"]

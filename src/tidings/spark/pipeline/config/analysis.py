@@ -38,7 +38,7 @@ from tidings.spark.pipeline.run.trouble import said
 from tidings.spark.pipeline.sources.derived_columns import HIDDEN, with_derived
 from tidings.spark.pipeline.sources.sources import columns_of
 from tidings.spark.schema import schema_of
-from tidings.spark.session import query_logger
+from tidings.spark.session import get_query_logger
 from tidings.spark.session import session as ts_session
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from tidings.spark.pipeline.config.load import Events
-    from tidings.spark.query_context import Surroundings
+    from tidings.spark.query_context import QueryContext
 
 _BRIEF = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
 """A session of seconds ends before Java's second compiler pays."""
@@ -184,7 +184,7 @@ class _Check:
         if time is None or len(self.mistakes) > before or _field(frame.schema, time)[0] is None:
             return  # told already
         closed = self._given.schema is not None and self._given.schema.closed and self._given.unknown == "error"
-        around = self._given if closed else self._given.beside(schema_of(frame.schema))
+        around = self._given if closed else self._given.with_columns(schema_of(frame.schema))
         timed = frame.withColumn(TIME, path(frame, time).cast("timestamp"))
         try:
             detector_of(timed, written_patterns(about.file, around), self._given, time=TIME, key=about.key)
@@ -193,7 +193,7 @@ class _Check:
             self._wrong("[patterns] `file` does not go with the columns", f":\n  {told}")
 
 
-def _given(pipeline: Pipeline | Events) -> Surroundings:
+def _given(pipeline: Pipeline | Events) -> QueryContext:
     if isinstance(pipeline, Pipeline):
         return given_by(pipeline)
     return pipeline.given
@@ -241,7 +241,7 @@ def _listed(names: list[str]) -> str:
 @contextmanager
 def _unlogged() -> Iterator[None]:
     """Keep PySpark from writing each refusal to standard error, with the plan and the values in it."""
-    logger = query_logger()
+    logger = get_query_logger()
     before, logger.disabled = logger.disabled, True
     try:
         yield

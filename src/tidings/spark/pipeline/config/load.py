@@ -22,7 +22,7 @@ from tidings.spark.pipeline.config import checks, keys, pattern_checks, settings
 from tidings.spark.pipeline.config.key_values import duration, word_for
 from tidings.spark.pipeline.config.tables import Reader, Said
 from tidings.spark.pipeline.config.variables import Variables, like
-from tidings.spark.query_context import Surroundings
+from tidings.spark.query_context import QueryContext
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +44,7 @@ class Events:
     sinks: tuple[settings.Sink, ...] = ()
     spark: settings.Options = field(default_factory=dict, repr=False)
     patterns: settings.Patterns | None = None
-    given: Surroundings = field(default_factory=Surroundings, repr=False)
+    given: QueryContext = field(default_factory=QueryContext, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class _Parts:
         self.schema = self._schema(table.get("schema"))
         self.ontology = checks.loaded(reader, self.top, "ontology", Ontology.load)
         self.regions = checks.loaded(reader, self.top, "regions", Regions.load)
-        self.given = Surroundings(self.schema, self.ontology, self.regions, unknown=self.top["unknown"] or "error")
+        self.given = QueryContext(self.schema, self.ontology, self.regions, unknown=self.top["unknown"] or "error")
         if self.patterns is not None:
             pattern_checks.loads(reader, self.patterns, self.given)
 

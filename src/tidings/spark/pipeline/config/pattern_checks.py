@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tidings.patterns import Detector
     from tidings.spark.pipeline.config import settings
     from tidings.spark.pipeline.config.tables import Reader
-    from tidings.spark.query_context import Surroundings
+    from tidings.spark.query_context import QueryContext
 
 ALONE = {
     "sink": "[[sink]] needs [subscriptions], whose matches it gets; detections go to [[detections]]",
@@ -45,7 +45,7 @@ TWICE = "socket"
 """The source that cannot be read by two queries: who listens at the other end speaks once."""
 
 
-def written_patterns(path: str, given: Surroundings) -> list[WrittenPattern]:
+def written_patterns(path: str, given: QueryContext) -> list[WrittenPattern]:
     """Return the patterns of a file as they are understood by these; `PatternError` has every mistake in it."""
     found = read_patterns(read_text(local_path(path) or Path(path)), **given.named)  # type: ignore[arg-type]
     if not found:
@@ -100,7 +100,7 @@ def _forecasts(reader: Reader, patterns: Said) -> None:
         reader.mistakes.append("[patterns] `model` needs `horizon`: how far ahead forecasts look")
 
 
-def loads(reader: Reader, patterns: Said, given: Surroundings) -> None:
+def loads(reader: Reader, patterns: Said, given: QueryContext) -> None:
     """Read the file of patterns, and their model, to tell what is wrong with them."""
     checks.loaded(reader, patterns, "file", lambda path: written_patterns(path, given))
     checks.loaded(reader, patterns, "model", model_of)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from tidings.algebra.law.mismatches import Mismatches
+from tidings.algebra.law.mismatches import MismatchCounts
 from tidings.matcher.live.versions import open_version
 from tidings.matcher.mismatch_report import describe_mismatches
 
@@ -28,7 +28,7 @@ class PipelineMismatches:
 
     def __init__(self) -> None:
         """Start with nothing counted."""
-        self._shards: dict[int, Mismatches] = {}
+        self._shards: dict[int, MismatchCounts] = {}
         self._warned: set[tuple[str, str, str]] = set()
         self._told: tuple[MismatchReport, ...] = ()
 
@@ -38,7 +38,7 @@ class PipelineMismatches:
         if not batches:
             return self._told
         for shard, rows in batches:
-            self._shards.setdefault(shard, Mismatches()).merge(rows)
+            self._shards.setdefault(shard, MismatchCounts()).merge(rows)
         self._told = tuple(describe_mismatches(self._largest(), open_version(folder, version).backend))
         return self._told
 
@@ -48,15 +48,15 @@ class PipelineMismatches:
         self._warned.update((one.attribute, one.kind, one.unit) for one in found)
         return found
 
-    def _largest(self) -> Mismatches:
+    def _largest(self) -> MismatchCounts:
         """Return for each attribute and kind the counts of the shard that saw most of it."""
-        best: dict[TypedAttribute, Mismatches] = {}
+        best: dict[TypedAttribute, MismatchCounts] = {}
         for counts in self._shards.values():
-            for key in counts.sorts:
+            for key in counts.types:
                 known = best.get(key)
-                if known is None or known.sorts[key].total() < counts.sorts[key].total():
+                if known is None or known.types[key].total() < counts.types[key].total():
                     best[key] = counts
-        largest = Mismatches()
+        largest = MismatchCounts()
         for key, counts in best.items():
-            largest.values[key], largest.sorts[key] = counts.values[key], counts.sorts[key]
+            largest.values[key], largest.types[key] = counts.values[key], counts.types[key]
         return largest

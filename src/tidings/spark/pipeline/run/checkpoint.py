@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from tidings.errors import TidingsError
-    from tidings.spark.query_context import Surroundings
+    from tidings.spark.query_context import QueryContext
 
 FORMAT = 1
 """The format of the folder; a newer one is refused by its number."""
@@ -98,7 +98,7 @@ class Checkpoint:
         """Tell whether Spark counts a batch as done."""
         return (self.folder / name / "commits" / str(batch)).exists()
 
-    def subscriptions(self, given: Surroundings, feed: Mapping[str, Any]) -> Path:
+    def subscriptions(self, given: QueryContext, feed: Mapping[str, Any]) -> Path:
         """Return the folder of versions for subscriptions that are understood so, and come from this feed.
 
         What a feed has read, by names of files or offsets, means nothing to another one.

@@ -17,17 +17,17 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType, Tim
 
 from tidings.spark.detect.detect import detect
 from tidings.spark.detect.pattern_source import detector_of
-from tidings.spark.match.worker_matcher import Both, pairs
-from tidings.spark.match.worker_stage import Crossing, crossed
+from tidings.spark.match.worker_matcher import TaggedRows, build_pairs
+from tidings.spark.match.worker_stage import WorkerStage, match_in_workers
 from tidings.spark.pipeline.config.pattern_checks import ID, foreseeing
 from tidings.spark.pipeline.config.variables import written
 from tidings.spark.pipeline.monitor.report import Report
 from tidings.spark.pipeline.run.match_batches import EVENT, LATE, RAW, REFUSED, TIME, path
 from tidings.spark.pipeline.run.microbatch import Turns, kept
 from tidings.spark.pipeline.sinks.batch_folders import EXACT
-from tidings.spark.schema import column, schema_of
-from tidings.spark.subscriptions.subscription_source import subscribed
-from tidings.spark.query_context import Surroundings
+from tidings.spark.schema import to_column, schema_of
+from tidings.spark.subscriptions.subscription_source import open_subscriptions
+from tidings.spark.query_context import QueryContext
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,7 +72,7 @@ _ADDED = (
 
 
 def watched(
-    events: DataFrame, pipeline: Pipeline, patterns: Sequence[WrittenPattern], *, given: Surroundings
+    events: DataFrame, pipeline: Pipeline, patterns: Sequence[WrittenPattern], *, given: QueryContext
 ) -> DataFrame:
     """Return what comes of a stream of events: rows of `ts.detect`, dead letters and tallies, as one frame.
 
@@ -80,8 +80,8 @@ def watched(
     """
     about = pipeline.patterns
     assert about is not None
-    events = _timed(events if pipeline.subscriptions is None else events.where(column(REFUSED).isNull()), pipeline)
-    in_time = events.where(column(REFUSED).isNull()).drop(REFUSED, RAW)
+    events = _timed(events if pipeline.subscriptions is None else events.where(to_column(REFUSED).isNull()), pipeline)
+    in_time = events.where(to_column(REFUSED).isNull()).drop(REFUSED, RAW)
     in_time = in_time.withWatermark(TIME, f"{int(about.lateness.total_seconds() * 1000)} milliseconds")
     detector = detector_of(in_time, patterns, given, time=TIME, key=about.key)
     told = foreseeing(detector, about)  # its names were judged when it was made
@@ -106,8 +106,8 @@ def _timed(events: DataFrame, pipeline: Pipeline) -> DataFrame:
     assert source.id is not None
     assert source.time is not None
     events = events.withColumns({EVENT: path(events, source.id), TIME: path(events, source.time).cast("timestamp")})
-    lacks = F.when(column(TIME).isNull(), F.lit(f"no time: `{written(source.time)}` is null, and patterns need one"))
-    return events.withColumn(REFUSED, F.coalesce(column(REFUSED), lacks))
+    lacks = F.when(to_column(TIME).isNull(), F.lit(f"no time: `{written(source.time)}` is null, and patterns need one"))
+    return events.withColumn(REFUSED, F.coalesce(to_column(REFUSED), lacks))
 
 
 def _judged(events: DataFrame, detector: Detector) -> DataFrame:
@@ -115,12 +115,12 @@ def _judged(events: DataFrame, detector: Detector) -> DataFrame:
 
     They are judged by the matcher that detection reads them with: what takes no part there is told here.
     """
-    alone = Surroundings(unknown="absent")  # the matcher brings its own, and its names were judged
-    found = subscribed(events.sparkSession, detector._matcher, schema_of(events.schema), alone, shards=None)
-    build = Both(pairs, raw=RAW, hidden=(EVENT, TIME))
-    crossing = Crossing((EVENT,), ("event",), build, _ADDED, judge=True, refused=REFUSED, whole=True)
-    rows = crossed(events, found, crossing, None)
-    return rows.select("event", "reason", "row", column("events").alias(SEEN))
+    alone = QueryContext(unknown="absent")  # the matcher brings its own, and its names were judged
+    found = open_subscriptions(events.sparkSession, detector._matcher, schema_of(events.schema), alone, shards=None)
+    build = TaggedRows(build_pairs, raw=RAW, hidden=(EVENT, TIME))
+    crossing = WorkerStage((EVENT,), ("event",), build, _ADDED, judge=True, refused=REFUSED, whole_events=True)
+    rows = match_in_workers(events, found, crossing, None)
+    return rows.select("event", "reason", "row", to_column("events").alias(SEEN))
 
 
 # Its batches ---------------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ class Detecting(Turns):
 
     def _counted(self, rows: DataFrame) -> Row:
         """Count what there is; this is the one pass through the patterns."""
-        kind = column("kind")
+        kind = to_column("kind")
         found = rows.agg(
             F.coalesce(F.sum(SEEN), F.lit(0)).alias("events"),
             F.count_if(kind == "match").alias("detections"),
@@ -178,11 +178,11 @@ class Detecting(Turns):
 
     def _written(self, rows: DataFrame, counts: Row, batch: int) -> None:
         if counts["detections"] or counts["forecasts"]:
-            found = rows.where(column("kind").isin("match", "forecast")).select(*self._columns)
+            found = rows.where(to_column("kind").isin("match", "forecast")).select(*self._columns)
             for output in self._sinks.matches:
                 output.write(found, batch)
         if counts["letters"] or counts["late"]:
-            bad = rows.where(column("reason").isNotNull()).select(*LETTER)
+            bad = rows.where(to_column("reason").isNotNull()).select(*LETTER)
             self._sinks.dead_letters.write(bad.unionByName(_late(rows)), batch)
 
 
@@ -191,6 +191,6 @@ def _late(rows: DataFrame) -> DataFrame:
     first, kind = F.element_at("events", 1), rows.schema["events"].dataType.elementType  # type: ignore[attr-defined]
     told = {name: first[name] for name in kind.names} if isinstance(kind, StructType) else {ID: first}
     shown = F.struct(*(value.alias(name) for name, value in told.items()), "at")
-    reason = F.concat(F.lit(LATE), column("at").cast("string"), F.lit(" is behind what patterns wait for"))
-    late = rows.where(column("kind") == "late")
+    reason = F.concat(F.lit(LATE), to_column("at").cast("string"), F.lit(" is behind what patterns wait for"))
+    late = rows.where(to_column("kind") == "late")
     return late.select(told[ID].alias("event"), reason.alias("reason"), F.to_json(shown, EXACT).alias("row"))

@@ -20,19 +20,19 @@ from pyspark.sql.types import ArrayType, LongType, StringType, StructField, Time
 
 from tidings.matcher.live.live import Change
 from tidings.matcher.live.versions import read_version
-from tidings.spark.match.output_columns import shape_of
-from tidings.spark.match.shard_gathering import grouped_again, numbered, parted
-from tidings.spark.match.worker_matcher import Both, lists, over, pairs
-from tidings.spark.match.worker_stage import Crossing, crossed
+from tidings.spark.match.output_columns import choose_columns
+from tidings.spark.match.shard_gathering import group_by_row, number_rows, split_crowded
+from tidings.spark.match.worker_matcher import TaggedRows, build_lists, describe_excess, build_pairs
+from tidings.spark.match.worker_stage import WorkerStage, match_in_workers
 from tidings.spark.pipeline.monitor.mismatch_totals import PipelineMismatches
 from tidings.spark.pipeline.monitor.report import Report
 from tidings.spark.pipeline.run.microbatch import Turns, kept
 from tidings.spark.pipeline.sinks.sinks import Output
-from tidings.spark.schema import column, schema_of
-from tidings.spark.subscriptions.refusals import leave_out
-from tidings.spark.subscriptions.subscription_source import Subscribed, arrow_ids
-from tidings.spark.subscriptions.worker_store import Versioned
-from tidings.spark.query_context import Surroundings
+from tidings.spark.schema import to_column, schema_of
+from tidings.spark.subscriptions.refusals import remove_refused
+from tidings.spark.subscriptions.subscription_source import SubscriptionHandle, to_arrow_id_type
+from tidings.spark.subscriptions.worker_store import VersionStore
+from tidings.spark.query_context import QueryContext
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from tidings.matcher.live.claims import Claim
     from tidings.matcher.live.versions import Version
     from tidings.model import Schema
-    from tidings.spark.match.output_columns import Shape
+    from tidings.spark.match.output_columns import OutputColumns
     from tidings.spark.pipeline.config.settings import Pipeline
     from tidings.spark.pipeline.monitor.report import Watch
     from tidings.spark.pipeline.run.checkpoint import Checkpoint
@@ -76,7 +76,7 @@ class Batches(Turns):
         self._pipeline, self._live = pipeline, live
         self._sinks, self._watch = sinks, watch
         self._made = "subscriptions" if pipeline.matching.per == "event" else "subscription"
-        self._over = over(0, pipeline.matching.limit or 0).partition(",")[2]
+        self._over = describe_excess(0, pipeline.matching.limit or 0).partition(",")[2]
         self._changes: list[Change] = []
         self._mismatches = PipelineMismatches()
         self._judged = 0  # the version that was held against the columns
@@ -146,60 +146,60 @@ class Batches(Turns):
         about = self._pipeline.subscriptions
         if about is None or about.snapshot is None:
             return None
-        return Surroundings(unknown=self._pipeline.unknown).held(schema_of(frame.drop(REFUSED, RAW).schema))
+        return QueryContext(unknown=self._pipeline.unknown).close_schema(schema_of(frame.drop(REFUSED, RAW).schema))
 
     def _judge(self, claim: Claim, columns: Schema | None, batch: int) -> None:
         """Note the subscriptions of a new version that the columns refuse; workers leave them out, too."""
         if columns is not None and claim.version != self._judged:
-            refused = leave_out(self._live.open(claim.version), columns)
+            refused = remove_refused(self._live.open(claim.version), columns)
             news = [(id, problem) for id, problem in refused if self._refused.get(id) != str(problem)]
             self._refused = {id: str(problem) for id, problem in refused}
             self._judged = claim.version
             self.heard(Change(claim.version, refused=news), batch)
 
-    def _subscribed(self, claim: Claim, columns: Schema | None) -> tuple[Subscribed, Version]:
+    def _subscribed(self, claim: Claim, columns: Schema | None) -> tuple[SubscriptionHandle, Version]:
         version = read_version(self._live.folder, claim.version)
         folder = str(self._live.folder.resolve())
-        place = Versioned(folder, version.number, len(version.shards), version.checksum, columns)
+        place = VersionStore(folder, version.number, len(version.shards), version.checksum, columns)
         # Whole events cross, and the time is the claim's: what the filters need of events is not asked for here.
-        return Subscribed(place, {}, None, arrow_ids(version.ids), None), version
+        return SubscriptionHandle(place, {}, None, to_arrow_id_type(version.ids), None), version
 
     # What becomes of it ------------------------------------------------------------------------
 
-    def _crossed(self, frame: DataFrame, found: Subscribed, claim: Claim, held: ExitStack) -> DataFrame:
+    def _crossed(self, frame: DataFrame, found: SubscriptionHandle, claim: Claim, held: ExitStack) -> DataFrame:
         """Return matches, dead letters and tallies as one frame."""
         frame = self._prepared(frame, claim.facts)
         shape, limit = self._shape(frame), self._pipeline.matching.limit
         grouped = self._pipeline.matching.per == "event"
         now = datetime.fromisoformat(claim.facts["now"])
-        if found.place.shards == 1 or (not grouped and limit is None):
-            return crossed(frame, found, self._crossing(shape, found, grouped=grouped).limited(limit), now)
+        if found.store.shards == 1 or (not grouped and limit is None):
+            return match_in_workers(frame, found, self._crossing(shape, found, grouped=grouped).with_limit(limit), now)
         # What belongs to one event comes from several shards: rows are numbered, and gathered by number.
-        frame, number = numbered(frame, "per = event or a limit")
+        frame, number = number_rows(frame, "per = event or a limit")
         frame = frame if limit is None else kept(frame, held)  # asked for again, under the same numbers
-        crossing = self._crossing(shape, found, grouped=False).carrying(number)
-        tagged = kept(crossed(frame, found, crossing, now), held)
-        matched = tagged.where(column(shape.made).isNotNull())
-        others = tagged.where(column(shape.made).isNull()).drop(shape.made)
+        crossing = self._crossing(shape, found, grouped=False).with_column(number)
+        tagged = kept(match_in_workers(frame, found, crossing, now), held)
+        matched = tagged.where(to_column(shape.id_column).isNotNull())
+        others = tagged.where(to_column(shape.id_column).isNull()).drop(shape.id_column)
         if limit is not None:
-            matched, letters = parted(matched, frame, number, limit=limit, shape=shape, hidden=_HIDDEN)
+            matched, letters = split_crowded(matched, frame, number, limit=limit, shape=shape, hidden=_HIDDEN)
             others = others.unionByName(letters, allowMissingColumns=True)
-        matched = grouped_again(matched, number, shape) if grouped else matched
+        matched = group_by_row(matched, number, shape) if grouped else matched
         return others.unionByName(matched, allowMissingColumns=True).drop(number)
 
-    def _crossing(self, shape: Shape, found: Subscribed, *, grouped: bool) -> Crossing:
+    def _crossing(self, shape: OutputColumns, found: SubscriptionHandle, *, grouped: bool) -> WorkerStage:
         matching = self._pipeline.matching
-        made = StructField(shape.made, ArrayType(found.id_type, containsNull=False) if grouped else found.id_type)
+        made = StructField(shape.id_column, ArrayType(found.spark_id_type, containsNull=False) if grouped else found.spark_id_type)
         time = TIME if self._pipeline.late is not None else None
-        build = Both(lists if grouped else pairs, raw=RAW, time=time, hidden=(EVENT, TIME))
-        return Crossing(
+        build = TaggedRows(build_lists if grouped else build_pairs, raw=RAW, time=time, hidden=(EVENT, TIME))
+        return WorkerStage(
             shape.kept,
             shape.names,
             build,
             (made, *_ADDED),
             spread=matching.spread,
             refused=REFUSED,
-            whole=True,
+            whole_events=True,
         )
 
     def _prepared(self, frame: DataFrame, facts: Mapping[str, Any]) -> DataFrame:
@@ -214,25 +214,25 @@ class Batches(Turns):
         if facts["newest"] is None:
             return frame
         bound = datetime.fromisoformat(facts["newest"]) - late.after
-        said = F.concat(F.lit(LATE), column(TIME).cast("string"), F.lit(f" is before {bound:%Y-%m-%d %H:%M:%S}"))
-        is_late = column(REFUSED).isNull() & (column(TIME) < F.lit(bound))
-        return frame.withColumn(REFUSED, F.when(is_late, said).otherwise(column(REFUSED)))
+        said = F.concat(F.lit(LATE), to_column(TIME).cast("string"), F.lit(f" is before {bound:%Y-%m-%d %H:%M:%S}"))
+        is_late = to_column(REFUSED).isNull() & (to_column(TIME) < F.lit(bound))
+        return frame.withColumn(REFUSED, F.when(is_late, said).otherwise(to_column(REFUSED)))
 
-    def _shape(self, frame: DataFrame) -> Shape:
+    def _shape(self, frame: DataFrame) -> OutputColumns:
         matching, source = self._pipeline.matching, self._pipeline.source
         keep = matching.keep
         if keep is None and source.id is None:
             keep = tuple(name for name in frame.columns if name not in _HIDDEN)
         event = EVENT if source.id is not None else None
-        return shape_of(frame.schema, event_id=event, keep=keep, grouped=matching.per == "event")
+        return choose_columns(frame.schema, event_id=event, keep=keep, grouped=matching.per == "event")
 
     def _counted(self, tagged: DataFrame) -> Row:
         """Count what there is; this is the one pass over the events, the sinks take what it kept."""
-        reason = column("reason")
+        reason = to_column("reason")
         found = tagged.agg(
             F.sum("events").alias("events"),
             F.max("newest").alias("newest"),
-            F.count(column(self._made)).alias("matches"),
+            F.count(to_column(self._made)).alias("matches"),
             F.count(reason).alias("letters"),
             F.count_if(reason.startswith(LATE)).alias("late"),
             F.count_if(reason.endswith(self._over)).alias("over_limit"),
@@ -243,12 +243,12 @@ class Batches(Turns):
 
     def _written(self, tagged: DataFrame, counts: Row, batch: int) -> None:
         if counts["matches"]:
-            rows = tagged.where(column(self._made).isNotNull()).select(*map(column, self._columns(tagged)))
+            rows = tagged.where(to_column(self._made).isNotNull()).select(*map(to_column, self._columns(tagged)))
             for output in self._sinks.matches:
                 output.write(rows, batch)
         if counts["letters"]:
             names = [name for name in ("event", "reason", "row") if name in tagged.columns]
-            self._sinks.dead_letters.write(tagged.where(column("reason").isNotNull()).select(*names), batch)
+            self._sinks.dead_letters.write(tagged.where(to_column("reason").isNotNull()).select(*names), batch)
 
     def _columns(self, tagged: DataFrame) -> list[str]:
         """Return the columns of a match in their order: the id, who, and what is kept; without an id, who is last."""
@@ -275,4 +275,4 @@ _HIDDEN = (EVENT, TIME, REFUSED, RAW)
 
 def path(frame: DataFrame, name: str) -> Column:
     """Return a column, or a field of one such as `kafka.key`."""
-    return column(name) if name in frame.columns else F.col(name)
+    return to_column(name) if name in frame.columns else F.col(name)

@@ -37,7 +37,7 @@ from tidings.spark.pipeline.run.subscription_follower import given_by, live_of, 
 from tidings.spark.pipeline.run.trouble import SPARKS, Trouble
 from tidings.spark.pipeline.sinks.sinks import output_of
 from tidings.spark.pipeline.sources.sources import events_of
-from tidings.spark.schema import column
+from tidings.spark.schema import to_column
 from tidings.spark.session import is_submitted
 from tidings.spark.session import session as ts_session
 
@@ -188,7 +188,7 @@ def _once(events: DataFrame, pipeline: Pipeline) -> DataFrame:
         return events
     id = path(events, pipeline.source.id).cast("string")
     alone = F.concat(F.lit("?"), F.expr("uuid()"))  # what has no id, or could not be read, is nobody's double
-    named = F.when(column(REFUSED).isNull() & id.isNotNull(), F.concat(F.lit("="), id)).otherwise(alone)
+    named = F.when(to_column(REFUSED).isNull() & id.isNotNull(), F.concat(F.lit("="), id)).otherwise(alone)
     within = f"{int(pipeline.duplicates.within.total_seconds() * 1000)} milliseconds"
     marked = events.withColumns({"_double": named, ARRIVED: F.current_timestamp()})
     return marked.withWatermark(ARRIVED, within).dropDuplicatesWithinWatermark(["_double"]).drop("_double")

@@ -22,8 +22,8 @@ from tidings.matcher.snapshot.snapshot import ARRAYS
 from tidings.spark.pipeline.run.spark_feeds import TableFeed, TopicFeed
 from tidings.spark.pipeline.sources.sources import events_of
 from tidings.spark.schema import schema_of
-from tidings.spark.subscriptions.compile import compiled
-from tidings.spark.query_context import Surroundings
+from tidings.spark.subscriptions.compile import compile_into
+from tidings.spark.query_context import QueryContext
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -71,19 +71,19 @@ def _feed(session: SparkSession, about: Subscriptions) -> FileFeed | FolderFeed 
     return TopicFeed(session, about.topic, about.servers or "", about.notation, about.options)
 
 
-def _made(folder: Path, given: Surroundings, shards: int, feed: Any) -> Live:
+def _made(folder: Path, given: QueryContext, shards: int, feed: Any) -> Live:
     around = {"schema": given.schema, "ontology": given.ontology, "regions": given.regions}
     if newest(folder) is not None:
         return Live(folder, shards=shards, follow=feed)
     return Live(folder, shards=shards, follow=feed, **around)  # type: ignore[arg-type]
 
 
-def given_by(pipeline: Pipeline) -> Surroundings:
+def given_by(pipeline: Pipeline) -> QueryContext:
     """Return what the pipeline's file says of how filters and patterns are understood."""
-    return Surroundings(pipeline.schema, pipeline.ontology, pipeline.regions, unknown=pipeline.unknown)
+    return QueryContext(pipeline.schema, pipeline.ontology, pipeline.regions, unknown=pipeline.unknown)
 
 
-def surroundings_of(session: SparkSession, pipeline: Pipeline) -> Surroundings:
+def surroundings_of(session: SparkSession, pipeline: Pipeline) -> QueryContext:
     """Return what filters are understood by: the events' columns, and over them what the pipeline says.
 
     A closed schema stands alone: filters can name nothing else, and events are held to nothing else.
@@ -92,10 +92,10 @@ def surroundings_of(session: SparkSession, pipeline: Pipeline) -> Surroundings:
     if pipeline.schema is not None and pipeline.schema.closed and pipeline.unknown == "error":
         return given
     events = events_of(session, pipeline.source, pipeline.derived).drop("_refused", "_raw")
-    return given.beside(schema_of(events.schema))
+    return given.with_columns(schema_of(events.schema))
 
 
-def _of_table(feed: TableFeed, folder: Path, given: Surroundings, shards: int) -> Live:
+def _of_table(feed: TableFeed, folder: Path, given: QueryContext, shards: int) -> Live:
     """Compile a table on the executors, and follow it from there.
 
     Where a row of it is bad, the driver takes the rows one by one, as it does with changes: the good ones count.
@@ -103,7 +103,7 @@ def _of_table(feed: TableFeed, folder: Path, given: Surroundings, shards: int) -
     shutil.rmtree(folder, ignore_errors=True)  # no version is there: what a crash left half compiled
     files, rows = feed.fingerprint(), feed.frame().persist()
     try:
-        compiled(rows.select("id", "filter", "notation"), folder, shards=shards, given=given)
+        compile_into(rows.select("id", "filter", "notation"), folder, shards=shards, context=given)
         live = Live(folder, follow=feed)
         live.change(position={"table": {"files": files, "state": feed.note(rows)}})
     except (BadSubscriptions, BadFrame):
@@ -143,6 +143,6 @@ def _of_snapshot(path: str, checkpoint: Checkpoint) -> Live:
     if manifest_of(Path(path), newest=ARRAYS).get("kind") != "engine":
         msg = f"the snapshot `{path}` is not of the engine; a pipeline needs one of td.Matcher()"
         raise SnapshotError(msg)
-    live = Live(checkpoint.subscriptions(Surroundings(), {"kind": "snapshot"}), follow=SnapshotFeed(path))
+    live = Live(checkpoint.subscriptions(QueryContext(), {"kind": "snapshot"}), follow=SnapshotFeed(path))
     live.sync()
     return live

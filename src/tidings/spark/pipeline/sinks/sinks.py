@@ -20,7 +20,7 @@ from rich.text import Text
 
 from tidings.errors import SinkError
 from tidings.spark.pipeline.sinks.batch_folders import EXACT, Format, LocalFolder, RemoteFolder, local_path
-from tidings.spark.schema import column
+from tidings.spark.schema import to_column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -114,7 +114,7 @@ def json_array(names: Sequence[str]) -> Column:
     Spark's arrays have one type for all elements, and would make text of the 17; so each is an array of its own,
     and its brackets are cut off.
     """
-    alone = [F.to_json(F.array(column(name)), EXACT) for name in names]
+    alone = [F.to_json(F.array(to_column(name)), EXACT) for name in names]
     parts = [text.substr(F.lit(2), F.length(text) - 2) for text in alone]
     return F.concat(F.lit("["), F.concat_ws(",", *parts), F.lit("]"))
 

@@ -29,8 +29,8 @@ from tidings.spark.pipeline.sources.table_files import (
     read_parquet,
     read_safely,
 )
-from tidings.spark.schema import arrow_type
-from tidings.spark.subscriptions.shared_folder import tasks_of_a_shard
+from tidings.spark.schema import arrow_type_of
+from tidings.spark.subscriptions.shared_folder import count_tasks_per_shard
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -122,7 +122,7 @@ def _dealt(session: SparkSession, files: DataFrame) -> DataFrame:
     Small files stay where Spark has put them, which is by their size; of a large one, a later range never goes to
     an earlier task.
     """
-    length, tasks = F.col("length"), tasks_of_a_shard(session, 1)
+    length, tasks = F.col("length"), count_tasks_per_shard(session, 1)
     is_packed = reduce(Column.__or__, (F.col("path").endswith(end) for end in PACKED_NAMES))
     whole = is_packed | (length <= RANGE)
     starts = F.when(whole, F.array(F.lit(0).cast("long"))).otherwise(F.sequence(F.lit(0), length - 1, F.lit(RANGE)))
@@ -135,7 +135,7 @@ def _dealt(session: SparkSession, files: DataFrame) -> DataFrame:
 
 def table_of(columns: StructType, *, nested: bool) -> Table:
     """Return the columns as Arrow has them; those that a file cannot hold are refused together."""
-    kinds = [(field, arrow_type(field.dataType)) for field in columns]
+    kinds = [(field, arrow_type_of(field.dataType)) for field in columns]
     wrong = [field for field, kind in kinds if kind is None or (not nested and pa.types.is_nested(kind))]
     if wrong:
         said = ", ".join(f"`{field.name}` {word_for(field.dataType)}" for field in wrong)

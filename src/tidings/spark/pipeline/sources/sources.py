@@ -19,7 +19,7 @@ from tidings.spark.pipeline.sources.derived_columns import with_derived
 from tidings.spark.pipeline.sources.directory import LISTING, PACKED, UNPACKED, lines_of_files, rows_of_files
 from tidings.spark.pipeline.sources.json_decode import decoded, plain_text
 from tidings.spark.pipeline.sources.size_limits import bounded
-from tidings.spark.schema import column
+from tidings.spark.schema import to_column
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -83,7 +83,7 @@ def _decoded(texts: DataFrame, source: Source, *kept: str) -> DataFrame:
     if not kept:
         return rows
     order = [name for name in rows.columns if name not in (*kept, "_refused", "_raw")]
-    return rows.select(*map(column, order), *kept, "_refused", "_raw")
+    return rows.select(*map(to_column, order), *kept, "_refused", "_raw")
 
 
 def _written(lines: DataFrame) -> DataFrame:
