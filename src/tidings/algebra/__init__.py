@@ -3,27 +3,27 @@
 from tidings.algebra.covering.covers import covers, overlaps
 from tidings.algebra.law.bind import Binder, bind, fold_names
 from tidings.algebra.law.evaluate import Setting, evaluate, holds
-from tidings.algebra.law.event_reading import Reader, Reading
-from tidings.algebra.law.requirements import Need, Needs, Requirements, needs_of
+from tidings.algebra.law.event_reading import AttributeReader, Reading
+from tidings.algebra.law.requirements import ReadSpec, Requirements, RequirementTracker, collect_requirements
 from tidings.algebra.normal_form import normal_form
 from tidings.algebra.schema_inference import infer_schema
 from tidings.algebra.simplify import simplify
 
 __all__ = [
+    "AttributeReader",
     "Binder",
-    "Need",
-    "Needs",
-    "Reader",
+    "ReadSpec",
     "Reading",
+    "RequirementTracker",
     "Requirements",
     "Setting",
     "bind",
+    "collect_requirements",
     "covers",
     "evaluate",
     "fold_names",
     "holds",
     "infer_schema",
-    "needs_of",
     "normal_form",
     "overlaps",
     "simplify",

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from tidings.algebra.canonical_order import value_key
 from tidings.algebra.covering.spans import join, meet, without
 from tidings.algebra.covering.value_sets import EVERYTHING, Space, expressed, place
-from tidings.algebra.law.typed_attribute import TypedAttribute, typed_test
+from tidings.algebra.law.typed_attribute import TypedAttribute, resolve_test
 from tidings.model import (
     FALSE,
     TRUE,
@@ -77,7 +77,7 @@ def joined_parts(parts: Sequence[Filter], reads_all: Certainty, *, conjunctive: 
     for part in parts:
         manner = _manner(part)
         if manner is not None and manner[1:] in _JOINED[conjunctive]:
-            groups.setdefault((manner, typed_test(_test(part))), []).append(part)
+            groups.setdefault((manner, resolve_test(_test(part))), []).append(part)
     several = [(manner, group) for (manner, _), group in groups.items() if len(group) > 1]
     return _replaced(parts, [(group, _joined(manner, group, reads_all)) for manner, group in several])
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tidings.algebra.law.bind import fold_names
-from tidings.algebra.law.requirements import UNDECLARED, Needs
+from tidings.algebra.law.requirements import UNDECLARED, RequirementTracker
 from tidings.concepts import Ontology
 from tidings.model import Compare, Comparison, Schema, require_filter, tests
 
@@ -27,19 +27,19 @@ def infer_schema(filters: Iterable[Filter], *, ontology: Ontology | None = None)
     is one that is asked for in a unit, which only an ontology can declare. The schema refuses none of the filters.
     """
     used = ontology or Ontology()
-    needs = Needs(None, used)
+    needs = RequirementTracker(None, used)
     trees = [fold_names(require_filter(tree), used) for tree in filters]
     for number, tree in enumerate(trees, 1):
         needs.add(tree, f"filter {number}")
-    attributes = {name: _attribute(name, needs) for name in needs.resolved().attributes}
+    attributes = {name: _attribute(name, needs) for name in needs.to_requirements().attributes}
     for name, other in _incomparable(trees, attributes):
-        attributes.update({one: UNDECLARED for one in (name, other) if needs.attribute(one).kind is None})
+        attributes.update({one: UNDECLARED for one in (name, other) if needs.find_attribute(one).kind is None})
     return Schema(attributes)
 
 
-def _attribute(name: str, needs: Needs) -> Attribute:
+def _attribute(name: str, needs: RequirementTracker) -> Attribute:
     """Return what is declared of an attribute or, where nothing is, the one kind that is asked of it."""
-    attribute, kinds = needs.attribute(name), needs.kinds_asked(name)
+    attribute, kinds = needs.find_attribute(name), needs.find_kinds(name)
     if attribute.kind is not None or len(kinds) != 1:
         return attribute
     return replace(attribute, kind=kinds.pop())

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from tidings.algebra.covering.decision import Effort
 from tidings.algebra.covering.judge import Judge
-from tidings.algebra.law.typed_attribute import typed
+from tidings.algebra.law.typed_attribute import resolve_attribute
 from tidings.algebra.merge_tests import joined_parts, met_parts, simple_test
 from tidings.concepts import Ontology, Vocabulary, parse_now
 from tidings.errors import TidingsError
@@ -134,7 +134,7 @@ class _Simplifier:
 
     def _reads_all(self, name: str, condition: Condition) -> bool:
         """Tell whether a condition can read whatever a good event holds under this name."""
-        return self._judge.facts.reads_all(name, typed(name, condition)[1:])
+        return self._judge.facts.reads_all(name, resolve_attribute(name, condition)[1:])
 
     def _has_one(self, name: str) -> bool:
         """Tell whether values of the attribute meet as they are written: one value, and not a concept's name."""

@@ -44,7 +44,7 @@ CHANGED = {
 
 
 def bound(tree, ontology=SHOP):
-    return Binder(None, ontology, None).bound(fold_names(tree, ontology))
+    return Binder(None, ontology, None).bind_filter(fold_names(tree, ontology))
 
 
 @pytest.mark.parametrize("text", SAME)
@@ -58,7 +58,7 @@ def test_what_means_what_it_says_is_the_same_object(text):
 def test_names_units_and_concepts_are_resolved_wherever_they_stand(text, meant):
     binder = Binder(None, SHOP, None)
     for _ in range(2):  # the second time all is looked up
-        assert binder.bound(fold_names(td.parse(text), SHOP)) == td.parse(meant)
+        assert binder.bind_filter(fold_names(td.parse(text), SHOP)) == td.parse(meant)
 
 
 def test_a_comparison_takes_kind_and_unit_of_the_side_that_is_declared():
@@ -101,7 +101,7 @@ def test_a_concept_that_no_tree_has_is_refused_each_time():
     binder = Binder(None, SHOP, None)
     for _ in range(2):
         with pytest.raises(UnknownConcept):
-            binder.bound(td.parse("a = 1 and animal = 'dog'"))
+            binder.bind_filter(td.parse("a = 1 and animal = 'dog'"))
 
 
 @given(filters())

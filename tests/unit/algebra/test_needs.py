@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import tidings as td
 from tidings.algebra.law.requirement_counts import Demand
-from tidings.algebra.law.requirements import Needs
+from tidings.algebra.law.requirements import RequirementTracker
 from tidings.errors import FilterError, KindConflict, TidingsError
 from tidings.model import Is, Kind, Quantity, Range
 
@@ -48,12 +48,12 @@ SCHEMAS = [
 ONTOLOGIES = [td.Ontology(), td.Ontology.from_dict({"attributes": {"a": {"unit": "GB"}}})]
 
 
-class LongWay(Needs):
+class LongWay(RequirementTracker):
     """The same without the quick way: every test is looked at closely."""
 
     def __init__(self, schema, ontology):
         super().__init__(schema, ontology)
-        self._tallies.known = lambda _: None
+        self._counts.find_counts = lambda _: None
 
     def restore(self, counts):
         raise NotImplementedError
@@ -74,7 +74,7 @@ def outcome(act, *given):
 )
 @settings(max_examples=300, deadline=None)
 def test_the_quick_way_is_the_long_way(schema, ontology, steps):
-    quick, long = Needs(schema, ontology), LongWay(schema, ontology)
+    quick, long = RequirementTracker(schema, ontology), LongWay(schema, ontology)
     held = []
     for number, (adding, which) in enumerate(steps):
         if adding:
@@ -87,26 +87,26 @@ def test_the_quick_way_is_the_long_way(schema, ontology, steps):
             continue
         assert results[0] == results[1]
         assert quick.to_dict() == long.to_dict()
-        assert quick.resolved() == long.resolved()
-    again = Needs(schema, ontology)
+        assert quick.to_requirements() == long.to_requirements()
+    again = RequirementTracker(schema, ontology)
     again.restore(json.loads(json.dumps(quick.to_dict())))
-    assert again.resolved() == quick.resolved()
+    assert again.to_requirements() == quick.to_requirements()
     for which in held:
         quick.discard(TREES[which])
         again.discard(TREES[which])
     assert again.to_dict() == quick.to_dict() == {"demands": []}
-    assert quick.resolved() == Needs(schema, ontology).resolved()
+    assert quick.to_requirements() == RequirementTracker(schema, ontology).to_requirements()
 
 
 @given(st.sampled_from(SCHEMAS), st.sampled_from(ONTOLOGIES), st.lists(st.sampled_from(TREES), max_size=8))
 def test_whether_a_filter_is_refused_hangs_on_no_other(schema, ontology, trees):
-    together = Needs(schema, ontology)
+    together = RequirementTracker(schema, ontology)
     for tree in trees:
-        assert outcome(together.add, tree, "it") == outcome(Needs(schema, ontology).add, tree, "it")
+        assert outcome(together.add, tree, "it") == outcome(RequirementTracker(schema, ontology).add, tree, "it")
 
 
 def counted(*texts, schema=None):
-    needs = Needs(schema, td.Ontology())
+    needs = RequirementTracker(schema, td.Ontology())
     for text in texts:
         needs.add(td.parse(text), f"`{text}`")
     return needs
@@ -121,7 +121,7 @@ def test_demands_of_different_kinds_and_units_stand_side_by_side():
         ["a", "number", "meter", 1, "`a > 5 km`"],
         ["a", "concept", None, 1, "`a is a 'cat'`"],
     ]
-    ways = {(need.kind, need.unit, need.bare, need.strict) for need in needs.needs("a")}
+    ways = {(need.kind, need.unit, need.bare, need.strict) for need in needs.read_specs("a")}
     assert ways == {
         (Kind.NUMBER, None, True, False),
         (Kind.TEXT, None, True, False),
@@ -132,8 +132,8 @@ def test_demands_of_different_kinds_and_units_stand_side_by_side():
 
 def test_the_first_to_ask_is_known():
     needs = counted("a = 1", "a > 2")
-    assert needs.witness("a", Demand(Kind.NUMBER)) == "`a = 1`"
-    assert needs.witness("a", Demand(Kind.TEXT)) is None
+    assert needs.find_witness("a", Demand(Kind.NUMBER)) == "`a = 1`"
+    assert needs.find_witness("a", Demand(Kind.TEXT)) is None
 
 
 DECLARED = td.Schema({"a": "number", "b": "text", "c": "any", "s": "string", "k": "concept", "flag": "bool"})
@@ -169,29 +169,29 @@ def test_what_a_declaration_does_not_have_is_refused_and_counts_nothing(text, re
     "text", ["s in 10.0.0.0/8", "s is a 'cat'", "s like 'x*'", "k = 'cat'", "c > 5 km", "c = 'x'", "s = b"]
 )
 def test_what_a_declaration_leaves_open_is_taken(text):
-    assert counted(text, schema=DECLARED).resolved()
+    assert counted(text, schema=DECLARED).to_requirements()
 
 
 def test_declared_attributes_are_needed_whether_a_filter_asks_or_not():
-    required = Needs(DECLARED, td.Ontology()).resolved()
+    required = RequirementTracker(DECLARED, td.Ontology()).to_requirements()
     assert {name for name, ways in required.attributes.items() if ways[0].strict} == {"a", "b", "s", "k", "flag"}
     assert [need.several for need in required.attributes["c"]] == [False]
-    assert Needs(td.Schema({"tags.*": "number"}), td.Ontology()).resolved().wildcards
+    assert RequirementTracker(td.Schema({"tags.*": "number"}), td.Ontology()).to_requirements().wildcards
 
 
 def test_a_column_of_strings_compares_as_what_the_other_side_is():
     schema = td.Schema({"s": "string", "i": "ip"})
-    needs = Needs(schema, td.Ontology())
-    assert needs.compared("s", "i") == needs.compared("i", "s") == Demand(Kind.IP)
+    needs = RequirementTracker(schema, td.Ontology())
+    assert needs.derive_comparison_demand("s", "i") == needs.derive_comparison_demand("i", "s") == Demand(Kind.IP)
     for text in ("s = i", "i = s"):
         assert td.evaluate(td.parse(text), {"s": "::ffff:10.0.0.1", "i": "10.0.0.1"}, schema=schema)
 
 
 def test_counting_many_is_adding_many():
-    one, many = Needs(None, td.Ontology()), Needs(None, td.Ontology())
+    one, many = RequirementTracker(None, td.Ontology()), RequirementTracker(None, td.Ontology())
     for _ in range(5):
         one.add(td.parse("a = 1 and b exists"), "s1")
-    many.count("a", many.demand("a", Is(1)), 5, witness="s1")
+    many.count("a", many.derive_demand("a", Is(1)), 5, witness="s1")
     many.count("b", Demand(None), 5, witness="s1")
     assert one.to_dict() == many.to_dict()
     one.discard(td.parse("a = 1 and b exists"))
@@ -200,9 +200,9 @@ def test_counting_many_is_adding_many():
     assert one.to_dict() == many.to_dict()
     many.count("a", Demand(Kind.NUMBER), -4)
     many.count("b", Demand(None), 0)
-    assert list(many.resolved().attributes) == ["b"]
+    assert list(many.to_requirements().attributes) == ["b"]
     many.count("a", Demand(Kind.TEXT), 1)
-    assert [need.kind for need in many.needs("a")] == [Kind.TEXT]
+    assert [need.kind for need in many.read_specs("a")] == [Kind.TEXT]
 
 
 def test_counting_refuses_what_adding_refuses_and_counts_nothing():
@@ -218,11 +218,11 @@ def test_counting_refuses_what_adding_refuses_and_counts_nothing():
 
 
 def test_a_demand_is_a_kind_and_a_base_unit():
-    needs = Needs(None, td.Ontology())
-    assert needs.demand("a", Is("x")) == Demand(Kind.TEXT)
-    unit = needs.demand("a", Is(Quantity(1, "MB"))).unit
+    needs = RequirementTracker(None, td.Ontology())
+    assert needs.derive_demand("a", Is("x")) == Demand(Kind.TEXT)
+    unit = needs.derive_demand("a", Is(Quantity(1, "MB"))).unit
     assert unit is not None
-    assert needs.demand("a", Range(1, Quantity(2, "GB"))) == Demand(Kind.NUMBER, unit)
+    assert needs.derive_demand("a", Range(1, Quantity(2, "GB"))) == Demand(Kind.NUMBER, unit)
 
 
 @pytest.mark.parametrize(
@@ -246,11 +246,11 @@ def test_what_are_no_counts_is_refused_and_changes_nothing(counts):
 
 def test_comparisons_that_were_counted_apart_are_read():
     old = {"demands": [["a", None, None, 3, "s"], ["b", None, None, 1, "s"]], "compared": [["", "a", "<", "b", 1]]}
-    needs = Needs(td.Schema({"b": "number"}, closed=False), td.Ontology())
+    needs = RequirementTracker(td.Schema({"b": "number"}, closed=False), td.Ontology())
     needs.restore(old)
-    again = Needs(td.Schema({"b": "number"}, closed=False), td.Ontology())
+    again = RequirementTracker(td.Schema({"b": "number"}, closed=False), td.Ontology())
     for text in ("a exists", "a is null", "a < b"):
         again.add(td.parse(text), "s")
-    assert needs.resolved() == again.resolved()
+    assert needs.to_requirements() == again.to_requirements()
     needs.discard(td.parse("a < b"))
     assert needs.to_dict()["demands"] == [["a", None, None, 2, "s"]]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tidings.algebra.law.evaluate import EARTH_RADIUS_M, distance_m
+from tidings.algebra.law.evaluate import EARTH_RADIUS_M, compute_distance_m
 from tidings.model import Near, Within
 from tidings.model.areas import TURN, bounds, shape
 
@@ -39,7 +39,7 @@ def includes(outer: Condition, inner: Condition) -> bool:
         case Near(center, metres), Near(other, reach):
             if center == other:
                 return reach <= metres
-            return distance_m(center, other) + reach + MARGIN_M <= metres
+            return compute_distance_m(center, other) + reach + MARGIN_M <= metres
         case Near(), Within(area):
             return _farthest_m(outer, area) + MARGIN_M <= outer.metres
         case Within(area), Near():
@@ -53,7 +53,7 @@ def excludes(one: Condition, two: Condition) -> bool:
         case Within(left), Within(right):
             return _apart(shape(left), shape(right))
         case Near(center, metres), Near(other, reach):
-            return distance_m(center, other) > metres + reach + MARGIN_M
+            return compute_distance_m(center, other) > metres + reach + MARGIN_M
         case (Near() as circle, Within(area)) | (Within(area), Near() as circle):
             box = _box(circle)
             return box is not None and _apart(_rectangle(box), shape(area))

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from tidings.algebra.covering.spans import Spans
-    from tidings.algebra.law.requirements import Needs
+    from tidings.algebra.law.requirements import RequirementTracker
     from tidings.concepts import Ontology
     from tidings.model import Attribute, Condition, Filter
 
@@ -52,7 +52,7 @@ CLOSE = 32
 class Facts:
     """What is known of attributes; `prefix` is where we are, inside arrays of records."""
 
-    def __init__(self, needs: Needs, ontology: Ontology, *, now: datetime | None) -> None:
+    def __init__(self, needs: RequirementTracker, ontology: Ontology, *, now: datetime | None) -> None:
         """Take what a schema and an ontology say; nothing is looked up yet."""
         self._needs, self.ontology, self._prefix = needs, ontology, ""
         self.now = now
@@ -72,7 +72,7 @@ class Facts:
         """Return what is declared of one attribute."""
         found = self._known.get(name)
         if found is None:
-            found = self._known[name] = self._needs.attribute(self._prefix + name)
+            found = self._known[name] = self._needs.find_attribute(self._prefix + name)
         return found
 
     def one(self, name: Name) -> bool:

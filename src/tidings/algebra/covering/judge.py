@@ -11,7 +11,7 @@ from tidings.algebra.covering.conjunctions import Facts, conjunction
 from tidings.algebra.covering.decision import Case, Effort, Sketch
 from tidings.algebra.covering.literals import literal_of
 from tidings.algebra.law.bind import bind
-from tidings.algebra.law.requirements import Needs
+from tidings.algebra.law.requirements import RequirementTracker
 from tidings.algebra.normal_form import pushed, rows_of
 from tidings.errors import TooLarge
 from tidings.model import And, Not, Or
@@ -45,7 +45,7 @@ class Judge:
         self.schema, self.ontology, self.regions, self.now = schema, ontology, regions, now
         self._forgiven = forgiven
         self._effort = effort
-        self.facts = Facts(Needs(schema, ontology), ontology, now=now)
+        self.facts = Facts(RequirementTracker(schema, ontology), ontology, now=now)
         self._sketches: dict[int, Sketch] = {}
 
     def covers(self, outer: Filter, inner: Filter) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from tidings.algebra.covering.value_sets import Placed, place
-from tidings.algebra.law.typed_attribute import AS_IS, Label, typed, without_unit
+from tidings.algebra.law.typed_attribute import AS_IS, Label, resolve_attribute, strip_unit
 from tidings.errors import UnknownUnit
 from tidings.model import Compare, Comparison, Condition, Exists, IsNull, Not, Quantifier, Quantity, Test, scalars_of
 
@@ -79,9 +79,9 @@ def literal_of(tree: Filter, now: datetime | None, ontology: Ontology) -> Litera
             return Literal(tree.attribute, NULL)
     name, condition = _named(tree)
     every, wanted = _SAID[tree.quantifier]
-    reads = typed(tree.attribute, condition)[1:]
+    reads = resolve_attribute(tree.attribute, condition)[1:]
     if reads[1] and _is_resolved(condition, ontology):
-        condition = without_unit(condition)
+        condition = strip_unit(condition)
     return Literal(name, PRESENT, condition, every, wanted, place(condition, now), reads)
 
 

@@ -1,4 +1,4 @@
-"""One raw value of an event as a value of its attribute's kind, or a `ValueError` that says why not.
+"""Convert one raw value of an event to an attribute kind, or raise a `ValueError` that says why not.
 
 Nothing is guessed: only text is parsed, and only as the kind that is asked for.
 """
@@ -21,10 +21,10 @@ from tidings.model.values import (
     Point,
     Quantity,
     Range,
+    check_text,
     check_value,
     checked_float,
     checked_int,
-    check_text,
     utc,
 )
 
@@ -38,9 +38,9 @@ _DIGITS = 19  # of the largest 64-bit integer
 
 
 def coerce(raw: Any, kind: Kind | None) -> Any:
-    """Return the value as the kind asks; of no kind, as it is by itself."""
+    """Return the value converted to a kind; without a kind, normalized by its own Python type."""
     if isinstance(raw, Range):
-        return _range(raw, kind)
+        return _check_range(raw, kind)
     if isinstance(raw, Unreadable) and kind not in (None, Kind.OPAQUE):
         raise ValueError(raw.reason)
     if hasattr(raw, "dtype") and hasattr(raw, "item"):  # a NumPy scalar
@@ -49,107 +49,108 @@ def coerce(raw: Any, kind: Kind | None) -> Any:
 
 
 UNSURE, UNFIT = object(), object()
-"""What a `plain_reader` says of a value that takes a closer look, and of one that the kind surely cannot read."""
+"""Results of a plain reader: the value needs `coerce` to decide; the kind certainly cannot read the value."""
 
 PLAIN = frozenset((int, float, str, bool))
-"""The types of nearly all values of events; none of them is a list, a record or (but for NaN) a null."""
+"""The Python types of nearly all event values; none of them is a list, a record or (except NaN) a null."""
 
 
-def plain_reader(kind: Kind | None) -> Callable[[Any], Any]:
-    """Return what reads values of the `PLAIN` types as `coerce` does, at a glance: a value, `UNFIT` or `UNSURE`.
+def select_plain_reader(kind: Kind | None) -> Callable[[Any], Any]:
+    """Return a fast reader for values of the `PLAIN` types: it returns the value, `UNFIT` or `UNSURE`.
 
-    No exception is raised and nothing is said: where kinds are mixed, most values are unfit for somebody.
+    It agrees with `coerce` and never raises: where filters ask for different kinds, most values are unfit for one of
+    them, and an exception costs more than everything else here.
     """
-    return _PLAIN_READERS.get(kind, _unsure) if kind is not None else _unsure
+    return _PLAIN_READERS.get(kind, _read_unsure) if kind is not None else _read_unsure
 
 
-def _plain_number(raw: Any) -> Any:
-    given = type(raw)
-    if given is int:
+def _read_plain_number(raw: Any) -> Any:
+    type_of_raw = type(raw)
+    if type_of_raw is int:
         return raw if INT_MIN <= raw <= INT_MAX else UNSURE
-    if given is float:
-        return raw if -_FINITE <= raw <= _FINITE else UNSURE
-    return UNSURE if given is str and _NUMBER.fullmatch(raw.strip()) else UNFIT
+    if type_of_raw is float:
+        return raw if -_LARGEST_FLOAT <= raw <= _LARGEST_FLOAT else UNSURE
+    return UNSURE if type_of_raw is str and _NUMBER.fullmatch(raw.strip()) else UNFIT
 
 
-def _plain_text(raw: Any) -> Any:
+def _read_plain_text(raw: Any) -> Any:
     if type(raw) is str:
         return raw if raw.isascii() else UNSURE
     return UNSURE if raw != raw else UNFIT  # noqa: PLR0124 - NaN is nothing
 
 
-def _plain_truth(raw: Any) -> Any:
+def _read_plain_truth(raw: Any) -> Any:
     if type(raw) is bool:
         return raw
     return UNSURE if type(raw) is str or raw != raw else UNFIT  # noqa: PLR0124 - NaN is nothing
 
 
-def _plain_time(raw: Any) -> Any:
+def _read_plain_time(raw: Any) -> Any:
     return UNSURE if type(raw) is str or raw != raw else UNFIT  # noqa: PLR0124 - NaN is nothing
 
 
-def _unsure(raw: Any) -> Any:  # noqa: ARG001 - one of a family
+def _read_unsure(raw: Any) -> Any:  # noqa: ARG001 - one of a family
     return UNSURE
 
 
 _PLAIN_READERS = {
-    Kind.NUMBER: _plain_number,
-    Kind.TEXT: _plain_text,
-    Kind.CONCEPT: _plain_text,
-    Kind.BOOL: _plain_truth,
-    Kind.TIME: _plain_time,
+    Kind.NUMBER: _read_plain_number,
+    Kind.TEXT: _read_plain_text,
+    Kind.CONCEPT: _read_plain_text,
+    Kind.BOOL: _read_plain_truth,
+    Kind.TIME: _read_plain_time,
 }
-_FINITE = sys.float_info.max
+_LARGEST_FLOAT = sys.float_info.max
 
 
-def number(raw: Any) -> int | float:
+def to_number(raw: Any) -> int | float:
     """Read a number: an integer within 64 bits, a finite float, a decimal, or text that reads as one."""
     if isinstance(raw, bool):
-        raise _unfit(raw, "a number")
+        raise _make_error(raw, "a number")
     if isinstance(raw, int):
         return checked_int(raw)
     if isinstance(raw, float):
         return checked_float(raw)
     if isinstance(raw, Decimal):
-        return _decimal(raw)
+        return _from_decimal(raw)
     if isinstance(raw, str) and _NUMBER.fullmatch(raw.strip()):
-        return _number_text(raw.strip())
-    raise _unfit(raw, "a number")
+        return _parse_number(raw.strip())
+    raise _make_error(raw, "a number")
 
 
-def _decimal(raw: Decimal) -> int | float:
+def _from_decimal(raw: Decimal) -> int | float:
     if raw.is_finite() and raw == raw.to_integral_value() and INT_MIN <= raw <= INT_MAX:
         return int(raw)
     return checked_float(float(raw))
 
 
-def _number_text(text: str) -> int | float:
+def _parse_number(text: str) -> int | float:
     digits = text.lstrip("+-")
     if not digits.isdigit():
         return checked_float(float(text))
-    if len(digits.lstrip("0")) > _DIGITS:  # before int(), which takes its time with a megabyte of them
+    if len(digits.lstrip("0")) > _DIGITS:  # before int(), which is quadratic in the number of digits
         msg = f"{text[:_DIGITS]}... is beyond 64-bit integers"
         raise ValueError(msg)
     return checked_int(int(digits.lstrip("0") or "0") * (-1 if text[0] == "-" else 1))
 
 
-def text(raw: Any) -> str:
+def to_text(raw: Any) -> str:
     """Read text."""
     if not isinstance(raw, str):
-        raise _unfit(raw, "text")
+        raise _make_error(raw, "text")
     return check_text(raw)
 
 
-def truth(raw: Any) -> bool:
+def to_truth(raw: Any) -> bool:
     """Read a truth value, or the words true and false."""
     if isinstance(raw, bool):
         return raw
     if isinstance(raw, str) and raw.strip().lower() in ("true", "false"):
         return raw.strip().lower() == "true"
-    raise _unfit(raw, "true or false")
+    raise _make_error(raw, "true or false")
 
 
-def moment(raw: Any) -> datetime:
+def to_time(raw: Any) -> datetime:
     """Read a time, a date (its midnight), or ISO text of either; without a zone it is UTC."""
     if isinstance(raw, date):
         return check_value(raw)  # type: ignore[return-value]
@@ -158,10 +159,10 @@ def moment(raw: Any) -> datetime:
             return utc(datetime.fromisoformat(raw.strip()))
         except ValueError:
             pass
-    raise _unfit(raw, "a time")
+    raise _make_error(raw, "a time")
 
 
-def place(raw: Any) -> Point:
+def to_place(raw: Any) -> Point:
     """Read (lon, lat), or a mapping with those names."""
     if isinstance(raw, Point):
         return raw
@@ -170,43 +171,43 @@ def place(raw: Any) -> Point:
     if isinstance(raw, list | tuple) and len(raw) == 2:
         lon, lat = raw
         if not any(isinstance(part, str | bool) for part in raw):
-            return Point(float(number(lon)), float(number(lat)))
-    raise _unfit(raw, "a place (lon, lat)")
+            return Point(float(to_number(lon)), float(to_number(lat)))
+    raise _make_error(raw, "a place (lon, lat)")
 
 
-def address(raw: Any) -> Address:
+def to_address(raw: Any) -> Address:
     """Read an IP address; an IPv4 address inside IPv6 is that IPv4 address."""
     if isinstance(raw, str):
         try:
             raw = ip_address(raw.strip())
         except ValueError:
-            raise _unfit(raw, "an IP address") from None
+            raise _make_error(raw, "an IP address") from None
     if isinstance(raw, IPv6Address):
         return raw.ipv4_mapped or raw
     if isinstance(raw, IPv4Address):
         return raw
-    raise _unfit(raw, "an IP address")
+    raise _make_error(raw, "an IP address")
 
 
-def natural(raw: Any) -> Any:
-    """Keep a value of a known Python type in its one form; anything else only exists."""
+def to_natural(raw: Any) -> Any:
+    """Normalize a value of a known Python type; any other value is kept, and only `exists` can see it."""
     match raw:
         case bool() | Point():
             return raw
         case int() | float() | Decimal():
-            return number(raw)
+            return to_number(raw)
         case str():
             return check_text(raw)
         case date():
-            return moment(raw)
+            return to_time(raw)
     return raw
 
 
-def _opaque(raw: Any) -> Any:
+def _keep_opaque(raw: Any) -> Any:
     return raw
 
 
-def _range(raw: Range, kind: Kind | None) -> Range:
+def _check_range(raw: Range, kind: Kind | None) -> Range:
     if (
         raw.kind is Kind.TEXT
         or kind not in (None, Kind.NUMBER, Kind.TIME)
@@ -223,22 +224,22 @@ def _range(raw: Range, kind: Kind | None) -> Range:
     return raw
 
 
-def _unfit(raw: Any, wanted: str) -> ValueError:
+def _make_error(raw: Any, wanted: str) -> ValueError:
     try:
-        shown = repr(raw)
-    except RecursionError:  # records in records, beyond what Python shows
-        shown = f"a {type(raw).__name__}"
-    return ValueError(f"{shown if len(shown) <= 60 else shown[:57] + '...'} is not {wanted}")
+        text = repr(raw)
+    except RecursionError:  # nested beyond what repr can show
+        text = f"a {type(raw).__name__}"
+    return ValueError(f"{text if len(text) <= 60 else text[:57] + '...'} is not {wanted}")
 
 
 _READERS = {
-    Kind.NUMBER: number,
-    Kind.TEXT: text,
-    Kind.CONCEPT: text,
-    Kind.BOOL: truth,
-    Kind.TIME: moment,
-    Kind.PLACE: place,
-    Kind.IP: address,
-    Kind.OPAQUE: _opaque,
-    None: natural,
+    Kind.NUMBER: to_number,
+    Kind.TEXT: to_text,
+    Kind.CONCEPT: to_text,
+    Kind.BOOL: to_truth,
+    Kind.TIME: to_time,
+    Kind.PLACE: to_place,
+    Kind.IP: to_address,
+    Kind.OPAQUE: _keep_opaque,
+    None: to_natural,
 }

@@ -1,9 +1,10 @@
-"""An event as filters see it: for each way an attribute is read, its values in their one form, and what was null.
+"""Read an event once for all filters: every required attribute as normalized values, plus explicit nulls.
 
-This is the edge: text that reads as a kind is parsed here, units and concept names are folded here. A value of a
-declared attribute that does not fit makes the event bad, with a reason, whether a filter asks for it or not. Of
-other attributes a value that a kind cannot read is a `Mismatch`: it is there, and satisfies nothing. So what is
-bad depends on declarations alone. What nobody declares or asks for is not looked at.
+Text is parsed into the kind that is asked for, units are converted and concept names canonicalized here, so that
+everything behind compares plain values. A value that does not fit a declared attribute makes the event bad, whether
+a filter asks for the attribute or not; a value that does not fit an undeclared one becomes a `Mismatch`, which is
+present and satisfies nothing. Invariant: whether an event is bad depends on declarations alone, never on which
+filters are subscribed. Attributes that are neither declared nor asked for are not looked at.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from tidings.algebra.law.coerce import PLAIN, UNFIT, UNSURE, coerce, number, plain_reader
-from tidings.algebra.law.requirements import Need, Requirements
+from tidings.algebra.law.coerce import PLAIN, UNFIT, UNSURE, coerce, select_plain_reader, to_number
+from tidings.algebra.law.requirements import ReadSpec, Requirements
 from tidings.algebra.law.typed_attribute import Mismatch, TypedAttribute
 from tidings.errors import AmbiguousConcept, BadEvent, OntologyError, TidingsError
 from tidings.model import Address, Kind, Point, Quantity, Range, values_of
@@ -24,16 +25,16 @@ if TYPE_CHECKING:
     from tidings.concepts import Ontology
     from tidings.model import EventLike
 
-MANY = 32
-"""With more attributes than this, and fewer fields in an event, what its fields feed is looked up."""
+MAX_SCANNED_ATTRIBUTES = 32
+"""With more required attributes than this and fewer fields in the event, attributes are found by its fields."""
 
 
-class Way(NamedTuple):
-    """A way to read an attribute, what tests call it, and what reads plain values at a glance."""
+class ReadPlan(NamedTuple):
+    """One way to read an attribute: the specification, the keys tests use, and the fast reader of plain values."""
 
-    need: Need
+    need: ReadSpec
     keys: list[TypedAttribute]
-    glance: Callable[[Any], Any]
+    read_plain: Callable[[Any], Any]
 
 
 EventValue: TypeAlias = "int | float | str | bool | datetime | Point | Address | Range | Mismatch"
@@ -41,9 +42,9 @@ EventValue: TypeAlias = "int | float | str | bool | datetime | Point | Address |
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The values of each attribute as tests read it (several are normal), explicit nulls, and arrays of records.
+    """What was read of one event: values by typed attribute (often several), explicit nulls, arrays of records.
 
-    Of a record, `elements` has its reading; of what should be a record and is none, a `Mismatch`.
+    `elements` has a nested `Reading` for each record, and a `Mismatch` for each element that is no record.
     """
 
     values: Mapping[TypedAttribute, tuple[EventValue, ...]] = field(default_factory=dict)
@@ -51,24 +52,27 @@ class Reading:
     elements: Mapping[str, tuple[Reading | Mismatch, ...]] = field(default_factory=dict)
 
 
-class Reader:
-    """Reads events for a fixed set of needs; built once, used for many events."""
+class AttributeReader:
+    """Reads events for a fixed set of requirements; built once, used for many events."""
 
-    def __init__(self, required: Requirements, ontology: Ontology) -> None:
-        """Take what is needed; which names of an event feed an attribute is looked up once, when it is first read."""
-        needs = required.attributes
+    def __init__(self, requirements: Requirements, ontology: Ontology) -> None:
+        """Prepare a plan for each attribute; the event paths that feed it are resolved when it is first read."""
+        needs = requirements.attributes
         self._ontology = ontology
-        self._wildcards = required.wildcards
-        self._declared = needs
-        keyed = {name: tuple(Way(need, need.keys(name), _glance(need)) for need in of) for name, of in needs.items()}
-        self._plain = {name: of for name, of in keyed.items() if name not in ontology.derived}
-        self._derived = {name: of for name, of in keyed.items() if name in ontology.derived}
+        self._wildcards = requirements.wildcards
+        self._attributes = needs
+        plans = {
+            name: tuple(ReadPlan(need, need.keys(name), _select_plain_reader(need)) for need in specs)
+            for name, specs in needs.items()
+        }
+        self._direct_plans = {name: specs for name, specs in plans.items() if name not in ontology.derived}
+        self._derived_plans = {name: specs for name, specs in plans.items() if name in ontology.derived}
         self._paths: dict[str, list[tuple[str, ...]]] = {}
-        self._fed: dict[str, list[int]] | None = None
+        self._field_index: dict[str, list[int]] | None = None
         self._records = {
-            name: Reader(Requirements(_below(name, needs)), ontology)
-            for name, of in needs.items()
-            if any(need.kind is Kind.RECORD for need in of)
+            name: AttributeReader(Requirements(_select_below(name, needs)), ontology)
+            for name, specs in needs.items()
+            if any(need.kind is Kind.RECORD for need in specs)
         }
 
     def read(self, event: EventLike, now: datetime) -> Reading:
@@ -83,22 +87,22 @@ class Reader:
         values: dict[TypedAttribute, tuple[EventValue, ...]] = {}
         nulls: set[str] = set()
         elements: dict[str, tuple[Reading | Mismatch, ...]] = {}
-        for name, needs in self._asked(fields):
-            leaves = self._leaves(name, fields)
+        for name, needs in self._select_attributes(fields):
+            leaves = self._collect_leaves(name, fields)
             if not leaves or (
-                len(leaves) == 1 and type(leaves[0]) in PLAIN and _read_plainly(leaves[0], needs, values)
+                len(leaves) == 1 and type(leaves[0]) in PLAIN and _read_plain_value(leaves[0], needs, values)
             ):
                 continue
             for need, keys, _ in needs:
                 if need.kind is Kind.RECORD:
-                    elements[name] = self._elements(name, need, leaves, now)
+                    elements[name] = self._read_elements(name, need, leaves, now)
                     continue
-                read = self._values(keys[0], need, leaves, fields)
+                read = self._read_values(keys[0], need, leaves, fields)
                 for key in keys:
                     values[key] = read
-            if any(map(is_missing, leaves)) and not any(map(_holds_something, leaves)):
+            if any(map(is_missing, leaves)) and not any(map(_has_value, leaves)):
                 nulls.add(name)
-        for needs in self._derived.values():
+        for needs in self._derived_plans.values():
             for need, keys, _ in needs:
                 read = self._derive(keys[0], need, fields, now)
                 for key in keys:
@@ -107,93 +111,93 @@ class Reader:
             self._check_below(prefix, need, fields)
         return Reading(values, frozenset(nulls), elements)
 
-    def _asked(self, fields: Mapping[str, Any]) -> Iterable[tuple[str, tuple[Way, ...]]]:
-        """Return the attributes that an event may have something for: all, or where they are many, by its fields."""
-        if len(self._plain) <= max(MANY, len(fields)):
-            return self._plain.items()
-        if self._fed is None:
-            self._fed = self._feeding()
-        fed = self._fed
-        places = {place for key in fields for place in fed.get(key, ())}
-        every = list(self._plain.items())
-        return [every[place] for place in sorted(places)]
+    def _select_attributes(self, fields: Mapping[str, Any]) -> Iterable[tuple[str, tuple[ReadPlan, ...]]]:
+        """Return the attributes this event may have values for: all of them, or if many, those its fields feed."""
+        if len(self._direct_plans) <= max(MAX_SCANNED_ATTRIBUTES, len(fields)):
+            return self._direct_plans.items()
+        if self._field_index is None:
+            self._field_index = self._index_fields()
+        index = self._field_index
+        positions = {position for key in fields for position in index.get(key, ())}
+        plans = list(self._direct_plans.items())
+        return [plans[position] for position in sorted(positions)]
 
-    def _feeding(self) -> dict[str, list[int]]:
-        """Return, for each field that can begin a path, the places of the attributes that the path feeds."""
-        fed: dict[str, list[int]] = {}
-        for place, name in enumerate(self._plain):
-            for path in self._paths_of(name):
+    def _index_fields(self) -> dict[str, list[int]]:
+        """Return, for each field that can begin a path, the positions of the attributes the path feeds."""
+        index: dict[str, list[int]] = {}
+        for position, name in enumerate(self._direct_plans):
+            for path in self._split_paths(name):
                 for split in range(1, len(path) + 1):
-                    fed.setdefault(".".join(path[:split]), []).append(place)
-        return fed
+                    index.setdefault(".".join(path[:split]), []).append(position)
+        return index
 
-    def _paths_of(self, name: str) -> list[tuple[str, ...]]:
+    def _split_paths(self, name: str) -> list[tuple[str, ...]]:
         paths = self._paths.get(name)
         if paths is None:
             paths = self._paths[name] = [tuple(source.split(".")) for source in self._ontology.sources(name)]
         return paths
 
-    def _leaves(self, name: str, fields: Mapping[str, Any]) -> list[Any]:
-        """Return what an event gives for an attribute, under any of the names that feed it."""
-        found: list[Any] = []
-        for path in self._paths_of(name):
+    def _collect_leaves(self, name: str, fields: Mapping[str, Any]) -> list[Any]:
+        """Return the raw values at all paths that feed an attribute."""
+        leaves: list[Any] = []
+        for path in self._split_paths(name):
             if len(path) > 1:
-                found += _reached(fields, path)
+                leaves += _find_leaves(fields, path)
             elif path[0] in fields:
-                found.append(fields[path[0]])
-        return found
+                leaves.append(fields[path[0]])
+        return leaves
 
-    def _values(
-        self, key: TypedAttribute, need: Need, found: list[Any], fields: Mapping[str, Any]
+    def _read_values(
+        self, key: TypedAttribute, need: ReadSpec, leaves: list[Any], fields: Mapping[str, Any]
     ) -> tuple[EventValue, ...]:
-        """Return the values in their one form; a strict need raises where one cannot be read."""
+        """Return the normalized values; where the specification is strict, an unreadable one raises `BadEvent`."""
         name = key.name
         try:
-            raws = [raw for leaf in found for raw in _separate(leaf, need) if not is_missing(raw)]
+            raws = [raw for leaf in leaves for raw in _split_values(leaf, need) if not is_missing(raw)]
         except RecursionError:
-            return (_too_deep(name, need, found),)
-        values = tuple(self._value(name, need, raw, fields) for raw in raws)
+            return (_reject_deep_nesting(name, need, leaves),)
+        values = tuple(self._read_value(name, need, raw, fields) for raw in raws)
         if not need.several:
-            _refuse_several(name, found, values)
+            _refuse_several(name, leaves, values)
         return values
 
-    def _value(self, name: str, need: Need, raw: Any, fields: Mapping[str, Any]) -> EventValue:
+    def _read_value(self, name: str, need: ReadSpec, raw: Any, fields: Mapping[str, Any]) -> EventValue:
         try:
             if need.unit is not None and need.kind is Kind.NUMBER:
-                return self._amount(name, need, raw, fields)
+                return self._read_amount(name, need, raw, fields)
             value: EventValue = coerce(raw, need.kind)
-            return self._folded(value, need.tree) if need.folded and isinstance(value, str) else value
+            return self._fold_concept(value, need.tree) if need.folded and isinstance(value, str) else value
         except (ValueError, OntologyError) as problem:
             if not need.strict:
                 return Mismatch(raw)
             msg = f"`{name}`: {problem}"
             raise BadEvent(msg, attribute=name) from problem
 
-    def _folded(self, value: str, tree: str | None) -> str:
+    def _fold_concept(self, value: str, tree: str | None) -> str:
         try:
             return self._ontology.canonical(value, tree=tree) or value
         except AmbiguousConcept as problem:
             raise ValueError(str(problem)) from problem
 
-    def _amount(self, name: str, need: Need, raw: Any, fields: Mapping[str, Any]) -> EventValue:
+    def _read_amount(self, name: str, need: ReadSpec, raw: Any, fields: Mapping[str, Any]) -> EventValue:
         if isinstance(raw, Range) and Quantity in (type(raw.low), type(raw.high)):
-            return self._amounts(name, need, raw, fields)
-        given, unit = raw, self._unit_beside(need, fields)
+            return self._read_amount_range(name, need, raw, fields)
+        amount, unit = raw, self._find_unit(need, fields)
         if isinstance(raw, Quantity):
-            given, unit = raw.amount, raw.unit
+            amount, unit = raw.amount, raw.unit
         elif isinstance(raw, str) and (quantity := self._ontology.read_quantity(raw)):
-            given, unit = quantity
+            amount, unit = quantity
         if unit is None and not need.bare:
             msg = (
                 f"{raw!r} has no unit; write it as text with its unit, or declare the unit of `{name}` in the ontology"
             )
             raise ValueError(msg)
-        return _scaled(coerce(given, Kind.NUMBER), lambda n: self._convert(n, unit, need.unit))
+        return _scale(coerce(amount, Kind.NUMBER), lambda n: self._convert(n, unit, need.unit))
 
-    def _amounts(self, name: str, need: Need, raw: Range, fields: Mapping[str, Any]) -> Range:
+    def _read_amount_range(self, name: str, need: ReadSpec, raw: Range, fields: Mapping[str, Any]) -> Range:
         """Read a range whose ends bring their units."""
         ends: list[Any] = [
-            None if end is None else self._amount(name, need, end, fields) for end in (raw.low, raw.high)
+            None if end is None else self._read_amount(name, need, end, fields) for end in (raw.low, raw.high)
         ]
         amounts: Range = coerce(replace(raw, low=ends[0], high=ends[1]), Kind.NUMBER)
         return amounts
@@ -201,12 +205,12 @@ class Reader:
     def _convert(self, amount: int | float, unit: str | None, to: str | None) -> int | float:
         if unit is None or to is None:
             return amount
-        return number(self._ontology.convert(amount, unit, to=to))
+        return to_number(self._ontology.convert(amount, unit, to=to))
 
-    def _unit_beside(self, need: Need, fields: Mapping[str, Any]) -> str | None:
+    def _find_unit(self, need: ReadSpec, fields: Mapping[str, Any]) -> str | None:
         if need.unit_from is None:
             return None
-        units = {leaf for leaf in self._leaves(need.unit_from, fields) if isinstance(leaf, str)}
+        units = {leaf for leaf in self._collect_leaves(need.unit_from, fields) if isinstance(leaf, str)}
         if len(units) > 1:
             msg = f"`{need.unit_from}` names several units"
             raise ValueError(msg)
@@ -214,18 +218,23 @@ class Reader:
 
     # Records -----------------------------------------------------------------------------------
 
-    def _elements(self, name: str, need: Need, found: list[Any], now: datetime) -> tuple[Reading | Mismatch, ...]:
-        """Return the readings of an array of records; what is no record is a mismatch."""
+    def _read_elements(
+        self, name: str, need: ReadSpec, leaves: list[Any], now: datetime
+    ) -> tuple[Reading | Mismatch, ...]:
+        """Return a reading for each record of an array, and a mismatch for each element that is no record."""
         if not need.several:
-            _refuse_several(name, found, ())
+            _refuse_several(name, leaves, ())
         try:
             return tuple(
-                self._element(name, need, part, now) for leaf in found for part in flat(leaf) if _is_there(part)
+                self._read_element(name, need, part, now)
+                for leaf in leaves
+                for part in flatten(leaf)
+                if _is_value(part)
             )
         except RecursionError:
-            return (_too_deep(name, need, found),)
+            return (_reject_deep_nesting(name, need, leaves),)
 
-    def _element(self, name: str, need: Need, part: Any, now: datetime) -> Reading | Mismatch:
+    def _read_element(self, name: str, need: ReadSpec, part: Any, now: datetime) -> Reading | Mismatch:
         if isinstance(part, Mapping):
             return self._records[name].read(part, now)
         if need.strict:
@@ -233,49 +242,54 @@ class Reader:
             raise BadEvent(msg, attribute=name)
         return Mismatch(part)
 
-    def _check_below(self, prefix: str, need: Need, fields: Mapping[str, Any]) -> None:
-        """Check what a declaration `prefix.*` speaks for: every name below the prefix that is not declared itself."""
-        for leaf in self._leaves(prefix, fields):
-            for name, value in _names_below(leaf, prefix):
-                if name not in self._declared:
-                    self._values(TypedAttribute(name), need, [value], {})
+    def _check_below(self, prefix: str, need: ReadSpec, fields: Mapping[str, Any]) -> None:
+        """Check the attributes a declaration `prefix.*` covers: every name below that has no declaration of its own."""
+        for leaf in self._collect_leaves(prefix, fields):
+            for name, value in _walk_names(leaf, prefix):
+                if name not in self._attributes:
+                    self._read_values(TypedAttribute(name), need, [value], {})
 
     # Derived attributes ------------------------------------------------------------------------
 
     def _derive(
-        self, key: TypedAttribute, need: Need, fields: Mapping[str, Any], now: datetime
+        self, key: TypedAttribute, need: ReadSpec, fields: Mapping[str, Any], now: datetime
     ) -> tuple[EventValue, ...]:
         derived = self._ontology.derived[key.name]
         try:
-            value = derived.value(lambda source: self._input(key.name, source, fields, now), now)
+            value = derived.value(lambda source: self._read_input(key.name, source, fields, now), now)
         except BadEvent:
             if need.strict:
                 raise
             return (Mismatch(derived.text),)
-        return () if value is None else self._values(key, need, [value], {})
+        return () if value is None else self._read_values(key, need, [value], {})
 
-    def _input(self, derived: str, source: str, fields: Mapping[str, Any], now: datetime) -> Any:
-        """Return the one value of a derived attribute's input: as its kind where that is known, as given otherwise."""
+    def _read_input(self, derived: str, source: str, fields: Mapping[str, Any], now: datetime) -> Any:
+        """Return the single value of a derived attribute's input, coerced to its kind where that is known."""
         if source in self._ontology.derived:
-            return self._ontology.derived[source].value(lambda s: self._input(source, s, fields, now), now)
-        found = [raw for leaf in self._leaves(source, fields) for raw in flat(leaf) if not is_missing(raw)]
-        if len(found) > 1:
-            msg = f"`{derived}` is derived from `{source}`, which has {len(found)} values here"
+            return self._ontology.derived[source].value(lambda s: self._read_input(source, s, fields, now), now)
+        raw_values = [
+            raw for leaf in self._collect_leaves(source, fields) for raw in flatten(leaf) if not is_missing(raw)
+        ]
+        if len(raw_values) > 1:
+            msg = f"`{derived}` is derived from `{source}`, which has {len(raw_values)} values here"
             raise BadEvent(msg, attribute=derived)
         try:
-            return coerce(found[0], self._ontology.input_kind(source)) if found else None
+            return coerce(raw_values[0], self._ontology.input_kind(source)) if raw_values else None
         except (ValueError, TidingsError) as problem:
             msg = f"`{source}`: {problem}"
             raise BadEvent(msg, attribute=source) from problem
 
 
-def _glance(need: Need) -> Callable[[Any], Any]:
-    """Return what reads plain values for a need; units and concepts always take a closer look."""
-    return plain_reader(Kind.OPAQUE if need.unit is not None or need.folded else need.kind)
+def _select_plain_reader(need: ReadSpec) -> Callable[[Any], Any]:
+    """Return the fast reader for a specification; amounts with units and concepts always take the slow path."""
+    return select_plain_reader(Kind.OPAQUE if need.unit is not None or need.folded else need.kind)
 
 
-def _read_plainly(raw: Any, ways: Iterable[Way], values: dict[TypedAttribute, tuple[EventValue, ...]]) -> bool:
-    """Read the one value of an attribute where a glance is enough, which is nearly always; tell whether it was."""
+def _read_plain_value(raw: Any, ways: Iterable[ReadPlan], values: dict[TypedAttribute, tuple[EventValue, ...]]) -> bool:
+    """Try the fast path for an attribute with one plain value; tell whether every plan could read it.
+
+    Most values of most events end here.
+    """
     for need, keys, glance in ways:
         value = glance(raw)
         if value is UNFIT and not need.strict:
@@ -300,46 +314,46 @@ def is_missing(raw: Any) -> bool:
     return type(raw).__name__ == "NAType"  # pandas' own, which we do not import to ask
 
 
-def _is_there(part: Any) -> bool:
-    """Tell whether something is a value: nulls and empty records are none."""
+def _is_value(part: Any) -> bool:
+    """Tell whether an element counts as a value; nulls and empty records do not."""
     return not is_missing(part) and not (isinstance(part, Mapping) and not part)
 
 
-def _holds_something(leaf: Any) -> bool:
-    """Tell whether there is a value: nulls, empty records and lists of nothing else are none."""
+def _has_value(leaf: Any) -> bool:
+    """Tell whether a leaf holds any value; nulls, empty records and lists of only those do not."""
     try:
-        return any(map(_is_there, flat(leaf)))
+        return any(map(_is_value, flatten(leaf)))
     except RecursionError:
         return True
 
 
-def _too_deep(name: str, need: Need, found: list[Any]) -> Mismatch:
-    """Refuse lists in lists that are too deep, where an attribute is declared; elsewhere nobody can read them."""
+def _reject_deep_nesting(name: str, need: ReadSpec, leaves: list[Any]) -> Mismatch:
+    """Raise `BadEvent` for lists nested beyond Python's recursion if declared strict, else return a mismatch."""
     if need.strict:
         msg = f"`{name}`: its lists or records are nested too deeply"
         raise BadEvent(msg, attribute=name)
-    return Mismatch(found[0])
+    return Mismatch(leaves[0])
 
 
-def _names_below(leaf: Any, prefix: str) -> Iterator[tuple[str, Any]]:
-    """Yield the dotted names of what stands below a name, through arrays, with what stands there."""
-    for part in flat(leaf):
+def _walk_names(leaf: Any, prefix: str) -> Iterator[tuple[str, Any]]:
+    """Yield dotted names and values of everything nested below a name, looking through arrays."""
+    for part in flatten(leaf):
         if isinstance(part, Mapping):
             for key, value in part.items():
                 yield f"{prefix}.{key}", value
-                yield from _names_below(value, f"{prefix}.{key}")
+                yield from _walk_names(value, f"{prefix}.{key}")
 
 
-def _reached(fields: Mapping[str, Any], path: tuple[str, ...]) -> list[Any]:
-    """Return what stands at a dotted path; what is nested too deeply to get there stands for it, and is unreadable."""
+def _find_leaves(fields: Mapping[str, Any], path: tuple[str, ...]) -> list[Any]:
+    """Return the values at a dotted path; if nesting is too deep, the outermost value, which no kind can read."""
     try:
-        return list(leaves(fields, path))
+        return list(iterate_leaves(fields, path))
     except RecursionError:
         return [fields.get(path[0])]
 
 
-def leaves(fields: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[Any]:
-    """Yield what stands at the dotted path, through nested mappings, arrays and names that hold dots."""
+def iterate_leaves(fields: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[Any]:
+    """Yield the values at a dotted path, looking through mappings, arrays and keys that contain dots."""
     for split in range(1, len(path) + 1):
         key = path[0] if split == 1 else ".".join(path[:split])
         if key not in fields:
@@ -347,16 +361,16 @@ def leaves(fields: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[Any]:
         if split == len(path):
             yield fields[key]
         else:
-            for part in flat(fields[key]):
+            for part in flatten(fields[key]):
                 if isinstance(part, Mapping):
-                    yield from leaves(part, path[split:])
+                    yield from iterate_leaves(part, path[split:])
 
 
-def flat(leaf: Any) -> Iterator[Any]:
+def flatten(leaf: Any) -> Iterator[Any]:
     """Yield the elements of arrays, however nested; anything else is its own element."""
     if is_array(leaf):
         for element in leaf:
-            yield from flat(element)
+            yield from flatten(element)
     else:
         yield leaf
 
@@ -368,27 +382,27 @@ def is_array(leaf: Any) -> bool:
     return isinstance(leaf, Iterable) and getattr(leaf, "ndim", 1) != 0  # NumPy's arrays of no dimension are scalars
 
 
-def _separate(leaf: Any, need: Need) -> Iterator[Any]:
+def _split_values(leaf: Any, need: ReadSpec) -> Iterator[Any]:
     # An empty record says nothing, as an empty list does.
-    parts = _places(leaf) if need.kind is Kind.PLACE else flat(leaf)
+    parts = _split_places(leaf) if need.kind is Kind.PLACE else flatten(leaf)
     yield from (part for part in parts if not (isinstance(part, Mapping) and not part))
 
 
-def _places(leaf: Any) -> Iterator[Any]:
-    """A pair of numbers is one place; an array of anything else is several."""
+def _split_places(leaf: Any) -> Iterator[Any]:
+    """Yield places: a pair of numbers is one place, any other array holds several."""
     if is_array(leaf):
         parts = list(leaf)
         if parts and not any(is_array(part) or isinstance(part, Mapping | Point) or is_missing(part) for part in parts):
             yield parts
         else:
             for part in parts:
-                yield from _places(part)
+                yield from _split_places(part)
     else:
         yield leaf
 
 
-def _refuse_several(name: str, found: list[Any], values: tuple[EventValue, ...]) -> None:
-    lists = any(is_array(leaf) and not (values and isinstance(values[0], Point)) for leaf in found)
+def _refuse_several(name: str, leaves: list[Any], values: tuple[EventValue, ...]) -> None:
+    lists = any(is_array(leaf) and not (values and isinstance(values[0], Point)) for leaf in leaves)
     if len(values) > 1 or lists:
         msg = f"`{name}` has one value by the schema; this event gives a list (declare it `several ...` to allow that)"
         raise BadEvent(msg, attribute=name)
@@ -397,12 +411,12 @@ def _refuse_several(name: str, found: list[Any], values: tuple[EventValue, ...])
         raise BadEvent(msg, attribute=name)
 
 
-def _below(name: str, needs: Mapping[str, tuple[Need, ...]]) -> dict[str, tuple[Need, ...]]:
+def _select_below(name: str, needs: Mapping[str, tuple[ReadSpec, ...]]) -> dict[str, tuple[ReadSpec, ...]]:
     prefix = f"{name}."
-    return {other[len(prefix) :]: of for other, of in needs.items() if other.startswith(prefix)}
+    return {other[len(prefix) :]: specs for other, specs in needs.items() if other.startswith(prefix)}
 
 
-def _scaled(value: Any, scale: Callable[[Any], int | float]) -> int | float | Range:
+def _scale(value: Any, scale: Callable[[Any], int | float]) -> int | float | Range:
     if isinstance(value, Range):
         ends = [None if end is None else scale(end) for end in (value.low, value.high)]
         return Range(ends[0], ends[1], value.low_open, value.high_open)

@@ -1,8 +1,8 @@
-"""Counting what tests ask of their attributes: how many ask for it, and who asked first.
+"""Reference counts of what tests demand of attributes, with the first filter that demanded it.
 
-Filters come and go by the million and ask for the same few things, so the count of a known demand is found
-from the attribute's name and a glance at the condition, in half a microsecond a test. Whether a demand may be
-made is not judged here but in `needs`. Counts can be written as plain values and read back.
+Filters come and go by the million but demand the same few things, so the count of an existing demand is found by the
+attribute's name and a token of the condition, in half a microsecond a test. Whether a demand is allowed is checked in
+`requirements`. Counts can be written as plain values and restored.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What one test asks of its attribute; the unit is the base unit of what it wrote.
+    """The kind, and for amounts the base unit, that one test demands of its attribute.
 
-    With `bare`, numbers without a unit are taken to be in that unit: so is read what is compared with an attribute
-    whose unit is declared.
+    With `bare`, numbers without a unit count as being in `unit`: so for the other side of a comparison with an
+    attribute whose unit is declared.
     """
 
     kind: Kind | None
@@ -32,14 +32,14 @@ class Demand:
     bare: bool = False
 
     def __str__(self) -> str:
-        """Say it as an error does."""
+        """Return the demand in the words of an error message."""
         words = self.kind.value if self.kind else "any"
         return f"{words} in {self.unit}" if self.unit else words
 
 
 @dataclass(slots=True)
-class Tally:
-    """How many tests ask one thing of one attribute, and who asked first."""
+class DemandCount:
+    """How many tests have one demand on one attribute; `witness` names the first filter that had it."""
 
     name: str
     demand: Demand
@@ -47,91 +47,91 @@ class Tally:
     count: int = 0
 
 
-class Tallies:
-    """The counts of demands by attribute; names in `kept` stay when nobody asks for them."""
+class DemandCounts:
+    """Demand counts by attribute; the names in `permanent` stay when their counts are gone."""
 
-    def __init__(self, kept: Iterable[str] = ()) -> None:
-        """Start with nothing asked."""
-        self._kept = dict.fromkeys(kept)
+    def __init__(self, permanent: Iterable[str] = ()) -> None:
+        """Start with no demands."""
+        self._permanent = dict.fromkeys(permanent)
         self._clear()
 
     def _clear(self) -> None:
-        self.demands: dict[str, dict[Demand, Tally]] = {name: {} for name in self._kept}
-        # The same tallies by `_token`, for demands that a token tells all of.
-        self._quick: dict[str, dict[type, Tally]] = {}
+        self.demands: dict[str, dict[Demand, DemandCount]] = {name: {} for name in self._permanent}
+        # The same counts by token, for demands that a token fully determines.
+        self._by_token: dict[str, dict[type, DemandCount]] = {}
 
-    def of(self, name: str) -> Mapping[Demand, Tally]:
-        """Return what is asked of one attribute."""
+    def find(self, name: str) -> Mapping[Demand, DemandCount]:
+        """Return the demands on one attribute with their counts."""
         return self.demands.get(name, {})
 
-    def known(self, tree: Filter) -> list[Tally] | None:
-        """Return the tally of each test of a filter, or nothing when one of them must be looked at closely."""
-        quick, found = self._quick, []
+    def find_counts(self, tree: Filter) -> list[DemandCount] | None:
+        """Return the count of each test of a filter, or `None` if one is new or not determined by its token."""
+        by_token, counts = self._by_token, []
         trees = [tree]
         for part in trees:  # grows as it goes
             if isinstance(part, Test):
-                tokens = quick.get(part.attribute)
-                tally = tokens.get(_token(part.condition)) if tokens else None
-                if tally is None:
+                tokens = by_token.get(part.attribute)
+                count = tokens.get(_derive_token(part.condition)) if tokens else None
+                if count is None:
                     return None
-                found.append(tally)
+                counts.append(count)
             elif isinstance(part, Not):
                 trees.append(part.part)
             else:
                 trees.extend(part.parts)
-        return found
+        return counts
 
     def remember(self, tests: Iterable[tuple[str, Test]]) -> None:
-        """Make counted tests `known`, by their full names."""
+        """Index counted tests by token, so that `find_counts` finds them."""
         for name, test in tests:
-            token = _token(test.condition)
-            if token not in _CLOSELY:
-                tally = self.demands[name][Demand(condition_kind(test.condition))]
-                self._quick.setdefault(name, {})[token] = tally
+            token = _derive_token(test.condition)
+            if token not in _SLOW_TOKENS:
+                count = self.demands[name][Demand(condition_kind(test.condition))]
+                self._by_token.setdefault(name, {})[token] = count
 
-    def put(self, name: str, demand: Demand, number: int, *, witness: str) -> bool:
-        """Count so many tests more; tell whether nobody asked for this before."""
+    def increase(self, name: str, demand: Demand, amount: int, *, witness: str) -> bool:
+        """Add to the count of a demand; tell whether the demand is new."""
         demands = self.demands.setdefault(name, {})
-        tally = demands.get(demand)
-        if tally is None:
-            tally = demands[demand] = Tally(name, demand, witness)
-        tally.count += number
-        return tally.count == number
+        count = demands.get(demand)
+        if count is None:
+            count = demands[demand] = DemandCount(name, demand, witness)
+        count.count += amount
+        return count.count == amount
 
-    def take(self, tally: Tally, number: int = 1) -> None:
-        """Count so many tests fewer; what nobody asks for any more is forgotten."""
-        tally.count -= number
-        if tally.count > 0:
+    def decrease(self, count: DemandCount, amount: int = 1) -> None:
+        """Subtract from a count; a demand whose count reaches zero is forgotten."""
+        count.count -= amount
+        if count.count > 0:
             return
-        demands = self.demands[tally.name]
-        del demands[tally.demand]
-        self._quick.pop(tally.name, None)
-        if not demands and tally.name not in self._kept:
-            del self.demands[tally.name]
+        demands = self.demands[count.name]
+        del demands[count.demand]
+        self._by_token.pop(count.name, None)
+        if not demands and count.name not in self._permanent:
+            del self.demands[count.name]
 
     def to_dict(self) -> dict[str, list[list[Any]]]:
-        """Return the counts in plain values."""
-        every = [tally for demands in self.demands.values() for tally in demands.values()]
-        return {"demands": [_row(tally) for tally in every]}
+        """Return the counts as plain values."""
+        counts = [count for demands in self.demands.values() for count in demands.values()]
+        return {"demands": [_to_row(count) for count in counts]}
 
     def restore(self, counts: Mapping[str, Any]) -> None:
-        """Take over the counts that `to_dict` gave; what does not read as such is refused and changes nothing."""
+        """Restore counts written by `to_dict`; malformed ones raise and change nothing."""
         try:
-            demands = [(*_read_demand(row), _positive(row[3]), str(row[4])) for row in counts["demands"]]
+            demands = [(*_read_demand(row), _check_positive(row[3]), str(row[4])) for row in counts["demands"]]
         except (KeyError, IndexError, TypeError, ValueError) as problem:
             msg = f"these are no counts of demands: {type(problem).__name__}: {problem}"
             raise TidingsError(msg) from problem
         self._clear()
         for name, demand, count, witness in demands:
-            self.put(name, demand, count, witness=witness)
+            self.increase(name, demand, count, witness=witness)
 
 
-_CLOSELY = (Compare, Has, Quantity)
-"""Tokens of conditions that ask for more than a kind: of another attribute, inside records, in a unit."""
+_SLOW_TOKENS = (Compare, Has, Quantity)
+"""Tokens of conditions whose demand is more than a kind: another attribute, nested records, a unit."""
 
 
-def _token(condition: Condition) -> type:
-    """Return a type that tells which kind a condition asks for: that of its value, or its own."""
+def _derive_token(condition: Condition) -> type:
+    """Return a Python type that determines the kind a condition demands: that of its value, or its own."""
     kind = type(condition)
     if kind is Is:
         return type(condition.value)  # type: ignore[union-attr]
@@ -144,9 +144,9 @@ def _token(condition: Condition) -> type:
     return kind
 
 
-def _row(tally: Tally) -> list[Any]:
-    demand = tally.demand
-    row = [tally.name, None if demand.kind is None else demand.kind.value, demand.unit, tally.count, tally.witness]
+def _to_row(count: DemandCount) -> list[Any]:
+    demand = count.demand
+    row = [count.name, None if demand.kind is None else demand.kind.value, demand.unit, count.count, count.witness]
     return [*row, True] if demand.bare else row
 
 
@@ -155,7 +155,7 @@ def _read_demand(row: list[Any]) -> tuple[str, Demand]:
     return str(name), Demand(None if kind is None else Kind(kind), unit, bare=len(row) > 5)
 
 
-def _positive(count: int) -> int:
+def _check_positive(count: int) -> int:
     if count < 1:
         msg = f"a count of {count}"
         raise ValueError(msg)

@@ -1,12 +1,12 @@
-"""What a set of filters needs to read of each attribute: as which kinds, how many values, in which units.
+"""What must be read of each attribute for a set of filters: as which kinds, in which units, one value or several.
 
-Kinds are declared, by a schema or an ontology; a filter that asks a declared attribute for another kind, or for a
-unit that is not declared, is refused. Of other attributes each filter reads what it asks for, side by side with
-those that ask for something else: no filter is refused because of another one, and none changes what another one
-hears. Demands are counted, so that what nobody asks for any more is no longer read.
+A schema or an ontology declares kinds; a filter that uses a declared attribute as another kind, or in a unit that is
+not declared, is refused. Undeclared attributes are read once for each kind that some filter uses, side by side, so no
+filter is refused because of another one and none changes what another one matches. Demands are reference-counted: when
+the last filter with a demand goes, it is no longer read.
 
-A demand that is there already has been judged, so a filter that asks for nothing new is only counted: one walk,
-half a microsecond a test. All others take the long way, with every check.
+Cost: a filter whose demands are all counted already takes one walk, half a microsecond a test; only new demands take
+the slow path with every check.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from tidings.algebra.law.requirement_counts import Demand, Tallies
-from tidings.algebra.law.typed_attribute import AS_IS, Label, TypedAttribute, kind_word
+from tidings.algebra.law.requirement_counts import Demand, DemandCounts
+from tidings.algebra.law.typed_attribute import AS_IS, Label, TypedAttribute, to_kind_word
 from tidings.concepts import Vocabulary, did_you_mean
 from tidings.errors import FilterError, KindConflict, Mistake, TidingsError
 from tidings.model import Attribute, Compare, Comparison, Kind, Quantity, Test, condition_kind, scalars_of, tests
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from tidings.model import Condition, Filter, Schema
 
 UNDECLARED = Attribute(several=True)
-"""What is known of an attribute that nobody declares."""
+"""The attribute that stands for every undeclared one: any kind, several values."""
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
-    """One way to read an attribute; tests find what was read under its `labels`, or by what is asked for.
+class ReadSpec:
+    """How to read one attribute: kind, unit, cardinality, and the `labels` under which tests look the values up.
 
-    `folded` names fold to their concept; without `bare`, a number must bring its unit. A value that cannot be
-    read makes the event bad where the reading is `strict`, and is a `Mismatch` otherwise.
+    `folded`: concept names are canonicalized. Without `bare`, a number must carry its unit. An unreadable value makes
+    the event bad if `strict`, and is a `Mismatch` otherwise.
     """
 
     kind: Kind | None = None
@@ -50,20 +50,20 @@ class Need:
     labels: tuple[Label, ...] = ()
 
     def keys(self, name: str) -> list[TypedAttribute]:
-        """Return what tests call this reading of the attribute."""
-        own: Label = (kind_word(self.kind), "" if self.bare else self.unit or "", self.bare)
+        """Return the typed attributes under which tests look these values up."""
+        own: Label = (to_kind_word(self.kind), "" if self.bare else self.unit or "", self.bare)
         return [TypedAttribute(name, *label) for label in self.labels or (own,)]
 
 
 @dataclass(frozen=True, slots=True)
 class Requirements:
-    """How to read each attribute that is declared or asked for; `wildcards` are for every name below a prefix."""
+    """The read specifications of each declared or used attribute; `wildcards` apply to all names below a prefix."""
 
-    attributes: Mapping[str, tuple[Need, ...]] = field(default_factory=dict)
-    wildcards: tuple[tuple[str, Need], ...] = ()
+    attributes: Mapping[str, tuple[ReadSpec, ...]] = field(default_factory=dict)
+    wildcards: tuple[tuple[str, ReadSpec], ...] = ()
 
-    def lenient(self) -> frozenset[TypedAttribute]:
-        """Return the readings in which a value that does not fit is a mismatch, and not a mistake of the event."""
+    def find_lenient(self) -> frozenset[TypedAttribute]:
+        """Return the typed attributes whose unreadable values are mismatches instead of making the event bad."""
         return frozenset(
             need.keys(name)[0]
             for name, needs in self.attributes.items()
@@ -72,140 +72,142 @@ class Requirements:
         )
 
 
-class Needs:
-    """The demands of many filters, held against a schema and an ontology."""
+class RequirementTracker:
+    """Reference-counts the demands of many filters and checks them against a schema and an ontology."""
 
     def __init__(self, schema: Schema | None, ontology: Ontology) -> None:
-        """Start without filters; declared attributes are read from the start: bad events do not depend on filters."""
+        """Start without filters; declared attributes are required from the start, so filters cannot make events bad."""
         self._schema = schema
         self._ontology = ontology
         self._vocabulary = Vocabulary(schema, ontology)
         self._attributes: dict[str, Attribute | None] = {}
         names = [name for name in schema or () if not name.endswith(".*")]
-        self._tallies = Tallies(dict.fromkeys([*map(ontology.attribute, names), *ontology.declared_names]))
+        self._counts = DemandCounts(dict.fromkeys([*map(ontology.attribute, names), *ontology.declared_names]))
 
     def add(self, tree: Filter, witness: str) -> None:
-        """Count the filter's demands; nothing is counted when one of them is refused."""
-        known = self._tallies.known(tree)
-        if known is None:
+        """Count the demands of a filter; if one is refused, nothing is counted. `witness` names it in errors."""
+        counts = self._counts.find_counts(tree)
+        if counts is None:
             self._add(list(tests(tree)), witness)
             return
-        for tally in known:
-            tally.count += 1
+        for count in counts:
+            count.count += 1
 
     def discard(self, tree: Filter) -> None:
-        """Take the filter's demands back."""
-        known = self._tallies.known(tree)
-        if known is None:
-            for name, demand in self._asked(list(tests(tree))):
-                self._tallies.take(self._tallies.demands[name][demand])
+        """Uncount the demands of a filter that `add` counted."""
+        counts = self._counts.find_counts(tree)
+        if counts is None:
+            for name, demand in self._iterate_demands(list(tests(tree))):
+                self._counts.decrease(self._counts.demands[name][demand])
             return
-        for tally in known:
-            self._tallies.take(tally)
+        for count in counts:
+            self._counts.decrease(count)
 
     def count(self, name: str, demand: Demand, number: int, *, witness: str = "a filter") -> None:
-        """Count so many tests more, or fewer when `number` is below zero, that ask the attribute for the demand.
+        """Add `number` (possibly negative) to the count of tests that demand this of the attribute.
 
-        For loads and removals of many filters at once, whose tests are told apart by `demand`. What `add` refuses
-        is refused here, and then nothing is counted. Comparisons of attributes go through `add` and `discard`.
+        For bulk loads and removals, grouped by `derive_demand`. Refuses what `add` refuses, and then counts nothing.
+        Comparisons between attributes go through `add` and `discard`.
         """
         number = int(number)
-        tally = self._tallies.of(name).get(demand)
+        tally = self._counts.find(name).get(demand)
         if number < 0:
             if tally is None or tally.count < -number:
                 msg = f"`{name}` is asked for as {demand} {tally.count if tally else 0} times, not {-number}"
                 raise TidingsError(msg)
-            self._tallies.take(tally, -number)
+            self._counts.decrease(tally, -number)
         elif number and tally is not None:
             tally.count += number
         elif number:
             self._refuse_unknown([name])
             self._check(name, demand, witness)
-            self._tallies.put(name, demand, number, witness=witness)
+            self._counts.increase(name, demand, number, witness=witness)
 
-    def demand(self, name: str, condition: Condition) -> Demand:
-        """Return what a condition asks of the attribute with this full name."""
-        return Demand(condition_kind(condition), self._asked_unit(name, condition))
+    def derive_demand(self, name: str, condition: Condition) -> Demand:
+        """Return the kind and unit that a condition demands of the attribute with this full name."""
+        return Demand(condition_kind(condition), self._derive_unit(name, condition))
 
-    def kinds_asked(self, name: str) -> set[Kind | None]:
-        """Return the kinds that filters ask the attribute for; amounts whose unit is not declared are of none."""
-        asked = [demand for demand in self._tallies.of(name) if demand.kind is not None]
-        return {None if demand.unit and not demand.bare else demand.kind for demand in asked}
+    def find_kinds(self, name: str) -> set[Kind | None]:
+        """Return the kinds that filters use the attribute as; amounts in an undeclared unit count as `None`."""
+        demands = [demand for demand in self._counts.find(name) if demand.kind is not None]
+        return {None if demand.unit and not demand.bare else demand.kind for demand in demands}
 
-    def witness(self, name: str, demand: Demand) -> str | None:
-        """Return who was the first to ask the attribute for this, if anybody does."""
-        tally = self._tallies.of(name).get(demand)
+    def find_witness(self, name: str, demand: Demand) -> str | None:
+        """Return the witness of the first filter with this demand, or `None`."""
+        tally = self._counts.find(name).get(demand)
         return None if tally is None else tally.witness
 
-    def units(self) -> dict[str, str]:
-        """Return the unit that filters ask of each attribute whose unit is not declared; of several, one."""
-        return {name: demand.unit for name, of in self._tallies.demands.items() for demand in of if demand.unit}
+    def find_units(self) -> dict[str, str]:
+        """Return for each attribute without a declared unit one of the units that filters use."""
+        return {
+            name: demand.unit for name, demands in self._counts.demands.items() for demand in demands if demand.unit
+        }
 
     def to_dict(self) -> dict[str, list[list[Any]]]:
-        """Return the counts in plain values: a snapshot keeps them beside its filters."""
-        return self._tallies.to_dict()
+        """Return the counts as plain values, in the form that snapshots store."""
+        return self._counts.to_dict()
 
     def restore(self, counts: Mapping[str, Any]) -> None:
-        """Take over the counts that `to_dict` gave, for the same schema and ontology; nothing is judged again."""
+        """Restore counts written by `to_dict` for the same schema and ontology, without checking them again."""
         pairs = _read_pairs(counts.get("compared", ()))
-        self._tallies.restore(counts)
+        self._counts.restore(counts)
         for name, test, count in pairs:
             self._restore_pair(name, test, count)
 
     def _restore_pair(self, name: str, test: Test, count: int) -> None:
-        """Count a comparison as it was counted before format 4: apart, and as a demand for nothing of both sides."""
-        for side, demand in self._asked([(name, test)]):
-            tally = self._tallies.of(side).get(Demand(None))
+        """Restore a comparison of snapshot formats before 4, which counted both sides apart and without a kind."""
+        for side, demand in self._iterate_demands([(name, test)]):
+            tally = self._counts.find(side).get(Demand(None))
             if tally is not None:
-                self._tallies.take(tally, count)
-            self._tallies.put(side, demand, count, witness="a comparison")
+                self._counts.decrease(tally, count)
+            self._counts.increase(side, demand, count, witness="a comparison")
 
     def merge(self, counts: Mapping[str, Any]) -> None:
-        """Count what was counted elsewhere, as `to_dict` gave it; what contradicts is refused, and half counted."""
-        other = Tallies()
+        """Add counts written by another tracker's `to_dict`; a contradiction raises and may leave a part added."""
+        other = DemandCounts()
         other.restore(counts)
         for tally in [tally for demands in other.demands.values() for tally in demands.values()]:
             self.count(tally.name, tally.demand, tally.count, witness=tally.witness)
 
-    def resolved(self) -> Requirements:
-        """Return how to read every attribute that is declared, or that a filter mentions."""
-        found = {name: needs for name in self._tallies.demands if (needs := self.needs(name))}
-        return Requirements(found, tuple(self._wildcards()))
+    def to_requirements(self) -> Requirements:
+        """Return the read specifications of every attribute that is declared or used by a filter."""
+        attributes = {name: specs for name in self._counts.demands if (specs := self.read_specs(name))}
+        return Requirements(attributes, tuple(self._iterate_wildcards()))
 
-    def needs(self, name: str) -> tuple[Need, ...]:
-        """Return the ways in which an attribute is read."""
-        attribute = self.attribute(name)
-        demands = list(self._tallies.of(name))
+    def read_specs(self, name: str) -> tuple[ReadSpec, ...]:
+        """Return the specifications of one attribute: one if it is declared, else one for each kind in use."""
+        attribute = self.find_attribute(name)
+        demands = list(self._counts.find(name))
         if attribute.kind is not None:
-            return self._declared_needs(name, attribute, demands)
-        labels = {_label(demand): demand for demand in demands}
-        if self._declared(name) is not None and not attribute.several:
-            labels.setdefault(AS_IS, Demand(None))  # a list is bad, whoever asks
+            return self._build_declared_specs(name, attribute, demands)
+        labels = {_to_label(demand): demand for demand in demands}
+        if self._find_declared(name) is not None and not attribute.several:
+            labels.setdefault(AS_IS, Demand(None))  # a single-valued attribute rejects lists even if no filter uses it
         return tuple(
-            _undeclared(label, demand, several=attribute.several)
-            for label, demand in sorted(labels.items(), key=_by_label)
+            _build_undeclared_spec(label, demand, several=attribute.several)
+            for label, demand in sorted(labels.items(), key=_label_key)
         )
 
     def reads_all(self, name: str, reads: Label) -> bool:
-        """Tell whether no value of a good event is a mismatch to tests that read the attribute so."""
-        attribute = self.attribute(name)
-        return attribute.kind is not None and kind_word(attribute.kind) == reads[0] and self._is_strict(name)
+        """Tell whether every value of a good event is readable under this label, so that no mismatch can occur."""
+        attribute = self.find_attribute(name)
+        return attribute.kind is not None and to_kind_word(attribute.kind) == reads[0] and self._is_strict(name)
 
-    def attribute(self, name: str) -> Attribute:
-        """Return what is declared of an attribute; whether it may have several values follows from all around it."""
-        attribute = self._declared(name)
-        return UNDECLARED if attribute is None else replace(attribute, several=self._several(name))
+    def find_attribute(self, name: str) -> Attribute:
+        """Return the declaration of an attribute; its ancestors and sources may make it multivalued."""
+        attribute = self._find_declared(name)
+        return UNDECLARED if attribute is None else replace(attribute, several=self._is_multivalued(name))
 
-    def _declared_needs(self, name: str, attribute: Attribute, demands: list[Demand]) -> tuple[Need, ...]:
+    def _build_declared_specs(self, name: str, attribute: Attribute, demands: list[Demand]) -> tuple[ReadSpec, ...]:
         assert attribute.kind is not None
-        own: Label = (kind_word(attribute.kind), "", True)
+        own: Label = (to_kind_word(attribute.kind), "", True)
         unit = self._ontology.unit(name)
-        refined = attribute.refinable and any(demand.kind is Kind.IP for demand in demands)
-        # A unit that is not declared is refused; of a snapshot that holds one all the same, nothing is read.
-        alike = [
-            _label(demand) for demand in demands if demand.kind is not Kind.IP and (demand.bare or not demand.unit)
+        is_refined = attribute.refinable and any(demand.kind is Kind.IP for demand in demands)
+        # An undeclared unit is refused by `add`; an old snapshot may hold one all the same, and it is not read.
+        labels = [
+            _to_label(demand) for demand in demands if demand.kind is not Kind.IP and (demand.bare or not demand.unit)
         ]
-        first = Need(
+        first = ReadSpec(
             kind=attribute.kind,
             several=attribute.several,
             tree=attribute.tree,
@@ -213,142 +215,148 @@ class Needs:
             unit=unit.unit if unit else None,
             unit_from=unit.unit_from if unit else None,
             strict=self._is_strict(name),
-            labels=tuple(dict.fromkeys([own, *alike])),
+            labels=tuple(dict.fromkeys([own, *labels])),
         )
-        if not refined:
+        if not is_refined:
             return (first,)
-        return first, Need(Kind.IP, several=attribute.several, labels=((Kind.IP.value, "", True),))
+        return first, ReadSpec(Kind.IP, several=attribute.several, labels=((Kind.IP.value, "", True),))
 
     def _is_strict(self, name: str) -> bool:
-        """Tell whether an unreadable value makes the event bad: what only a derivation gives is not declared."""
+        """Tell whether an unreadable value makes the event bad; not if the kind comes from a derivation alone."""
         if name not in self._ontology.derived:
             return True
-        told = None if self._schema is None else self._schema.get(name)
-        return told is not None and told.kind is not None
+        attribute = None if self._schema is None else self._schema.get(name)
+        return attribute is not None and attribute.kind is not None
 
-    def _wildcards(self) -> Iterator[tuple[str, Need]]:
+    def _iterate_wildcards(self) -> Iterator[tuple[str, ReadSpec]]:
         for name in self._schema or ():
             attribute = self._schema[name] if self._schema is not None else UNDECLARED
             if not name.endswith(".*") or (attribute.kind is None and attribute.several):
                 continue
-            several = attribute.several or self._several(name[:-2])
+            several = attribute.several or self._is_multivalued(name[:-2])
             folded = attribute.kind is Kind.CONCEPT
-            yield name[:-2], Need(attribute.kind, several, attribute.tree, folded, strict=attribute.kind is not None)
+            yield (
+                name[:-2],
+                ReadSpec(attribute.kind, several, attribute.tree, folded, strict=attribute.kind is not None),
+            )
 
-    def _several(self, name: str) -> bool:
-        """Tell whether an attribute may have several values: by its word, its sources, or in an array."""
+    def _is_multivalued(self, name: str) -> bool:
+        """Tell whether an attribute may have several values: by declaration, several sources, or an array above it."""
         parts = name.split(".")
-        places = (self._declared(".".join(parts[:count])) for count in range(1, len(parts) + 1))
-        return any(told is not None and told.several for told in places) or len(self._ontology.sources(name)) > 1
+        ancestors = (self._find_declared(".".join(parts[:count])) for count in range(1, len(parts) + 1))
+        return (
+            any(attribute is not None and attribute.several for attribute in ancestors)
+            or len(self._ontology.sources(name)) > 1
+        )
 
-    def _declared(self, name: str) -> Attribute | None:
+    def _find_declared(self, name: str) -> Attribute | None:
         if name not in self._attributes:
             self._attributes[name] = self._vocabulary.find_attribute(name)
         return self._attributes[name]
 
-    def _add(self, found: list[tuple[str, Test]], witness: str) -> None:
-        compared = [(name, test) for name, test in found if isinstance(test.condition, Compare)]
-        others = [_beside(name, test) for name, test in compared]
-        self._refuse_unknown([*(name for name, _ in found), *others])
-        for (name, test), other in zip(compared, others, strict=True):
-            self._check_compared(name, test, other, witness)
-        asked = list(self._asked(found))
-        for name, demand in asked:
+    def _add(self, tests: list[tuple[str, Test]], witness: str) -> None:
+        comparisons = [(name, test) for name, test in tests if isinstance(test.condition, Compare)]
+        others = [_resolve_other_name(name, test) for name, test in comparisons]
+        self._refuse_unknown([*(name for name, _ in tests), *others])
+        for (name, test), other in zip(comparisons, others, strict=True):
+            self._check_comparison(name, test, other, witness)
+        demands = list(self._iterate_demands(tests))
+        for name, demand in demands:
             self._check(name, demand, witness)
-        for name, demand in asked:
-            self._tallies.put(name, demand, 1, witness=witness)
-        self._tallies.remember(found)
+        for name, demand in demands:
+            self._counts.increase(name, demand, 1, witness=witness)
+        self._counts.remember(tests)
 
-    def _asked(self, found: list[tuple[str, Test]]) -> Iterator[tuple[str, Demand]]:
-        for name, test in found:
+    def _iterate_demands(self, tests: list[tuple[str, Test]]) -> Iterator[tuple[str, Demand]]:
+        for name, test in tests:
             if isinstance(test.condition, Compare):
-                other = _beside(name, test)
-                demand = self.compared(name, other)
+                other = _resolve_other_name(name, test)
+                demand = self.derive_comparison_demand(name, other)
                 yield name, demand
                 yield other, demand
             else:
-                yield name, self.demand(name, test.condition)
+                yield name, self.derive_demand(name, test.condition)
 
-    def compared(self, name: str, other: str) -> Demand:
-        """Return what a comparison asks of both attributes: a declared side gives the kind, and the unit."""
-        sides = [(self.attribute(one), self._ontology.unit(one)) for one in (name, other)]
-        sides.sort(key=lambda side: side[0].refinable)  # a column of strings compares as what the other side is
+    def derive_comparison_demand(self, name: str, other: str) -> Demand:
+        """Return the demand of a comparison on both attributes: kind and unit of the side that is declared."""
+        sides = [(self.find_attribute(side_name), self._ontology.unit(side_name)) for side_name in (name, other)]
+        sides.sort(key=lambda side: side[0].refinable)  # a string column takes the kind of the other side
         for attribute, unit in sides:
             if attribute.kind is not None:
                 kind = Kind.TEXT if attribute.kind is Kind.CONCEPT else attribute.kind
                 return Demand(kind, unit.unit, bare=True) if unit else Demand(kind)
         return Demand(None)
 
-    def _asked_unit(self, name: str, condition: Condition) -> str | None:
+    def _derive_unit(self, name: str, condition: Condition) -> str | None:
         units = {value.unit for value in scalars_of(condition) if isinstance(value, Quantity)}
         if not units or self._ontology.unit(name) is not None:
             return None
         return self._ontology.base_unit(units.pop())
 
     def _check(self, name: str, demand: Demand, witness: str) -> None:
-        """Refuse what a declared attribute does not have: another kind, or a unit."""
-        told = self._declared(name)
-        if demand.kind is None or told is None or told.kind is None:
+        """Raise `KindConflict` if a demand contradicts the declared kind or asks for an undeclared unit."""
+        attribute = self._find_declared(name)
+        if demand.kind is None or attribute is None or attribute.kind is None:
             return
-        if not told.accepts(demand.kind):
-            way_out = f"ask for {told}, or change the declaration"
-            msg = f"`{name}` is declared {told}, but {witness} uses it as {demand}; {way_out}"
+        if not attribute.accepts(demand.kind):
+            way_out = f"ask for {attribute}, or change the declaration"
+            msg = f"`{name}` is declared {attribute}, but {witness} uses it as {demand}; {way_out}"
             raise KindConflict(msg, attribute=name)
         if demand.unit is not None and not demand.bare:
             way_out = f"write the number alone, or declare the unit of `{name}` in the ontology"
-            msg = f"`{name}` is declared {told} without a unit, but {witness} uses it as {demand}; {way_out}"
+            msg = f"`{name}` is declared {attribute} without a unit, but {witness} uses it as {demand}; {way_out}"
             raise KindConflict(msg, attribute=name)
 
-    def _check_compared(self, name: str, test: Test, other: str, witness: str) -> None:
-        """Refuse to compare declared attributes that differ in kind or unit, or have no order."""
+    def _check_comparison(self, name: str, test: Test, other: str, witness: str) -> None:
+        """Raise `KindConflict` if two compared attributes differ in declared kind or unit, or have no order."""
         assert isinstance(test.condition, Compare)
-        told = [self.attribute(one) for one in (name, other)]
-        one, two = (attribute.kind for attribute in told)
-        kind, units = one or two, [self._ontology.unit(one) for one in (name, other)]
+        attributes = [self.find_attribute(side) for side in (name, other)]
+        left, right = (attribute.kind for attribute in attributes)
+        kind, units = left or right, [self._ontology.unit(side) for side in (name, other)]
         reason = None
-        if one and two and not told[0].accepts(two) and not told[1].accepts(one):
-            reason = f"compares `{name}`, declared {one}, with `{other}`, declared {two}"
+        if left and right and not attributes[0].accepts(right) and not attributes[1].accepts(left):
+            reason = f"compares `{name}`, declared {left}, with `{other}`, declared {right}"
         elif test.condition.op is not Comparison.EQ and kind and not kind.ordered:
             reason = f"asks `{name}` {test.condition.op} `{other}`, but values of the kind {kind} have no order"
-        elif one is Kind.NUMBER and two is Kind.NUMBER and len({unit.unit if unit else None for unit in units}) > 1:
-            said = [f"in {unit.unit}" if unit else "without a unit" for unit in units]
-            reason = f"compares `{name}`, {said[0]}, with `{other}`, {said[1]}; declare one unit for both"
+        elif left is Kind.NUMBER and right is Kind.NUMBER and len({unit.unit if unit else None for unit in units}) > 1:
+            unit_words = [f"in {unit.unit}" if unit else "without a unit" for unit in units]
+            reason = f"compares `{name}`, {unit_words[0]}, with `{other}`, {unit_words[1]}; declare one unit for both"
         if reason:
             msg = f"{witness} {reason}"
             raise KindConflict(msg, attribute=name)
 
-    def _refuse_unknown(self, found: Iterable[str]) -> None:
+    def _refuse_unknown(self, names: Iterable[str]) -> None:
         if self._schema is None or not self._schema.closed:
             return
-        names = dict.fromkeys(name for name in found if not self._vocabulary.has_attribute(name))
+        names = dict.fromkeys(name for name in names if not self._vocabulary.has_attribute(name))
         if names:
-            mistakes = tuple(Mistake(unknown_attribute(name, self._schema)) for name in names)
+            mistakes = tuple(Mistake(describe_unknown_attribute(name, self._schema)) for name in names)
             raise FilterError("\n".join(m.message for m in mistakes), mistakes=mistakes, text=None)
 
 
-def unknown_attribute(name: str, known: Iterable[str]) -> str:
-    """Say that an attribute is not known, and which one may be meant."""
-    names = list(known)
+def describe_unknown_attribute(name: str, attributes: Iterable[str]) -> str:
+    """Return the message for an unknown attribute, with the nearest known names."""
+    names = list(attributes)
     near = did_you_mean(name, names) or "; the schema has " + ", ".join(f"`{n}`" for n in names[:8])
     return f"unknown attribute `{name}`{near}"
 
 
-def needs_of(trees: Iterable[Filter], *, schema: Schema | None, ontology: Ontology) -> Requirements:
-    """Return what these filters need, or refuse what a declaration does not have."""
-    needs = Needs(schema, ontology)
+def collect_requirements(trees: Iterable[Filter], *, schema: Schema | None, ontology: Ontology) -> Requirements:
+    """Return the requirements of some filters; one that contradicts a declaration raises."""
+    tracker = RequirementTracker(schema, ontology)
     for tree in trees:
-        needs.add(tree, "the filter")
-    return needs.resolved()
+        tracker.add(tree, "the filter")
+    return tracker.to_requirements()
 
 
-def _beside(name: str, test: Test) -> str:
-    """Return the full name of the attribute that a test compares its own with: both are of one record."""
+def _resolve_other_name(name: str, test: Test) -> str:
+    """Return the full name of a comparison's other attribute, which lies in the same record."""
     assert isinstance(test.condition, Compare)
     return name[: len(name) - len(test.attribute)] + test.condition.other
 
 
 def _read_pairs(rows: Any) -> list[tuple[str, Test, int]]:
-    """Read the comparisons that were counted apart, or refuse what does not read as such."""
+    """Parse the comparison counts of snapshot formats before 4; malformed rows raise."""
     try:
         pairs = [(row[0] + row[1], Test(row[1], Compare(Comparison(row[2]), row[3])), int(row[4])) for row in rows]
     except (IndexError, TypeError, ValueError) as problem:
@@ -357,14 +365,14 @@ def _read_pairs(rows: Any) -> list[tuple[str, Test, int]]:
     return pairs
 
 
-def _label(demand: Demand) -> Label:
-    return kind_word(demand.kind), demand.unit or "", demand.bare or demand.unit is None
+def _to_label(demand: Demand) -> Label:
+    return to_kind_word(demand.kind), demand.unit or "", demand.bare or demand.unit is None
 
 
-def _by_label(item: tuple[Label, Demand]) -> Label:
+def _label_key(item: tuple[Label, Demand]) -> Label:
     return item[0]
 
 
-def _undeclared(label: Label, demand: Demand, *, several: bool) -> Need:
+def _build_undeclared_spec(label: Label, demand: Demand, *, several: bool) -> ReadSpec:
     kind = Kind.TEXT if demand.kind is Kind.CONCEPT else demand.kind
-    return Need(kind, several=several, unit=demand.unit, bare=label[2], labels=(label,))
+    return ReadSpec(kind, several=several, unit=demand.unit, bare=label[2], labels=(label,))

@@ -1,10 +1,10 @@
-"""An attribute as one test reads it: its name, and the kind and the unit that the test asks for.
+"""The key under which a test looks up values: an attribute's name with the kind and unit the test asks for.
 
-Nobody's filter decides what an attribute is: of an attribute that is not declared, each test reads the values as the
-kind it asks for, side by side with tests that ask for others. So what is read of an event is kept by `TypedAttribute`,
-not by name. A declared attribute has one reading for all its tests, in the unit that is declared.
+No filter decides what an undeclared attribute is: each test reads its values as the kind it asks for, side by side
+with tests that ask for other kinds. So the values of an event are stored by `TypedAttribute`, not by name. A declared
+attribute has one reading for all tests, in the declared unit.
 
-A value that a kind cannot read is there all the same: it is a `Mismatch`, which satisfies no condition.
+A value that cannot be read as a kind is still present: it is a `Mismatch`, which satisfies no condition.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ Label: TypeAlias = "tuple[str, str, bool]"
 """All of a `TypedAttribute` but its name: the kind, the unit, and whether numbers may come without it."""
 
 AS_IS: Label = ("", "", True)
-"""The reading of those who ask for no kind."""
+"""The label of tests that ask for no kind: `exists`, `is null`."""
 
 
 class TypedAttribute(NamedTuple):
-    """An attribute and how it is read: as which kind (none: as it is), in which unit (none: bare numbers).
+    """An attribute with the kind it is read as (empty: any) and the unit of its numbers (empty: none).
 
-    With `bare`, a number without a unit is taken to be in `unit`; otherwise a value must bring a unit. Plain text
-    instead of `Kind`, which hashes ten times as slowly.
+    With `bare`, a number without a unit counts as being in `unit`; otherwise it must carry one. The kind is a plain
+    string because `Kind` members hash ten times as slowly, and this is the key of every value lookup.
     """
 
     name: str
@@ -63,36 +63,36 @@ class TypedAttribute(NamedTuple):
 
 
 class Mismatch:
-    """A value that is there, but cannot be read as what a test asks for."""
+    """A value that is present but cannot be read as the kind a test asks for."""
 
     __slots__ = ("raw",)
 
     def __init__(self, raw: Any) -> None:
-        """Keep the value as the event gives it."""
+        """Keep the raw value."""
         self.raw = raw
 
     def __repr__(self) -> str:
-        """Show the value as it came."""
+        """Show the raw value."""
         return f"Mismatch({self.raw!r})"
 
     def __str__(self) -> str:
-        """Show the value as it came."""
+        """Show the raw value."""
         return str(self.raw)
 
 
-_SORTS = {str: "text", bool: "bool", int: "number", float: "number"}
-"""Words for values of the plainest types."""
+_TYPE_WORDS = {str: "text", bool: "bool", int: "number", float: "number"}
+"""Type words of the most common Python types."""
 
 
-def sort_of(raw: Any) -> str:
-    """Return the word for what a raw value is by itself: `text`, `number`, `time`, ..."""
-    known = _SORTS.get(type(raw))
-    if known is not None:
-        return known
+def describe_type(raw: Any) -> str:
+    """Return the word for the type of a raw value, as reports show it: `text`, `number`, `time`, ..."""
+    word = _TYPE_WORDS.get(type(raw))
+    if word is not None:
+        return word
     from datetime import date
     from decimal import Decimal
 
-    if isinstance(raw, Kind):  # of a whole column of them
+    if isinstance(raw, Kind):  # the type of a whole column
         return "record" if raw is Kind.OPAQUE else raw.value
     if isinstance(raw, str):
         return "text"
@@ -109,7 +109,7 @@ def sort_of(raw: Any) -> str:
     return "place" if isinstance(raw, list | tuple) else type(raw).__name__.lower()
 
 
-_KINDS: dict[type, str] = {
+_KIND_BY_CONDITION: dict[type, str] = {
     TextTest: "text",
     SameText: "text",
     IsA: "text",  # a concept's name is text; whether it is folded is declared
@@ -122,66 +122,73 @@ _KINDS: dict[type, str] = {
     Exists: "",
     IsNull: "",
 }
-"""What conditions ask for, whatever they hold."""
+"""The kind words of conditions that determine the kind by themselves."""
 
 
-_WORDS: dict[type, str] = {int: "number", float: "number", str: "text", bool: "bool", datetime: "time", Point: "place"}
-"""What values ask for that have no unit."""
+_KIND_BY_TYPE: dict[type, str] = {
+    int: "number",
+    float: "number",
+    str: "text",
+    bool: "bool",
+    datetime: "time",
+    Point: "place",
+}
+"""The kind words of values without a unit."""
 
 
-# Implementer's note: every test of every event asks this, so plain conditions are told at a glance.
-def typed(name: str, condition: Condition) -> TypedAttribute:
-    """Return how a bound condition reads the attribute of this name."""
+# Runs for every test of every event, so common conditions are decided by two dictionary lookups.
+def resolve_attribute(name: str, condition: Condition) -> TypedAttribute:
+    """Return the key under which a bound condition looks up the values of the attribute with this name."""
     kind = type(condition)
-    word = _KINDS.get(kind)
+    word = _KIND_BY_CONDITION.get(kind)
     if word is None:
         if kind is Is:
-            word = _WORDS.get(type(condition.value))  # type: ignore[union-attr]
+            word = _KIND_BY_TYPE.get(type(condition.value))  # type: ignore[union-attr]
         elif kind is Range:
             low, high = condition.low, condition.high  # type: ignore[union-attr]
-            word = _WORDS.get(type(high if low is None or type(high) is Quantity else low))
+            word = _KIND_BY_TYPE.get(type(high if low is None or type(high) is Quantity else low))
         elif kind is In:
             values = condition.values  # type: ignore[union-attr]
-            word = None if Quantity in map(type, values) else _WORDS.get(type(values[0]))
+            word = None if Quantity in map(type, values) else _KIND_BY_TYPE.get(type(values[0]))
         elif kind is Compare:
-            return TypedAttribute(name, kind_word(condition.kind), condition.unit or "")  # type: ignore[union-attr]
-    return _of_scalars(name, condition) if word is None else _plainly(name, word)
+            return TypedAttribute(name, to_kind_word(condition.kind), condition.unit or "")  # type: ignore[union-attr]
+    return _resolve_by_values(name, condition) if word is None else _make_plain(name, word)
 
 
 @lru_cache(maxsize=1 << 16)
-def _plainly(name: str, word: str) -> TypedAttribute:
+def _make_plain(name: str, word: str) -> TypedAttribute:
     return TypedAttribute(name, word)
 
 
-def typed_test(test: Test) -> TypedAttribute:
-    """Return how a bound test reads its attribute."""
-    return typed(test.attribute, test.condition)
+def resolve_test(test: Test) -> TypedAttribute:
+    """Return the key under which a bound test looks up the values of its attribute."""
+    return resolve_attribute(test.attribute, test.condition)
 
 
-def compared_with(condition: Compare) -> TypedAttribute:
-    """Return how a bound comparison reads the other attribute."""
-    return TypedAttribute(condition.other, kind_word(condition.kind), condition.unit or "")
+def resolve_compared(condition: Compare) -> TypedAttribute:
+    """Return the key under which a bound comparison looks up its other attribute."""
+    return TypedAttribute(condition.other, to_kind_word(condition.kind), condition.unit or "")
 
 
-def asked_of(tree: Filter) -> set[TypedAttribute]:
-    """Return all that the tests of a bound filter read, by full names."""
-    asked = set()
+def collect_attributes(tree: Filter) -> set[TypedAttribute]:
+    """Return the keys of all attributes that the tests of a bound filter look up, by full names."""
+    attributes = set()
     for name, test in tests(tree):
-        asked.add(typed(name, test.condition))
+        attributes.add(resolve_attribute(name, test.condition))
         if isinstance(test.condition, Compare):
             prefix = name[: len(name) - len(test.attribute)]
-            asked.add(compared_with(test.condition)._replace(name=prefix + test.condition.other))
-    return asked
+            attributes.add(resolve_compared(test.condition)._replace(name=prefix + test.condition.other))
+    return attributes
 
 
-def kind_word(kind: Kind | None) -> str:
-    """Return the word under which values of a kind are read: concepts are text, nothing is any kind."""
+def to_kind_word(kind: Kind | None) -> str:
+    """Return the kind as a `TypedAttribute` spells it: concepts are text, no kind is empty."""
     if kind is None:
         return ""
     return "text" if kind is Kind.CONCEPT else kind.value
 
 
-def _of_scalars(name: str, condition: Condition) -> TypedAttribute:
+def _resolve_by_values(name: str, condition: Condition) -> TypedAttribute:
     values = scalars_of(condition)
     unit = next((value.unit for value in values if type(value) is Quantity), "")
     if unit:
@@ -189,8 +196,8 @@ def _of_scalars(name: str, condition: Condition) -> TypedAttribute:
     return TypedAttribute(name, kind_of(values[0]).value)
 
 
-def without_unit(condition: Condition) -> Condition:
-    """Return a bound condition with plain numbers for amounts: all of them are in one unit."""
+def strip_unit(condition: Condition) -> Condition:
+    """Return a bound condition with plain numbers for amounts, which binding has put into one unit."""
     kind = type(condition)
     if kind is Is:
         value = condition.value  # type: ignore[union-attr]
@@ -199,11 +206,11 @@ def without_unit(condition: Condition) -> Condition:
         low, high = condition.low, condition.high  # type: ignore[union-attr]
         if type(low) is not Quantity and type(high) is not Quantity:
             return condition
-        return Range(_amount(low), _amount(high), condition.low_open, condition.high_open)  # type: ignore[union-attr]
+        return Range(_to_amount(low), _to_amount(high), condition.low_open, condition.high_open)  # type: ignore[union-attr]
     if kind is In and Quantity in map(type, condition.values):  # type: ignore[union-attr]
-        return one_of(map(_amount, condition.values))  # type: ignore[union-attr]
+        return one_of(map(_to_amount, condition.values))  # type: ignore[union-attr]
     return condition
 
 
-def _amount(value: Any) -> Any:
+def _to_amount(value: Any) -> Any:
     return value.amount if type(value) is Quantity else value
