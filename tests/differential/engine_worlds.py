@@ -21,7 +21,7 @@ from unittest import mock
 import numpy as np
 
 import tidings as td
-from tidings.algebra import Binder, Needs, Reader, Setting, fold_names, holds
+from tidings.algebra import Binder, RequirementTracker, AttributeReader, Setting, fold_names, holds
 from tidings.engine import engine, segment, staging
 from tidings.engine.compile import code_spaces, draft
 from tidings.engine.index import builder, planner, tiles
@@ -170,14 +170,14 @@ def by_law(filters: dict[Any, Filter], events: Sequence[Any], keywords: dict[str
     """Return for each event the ids whose filters hold."""
     schema, regions = keywords.get("schema"), keywords.get("regions")
     ontology = keywords.get("ontology") or td.Ontology()
-    needs, binder = Needs(schema, ontology), Binder(schema, ontology, regions)
+    needs, binder = RequirementTracker(schema, ontology), Binder(schema, ontology, regions)
     bound = {}
     for id, tree in filters.items():
         folded = fold_names(tree, ontology)
         needs.add(folded, str(id))
-        bound[id] = binder.bound(folded)
+        bound[id] = binder.bind_filter(folded)
     setting = Setting(ontology, keywords.get("now") or NOW)
-    reader = Reader(needs.resolved(), ontology)
+    reader = AttributeReader(needs.to_requirements(), ontology)
     readings = [reader.read(event, setting.now) for event in events]
     return [{id for id, tree in bound.items() if holds(tree, one, setting)} for one in readings]
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
-from tidings.algebra import Need, Reader, Requirements, Setting, fold_names, needs_of
+from tidings.algebra import ReadSpec, AttributeReader, Requirements, Setting, fold_names, collect_requirements
 from tidings.algebra.law.typed_attribute import Mismatch
 from tidings.concepts import Ontology, Tree
 from tidings.engine.compile.columns import UNREADABLE_TEXT, Column, EventColumn, Numbers, View, typed_column
@@ -183,17 +183,17 @@ def every_column(required: Requirements, ontology: Ontology) -> list[Column]:
     return found
 
 
-def required(needs: Mapping[str, Need], *, strict: bool) -> Requirements:
+def required(needs: Mapping[str, ReadSpec], *, strict: bool) -> Requirements:
     """Each attribute as it is needed, and as it is."""
     return Requirements(
         {
-            name: (replace(need, strict=strict and need.kind is not None), Need(several=need.several))
+            name: (replace(need, strict=strict and need.kind is not None), ReadSpec(several=need.several))
             for name, need in needs.items()
         }
     )
 
 
-def assert_columns_agree(table: pa.Table, needs: Mapping[str, Need], ontology: Ontology) -> bool:
+def assert_columns_agree(table: pa.Table, needs: Mapping[str, ReadSpec], ontology: Ontology) -> bool:
     """Hold a table's columns against those of its rows, declared or not; tell whether it was read at once."""
     at_once = {strict: assert_table_agrees(table, required(needs, strict=strict), ontology) for strict in (True, False)}
     return at_once[True]
@@ -201,7 +201,7 @@ def assert_columns_agree(table: pa.Table, needs: Mapping[str, Need], ontology: O
 
 def assert_table_agrees(table: pa.Table, needs: Requirements, ontology: Ontology) -> bool:
     setting, wanted = Setting(ontology, NOW), every_column(needs, ontology)
-    reader = Reader(needs, ontology)
+    reader = AttributeReader(needs, ontology)
     readings, bad = [], []
     for at, row in enumerate(rows_of(table)):
         try:
@@ -237,7 +237,7 @@ def assert_readings_agree(readings, wanted, setting):
 def needs_and_ontology(case):
     world = case.world
     trees = [fold_names(tree, world.ontology) for tree in case.filters]
-    return needs_of(trees, schema=world.schema, ontology=world.ontology), world.ontology
+    return collect_requirements(trees, schema=world.schema, ontology=world.ontology), world.ontology
 
 
 def shared_spellings(ontology):
@@ -248,7 +248,7 @@ def shared_spellings(ontology):
 def test_readings_show_every_view_what_single_values_do(case):
     needs, ontology = needs_and_ontology(case)
     assume(not shared_spellings(ontology))
-    setting, reader = Setting(ontology, NOW), Reader(needs, ontology)
+    setting, reader = Setting(ontology, NOW), AttributeReader(needs, ontology)
     readings = []
     for each in case.events:
         try:
@@ -403,7 +403,7 @@ SLOW = {"lists of lists", "maps", "decimal places", "empty records", "pairs", "s
 
 
 def told(kind, *, several=True, folded=False):
-    return Need(kind, several=several, tree="goods" if folded else None, folded=folded)
+    return ReadSpec(kind, several=several, tree="goods" if folded else None, folded=folded)
 
 
 @pytest.mark.parametrize("name", ARRAYS)
@@ -425,14 +425,14 @@ def test_names_of_a_declared_concept_fold(name):
 def test_units_are_converted_for_each_distinct_text():
     table = pa.table({"a": ["12 km", "5", None, "3 kg", "12 km", "7 parsnip"]})
     for bare in (True, False):
-        assert assert_columns_agree(table, {"a": Need(Kind.NUMBER, unit="m", bare=bare)}, GOODS)
+        assert assert_columns_agree(table, {"a": ReadSpec(Kind.NUMBER, unit="m", bare=bare)}, GOODS)
     numbers = pa.table({"a": [1, 2, None]})
     for bare in (True, False):
-        assert assert_columns_agree(numbers, {"a": Need(Kind.NUMBER, unit="m", bare=bare)}, GOODS)
+        assert assert_columns_agree(numbers, {"a": ReadSpec(Kind.NUMBER, unit="m", bare=bare)}, GOODS)
 
 
 def test_a_unit_in_another_column_is_read_row_by_row():
-    needs = {"a": Need(Kind.NUMBER, unit="m", unit_from="unit")}
+    needs = {"a": ReadSpec(Kind.NUMBER, unit="m", unit_from="unit")}
     assert not assert_columns_agree(pa.table({"a": [1, 2], "unit": ["km", None]}), needs, GOODS)
     assert assert_columns_agree(pa.table({"a": [1, 2]}), needs, GOODS)
 

@@ -31,7 +31,7 @@ from tidings.forecast.horizon import Horizon
 from tidings.forecast.learning.counts import Traffic
 from tidings.forecast.predicting.estimates import Estimates
 from tidings.forecast.predicting.probability_table import build_table
-from tidings.kernels.forecast.forecasts import passage
+from tidings.kernels.forecast.forecasts import sum_first_passages
 from tidings.model.patterns import Both, Either, Mode, Pattern
 from tidings.testing.strategies.patterns import patterns, streams
 
@@ -75,7 +75,7 @@ def enumerated(machine, state, count):
 @given(machines())
 def test_first_passage_is_the_probability_of_all_words_with_a_match(machine):
     following, hits, chances = machine
-    found = passage(np.array(chances, float), np.array(following, np.int32), np.array(hits), 5)
+    found = sum_first_passages(np.array(chances, float), np.array(following, np.int32), np.array(hits), 5)
     assert found.shape == (6, len(following))
     for state, count in product(range(len(following)), range(6)):
         assert abs(found[count, state] - enumerated(machine, state, count)) < 1e-12
@@ -83,7 +83,7 @@ def test_first_passage_is_the_probability_of_all_words_with_a_match(machine):
 
 def test_first_passage_runs_as_plain_python_too():
     args = np.array([[0.5, 0.5]]), np.zeros((1, 2), np.int32), np.array([[True, False]]), 3
-    assert passage(*args)[:, 0].tolist() == passage.py_func(*args)[:, 0].tolist() == [0, 0.5, 0.75, 0.875]
+    assert sum_first_passages(*args)[:, 0].tolist() == sum_first_passages.py_func(*args)[:, 0].tolist() == [0, 0.5, 0.75, 0.875]
 
 
 # Every probability ------------------------------------------------------------------------------------

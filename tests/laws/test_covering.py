@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidings.algebra import Reading, Setting, bind, covers, evaluate, holds, overlaps, simplify
-from tidings.algebra.law.typed_attribute import Mismatch, TypedAttribute, typed_test
+from tidings.algebra.law.typed_attribute import Mismatch, TypedAttribute, resolve_test
 from tidings.concepts import Ontology, Tree
 from tidings.model import (
     Age,
@@ -443,7 +443,7 @@ def test_tests_of_different_kinds_or_units_overlap_and_do_not_cover_each_other(o
     left, right = Test("a", one, first), Test("a", two, second)
     satisfiable = [overlaps(tree, tree) for tree in (left, right)]
     kinds = [bind(tree, schema=None, ontology=Ontology(), regions=None) for tree in (left, right)]
-    if typed_test(kinds[0]) != typed_test(kinds[1]) and all(satisfiable):
+    if resolve_test(kinds[0]) != resolve_test(kinds[1]) and all(satisfiable):
         assert overlaps(left, right)
         assert not covers(left, right) or covers(left, Test("a", Exists()))
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import tidings as td
 from tidings.algebra import Binder, Setting, fold_names, holds
-from tidings.algebra.law.event_reading import Reader
-from tidings.algebra.law.requirements import Needs
+from tidings.algebra.law.event_reading import AttributeReader
+from tidings.algebra.law.requirements import RequirementTracker
 from tidings.errors import TidingsError, Unsupported
 from tidings.testing.strategies import cases
 
@@ -37,11 +37,11 @@ class Law:
     filters: dict = field(default_factory=dict)
 
     def __post_init__(self):
-        self.needs = Needs(self.schema, self.ontology)
+        self.needs = RequirementTracker(self.schema, self.ontology)
 
     def add(self, id, tree):
         folded = fold_names(tree, self.ontology)
-        bound = Binder(self.schema, self.ontology, self.regions).bound(folded)
+        bound = Binder(self.schema, self.ontology, self.regions).bind_filter(folded)
         self.needs.add(folded, f"subscription `{id}`")
         self.filters[id] = (folded, bound)
 
@@ -50,7 +50,7 @@ class Law:
 
     def match_many(self, events, *, on_error):
         assert on_error == "collect"
-        reader, setting = Reader(self.needs.resolved(), self.ontology), Setting(self.ontology, self.now)
+        reader, setting = AttributeReader(self.needs.to_requirements(), self.ontology), Setting(self.ontology, self.now)
         heard, letters = [], []
         for at, event in enumerate(events):
             try:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from tidings.algebra import Reader, Reading, Setting, needs_of
+from tidings.algebra import AttributeReader, Reading, Setting, collect_requirements
 from tidings.bench.harness.timing import Figure, repeated, scaled
 from tidings.bench.workloads import workload
 from tidings.concepts import Ontology
@@ -56,7 +56,7 @@ def world(n: int, *, height: int, events: int, seed: int, pairs: list[tuple[str,
     assert chosen.make_ontology is not None
     ontology = chosen.make_ontology()
     given: list[tuple[str, Any]] = list(chosen.pairs(n, seed)) if pairs is None else pairs
-    reader = Reader(needs_of([tree for _, tree in given], schema=None, ontology=ontology), ontology)
+    reader = AttributeReader(collect_requirements([tree for _, tree in given], schema=None, ontology=ontology), ontology)
     rows = chosen.event_rows(events, seed)
     return World(ontology, given, [reader.read(row, NOW) for row in rows], rows, Setting(ontology, NOW))
 

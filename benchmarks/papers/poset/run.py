@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.papers.poset import workload
-from tidings.algebra import Reader, Setting, needs_of
+from tidings.algebra import AttributeReader, Setting, collect_requirements
 from tidings.bench.harness.studies import Chart, Line, Scale, Study
 from tidings.bench.harness.timing import Figure, repeated, scaled
 from tidings.concepts import Ontology
@@ -102,7 +102,7 @@ def market(n: int, nested: float, *, seed: int, posets: int) -> Market:
     ends = workload.spans(n, nested, np.random.default_rng([seed, 1]))
     trees = workload.filters(ends)
     events = workload.events(np.random.default_rng([seed, 2]))
-    reader = Reader(needs_of(trees, schema=None, ontology=SETTING.ontology), SETTING.ontology)
+    reader = AttributeReader(collect_requirements(trees, schema=None, ontology=SETTING.ontology), SETTING.ontology)
     made: dict[str, Algorithm] = {}
     build: dict[str, Figure] = {}
     for name, make in MAKERS.items():
