@@ -16,7 +16,7 @@ import numpy as np
 from tidings import forks
 from tidings.algebra import holds
 from tidings.algebra.law.requirement_counts import Demand
-from tidings.algebra.law.typed_attribute import TypedAttribute, asked_of
+from tidings.algebra.law.typed_attribute import TypedAttribute, collect_attributes
 from tidings.engine.compile.columns import Column, View, typed_column
 from tidings.engine.compile.decompile import filter_of
 from tidings.engine.compile.draft import Draft
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from tidings.concepts import Ontology
     from tidings.engine.compile.columns import Batch
     from tidings.engine.events.event_source import Arrivals
-    from tidings.kernels.match.layout import Rows
+    from tidings.kernels.match.layout import IndexRows
     from tidings.model import Filter
 
 AT_ONCE = 8192
@@ -375,7 +375,7 @@ class Engine:
     def find_readers(self, keys: Collection[TypedAttribute]) -> list[str | int]:
         """Return the ids of the subscriptions that read some attribute in one of these ways."""
         state, wanted = self._state, frozenset(keys)
-        ids = [id for id, one in state.waiting.items() if not wanted.isdisjoint(asked_of(one.bound))]
+        ids = [id for id, one in state.waiting.items() if not wanted.isdisjoint(collect_attributes(one.bound))]
         for part in state.parts:
             slots = self._asking(part.segment, wanted)
             ids += part.segment.ids.to_list(slots if part.dead is None else slots[~part.dead[slots]])
@@ -386,7 +386,7 @@ class Engine:
         rows, second = segment.index.rows, segment.second
         columns = [number for number, column in enumerate(segment.columns) if typed_column(column) in wanted]
         literals = np.flatnonzero(np.isin(rows.literal[::3] >> OP_BITS, columns))
-        items = [at for at, item in enumerate(second.items) if not wanted.isdisjoint(asked_of(item.filter))]
+        items = [at for at, item in enumerate(second.items) if not wanted.isdisjoint(collect_attributes(item.filter))]
         found: list[NDArray[Any]] = [
             np.searchsorted(rows.start, literals, "right") - 1,
             second.row[np.isin(second.item, items)],
@@ -394,7 +394,7 @@ class Engine:
         slots = _slots(rows, np.unique(np.concatenate(found).astype(np.int64)))
         kept = [one.forest.slots.tolist() for one in (segment.trees, segment.asked) if one is not None]
         trees = [(slot, self._bind(self._tree(segment, slot))) for each in kept for slot in each]
-        asking = [slot for slot, tree in trees if not wanted.isdisjoint(asked_of(tree))]
+        asking = [slot for slot, tree in trees if not wanted.isdisjoint(collect_attributes(tree))]
         return np.unique(np.concatenate([slots, np.array(asking, np.int64)]))
 
     def explain(self) -> dict[str, object]:
@@ -430,7 +430,7 @@ def _demands(segment: Segment, slots: NDArray[np.int64]) -> Counter[tuple[str, D
     return found
 
 
-def _slots(rows: Rows, found: NDArray[np.int64]) -> NDArray[np.int64]:
+def _slots(rows: IndexRows, found: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the slots of rows; a row that several subscriptions share has an entry for each."""
     if len(rows.entry):
         sizes = (rows.entry[found + 1] - rows.entry[found]).astype(np.int64)

@@ -14,7 +14,7 @@ from tidings.engine.compile.code_spaces import Ranked, Space, merged
 from tidings.engine.compile.columns import Column, View
 from tidings.engine.compile.row_table import Kept, Literals, Table
 from tidings.kernels.match import row_codes as kernel
-from tidings.kernels.match.index_build import gathered
+from tidings.kernels.match.index_build import gather_rows
 from tidings.kernels.match.layout import OP_BITS
 from tidings.kernels.match.literals import UNION
 
@@ -50,7 +50,7 @@ def table_of(segment: Segment, new_slot: NDArray[np.int64]) -> Table:
     np.cumsum(np.bincount(place[owner[alive]], minlength=len(kept)), out=new_entry[1:])
     literal = rows.literal.reshape(-1, 3)
     wide = [np.ascontiguousarray(literal[:, side]).astype(np.uint32) for side in range(3)]
-    start, head, low, high = gathered(kept, rows.start.copy(), *wide)  # kernels that build know writable arrays alone
+    start, head, low, high = gather_rows(kept, rows.start.copy(), *wide)  # kernels that build know writable arrays alone
     union_low, union_high = rows.union_low.astype(np.uint32), rows.union_high.astype(np.uint32)
     if literal.dtype == np.uint16:
         _widen(head, low)

@@ -27,7 +27,7 @@ from tidings.kernels.match import batch as kernel
 from tidings.kernels.match.candidate_trees import decide_pairs
 from tidings.kernels.match.exact_check import MOST
 from tidings.kernels.match.layout import OP_BITS
-from tidings.kernels.match.row_codes import distinct
+from tidings.kernels.match.row_codes import drop_duplicates
 from tidings.kernels.match.trees import decide_leaves
 from tidings.kernels.match.vector_words import EVENTS, WORDS
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from tidings.engine.events.event_source import Arrivals
     from tidings.engine.ids import Ids
     from tidings.engine.index.builder import Index
-    from tidings.kernels.match.layout import Cells
+    from tidings.kernels.match.layout import EventCells
     from tidings.model import Kind
 
 Pairs = tuple["NDArray[np.int64]", "NDArray[np.uint32]"]
@@ -85,7 +85,7 @@ class Trees:
         result[slots] = np.arange(len(slots))
         return result
 
-    def decide(self, cells: Cells, events: NDArray[Any], places: NDArray[Any]) -> NDArray[np.bool_]:
+    def decide(self, cells: EventCells, events: NDArray[Any], places: NDArray[Any]) -> NDArray[np.bool_]:
         """Decide pairs of an event and a tree's place one by one; `events` ascends. For trees without items."""
         good = np.empty(len(events), np.bool_)
         memo = np.zeros(self.forest.rows, np.int64)
@@ -198,7 +198,7 @@ class Segment:
         return events, slots
 
     def _special(
-        self, cells: Cells, batch: Batch, arrivals: Arrivals, events: NDArray[Any], rows: NDArray[Any]
+        self, cells: EventCells, batch: Batch, arrivals: Arrivals, events: NDArray[Any], rows: NDArray[Any]
     ) -> Pairs:
         """Decide the second phase, and report a subscription with several rows once."""
         events, slots = self._second(batch, arrivals, events, rows)
@@ -226,7 +226,7 @@ class Segment:
         sizes = (entry[rows + np.uint32(1)] - entry[rows]).astype(np.int64)
         return _once(np.repeat(events, sizes), slot[runs(entry[rows], sizes)], len(arrivals), len(self))
 
-    def _whole(self, trees: Trees, cells: Cells, batch: Batch, arrivals: Arrivals) -> Pairs:
+    def _whole(self, trees: Trees, cells: EventCells, batch: Batch, arrivals: Arrivals) -> Pairs:
         """Decide the filters that are kept as trees, in blocks of events."""
         found: list[Pairs] = [(np.zeros(0, np.int64), np.zeros(0, np.uint32))]
         truths = trees.forest.table()
@@ -265,7 +265,7 @@ class Segment:
 def _once(events: NDArray[Any], slots: NDArray[Any], event_count: int, slot_count: int) -> Pairs:
     """Return the pairs, each once."""
     if 16 * len(events) > slot_count:
-        found: Pairs = distinct(events, slots, event_count, slot_count)
+        found: Pairs = drop_duplicates(events, slots, event_count, slot_count)
         return found
     keys = np.unique(events.astype(np.uint64) << np.uint64(32) | slots.astype(np.uint64))
     return (keys >> np.uint64(32)).astype(np.int64), (keys & np.uint64(0xFFFFFFFF)).astype(np.uint32)

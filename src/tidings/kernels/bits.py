@@ -9,7 +9,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic, overload
 
-from tidings.kernels.jit import inlined
+from tidings.kernels.jit import jit_inline
 
 
 @intrinsic
@@ -24,20 +24,20 @@ def _cttz(context, word):  # type: ignore[no-untyped-def]
     return types.uint64(types.uint64), build
 
 
-def lowest(word: Any) -> Any:
+def find_lowest_bit(word: Any) -> Any:
     """Return the place of the lowest bit of a word that is not zero."""
     number = int(word)
     return (number & -number).bit_length() - 1
 
 
-@overload(lowest, inline="always")
+@overload(find_lowest_bit, inline="always")
 def _lowest(word):  # type: ignore[no-untyped-def]
     del word
     return lambda word: np.int64(_cttz(word))  # the context is Numba's to give
 
 
-@inlined
-def count(word):  # type: ignore[no-untyped-def]
+@jit_inline
+def count_bits(word):  # type: ignore[no-untyped-def]
     """Count the bits of a word."""
     word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
     word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))

@@ -19,27 +19,27 @@ Kernel: TypeAlias = Callable[..., Any]
 """A compiled function: flat arrays and numbers in and out. Types are Numba's to check, when it compiles."""
 
 
-def _writable(folder: Path) -> bool:
+def _is_writable(folder: Path) -> bool:
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     return os.access(folder, os.W_OK)
 
 
-def cache_folder() -> str | None:
+def find_cache_folder() -> str | None:
     """Return where compiled code goes when Numba's own places cannot be written, or nothing."""
-    if os.environ.get("NUMBA_CACHE_DIR") or _writable(Path(__file__).parent / "__pycache__"):
+    if os.environ.get("NUMBA_CACHE_DIR") or _is_writable(Path(__file__).parent / "__pycache__"):
         return None
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
-    if _writable(home):
+    if _is_writable(home):
         return None
     try:
         name = getpass.getuser()
     except (KeyError, OSError):  # a container's user without a name
         name = str(os.getuid())
-    return _own_folder(Path(tempfile.gettempdir()) / f"tidings-kernels-{name}")
+    return _make_private_folder(Path(tempfile.gettempdir()) / f"tidings-kernels-{name}")
 
 
-def _own_folder(folder: Path) -> str:
+def _make_private_folder(folder: Path) -> str:
     """Return the folder if nobody else can write there, else a fresh one: what lies in it is run."""
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -51,7 +51,7 @@ def _own_folder(folder: Path) -> str:
     return tempfile.mkdtemp(prefix="tidings-kernels-")
 
 
-_folder = cache_folder()
+_folder = find_cache_folder()
 if _folder is not None:
     os.environ["NUMBA_CACHE_DIR"] = _folder  # read by Numba when it is imported
 
@@ -66,28 +66,28 @@ forks.guard_compiler(global_compiler_lock)  # a child that is forked while anoth
 
 def jit(function: Kernel) -> Kernel:
     """Compile when first called, keep the result on disk, release the lock while running."""
-    return _compiled(function, boundscheck=False)
+    return _compile(function, boundscheck=False)
 
 
-def inlined(function: Kernel) -> Kernel:
+def jit_inline(function: Kernel) -> Kernel:
     """The same for small helpers that belong inside their callers' loops."""
-    return _compiled(function, inline="always")
+    return _compile(function, inline="always")
 
 
-def lean(function: Kernel) -> Kernel:
+def jit_lean(function: Kernel) -> Kernel:
     """The same for kernels of many arrays that make none: they are not counted on their way from call to call.
 
     Counting took most of the time where an event does little (patterns: 2 million events a second instead of 6).
     """
-    return _compiled(function, boundscheck=False, _nrt=False)
+    return _compile(function, boundscheck=False, _nrt=False)
 
 
-def lean_inside(function: Kernel) -> Kernel:
+def jit_lean_inline(function: Kernel) -> Kernel:
     """The same, put into its callers: handing on a dozen arrays costs more than a small step does."""
-    return _compiled(function, boundscheck=False, _nrt=False, forceinline=True)
+    return _compile(function, boundscheck=False, _nrt=False, forceinline=True)
 
 
-def _compiled(function: Kernel, **flags: Any) -> Kernel:
+def _compile(function: Kernel, **flags: Any) -> Kernel:
     # Plain Python warns where a hash goes around; compiled code does not.
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
         plain: Kernel = np.errstate(over="ignore")(function)

@@ -6,7 +6,7 @@ import pytest
 
 import tidings as td
 from tidings.forecast.predicting.following import POLICIES
-from tidings.kernels.forecast.forecasts import CHANGE, CROSSING, EPISODE, EVERY, judged
+from tidings.kernels.forecast.forecasts import CHANGE, CROSSING, EPISODE, EVERY, judge_forecast
 
 KEYED = "a = kind = 'a' and key = $x\nb = kind = 'b' and key = $x\na ; b"
 NAN = float("nan")
@@ -15,7 +15,7 @@ NAN = float("nan")
 def judge(policy, limit, steps):
     """Return where something is told of a list of (probability, hit, idle)."""
     was, found = NAN, []
-    plain = getattr(judged, "py_func", judged)
+    plain = getattr(judge_forecast, "py_func", judge_forecast)
     for at, (probability, hit, idle) in enumerate(steps):
         tells, was = plain(policy, limit, probability, was, hit, idle)
         found += [at] * bool(tells)

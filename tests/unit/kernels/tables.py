@@ -7,7 +7,7 @@ import numpy as np
 from tidings.engine.compile.code_spaces import Ranked
 from tidings.engine.compile.columns import Column, View
 from tidings.engine.compile.row_table import Literals, Table
-from tidings.kernels.match.layout import OP_BITS, Build, Cells
+from tidings.kernels.match.layout import OP_BITS, RowLiterals, EventCells
 from tidings.kernels.match.literals import ABSENT, SEVERAL, UNION
 from tidings.kernels.match.row_codes import EMPTY_LOW
 from tidings.model import Kind
@@ -72,7 +72,7 @@ def random_table(seed, *, rows=40, columns=4, ends=6):
 
 def build_of(table):
     """Return the rows of a table as kernels take them while they build."""
-    return Build(table.start, *table.literals.arrays)
+    return RowLiterals(table.start, *table.literals.arrays)
 
 
 def random_cells(seed, *, events=25, columns=4, ends=6):
@@ -101,7 +101,7 @@ def random_cells(seed, *, events=25, columns=4, ends=6):
                 code = random.randint(0, 2 * ends)
                 cell[event, column] = code
                 values[event][column] = [(code, code)]
-    cells = Cells(cell, plain, np.array(starts, np.int64), np.array(lows, np.uint32), np.array(highs, np.uint32))
+    cells = EventCells(cell, plain, np.array(starts, np.int64), np.array(lows, np.uint32), np.array(highs, np.uint32))
     return cells, values
 
 

@@ -32,9 +32,9 @@ def program_of(pattern):
 def scanned(keys, pairs, programs=None, doubtful=None):
     """Scan for sorted distinct literals, one pattern each."""
     starts, data = packed([literal for _, literal in keys])
-    nodes = kernel.tries(data, starts, sum(not folded for folded, _ in keys))
+    nodes = kernel.build_tries(data, starts, sum(not folded for folded, _ in keys))
     shorter = np.full(len(keys) + 1, -1, np.int32)
-    dense = kernel.link(nodes, shorter)
+    dense = kernel.link_failures(nodes, shorter)
     ids = np.arange(len(keys) + 1, dtype=np.int32)
     bounds, text = packed([side.encode() for pair in pairs for side in pair])
     stamps = np.zeros(len(keys) + 1, np.int32)

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.kernels.bits import count, lowest
+from tidings.kernels.bits import count_bits, find_lowest_bit
 from tidings.kernels.jit import jit
 
 
@@ -13,7 +13,7 @@ def places(word, out):
     """Write the places of all bits, the lowest first; return how many there are."""
     number = 0
     while word != np.uint64(0):
-        out[number] = lowest(word)
+        out[number] = find_lowest_bit(word)
         number += 1
         word &= word - np.uint64(1)
     return number
@@ -24,4 +24,4 @@ def test_bits_are_found_one_after_the_other(word):
     out = np.zeros(64, np.int64)
     number = places(np.uint64(word), out)
     assert out[:number].tolist() == [at for at in range(64) if word >> at & 1]
-    assert count(np.uint64(word)) == number
+    assert count_bits(np.uint64(word)) == number

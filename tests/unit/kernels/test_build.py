@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.unit.kernels.tables import accepts, build_of, random_table, spans_of
 
 from tidings.kernels.match import index_build
-from tidings.kernels.match.keys import cluster_of
+from tidings.kernels.match.keys import find_cluster
 from tidings.kernels.match.layout import OP_BITS
 
 few = settings(max_examples=max(5, settings().max_examples // 4))
@@ -17,7 +17,7 @@ few = settings(max_examples=max(5, settings().max_examples // 4))
 def test_gathered_rows_have_the_literals_of_their_owners(seed, owner):
     table = random_table(seed, rows=20)
     lits = table.literals
-    start, head, low, high = index_build.gathered(
+    start, head, low, high = index_build.gather_rows(
         np.array(owner, np.uint32), table.start, lits.head, lits.low, lits.high
     )
     for row, old in enumerate(owner):
@@ -37,7 +37,7 @@ def test_hashed_keys_are_found_and_no_others(keys, base):
     group = [np.array([one], np.int64) for one in (base, 0, size - 1)]
 
     def looked_up(key):
-        return cluster_of(np.int64(key[0]), np.int64(key[1]), 0, *group, np.zeros(0, np.uint32), *tables)
+        return find_cluster(np.int64(key[0]), np.int64(key[1]), 0, *group, np.zeros(0, np.uint32), *tables)
 
     assert [looked_up(key) for key in keys] == list(range(len(keys)))
     assert all(looked_up((a, b + 1)) == -1 for a, b in keys if (a, b + 1) not in keys)
@@ -52,7 +52,7 @@ def test_a_literal_has_its_bit_wherever_some_value_satisfies_it(seed, cuts):
     buckets = [*zip([0, *sorted(cuts)], [*sorted(cuts), 13], strict=True)]
     for at in range(len(rows.head)):
         bits = np.zeros(len(buckets) + 1, np.uint64)
-        index_build.literal_bits(rows, at, edges, 0, len(edges), 0, 1, 0, np.uint64(1), bits)
+        index_build.set_literal_bits(rows, at, edges, 0, len(edges), 0, 1, 0, np.uint64(1), bits)
         op, spans = int(rows.head[at]) & 7, spans_of(table.literals, at)
         wanted = [any(accepts(op, spans, [(code, code)]) for code in range(*bucket)) for bucket in buckets]
         found = bits.astype(bool).tolist()
@@ -78,7 +78,7 @@ def test_together_is_the_intersection_of_plain_literals(seed):
         places = range(rows.start[row], rows.start[row + 1])
         if len(places) < 2:
             continue
-        low, high = index_build.together(rows, row, places[0])
+        low, high = index_build.intersect_literals(rows, row, places[0])
         plain = all(rows.head[at] & 15 == 0 for at in places)
         common = set(range(13)).intersection(
             *(range(a, b + 1) for at in places for a, b in spans_of(table.literals, at))
@@ -94,7 +94,9 @@ def test_together_is_the_intersection_of_plain_literals(seed):
 def test_columns_of_tiles_are_those_of_their_rows(seed):
     table = random_table(seed, rows=30)
     tile_row, tile_end = np.array([0, 10], np.uint32), np.array([10, 30], np.uint32)
-    found = index_build.tile_columns(table.start, table.literals.head, tile_row, tile_end, np.array([-1, -1, 2, -1]), 4)
+    found = index_build.find_tile_columns(
+        table.start, table.literals.head, tile_row, tile_end, np.array([-1, -1, 2, -1]), 4
+    )
     for tile, (begin, end) in enumerate(((0, 10), (10, 30))):
         heads = table.literals.head[table.start[begin] : table.start[end]]
         wanted = {int(head) >> OP_BITS for head in heads} - ({2} if tile else set())

@@ -22,7 +22,7 @@ def code_of(value, ends):
 def test_numbers_are_coded_by_rank(values, ends):
     ends = sorted({end + 0.0 for end in ends})
     out = np.empty(len(values), np.uint32)
-    value_codes.ranked(np.array(values, np.float64), np.array(ends, np.float64), out)
+    value_codes.rank_numbers(np.array(values, np.float64), np.array(ends, np.float64), out)
     assert out.tolist() == [int(ABSENT) if value != value else code_of(value, ends) for value in values]  # noqa: PLR0124
 
 
@@ -34,7 +34,7 @@ def test_numbers_are_coded_by_rank(values, ends):
 def test_integers_without_a_list_have_the_codes_of_their_list(values, base, count):
     ends = [float(base + at) for at in range(count)]
     out = np.empty(len(values), np.uint32)
-    value_codes.linear(np.array(values, np.float64), float(base), count, out)
+    value_codes.rank_integers(np.array(values, np.float64), float(base), count, out)
     assert out.tolist() == [int(ABSENT) if value != value else code_of(value, ends) for value in values]  # noqa: PLR0124
 
 
@@ -44,4 +44,4 @@ def test_bytes_are_coded_by_rank(values, ends):
         return np.frombuffer(b"".join(texts), np.uint8), np.cumsum([0, *map(len, texts)])
 
     ends = sorted(ends)
-    assert value_codes.bytewise(*packed(values), *packed(ends)).tolist() == [code_of(value, ends) for value in values]
+    assert value_codes.rank_bytes(*packed(values), *packed(ends)).tolist() == [code_of(value, ends) for value in values]

@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tidings.kernels.match.csv_rows import BEGIN, row_ends
+from tidings.kernels.match.csv_rows import BEGIN, find_row_ends
 
 TEXTS = st.text(alphabet='a,"\n ;', max_size=40)
 
@@ -17,7 +17,7 @@ def ends_in_pieces(text, cuts, *, escape=-1, several_lines=True):
     for cut in [*sorted(cuts), len(data)]:
         signs = np.frombuffer(data[start:cut], np.uint8)
         ends = np.empty(len(signs), np.int64)
-        count, state = row_ends(signs, state, ord(","), ord('"'), escape, several_lines, ends)
+        count, state = find_row_ends(signs, state, ord(","), ord('"'), escape, several_lines, ends)
         found += (ends[:count] + start).tolist()
         start = max(start, cut)
     return found

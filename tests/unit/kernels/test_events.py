@@ -27,7 +27,7 @@ def unpacked(ends, symbols):
 def test_pairs_are_put_in_the_order_of_events(rows, rng):
     pairs = [(event, symbol) for event, row in enumerate(rows) for symbol in row]
     rng.shuffle(pairs)
-    found = kernel.by_event(
+    found = kernel.group_by_event(
         np.array([event for event, _ in pairs], np.int64),
         np.array([symbol for _, symbol in pairs], np.int64),
         len(rows),
@@ -39,13 +39,13 @@ def test_pairs_are_put_in_the_order_of_events(rows, rng):
 @given(lists.filter(len), st.data())
 def test_events_take_the_symbols_of_their_kinds(rows, data):
     kinds = data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=8))
-    for kernel_ in (kernel.by_kind, kernel.taken):
+    for kernel_ in (kernel.expand_kinds, kernel.taken):
         assert unpacked(*kernel_(*packed(rows), np.array(kinds, np.int64))) == [rows[kind] for kind in kinds]
 
 
 @given(lists, st.lists(st.integers(-1, 9), min_size=6, max_size=6))
 def test_symbols_without_a_name_are_left_out(rows, names):
-    found = kernel.renamed(*packed(rows), np.array(names, np.int64))
+    found = kernel.rename_symbols(*packed(rows), np.array(names, np.int64))
     assert unpacked(*found) == [[names[symbol] for symbol in row if names[symbol] >= 0] for row in rows]
 
 

@@ -54,22 +54,22 @@ def test_texts_are_found_as_in_a_dictionary(values, others, room, width):
 
 
 def test_the_hash_is_the_same_on_every_machine():
-    hashes = [int(kernel.text_hash(*flat([text])[:1], 0, len(text))) for text in ("", "a", "abcd", "subscription-1")]
+    hashes = [int(kernel.hash_text(*flat([text])[:1], 0, len(text))) for text in ("", "a", "abcd", "subscription-1")]
     assert hashes == HASHES
-    assert int(kernel.number_hash(np.uint64(1))) == NUMBER_HASH
+    assert int(kernel.hash_number(np.uint64(1))) == NUMBER_HASH
 
 
 @pytest.mark.parametrize("step", [1, 1024, 2**32, 2**32 + 1, -7])
 def test_numbers_in_a_row_spread_over_the_table(step):
     values = bits(np.arange(2000) * step)
-    hashes = np.array([int(kernel.number_hash(value)) for value in values], np.uint64)
+    hashes = np.array([int(kernel.hash_number(value)) for value in values], np.uint64)
     assert_even(hashes)
 
 
 @pytest.mark.parametrize("form", ["{}", "sub-{:09d}", "{0}-{0}-aaaaaaaaaaaaaaaaaaaaaaa", "aaaaaaaaaaaaaaa{}"])
 def test_texts_in_a_row_spread_over_the_table(form):
     data, offsets = flat([form.format(number) for number in range(2000)])
-    hashes = [int(kernel.text_hash(data, low, high)) for low, high in pairwise(offsets)]
+    hashes = [int(kernel.hash_text(data, low, high)) for low, high in pairwise(offsets)]
     assert_even(np.array(hashes, np.uint64))
 
 

@@ -51,7 +51,7 @@ def telling_points(draw, ring):
 def test_a_sure_answer_is_the_exact_one(ring, data, size):
     x, y = data.draw(telling_points(ring))
     ends, bounds, vertices = runs_of(ring, size)
-    found = kernel.in_area(x, y, 0, len(ends), ends, bounds, vertices)
+    found = kernel.decide_area(x, y, 0, len(ends), ends, bounds, vertices)
     expected = exactly(x, y, ring)
     assert found in (kernel.UNSURE, kernel.INSIDE if expected else kernel.OUTSIDE)
 
@@ -62,16 +62,16 @@ def test_far_from_every_edge_the_kernel_is_sure(ring, point):
     for (x1, y1), (x2, y2) in pairwise(ring):
         twice_area = abs((x1 - x) * (y2 - y) - (x2 - x) * (y1 - y))
         assume(twice_area > 1e-9)
-    assert kernel.in_area(x, y, 0, 1, *runs_of(ring, len(ring))) != kernel.UNSURE
+    assert kernel.decide_area(x, y, 0, 1, *runs_of(ring, len(ring))) != kernel.UNSURE
 
 
 def test_corners_and_upright_and_level_edges_are_sure():
     square = [(0.0, 0.0), (4.0, 0.0), (4.0, 4.0), (0.0, 4.0), (0.0, 0.0)]
     for x in (0.0, 2.0, 4.0):
         for y in (0.0, 2.0, 4.0):
-            assert kernel.in_area(x, y, 0, 2, *runs_of(square, 2)) == kernel.INSIDE
+            assert kernel.decide_area(x, y, 0, 2, *runs_of(square, 2)) == kernel.INSIDE
     for x, y in [(-1.0, 0.0), (-1.0, 4.0), (5.0, 0.0), (5.0, 4.0), (5.0, 2.0), (2.0, 5.0), (0.0, -1.0), (4.0, 5.0)]:
-        assert kernel.in_area(x, y, 0, 2, *runs_of(square, 2)) == kernel.OUTSIDE
+        assert kernel.decide_area(x, y, 0, 2, *runs_of(square, 2)) == kernel.OUTSIDE
 
 
 def test_what_is_not_a_number_is_outside():

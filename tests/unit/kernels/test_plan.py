@@ -55,7 +55,7 @@ def test_every_choice_can_find_its_row(costs, seed, rows):
 @few
 def test_points_are_points_and_alone_on_their_column(seed):
     table = random_table(seed)
-    use = kernel.uses(table.start, *table.literals.arrays)
+    use = kernel.classify_uses(table.start, *table.literals.arrays)
     for row in range(len(table.start) - 1):
         inside = list(range(table.start[row], table.start[row + 1]))
         for at in inside:
@@ -73,7 +73,7 @@ def test_a_row_is_filed_under_all_its_keys(seed):
     with mock.patch.multiple(planner, LOOK_NS=0.0, TILE_NS=1e9):
         choice = planner.chosen(table)
     lits = table.literals
-    owner, first, second = kernel.filings(
+    owner, first, second = kernel.file_rows(
         choice.kind,
         choice.one,
         choice.two,
@@ -108,7 +108,7 @@ def test_rates_are_shares_of_the_sample(seed):
     rng = np.random.default_rng(seed)
     samples = [np.sort(rng.integers(0, 13, size)).astype(np.uint32) for size in (0, 5, 40, 100)]
     bounds = np.cumsum([0, *map(len, samples)])
-    rate, _ = kernel.rates(*table.literals.arrays, bounds, np.concatenate(samples))
+    rate, _ = kernel.estimate_rates(*table.literals.arrays, bounds, np.concatenate(samples))
     for at in range(len(rate)):
         codes = samples[column_of(table, at)]
         inside = sum(np.sum((codes >= low) & (codes <= high)) for low, high in spans_of(table.literals, at))

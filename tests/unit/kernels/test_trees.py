@@ -139,12 +139,12 @@ def test_trees_of_one_event_are_decided_as_written(seed, count):
     rng = np.random.default_rng(seed)
     block = drawn_block(rng, 3, leaves=8)
     tokens, starts, naive = leaf_trees(rng, 8, count)
-    roots, node_starts, pool = tree_code.cons(tokens, starts, 8)
+    roots, node_starts, pool = tree_code.cons_trees(tokens, starts, 8)
     code, starts, shared = tree_code.assemble(roots, node_starts, pool, 8, np.full(8, 0.1))
     memo = np.zeros(8 + shared, np.int64)
     for event, cells in enumerate(block.cells):
         out = np.empty(count, bool)
-        trees.run_one(
+        trees.run_for_event(
             *(code, starts, (roots & 1).astype(np.uint8), np.arange(count), cells, *block.many),
             *(block.column, block.op, block.low, block.high, *block.union, memo, event + 1, out),
         )
@@ -162,12 +162,12 @@ def test_shared_sub_trees_of_one_event_may_wait_for_each_other():
                 tokens += [either if i % 2 else both, i]
             tokens += [11]
             starts.append(len(tokens))
-    roots, node_starts, pool = tree_code.cons(np.array(tokens, np.int32), np.array(starts, np.int64), 24)
+    roots, node_starts, pool = tree_code.cons_trees(np.array(tokens, np.int32), np.array(starts, np.int64), 24)
     code, program_starts, shared = tree_code.assemble(roots, node_starts, pool, 24, np.full(24, 0.1))
     assert shared > 0
     for event, cells in enumerate(block.cells):
         out = np.empty(40, bool)
-        trees.run_one(
+        trees.run_for_event(
             *(code, program_starts, (roots & 1).astype(np.uint8), np.arange(40), cells, *block.many, block.column),
             *(block.op, block.low, block.high, *block.union, np.zeros(24 + shared, np.int64), 1, out),
         )
@@ -187,9 +187,9 @@ def test_slots_come_by_event_and_none_is_lost(seed, count, events):
     rows = np.packbits(bits, axis=1, bitorder="little").reshape(-1).view(np.uint64)
     found = rng.integers(0, 2**32, count).astype(np.uint32)
     by_bit = np.empty((count + 63) // 64 * 64 * vector_words.WORDS, np.uint64)
-    starts = trees.turn(rows, count, events, by_bit)
+    starts = trees.transpose_matches(rows, count, events, by_bit)
     slots = np.empty(starts[-1], np.uint32)
-    trees.by_event(by_bit, found, count, starts, slots)
+    trees.write_by_event(by_bit, found, count, starts, slots)
     for event in range(events):
         assert slots[starts[event] : starts[event + 1]].tolist() == found[bits[:, event]].tolist()
     assert starts[-1] == len(slots) == bits.sum()

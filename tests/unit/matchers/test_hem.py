@@ -34,7 +34,7 @@ def cost(theta, order, methods):
 
 @given(rates)
 def test_algorithm_4_goes_by_rate_and_turns_to_the_direct_method_once(theta):
-    order, methods = planned(kernels.near_optimal, theta)
+    order, methods = planned(kernels.plan_near_optimal, theta)
     assert sorted(order) == list(range(len(theta)))
     assert [theta[m] for m in order] == sorted(theta, reverse=True)
     assert methods == sorted(methods)
@@ -49,14 +49,14 @@ def test_algorithm_4_goes_by_rate_and_turns_to_the_direct_method_once(theta):
 def test_what_is_left_is_held_to_the_share_that_fails():
     """4.3.3 compares with the "matching rate", line 8 of Algorithm 4 with theta: the cost of the triangles is theta."""
     theta = [0.6, 0.3]  # 0.4 are left: more than fail on the second attribute (0.3), fewer than match (0.7)
-    order, methods = planned(kernels.near_optimal, theta)
+    order, methods = planned(kernels.plan_near_optimal, theta)
     assert methods == [kernels.TRIANGLE, kernels.TRIANGLE]
     assert cost(theta, order, methods) < cost(theta, order, [kernels.TRIANGLE, kernels.DIRECT])
 
 
 @given(rates)
 def test_the_optimal_plan_is_the_best_that_the_observations_allow(theta):
-    found = cost(theta, *planned(kernels.optimal, theta))
+    found = cost(theta, *planned(kernels.plan_optimal, theta))
     plans = (
         (order, methods)
         for order in permutations(range(len(theta)))
@@ -65,7 +65,7 @@ def test_the_optimal_plan_is_the_best_that_the_observations_allow(theta):
     )
     if len(theta) <= 5:
         assert found == pytest.approx(min(cost(theta, order, methods) for order, methods in plans))
-    assert found <= cost(theta, *planned(kernels.near_optimal, theta)) + 1e-9
+    assert found <= cost(theta, *planned(kernels.plan_near_optimal, theta)) + 1e-9
 
 
 def filled(count=3000, *, m=3, delta=0.3, seed=1, **options):
@@ -155,7 +155,7 @@ def test_algorithm_1_ends_where_a_row_of_the_triangle_ends():
         sizes[begin + row : begin + 2 * kernels.TAU - row] = 0  # the triangle is empty, and all around it is row 0
     starts, pool, member = np.zeros_like(hem._lists.starts), np.zeros_like(hem._lists.pool), np.ones(10, np.uint8)
     for value in (0.0, 0.5, 1.0):
-        kernels.by_triangle(starts, sizes, pool, hem._closed, hem._domains.domain, 0, value, member)
+        kernels.match_by_triangle(starts, sizes, pool, hem._closed, hem._domains.domain, 0, value, member)
         assert member.all()
 
 

@@ -163,7 +163,7 @@ def _looked_up(drawn: _Drawn) -> bool:
         return False
     if not some:
         return True
-    known = [kernel.extremes(one.values, one.given, one.values[first]) for one, first in some]
+    known = [kernel.find_extremes(one.values, one.given, one.values[first]) for one, first in some]
     least, most = min(int(one[0]) for one in known), max(int(one[1]) for one in known)
     width, count = most - least + 1, sum(int(np.count_nonzero(one.given)) for one, _ in some)
     if width > max(WIDE, 4 * count):
@@ -171,7 +171,7 @@ def _looked_up(drawn: _Drawn) -> bool:
     flags, seen = np.zeros(width, np.uint8), 0
     enough = max(FEW, (width - 1) // SPARSE) + 1  # for a space without a list; then the rest need not be seen
     for one, _ in some:
-        seen = kernel.flag(one.values, one.given, least, flags, seen, enough)
+        seen = kernel.flag_values(one.values, one.given, least, flags, seen, enough)
     drawn.base, drawn.space = least, Linear(least, width)
     if seen < enough:
         drawn.space = Ranked((np.flatnonzero(flags) + least).astype(np.float64))
@@ -189,10 +189,10 @@ def _sorted(drawn: _Drawn) -> None:
         spread = ends[-1] - ends[0]
         if 0 < spread < np.inf and np.isfinite(len(ends) / spread):
             scale = float(len(ends) / spread)
-    kernel.guide_of(ends, scale, guide)
+    kernel.build_guide(ends, scale, guide)
     for one, floats in zip(drawn.ends, values, strict=True):
         drawn.ranks[id(one)] = np.zeros(len(floats), np.int64)
-        kernel.guided(floats, one.given, ends, scale, guide, drawn.ranks[id(one)])
+        kernel.rank_by_guide(floats, one.given, ends, scale, guide, drawn.ranks[id(one)])
     drawn.space = Ranked(ends)
 
 

@@ -50,7 +50,7 @@ class Ranked:
         """Return the codes of values; where there is none, `ABSENT`."""
         assert isinstance(points, Numbers)
         out = np.empty(len(points), np.uint32)
-        codes.ranked(np.ascontiguousarray(points.near), self.ends, out)
+        codes.rank_numbers(np.ascontiguousarray(points.near), self.ends, out)
         if self.rest is not None or points.rest is not None:
             self._correct(points, out)
         return out
@@ -98,7 +98,7 @@ class Linear:
         assert isinstance(points, Numbers)
         out = np.empty(len(points), np.uint32)
         # Within 2**53 here, so a rest can only belong to a value far outside.
-        codes.linear(np.ascontiguousarray(points.near), float(self.base), self.count, out)
+        codes.rank_integers(np.ascontiguousarray(points.near), float(self.base), self.count, out)
         return out
 
     def values(self, ranks: NDArray[np.int64]) -> list[Any]:
@@ -139,7 +139,7 @@ class Bytewise:
         """Return the codes of values; where there is none, `ABSENT`."""
         assert isinstance(points, Texts)
         table = np.full(len(points.distinct) + 2, ABSENT, np.uint32)
-        table[:-2] = codes.bytewise(*packed(points.distinct), self.blob, self.start)
+        table[:-2] = codes.rank_bytes(*packed(points.distinct), self.blob, self.start)
         table[UNREADABLE_TEXT] = 2 * len(self) + 2
         return table[points.index]  # -1 finds the last: absent
 

@@ -128,9 +128,9 @@ class Table:
         alone = np.zeros(count, np.uint8)
         alone[self.item_row] = 1
         alone[several_rows(self.entry, self.slot)] = 1
-        hashed = kernel.hashes(self.start, *self.literals.arrays)
+        hashed = kernel.hash_rows(self.start, *self.literals.arrays)
         order = np.argsort(hashed, kind="stable")
-        leader = kernel.leaders(order, hashed, alone, self.start, *self.literals.arrays)
+        leader = kernel.find_leaders(order, hashed, alone, self.start, *self.literals.arrays)
         if np.count_nonzero(leader != np.arange(count)) <= count // WORTH:
             return self
         kept = np.flatnonzero(leader == np.arange(count))
@@ -140,9 +140,9 @@ class Table:
         by_row = np.argsort(owner, kind="stable")
         entry = np.zeros(len(kept) + 1, np.uint32)
         np.cumsum(np.bincount(owner, minlength=len(kept)), out=entry[1:])
-        from tidings.kernels.match.index_build import gathered
+        from tidings.kernels.match.index_build import gather_rows
 
-        start, head, low, high = gathered(kept, self.start, *self.literals.arrays[:3])
+        start, head, low, high = gather_rows(kept, self.start, *self.literals.arrays[:3])
         literals = Literals(head, low, high, *self.literals.unions)
         return replace(
             self,

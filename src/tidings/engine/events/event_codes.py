@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidings.engine.compile.encoders.base import HIGH_OPEN, LOW_OPEN, NO_HIGH, NO_LOW
-from tidings.kernels.match.layout import Cells
+from tidings.kernels.match.layout import EventCells
 from tidings.kernels.match.literals import ABSENT, SEVERAL
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tidings.engine.compile.columns import Batch, Column, EventColumn
 
 
-def cells_of(batch: Batch, places: Mapping[Column, int], spaces: Sequence[Space], events: int) -> Cells:
+def cells_of(batch: Batch, places: Mapping[Column, int], spaces: Sequence[Space], events: int) -> EventCells:
     """Return the codes of every event in every column; a column that the batch does not have is absent."""
     cell = np.full((events, len(spaces)), ABSENT, np.uint32)
     plain = np.ones(events, np.uint8)
@@ -56,7 +56,7 @@ def cells_of(batch: Batch, places: Mapping[Column, int], spaces: Sequence[Space]
         lows.append(low[parts])
         highs.append(high[parts])
     none = np.zeros(0, np.uint32)
-    return Cells(cell, plain, np.concatenate(starts), np.concatenate([none, *lows]), np.concatenate([none, *highs]))
+    return EventCells(cell, plain, np.concatenate(starts), np.concatenate([none, *lows]), np.concatenate([none, *highs]))
 
 
 def _ends(values: EventColumn, space: Space) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:

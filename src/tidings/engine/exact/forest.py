@@ -86,7 +86,7 @@ class Forest:
         if len(tokens) and tokens.max() >= leaves:
             message = f"leaf `{tokens.max()}` is not in the table of {leaves} leaves; give `leaves` as its length"
             raise ValueError(message)
-        roots, node_starts, pool = tree_code.cons(tokens, token_starts, leaves)
+        roots, node_starts, pool = tree_code.cons_trees(tokens, token_starts, leaves)
         if leaves + len(node_starts) > MOST_ROWS:
             message = (
                 f"`{leaves + len(node_starts)}` leaves and sub-trees are too many (`{MOST_ROWS}`); use more segments"
@@ -94,8 +94,8 @@ class Forest:
             raise ValueError(message)
         known = np.full(leaves, 0.1) if rates is None else np.asarray(rates, np.float64)
         code, starts, shared = tree_code.assemble(roots, node_starts, pool, leaves, known)
-        order = np.argsort(tree_code.shapes(code, starts, shared), kind="stable")
-        code, starts = tree_code.reordered(code, starts, shared, order)
+        order = np.argsort(tree_code.hash_shapes(code, starts, shared), kind="stable")
+        code, starts = tree_code.reorder(code, starts, shared, order)
         turned = (roots[order] & 1).astype(np.uint8)
         return cls(code, starts, turned, slots[order], leaves)
 
@@ -151,15 +151,15 @@ class Forest:
             raise ValueError(message)
         bits = np.empty(0, np.uint64) if live is None else live
         rows, found = np.empty(len(self) * WORDS, np.uint64), np.empty(len(self), np.uint32)
-        count = trees.run(
+        count = trees.run_block(
             self.code, self.starts, self.turned, self.slots, bits, truths, self.leaves, events, rows, found
         )
         # Allocated here: NumPy asks for large pages, the kernels' own arrays get small ones, and first touching
         # those cost more than all the rest of writing the slots.
         by_bit = np.empty((count + 63) // 64 * 64 * WORDS, np.uint64)
-        starts = trees.turn(rows, count, events, by_bit)
+        starts = trees.transpose_matches(rows, count, events, by_bit)
         slots = np.empty(starts[-1], np.uint32)
-        trees.by_event(by_bit, found, count, starts, slots)
+        trees.write_by_event(by_bit, found, count, starts, slots)
         return starts, slots
 
     def summary(self) -> ForestSummary:

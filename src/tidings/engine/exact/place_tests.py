@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings.algebra.law.evaluate import EARTH_RADIUS_M, distance_m
+from tidings.algebra.law.evaluate import EARTH_RADIUS_M, compute_distance_m
 from tidings.engine.readonly import frozen
 from tidings.errors import TidingsError
 from tidings.kernels.match import point_tests as kernel
@@ -155,7 +155,7 @@ class Places:
         condition, point = self[place], Point(lon, lat)
         if isinstance(condition, Within):
             return condition.area.holds(point)
-        return distance_m(condition.center, point) <= condition.metres
+        return compute_distance_m(condition.center, point) <= condition.metres
 
     @staticmethod
     def box(condition: Place) -> Box:

@@ -19,12 +19,12 @@ from tidings.engine.index.planner import LOOK_NS, SCAN_NS, TILE_NS, bits_ns
 from tidings.engine.ranges import runs
 from tidings.kernels.match.layout import OP_BITS
 from tidings.kernels.match.literals import ABSENT, ANY, SEVERAL, UNION
-from tidings.kernels.match.plan import rates
+from tidings.kernels.match.plan import estimate_rates
 
 if TYPE_CHECKING:
     from tidings.engine.compile.columns import Batch
     from tidings.engine.segment import Segment
-    from tidings.kernels.match.layout import Cells, Paths, Rows
+    from tidings.kernels.match.layout import EventCells, IndexPaths, IndexRows
 
 EVENTS = 256
 """Events that are followed."""
@@ -100,7 +100,7 @@ def passing(segment: Segment, rows: NDArray[Any], codes: NDArray[np.uint32]) -> 
     return _reduced(np.multiply, segment.index.rows, rows.astype(np.int64), codes)
 
 
-def _reduced(by: np.ufunc, rows: Rows, wanted: NDArray[np.int64], codes: NDArray[np.uint32]) -> NDArray[np.float64]:
+def _reduced(by: np.ufunc, rows: IndexRows, wanted: NDArray[np.int64], codes: NDArray[np.uint32]) -> NDArray[np.float64]:
     """Return the least, or the product, of the shares of events that the literals of each row accept."""
     first, sizes = rows.start[wanted].astype(np.int64), np.diff(rows.start.astype(np.int64))[wanted]
     begin = np.cumsum(sizes) - sizes
@@ -112,14 +112,14 @@ def _reduced(by: np.ufunc, rows: Rows, wanted: NDArray[np.int64], codes: NDArray
     return result
 
 
-def _rates(rows: Rows, literal: NDArray[Any], codes: NDArray[np.uint32]) -> NDArray[Any]:
+def _rates(rows: IndexRows, literal: NDArray[Any], codes: NDArray[np.uint32]) -> NDArray[Any]:
     """Return the share of events that each literal accepts; 1 where it is not of the plain kind."""
     ordered = [np.sort(column[column != ABSENT]) for column in codes.T]
     bounds = np.cumsum([0, *map(len, ordered)])
     head, low, high = (np.ascontiguousarray(literal[:, place]).astype(np.uint32) for place in range(3))
     unions = (rows.union_start, rows.union_low.astype(np.uint32), rows.union_high.astype(np.uint32))
     joined = np.concatenate([*ordered, np.zeros(0, np.uint32)]).astype(np.uint32)
-    inside, _ = rates(head, low, high, *unions, bounds, joined)
+    inside, _ = estimate_rates(head, low, high, *unions, bounds, joined)
     present = np.append(np.diff(bounds), 0)[np.minimum(head >> OP_BITS, len(ordered))] / max(1, len(codes))
     return np.where((head & 7) == ANY, inside * present, 1.0)
 
@@ -174,7 +174,7 @@ def _row_ns(segment: Segment, first: int, last: int) -> float:
     return float(np.mean(costs)) if costs else 0.0
 
 
-def _looked_up(paths: Paths, group: int, first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.int64]:
+def _looked_up(paths: IndexPaths, group: int, first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the cluster of each key in a group's table, or -1; whatever the table is like."""
     base, mask = int(paths.base[group]), int(paths.mask[group])
     if not mask:
@@ -189,7 +189,7 @@ def _looked_up(paths: Paths, group: int, first: NDArray[np.int64], second: NDArr
     return np.where(keys[place] == wanted, cluster[used][order][place], -1)
 
 
-def _first_clusters(paths: Paths) -> NDArray[np.int64]:
+def _first_clusters(paths: IndexPaths) -> NDArray[np.int64]:
     """Return the first cluster of each group: those without a key come first, one cluster each."""
     result = np.arange(len(paths.first))
     for table, entries, groups in (
@@ -218,7 +218,7 @@ def _codes(segment: Segment, sample: tuple[Batch, int] | None) -> NDArray[np.uin
     return codes
 
 
-def _single(cells: Cells) -> NDArray[np.uint32]:
+def _single(cells: EventCells) -> NDArray[np.uint32]:
     """Return cells with one value each: of several the first."""
     codes: NDArray[np.uint32] = cells.cell.copy()
     many = (codes >= SEVERAL) & (codes != ABSENT)

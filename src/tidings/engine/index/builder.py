@@ -18,7 +18,7 @@ from tidings.engine.index.tiles import tiles_of
 from tidings.engine.ranges import runs
 from tidings.kernels.match import index_build
 from tidings.kernels.match import plan as kernel
-from tidings.kernels.match.layout import OP_BITS, Build, Paths, Rows, Tiles
+from tidings.kernels.match.layout import OP_BITS, RowLiterals, IndexPaths, IndexRows, IndexTiles
 
 if TYPE_CHECKING:
     from tidings.engine.compile.row_table import Table
@@ -34,9 +34,9 @@ DIRECT_UP_TO = 8
 class Index:
     """Rows, paths and tiles; `origin` is each row's row of the table, `copy` marks all but the first of its filings."""
 
-    rows: Rows
-    paths: Paths
-    tiles: Tiles
+    rows: IndexRows
+    paths: IndexPaths
+    tiles: IndexTiles
     origin: NDArray[np.uint32]
     copy: NDArray[np.uint8]
 
@@ -71,8 +71,8 @@ def index_of(
     """Plan and build; see `plan.chosen` for what is known of events."""
     choice = chosen(table, sample, present)
     filed = _filed(table, choice)
-    start, head, low, high = index_build.gathered(filed.owner, table.start, *table.literals.arrays[:3])
-    rows = Build(start, head, low, high, *table.literals.unions)
+    start, head, low, high = index_build.gather_rows(filed.owner, table.start, *table.literals.arrays[:3])
+    rows = RowLiterals(start, head, low, high, *table.literals.unions)
     cluster_start, cluster_group = _clusters(filed)
     paths, cut = _paths(table, filed, cluster_start, cluster_group)
     group = cluster_group[cut.cluster]
@@ -98,7 +98,7 @@ def index_of(
 
 def _filed(table: Table, choice: Choice) -> _Filed:
     lits = table.literals
-    owner, first, second = kernel.filings(
+    owner, first, second = kernel.file_rows(
         choice.kind,
         choice.one,
         choice.two,
@@ -141,7 +141,7 @@ def _packed(
     return first, second
 
 
-def _ready(table: Table, owner: NDArray[Any], rows: Build) -> Rows:
+def _ready(table: Table, owner: NDArray[Any], rows: RowLiterals) -> IndexRows:
     """Return the rows as they are matched, with literals of 16 bits where they fit."""
     widest = max((2 * len(space) for space in table.spaces), default=0)
     few = len(table.columns) <= 1 << (16 - OP_BITS) and len(rows.union_start) < 0xFFFF
@@ -158,7 +158,7 @@ def _ready(table: Table, owner: NDArray[Any], rows: Build) -> Rows:
         owners = np.repeat(np.arange(len(special)), np.diff(table.entry))
         special[owners[np.isin(table.slot, [slot for slot, _ in table.asked.trees])]] = 1
     entry, slot = _entries(table, owner)
-    return Rows(rows.start, literal.ravel(), rows.union_start, low, high, entry, slot, special[owner])
+    return IndexRows(rows.start, literal.ravel(), rows.union_start, low, high, entry, slot, special[owner])
 
 
 def _entries(table: Table, owner: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -185,7 +185,7 @@ def _clusters(filed: _Filed) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
     return np.append(begin, count).astype(np.uint32), filed.group[begin]
 
 
-def _paths(table: Table, filed: _Filed, cluster_start: NDArray[Any], cluster_group: NDArray[Any]) -> tuple[Paths, _Cut]:
+def _paths(table: Table, filed: _Filed, cluster_start: NDArray[Any], cluster_group: NDArray[Any]) -> tuple[IndexPaths, _Cut]:
     """Return the paths, and how clusters are cut into tiles."""
     sizes: NDArray[Any] = np.diff(cluster_start.astype(np.int64))
     keyed = filed.kinds[cluster_group] >= kernel.KEYED
@@ -215,7 +215,7 @@ def _tables(
     cluster_group: NDArray[Any],
     tiled_of: NDArray[Any],
     tiled_start: NDArray[Any],
-) -> Paths:
+) -> IndexPaths:
     groups = len(filed.kinds)
     columns = filed.columns.reshape(-1, 2)
     ranks = np.array([len(space) for space in table.spaces] + [1], np.int64)
@@ -247,7 +247,7 @@ def _tables(
     keyed = np.flatnonzero(filed.kinds >= kernel.KEYED)
     by_column = keyed[np.argsort(columns[keyed, 0], kind="stable")]
     by_column_start = np.searchsorted(columns[by_column, 0], np.arange(len(table.columns) + 1))
-    return Paths(
+    return IndexPaths(
         by_column=by_column.astype(np.int32),
         by_column_start=by_column_start.astype(np.int64),
         first=columns[:, 0].astype(np.int32),

@@ -66,27 +66,27 @@ def chosen(
     bounds = np.zeros(columns + 1, np.int64)
     np.cumsum([len(one) for one in codes], out=bounds[1:])
     joined = np.concatenate([*codes, np.zeros(0, np.uint32)]).astype(np.uint32)
-    rate, spanned = kernel.rates(*lits.arrays, bounds, joined)
+    rate, spanned = kernel.estimate_rates(*lits.arrays, bounds, joined)
     # A text satisfies several patterns, and what lies between two ids says nothing: no hulls there.
     several = np.array([column.view is View.PATTERNS for column in table.columns], bool)
     if several.any():
         spanned[several[lits.head >> OP_BITS]] = 1.0
     there = np.ones(len(lits.head), np.float32) if present is None else present[lits.head >> OP_BITS]
     rate *= there
-    use = kernel.uses(table.start, *lits.arrays)
+    use = kernel.classify_uses(table.start, *lits.arrays)
     pairs = 1 < columns <= PAIRS_UP_TO
     costs = (SCAN_NS, bits_ns(columns), LOOK_NS, TILE_NS)
-    popular, popular_pairs = kernel.popularity(table.start, lits.head, use, rate, columns), np.zeros(0, np.float32)
+    popular, popular_pairs = kernel.count_popularity(table.start, lits.head, use, rate, columns), np.zeros(0, np.float32)
     if pairs:
         count = len(table.start) - 1
         rows = np.arange(0, count, max(1, count // PAIRS_FROM))
-        popular_pairs = kernel.popular_pairs(
+        popular_pairs = kernel.count_popular_pairs(
             table.start, lits.head, use, rate, spanned, there, columns, rows, count / max(1, len(rows)), TILE, costs
         )
     kind, one, two = np.zeros(0, np.uint8), np.zeros(0, np.int32), np.zeros(0, np.int32)
     for turn in range(ROUNDS):
         if turn:
-            popular, popular_pairs = kernel.chosen_popularity(lits.head, kind, one, two, columns, pairs)
+            popular, popular_pairs = kernel.count_choices(lits.head, kind, one, two, columns, pairs)
         kind, one, two = kernel.choose(
             table.start,
             lits.head,
@@ -125,7 +125,7 @@ def bits_ns(columns: int) -> float:
 def sampled_ends(table: Table) -> list[NDArray[np.uint32]]:
     """Return sorted codes of end points that the literals name, as a guess of what events hold."""
     top = np.array([2 * len(space) for space in table.spaces], np.int64)
-    ends, count = kernel.sampled_ends(*table.literals.arrays, top, SAMPLED)
+    ends, count = kernel.sample_ends(*table.literals.arrays, top, SAMPLED)
     return [np.sort(ends[column, : count[column]]) for column in range(len(top))]
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from tidings.engine.index.planner import SCAN_NS, WORD_NS
 from tidings.kernels.match import index_build
-from tidings.kernels.match.layout import Build, Tiles
+from tidings.kernels.match.layout import RowLiterals, IndexTiles
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,7 +35,7 @@ BITS = 320
 
 
 def tiles_of(
-    rows: Build,
+    rows: RowLiterals,
     tile_row: NDArray[np.uint32],
     tile_end: NDArray[np.uint32],
     *,
@@ -43,9 +43,9 @@ def tiles_of(
     keys: NDArray[np.int64],
     hull_column: NDArray[np.int64],
     loose: NDArray[np.int32],
-) -> Tiles:
+) -> IndexTiles:
     """Build the bitmaps over the rows from `tile_row` up to `tile_end`; `keys` are the two key columns of each tile."""
-    constrained = index_build.tile_columns(rows.start, rows.head, tile_row, tile_end, keys, columns)
+    constrained = index_build.find_tile_columns(rows.start, rows.head, tile_row, tile_end, keys, columns)
     constrained[constrained.sum(axis=1) * WORD_NS / 64 > SCAN_NS] = 0  # scanning is cheaper there
     dense = np.flatnonzero(constrained.any(axis=0))
     dense_of = np.full(columns + 1, -1, np.int64)
@@ -68,12 +68,12 @@ def tiles_of(
         rows, tile_row, tile_end, place, dense_of, edge_start, edges, state, bits, rest, rest_start, keys
     )
     hull_low, hull_high = np.zeros(2 * len(words), np.uint32), np.zeros(2 * len(words), np.uint32)
-    index_build.hulls(rows, tile_row, tile_end, hull_column, hull_low, hull_high)
+    index_build.fill_hulls(rows, tile_row, tile_end, hull_column, hull_low, hull_high)
     rate_start = np.zeros(len(dense) + 1, np.int64)
     np.cumsum(buckets, out=rate_start[1:])
-    counts = index_build.bucket_counts(tile_row, tile_end, place, edge_start, bits, rate_start)
+    counts = index_build.count_buckets(tile_row, tile_end, place, edge_start, bits, rate_start)
     total = max(1, int(words.sum()) * 64)
-    return Tiles(
+    return IndexTiles(
         row=tile_row,
         end=tile_end,
         rest=rest,
@@ -94,11 +94,11 @@ def tiles_of(
 
 
 def _edges(
-    rows: Build, tile_row: NDArray[Any], tile_end: NDArray[Any], dense_of: NDArray[Any], dense: int
+    rows: RowLiterals, tile_row: NDArray[Any], tile_end: NDArray[Any], dense_of: NDArray[Any], dense: int
 ) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint8]]:
     """Return for each dense column where its buckets begin, and whether they tell all its ends apart."""
     most = max(EXACT_UP_TO, EXACT_AT_MOST)
-    known, count, sample, sampled = index_build.edges_of(rows, tile_row, tile_end, dense_of, dense, most, SAMPLED)
+    known, count, sample, sampled = index_build.collect_edges(rows, tile_row, tile_end, dense_of, dense, most, SAMPLED)
     exact = (count <= EXACT_UP_TO).astype(np.uint8)
     spent = int(count[exact == 1].sum())
     for number in np.argsort(count, kind="stable").tolist():  # more of them, while there is room

@@ -28,7 +28,7 @@ from tidings.engine.index.builder import Index
 from tidings.engine.readonly import frozen
 from tidings.engine.segment import Segment, Trees
 from tidings.engine.state import Part
-from tidings.kernels.match.layout import Paths, Rows, Tiles
+from tidings.kernels.match.layout import IndexPaths, IndexRows, IndexTiles
 from tidings.lang import parse, render
 from tidings.model import Kind
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from tidings.engine.persist.mapped_arrays import Arrays
     from tidings.model import Filter
 
-GROUPS: dict[str, Any] = {"rows": Rows, "paths": Paths, "tiles": Tiles}
+GROUPS: dict[str, Any] = {"rows": IndexRows, "paths": IndexPaths, "tiles": IndexTiles}
 """The parts of an index that kernels are handed as groups; whatever else an index has are arrays."""
 
 NO_UNITS: Mapping[str, str] = MappingProxyType({})

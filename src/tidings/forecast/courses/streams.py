@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidings.kernels.forecast.forecasts import SILENCES, hashed, mean_gaps
+from tidings.kernels.forecast.forecasts import SILENCES, hash_symbol_sets, update_mean_gaps
 from tidings.patterns.run.machine import compute_keys
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class EventKinds:
         """Return the kind of each event."""
         self._widen(int(events.symbols.max(initial=-1)) + 1)
         codes, firsts, places = np.unique(
-            hashed(events.symbols_at, events.symbols, self._codes), return_index=True, return_inverse=True
+            hash_symbol_sets(events.symbols_at, events.symbols, self._codes), return_index=True, return_inverse=True
         )
         numbers = np.empty(len(codes), np.int64)
         for place in np.argsort(firsts).tolist():  # in the order they came, however the stream is cut
@@ -159,7 +159,7 @@ class KeyGaps:
         if self.is_keyed and len(entries):
             self.widen(int(entries.rows.max()) + 1)
             here = np.stack([positions, times])
-            mean_gaps(entries.starts, entries.rows, here, RECENT, self.last, self.mean, self.count, found)
+            update_mean_gaps(entries.starts, entries.rows, here, RECENT, self.last, self.mean, self.count, found)
         return found
 
     def select(self, rows: np.ndarray) -> KeyGaps:

@@ -138,7 +138,7 @@ class Tracker:
 
     def cell(self, state: IntArray, now: int) -> int:
         """Return the cell of a key at a moment when no event came; rows that have expired by then do not count."""
-        return int(k.cell_at(self.nodes, self.lists, self.settings, state, now))
+        return int(k.find_cell(self.nodes, self.lists, self.settings, state, now))
 
     def prior(self, q: Mapping[str, float]) -> npt.NDArray[np.float64]:
         """Guess, before anything was counted, where an event leads from each cell of the chain, or to a match (last).

@@ -20,7 +20,7 @@ from tidings.kernels.forecast.forecasts import (
     count_moves,
     count_span,
     count_waits,
-    followed,
+    note_next_matches,
     walk,
 )
 from tidings.kernels.patterns.reports import O_AT, O_KEY, O_PATTERN, O_SEQ
@@ -311,7 +311,7 @@ class _CountedPiece:
     def after(self, hit: np.ndarray) -> _Following:
         """Return the position and time of the match that follows each entry."""
         found = np.empty(len(hit), np.int64), np.empty(len(hit), np.int64)
-        followed(self.entries.starts, hit, self.pending.at, self.pending.time, *found)
+        note_next_matches(self.entries.starts, hit, self.pending.at, self.pending.time, *found)
         return found
 
     def deadlines(self, reports: np.ndarray) -> _Following:

@@ -15,7 +15,7 @@ import numpy as np
 
 from tidings.forecast.courses.course import Course
 from tidings.forecast.learning.counts import EDGES, MOST, Counts, Floats
-from tidings.kernels.forecast.forecasts import passage
+from tidings.kernels.forecast.forecasts import sum_first_passages
 
 if TYPE_CHECKING:
     from tidings.forecast.courses.course import IntArray
@@ -58,7 +58,7 @@ class Estimates:
     def chain(self, most: int) -> Floats:
         """Return, for n from 0 to `most`, the probability of a match within n events, of every cell."""
         course = self.course
-        return np.asarray(passage(self.chances(), course.table, course.hits, most)[:, course.chain])
+        return np.asarray(sum_first_passages(self.chances(), course.table, course.hits, most)[:, course.chain])
 
     def direct(self, most: int) -> tuple[Floats, Floats]:
         """Return the same by shares, and from how many observations each is; none beyond the longest wait."""

@@ -19,8 +19,8 @@ from tidings.kernels.forecast.forecasts import (
     R_ENTRY,
     R_PATTERN,
     SILENT,
-    follow,
-    tell,
+    follow_patterns,
+    emit_forecasts,
 )
 from tidings.patterns.run.event_archive import unite_numbers
 
@@ -164,7 +164,7 @@ class GroupFollower:
         while begin < exact:
             room = 1 if quiet else max(1 << 12, 2 * len(entries))
             out, chances, found = np.empty((room, 3), np.int64), np.empty(room), np.zeros(1, np.int64)
-            begin = follow(
+            begin = follow_patterns(
                 begin,
                 entries.kind,
                 entries.starts,
@@ -216,7 +216,7 @@ class GroupFollower:
         if table is None or asked.policy == SILENT:
             return []
         out, chances = np.empty(len(entries), np.int64), np.empty(len(entries))
-        found = tell(
+        found = emit_forecasts(
             entries.starts,
             entries.rows,
             where,

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tidings.kernels.jit import jit, lean, lean_inside
+from tidings.kernels.jit import jit, jit_lean, jit_lean_inline
 
 SILENT, CROSSING, EPISODE, EVERY, CHANGE = range(5)
 """When a forecast is told."""
@@ -23,7 +23,7 @@ R_PATTERN, R_ENTRY, R_CELL = range(3)
 """Columns of what is told."""
 
 
-@lean
+@jit_lean
 def walk(
     kinds: Any,
     starts: Any,
@@ -45,7 +45,7 @@ def walk(
             hit[entry] = hits[at]
 
 
-@lean
+@jit_lean
 def count_moves(
     kinds: Any,
     starts: Any,
@@ -67,7 +67,7 @@ def count_moves(
             cell = cells[entry]
 
 
-@lean
+@jit_lean
 def count_changes(
     starts: Any,
     rows: Any,
@@ -90,7 +90,7 @@ def count_changes(
             cell = chain[cells[entry]]
 
 
-@lean
+@jit_lean
 def count_waits(starts: Any, done: Any, cells: Any, hit: Any, weights: Any, bins: Any, edges: Any, waits: Any) -> None:
     """Count how many entries after each of the first `done` of a segment the next match came, or how long none did.
 
@@ -112,8 +112,8 @@ def count_waits(starts: Any, done: Any, cells: Any, hit: Any, weights: Any, bins
                 following = entry
 
 
-@lean
-def followed(starts: Any, hit: Any, at: Any, times: Any, next_at: Any, next_time: Any) -> None:
+@jit_lean
+def note_next_matches(starts: Any, hit: Any, at: Any, times: Any, next_at: Any, next_time: Any) -> None:
     """Note at every entry the position and time of the next match of its key; -1 where there is none."""
     for segment in range(len(starts) - 1):
         following = -1
@@ -124,7 +124,7 @@ def followed(starts: Any, hit: Any, at: Any, times: Any, next_at: Any, next_time
                 following = entry
 
 
-@lean
+@jit_lean
 def count_later(
     starts: Any,
     done: Any,
@@ -151,7 +151,7 @@ def count_later(
             waits[(cells[entry] * gaps + near[entry]) * codes + code] += weights[entry]
 
 
-@lean
+@jit_lean
 def count_span(
     starts: Any,
     done: Any,
@@ -176,8 +176,8 @@ def count_span(
                 out[row + (2 if until - times[entry] >= span else 1)] += weights[entry]
 
 
-@lean_inside
-def judged(policy: Any, limit: Any, probability: Any, was: Any, hit: Any, idle: Any) -> Any:
+@jit_lean_inline
+def judge_forecast(policy: Any, limit: Any, probability: Any, was: Any, hit: Any, idle: Any) -> Any:
     """Return whether a forecast is told, and what is remembered of it: of alarms, 1, and 2 where nothing had begun."""
     if policy == EVERY:
         return True, probability
@@ -195,8 +195,8 @@ def judged(policy: Any, limit: Any, probability: Any, was: Any, hit: Any, idle: 
     return above and not before, 1.0 if above or before else 0.0
 
 
-@lean
-def follow(
+@jit_lean
+def follow_patterns(
     begin: Any,
     kinds: Any,
     starts: Any,
@@ -257,8 +257,8 @@ def follow(
                     at = moves + cell * width + labels[pattern, kinds[entry]]
                     cell = table[at]
                     line = cell if gap < 0 else cell * SILENCES + silences[gap, entry]
-                    probability = looked_up(chances, chance + line * grid, grid, places, entry, offset)
-                    tells, was = judged(policy, limit, probability, was, hits[at], idle[first + cell])
+                    probability = interpolate_chance(chances, chance + line * grid, grid, places, entry, offset)
+                    tells, was = judge_forecast(policy, limit, probability, was, hits[at], idle[first + cell])
                     if tells:
                         place = found[0]
                         out[place, R_PATTERN], out[place, R_ENTRY], out[place, R_CELL] = pattern, entry, cell
@@ -268,8 +268,8 @@ def follow(
     return len(widths)
 
 
-@lean_inside
-def looked_up(chances: Any, at: Any, grid: Any, places: Any, entry: Any, offset: Any) -> Any:
+@jit_lean_inline
+def interpolate_chance(chances: Any, at: Any, grid: Any, places: Any, entry: Any, offset: Any) -> Any:
     """Return a probability from its row; between two columns it is in proportion.
 
     The place is one of shares, or (with an offset, which is never 0) one of spans of time.
@@ -283,8 +283,8 @@ def looked_up(chances: Any, at: Any, grid: Any, places: Any, entry: Any, offset:
     return chances[at + low] * (1.0 - part) + chances[at + low + 1] * part
 
 
-@lean
-def tell(
+@jit_lean
+def emit_forecasts(
     starts: Any,
     rows: Any,
     places: Any,
@@ -308,8 +308,8 @@ def tell(
         was = last[rows[segment]]
         for entry in range(starts[segment], starts[segment + 1]):
             line = cells[entry] if gap < 0 else cells[entry] * SILENCES + silences[gap, entry]
-            probability = looked_up(chances, line * grid, grid, places, entry, offset)
-            tells, was = judged(policy, limit, probability, was, hit[entry], idle[cells[entry]])
+            probability = interpolate_chance(chances, line * grid, grid, places, entry, offset)
+            tells, was = judge_forecast(policy, limit, probability, was, hit[entry], idle[cells[entry]])
             if tells:
                 out[found], told[found] = entry, probability
                 found += 1
@@ -318,7 +318,7 @@ def tell(
 
 
 @jit
-def passage(chances: Any, table: Any, hits: Any, most: Any) -> Any:
+def sum_first_passages(chances: Any, table: Any, hits: Any, most: Any) -> Any:
     """Return the probability that a match comes within n steps, n from 0 to `most`, of every cell.
 
     What follows a match does not count: it is the first one that is asked for.
@@ -337,7 +337,7 @@ def passage(chances: Any, table: Any, hits: Any, most: Any) -> Any:
 
 
 @jit
-def hashed(ends: Any, symbols: Any, codes: Any) -> Any:
+def hash_symbol_sets(ends: Any, symbols: Any, codes: Any) -> Any:
     """Return a number for the set of symbols of each event, whatever their order."""
     out = np.zeros(len(ends) - 1, np.uint64)
     for event in range(len(out)):
@@ -348,8 +348,10 @@ def hashed(ends: Any, symbols: Any, codes: Any) -> Any:
     return out
 
 
-@lean
-def mean_gaps(starts: Any, rows: Any, here: Any, recent: Any, last: Any, mean: Any, count: Any, out: Any) -> None:
+@jit_lean
+def update_mean_gaps(
+    starts: Any, rows: Any, here: Any, recent: Any, last: Any, mean: Any, count: Any, out: Any
+) -> None:
     """Carry the mean gap between a key's events on, in positions and in time, and note it at every entry."""
     for segment in range(len(rows)):
         key = rows[segment]

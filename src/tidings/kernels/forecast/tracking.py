@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from tidings.kernels.bits import count
-from tidings.kernels.jit import lean, lean_inside
+from tidings.kernels.bits import count_bits
+from tidings.kernels.jit import jit_lean, jit_lean_inline
 
 DEAD = -(1 << 62)
 """Where the beginning of a row would stand: there is no row."""
@@ -33,7 +33,7 @@ RESTARTS, BEFORE, LEAVES, WORDS, SETTINGS_SIZE = range(5)
 and how many words of last labels there are."""
 
 
-@lean
+@jit_lean
 def walk(
     nodes: Any,
     order: Any,
@@ -59,21 +59,21 @@ def walk(
             if clears:
                 state[:last] = DEAD
             if not clears or settings[BEFORE]:
-                ended = _moved(nodes, order, edges, lists, state, mask, time)
+                ended = _advance(nodes, order, edges, lists, state, mask, time)
                 if hits[entry] and settings[LEAVES]:
-                    _left(nodes, state, ended)
+                    _clear_beginning(nodes, state, ended)
             if settings[WORDS] > 1:
-                state[last] = (state[last] * len(minterms) + _label(minterms, mask)) % settings[WORDS]
-            out[entry] = cell_at(nodes, lists, settings, state, time)
+                state[last] = (state[last] * len(minterms) + _find_label(minterms, mask)) % settings[WORDS]
+            out[entry] = find_cell(nodes, lists, settings, state, time)
 
 
-@lean
-def cell_at(nodes: Any, lists: Any, settings: Any, state: Any, now: Any) -> Any:
+@jit_lean
+def find_cell(nodes: Any, lists: Any, settings: Any, state: Any, now: Any) -> Any:
     """Return the fine cell of a state at a moment: its furthest row that does not wait in vain, and its age."""
     cell = 0
     for node in range(len(nodes) - 1):  # the last one is where nothing has begun
         at = nodes[node, AT]
-        if state[at] == DEAD or _vain(nodes, lists, state, node, now):
+        if state[at] == DEAD or _is_expired(nodes, lists, state, node, now):
             continue
         cell = nodes[node, CELL]
         if nodes[node, BINS] > 1:
@@ -85,8 +85,8 @@ def cell_at(nodes: Any, lists: Any, settings: Any, state: Any, now: Any) -> Any:
     return cell * settings[WORDS] + state[len(state) - 1]
 
 
-@lean_inside
-def _moved(nodes: Any, order: Any, edges: Any, lists: Any, state: Any, mask: Any, time: Any) -> Any:
+@jit_lean_inline
+def _advance(nodes: Any, order: Any, edges: Any, lists: Any, state: Any, mask: Any, time: Any) -> Any:
     """Let an event serve and end what waits; return the latest beginning that it seems to complete."""
     ended = DEAD
     for place in range(len(order)):
@@ -95,7 +95,7 @@ def _moved(nodes: Any, order: Any, edges: Any, lists: Any, state: Any, mask: Any
         if at >= 0:
             if state[at] == DEAD:
                 continue
-            if _vain(nodes, lists, state, node, time):
+            if _is_expired(nodes, lists, state, node, time):
                 state[at] = DEAD
                 continue
             if nodes[node, SPAN] and time - state[at] >= nodes[node, SPAN]:
@@ -105,11 +105,11 @@ def _moved(nodes: Any, order: Any, edges: Any, lists: Any, state: Any, mask: Any
                 if (
                     not mask & edges[edge, FILTER]
                     or mask & edges[edge, FORBID]
-                    or not _admitted(edges, lists, state, edge, at, time)
+                    or not _is_admitted(edges, lists, state, edge, at, time)
                 ):
                     continue
                 if edges[edge, TARGET] >= 0:
-                    _arrived(nodes, edges, lists, state, edge, at, time)
+                    _place_row(nodes, edges, lists, state, edge, at, time)
                 elif at >= 0:
                     ended = max(ended, state[at])
         if at >= 0 and (nodes[node, CONTIGUOUS] or mask & nodes[node, GUARDS]):
@@ -117,8 +117,8 @@ def _moved(nodes: Any, order: Any, edges: Any, lists: Any, state: Any, mask: Any
     return ended
 
 
-@lean_inside
-def _vain(nodes: Any, lists: Any, state: Any, node: Any, now: Any) -> Any:
+@jit_lean_inline
+def _is_expired(nodes: Any, lists: Any, state: Any, node: Any, now: Any) -> Any:
     """Tell whether a row waits in vain: one of its moments lies too far back."""
     for at in range(nodes[node, LIMITS], nodes[node, LIMITS_END], 2):
         if now - state[nodes[node, AT] + lists[at]] > lists[at + 1]:
@@ -126,8 +126,8 @@ def _vain(nodes: Any, lists: Any, state: Any, node: Any, now: Any) -> Any:
     return False
 
 
-@lean_inside
-def _admitted(edges: Any, lists: Any, state: Any, edge: Any, at: Any, time: Any) -> Any:
+@jit_lean_inline
+def _is_admitted(edges: Any, lists: Any, state: Any, edge: Any, at: Any, time: Any) -> Any:
     """Tell whether the time conditions of an edge hold after the row that stands at `at`."""
     for check in range(edges[edge, CHECKS], edges[edge, CHECKS_END], 5):
         late, early = lists[check], lists[check + 1]
@@ -139,8 +139,8 @@ def _admitted(edges: Any, lists: Any, state: Any, edge: Any, at: Any, time: Any)
     return True
 
 
-@lean_inside
-def _arrived(nodes: Any, edges: Any, lists: Any, state: Any, edge: Any, source: Any, time: Any) -> None:
+@jit_lean_inline
+def _place_row(nodes: Any, edges: Any, lists: Any, state: Any, edge: Any, source: Any, time: Any) -> None:
     """Put the row of an event at its edge's target, unless a better one stands there."""
     target, copies = edges[edge, TARGET], edges[edge, COPIES]
     at, width = nodes[target, AT], nodes[target, WIDTH]
@@ -149,15 +149,15 @@ def _arrived(nodes: Any, edges: Any, lists: Any, state: Any, edge: Any, source: 
             state[at] = time
         state[at + 1] = time
         return
-    if state[at] != DEAD and not _better(nodes, lists, state, target, copies, source, time):
+    if state[at] != DEAD and not _is_better(nodes, lists, state, target, copies, source, time):
         return
     for slot in range(width):
         copied = lists[copies + slot]
         state[at + slot] = time if copied < 0 else state[source + copied]
 
 
-@lean_inside
-def _better(nodes: Any, lists: Any, state: Any, target: Any, copies: Any, source: Any, time: Any) -> Any:
+@jit_lean_inline
+def _is_better(nodes: Any, lists: Any, state: Any, target: Any, copies: Any, source: Any, time: Any) -> Any:
     """Tell whether a new row is better than the one at the target: the later beginning, or the earlier moments."""
     at, width, earlier = nodes[target, AT], nodes[target, WIDTH], nodes[target, EARLIER]
     for turn in range(width):
@@ -169,20 +169,20 @@ def _better(nodes: Any, lists: Any, state: Any, target: Any, copies: Any, source
     return False
 
 
-@lean_inside
-def _left(nodes: Any, state: Any, ended: Any) -> None:
+@jit_lean_inline
+def _clear_beginning(nodes: Any, state: Any, ended: Any) -> None:
     """End the rows of a beginning that has been reported; the event may just have made some of them."""
     for node in range(len(nodes) - 1):
         if not nodes[node, SPAN] and state[nodes[node, AT]] == ended:
             state[nodes[node, AT]] = DEAD
 
 
-@lean_inside
-def _label(minterms: Any, mask: Any) -> Any:
+@jit_lean_inline
+def _find_label(minterms: Any, mask: Any) -> Any:
     """Return the minterm of a mask; of one that none is, the first that comes nearest."""
     best, least = 0, 65
     for number in range(len(minterms)):
-        apart = count(np.uint64(minterms[number] ^ mask))
+        apart = count_bits(np.uint64(minterms[number] ^ mask))
         if apart < least:
             best, least = number, apart
             if apart == 0:

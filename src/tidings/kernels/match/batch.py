@@ -12,11 +12,11 @@ import numpy as np
 from tidings.kernels.jit import jit
 from tidings.kernels.match.exact_check import WAITING
 from tidings.kernels.match.keys import follow_keys
-from tidings.kernels.match.tiles import match_tiles, prepare
+from tidings.kernels.match.tiles import match_tiles, prepare_events
 
 
 @jit
-def by_cluster(visits, clusters):  # type: ignore[no-untyped-def]
+def sort_by_cluster(visits, clusters):  # type: ignore[no-untyped-def]
     """Put the visits in order of cluster (counting sort)."""
     wanted, events, count = visits
     start = np.zeros(clusters + 1, np.int64)
@@ -41,7 +41,7 @@ def match(rows, paths, tiles, cells):  # type: ignore[no-untyped-def]
     """
     found, special, visits = follow_keys(rows, paths, cells)
     if len(tiles.row) > 0:
-        prepared = prepare(tiles, cells)
+        prepared = prepare_events(tiles, cells)
         everyone = np.arange(cells.cell.shape[0]).astype(np.int32)
         size = WAITING
         for tile in range(len(tiles.row)):
@@ -55,7 +55,7 @@ def match(rows, paths, tiles, cells):  # type: ignore[no-untyped-def]
         for i in range(len(tiles.loose)):
             begin, end = paths.tiled_start[tiles.loose[i]], paths.tiled_start[tiles.loose[i] + 1]
             found, special = match_tiles(rows, tiles, cells, begin, end, everyone, prepared, room, found, special)
-        start, ordered = by_cluster(visits, len(paths.tiled_start) - 1)
+        start, ordered = sort_by_cluster(visits, len(paths.tiled_start) - 1)
         for cluster in range(len(paths.tiled_start) - 1):
             if start[cluster] < start[cluster + 1]:
                 visitors = ordered[start[cluster] : start[cluster + 1]]

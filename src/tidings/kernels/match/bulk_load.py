@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidings.kernels.jit import inlined, jit
+from tidings.kernels.jit import jit, jit_inline
 from tidings.kernels.match.literals import UNION
 from tidings.kernels.match.row_codes import EMPTY_LOW
 
@@ -17,7 +17,7 @@ NONE, CLOSED, OPEN = 0, 1, 2
 
 
 @jit
-def extremes(values, given, some):  # type: ignore[no-untyped-def]
+def find_extremes(values, given, some):  # type: ignore[no-untyped-def]
     """Return the least and the greatest of the given values, of which `some` is one."""
     least, most = some, some
     for row in range(len(values)):
@@ -28,7 +28,7 @@ def extremes(values, given, some):  # type: ignore[no-untyped-def]
 
 
 @jit
-def flag(values, given, base, flags, seen, enough):  # type: ignore[no-untyped-def]
+def flag_values(values, given, base, flags, seen, enough):  # type: ignore[no-untyped-def]
     """Set the flag of each integer that is given, until `enough` are set; return how many are, `seen` before it.
 
     `flags[0]` is that of `base`.
@@ -43,33 +43,33 @@ def flag(values, given, base, flags, seen, enough):  # type: ignore[no-untyped-d
     return seen
 
 
-@inlined
-def bucket(value, least, scale, last):  # type: ignore[no-untyped-def]
+@jit_inline
+def find_bucket(value, least, scale, last):  # type: ignore[no-untyped-def]
     """Return the bucket of a number; a greater number never has a lesser bucket."""
     return min(np.int64((value - least) * scale), last) if scale > 0 else np.int64(0)
 
 
 @jit
-def guide_of(ends, scale, guide):  # type: ignore[no-untyped-def]
+def build_guide(ends, scale, guide):  # type: ignore[no-untyped-def]
     """Write where the numbers of each bucket begin among sorted ones, and at the end of `guide` how many there are."""
     last = len(guide) - 2
     at = 0
     for number in range(last + 1):
-        while at < len(ends) and bucket(ends[at], ends[0], scale, last) < number:
+        while at < len(ends) and find_bucket(ends[at], ends[0], scale, last) < number:
             at += 1
         guide[number] = at
     guide[last + 1] = len(ends)
 
 
 @jit
-def guided(values, given, ends, scale, guide, out):  # type: ignore[no-untyped-def]
+def rank_by_guide(values, given, ends, scale, guide, out):  # type: ignore[no-untyped-def]
     """Write the places of numbers among sorted ones that hold them all: a few steps from where the guide points."""
     last = len(guide) - 2
     for row in range(len(values)):
         if not given[row]:
             continue
         value = values[row]
-        number = bucket(value, ends[0], scale, last)
+        number = find_bucket(value, ends[0], scale, last)
         low, high = guide[number], guide[number + 1]
         while low < high:
             middle = (low + high) >> 1
@@ -80,8 +80,8 @@ def guided(values, given, ends, scale, guide, out):  # type: ignore[no-untyped-d
         out[row] = low
 
 
-@inlined
-def ranked(value, base, table):  # type: ignore[no-untyped-def]
+@jit_inline
+def rank_value(value, base, table):  # type: ignore[no-untyped-def]
     """Return the rank of a value: what the table has at its distance from `base` or, without a table, that distance."""
     place = np.int64(value) - base
     return np.int64(table[place]) if len(table) else place
@@ -94,7 +94,7 @@ def put_points(values, given, base, table, key, at, head, low, high, begin, end)
         if given[row]:
             place = at[row]
             head[place] = key
-            low[place] = high[place] = 2 * ranked(values[row], base, table) + 1
+            low[place] = high[place] = 2 * rank_value(values[row], base, table) + 1
             at[row] = place + 1
 
 
@@ -107,9 +107,9 @@ def put_spans(lows, low_state, highs, high_state, base, table, size, key, at, he
             continue
         first, last = np.int64(0), np.int64(2 * size)
         if below != NONE:
-            first = 2 * ranked(lows[row], base, table) + below  # an open end begins one code later
+            first = 2 * rank_value(lows[row], base, table) + below  # an open end begins one code later
         if above != NONE:
-            last = 2 * ranked(highs[row], base, table) + 2 - above
+            last = 2 * rank_value(highs[row], base, table) + 2 - above
         if first > last:
             first, last = np.int64(EMPTY_LOW), np.int64(0)
         place = at[row]
@@ -132,13 +132,13 @@ def put_sets(values, start, given, base, table, key, at, head, low, high, union_
         first, last = start[row], start[row + 1]
         if last - first == 1:
             head[place] = key
-            low[place] = high[place] = 2 * ranked(values[first], base, table) + 1
+            low[place] = high[place] = 2 * rank_value(values[first], base, table) + 1
             continue
         head[place] = key | UNION
         low[place], high[place] = done, 0
         filled = np.int64(union_start[done])
         for part in range(first, last):
-            union_low[filled] = 2 * ranked(values[part], base, table) + 1
+            union_low[filled] = 2 * rank_value(values[part], base, table) + 1
             filled += 1
         done += 1
         union_start[done] = filled

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tidings.kernels.jit import jit
-from tidings.kernels.match.trees import run_one
+from tidings.kernels.match.trees import run_for_event
 
 
 @jit
@@ -39,7 +39,7 @@ def decide_pairs(
         while last < len(events) and events[last] == events[first]:
             last += 1
         stamp += 1
-        run_one(
+        run_for_event(
             code,
             starts,
             turned,

@@ -13,7 +13,7 @@ BEGIN, PLAIN, QUOTED, CLOSING, ESCAPED, ESCAPED_QUOTED = range(6)
 
 
 @jit
-def row_ends(signs, state, separator, quote, escape, several_lines, ends):  # type: ignore[no-untyped-def]
+def find_row_ends(signs, state, separator, quote, escape, several_lines, ends):  # type: ignore[no-untyped-def]
     """Write the places of line feeds and carriage returns that end a row to `ends`; return how many, and the state.
 
     A sign of -1 is none. Without `several_lines` quotes do not keep a row open.

@@ -25,7 +25,7 @@ U0, U1, U2, U3, U4, U5, U6, U7, U8, U9, U10, U11 = (np.uint64(number) for number
 
 
 @jit
-def grown(array, least):  # type: ignore[no-untyped-def]
+def grow(array, least):  # type: ignore[no-untyped-def]
     """Return the array with at least twice the room."""
     larger = np.empty(max(2 * len(array), least), array.dtype)
     larger[: len(array)] = array
@@ -33,7 +33,7 @@ def grown(array, least):  # type: ignore[no-untyped-def]
 
 
 @jit
-def holds_from(at, last, literal, unions, cell, many, event):  # type: ignore[no-untyped-def]
+def check_literals(at, last, literal, unions, cell, many, event):  # type: ignore[no-untyped-def]
     """Tell whether an event satisfies the literals from one place up to another, whatever they are."""
     while at < last:
         head = literal[at]
@@ -55,20 +55,20 @@ def holds_from(at, last, literal, unions, cell, many, event):  # type: ignore[no
 
 
 @jit
-def with_special(special, event, row):  # type: ignore[no-untyped-def]
+def append_special(special, event, row):  # type: ignore[no-untyped-def]
     """Append a special row."""
     events, rows, count = special
     if count >= MOST:
         return events, rows, count + 1
     if count == len(events):
-        events, rows = grown(events, 0), grown(rows, 0)
+        events, rows = grow(events, 0), grow(rows, 0)
     events[count] = event
     rows[count] = row
     return events, rows, count + 1
 
 
 @jit
-def emitted(rows, sure_event, sure_row, sure, found, special):  # type: ignore[no-untyped-def]
+def emit_rows(rows, sure_event, sure_row, sure, found, special):  # type: ignore[no-untyped-def]
     """Append rows that hold for certain."""
     entry, slot, special_row = rows.entry, rows.slot, rows.special
     out_event, out_slot, count = found
@@ -81,7 +81,7 @@ def emitted(rows, sure_event, sure_row, sure, found, special):  # type: ignore[n
     if count + total > max(MOST, len(slot)):  # never so many of one event: a slot has one ordinary row
         return (out_event, out_slot, count + total), special
     if count + total > len(out_event):
-        out_event, out_slot = grown(out_event, count + total), grown(out_slot, count + total)
+        out_event, out_slot = grow(out_event, count + total), grow(out_slot, count + total)
     specials = 0
     for i in range(sure):
         row = np.uint64(sure_row[i])
@@ -98,12 +98,12 @@ def emitted(rows, sure_event, sure_row, sure, found, special):  # type: ignore[n
             out_slot[count] = slot[row]
             count += 1
     for i in range(specials):
-        special = with_special(special, sure_event[i], sure_row[i])
+        special = append_special(special, sure_event[i], sure_row[i])
     return (out_event, out_slot, count), special
 
 
 @jit
-def sifted(rows, cells, wait_event, wait_row, waiting):  # type: ignore[no-untyped-def]
+def sift_rows(rows, cells, wait_event, wait_row, waiting):  # type: ignore[no-untyped-def]
     """Check rows that wait with their events; those that hold move to the front. Returns their number.
 
     What a row needs is seldom in cache, so a few dozen are touched before the first is checked: their lines come in
@@ -149,7 +149,9 @@ def sifted(rows, cells, wait_event, wait_row, waiting):  # type: ignore[no-untyp
                 odd = literal[at] & 15 != 0
                 first += U1
             if odd:
-                bad = not holds_from(U3 * np.uint64(start[row]), U3 * last, literal, unions, cell, many, wait_event[i])
+                bad = not check_literals(
+                    U3 * np.uint64(start[row]), U3 * last, literal, unions, cell, many, wait_event[i]
+                )
             if bad:
                 continue
             wait_event[good], wait_row[good] = wait_event[i], wait_row[i]
@@ -160,7 +162,7 @@ def sifted(rows, cells, wait_event, wait_row, waiting):  # type: ignore[no-untyp
 
 
 @jit
-def checked(rows, cells, wait_event, wait_row, waiting, found, special):  # type: ignore[no-untyped-def]
+def check_rows(rows, cells, wait_event, wait_row, waiting, found, special):  # type: ignore[no-untyped-def]
     """Check rows that wait with their events, and append those that hold."""
-    good = sifted(rows, cells, wait_event, wait_row, waiting)
-    return emitted(rows, wait_event, wait_row, good, found, special)
+    good = sift_rows(rows, cells, wait_event, wait_row, waiting)
+    return emit_rows(rows, wait_event, wait_row, good, found, special)

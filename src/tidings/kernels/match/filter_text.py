@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidings.kernels.jit import inlined, jit
+from tidings.kernels.jit import jit, jit_inline
 
 EQ, LT, LE, GT, GE, RANGE, SET = range(7)
 """What a predicate says of its name."""
@@ -32,20 +32,20 @@ LEFT, RIGHT, OPEN, CLOSE = 40, 41, 91, 93
 LESS, EQUAL, MORE = 60, 61, 62
 
 
-@inlined
+@jit_inline
 def is_letter(byte):  # type: ignore[no-untyped-def]
     """Tell whether a name may begin so."""
     return (97 <= byte <= 122) or (65 <= byte <= 90) or byte == 95
 
 
-@inlined
+@jit_inline
 def is_digit(byte):  # type: ignore[no-untyped-def]
     """Tell whether this is a digit."""
     return 48 <= byte <= 57
 
 
-@inlined
-def skipped(data, at, end):  # type: ignore[no-untyped-def]
+@jit_inline
+def skip_spaces(data, at, end):  # type: ignore[no-untyped-def]
     """Return where the next byte is that is no space."""
     while at < end and data[at] == SPACE:
         at += 1
@@ -53,7 +53,7 @@ def skipped(data, at, end):  # type: ignore[no-untyped-def]
 
 
 @jit
-def number_at(data, at, end):  # type: ignore[no-untyped-def]
+def read_number(data, at, end):  # type: ignore[no-untyped-def]
     """Read a number: where it ends (-1: it is none that is exact), whether it is whole, and both its values."""
     negative = at < end and data[at] == MINUS
     if negative:
@@ -88,7 +88,7 @@ def number_at(data, at, end):  # type: ignore[no-untyped-def]
 
 
 @jit
-def name_of(data, at, end, names, table):  # type: ignore[no-untyped-def]
+def intern_name(data, at, end, names, table):  # type: ignore[no-untyped-def]
     """Return the number of a name: a new one where it is new, -1 where there are too many."""
     hash = np.uint64(14695981039346656037)
     for place in range(at, end):
@@ -115,7 +115,7 @@ def name_of(data, at, end, names, table):  # type: ignore[no-untyped-def]
 
 
 @jit
-def value_at(data, at, end, values, count):  # type: ignore[no-untyped-def]
+def read_value(data, at, end, values, count):  # type: ignore[no-untyped-def]
     """Read a value into its place; return where it ends, or -1."""
     kinds, ints, floats, places, lengths = values
     if at < end and data[at] == QUOTE:
@@ -129,7 +129,7 @@ def value_at(data, at, end, values, count):  # type: ignore[no-untyped-def]
             return np.int64(-1)
         kinds[count], places[count], lengths[count] = TEXT, first, at - first
         return np.int64(at + 1)
-    stop, whole, as_int, as_float = number_at(data, at, end)
+    stop, whole, as_int, as_float = read_number(data, at, end)
     if stop >= 0:
         kinds[count] = INT if whole else FLOAT
         ints[count], floats[count] = as_int, as_float
@@ -137,29 +137,29 @@ def value_at(data, at, end, values, count):  # type: ignore[no-untyped-def]
 
 
 @jit
-def range_at(data, at, end, values, count):  # type: ignore[no-untyped-def]
+def read_range(data, at, end, values, count):  # type: ignore[no-untyped-def]
     """Read `[low .. high]` with either end left out or open; return where it ends, its flags, how many values."""
     flags, used = 0, 0
     if data[at] == LEFT:
         flags |= LOW_OPEN
-    at = skipped(data, at + 1, end)
+    at = skip_spaces(data, at + 1, end)
     if at < end and data[at] != DOT:
-        at = value_at(data, at, end, values, count)
+        at = read_value(data, at, end, values, count)
         if at < 0:
             return np.int64(-1), 0, 0
         flags |= HAS_LOW
         used += 1
-        at = skipped(data, at, end)
+        at = skip_spaces(data, at, end)
     if at + 1 >= end or data[at] != DOT or data[at + 1] != DOT:
         return np.int64(-1), 0, 0
-    at = skipped(data, at + 2, end)
+    at = skip_spaces(data, at + 2, end)
     if at < end and data[at] != CLOSE and data[at] != RIGHT:
-        at = value_at(data, at, end, values, count + used)
+        at = read_value(data, at, end, values, count + used)
         if at < 0:
             return np.int64(-1), 0, 0
         flags |= HAS_HIGH
         used += 1
-        at = skipped(data, at, end)
+        at = skip_spaces(data, at, end)
     if at >= end or (data[at] != CLOSE and data[at] != RIGHT) or used == 0:
         return np.int64(-1), 0, 0
     if data[at] == RIGHT:
@@ -168,16 +168,16 @@ def range_at(data, at, end, values, count):  # type: ignore[no-untyped-def]
 
 
 @jit
-def set_at(data, at, end, values, count):  # type: ignore[no-untyped-def]
+def read_set(data, at, end, values, count):  # type: ignore[no-untyped-def]
     """Read `(one, two)`; return where it ends, and how many values."""
     used = 0
     while True:
-        at = skipped(data, at + 1, end)
-        at = value_at(data, at, end, values, count + used)
+        at = skip_spaces(data, at + 1, end)
+        at = read_value(data, at, end, values, count + used)
         if at < 0:
             return np.int64(-1), 0
         used += 1
-        at = skipped(data, at, end)
+        at = skip_spaces(data, at, end)
         if at >= end or (data[at] != COMMA and data[at] != RIGHT):
             return np.int64(-1), 0
         if data[at] == RIGHT:
@@ -185,7 +185,7 @@ def set_at(data, at, end, values, count):  # type: ignore[no-untyped-def]
 
 
 @jit
-def read(data, start, predicates, values, names, table, long):  # type: ignore[no-untyped-def]
+def read_filters(data, start, predicates, values, names, table, long):  # type: ignore[no-untyped-def]
     """Read all rows; return the number of predicates and of values.
 
     `predicates` are arrays of row, name, op, flags, first value and number of values; rows that are not plain are
@@ -200,12 +200,12 @@ def read(data, start, predicates, values, names, table, long):  # type: ignore[n
             end -= 1
         good = at < end
         while good:
-            at = skipped(data, at, end)
+            at = skip_spaces(data, at, end)
             first = at
             while at < end and (is_letter(data[at]) or (at > first and is_digit(data[at]))):
                 at += 1
             name_end = at
-            at = skipped(data, at, end)
+            at = skip_spaces(data, at, end)
             good = name_end > first and at < end
             if not good:
                 break
@@ -220,19 +220,19 @@ def read(data, start, predicates, values, names, table, long):  # type: ignore[n
                     op += 1
                     at += 1
             if op >= 0:
-                at = value_at(data, skipped(data, at, end), end, values, used)
+                at = read_value(data, skip_spaces(data, at, end), end, values, used)
             elif at > name_end and at + 2 < end and data[at] == 105 and data[at + 1] == 110:
                 if is_letter(data[at + 2]) or is_digit(data[at + 2]):
                     good = False
                     break
-                at = skipped(data, at + 2, end)
-                at, op, flags, taken = within_at(data, at, end, values, used)
+                at = skip_spaces(data, at + 2, end)
+                at, op, flags, taken = read_membership(data, at, end, values, used)
             else:
                 at = np.int64(-1)
             good = at >= 0
             if not good:
                 break
-            name = name_of(data, first, name_end, names, table)
+            name = intern_name(data, first, name_end, names, table)
             if name < 0:
                 good = False
                 break
@@ -243,7 +243,7 @@ def read(data, start, predicates, values, names, table, long):  # type: ignore[n
             if at == end:
                 break
             good = data[at] == SPACE
-            at = skipped(data, at, end)
+            at = skip_spaces(data, at, end)
             good &= at + 4 < end and data[at] == 97 and data[at + 1] == 110 and data[at + 2] == 100
             if good:
                 good = data[at + 3] == SPACE
@@ -255,14 +255,14 @@ def read(data, start, predicates, values, names, table, long):  # type: ignore[n
 
 
 @jit
-def within_at(data, at, end, values, count):  # type: ignore[no-untyped-def]
+def read_membership(data, at, end, values, count):  # type: ignore[no-untyped-def]
     """Read what follows `in`: a range or a set; return where it ends, the op, the flags and how many values."""
     if at >= end or (data[at] != OPEN and data[at] != LEFT):
         return np.int64(-1), 0, 0, 0
-    stop, flags, taken = range_at(data, at, end, values, count)
+    stop, flags, taken = read_range(data, at, end, values, count)
     if stop >= 0:
         return stop, RANGE, flags, taken
     if data[at] != LEFT:
         return np.int64(-1), 0, 0, 0
-    stop, taken = set_at(data, at, end, values, count)
+    stop, taken = read_set(data, at, end, values, count)
     return stop, SET, 0, taken

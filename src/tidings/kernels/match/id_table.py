@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tidings.kernels.jit import inlined, jit
+from tidings.kernels.jit import jit, jit_inline
 
 EMPTY = np.uint32(0xFFFF_FFFF)
 """An entry without a slot. No entry is equal to it: the greatest slot of `bits` is never given out."""
@@ -33,15 +33,15 @@ LAST_A, LAST_B = np.uint64(0x3C6EF373), np.uint64(0xA54FF53B)
 TAG_A, TAG_B = np.uint64(0x510E527F), np.uint64(0x9B05688D)
 
 
-@inlined
-def _word(data: Any, at: Any) -> Any:
+@jit_inline
+def _read_word(data: Any, at: Any) -> Any:
     """Return four bytes as a number, the first one lowest."""
     low = np.uint64(data[at]) | np.uint64(data[at + 1]) << EIGHT
     return low | np.uint64(data[at + 2]) << SIXTEEN | np.uint64(data[at + 3]) << TWENTY_FOUR
 
 
-@inlined
-def _finished(product: Any) -> Any:
+@jit_inline
+def _finish_hash(product: Any) -> Any:
     """Return the hash of a state: the high half says where to begin, the low half is the tag.
 
     The halves of a product are not evenly spread, their exclusive or is.
@@ -52,17 +52,19 @@ def _finished(product: Any) -> Any:
 
 
 @jit
-def text_hash(data: Any, start: Any, end: Any) -> Any:
+def hash_text(data: Any, start: Any, end: Any) -> Any:
     """Return the hash of the bytes from `start` up to `end`."""
     product = np.uint64(end - start) & LOW
     at = start
     while at + 8 <= end:
-        product = ((product & LOW) ^ SEED_A ^ _word(data, at)) * ((product >> HALF) ^ SEED_B ^ _word(data, at + 4))
+        product = ((product & LOW) ^ SEED_A ^ _read_word(data, at)) * (
+            (product >> HALF) ^ SEED_B ^ _read_word(data, at + 4)
+        )
         at += 8
     if at < end:
         one = two = np.uint64(0)
         if at + 4 <= end:
-            one = _word(data, at)
+            one = _read_word(data, at)
             at += 4
         shift = np.uint64(0)
         while at < end:
@@ -70,22 +72,22 @@ def text_hash(data: Any, start: Any, end: Any) -> Any:
             shift += EIGHT
             at += 1
         product = ((product & LOW) ^ SEED_A ^ one) * ((product >> HALF) ^ SEED_B ^ two)
-    return _finished(product)
+    return _finish_hash(product)
 
 
-@inlined
-def number_hash(bits: Any) -> Any:
+@jit_inline
+def hash_number(bits: Any) -> Any:
     """Return the hash of the 64 bits of a number."""
-    return _finished(((bits & LOW) ^ SEED_A) * ((bits >> HALF) ^ SEED_B))
+    return _finish_hash(((bits & LOW) ^ SEED_A) * ((bits >> HALF) ^ SEED_B))
 
 
-@inlined
-def _same(data: Any, start: Any, end: Any, other: Any, other_start: Any) -> Any:
+@jit_inline
+def _is_same(data: Any, start: Any, end: Any, other: Any, other_start: Any) -> Any:
     """Tell whether two runs of bytes of one length are equal."""
     equal = True
     at, beside = start, other_start
     while equal and at + 4 <= end:
-        equal = _word(data, at) == _word(other, beside)
+        equal = _read_word(data, at) == _read_word(other, beside)
         at += 4
         beside += 4
     while equal and at < end:
@@ -95,8 +97,8 @@ def _same(data: Any, start: Any, end: Any, other: Any, other_start: Any) -> Any:
     return equal
 
 
-@inlined
-def _slot_bits(count: Any) -> Any:
+@jit_inline
+def _count_slot_bits(count: Any) -> Any:
     """Return how many bits an entry keeps for the slot: enough for `count` itself, so that none is `EMPTY`."""
     bits = np.uint64(1)
     while np.uint64(count) >> bits != np.uint64(0):
@@ -104,62 +106,62 @@ def _slot_bits(count: Any) -> Any:
     return bits
 
 
-@inlined
-def _begin(hash: Any, size: Any) -> Any:
+@jit_inline
+def _find_start(hash: Any, size: Any) -> Any:
     """Return where in a table of `size` entries the search begins: the hash as a share of it, without a division."""
     return np.int64((hash >> HALF) * np.uint64(size) >> HALF)
 
 
-@inlined
-def _after(place: Any, size: Any) -> Any:
+@jit_inline
+def _step(place: Any, size: Any) -> Any:
     return place + 1 if place + 1 < size else 0
 
 
-@inlined
-def _tagged(table: Any, place: Any, tag: Any, bits: Any) -> Any:
+@jit_inline
+def _find_tag(table: Any, place: Any, tag: Any, bits: Any) -> Any:
     """Return the first place from here on that has this tag, or the empty one that ends the search."""
     size = len(table)
     while table[place] != EMPTY and np.uint64(table[place]) >> bits != tag:
-        place = _after(place, size)
+        place = _step(place, size)
     return place
 
 
-@inlined
-def _tag(hash: Any, bits: Any) -> Any:
+@jit_inline
+def _get_tag(hash: Any, bits: Any) -> Any:
     return (hash & LOW) >> bits
 
 
-@inlined
-def _slot(entry: Any, bits: Any) -> Any:
+@jit_inline
+def _get_slot(entry: Any, bits: Any) -> Any:
     return np.int64(np.uint64(entry) & ((ONE << bits) - ONE))
 
 
-@inlined
-def _entry(slot: Any, tag: Any, bits: Any) -> Any:
+@jit_inline
+def _make_entry(slot: Any, tag: Any, bits: Any) -> Any:
     return np.uint32(tag << bits | np.uint64(slot))
 
 
 @jit
-def text_place(data: Any, offsets: Any, table: Any, place: Any, tag: Any, asked: Any, start: Any, end: Any) -> Any:
+def find_text_place(data: Any, offsets: Any, table: Any, place: Any, tag: Any, asked: Any, start: Any, end: Any) -> Any:
     """Return the place in the table of one text, or the empty one that ends the search, which begins at `place`."""
-    size, bits = len(table), _slot_bits(len(offsets) - 1)
-    place = _tagged(table, place, tag, bits)
+    size, bits = len(table), _count_slot_bits(len(offsets) - 1)
+    place = _find_tag(table, place, tag, bits)
     while table[place] != EMPTY:
-        slot = _slot(table[place], bits)
+        slot = _get_slot(table[place], bits)
         low, high = np.int64(offsets[slot]), np.int64(offsets[slot + 1])
-        if high - low == end - start and _same(asked, start, end, data, low):
+        if high - low == end - start and _is_same(asked, start, end, data, low):
             break
-        place = _tagged(table, _after(place, size), tag, bits)
+        place = _find_tag(table, _step(place, size), tag, bits)
     return place
 
 
 @jit
-def number_place(numbers: Any, table: Any, place: Any, tag: Any, asked: Any) -> Any:
+def find_number_place(numbers: Any, table: Any, place: Any, tag: Any, asked: Any) -> Any:
     """Return the place in the table of one number, or the empty one that ends the search, which begins at `place`."""
-    size, bits = len(table), _slot_bits(len(numbers))
-    place = _tagged(table, place, tag, bits)
-    while table[place] != EMPTY and numbers[_slot(table[place], bits)] != asked:
-        place = _tagged(table, _after(place, size), tag, bits)
+    size, bits = len(table), _count_slot_bits(len(numbers))
+    place = _find_tag(table, place, tag, bits)
+    while table[place] != EMPTY and numbers[_get_slot(table[place], bits)] != asked:
+        place = _find_tag(table, _step(place, size), tag, bits)
     return place
 
 
@@ -167,23 +169,23 @@ def number_place(numbers: Any, table: Any, place: Any, tag: Any, asked: Any) -> 
 # search will read: the waits for memory then overlap, where a search after the other would wait for each.
 
 
-@inlined
+@jit_inline
 def _hash_texts(asked: Any, offsets: Any, base: Any, count: Any, hashes: Any) -> Any:
     for at in range(count):
-        hashes[at] = text_hash(asked, np.int64(offsets[base + at]), np.int64(offsets[base + at + 1]))
+        hashes[at] = hash_text(asked, np.int64(offsets[base + at]), np.int64(offsets[base + at + 1]))
 
 
-@inlined
+@jit_inline
 def _touch_table(table: Any, hashes: Any, count: Any, places: Any, touched: Any) -> Any:
     for at in range(count):
-        places[at] = _begin(hashes[at], len(table))
+        places[at] = _find_start(hashes[at], len(table))
         touched[at] = table[places[at]]
 
 
 @jit
 def build_text(data: Any, offsets: Any, table: Any) -> Any:
     """Fill an empty table, which must have room for every text and one entry more; return how many differ."""
-    size, bits, differ = len(offsets) - 1, _slot_bits(len(offsets) - 1), 0
+    size, bits, differ = len(offsets) - 1, _count_slot_bits(len(offsets) - 1), 0
     hashes, places, touched = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.int64), np.empty(BLOCK, np.uint32)
     for base in range(0, size, BLOCK):
         count = min(BLOCK, size - base)
@@ -191,35 +193,35 @@ def build_text(data: Any, offsets: Any, table: Any) -> Any:
         _touch_table(table, hashes, count, places, touched)
         for at in range(count):
             start, end = np.int64(offsets[base + at]), np.int64(offsets[base + at + 1])
-            tag = _tag(hashes[at], bits)
-            place = text_place(data, offsets, table, places[at], tag, data, start, end)
+            tag = _get_tag(hashes[at], bits)
+            place = find_text_place(data, offsets, table, places[at], tag, data, start, end)
             differ += table[place] == EMPTY
-            table[place] = _entry(base + at, tag, bits)
+            table[place] = _make_entry(base + at, tag, bits)
     return differ
 
 
 @jit
 def build_numbers(numbers: Any, table: Any) -> Any:
     """Fill an empty table, which must have room for every number and one entry more; return how many differ."""
-    size, bits, differ = len(numbers), _slot_bits(len(numbers)), 0
+    size, bits, differ = len(numbers), _count_slot_bits(len(numbers)), 0
     hashes, places, touched = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.int64), np.empty(BLOCK, np.uint32)
     for base in range(0, size, BLOCK):
         count = min(BLOCK, size - base)
         for at in range(count):
-            hashes[at] = number_hash(numbers[base + at])
+            hashes[at] = hash_number(numbers[base + at])
         _touch_table(table, hashes, count, places, touched)
         for at in range(count):
-            tag = _tag(hashes[at], bits)
-            place = number_place(numbers, table, places[at], tag, numbers[base + at])
+            tag = _get_tag(hashes[at], bits)
+            place = find_number_place(numbers, table, places[at], tag, numbers[base + at])
             differ += table[place] == EMPTY
-            table[place] = _entry(base + at, tag, bits)
+            table[place] = _make_entry(base + at, tag, bits)
     return differ
 
 
 @jit
 def find_text(data: Any, offsets: Any, table: Any, asked: Any, asked_offsets: Any) -> Any:
     """Return the slot of each text asked for, -1 where there is none."""
-    size, bits, last = len(asked_offsets) - 1, _slot_bits(len(offsets) - 1), len(offsets) - 1
+    size, bits, last = len(asked_offsets) - 1, _count_slot_bits(len(offsets) - 1), len(offsets) - 1
     found = np.empty(size, np.int64)
     hashes, places, touched = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.int64), np.empty(BLOCK, np.uint32)
     for base in range(0, size, BLOCK):
@@ -227,34 +229,34 @@ def find_text(data: Any, offsets: Any, table: Any, asked: Any, asked_offsets: An
         _hash_texts(asked, asked_offsets, base, count, hashes)
         _touch_table(table, hashes, count, places, touched)
         for at in range(count):
-            places[at] = _tagged(table, places[at], _tag(hashes[at], bits), bits)
-            found[base + at] = offsets[min(_slot(table[places[at]], bits), last)]
+            places[at] = _find_tag(table, places[at], _get_tag(hashes[at], bits), bits)
+            found[base + at] = offsets[min(_get_slot(table[places[at]], bits), last)]
         for at in range(count):
             if found[base + at] < len(data):
                 touched[at] = data[found[base + at]]
         for at in range(count):
             start, end = np.int64(asked_offsets[base + at]), np.int64(asked_offsets[base + at + 1])
-            place = text_place(data, offsets, table, places[at], _tag(hashes[at], bits), asked, start, end)
-            found[base + at] = -1 if table[place] == EMPTY else _slot(table[place], bits)
+            place = find_text_place(data, offsets, table, places[at], _get_tag(hashes[at], bits), asked, start, end)
+            found[base + at] = -1 if table[place] == EMPTY else _get_slot(table[place], bits)
     return found
 
 
 @jit
 def find_numbers(numbers: Any, table: Any, asked: Any) -> Any:
     """Return the slot of each number asked for, -1 where there is none."""
-    size, bits = len(asked), _slot_bits(len(numbers))
+    size, bits = len(asked), _count_slot_bits(len(numbers))
     found = np.empty(size, np.int64)
     hashes, places, touched = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.int64), np.empty(BLOCK, np.uint32)
     for base in range(0, size, BLOCK):
         count = min(BLOCK, size - base)
         for at in range(count):
-            hashes[at] = number_hash(asked[base + at])
+            hashes[at] = hash_number(asked[base + at])
         _touch_table(table, hashes, count, places, touched)
         for at in range(count):
-            places[at] = _tagged(table, places[at], _tag(hashes[at], bits), bits)
-            slot = _slot(table[places[at]], bits)
+            places[at] = _find_tag(table, places[at], _get_tag(hashes[at], bits), bits)
+            slot = _get_slot(table[places[at]], bits)
             touched[at] = numbers[slot] & LOW if slot < len(numbers) else ZERO
         for at in range(count):
-            place = number_place(numbers, table, places[at], _tag(hashes[at], bits), asked[base + at])
-            found[base + at] = -1 if table[place] == EMPTY else _slot(table[place], bits)
+            place = find_number_place(numbers, table, places[at], _get_tag(hashes[at], bits), asked[base + at])
+            found[base + at] = -1 if table[place] == EMPTY else _get_slot(table[place], bits)
     return found

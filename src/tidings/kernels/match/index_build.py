@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidings.kernels.bits import count as count_bits
-from tidings.kernels.jit import inlined, jit
+from tidings.kernels.bits import count_bits as count_bits
+from tidings.kernels.jit import jit, jit_inline
 from tidings.kernels.match.layout import OP_BITS
 from tidings.kernels.match.literals import ANY, NOT_ANY, NOT_NONE, UNION
 
 
 @jit
-def gathered(owner, start, head, low, high):  # type: ignore[no-untyped-def]
+def gather_rows(owner, start, head, low, high):  # type: ignore[no-untyped-def]
     """Return the literals of the rows `owner`, in that order: start, head, low, high."""
     new_start = np.zeros(len(owner) + 1, np.uint32)
     for row in range(len(owner)):
@@ -41,7 +41,7 @@ def fill_hash(first, second, cluster, mask, table_first, table_second, table_clu
         table_cluster[base + at] = cluster[i] + 1
 
 
-@inlined
+@jit_inline
 def above(edges, first, last, code):  # type: ignore[no-untyped-def]
     """Count the edges that are not above a code."""
     low, high = first, last
@@ -55,7 +55,7 @@ def above(edges, first, last, code):  # type: ignore[no-untyped-def]
 
 
 @jit
-def literal_bits(rows, at, edges, first, last, place, words, word, bit, bits):  # type: ignore[no-untyped-def]
+def set_literal_bits(rows, at, edges, first, last, place, words, word, bit, bits):  # type: ignore[no-untyped-def]
     """Set a row's bit in the bitmap of every bucket where one literal may hold."""
     op = rows.head[at] & 15
     kind = op & 7
@@ -87,14 +87,14 @@ def literal_bits(rows, at, edges, first, last, place, words, word, bit, bits):  
 
 
 @jit
-def interval_bits(low, high, edges, first, last, place, words, word, bit, bits):  # type: ignore[no-untyped-def]
+def set_interval_bits(low, high, edges, first, last, place, words, word, bit, bits):  # type: ignore[no-untyped-def]
     """Set a row's bit in the bitmap of every bucket that an interval meets."""
     for bucket in range(above(edges, first, last, low), above(edges, first, last, high) + 1):
         bits[place + bucket * words + word] |= bit
 
 
 @jit
-def together(rows, row, at):  # type: ignore[no-untyped-def]
+def intersect_literals(rows, row, at):  # type: ignore[no-untyped-def]
     """Return the intersection of a row's literals on one column, when all are plain intervals; else low > high.
 
     Convex and not empty, so the span of several values that satisfies each meets the intersection too.
@@ -114,7 +114,7 @@ EXACT, DOUBTED, CHECKED = 1, 2, 0
 
 
 @jit
-def doubt_bits(rows, at, low, high, plain, edges, first, last, place, words, word, bit, bits):  # type: ignore[no-untyped-def]
+def set_doubt_bits(rows, at, low, high, plain, edges, first, last, place, words, word, bit, bits):  # type: ignore[no-untyped-def]
     """Set a row's bit in the bitmap of doubt of every bucket in which its literal accepts some values and not others.
 
     `plain` literals are the one interval from `low` to `high`; of others all intervals are looked at.
@@ -174,16 +174,16 @@ def fill_tiles(rows, tile_row, tile_end, place, dense_of, edge_start, edges, sta
                 low, high = np.int64(rows.low[at]), np.int64(rows.high[at])
                 plain = alone and rows.head[at] & 15 == ANY
                 if not alone:
-                    low, high = together(rows, row, at)
+                    low, high = intersect_literals(rows, row, at)
                     plain = low <= high
                 if plain and not alone:
-                    interval_bits(low, high, edges, first, last, place[tile, dense], words, word, bit, bits)
+                    set_interval_bits(low, high, edges, first, last, place[tile, dense], words, word, bit, bits)
                 else:
-                    literal_bits(rows, at, edges, first, last, place[tile, dense], words, word, bit, bits)
+                    set_literal_bits(rows, at, edges, first, last, place[tile, dense], words, word, bit, bits)
                 if not plain and not alone:
                     rest[rest_start[tile] + word] |= bit
                 elif state[dense] == DOUBTED:
-                    doubt_bits(
+                    set_doubt_bits(
                         rows, at, low, high, plain, edges, first, last, place[tile, dense], words, word, bit, bits
                     )
         for dense in range(width):
@@ -197,7 +197,7 @@ def fill_tiles(rows, tile_row, tile_end, place, dense_of, edge_start, edges, sta
 
 
 @jit
-def tile_columns(start, head, tile_row, tile_end, skipped, columns):  # type: ignore[no-untyped-def]
+def find_tile_columns(start, head, tile_row, tile_end, skipped, columns):  # type: ignore[no-untyped-def]
     """Return for each tile which columns some of its rows constrain, but for its key columns."""
     constrained = np.zeros((len(tile_row), columns), np.uint8)
     for tile in range(len(tile_row)):
@@ -209,7 +209,7 @@ def tile_columns(start, head, tile_row, tile_end, skipped, columns):  # type: ig
 
 
 @jit
-def noted(edge, known, count, most):  # type: ignore[no-untyped-def]
+def insert_edge(edge, known, count, most):  # type: ignore[no-untyped-def]
     """Enter an edge into a sorted list of distinct ones; return their number, or `most + 1` when they are too many."""
     low, high = 0, count
     while low < high:
@@ -229,7 +229,7 @@ def noted(edge, known, count, most):  # type: ignore[no-untyped-def]
 
 
 @jit
-def edges_of(rows, tile_row, tile_end, dense_of, number, most, sampled):  # type: ignore[no-untyped-def]
+def collect_edges(rows, tile_row, tile_end, dense_of, number, most, sampled):  # type: ignore[no-untyped-def]
     """Return the distinct edges of each dense column in the tiles, if at most `most`, and a sample of all.
 
     An edge is a code where some literal begins, or the code after one where it ends.
@@ -256,7 +256,7 @@ def edges_of(rows, tile_row, tile_end, dense_of, number, most, sampled):  # type
                     if edge == 0:
                         continue
                     if count[dense] <= most:
-                        count[dense] = noted(edge, known[dense], count[dense], most)
+                        count[dense] = insert_edge(edge, known[dense], count[dense], most)
                     # Every place of the sample is as likely to hold an early edge as a late one.
                     place = (seen[dense] * np.int64(40503)) % (sampled + (seen[dense] if seen[dense] > sampled else 0))
                     if seen[dense] < sampled:
@@ -268,7 +268,7 @@ def edges_of(rows, tile_row, tile_end, dense_of, number, most, sampled):  # type
 
 
 @jit
-def hulls(rows, tile_row, tile_end, hull_column, hull_low, hull_high):  # type: ignore[no-untyped-def]
+def fill_hulls(rows, tile_row, tile_end, hull_column, hull_low, hull_high):  # type: ignore[no-untyped-def]
     """Fill the hulls: for each tile and hull column, from the least low end to the greatest high end."""
     for tile in range(len(tile_row)):
         for side in range(2):
@@ -296,7 +296,7 @@ def hulls(rows, tile_row, tile_end, hull_column, hull_low, hull_high):  # type: 
 
 
 @jit
-def bucket_counts(tile_row, tile_end, place, edge_start, bits, rate_start):  # type: ignore[no-untyped-def]
+def count_buckets(tile_row, tile_end, place, edge_start, bits, rate_start):  # type: ignore[no-untyped-def]
     """Count, for each bucket of each dense column, the rows of all tiles that live in it."""
     counts = np.zeros(rate_start[-1], np.int64)
     for tile in range(len(tile_row)):

@@ -8,12 +8,12 @@ from __future__ import annotations
 import numpy as np
 
 from tidings.kernels.jit import jit
-from tidings.kernels.match.exact_check import U1, WAITING, checked, grown
+from tidings.kernels.match.exact_check import U1, WAITING, check_rows, grow
 from tidings.kernels.match.literals import ABSENT, SEVERAL
 
 
 @jit
-def cluster_of(first, second, group, base, width, mask, direct, hash_first, hash_second, hash_cluster):  # type: ignore[no-untyped-def]
+def find_cluster(first, second, group, base, width, mask, direct, hash_first, hash_second, hash_cluster):  # type: ignore[no-untyped-def]
     """Return the cluster of a keyed group for the ranks of its points, or -1."""
     if mask[group] == 0:
         return np.int64(direct[base[group] + first * width[group] + second]) - 1
@@ -27,7 +27,7 @@ def cluster_of(first, second, group, base, width, mask, direct, hash_first, hash
 
 
 @jit
-def keys_of_several(cell, many, paths, event, group):  # type: ignore[no-untyped-def]
+def find_clusters_of_several(cell, many, paths, event, group):  # type: ignore[no-untyped-def]
     """Return the clusters of a keyed group for an event whose key columns have several values, or ranges."""
     found = np.empty(16, np.int64)
     count = 0
@@ -55,27 +55,27 @@ def keys_of_several(cell, many, paths, event, group):  # type: ignore[no-untyped
                     if paths.hash_cluster[at] == 0 or not inside:
                         continue
                     if count == len(found):
-                        found = grown(found, 0)
+                        found = grow(found, 0)
                     found[count] = np.int64(paths.hash_cluster[at]) - 1
                     count += 1
                 continue
             for rank in range(np.int64(low) >> 1, rank_end):
                 for rank2 in range(np.int64(low2) >> 1, rank2_end):
-                    cluster = cluster_of(
+                    cluster = find_cluster(
                         rank, rank2, group, paths.base, paths.width, paths.mask, paths.direct,
                         paths.hash_first, paths.hash_second, paths.hash_cluster,
                     )  # fmt: skip
                     if cluster < 0:
                         continue
                     if count == len(found):
-                        found = grown(found, 0)
+                        found = grow(found, 0)
                     found[count] = cluster
                     count += 1
     return found[:count]
 
 
 @jit
-def hits_of_plain(paths, cell, event, hit_of):  # type: ignore[no-untyped-def]
+def find_hits_of_plain(paths, cell, event, hit_of):  # type: ignore[no-untyped-def]
     """Write the clusters that a plain event's values are keys of; return their number."""
     by_column, by_column_start, second_of = paths.by_column, paths.by_column_start, paths.second
     base, width, mask, direct = paths.base, paths.width, paths.mask, paths.direct
@@ -95,7 +95,7 @@ def hits_of_plain(paths, cell, event, hit_of):  # type: ignore[no-untyped-def]
             if mask[group] == 0:
                 cluster = np.int64(direct[base[group] + first_rank * width[group] + second_rank]) - 1
             else:
-                cluster = cluster_of(
+                cluster = find_cluster(
                     first_rank, second_rank, group, base, width, mask, direct, hash_first, hash_second, hash_cluster
                 )
             if cluster >= 0:
@@ -105,7 +105,7 @@ def hits_of_plain(paths, cell, event, hit_of):  # type: ignore[no-untyped-def]
 
 
 @jit
-def hits_of_several(paths, cell, many, event):  # type: ignore[no-untyped-def]
+def find_hits_of_several(paths, cell, many, event):  # type: ignore[no-untyped-def]
     """Return the clusters that an event's values are keys of, when some of its columns have several."""
     found = np.empty(64, np.uint64)
     hits = 0
@@ -116,9 +116,9 @@ def hits_of_several(paths, cell, many, event):  # type: ignore[no-untyped-def]
             group = paths.by_column[at]
             if paths.second[group] >= 0 and cell[event, paths.second[group]] == ABSENT:
                 continue
-            clusters = keys_of_several(cell, many, paths, event, group)
+            clusters = find_clusters_of_several(cell, many, paths, event, group)
             while hits + len(clusters) > len(found):
-                found = grown(found, 0)
+                found = grow(found, 0)
             for i in range(len(clusters)):
                 found[hits] = clusters[i]
                 hits += 1
@@ -143,21 +143,21 @@ def follow_keys(rows, paths, cells):  # type: ignore[no-untyped-def]
         # Arrays change hands here, once for an event, and not in the loops below: each time is counted.
         hit_of = own_hits
         if cells.plain[event]:
-            hits = hits_of_plain(paths, cell, event, own_hits)
+            hits = find_hits_of_plain(paths, cell, event, own_hits)
         else:
-            hit_of = hits_of_several(paths, cell, many, event)
+            hit_of = find_hits_of_several(paths, cell, many, event)
             hits = len(hit_of)
         total = 0
         for hit in range(hits):
             if cluster_tiled[hit_of[hit]] < 0:
                 total += np.int64(cluster_start[hit_of[hit] + U1]) - np.int64(cluster_start[hit_of[hit]])
         if waiting + total > len(wait_row):
-            found, special = checked(rows, cells, wait_event, wait_row, waiting, found, special)
+            found, special = check_rows(rows, cells, wait_event, wait_row, waiting, found, special)
             waiting = 0
             if total > len(wait_row):
-                wait_event, wait_row = grown(wait_event, total), grown(wait_row, total)
+                wait_event, wait_row = grow(wait_event, total), grow(wait_row, total)
         if visits + hits > len(visit_cluster):
-            visit_cluster, visit_event = grown(visit_cluster, visits + hits), grown(visit_event, visits + hits)
+            visit_cluster, visit_event = grow(visit_cluster, visits + hits), grow(visit_event, visits + hits)
         for hit in range(hits):
             cluster = hit_of[hit]
             if cluster_tiled[cluster] >= 0:
@@ -169,5 +169,5 @@ def follow_keys(rows, paths, cells):  # type: ignore[no-untyped-def]
                 wait_event[waiting] = event
                 wait_row[waiting] = row
                 waiting += 1
-    found, special = checked(rows, cells, wait_event, wait_row, waiting, found, special)
+    found, special = check_rows(rows, cells, wait_event, wait_row, waiting, found, special)
     return found, special, (visit_cluster, visit_event, visits)

@@ -12,7 +12,7 @@ OP_BITS = 4
 """A literal's head is its column, shifted by this, and its op."""
 
 
-class Build(NamedTuple):
+class RowLiterals(NamedTuple):
     """Rows while they are built: row `r` is the conjunction of the literals from `start[r]` up to `start[r + 1]`."""
 
     start: Any
@@ -24,7 +24,7 @@ class Build(NamedTuple):
     union_high: Any
 
 
-class Rows(NamedTuple):
+class IndexRows(NamedTuple):
     """Rows as they are matched: literal `i` is `literal[3 * i]` (its head), its low end and its high end.
 
     The three stand together because a row that is looked at is seldom in cache: one line, not three.
@@ -40,7 +40,7 @@ class Rows(NamedTuple):
     special: Any  # 1 where a row needs more than emitting its slots: a second phase, or it is one of several
 
 
-class Cells(NamedTuple):
+class EventCells(NamedTuple):
     """The codes of events: `cell[event, column]`, see `kernels.literals`; `plain` events have no `SEVERAL` cell."""
 
     cell: Any
@@ -50,7 +50,7 @@ class Cells(NamedTuple):
     many_high: Any
 
 
-class Paths(NamedTuple):
+class IndexPaths(NamedTuple):
     """Groups of rows that are found by the same columns.
 
     A keyed group finds a cluster by the ranks of one or two points: in a table `direct`, or in a hash table
@@ -73,7 +73,7 @@ class Paths(NamedTuple):
     tiled_start: Any  # tiles
 
 
-class Tiles(NamedTuple):
+class IndexTiles(NamedTuple):
     """Up to a thousand or so rows, with bitmaps for each bucket of each column that constrains some of them."""
 
     row: Any  # first row

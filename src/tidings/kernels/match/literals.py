@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidings.kernels.jit import inlined, jit
+from tidings.kernels.jit import jit, jit_inline
 
 ANY, ALL, NONE, NOT_ANY, NOT_ALL, NOT_NONE = 0, 1, 2, 3, 4, 5
 """What a literal asks: some value, every value, no value (of at least one); and the negation of each."""
@@ -26,7 +26,7 @@ ABSENT = np.uint32(0xFFFF_FFFF)
 """The cell of an attribute that the event does not have."""
 
 
-@inlined
+@jit_inline
 def meets(low, high, union, value_low, value_high, union_start, union_low, union_high):  # type: ignore[no-untyped-def]
     """Tell whether a value, or some point of it, lies in the literal's interval or in one of its union."""
     if not union:

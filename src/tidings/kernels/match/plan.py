@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidings.kernels.jit import inlined, jit
+from tidings.kernels.jit import jit, jit_inline
 from tidings.kernels.match.layout import OP_BITS
 from tidings.kernels.match.literals import ANY, UNION
 
@@ -33,7 +33,7 @@ CONSIDERED = 12
 
 
 @jit
-def sampled_ends(head, low, high, union_start, union_low, union_high, top, most):  # type: ignore[no-untyped-def]
+def sample_ends(head, low, high, union_start, union_low, union_high, top, most):  # type: ignore[no-untyped-def]
     """Return about `most` ends that the literals of a column name, and their number; `top`: twice its end points."""
     columns = len(top)
     total = np.zeros(columns, np.int64)
@@ -64,7 +64,7 @@ def sampled_ends(head, low, high, union_start, union_low, union_high, top, most)
 
 
 @jit
-def rates(head, low, high, union_start, union_low, union_high, sample_start, sample):  # type: ignore[no-untyped-def]
+def estimate_rates(head, low, high, union_start, union_low, union_high, sample_start, sample):  # type: ignore[no-untyped-def]
     """Return the share of sampled codes that each literal accepts, and the share that lies between its ends.
 
     The two differ for unions. `sample` is sorted by column.
@@ -94,7 +94,7 @@ def rates(head, low, high, union_start, union_low, union_high, sample_start, sam
 
 
 @jit
-def uses(start, head, low, high, union_start, union_low, union_high):  # type: ignore[no-untyped-def]
+def classify_uses(start, head, low, high, union_start, union_low, union_high):  # type: ignore[no-untyped-def]
     """Return what each literal can serve for."""
     result = np.zeros(len(head), np.uint8)
     for row in range(len(start) - 1):
@@ -123,8 +123,8 @@ def uses(start, head, low, high, union_start, union_low, union_high):  # type: i
     return result
 
 
-@inlined
-def copies(use, head, low, union_start, at):  # type: ignore[no-untyped-def]
+@jit_inline
+def count_copies(use, head, low, union_start, at):  # type: ignore[no-untyped-def]
     """Count the keys under which a literal files its row."""
     return np.int64(union_start[low[at] + 1]) - np.int64(union_start[low[at]]) if use[at] == POINTS else np.int64(1)
 
@@ -164,7 +164,7 @@ def choose(start, head, low, union_start, use, rate, spanned, there, columns, po
             if use[at] >= POINT:
                 size = popular[2 * column] * rate[at]
                 work = scan_ns if size < 256 else bits_ns + tile_ns / tile
-                cost = rate[at] * work + COPY_NS * (copies(use, head, low, union_start, at) - 1)
+                cost = rate[at] * work + COPY_NS * (count_copies(use, head, low, union_start, at) - 1)
                 cost += look_ns / max(1.0, popular[2 * column])
                 if cost < least:
                     least, kind[row], one[row], two[row] = cost, KEYED, at, -1
@@ -179,7 +179,7 @@ def choose(start, head, low, union_start, use, rate, spanned, there, columns, po
                 if second == column:
                     continue
                 here = 2 * (min(column, second) * columns + max(column, second))
-                filed = copies(use, head, low, union_start, at) * copies(use, head, low, union_start, other)
+                filed = count_copies(use, head, low, union_start, at) * count_copies(use, head, low, union_start, other)
                 if use[at] >= POINT and use[other] >= POINT and filed <= MOST_COPIES:
                     cost = rate[at] * rate[other] * scan_ns + COPY_NS * (filed - 1)
                     cost += look_ns / max(1.0, popular_pairs[here])
@@ -197,7 +197,7 @@ def choose(start, head, low, union_start, use, rate, spanned, there, columns, po
 
 
 @jit
-def popularity(start, head, use, rate, columns):  # type: ignore[no-untyped-def]
+def count_popularity(start, head, use, rate, columns):  # type: ignore[no-untyped-def]
     """Count the rows that may use each column, for keys (even places) and for hulls (odd places)."""
     popular = np.zeros(2 * columns, np.float32)
     for row in range(len(start) - 1):
@@ -211,7 +211,7 @@ def popularity(start, head, use, rate, columns):  # type: ignore[no-untyped-def]
 
 
 @jit
-def popular_pairs(start, head, use, rate, spanned, there, columns, rows, scale, tile, costs):  # type: ignore[no-untyped-def]
+def count_popular_pairs(start, head, use, rate, spanned, there, columns, rows, scale, tile, costs):  # type: ignore[no-untyped-def]
     """Return how many rows each pair of columns would find if few pairs are used: one pair at a time, the most gained.
 
     Works on the sample `rows`; `scale` rows stand behind each. The gain of a pair is what its rows save against
@@ -285,7 +285,7 @@ def popular_pairs(start, head, use, rate, spanned, there, columns, rows, scale, 
 
 
 @jit
-def chosen_popularity(head, kind, one, two, columns, pairs):  # type: ignore[no-untyped-def]
+def count_choices(head, kind, one, two, columns, pairs):  # type: ignore[no-untyped-def]
     """Count the rows that did choose each column and pair."""
     popular = np.zeros(2 * columns, np.float32)
     popular_pairs = np.zeros(2 * columns * columns if pairs else 0, np.float32)
@@ -303,7 +303,7 @@ def chosen_popularity(head, kind, one, two, columns, pairs):  # type: ignore[no-
 
 
 @jit
-def filings(kind, one, two, low, high, head, use, union_start, union_low):  # type: ignore[no-untyped-def]
+def file_rows(kind, one, two, low, high, head, use, union_start, union_low):  # type: ignore[no-untyped-def]
     """Return one entry for each key under which each row is filed: the row, and the ranks of its points.
 
     Rows that are not keyed have one entry, whose numbers are twice the middles of its two intervals.
@@ -312,9 +312,9 @@ def filings(kind, one, two, low, high, head, use, union_start, union_low):  # ty
     for row in range(len(kind)):
         number = np.int64(1)
         if kind[row] >= KEYED:
-            number *= copies(use, head, low, union_start, one[row])
+            number *= count_copies(use, head, low, union_start, one[row])
             if two[row] >= 0:
-                number *= copies(use, head, low, union_start, two[row])
+                number *= count_copies(use, head, low, union_start, two[row])
         count += number
     owner = np.empty(count, np.uint32)
     first = np.zeros(count, np.int64)
@@ -324,29 +324,29 @@ def filings(kind, one, two, low, high, head, use, union_start, union_low):  # ty
         if kind[row] < KEYED:
             owner[at] = row
             if one[row] >= 0:
-                first[at] = middle(head, low, high, union_start, union_low, one[row])
+                first[at] = get_middle(head, low, high, union_start, union_low, one[row])
             if two[row] >= 0:
-                second[at] = middle(head, low, high, union_start, union_low, two[row])
+                second[at] = get_middle(head, low, high, union_start, union_low, two[row])
             at += 1
             continue
-        for i in range(copies(use, head, low, union_start, one[row])):
-            for j in range(copies(use, head, low, union_start, two[row]) if two[row] >= 0 else 1):
+        for i in range(count_copies(use, head, low, union_start, one[row])):
+            for j in range(count_copies(use, head, low, union_start, two[row]) if two[row] >= 0 else 1):
                 owner[at] = row
-                first[at] = point(head, low, use, union_start, union_low, one[row], i) >> 1
+                first[at] = get_point(head, low, use, union_start, union_low, one[row], i) >> 1
                 if two[row] >= 0:
-                    second[at] = point(head, low, use, union_start, union_low, two[row], j) >> 1
+                    second[at] = get_point(head, low, use, union_start, union_low, two[row], j) >> 1
                 at += 1
     return owner, first, second
 
 
-@inlined
-def point(head, low, use, union_start, union_low, at, number):  # type: ignore[no-untyped-def]
+@jit_inline
+def get_point(head, low, use, union_start, union_low, at, number):  # type: ignore[no-untyped-def]
     """Return the code of a literal's point of this number."""
     return np.int64(union_low[union_start[low[at]] + number]) if use[at] == POINTS else np.int64(low[at])
 
 
-@inlined
-def middle(head, low, high, union_start, union_low, at):  # type: ignore[no-untyped-def]
+@jit_inline
+def get_middle(head, low, high, union_start, union_low, at):  # type: ignore[no-untyped-def]
     """Return twice the middle of a literal's interval; of a union, of where it begins."""
     if head[at] & UNION:
         return np.int64(2) * np.int64(union_low[union_start[low[at]]])

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from tidings.kernels.jit import inlined, jit
+from tidings.kernels.jit import jit, jit_inline
 
 OUTSIDE, INSIDE, UNSURE = 0, 1, 2
 """The answers; the boundary is inside."""
@@ -29,8 +29,8 @@ BAND = 1e-9  # of the haversine: some thousand times what the roundings of both 
 LEAST_BAND = 1e-30  # 13 nanometres; the latitudes' own rounding is a tenth of that
 
 
-@inlined
-def _side(x: Any, y: Any, x1: Any, y1: Any, x2: Any, y2: Any) -> Any:
+@jit_inline
+def _find_side(x: Any, y: Any, x1: Any, y1: Any, x2: Any, y2: Any) -> Any:
     """Return above zero where the point is left of the edge, below where right, zero where floats are not sure."""
     one = (x1 - x) * (y2 - y)
     two = (x2 - x) * (y1 - y)
@@ -40,7 +40,7 @@ def _side(x: Any, y: Any, x1: Any, y1: Any, x2: Any, y2: Any) -> Any:
 
 
 @jit
-def crossings(x: Any, y: Any, first: Any, last: Any, vertices: Any) -> Any:
+def count_crossings(x: Any, y: Any, first: Any, last: Any, vertices: Any) -> Any:
     """Count the edges from vertex `first` to `last` that cross the ray, 0 or 1; 2 not sure, 3 on an edge."""
     count = 0
     x1, y1 = vertices[first, 0], vertices[first, 1]
@@ -50,7 +50,7 @@ def crossings(x: Any, y: Any, first: Any, last: Any, vertices: Any) -> Any:
             if x1 > x and x2 > x:
                 count ^= 1
             elif x1 >= x or x2 >= x:
-                side = _side(x, y, x1, y1, x2, y2)
+                side = _find_side(x, y, x1, y1, x2, y2)
                 if side == 0.0:
                     upright = x1 == x and x2 == x
                     corner = (x1 == x and y1 == y) or (x2 == x and y2 == y)
@@ -63,7 +63,7 @@ def crossings(x: Any, y: Any, first: Any, last: Any, vertices: Any) -> Any:
 
 
 @jit
-def in_area(x: Any, y: Any, low: Any, high: Any, run_ends: Any, run_bounds: Any, vertices: Any) -> Any:
+def decide_area(x: Any, y: Any, low: Any, high: Any, run_ends: Any, run_bounds: Any, vertices: Any) -> Any:
     """Decide an unrolled place in the area whose runs go from `low` up to `high`."""
     count = 0
     for run in range(low, high):
@@ -73,15 +73,15 @@ def in_area(x: Any, y: Any, low: Any, high: Any, run_ends: Any, run_bounds: Any,
         if x < run_bounds[run, 0]:
             count ^= (vertices[first, 1] > y) != (vertices[last, 1] > y)
             continue
-        found = crossings(x, y, first, last, vertices)
+        found = count_crossings(x, y, first, last, vertices)
         if found >= 2:
             return INSIDE if found == 3 else UNSURE
         count ^= found
     return INSIDE if count else OUTSIDE
 
 
-@inlined
-def _in_circle(lon: Any, lat: Any, center_lon: Any, center_lat: Any, limit: Any) -> Any:
+@jit_inline
+def _decide_circle(lon: Any, lat: Any, center_lon: Any, center_lat: Any, limit: Any) -> Any:
     """Decide a place near a centre, in the very steps of `algebra.evaluate.distance_m`."""
     lat1, lat2 = math.radians(center_lat), math.radians(lat)
     up, along = math.sin((lat2 - lat1) / 2), math.sin(math.radians(lon - center_lon) / 2)
@@ -105,13 +105,13 @@ def decide_one(
     """Decide one place of the globe for one condition of the table."""
     low, high = run_start[place], run_start[place + 1]
     if low == high:
-        return _in_circle(lon, lat, frames[place, 0], frames[place, 1], frames[place, 3])
+        return _decide_circle(lon, lat, frames[place, 0], frames[place, 1], frames[place, 3])
     answer = OUTSIDE
     if frames[place, 1] <= lat <= frames[place, 3]:
         for turn in (0.0, -TURN, TURN):
             x = lon + turn
             if frames[place, 0] <= x <= frames[place, 2]:
-                found = in_area(x, lat, low, high, run_ends, run_bounds, vertices)
+                found = decide_area(x, lat, low, high, run_ends, run_bounds, vertices)
                 if found == INSIDE:
                     return INSIDE
                 answer = max(answer, found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidings.kernels.jit import inlined, jit
+from tidings.kernels.jit import jit, jit_inline
 from tidings.kernels.match.layout import OP_BITS
 from tidings.kernels.match.literals import UNION
 
@@ -12,32 +12,32 @@ EMPTY_LOW = 0x7FFFFFFF
 """The low end of an interval that accepts nothing; its high end is 0."""
 
 
-@inlined
-def mixed(state, value):  # type: ignore[no-untyped-def]
+@jit_inline
+def mix(state, value):  # type: ignore[no-untyped-def]
     """Stir a number into a hash."""
     state = (state ^ np.uint64(value)) * np.uint64(0x9E3779B97F4A7C15)
     return state ^ (state >> np.uint64(29))
 
 
 @jit
-def hashes(start, head, low, high, union_start, union_low, union_high):  # type: ignore[no-untyped-def]
+def hash_rows(start, head, low, high, union_start, union_low, union_high):  # type: ignore[no-untyped-def]
     """Return a hash of each row's literals, as they stand."""
     result = np.empty(len(start) - 1, np.uint64)
     for row in range(len(start) - 1):
         state = np.uint64(14695981039346656037)
         for at in range(start[row], start[row + 1]):
-            state = mixed(state, head[at])
+            state = mix(state, head[at])
             if head[at] & UNION:
                 for part in range(union_start[low[at]], union_start[low[at] + 1]):
-                    state = mixed(mixed(state, union_low[part]), union_high[part])
+                    state = mix(mix(state, union_low[part]), union_high[part])
             else:
-                state = mixed(mixed(state, low[at]), high[at])
+                state = mix(mix(state, low[at]), high[at])
         result[row] = state
     return result
 
 
 @jit
-def equal(one, two, start, head, low, high, union_start, union_low, union_high):  # type: ignore[no-untyped-def]
+def is_equal(one, two, start, head, low, high, union_start, union_low, union_high):  # type: ignore[no-untyped-def]
     """Tell whether two rows have the same literals in the same order."""
     first, second = np.int64(start[one]), np.int64(start[two])
     size = np.int64(start[one + 1]) - first
@@ -61,7 +61,7 @@ def equal(one, two, start, head, low, high, union_start, union_low, union_high):
 
 
 @jit
-def leaders(order, hashed, alone, start, head, low, high, union_start, union_low, union_high):  # type: ignore[no-untyped-def]
+def find_leaders(order, hashed, alone, start, head, low, high, union_start, union_low, union_high):  # type: ignore[no-untyped-def]
     """Return for each row the first row equal to it; `order` sorts rows by hash, `alone` rows stay apart."""
     leader = np.arange(len(order)).astype(np.uint32)
     for i in range(1, len(order)):
@@ -69,7 +69,7 @@ def leaders(order, hashed, alone, start, head, low, high, union_start, union_low
         if hashed[here] != hashed[before] or alone[here] or alone[before]:
             continue
         chief = leader[before]
-        if equal(here, chief, start, head, low, high, union_start, union_low, union_high):
+        if is_equal(here, chief, start, head, low, high, union_start, union_low, union_high):
             leader[here] = chief
     return leader
 
@@ -85,11 +85,11 @@ def remap(head, low, high, size, rank, rank_start, new_size):  # type: ignore[no
         if head[at] & UNION:
             continue
         column = np.int64(head[at] >> OP_BITS)
-        low[at], high[at] = moved(low[at], high[at], size[column], rank, rank_start[column], new_size[column])
+        low[at], high[at] = move_interval(low[at], high[at], size[column], rank, rank_start[column], new_size[column])
 
 
-@inlined
-def moved(low, high, size, rank, base, new_size):  # type: ignore[no-untyped-def]
+@jit_inline
+def move_interval(low, high, size, rank, base, new_size):  # type: ignore[no-untyped-def]
     """Return an interval's codes in the larger space."""
     new_low, new_high = np.int64(low), np.int64(high)
     if new_low != EMPTY_LOW:
@@ -112,13 +112,13 @@ def remap_unions(head, low, union_start, union_low, union_high, size, rank, rank
         done[low[at]] = 1
         column = np.int64(head[at] >> OP_BITS)
         for part in range(union_start[low[at]], union_start[low[at] + 1]):
-            union_low[part], union_high[part] = moved(
+            union_low[part], union_high[part] = move_interval(
                 union_low[part], union_high[part], size[column], rank, rank_start[column], new_size[column]
             )
 
 
 @jit
-def distinct(events, slots, event_count, slot_count):  # type: ignore[no-untyped-def]
+def drop_duplicates(events, slots, event_count, slot_count):  # type: ignore[no-untyped-def]
     """Return the pairs of event and slot, each once: by event, then by who was seen with it last."""
     start = np.zeros(event_count + 1, np.int64)
     for i in range(len(events)):

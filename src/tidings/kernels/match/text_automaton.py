@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from tidings.kernels.jit import inlined, jit
+from tidings.kernels.jit import jit, jit_inline
 
 BEGIN, END = 0xFF, 0xFE
 """The bytes for the beginning and the end of a text, in literals."""
@@ -29,7 +29,7 @@ _CHILD, _FAIL, _HIT, _BYTE = 0, 1, 2, 3
 
 
 @jit
-def _child(nodes: Any, state: Any, byte: Any) -> Any:
+def _find_child(nodes: Any, state: Any, byte: Any) -> Any:
     low, high = np.int64(nodes[state, _CHILD]), np.int64(nodes[state + 1, _CHILD])
     while high - low > 4:
         middle = (low + high) >> 1
@@ -44,7 +44,7 @@ def _child(nodes: Any, state: Any, byte: Any) -> Any:
 
 
 @jit
-def tries(data: Any, starts: Any, middle: Any) -> Any:
+def build_tries(data: Any, starts: Any, middle: Any) -> Any:
     """Return `nodes` without failures: the tries of sorted, distinct literals.
 
     Literal `i` is `data[starts[i]:starts[i + 1]]`; those before `middle` are for plain text. A state is the
@@ -77,7 +77,7 @@ def tries(data: Any, starts: Any, middle: Any) -> Any:
 
 
 @jit
-def link(nodes: Any, shorter: Any) -> Any:
+def link_failures(nodes: Any, shorter: Any) -> Any:
     """Fill in the failure states and the literals that end with them; return the complete rows.
 
     `shorter[i]` becomes the longest literal that literal `i` ends with, or -1.
@@ -89,7 +89,7 @@ def link(nodes: Any, shorter: Any) -> Any:
             found = np.int64(-1)
             while fail >= 2 and found < 0:
                 fail = np.int64(nodes[fail, _FAIL])
-                found = _child(nodes, fail, nodes[to, _BYTE])
+                found = _find_child(nodes, fail, nodes[to, _BYTE])
             nodes[to, _FAIL] = found if found >= 0 else fail
             longest = nodes[nodes[to, _FAIL], _HIT]
             if nodes[to, _HIT] < 0:
@@ -113,16 +113,16 @@ def _wider(array: Any) -> Any:
     return wide
 
 
-@inlined
-def _next_character(data: Any, at: Any, end: Any) -> Any:
+@jit_inline
+def _skip_character(data: Any, at: Any, end: Any) -> Any:
     at += 1
     while at < end and data[at] & 0xC0 == 0x80:
         at += 1
     return at
 
 
-@inlined
-def _first_byte(data: Any, at: Any, end: Any, byte: Any) -> Any:
+@jit_inline
+def _find_byte(data: Any, at: Any, end: Any, byte: Any) -> Any:
     # No continuation byte begins a run, so what is found is the beginning of a character.
     while byte < ONE and at < end and data[at] != byte:
         at += 1
@@ -141,19 +141,19 @@ def fits(program: Any, step: Any, stop: Any, data: Any, at: Any, end: Any) -> An
             step += 1
             if step == stop:
                 return True
-            at = _first_byte(data, at, end, program[step])
+            at = _find_byte(data, at, end, program[step])
             many_step, many_at = step, at
         elif at == end:
             # Nothing is left for `MANY` to give: an earlier start only leaves more to accept.
             return step == stop
         elif step < stop and program[step] == ONE:
             step += 1
-            at = _next_character(data, at, end)
+            at = _skip_character(data, at, end)
         elif step < stop and program[step] == data[at]:
             step += 1
             at += 1
         elif many_step >= 0:
-            many_at = _first_byte(data, _next_character(data, many_at, end), end, program[many_step])
+            many_at = _find_byte(data, _skip_character(data, many_at, end), end, program[many_step])
             step, at = many_step, many_at
         else:
             return False
@@ -197,7 +197,7 @@ def scan(
                     byte = np.int64(BEGIN) if at < begin else np.int64(END) if at == end else np.int64(data[at])
                     to = np.int64(-1)
                     while state >= len(dense):
-                        to = _child(nodes, state, byte)
+                        to = _find_child(nodes, state, byte)
                         if to >= 0:
                             break
                         state = np.int64(nodes[state, _FAIL])

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidings.kernels.bits import lowest
-from tidings.kernels.jit import inlined, jit
-from tidings.kernels.match.exact_check import U0, U1, U2, checked, emitted
+from tidings.kernels.bits import find_lowest_bit
+from tidings.kernels.jit import jit, jit_inline
+from tidings.kernels.match.exact_check import U0, U1, U2, check_rows, emit_rows
 from tidings.kernels.match.literals import ABSENT, SEVERAL
 
 FIRST = 4
@@ -29,8 +29,8 @@ SORTED_UP_TO = 64
 U64 = np.uint64(64)
 
 
-@inlined
-def bucket(edges, low, high, code):  # type: ignore[no-untyped-def]
+@jit_inline
+def find_bucket(edges, low, high, code):  # type: ignore[no-untyped-def]
     """Return the bucket of a code: how many of the edges from `low` up to `high` are not above it."""
     begin = low
     while low < high:
@@ -43,7 +43,7 @@ def bucket(edges, low, high, code):  # type: ignore[no-untyped-def]
 
 
 @jit
-def prepare(tiles, cells):  # type: ignore[no-untyped-def]
+def prepare_events(tiles, cells):  # type: ignore[no-untyped-def]
     """Return for each event the dense columns by match rate, its bucket in each of these, and its bucket in all."""
     edge_start, edges, dense_column = tiles.edge_start, tiles.edges, tiles.dense
     count, width = cells.cell.shape[0], len(dense_column)
@@ -59,7 +59,7 @@ def prepare(tiles, cells):  # type: ignore[no-untyped-def]
             if cell == ABSENT:
                 known[dense] = edge_start[dense + 1] - edge_start[dense] + 1
             elif cell < SEVERAL:
-                known[dense] = bucket(edges, edge_start[dense], edge_start[dense + 1], cell)
+                known[dense] = find_bucket(edges, edge_start[dense], edge_start[dense + 1], cell)
             else:
                 known[dense] = SEVERAL
             rate[dense] = 1.0 if known[dense] == SEVERAL else tiles.rates[tiles.rate_start[dense] + known[dense]]
@@ -74,18 +74,18 @@ def prepare(tiles, cells):  # type: ignore[no-untyped-def]
 
 
 @jit
-def outside(cell, many, low, high):  # type: ignore[no-untyped-def]
+def is_outside(cell, many, low, high):  # type: ignore[no-untyped-def]
     """Tell whether no value of a cell, nor anything between two of them, lies in the hull."""
     if cell == ABSENT:
         return True
     if cell < SEVERAL:
         return cell < low or cell > high
-    least, most = span_of(cell, many)
+    least, most = find_span(cell, many)
     return most < low or least > high
 
 
 @jit
-def span_of(cell, many):  # type: ignore[no-untyped-def]
+def find_span(cell, many):  # type: ignore[no-untyped-def]
     """Return the least and the greatest value of a cell that has several."""
     place = cell & np.uint32(0x7FFFFFFF)
     least, most = many[1][many[0][place]], many[2][many[0][place]]
@@ -96,10 +96,10 @@ def span_of(cell, many):  # type: ignore[no-untyped-def]
 
 
 @jit
-def several_bits(edges, first, last, bits, cell, many, place, words, alive):  # type: ignore[no-untyped-def]
+def keep_several(edges, first, last, bits, cell, many, place, words, alive):  # type: ignore[no-untyped-def]
     """Keep the rows that live in some bucket between the least and the greatest value of a cell."""
-    least, most = span_of(cell, many)
-    begin, end = bucket(edges, first, last, least), bucket(edges, first, last, most)
+    least, most = find_span(cell, many)
+    begin, end = find_bucket(edges, first, last, least), find_bucket(edges, first, last, most)
     for word in range(words):
         some = np.uint64(0)
         for at in range(begin, end + 1):
@@ -108,7 +108,7 @@ def several_bits(edges, first, last, bits, cell, many, place, words, alive):  # 
 
 
 @jit
-def survivors(tiles, cells, last_tile, visitors, prepared, cursor, wait_event, wait_row, sure_event, sure_row):  # type: ignore[no-untyped-def]
+def find_survivors(tiles, cells, last_tile, visitors, prepared, cursor, wait_event, wait_row, sure_event, sure_row):  # type: ignore[no-untyped-def]
     """Pass events through the bitmaps of tiles, from `cursor` on, until all are through or the room is used up.
 
     Writes pairs of event and row: those that wait for their check, and those that the bitmaps are sure of.
@@ -142,14 +142,14 @@ def survivors(tiles, cells, last_tile, visitors, prepared, cursor, wait_event, w
                 if one < SEVERAL:
                     if one < low1 or one > high1:
                         continue
-                elif outside(one, many, low1, high1):
+                elif is_outside(one, many, low1, high1):
                     continue
             if column2 >= 0:
                 one = cell[event, column2]
                 if one < SEVERAL:
                     if one < low2 or one > high2:
                         continue
-                elif outside(one, many, low2, high2):
+                elif is_outside(one, many, low2, high2):
                     continue
             at, last_column = width * np.uint64(event), width * np.uint64(event) + width
             of_tile = width * np.uint64(tile)
@@ -189,7 +189,7 @@ def survivors(tiles, cells, last_tile, visitors, prepared, cursor, wait_event, w
                     place = places_of[of_tile + np.uint64(order[i])]
                     if buckets[i] == SEVERAL and place != NOWHERE:
                         dense = order[i]
-                        several_bits(
+                        keep_several(
                             edges, edge_start[dense], edge_start[dense + 1], bits,
                             cell[event, dense_column[dense]], many, np.int64(place), np.int64(words), alive,
                         )  # fmt: skip
@@ -213,13 +213,13 @@ def survivors(tiles, cells, last_tile, visitors, prepared, cursor, wait_event, w
                 left = alive[word] & doubt[word]
                 while left != U0:
                     wait_event[waiting] = event
-                    wait_row[waiting] = np.uint64(begin) + U64 * word + np.uint64(lowest(left))
+                    wait_row[waiting] = np.uint64(begin) + U64 * word + np.uint64(find_lowest_bit(left))
                     waiting += 1
                     left &= left - U1
                 left = alive[word] & ~doubt[word]
                 while left != U0:
                     sure_event[sure] = event
-                    sure_row[sure] = np.uint64(begin) + U64 * word + np.uint64(lowest(left))
+                    sure_row[sure] = np.uint64(begin) + U64 * word + np.uint64(find_lowest_bit(left))
                     sure += 1
                     left &= left - U1
         first_visitor = 0
@@ -232,7 +232,7 @@ def match_tiles(rows, tiles, cells, first_tile, last_tile, visitors, prepared, r
     wait_event, wait_row, sure_event, sure_row = room
     tile, visitor = np.int64(first_tile), np.int64(0)
     while tile < last_tile:
-        tile, visitor, waiting, sure = survivors(
+        tile, visitor, waiting, sure = find_survivors(
             tiles,
             cells,
             np.int64(last_tile),
@@ -244,6 +244,6 @@ def match_tiles(rows, tiles, cells, first_tile, last_tile, visitors, prepared, r
             sure_event,
             sure_row,
         )
-        found, special = checked(rows, cells, wait_event, wait_row, waiting, found, special)
-        found, special = emitted(rows, sure_event, sure_row, sure, found, special)
+        found, special = check_rows(rows, cells, wait_event, wait_row, waiting, found, special)
+        found, special = emit_rows(rows, sure_event, sure_row, sure, found, special)
     return found, special

@@ -38,7 +38,7 @@ With random trees 0, 3 and 12 could not be told apart; filters that people copy 
 
 
 @jit
-def _tidy(operands: Any, base: Any, top: Any) -> Any:
+def _normalise(operands: Any, base: Any, top: Any) -> Any:
     """Sort and thin the operands of an `and` in place; return the new top, or -1 where it is false."""
     if top - base > 24:
         operands[base:top].sort()
@@ -73,7 +73,7 @@ def _grown(array: Any, length: Any) -> Any:
 
 
 @jit
-def _rehashed(hashes: Any, count: Any, size: Any) -> Any:
+def _rehash(hashes: Any, count: Any, size: Any) -> Any:
     """Return a table of `size` places (a power of two) for the nodes so far."""
     table = np.full(size, -1, np.int32)
     for node in range(count):
@@ -85,7 +85,7 @@ def _rehashed(hashes: Any, count: Any, size: Any) -> Any:
 
 
 @jit
-def cons(tokens: Any, starts: Any, n_leaves: Any) -> Any:
+def cons_trees(tokens: Any, starts: Any, n_leaves: Any) -> Any:
     """Read trees in prefix order; return the roots' references and the distinct nodes' operands (flat, by starts).
 
     A node follows all nodes that it refers to.
@@ -99,7 +99,7 @@ def cons(tokens: Any, starts: Any, n_leaves: Any) -> Any:
     operands = np.empty(longest, np.int64)
     roots = np.empty(n_trees, np.int64)
     node_starts, hashes, pool = np.zeros(1025, np.int64), np.empty(1024, np.int64), np.empty(4096, np.int64)
-    table = _rehashed(hashes, 0, 4096)
+    table = _rehash(hashes, 0, 4096)
     count = 0
     for tree in range(n_trees):
         depth, top, pending = 0, 0, 0
@@ -135,7 +135,7 @@ def cons(tokens: Any, starts: Any, n_leaves: Any) -> Any:
                     break
                 depth -= 1
                 first = base[depth]
-                end = _tidy(operands, first, top)
+                end = _normalise(operands, first, top)
                 top = first
                 width = end - first
                 if end < 0:
@@ -175,7 +175,7 @@ def cons(tokens: Any, starts: Any, n_leaves: Any) -> Any:
                         hashes[node] = hashed
                         table[at] = node
                         if 2 * count > len(table):
-                            table = _rehashed(hashes, count, 4 * len(table))
+                            table = _rehash(hashes, count, 4 * len(table))
                     value = 2 * (n_leaves + node)
                 value ^= kind[depth]
             if depth == 0:
@@ -184,7 +184,7 @@ def cons(tokens: Any, starts: Any, n_leaves: Any) -> Any:
 
 
 @jit
-def _write(
+def _write_program(
     code: Any,
     at: Any,
     node: Any,
@@ -286,7 +286,7 @@ def assemble(roots: Any, node_starts: Any, pool: Any, n_leaves: Any, leaf_rates:
             length += 1 if child < 0 or row[child] >= 0 else starts[child + 1] - starts[child] + 1
         rates[n_leaves + node] = rate
         code = _grown(code, starts[node] + length)
-        at, need[node] = _write(
+        at, need[node] = _write_program(
             code, starts[node], node, False, node_starts, pool, n_leaves, row, starts, need, rates, order
         )
         starts[node + 1] = at
@@ -316,7 +316,9 @@ def assemble(roots: Any, node_starts: Any, pool: Any, n_leaves: Any, leaf_rates:
     for ref in roots:
         child = (ref >> 1) - n_leaves
         if child >= 0 and row[child] < 0:
-            at, _ = _write(code, at, child, ref & 1 == 0, node_starts, pool, n_leaves, row, starts, need, rates, order)
+            at, _ = _write_program(
+                code, at, child, ref & 1 == 0, node_starts, pool, n_leaves, row, starts, need, rates, order
+            )
         elif ref >= 0:
             code[at] = ((ref >> 1) if child < 0 else row[child]) << ROW | AND
             at += 1
@@ -326,7 +328,7 @@ def assemble(roots: Any, node_starts: Any, pool: Any, n_leaves: Any, leaf_rates:
 
 
 @jit
-def shapes(code: Any, starts: Any, first: Any) -> Any:
+def hash_shapes(code: Any, starts: Any, first: Any) -> Any:
     """Return a key for each program from `first` on that says how long it is and when it pushes and pops."""
     keys = np.empty(len(starts) - 1 - first, np.int64)
     for i in range(len(keys)):
@@ -339,7 +341,7 @@ def shapes(code: Any, starts: Any, first: Any) -> Any:
 
 
 @jit
-def reordered(code: Any, starts: Any, first: Any, order: Any) -> Any:
+def reorder(code: Any, starts: Any, first: Any, order: Any) -> Any:
     """Return code and starts with the programs from `first` on in another order."""
     out, out_starts = np.empty_like(code), np.empty_like(starts)
     at = starts[first]

@@ -14,25 +14,25 @@ from typing import Any
 
 import numpy as np
 
-from tidings.kernels.bits import lowest
-from tidings.kernels.jit import inlined, jit
+from tidings.kernels.bits import find_lowest_bit
+from tidings.kernels.jit import jit, jit_inline
 from tidings.kernels.match.literals import ABSENT, NONE, NOT_ALL, NOT_ANY, SEVERAL, UNION, accepts
 from tidings.kernels.match.tree_code import FLIP, POP, PUSH, ROW, STOP, TURN
 from tidings.kernels.match.vector_words import (
     EVENTS,
     WORDS,
-    both,
-    differ,
-    down,
-    either,
-    flipped,
+    flip,
+    has_bits,
+    intersect,
     load,
-    masked,
-    ones,
+    make_ones,
+    mask_words,
     prefetch,
-    some,
+    shift_left,
+    shift_right,
     store,
-    up,
+    unite,
+    xor,
 )
 
 _KIND, _FLIP, _TURN, _STOP = np.uint64(3), np.uint64(FLIP), np.uint64(TURN), np.uint64(STOP)
@@ -41,13 +41,13 @@ _PUSH, _POP, _ZERO, _ONE = np.uint64(PUSH), np.uint64(POP), np.uint64(0), np.uin
 _AHEAD = 48  # instructions; asking for rows that early saved a fifth to a quarter of the time
 
 
-@inlined
+@jit_inline
 def _mark(row: Any, event: Any) -> Any:
     """Set an event's bit in a row that is an array of its own."""
     row[event >> 6] |= _ONE << np.uint64(event & 63)
 
 
-@inlined
+@jit_inline
 def _ones_in(word: Any) -> Any:
     """Count the bits of a word."""
     word -= (word >> _ONE) & np.uint64(0x5555_5555_5555_5555)
@@ -59,7 +59,7 @@ def _ones_in(word: Any) -> Any:
 
 
 @jit
-def _below(codes: Any, count: Any, ranks: Any, code: Any) -> Any:
+def _count_below(codes: Any, count: Any, ranks: Any, code: Any) -> Any:
     """Count the sorted codes that are less than `code`: looked up in `ranks` where there are any, or searched for."""
     if len(ranks) > 0:
         return ranks[min(code, len(ranks) - 1)]
@@ -72,7 +72,7 @@ def _below(codes: Any, count: Any, ranks: Any, code: Any) -> Any:
 
 
 @jit
-def _ranks(codes: Any, count: Any, leaves: Any, room: Any) -> Any:
+def _build_ranks(codes: Any, count: Any, leaves: Any, room: Any) -> Any:
     """Return how many codes are less than 0, 1, 2 ... up to one more than the greatest; nothing where that is long.
 
     Searching took twice as long as looking up; a table pays unless it is much longer than its use.
@@ -135,26 +135,26 @@ def decide_leaves(
             codes[i] = keys[i] >> 16
             store(upto, np.uint64(i + 1), load(upto, np.uint64(i)))
             _mark(upto[(i + 1) * WORDS : (i + 2) * WORDS], keys[i] & 0xFFFF)
-        ranks = _ranks(codes, count, column_starts[column + 1] - column_starts[column], room)
+        ranks = _build_ranks(codes, count, column_starts[column + 1] - column_starts[column], room)
         absent_row, single_row = load(absent, _ZERO), load(single, _ZERO)
         for leaf in range(column_starts[column], column_starts[column + 1]):
             op = leaf_op[leaf]
             kind = op & 7
             if op < UNION:
-                low = _below(codes, count, ranks, np.int64(leaf_low[leaf]))
-                high = max(low, _below(codes, count, ranks, np.int64(leaf_high[leaf]) + 1))
-                inside = differ(load(upto, np.uint64(low)), load(upto, np.uint64(high)))
+                low = _count_below(codes, count, ranks, np.int64(leaf_low[leaf]))
+                high = max(low, _count_below(codes, count, ranks, np.int64(leaf_high[leaf]) + 1))
+                inside = xor(load(upto, np.uint64(low)), load(upto, np.uint64(high)))
             else:
-                inside = flipped(ones(), _ONE)
+                inside = flip(make_ones(), _ONE)
                 place = leaf_low[leaf]
                 for at in range(union_start[place], union_start[place + 1]):
-                    low = _below(codes, count, ranks, np.int64(union_low[at]))
-                    high = max(low, _below(codes, count, ranks, np.int64(union_high[at]) + 1))
-                    inside = either(inside, differ(load(upto, np.uint64(low)), load(upto, np.uint64(high))))
+                    low = _count_below(codes, count, ranks, np.int64(union_low[at]))
+                    high = max(low, _count_below(codes, count, ranks, np.int64(union_high[at]) + 1))
+                    inside = unite(inside, xor(load(upto, np.uint64(low)), load(upto, np.uint64(high))))
             outside = _ONE if kind in (NONE, NOT_ANY, NOT_ALL) else _ZERO
             strict = _ZERO if kind >= NOT_ANY else _ONE
-            row = both(flipped(inside, outside), single_row)
-            store(truths, np.uint64(leaf), either(row, both(absent_row, flipped(ones(), strict))))
+            row = intersect(flip(inside, outside), single_row)
+            store(truths, np.uint64(leaf), unite(row, intersect(absent_row, flip(make_ones(), strict))))
             for i in range(n_several):
                 event = several[i]
                 if accepts(
@@ -173,7 +173,7 @@ def decide_leaves(
 
 
 @jit
-def run(
+def run_block(
     code: Any,
     starts: Any,
     turned: Any,
@@ -203,31 +203,31 @@ def run(
             slot = np.uint64(slots[tree])
             if not (live[slot >> np.uint64(6)] >> (slot & np.uint64(63))) & _ONE:
                 continue
-        acc, top = ones(), _ZERO
+        acc, top = make_ones(), _ZERO
         for at in range(starts[program], starts[program + 1]):
             instruction = np.uint64(code[at])
             if at + _AHEAD < len(code):
                 prefetch(truths, np.uint64(code[at + _AHEAD]) >> _TO_ROW)
             kind = instruction & _KIND
-            acc = flipped(acc, (instruction >> _TO_TURN) & _ONE)
+            acc = flip(acc, (instruction >> _TO_TURN) & _ONE)
             if kind == _POP:
                 top -= _ONE
-                acc = both(acc, load(kept, top))
+                acc = intersect(acc, load(kept, top))
             else:
-                row = flipped(load(truths, instruction >> _TO_ROW), (instruction >> _TO_FLIP) & _ONE)
+                row = flip(load(truths, instruction >> _TO_ROW), (instruction >> _TO_FLIP) & _ONE)
                 if kind == _PUSH:
                     store(kept, top, acc)
                     top += _ONE
                     acc = row
                 else:
-                    acc = both(acc, row)
-            if instruction & _STOP and not some(acc):
+                    acc = intersect(acc, row)
+            if instruction & _STOP and not has_bits(acc):
                 break
         if tree < 0:
             store(truths, np.uint64(n_leaves + program), acc)
             continue
-        acc = both(flipped(acc, np.uint64(turned[tree])), there_row)
-        if some(acc):
+        acc = intersect(flip(acc, np.uint64(turned[tree])), there_row)
+        if has_bits(acc):
             store(rows, count, acc)
             found[count] = slots[tree]
             count += _ONE
@@ -242,16 +242,16 @@ def _transpose(group: Any) -> Any:
         row = _ZERO
         while row < np.uint64(64):
             first, second = load(group, row), load(group, row + width)
-            moved = masked(differ(down(first, width), second), mask)
-            store(group, row, differ(first, up(moved, width)))
-            store(group, row + width, differ(second, moved))
+            moved = mask_words(xor(shift_right(first, width), second), mask)
+            store(group, row, xor(first, shift_left(moved, width)))
+            store(group, row + width, xor(second, moved))
             row = (row + width + _ONE) & ~width  # the next one that lacks the bit `width`
         width >>= _ONE
         mask ^= mask << width
 
 
 @jit
-def turn(rows: Any, count: Any, n_events: Any, by_bit: Any) -> Any:
+def transpose_matches(rows: Any, count: Any, n_events: Any, by_bit: Any) -> Any:
     """Turn the rows that `run` found, 64 at a time, into words of one event and 64 trees; return where events start.
 
     Row `bit * groups + g` of `by_bit`, which has room for 64 rows a group, is of events `bit`, `64 + bit` and so on,
@@ -276,7 +276,7 @@ def turn(rows: Any, count: Any, n_events: Any, by_bit: Any) -> Any:
 
 
 @jit
-def by_event(by_bit: Any, found: Any, count: Any, starts: Any, slots: Any) -> Any:
+def write_by_event(by_bit: Any, found: Any, count: Any, starts: Any, slots: Any) -> Any:
     """Write the slots of event `e` from `slots[starts[e]]` on; the rest is as `turn` left it.
 
     Eight events at a time, so eight places are written to and not 512.
@@ -291,7 +291,7 @@ def by_event(by_bit: Any, found: Any, count: Any, starts: Any, slots: Any) -> An
                 bits = by_bit[(bit * groups + g) * WORDS + word]
                 at = place[word]
                 while bits:
-                    slots[at] = found[64 * g + lowest(bits)]
+                    slots[at] = found[64 * g + find_lowest_bit(bits)]
                     at += 1
                     bits &= bits - _ONE
                 place[word] = at
@@ -308,7 +308,7 @@ def _room(array: Any, length: Any) -> Any:
 
 
 @jit
-def run_one(
+def run_for_event(
     code: Any,
     starts: Any,
     turned: Any,

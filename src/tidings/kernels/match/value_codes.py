@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidings.kernels.jit import inlined, jit
+from tidings.kernels.jit import jit, jit_inline
 from tidings.kernels.match.literals import ABSENT
 
 
 @jit
-def ranked(values, ends, out):  # type: ignore[no-untyped-def]
+def rank_numbers(values, ends, out):  # type: ignore[no-untyped-def]
     """Write the codes of numbers among sorted end points; NaN is absent, an infinity unreadable."""
     for at in range(len(values)):
         value = values[at]
@@ -34,7 +34,7 @@ def ranked(values, ends, out):  # type: ignore[no-untyped-def]
 
 
 @jit
-def linear(values, base, count, out):  # type: ignore[no-untyped-def]
+def rank_integers(values, base, count, out):  # type: ignore[no-untyped-def]
     """Write the codes of numbers among the integers from `base` on, `count` of them; NaN is absent."""
     for at in range(len(values)):
         value = values[at]
@@ -52,8 +52,8 @@ def linear(values, base, count, out):  # type: ignore[no-untyped-def]
             out[at] = 2 * rank + 1 if whole == value else 2 * rank + 2
 
 
-@inlined
-def compared(blob, begin, end, text, text_begin, text_end):  # type: ignore[no-untyped-def]
+@jit_inline
+def compare_bytes(blob, begin, end, text, text_begin, text_end):  # type: ignore[no-untyped-def]
     """Compare two byte strings: below, equal or above zero."""
     shorter = min(end - begin, text_end - text_begin)
     result = np.int64(0)
@@ -65,7 +65,7 @@ def compared(blob, begin, end, text, text_begin, text_end):  # type: ignore[no-u
 
 
 @jit
-def bytewise(text, text_start, blob, start):  # type: ignore[no-untyped-def]
+def rank_bytes(text, text_start, blob, start):  # type: ignore[no-untyped-def]
     """Return the codes of byte strings among sorted byte strings; both are given as bytes and offsets."""
     out = np.empty(len(text_start) - 1, np.uint32)
     for at in range(len(text_start) - 1):
@@ -73,7 +73,7 @@ def bytewise(text, text_start, blob, start):  # type: ignore[no-untyped-def]
         code = np.int64(-1)
         while low < high:
             middle = (low + high) >> 1
-            sign = compared(blob, start[middle], start[middle + 1], text, text_start[at], text_start[at + 1])
+            sign = compare_bytes(blob, start[middle], start[middle + 1], text, text_start[at], text_start[at + 1])
             if sign == 0:
                 code = 2 * middle + 1
                 break

@@ -37,47 +37,47 @@ def prefetch(array: Any, at: Any) -> Any:
     del array, at
 
 
-def ones() -> Any:
+def make_ones() -> Any:
     """Return a row of ones."""
     return np.full(WORDS, 0xFFFF_FFFF_FFFF_FFFF, np.uint64)
 
 
-def flipped(row: Any, bit: Any) -> Any:
+def flip(row: Any, bit: Any) -> Any:
     """Return the row, negated where `bit` (a `uint64`, 0 or 1) is 1."""
     return ~row if bit else row
 
 
-def both(row: Any, other: Any) -> Any:
+def intersect(row: Any, other: Any) -> Any:
     """Return the bits that both rows have."""
     return row & other
 
 
-def either(row: Any, other: Any) -> Any:
+def unite(row: Any, other: Any) -> Any:
     """Return the bits that one row or the other has."""
     return row | other
 
 
-def differ(row: Any, other: Any) -> Any:
+def xor(row: Any, other: Any) -> Any:
     """Return the bits that only one of the rows has."""
     return row ^ other
 
 
-def masked(row: Any, word: Any) -> Any:
+def mask_words(row: Any, word: Any) -> Any:
     """Return the bits of each word that `word` has as well."""
     return row & word
 
 
-def up(row: Any, by: Any) -> Any:
+def shift_left(row: Any, by: Any) -> Any:
     """Return the row with each word shifted to the left by a `uint64`."""
     return row << by
 
 
-def down(row: Any, by: Any) -> Any:
+def shift_right(row: Any, by: Any) -> Any:
     """Return the row with each word shifted to the right by a `uint64`."""
     return row >> by
 
 
-def some(row: Any) -> Any:
+def has_bits(row: Any) -> Any:
     """Tell whether any bit is set."""
     return bool(row.any())
 
@@ -103,24 +103,24 @@ class _RowModel(models.PrimitiveModel):
         super().__init__(manager, type_, _VECTOR)  # type: ignore[no-untyped-call]
 
 
-def _returns(function: Any, result: Any, width: int) -> None:
+def _declare(function: Any, result: Any, width: int) -> None:
     """Say what a function of `width` arguments returns."""
     typers = (lambda: result, lambda a: result, lambda a, b: result, lambda a, b, c: result)  # noqa: ARG005
     type_callable(function)(lambda context: typers[width])  # noqa: ARG005
 
 
-_returns(load, _row, 2)
-_returns(store, types.void, 3)
-_returns(prefetch, types.void, 2)
-_returns(ones, _row, 0)
-_returns(flipped, _row, 2)
-_returns(both, _row, 2)
-_returns(either, _row, 2)
-_returns(differ, _row, 2)
-_returns(masked, _row, 2)
-_returns(up, _row, 2)
-_returns(down, _row, 2)
-_returns(some, types.boolean, 1)
+_declare(load, _row, 2)
+_declare(store, types.void, 3)
+_declare(prefetch, types.void, 2)
+_declare(make_ones, _row, 0)
+_declare(flip, _row, 2)
+_declare(intersect, _row, 2)
+_declare(unite, _row, 2)
+_declare(xor, _row, 2)
+_declare(mask_words, _row, 2)
+_declare(shift_left, _row, 2)
+_declare(shift_right, _row, 2)
+_declare(has_bits, types.boolean, 1)
 
 
 def _lower(function: Any, *arguments: Any) -> Callable[[F], F]:
@@ -129,13 +129,13 @@ def _lower(function: Any, *arguments: Any) -> Callable[[F], F]:
     return decorator
 
 
-def _address(context: Any, builder: Any, array_type: Any, array: Any, at: Any) -> Any:
+def _point_at_row(context: Any, builder: Any, array_type: Any, array: Any, at: Any) -> Any:
     """Point at a row of a flat array."""
     data = context.make_array(array_type)(context, builder, array).data
     return builder.bitcast(builder.gep(data, [builder.mul(at, _WORD(WORDS))]), _VECTOR.as_pointer())
 
 
-def _spread(builder: Any, word: Any) -> Any:
+def _broadcast(builder: Any, word: Any) -> Any:
     """Return a row of eight times the same word."""
     number = ir.IntType(32)
     first = builder.insert_element(_VECTOR(ir.Undefined), word, number(0))
@@ -143,76 +143,76 @@ def _spread(builder: Any, word: Any) -> Any:
 
 
 @_lower(load, types.Array, _word)
-def _load(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    return builder.load(_address(context, builder, signature.args[0], args[0], args[1]), align=8)
+def _lower_load(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    return builder.load(_point_at_row(context, builder, signature.args[0], args[0], args[1]), align=8)
 
 
 @_lower(store, types.Array, _word, _row)
-def _store(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    builder.store(args[2], _address(context, builder, signature.args[0], args[0], args[1]), align=8)
+def _lower_store(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    builder.store(args[2], _point_at_row(context, builder, signature.args[0], args[0], args[1]), align=8)
     return context.get_dummy_value()
 
 
 @_lower(prefetch, types.Array, _word)
-def _prefetch(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+def _lower_prefetch(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     number = ir.IntType(32)
     shape = ir.FunctionType(ir.VoidType(), [_BYTES, number, number, number])
     function = builder.module.declare_intrinsic("llvm.prefetch", [_BYTES], shape)
-    address = builder.bitcast(_address(context, builder, signature.args[0], args[0], args[1]), _BYTES)
+    address = builder.bitcast(_point_at_row(context, builder, signature.args[0], args[0], args[1]), _BYTES)
     builder.call(function, [address, number(0), number(3), number(1)])  # to read, to keep, data
     return context.get_dummy_value()
 
 
-@_lower(ones)
-def _ones(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+@_lower(make_ones)
+def _lower_make_ones(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     del context, builder, signature, args
     return _VECTOR([-1] * WORDS)
 
 
-@_lower(flipped, _row, _word)
-def _flipped(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+@_lower(flip, _row, _word)
+def _lower_flip(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     del context, signature
-    return builder.xor(args[0], _spread(builder, builder.neg(args[1])))
+    return builder.xor(args[0], _broadcast(builder, builder.neg(args[1])))
 
 
-@_lower(both, _row, _row)
-def _both(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+@_lower(intersect, _row, _row)
+def _lower_intersect(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     del context, signature
     return builder.and_(*args)
 
 
-@_lower(either, _row, _row)
-def _either(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+@_lower(unite, _row, _row)
+def _lower_unite(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     del context, signature
     return builder.or_(*args)
 
 
-@_lower(differ, _row, _row)
-def _differ(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+@_lower(xor, _row, _row)
+def _lower_xor(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     del context, signature
     return builder.xor(*args)
 
 
-@_lower(masked, _row, _word)
-def _masked(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+@_lower(mask_words, _row, _word)
+def _lower_mask_words(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     del context, signature
-    return builder.and_(args[0], _spread(builder, args[1]))
+    return builder.and_(args[0], _broadcast(builder, args[1]))
 
 
-@_lower(up, _row, _word)
-def _up(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+@_lower(shift_left, _row, _word)
+def _lower_shift_left(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     del context, signature
-    return builder.shl(args[0], _spread(builder, args[1]))
+    return builder.shl(args[0], _broadcast(builder, args[1]))
 
 
-@_lower(down, _row, _word)
-def _down(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+@_lower(shift_right, _row, _word)
+def _lower_shift_right(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     del context, signature
-    return builder.lshr(args[0], _spread(builder, args[1]))
+    return builder.lshr(args[0], _broadcast(builder, args[1]))
 
 
-@_lower(some, _row)
-def _some(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+@_lower(has_bits, _row)
+def _lower_has_bits(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     del context, signature
     whole = builder.bitcast(args[0], ir.IntType(EVENTS))
     return builder.icmp_unsigned("!=", whole, whole.type(0))

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidings.kernels.jit import inlined, jit
+from tidings.kernels.jit import jit, jit_inline
 
 LEAST = 4
 """The room of a list's first block."""
 
 
-@inlined
+@jit_inline
 def push(starts, sizes, rooms, pool, used, bucket, item):  # type: ignore[no-untyped-def]
     """Append an item to a list and return its place in it, or -1 when the pool is too small."""
     size = np.int64(sizes[bucket])

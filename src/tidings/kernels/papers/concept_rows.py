@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidings.kernels.jit import inlined, jit
+from tidings.kernels.jit import jit, jit_inline
 
 
-@inlined
-def among(wanted, things, begin, end):  # type: ignore[no-untyped-def]
+@jit_inline
+def is_among(wanted, things, begin, end):  # type: ignore[no-untyped-def]
     """Walk a chain of labels or concepts, upwards from the event's own, until the wanted one."""
     found = False
     while begin < end and not found:
@@ -17,15 +17,15 @@ def among(wanted, things, begin, end):  # type: ignore[no-untyped-def]
     return found
 
 
-@inlined
+@jit_inline
 def meets(low, low_tie, high, high_tie, span_low, span_low_tie, span_high, span_high_tie):  # type: ignore[no-untyped-def]
     """Tell whether two intervals share a point."""
     reaches = low < span_high or (low == span_high and low_tie <= span_high_tie)
     return reaches and (high > span_low or (high == span_low and high_tie >= span_low_tie))
 
 
-@inlined
-def satisfied(  # type: ignore[no-untyped-def]
+@jit_inline
+def is_satisfied(  # type: ignore[no-untyped-def]
     term,
     term_label,
     term_code,
@@ -48,9 +48,9 @@ def satisfied(  # type: ignore[no-untyped-def]
     pair = 0
     code, label = term_code[term], term_label[term]
     while pair < len(scales) and not found:
-        if roots[pair] == root_of[label] and among(label, labels, label_ends[pair], label_ends[pair + 1]):
+        if roots[pair] == root_of[label] and is_among(label, labels, label_ends[pair], label_ends[pair + 1]):
             if code >= 0:
-                found = among(code, codes, code_ends[pair], code_ends[pair + 1])
+                found = is_among(code, codes, code_ends[pair], code_ends[pair + 1])
             elif scales[pair] & (-code):
                 found = meets(
                     low[term], low_tie[term], high[term], high_tie[term],
@@ -92,7 +92,7 @@ def check_candidates(  # type: ignore[no-untyped-def]
         seen[row] = True
         holds = True
         for term in range(starts[row], starts[row] + sizes[row]):
-            if not satisfied(
+            if not is_satisfied(
                 term, term_label, term_code, low, high, low_tie, high_tie,
                 root_of, roots, labels, label_ends, codes, code_ends, spans, ties, scales,
             ):  # fmt: skip
@@ -142,11 +142,11 @@ def search_graphs(  # type: ignore[no-untyped-def]
             mapped = False
             if edges[term] >= 0:
                 for edge in range(len(implied_ends) - 1):
-                    if among(edges[term], implied, implied_ends[edge], implied_ends[edge + 1]):
+                    if is_among(edges[term], implied, implied_ends[edge], implied_ends[edge + 1]):
                         mapped = True
                         break
             else:
-                mapped = satisfied(
+                mapped = is_satisfied(
                     term, term_label, term_code, low, high, low_tie, high_tie,
                     root_of, roots, labels, label_ends, codes, code_ends, spans, ties, scales,
                 )  # fmt: skip
@@ -159,8 +159,8 @@ def search_graphs(  # type: ignore[no-untyped-def]
     return found
 
 
-@inlined
-def counted_row(term, counted, counts, row_of, wanted):  # type: ignore[no-untyped-def]
+@jit_inline
+def count_term(term, counted, counts, row_of, wanted):  # type: ignore[no-untyped-def]
     """Count a satisfied term, once; return its row if that was the last one wanted, else -1."""
     row = -1
     if not counted[term]:
@@ -179,7 +179,7 @@ def count_terms(sure, doubtful, ends, spans, ties, low, high, low_tie, high_tie,
     """
     found = 0
     for place in range(len(sure)):
-        row = counted_row(sure[place], counted, counts, row_of, wanted)
+        row = count_term(sure[place], counted, counts, row_of, wanted)
         if row >= 0:
             out[found] = row
             found += 1
@@ -192,7 +192,7 @@ def count_terms(sure, doubtful, ends, spans, ties, low, high, low_tie, high_tie,
                 spans[query, 0], ties[query, 0], spans[query, 1], ties[query, 1],
             ):  # fmt: skip
                 continue
-            row = counted_row(term, counted, counts, row_of, wanted)
+            row = count_term(term, counted, counts, row_of, wanted)
             if row >= 0:
                 out[found] = row
                 found += 1

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidings.kernels.jit import inlined, jit
+from tidings.kernels.jit import jit, jit_inline
 
 OPEN_LOW, OPEN_HIGH = 1, 2
 """Bits of an entry's `opens`."""
@@ -30,7 +30,7 @@ LAST = 65_535
 """Counters have 16 bits; when an event's counts could go beyond, all are cleared once."""
 
 
-class Tree(NamedTuple):
+class IntervalTree(NamedTuple):
     """The interval index: for each attribute its ends, its first node and its root; for each node its entries."""
 
     ends: Any
@@ -45,7 +45,7 @@ class Tree(NamedTuple):
     high_lows: Any
 
 
-class Entries(NamedTuple):
+class RangeEntries(NamedTuple):
     """Range predicates as given; `waiting` are those that the tree does not have yet."""
 
     attrs: Any
@@ -56,7 +56,7 @@ class Entries(NamedTuple):
     waiting: Any
 
 
-class Rows(NamedTuple):
+class RowCounters(NamedTuple):
     """Of each row: its counter, how many it needs (none needs fewer than `least`); and the items of all rows.
 
     A block of items is the row, their number and, for each, its attribute and its entry, or `POSTED` and a predicate.
@@ -68,7 +68,7 @@ class Rows(NamedTuple):
     items: Any
 
 
-class Lists(NamedTuple):
+class PostingLists(NamedTuple):
     """For each predicate the rows filed under it; `stamps` tell at which event it last held.
 
     The pool has rows where they are counted; where they are candidates, it has their blocks of items. `seconds` name
@@ -83,7 +83,7 @@ class Lists(NamedTuple):
     stamps: Any
 
 
-class Events(NamedTuple):
+class EventSegments(NamedTuple):
     """Of each event: the predicates that hold, and the numbers it has, as segments sorted by attribute and value.
 
     An end is a number and a side: -1 just below it, 1 just above. `odd` events have a segment of no width.
@@ -100,15 +100,15 @@ class Events(NamedTuple):
     odd: Any
 
 
-class Marks(NamedTuple):
+class AttributeMarks(NamedTuple):
     """Of each attribute: the event that has it, and its first segment."""
 
     stamps: Any
     segments: Any
 
 
-@inlined
-def code_of(ends, start, stop, value, side):  # type: ignore[no-untyped-def]
+@jit_inline
+def encode_value(ends, start, stop, value, side):  # type: ignore[no-untyped-def]
     """Return the code of a value among an attribute's ends."""
     left, right = start, stop
     while left < right:
@@ -122,8 +122,8 @@ def code_of(ends, start, stop, value, side):  # type: ignore[no-untyped-def]
     return 2 * (left - start) + 1
 
 
-@inlined
-def least_above(codes, start, stop, least):  # type: ignore[no-untyped-def]
+@jit_inline
+def find_least(codes, start, stop, least):  # type: ignore[no-untyped-def]
     """Return the first place in a sorted run whose code is at least this."""
     left, right = start, stop
     while left < right:
@@ -139,15 +139,15 @@ def least_above(codes, start, stop, least):  # type: ignore[no-untyped-def]
 # costs more than the comparison itself (measured: 150 ns an entry against 4).
 
 
-@inlined
+@jit_inline
 def meets(low, high, opens, value, side, end, end_side):  # type: ignore[no-untyped-def]
     """Tell whether a segment, from `value` to `end`, meets a range, by the numbers themselves."""
     above = end > low or (end == low and end_side >= (1 if opens & OPEN_LOW else 0))
     return above and (value < high or (value == high and side <= (-1 if opens & OPEN_HIGH else 0)))
 
 
-@inlined
-def counted_row(counts, needs, row, base, out, found):  # type: ignore[no-untyped-def]
+@jit_inline
+def count_row(counts, needs, row, base, out, found):  # type: ignore[no-untyped-def]
     """Count one predicate for a row; one that has all of its own goes out."""
     count = max(base, np.int64(counts[row])) + 1
     counts[row] = count
@@ -158,7 +158,7 @@ def counted_row(counts, needs, row, base, out, found):  # type: ignore[no-untype
 
 
 @jit
-def counted(rows, listed, start, stop, base, out, found):  # type: ignore[no-untyped-def]
+def count_run(rows, listed, start, stop, base, out, found):  # type: ignore[no-untyped-def]
     """Count one predicate for each row of a run; rows that have all of theirs go out."""
     counts, needs, run = rows.counts, rows.needs, listed[start:stop]
     least = base + rows.least
@@ -175,22 +175,22 @@ def counted(rows, listed, start, stop, base, out, found):  # type: ignore[no-unt
 
 
 @jit
-def counted_above(rows, listed, lows, start, stop, floor, base, out, found):  # type: ignore[no-untyped-def]
+def count_run_above(rows, listed, lows, start, stop, floor, base, out, found):  # type: ignore[no-untyped-def]
     """Do the same for the entries of a run that begin above the floor."""
     counts, needs = rows.counts, rows.needs
     for at in range(start, stop):
         if lows[at] > floor and listed[at] >= 0:
-            found = counted_row(counts, needs, listed[at], base, out, found)
+            found = count_row(counts, needs, listed[at], base, out, found)
     return found
 
 
 @jit
-def stabbed(tree, rows, attr, low, high, floor, base, out, found):  # type: ignore[no-untyped-def]
+def stab(tree, rows, attr, low, high, floor, base, out, found):  # type: ignore[no-untyped-def]
     """Count every entry of an attribute that meets the codes from `low` to `high` and begins above `floor`."""
     nodes, first = tree.nodes_first[attr], tree.first
     last = tree.nodes_first[attr + 1] - nodes - 2  # the backbone has nodes beyond the attribute's codes: all empty
     start, stop = first[nodes + low], first[nodes + high + 1]
-    found = counted_above(rows, tree.low_rows, tree.low_codes, start, stop, floor, base, out, found)
+    found = count_run_above(rows, tree.low_rows, tree.low_codes, start, stop, floor, base, out, found)
     node, step = tree.roots[attr], tree.roots[attr] >> 1
     while node != low:
         if node > low:
@@ -198,11 +198,11 @@ def stabbed(tree, rows, attr, low, high, floor, base, out, found):  # type: igno
         else:
             if node > floor:  # otherwise all that is here and reaches `low` has met the segment before
                 stop = first[nodes + node + 1]
-                start = least_above(tree.high_codes, first[nodes + node], stop, low)
+                start = find_least(tree.high_codes, first[nodes + node], stop, low)
                 if floor:
-                    found = counted_above(rows, tree.high_rows, tree.high_lows, start, stop, floor, base, out, found)
+                    found = count_run_above(rows, tree.high_rows, tree.high_lows, start, stop, floor, base, out, found)
                 else:
-                    found = counted(rows, tree.high_rows, start, stop, base, out, found)
+                    found = count_run(rows, tree.high_rows, start, stop, base, out, found)
             node += step
         step >>= 1
     node, step = tree.roots[attr], tree.roots[attr] >> 1
@@ -211,16 +211,16 @@ def stabbed(tree, rows, attr, low, high, floor, base, out, found):  # type: igno
             node += step
         else:
             if node <= last:
-                start = least_above(tree.low_codes, first[nodes + node], first[nodes + node + 1], floor + 1)
-                stop = least_above(tree.low_codes, start, first[nodes + node + 1], high + 1)
-                found = counted(rows, tree.low_rows, start, stop, base, out, found)
+                start = find_least(tree.low_codes, first[nodes + node], first[nodes + node + 1], floor + 1)
+                stop = find_least(tree.low_codes, start, first[nodes + node + 1], high + 1)
+                found = count_run(rows, tree.low_rows, start, stop, base, out, found)
             node -= step
         step >>= 1
     return found
 
 
 @jit
-def in_tree(tree, rows, events, event, base, out, found):  # type: ignore[no-untyped-def]
+def count_in_tree(tree, rows, events, event, base, out, found):  # type: ignore[no-untyped-def]
     """Count what an event's segments hit in the tree."""
     attr, floor = -1, 0
     for at in range(events.segments_first[event], events.segments_first[event + 1]):
@@ -229,15 +229,15 @@ def in_tree(tree, rows, events, event, base, out, found):  # type: ignore[no-unt
         if attr >= len(tree.roots) or tree.roots[attr] == 0:  # none of its ranges is in the tree
             continue
         start, stop = tree.ends_first[attr], tree.ends_first[attr + 1]
-        low = code_of(tree.ends, start, stop, events.lows[at], events.low_sides[at])
-        high = code_of(tree.ends, start, stop, events.highs[at], events.high_sides[at])
-        found = stabbed(tree, rows, attr, low, high, floor, base, out, found)
+        low = encode_value(tree.ends, start, stop, events.lows[at], events.low_sides[at])
+        high = encode_value(tree.ends, start, stop, events.highs[at], events.high_sides[at])
+        found = stab(tree, rows, attr, low, high, floor, base, out, found)
         floor = max(floor, high)
     return found
 
 
 @jit
-def one_by_one(entries, slots, rows, events, marks, event, tick, base, out, found):  # type: ignore[no-untyped-def]
+def count_one_by_one(entries, slots, rows, events, marks, event, tick, base, out, found):  # type: ignore[no-untyped-def]
     """Count the entries of these slots that an event satisfies."""
     counts, needs, stop = rows.counts, rows.needs, events.segments_first[event + 1]
     attrs, lows, highs, opens, owners = entries.attrs, entries.lows, entries.highs, entries.opens, entries.rows
@@ -252,14 +252,14 @@ def one_by_one(entries, slots, rows, events, marks, event, tick, base, out, foun
         at = segments[attr]
         while at < stop and segment_attrs[at] == attr:
             if meets(lows[slot], highs[slot], opens[slot], values[at], sides[at], ends[at], end_sides[at]):
-                found = counted_row(counts, needs, row, base, out, found)
+                found = count_row(counts, needs, row, base, out, found)
                 break
             at += 1
     return found
 
 
 @jit
-def candidates(entries, rows, lists, events, marks, event, tick, out, found):  # type: ignore[no-untyped-def]
+def check_candidates(entries, rows, lists, events, marks, event, tick, out, found):  # type: ignore[no-untyped-def]
     """Put out the rows filed under a predicate that holds, all of whose other predicates hold."""
     items, pool, seconds, held = rows.items, lists.pool, lists.seconds, lists.stamps
     lows, highs, opens = entries.lows, entries.highs, entries.opens
@@ -319,30 +319,30 @@ def match(tree, entries, every, rows, lists, events, marks, access, clock):  # t
             marks.stamps[events.attrs[at]] = tick
             marks.segments[events.attrs[at]] = at
         if access:
-            found = candidates(entries, rows, lists, events, marks, event, tick, out, found)
+            found = check_candidates(entries, rows, lists, events, marks, event, tick, out, found)
         else:
             for at in range(events.hits_first[event], events.hits_first[event + 1]):
                 start = lists.first[events.hits[at]]
                 stop = start + lists.count[events.hits[at]]
-                found = counted(rows, lists.pool, start, stop, base, out, found)
+                found = count_run(rows, lists.pool, start, stop, base, out, found)
         if events.odd[event]:
-            found = one_by_one(entries, every, rows, events, marks, event, tick, base, out, found)
+            found = count_one_by_one(entries, every, rows, events, marks, event, tick, base, out, found)
         else:
-            found = in_tree(tree, rows, events, event, base, out, found)
-            found = one_by_one(entries, entries.waiting, rows, events, marks, event, tick, base, out, found)
+            found = count_in_tree(tree, rows, events, event, base, out, found)
+            found = count_one_by_one(entries, entries.waiting, rows, events, marks, event, tick, base, out, found)
         first[event + 1] = found
     return out[:found].copy(), first
 
 
 @jit
-def forgotten(tree, attr, node, low, high, row):  # type: ignore[no-untyped-def]
+def strike_out(tree, attr, node, low, high, row):  # type: ignore[no-untyped-def]
     """Strike an entry of the tree out, in both orders; O(log n + entries with the same end)."""
     start, stop = tree.first[tree.nodes_first[attr] + node], tree.first[tree.nodes_first[attr] + node + 1]
-    at = least_above(tree.low_codes, start, stop, low)
+    at = find_least(tree.low_codes, start, stop, low)
     while tree.low_rows[at] != row:
         at += 1
     tree.low_rows[at] = ~row
-    at = least_above(tree.high_codes, start, stop, high)
+    at = find_least(tree.high_codes, start, stop, high)
     while tree.high_rows[at] != row:
         at += 1
     tree.high_rows[at] = ~row

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidings.kernels.bits import count, lowest
-from tidings.kernels.jit import inlined, jit
+from tidings.kernels.bits import count_bits, find_lowest_bit
+from tidings.kernels.jit import jit, jit_inline
 
 ALL = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 SIX, ONE, LOW, ZERO = np.uint64(6), np.uint64(1), np.uint64(63), np.uint64(0)
@@ -38,8 +38,8 @@ def clear_bits(line, ids):  # type: ignore[no-untyped-def]
         line[id >> SIX] &= ~(ONE << (id & LOW))
 
 
-@inlined
-def cell_of(end, base, scale, cells):  # type: ignore[no-untyped-def]
+@jit_inline
+def find_cell(end, base, scale, cells):  # type: ignore[no-untyped-def]
     """Return the cell of an end or value: it never falls as the number grows, and the outer cells have no bounds."""
     step = (end * 0.5 - base) * scale if scale > 0.0 else 0.0
     if step >= cells:
@@ -48,23 +48,23 @@ def cell_of(end, base, scale, cells):  # type: ignore[no-untyped-def]
 
 
 @jit
-def cells_of(lows, highs, base, scale, cells):  # type: ignore[no-untyped-def]
+def find_cells(lows, highs, base, scale, cells):  # type: ignore[no-untyped-def]
     """Return the cell (y, x) of each interval as one number: its high end's cell times the width, and its low end's."""
     found = np.empty(len(lows), np.int64)
     for at in range(len(lows)):
-        found[at] = cell_of(highs[at], base, scale, cells) * cells + cell_of(lows[at], base, scale, cells)
+        found[at] = find_cell(highs[at], base, scale, cells) * cells + find_cell(lows[at], base, scale, cells)
     return found
 
 
-@inlined
-def ored(into, line, words):  # type: ignore[no-untyped-def]
+@jit_inline
+def unite_into(into, line, words):  # type: ignore[no-untyped-def]
     """Join a row into an array."""
     for word in range(words):
         into[word] |= line[word]
 
 
 @jit
-def operand(code, at, bits, into, words):  # type: ignore[no-untyped-def]
+def read_operand(code, at, bits, into, words):  # type: ignore[no-untyped-def]
     """Join rows and single ids into an emptied array, four rows at a time; return the place after them."""
     rows = code[at]
     at += 1
@@ -100,15 +100,15 @@ def operand(code, at, bits, into, words):  # type: ignore[no-untyped-def]
 
 
 @jit
-def grid_match(grid, line_of, bits, live, names, into, words, span, tie, low, low_tie, high, high_tie, domain):  # type: ignore[no-untyped-def]
+def match_grid(grid, line_of, bits, live, names, into, words, span, tie, low, low_tie, high, high_tie, domain):  # type: ignore[no-untyped-def]
     """Add to `into` the subscriptions whose interval meets the event's.
 
     Cells above the value's row and left of its column are in outright (part F); cells below or to the right are out
     (A, B); those in the row or the column (C, D, E) are compared one by one, but only what is still alive.
     """
     cells = np.int64(np.sqrt(len(line_of)))
-    bottom = cell_of(span[0], domain[0], domain[1], cells)
-    right = cell_of(span[1], domain[0], domain[1], cells)
+    bottom = find_cell(span[0], domain[0], domain[1], cells)
+    right = find_cell(span[1], domain[0], domain[1], cells)
     for y in range(bottom, cells):
         for x in range(min(y, right) + 1):
             row = line_of[y * cells + x]
@@ -116,12 +116,12 @@ def grid_match(grid, line_of, bits, live, names, into, words, span, tie, low, lo
                 continue
             line = bits[row]
             if y > bottom and x < right:
-                ored(into, line, words)
+                unite_into(into, line, words)
                 continue
             for word in range(words):
                 left = line[word] & live[word] & names[word]
                 while left != ZERO:
-                    id = np.int64(word) * 64 + lowest(left)
+                    id = np.int64(word) * 64 + find_lowest_bit(left)
                     left &= left - ONE
                     reaches = low[grid, id] < span[1] or (low[grid, id] == span[1] and low_tie[grid, id] <= tie[1])
                     if reaches and (
@@ -146,18 +146,18 @@ def match(code, starts, event, spans, ties, bits, scratch, grids, domains, low, 
             at += 2
             for pair in range(pairs):
                 if code[at] >= 0:
-                    at = operand(code, at, bits, names, words)
+                    at = read_operand(code, at, bits, names, words)
                 else:
                     at += 1
                     for word in range(words):
                         names[word] = ALL
-                at = operand(code, at, bits, values, words)
+                at = read_operand(code, at, bits, values, words)
                 asking = code[at]
                 at += 1
                 for _ in range(asking):
                     grid, query = code[at], code[at + 1]
                     at += 2
-                    grid_match(
+                    match_grid(
                         grid, grids[grid], bits, live, names, values, words, spans[query], ties[query],
                         low, low_tie, high, high_tie, domains[grid],
                     )  # fmt: skip
@@ -176,13 +176,13 @@ def match(code, starts, event, spans, ties, bits, scratch, grids, domains, low, 
         total = 0
         for word in range(words):
             if live[word] != ZERO:
-                total += count(live[word])
+                total += count_bits(live[word])
         if filled + total > len(out):
             return event
         for word in range(words):
             left = live[word]
             while left != ZERO:
-                out[filled] = np.int64(word) * 64 + lowest(left)
+                out[filled] = np.int64(word) * 64 + find_lowest_bit(left)
                 left &= left - ONE
                 filled += 1
         ends[event] = filled

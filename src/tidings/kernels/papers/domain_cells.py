@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidings.kernels.jit import inlined, jit
+from tidings.kernels.jit import jit, jit_inline
 
 LOW_OPEN, HIGH_OPEN, WANTED = 1, 2, 4
 """Bits of a row's ends: open below, open above, and that the attribute is asked for at all."""
 
 
-class Domain(NamedTuple):
+class DomainScale(NamedTuple):
     """For each attribute: where its cells begin and end, and the factor from a value to a share of them."""
 
     origin: Any
@@ -26,7 +26,7 @@ class Domain(NamedTuple):
     scale: Any
 
 
-class Ends(NamedTuple):
+class RangeEnds(NamedTuple):
     """The table's arrays: a line for each attribute, a place for each row."""
 
     low: Any
@@ -34,7 +34,7 @@ class Ends(NamedTuple):
     mark: Any
 
 
-class Held(NamedTuple):
+class BucketLists(NamedTuple):
     """The arrays of `matchers.lists.Lists`."""
 
     start: Any
@@ -44,8 +44,8 @@ class Held(NamedTuple):
     used: Any
 
 
-@inlined
-def cell(domain, column, value, cells):  # type: ignore[no-untyped-def]
+@jit_inline
+def find_cell(domain, column, value, cells):  # type: ignore[no-untyped-def]
     """Return the number of a value's cell, from 0 up to `cells`; -inf is in the first, inf in the last.
 
     Monotone: rounding keeps the order in a difference with a constant and in a product with one that is not
@@ -77,7 +77,7 @@ def widen(ends, rows, columns, least, most):  # type: ignore[no-untyped-def]
 
 
 @jit
-def missing(held, numbers, count):  # type: ignore[no-untyped-def]
+def count_missing(held, numbers, count):  # type: ignore[no-untyped-def]
     """Return the space that one more item in each of these lists takes at the pool's end; they must be different."""
     need = np.int64(0)
     for at in range(count):
@@ -101,8 +101,8 @@ def reserve(held, number, count):  # type: ignore[no-untyped-def]
     return fits
 
 
-@inlined
-def above(value):  # type: ignore[no-untyped-def]
+@jit_inline
+def step_up(value):  # type: ignore[no-untyped-def]
     """Return the next float above a value below inf: floats of one sign ascend with their bits.
 
     NumPy has `nextafter`, which takes fifteen times as long (6 ns). Adding 0.0 makes 0.0 of -0.0.
@@ -112,19 +112,19 @@ def above(value):  # type: ignore[no-untyped-def]
     return np.int64(bits + step).view(np.float64)
 
 
-@inlined
-def least_inside(ends, column, row):  # type: ignore[no-untyped-def]
+@jit_inline
+def close_low(ends, column, row):  # type: ignore[no-untyped-def]
     """Return a row's low end as a closed one: the next float above, where it is open. Exact, as values are floats."""
     low = ends.low[column, row]
     if ends.mark[column, row] & LOW_OPEN:
-        low = above(low)
+        low = step_up(low)
     return low
 
 
-@inlined
-def most_inside(ends, column, row):  # type: ignore[no-untyped-def]
+@jit_inline
+def close_high(ends, column, row):  # type: ignore[no-untyped-def]
     """Return a row's high end as a closed one: the next float below, where it is open."""
     high = ends.high[column, row]
     if ends.mark[column, row] & HIGH_OPEN:
-        high = -above(-high)
+        high = -step_up(-high)
     return high

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from tidings.kernels.jit import jit
-from tidings.kernels.papers.domain_cells import WANTED, cell, least_inside, most_inside
+from tidings.kernels.papers.domain_cells import WANTED, close_high, close_low, find_cell
 
 TAU = 80
 """Rows of a grid; it has twice as many columns (Table 1 of the paper)."""
@@ -35,14 +35,14 @@ TRIANGLE, DIRECT = 0, 1
 
 
 @jit
-def cells_of(ends, rows, domain, column, cells):  # type: ignore[no-untyped-def]
+def find_cells(ends, rows, domain, column, cells):  # type: ignore[no-untyped-def]
     """Write the cell of each row on one attribute, or -1 where it asks nothing of it."""
     for at in range(len(rows)):
         row = rows[at]
         cells[at] = -1
         if ends.mark[column, row] & WANTED:
-            low = cell(domain, column, ends.low[column, row], UNITS)
-            high = cell(domain, column, ends.high[column, row], UNITS)
+            low = find_cell(domain, column, ends.low[column, row], UNITS)
+            high = find_cell(domain, column, ends.high[column, row], UNITS)
             cells[at] = (column * TAU + ((high - low) >> SIDE_BITS)) * 2 * TAU + ((high + low) >> SIDE_BITS)
 
 
@@ -53,21 +53,21 @@ def count_ends(ends, rows, domain, column, by, low_counts, high_counts):  # type
     for at in range(len(rows)):
         row = rows[at]
         if ends.mark[column, row] & WANTED:
-            low_counts[column, cell(domain, column, ends.low[column, row], UNITS) >> (SIDE_BITS - 1)] += by
-            high_counts[column, cell(domain, column, ends.high[column, row], UNITS) >> (SIDE_BITS - 1)] += by
+            low_counts[column, find_cell(domain, column, ends.low[column, row], UNITS) >> (SIDE_BITS - 1)] += by
+            high_counts[column, find_cell(domain, column, ends.high[column, row], UNITS) >> (SIDE_BITS - 1)] += by
             asked += 1
     return asked
 
 
 @jit
-def unmatched(vector, domain, low_counts, high_counts, asked, total, theta):  # type: ignore[no-untyped-def]
+def estimate_unmatched(vector, domain, low_counts, high_counts, asked, total, theta):  # type: ignore[no-untyped-def]
     """Write theta, the share of rows that fail on each attribute: U_m over the number of rows (Formula 4)."""
     for m in range(len(vector)):
         failing = np.int64(0)
         if np.isnan(vector[m]):
             failing = asked[m]
         else:
-            bucket = cell(domain, m, vector[m], UNITS) >> (SIDE_BITS - 1)
+            bucket = find_cell(domain, m, vector[m], UNITS) >> (SIDE_BITS - 1)
             for at in range(bucket):
                 failing += high_counts[m, at]
             for at in range(bucket + 1, BUCKETS):
@@ -76,7 +76,7 @@ def unmatched(vector, domain, low_counts, high_counts, asked, total, theta):  # 
 
 
 @jit
-def near_optimal(theta, order, methods):  # type: ignore[no-untyped-def]
+def plan_near_optimal(theta, order, methods):  # type: ignore[no-untyped-def]
     """Algorithm 4: by ascending matching rate; by triangles while that is cheaper than visiting what is left."""
     count = len(theta)
     for at in range(count):  # a handful of attributes: insertion sort, descending theta
@@ -96,14 +96,14 @@ def near_optimal(theta, order, methods):  # type: ignore[no-untyped-def]
 
 
 @jit
-def optimal(theta, order, methods):  # type: ignore[no-untyped-def]
+def plan_optimal(theta, order, methods):  # type: ignore[no-untyped-def]
     """Try every plan that keeps Observations 1-3, and take the cheapest: O(M 2^M).
 
     The order of what goes by triangles does not change its cost, and what goes directly is in ascending order of
     matching rate; so a plan is the set of attributes that go by triangles, and it is not empty.
     """
     count = len(theta)
-    near_optimal(theta, order, methods)
+    plan_near_optimal(theta, order, methods)
     by_rate = order.copy()
     best, chosen = np.inf, np.int64(0)
     for plan in range(1, 1 << count):
@@ -129,7 +129,7 @@ def optimal(theta, order, methods):  # type: ignore[no-untyped-def]
 
 
 @jit
-def close(ends, rows, column, closed):  # type: ignore[no-untyped-def]
+def close_ends(ends, rows, column, closed):  # type: ignore[no-untyped-def]
     """Write both ends of rows side by side, open ones as the next float inside; of who asks nothing, no ends at all.
 
     Values are floats, so `x < 5` and `x <= the float below 5` are the same; and to look at a row takes one line of the
@@ -137,19 +137,19 @@ def close(ends, rows, column, closed):  # type: ignore[no-untyped-def]
     """
     for at in range(len(rows)):
         row = rows[at]
-        closed[column, 2 * row] = least_inside(ends, column, row)
-        closed[column, 2 * row + 1] = most_inside(ends, column, row)
+        closed[column, 2 * row] = close_low(ends, column, row)
+        closed[column, 2 * row + 1] = close_high(ends, column, row)
 
 
 @jit
-def by_triangle(starts, sizes, pool, closed, domain, column, value, member):  # type: ignore[no-untyped-def]
+def match_by_triangle(starts, sizes, pool, closed, domain, column, value, member):  # type: ignore[no-untyped-def]
     """Algorithm 1: take the rows of both triangles out of the set.
 
     A cell whose rows all end below the value (line 11) or all begin above it (line 23) is dropped unseen. In a cell on
     one of the lines, rows are compared; with both theorems at once, which is right on either line.
     """
     mine = closed[column]
-    twice = 2 * cell(domain, column, value, UNITS)
+    twice = 2 * find_cell(domain, column, value, UNITS)
     for i in range(TAU):
         for j in range(i, 2 * TAU - i):
             number = (column * TAU + i) * 2 * TAU + j
@@ -168,7 +168,7 @@ def by_triangle(starts, sizes, pool, closed, domain, column, value, member):  # 
 
 
 @jit
-def without_absent(starts, sizes, pool, vector, member):  # type: ignore[no-untyped-def]
+def drop_absent(starts, sizes, pool, vector, member):  # type: ignore[no-untyped-def]
     """Take every row out of the set that asks for an attribute that the event lacks."""
     for m in range(len(vector)):
         if np.isnan(vector[m]):
@@ -178,7 +178,7 @@ def without_absent(starts, sizes, pool, vector, member):  # type: ignore[no-unty
 
 
 @jit
-def directly(closed, column, value, head, after, member):  # type: ignore[no-untyped-def]
+def match_directly(closed, column, value, head, after, member):  # type: ignore[no-untyped-def]
     """Algorithm 2 on the linked list: keep the rows that are in the set and hold the value."""
     mine = closed[column]
     last, row = head, after[head]
@@ -192,7 +192,7 @@ def directly(closed, column, value, head, after, member):  # type: ignore[no-unt
 
 
 @jit
-def walked(head, after, member, out):  # type: ignore[no-untyped-def]
+def collect_list(head, after, member, out):  # type: ignore[no-untyped-def]
     """Write the rows of the list that are in the set, and return how many."""
     count = 0
     row = after[head]
@@ -204,7 +204,7 @@ def walked(head, after, member, out):  # type: ignore[no-untyped-def]
 
 
 @jit
-def listed(member, rows, out):  # type: ignore[no-untyped-def]
+def collect_set(member, rows, out):  # type: ignore[no-untyped-def]
     """Write the rows of the set in their order, and return how many."""
     count = 0
     for row in range(rows):
@@ -214,7 +214,7 @@ def listed(member, rows, out):  # type: ignore[no-untyped-def]
 
 
 @jit
-def filtered(closed, column, value, out, count):  # type: ignore[no-untyped-def]
+def filter_rows(closed, column, value, out, count):  # type: ignore[no-untyped-def]
     """Algorithm 2 on an array: keep the rows that hold the value, and return how many."""
     mine = closed[column]
     kept = 0
@@ -226,50 +226,52 @@ def filtered(closed, column, value, out, count):  # type: ignore[no-untyped-def]
 
 
 @jit
-def planned(vector, domain, low_counts, high_counts, asked, total, exhaustive, theta, order, methods):  # type: ignore[no-untyped-def]
+def plan_event(vector, domain, low_counts, high_counts, asked, total, exhaustive, theta, order, methods):  # type: ignore[no-untyped-def]
     """Estimate the rates of an event, and choose its plan."""
-    unmatched(vector, domain, low_counts, high_counts, asked, total, theta)
+    estimate_unmatched(vector, domain, low_counts, high_counts, asked, total, theta)
     if exhaustive:
-        optimal(theta, order, methods)
+        plan_optimal(theta, order, methods)
     else:
-        near_optimal(theta, order, methods)
+        plan_near_optimal(theta, order, methods)
 
 
 @jit
-def linked_run(closed, domain, starts, sizes, pool, vector, order, methods, all_after, all_member, after, member, out):  # type: ignore[no-untyped-def]
+def match_linked(
+    closed, domain, starts, sizes, pool, vector, order, methods, all_after, all_member, after, member, out
+):  # type: ignore[no-untyped-def]
     """Algorithm 3 on a linked list and a set; `after` and `member` are its work space. Return how many rows match."""
     head = len(all_member)
     after[:] = all_after  # line 02: all rows are candidates
     member[:] = all_member
-    without_absent(starts, sizes, pool, vector, member)
+    drop_absent(starts, sizes, pool, vector, member)
     for at in range(len(order)):
         m = order[at]
         if np.isnan(vector[m]):
             continue
         if methods[at] == DIRECT:
-            directly(closed, m, vector[m], head, after, member)
+            match_directly(closed, m, vector[m], head, after, member)
         else:
-            by_triangle(starts, sizes, pool, closed, domain, m, vector[m], member)
-    return walked(head, after, member, out)
+            match_by_triangle(starts, sizes, pool, closed, domain, m, vector[m], member)
+    return collect_list(head, after, member, out)
 
 
 @jit
-def array_run(closed, domain, starts, sizes, pool, vector, order, methods, rows, all_member, member, out):  # type: ignore[no-untyped-def]
+def match_array(closed, domain, starts, sizes, pool, vector, order, methods, rows, all_member, member, out):  # type: ignore[no-untyped-def]
     """The same with the candidates in an array from the first direct matching on."""
     member[:] = all_member
     count = np.int64(-1)
-    without_absent(starts, sizes, pool, vector, member)
+    drop_absent(starts, sizes, pool, vector, member)
     for at in range(len(order)):
         m = order[at]
         if np.isnan(vector[m]):
             continue
         if methods[at] == DIRECT or count >= 0:
             if count < 0:
-                count = listed(member, rows, out)
-            count = filtered(closed, m, vector[m], out, count)
+                count = collect_set(member, rows, out)
+            count = filter_rows(closed, m, vector[m], out, count)
         else:
-            by_triangle(starts, sizes, pool, closed, domain, m, vector[m], member)
-    return listed(member, rows, out) if count < 0 else count
+            match_by_triangle(starts, sizes, pool, closed, domain, m, vector[m], member)
+    return collect_set(member, rows, out) if count < 0 else count
 
 
 @jit

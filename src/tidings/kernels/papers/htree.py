@@ -18,7 +18,7 @@ import numpy as np
 
 from tidings.kernels.jit import jit
 from tidings.kernels.papers.buckets import push
-from tidings.kernels.papers.domain_cells import WANTED, cell, least_inside, missing, most_inside, reserve
+from tidings.kernels.papers.domain_cells import WANTED, close_high, close_low, count_missing, find_cell, reserve
 
 FINE = 8
 """Fine cells of a cell."""
@@ -35,7 +35,7 @@ CHUNK = 64
 LEAST, MOST = -np.inf, np.finfo(np.float64).max
 
 
-class Shape(NamedTuple):
+class HTreeShape(NamedTuple):
     """What a tree is over: cells of each attribute, the attributes from the root down, and their domains."""
 
     eta: Any
@@ -43,7 +43,7 @@ class Shape(NamedTuple):
     domain: Any
 
 
-class Tree(NamedTuple):
+class HTreeArrays(NamedTuple):
     """Numbers of leaves, the code of each row, and how many rows use each child of each level."""
 
     leaf_of: Any
@@ -52,13 +52,13 @@ class Tree(NamedTuple):
 
 
 @jit
-def children(shape, ends, level, row):  # type: ignore[no-untyped-def]
+def find_children(shape, ends, level, row):  # type: ignore[no-untyped-def]
     """Return the first child of a level that a row is in, and how many it is in."""
     column, eta = shape.indexed[level], shape.eta
     first, many = 2 * eta, 1
     if ends.mark[column, row] & WANTED:
-        low = cell(shape.domain, column, ends.low[column, row], eta * FINE)
-        high = max(low, cell(shape.domain, column, ends.high[column, row], eta * FINE))
+        low = find_cell(shape.domain, column, ends.low[column, row], eta * FINE)
+        high = max(low, find_cell(shape.domain, column, ends.high[column, row], eta * FINE))
         if high - low <= 2 * OVERLAP:
             first = (low + high) // 2 // FINE
         elif high // FINE - low // FINE + 1 < eta:
@@ -74,7 +74,7 @@ def encode(shape, ends, rows, codes, most):  # type: ignore[no-untyped-def]
     for at in range(len(rows)):
         code, leaves = np.int64(0), np.int64(1)
         for level in range(len(shape.indexed)):
-            first, many = children(shape, ends, level, rows[at])
+            first, many = find_children(shape, ends, level, rows[at])
             code |= np.int64(first | many << 4) << (8 * level)
             leaves *= many
         if total + leaves > most:
@@ -87,7 +87,7 @@ def encode(shape, ends, rows, codes, most):  # type: ignore[no-untyped-def]
 
 
 @jit
-def leaves_of(shape, code, leaves):  # type: ignore[no-untyped-def]
+def list_leaves(shape, code, leaves):  # type: ignore[no-untyped-def]
     """Write the leaves of a code, four bits a level, the first level's child varying fastest; return how many."""
     leaves[0] = 0
     total = 1
@@ -101,7 +101,7 @@ def leaves_of(shape, code, leaves):  # type: ignore[no-untyped-def]
 
 
 @jit
-def place_in(levels, code, leaf):  # type: ignore[no-untyped-def]
+def find_place(levels, code, leaf):  # type: ignore[no-untyped-def]
     """Return the how-manieth of a code's leaves this one is."""
     number, stride = np.int64(0), np.int64(1)
     for level in range(levels):
@@ -111,7 +111,7 @@ def place_in(levels, code, leaf):  # type: ignore[no-untyped-def]
 
 
 @jit
-def name(shape, leaf):  # type: ignore[no-untyped-def]
+def locate_leaf(shape, leaf):  # type: ignore[no-untyped-def]
     """Return where `leaf_of` has a leaf."""
     found, factor = np.int64(0), np.int64(1)
     for level in range(len(shape.indexed)):
@@ -127,14 +127,14 @@ def enroll(shape, tree, rows, known, counts, blocks):  # type: ignore[no-untyped
     begin = 0
     while begin < len(rows):
         code = tree.codes[rows[begin]]
-        total = leaves_of(shape, code, leaves)
+        total = list_leaves(shape, code, leaves)
         end = begin
         while end < len(rows) and tree.codes[rows[end]] == code:
             if len(blocks):
                 blocks[rows[end]] = total
             end += 1
         for i in range(total):
-            where = name(shape, leaves[i])
+            where = locate_leaf(shape, leaves[i])
             if tree.leaf_of[where] == 0:
                 known += 1
                 tree.leaf_of[where] = known
@@ -150,16 +150,16 @@ def insert(shape, tree, rows, held, blocks, begin):  # type: ignore[no-untyped-d
     leaves = np.empty(len(tree.leaf_of), np.int64)
     for at in range(begin, len(rows)):
         row = rows[at]
-        total = leaves_of(shape, tree.codes[row], leaves)
+        total = list_leaves(shape, tree.codes[row], leaves)
         for i in range(total):
-            leaves[i] = tree.leaf_of[name(shape, leaves[i])] - 1
-        if not reserve(blocks, row, total) or held.used[0] + missing(held, leaves, total) > len(held.pool):
+            leaves[i] = tree.leaf_of[locate_leaf(shape, leaves[i])] - 1
+        if not reserve(blocks, row, total) or held.used[0] + count_missing(held, leaves, total) > len(held.pool):
             return at
         blocks.size[row] = total
         for i in range(total):
             place = push(held.start, held.size, held.room, held.pool, held.used, leaves[i], row)
             blocks.pool[blocks.start[row] + i] = place
-        use(shape, tree, tree.codes[row], 1)
+        count_use(shape, tree, tree.codes[row], 1)
     return len(rows)
 
 
@@ -171,9 +171,9 @@ def fill(shape, tree, rows, held, blocks):  # type: ignore[no-untyped-def]
     while begin < len(rows):
         code = tree.codes[rows[begin]]
         if begin == 0 or code != tree.codes[rows[begin - 1]]:
-            total = leaves_of(shape, code, leaves)
+            total = list_leaves(shape, code, leaves)
             for i in range(total):
-                leaves[i] = tree.leaf_of[name(shape, leaves[i])] - 1
+                leaves[i] = tree.leaf_of[locate_leaf(shape, leaves[i])] - 1
         end = begin + 1
         while end < len(rows) and end < begin + CHUNK and tree.codes[rows[end]] == code:
             end += 1
@@ -186,14 +186,14 @@ def fill(shape, tree, rows, held, blocks):  # type: ignore[no-untyped-def]
             where = blocks.start[rows[at]]
             for i in range(total):
                 blocks.pool[where + i] = held.size[leaves[i]] + at - begin
-            use(shape, tree, code, 1)
+            count_use(shape, tree, code, 1)
         for i in range(total):
             held.size[leaves[i]] += end - begin
         begin = end
 
 
 @jit
-def use(shape, tree, code, more):  # type: ignore[no-untyped-def]
+def count_use(shape, tree, code, more):  # type: ignore[no-untyped-def]
     """Count the children that a row uses, in or out."""
     for level in range(len(shape.indexed)):
         first, many = code >> (8 * level) & 15, code >> (8 * level + 4) & 15
@@ -212,9 +212,9 @@ def delete(shape, tree, rows, held, blocks):  # type: ignore[no-untyped-def]
     levels = len(shape.indexed)
     for at in range(len(rows)):
         row = rows[at]
-        total = leaves_of(shape, tree.codes[row], leaves)
+        total = list_leaves(shape, tree.codes[row], leaves)
         for i in range(total):
-            number = tree.leaf_of[name(shape, leaves[i])] - 1
+            number = tree.leaf_of[locate_leaf(shape, leaves[i])] - 1
             held.size[number] -= 1
             gaps[i] = held.start[number] + blocks.pool[blocks.start[row] + i]
             lasts[i] = held.start[number] + held.size[number]
@@ -225,13 +225,13 @@ def delete(shape, tree, rows, held, blocks):  # type: ignore[no-untyped-def]
         for i in range(total):  # where the row itself was the last, its own place is written, in vain
             moved = lasts[i]
             place = blocks.pool[blocks.start[row] + i]
-            blocks.pool[blocks.start[moved] + place_in(levels, tree.codes[moved], leaves[i])] = place
+            blocks.pool[blocks.start[moved] + find_place(levels, tree.codes[moved], leaves[i])] = place
         blocks.size[row] = 0
-        use(shape, tree, tree.codes[row], -1)
+        count_use(shape, tree, tree.codes[row], -1)
 
 
 @jit
-def bound(ends, rows, order, bounds):  # type: ignore[no-untyped-def]
+def write_bounds(ends, rows, order, bounds):  # type: ignore[no-untyped-def]
     """Write the ends of rows, one row after another: closed, and finite above wherever the row asks at all."""
     for at in range(len(rows)):
         row = rows[at]
@@ -239,19 +239,19 @@ def bound(ends, rows, order, bounds):  # type: ignore[no-untyped-def]
             column = order[position]
             low, high = LEAST, np.inf
             if ends.mark[column, row] & WANTED:
-                low, high = least_inside(ends, column, row), min(most_inside(ends, column, row), MOST)
+                low, high = close_low(ends, column, row), min(close_high(ends, column, row), MOST)
             bounds[row, position, 0], bounds[row, position, 1] = low, high
 
 
 @jit
-def choices(shape, tree, vector, found):  # type: ignore[no-untyped-def]
+def list_choices(shape, tree, vector, found):  # type: ignore[no-untyped-def]
     """Write, level by level, the children that may have rows for the vector; return how many for each level."""
     eta = shape.eta
     many = np.zeros(len(shape.indexed), np.int64)
     for level in range(len(shape.indexed)):
         value = vector[shape.indexed[level]]
         if not np.isnan(value):
-            fine = cell(shape.domain, shape.indexed[level], value, eta * FINE)
+            fine = find_cell(shape.domain, shape.indexed[level], value, eta * FINE)
             begin, end = max(fine - OVERLAP, 0) // FINE, min(fine + OVERLAP, eta * FINE - 1) // FINE
             for child in range(begin, end + 1):
                 if tree.uses[level, child] > 0:
@@ -271,7 +271,7 @@ def match(shape, tree, held, bounds, order, vector):  # type: ignore[no-untyped-
     """Return the rows that hold the vector: those of the leaves that may have them, compared on every attribute."""
     levels = len(shape.indexed)
     child = np.empty((levels, 4), np.int64)
-    many = choices(shape, tree, vector, child)
+    many = list_choices(shape, tree, vector, child)
     point = np.zeros(max(len(order), 2))  # two at least: what is beyond the attributes has no ends
     for position in range(len(order)):
         value = vector[order[position]]
@@ -324,12 +324,12 @@ def compare(pool, begin, end, bounds, point, rows, found):  # type: ignore[no-un
 
 
 @jit
-def shares(shape, ends, rows):  # type: ignore[no-untyped-def]
+def measure_shares(shape, ends, rows):  # type: ignore[no-untyped-def]
     """Return for each attribute of `indexed` the share of its cells in which an event meets a row, on average."""
     found = np.zeros(len(shape.indexed))
     for level in range(len(shape.indexed)):
         for at in range(len(rows)):
-            first, many = children(shape, ends, level, rows[at])
+            first, many = find_children(shape, ends, level, rows[at])
             column = shape.indexed[level]
             if first == 2 * shape.eta or shape.domain.top[column] <= shape.domain.origin[column]:
                 found[level] += 1.0  # everywhere, or nobody knows where the cells should be

@@ -10,21 +10,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidings.kernels.bits import count, lowest
-from tidings.kernels.jit import inlined, jit
+from tidings.kernels.bits import count_bits, find_lowest_bit
+from tidings.kernels.jit import jit, jit_inline
 from tidings.kernels.papers.buckets import push
-from tidings.kernels.papers.domain_cells import WANTED, cell, least_inside, missing, most_inside
+from tidings.kernels.papers.domain_cells import WANTED, close_high, close_low, count_missing, find_cell
 
 
 @jit
-def numbers_of(ends, domain, buckets, row, columns, numbers, keys):  # type: ignore[no-untyped-def]
+def find_lists(ends, domain, buckets, row, columns, numbers, keys):  # type: ignore[no-untyped-def]
     """Write the lists that a row belongs in, and its ends there; return how many."""
     found = 0
     for column in range(columns):
         if ends.mark[column, row] & WANTED:
-            low, high = least_inside(ends, column, row), most_inside(ends, column, row)
-            numbers[found] = 2 * column * buckets + cell(domain, column, low, buckets)
-            numbers[found + 1] = (2 * column + 1) * buckets + cell(domain, column, high, buckets)
+            low, high = close_low(ends, column, row), close_high(ends, column, row)
+            numbers[found] = 2 * column * buckets + find_cell(domain, column, low, buckets)
+            numbers[found + 1] = (2 * column + 1) * buckets + find_cell(domain, column, high, buckets)
             keys[found], keys[found + 1] = low, high
             found += 2
     return found
@@ -37,12 +37,12 @@ def tally(ends, domain, buckets, rows, columns, counts):  # type: ignore[no-unty
         for at in range(len(rows)):
             row = rows[at]
             if ends.mark[column, row] & WANTED:
-                low, high = least_inside(ends, column, row), most_inside(ends, column, row)
-                counts[2 * column * buckets + cell(domain, column, low, buckets)] += 1
-                counts[(2 * column + 1) * buckets + cell(domain, column, high, buckets)] += 1
+                low, high = close_low(ends, column, row), close_high(ends, column, row)
+                counts[2 * column * buckets + find_cell(domain, column, low, buckets)] += 1
+                counts[(2 * column + 1) * buckets + find_cell(domain, column, high, buckets)] += 1
 
 
-@inlined
+@jit_inline
 def _put(held, held_keys, places, side, number, row, key):  # type: ignore[no-untyped-def]
     place = held.size[number]
     held.pool[held.start[number] + place] = row
@@ -58,10 +58,10 @@ def fill(ends, domain, buckets, rows, columns, held, held_keys, places):  # type
         for at in range(len(rows)):
             row = rows[at]
             if ends.mark[column, row] & WANTED:
-                low, high = least_inside(ends, column, row), most_inside(ends, column, row)
-                number = 2 * column * buckets + cell(domain, column, low, buckets)
+                low, high = close_low(ends, column, row), close_high(ends, column, row)
+                number = 2 * column * buckets + find_cell(domain, column, low, buckets)
                 _put(held, held_keys, places, 2 * column, number, row, low)
-                number = (2 * column + 1) * buckets + cell(domain, column, high, buckets)
+                number = (2 * column + 1) * buckets + find_cell(domain, column, high, buckets)
                 _put(held, held_keys, places, 2 * column + 1, number, row, high)
 
 
@@ -71,8 +71,8 @@ def insert(ends, domain, buckets, rows, columns, held, held_keys, places, begin)
     numbers, keys = np.empty(2 * columns, np.int64), np.empty(2 * columns)
     for at in range(begin, len(rows)):
         row = rows[at]
-        found = numbers_of(ends, domain, buckets, row, columns, numbers, keys)
-        if held.used[0] + missing(held, numbers, found) > len(held.pool):
+        found = find_lists(ends, domain, buckets, row, columns, numbers, keys)
+        if held.used[0] + count_missing(held, numbers, found) > len(held.pool):
             return at
         for i in range(found):
             number = numbers[i]
@@ -93,7 +93,7 @@ def delete(ends, domain, buckets, rows, columns, held, held_keys, places):  # ty
     numbers, keys = np.empty(2 * columns, np.int64), np.empty(2 * columns)
     for at in range(len(rows)):
         row = rows[at]
-        found = numbers_of(ends, domain, buckets, row, columns, numbers, keys)
+        found = find_lists(ends, domain, buckets, row, columns, numbers, keys)
         for i in range(found):
             number = numbers[i]
             side = number // buckets
@@ -106,7 +106,7 @@ def delete(ends, domain, buckets, rows, columns, held, held_keys, places):  # ty
 
 
 @jit
-def follow(old, held, keys, larger):  # type: ignore[no-untyped-def]
+def move_keys(old, held, keys, larger):  # type: ignore[no-untyped-def]
     """Lay the ends where `repack` has laid the rows."""
     for number in range(len(old)):
         begin, end = old[number], held.start[number]
@@ -114,7 +114,7 @@ def follow(old, held, keys, larger):  # type: ignore[no-untyped-def]
             larger[end + at] = keys[begin + at]
 
 
-@inlined
+@jit_inline
 def _mark(marks, row):  # type: ignore[no-untyped-def]
     marks[row >> np.uint32(6)] |= np.uint64(1) << np.uint64(row & np.uint32(63))
 
@@ -146,7 +146,7 @@ def match(held, held_keys, domain, buckets, vector, free):  # type: ignore[no-un
             _mark_lists(held, lows, highs, marks)
             continue
         # Buckets ascend with the ends (see `cells`): above the value's own, every low end is above the value.
-        own = cell(domain, column, value, buckets)
+        own = find_cell(domain, column, value, buckets)
         begin = held.start[lows + own]
         for at in range(begin, begin + held.size[lows + own]):
             if held_keys[at] > value:
@@ -157,21 +157,21 @@ def match(held, held_keys, domain, buckets, vector, free):  # type: ignore[no-un
             if held_keys[at] < value:
                 _mark(marks, np.uint32(held.pool[at]))
         _mark_lists(held, highs, highs + own, marks)
-    return unmarked(marks)
+    return collect_unmarked(marks)
 
 
 @jit
-def unmarked(marks):  # type: ignore[no-untyped-def]
+def collect_unmarked(marks):  # type: ignore[no-untyped-def]
     """Return the numbers of the bits that are not set."""
     total = np.int64(0)
     for at in range(len(marks)):
-        total += count(~marks[at])
+        total += count_bits(~marks[at])
     rows = np.empty(total, np.int32)
     found = 0
     for at in range(len(marks)):
         word = ~marks[at]
         while word != np.uint64(0):
-            rows[found] = 64 * at + lowest(word)
+            rows[found] = 64 * at + find_lowest_bit(word)
             found += 1
             word &= word - np.uint64(1)
     return rows

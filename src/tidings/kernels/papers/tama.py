@@ -17,7 +17,7 @@ import numpy as np
 
 from tidings.kernels.jit import jit
 from tidings.kernels.papers.buckets import push
-from tidings.kernels.papers.domain_cells import HIGH_OPEN, LOW_OPEN, WANTED, cell, missing, reserve
+from tidings.kernels.papers.domain_cells import HIGH_OPEN, LOW_OPEN, WANTED, count_missing, find_cell, reserve
 
 ORDER_BITS = np.uint32(5)
 """Bits of an entry that say which of the row's cells it is: rows go to 2**27 = 134 million."""
@@ -32,8 +32,8 @@ BLOCK = 256
 def cover(ends, domain, column, row, finest, cells):  # type: ignore[no-untyped-def]
     """Write the cells that cover a row's range, from the finest up, left before right; return how many."""
     found = 0
-    left = finest - 1 + cell(domain, column, ends.low[column, row], finest)
-    right = finest + 1 + cell(domain, column, ends.high[column, row], finest)
+    left = finest - 1 + find_cell(domain, column, ends.low[column, row], finest)
+    right = finest + 1 + find_cell(domain, column, ends.high[column, row], finest)
     while left < right and left ^ right != 1:  # an empty range has no cell
         if left & 1 == 0:
             cells[found] = left ^ 1
@@ -97,7 +97,7 @@ def insert(ends, domain, finest, rows, columns, held, blocks, width, begin):  # 
                 for i in range(sizes[column]):
                     numbers[total] = column * 2 * finest + cells[i]
                     total += 1
-        if held.used[0] + missing(held, numbers, total) > len(held.pool):
+        if held.used[0] + count_missing(held, numbers, total) > len(held.pool):
             return at
         total = 0
         for column in range(columns):
@@ -143,17 +143,17 @@ def match(held, domain, finest, vector, wanted):  # type: ignore[no-untyped-def]
         value = vector[column]
         if np.isnan(value):
             continue
-        number = finest + cell(domain, column, value, finest)
+        number = finest + find_cell(domain, column, value, finest)
         while number > 0:
             begin = held.start[column * 2 * finest + number]
             for at in range(begin, begin + held.size[column * 2 * finest + number]):
                 left[np.uint32(held.pool[at]) >> ORDER_BITS] -= 1
             number >>= 1
-    return zeros(left)
+    return collect_zeros(left)
 
 
 @jit
-def zeros(left):  # type: ignore[no-untyped-def]
+def collect_zeros(left):  # type: ignore[no-untyped-def]
     """Return where the counters are zero."""
     total = np.int64(0)
     for at in range(len(left)):
@@ -174,7 +174,7 @@ def zeros(left):  # type: ignore[no-untyped-def]
 
 
 @jit
-def checked(ends, vector, rows):  # type: ignore[no-untyped-def]
+def check_rows(ends, vector, rows):  # type: ignore[no-untyped-def]
     """Return those of the rows, which ask for nothing that the vector lacks, that hold it; attribute by attribute."""
     left = len(rows)
     for column in range(len(vector)):

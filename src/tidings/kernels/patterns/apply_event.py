@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidings.kernels.jit import lean, lean_inside
+from tidings.kernels.jit import jit_lean, jit_lean_inline
 from tidings.kernels.patterns.partials import (
     BARRIERS,
     CODE,
@@ -15,7 +15,6 @@ from tidings.kernels.patterns.partials import (
     EDGE,
     FIRST_SEQ,
     FLAG,
-    FOUND,
     GRAPH,
     HEAD,
     LINK,
@@ -29,6 +28,7 @@ from tidings.kernels.patterns.partials import (
     P_SWEEP,
     PREV,
     QUEUE,
+    REPORTS,
     RESTARTS,
     SOURCE,
     SPAN,
@@ -37,35 +37,35 @@ from tidings.kernels.patterns.partials import (
     TARGET,
     TIME,
     TOP,
-    entered,
+    enter_front,
     find,
+    find_slot,
     leave,
-    new_cell,
-    place,
-    trimmed,
-    written,
+    open_cell,
+    trim_front,
+    write_row,
 )
 from tidings.kernels.patterns.reports import O_FIRST, O_KEY, O_PATTERN
 
 
-@lean_inside
+@jit_lean_inline
 def spend(patterns: Any, registers: Any, spent: Any, out: Any, reported: Any, seq: Any) -> None:
     """A pattern that starts anew has spent everything up to this event, for the key it reported."""
-    for report in range(reported, registers[FOUND]):
+    for report in range(reported, registers[REPORTS]):
         pattern = out[report, O_PATTERN]
         if patterns[pattern, P_MODE] != RESTARTS:
             continue
         at = pattern
         if not registers[DIRECT]:
             code = out[report, O_KEY] * len(patterns) + pattern
-            at = place(spent, code)
+            at = find_slot(spent, code)
             registers[BARRIERS] += spent[at, CODE] < 0
             spent[at, CODE] = code
         spent[at, HEAD] = seq
 
 
-@lean_inside
-def put(
+@jit_lean_inline
+def put_rows(
     edges: Any,
     nodes: Any,
     lists: Any,
@@ -98,10 +98,10 @@ def put(
         node, row = edges[edge, TARGET], registers[TOP]
         if node < 0:
             continue
-        written(edges, lists, pool, row, edge, found[at, 1], seq, time, key, values, event, held)
+        write_row(edges, lists, pool, row, edge, found[at, 1], seq, time, key, values, event, held)
         if nodes[node, CONTIGUOUS]:
             head = fronts[node, 1] if fronts[node, 0] == stamp else -1
-            head, gone = entered(nodes, lists, uses, variables, pool, head, row, node, time)
+            head, gone = enter_front(nodes, lists, uses, variables, pool, head, row, node, time)
             if gone < 0:
                 continue
             if nodes[node, MODE] == GRAPH and pool[row, PREV] >= 0:
@@ -110,22 +110,22 @@ def put(
             pool[row, LINK] = newest
             newest = row
         else:
-            cell = new_cell(registers, cells, key * len(nodes) + node)
-            head, gone = entered(nodes, lists, uses, variables, pool, cells[cell, HEAD], row, node, time)
+            cell = open_cell(registers, cells, key * len(nodes) + node)
+            head, gone = enter_front(nodes, lists, uses, variables, pool, cells[cell, HEAD], row, node, time)
             if gone < 0:
                 continue
             cells[cell, HEAD] = head
             cells[cell, COUNT] += 1 - gone
             if nodes[node, SPAN]:
-                _queued(nodes, registers, pool, queues, row, node)
+                _enqueue(nodes, registers, pool, queues, row, node)
             if cells[cell, COUNT] > 2 * registers[MOST]:
-                trimmed(registers, pool, cells, cell)
+                trim_front(registers, pool, cells, cell)
         registers[TOP] += 1
         registers[MADE] += 1
     fresh[key] = newest
 
 
-@lean
+@jit_lean
 def sweep(
     edges: Any,
     nodes: Any,
@@ -139,7 +139,7 @@ def sweep(
     reported: Any,
 ) -> None:
     """Take away what is left of beginnings that have reported."""
-    for report in range(reported, registers[FOUND]):
+    for report in range(reported, registers[REPORTS]):
         pattern, first, key = out[report, O_PATTERN], out[report, O_FIRST], out[report, O_KEY]
         if not patterns[pattern, P_SWEEP]:
             continue
@@ -164,8 +164,8 @@ def sweep(
             row = pool[row, LINK]
 
 
-@lean
-def _queued(nodes: Any, registers: Any, pool: Any, queues: Any, row: Any, node: Any) -> None:
+@jit_lean
+def _enqueue(nodes: Any, registers: Any, pool: Any, queues: Any, row: Any, node: Any) -> None:
     """Note a row's deadline: rows of one node have ascending ones."""
     queue = nodes[node, QUEUE]
     if queues[queue, TAIL] < 0:

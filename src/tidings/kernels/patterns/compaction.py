@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidings.kernels.jit import lean
+from tidings.kernels.jit import jit_lean
 from tidings.kernels.patterns.partials import (
     CODE,
     COUNT,
@@ -26,14 +26,14 @@ from tidings.kernels.patterns.partials import (
     TIME,
     TOP,
     WINDOW,
-    expired,
+    find_slot,
+    is_expired,
     leave,
-    place,
 )
 
 
-@lean
-def collect(
+@jit_lean
+def compact(
     edges: Any,
     nodes: Any,
     lists: Any,
@@ -50,15 +50,15 @@ def collect(
     marks[:top] = 0
     _mark_fronts(edges, nodes, lists, pool, cells, marks, time)
     for key in range(len(fresh)):
-        fresh[key] = _marked_links(pool, marks, fresh[key])
+        fresh[key] = _mark_links(pool, marks, fresh[key])
     for queue in range(len(queues)):
-        queues[queue, 0] = _marked_links(pool, marks, queues[queue, 0])
+        queues[queue, 0] = _mark_links(pool, marks, queues[queue, 0])
         row = queues[queue, TAIL] = queues[queue, 0]
         while row >= 0:
             queues[queue, TAIL] = row
             row = pool[row, LINK]
     _mark_ancestors(edges, nodes, pool, marks, top, time)
-    kept = _moved(pool, marks, places, top)
+    kept = _move_rows(pool, marks, places, top)
     for cell in range(len(cells)):
         cells[cell, HEAD] = places[cells[cell, HEAD]] if cells[cell, HEAD] >= 0 else -1
     for key in range(len(fresh)):
@@ -70,7 +70,7 @@ def collect(
     return kept
 
 
-@lean
+@jit_lean
 def _mark_fronts(edges: Any, nodes: Any, lists: Any, pool: Any, cells: Any, marks: Any, time: Any) -> None:
     """Mark what waits; chains lose the rows that wait in vain."""
     for cell in range(len(cells)):
@@ -87,7 +87,7 @@ def _mark_fronts(edges: Any, nodes: Any, lists: Any, pool: Any, cells: Any, mark
         before, kept = -1, 0
         while row >= 0:
             following = pool[row, PREV]
-            if pool[row, FLAG] or expired(nodes, lists, pool, row, node, time):
+            if pool[row, FLAG] or is_expired(nodes, lists, pool, row, node, time):
                 leave(pool, cells, cell, before, row)
             else:
                 marks[row] = 1
@@ -97,8 +97,8 @@ def _mark_fronts(edges: Any, nodes: Any, lists: Any, pool: Any, cells: Any, mark
         cells[cell, COUNT] = kept
 
 
-@lean
-def _marked_links(pool: Any, marks: Any, head: Any) -> Any:
+@jit_lean
+def _mark_links(pool: Any, marks: Any, head: Any) -> Any:
     """Mark a chain through `LINK` without its flagged rows, and return its head."""
     before, row = -1, head
     while row >= 0:
@@ -115,7 +115,7 @@ def _marked_links(pool: Any, marks: Any, head: Any) -> Any:
     return head
 
 
-@lean
+@jit_lean
 def _mark_ancestors(edges: Any, nodes: Any, pool: Any, marks: Any, top: Any, time: Any) -> None:
     for row in range(top - 1, -1, -1):
         if not marks[row]:
@@ -132,8 +132,8 @@ def _mark_ancestors(edges: Any, nodes: Any, pool: Any, marks: Any, top: Any, tim
             marks[parent] = 1
 
 
-@lean
-def _moved(pool: Any, marks: Any, places: Any, top: Any) -> Any:
+@jit_lean
+def _move_rows(pool: Any, marks: Any, places: Any, top: Any) -> Any:
     kept = 0
     for row in range(top):
         places[row] = kept if marks[row] else -1
@@ -150,13 +150,13 @@ def _moved(pool: Any, marks: Any, places: Any, top: Any) -> Any:
     return kept
 
 
-@lean
+@jit_lean
 def refill(old: Any, table: Any) -> Any:
     """Put the rows of a table that hold something into an empty one, and return how many there are."""
     filled = 0
     for row in range(len(old)):
         if old[row, CODE] >= 0 and old[row, HEAD] >= 0:
-            at = place(table, old[row, CODE])
+            at = find_slot(table, old[row, CODE])
             for column in range(3):
                 table[at, column] = old[row, column]
             filled += 1

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidings.kernels.jit import lean, lean_inside
+from tidings.kernels.jit import jit_lean, jit_lean_inline
 
 SEQ, TIME, FIRST_SEQ, FIRST_TIME, PARENT, EDGE, PREV, LINK, FLAG, KEY, SLOTS = range(11)
 """Columns of a row: the event, the match's first event, the row before, the edge, chains, a flag, the key, then moments
@@ -38,7 +38,7 @@ EXISTS, EACH, GRAPH, EVERY, RESTARTS = range(5)
 patterns alone, their nodes say `EXISTS`) some embedding of what no report has spent."""
 
 TOP, EVENT, TURN, STAMP, BASE, DEADLINE, DROPPED, CUT, CELLS, BARRIERS = range(10)
-FOUND, LISTED, NOW, MADE, MOST, DIRECT, SIZE = range(10, 17)
+REPORTS, LISTED_EVENTS, NOW, MADE, MOST, DIRECT, SIZE = range(10, 17)
 """Registers: what is used of the pool, where the run stands, counters, and limits."""
 
 CODE, HEAD, COUNT = range(3)
@@ -51,7 +51,7 @@ FOREVER = np.int64(1) << np.int64(62)
 """A span of time that never ends."""
 
 
-class Graph(NamedTuple):
+class GraphArrays(NamedTuple):
     """The merged patterns as arrays; shares of `lists` belong to edges, nodes, symbols and patterns."""
 
     edges: Any
@@ -64,7 +64,7 @@ class Graph(NamedTuple):
     absences: Any  # nodes that an absence ends
 
 
-class State(NamedTuple):
+class RunArrays(NamedTuple):
     """All that changes: rows, fronts, what is spent, and buffers."""
 
     registers: Any
@@ -73,27 +73,27 @@ class State(NamedTuple):
     fresh: Any  # of each key: the rows that ask for the next event
     spent: Any
     queues: Any
-    found: Any  # edges and the rows they follow
+    candidates: Any  # edges and the rows they follow
     stamps: Any
     fronts: Any  # of each contiguous node: when it was reached last, and its front
     best: Any  # of each pattern: when it was completed last, and by what
-    touched: Any
+    completed_patterns: Any
     out: Any
-    listed: Any
+    listed_events: Any
     path: Any
 
 
-@lean_inside
-def mixed(code: Any) -> Any:
+@jit_lean_inline
+def mix(code: Any) -> Any:
     """Spread a code over 31 bits."""
     return np.int64((np.uint64(code) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(33))
 
 
-@lean_inside
+@jit_lean_inline
 def find(table: Any, code: Any) -> Any:
     """Return the place of a code in an open table, or -1."""
     mask = len(table) - 1
-    at = mixed(code) & mask
+    at = mix(code) & mask
     while table[at, CODE] != code:
         if table[at, CODE] < 0:
             return -1
@@ -101,30 +101,30 @@ def find(table: Any, code: Any) -> Any:
     return at
 
 
-@lean_inside
-def place(table: Any, code: Any) -> Any:
+@jit_lean_inline
+def find_slot(table: Any, code: Any) -> Any:
     """Return the place of a code, new or known; the table has room."""
     mask = len(table) - 1
-    at = mixed(code) & mask
+    at = mix(code) & mask
     while table[at, CODE] not in (code, -1):
         at = (at + 1) & mask
     return at
 
 
-@lean_inside
-def new_cell(registers: Any, cells: Any, code: Any) -> Any:
+@jit_lean_inline
+def open_cell(registers: Any, cells: Any, code: Any) -> Any:
     """Return the cell of a node and a key, made where there is none."""
     if registers[DIRECT]:
         return code
-    at = place(cells, code)
+    at = find_slot(cells, code)
     if cells[at, CODE] < 0:
         cells[at, CODE], cells[at, HEAD], cells[at, COUNT] = code, -1, 0
         registers[CELLS] += 1
     return at
 
 
-@lean_inside
-def expired(nodes: Any, lists: Any, pool: Any, row: Any, node: Any, time: Any) -> Any:
+@jit_lean_inline
+def is_expired(nodes: Any, lists: Any, pool: Any, row: Any, node: Any, time: Any) -> Any:
     """Tell whether a row waits in vain: its start or a moment that a condition looks at lies too far back."""
     if time - pool[row, FIRST_TIME] > nodes[node, WINDOW]:
         return True
@@ -134,8 +134,8 @@ def expired(nodes: Any, lists: Any, pool: Any, row: Any, node: Any, time: Any) -
     return False
 
 
-@lean_inside
-def admitted(
+@jit_lean_inline
+def is_admitted(
     edges: Any, lists: Any, pool: Any, edge: Any, row: Any, time: Any, values: Any, event: Any, held: Any
 ) -> Any:
     """Tell whether an event may serve an edge after a row: time conditions and variables agree."""
@@ -156,7 +156,7 @@ def admitted(
     return True
 
 
-@lean_inside
+@jit_lean_inline
 def concerns(lists: Any, pool: Any, row: Any, first: Any, end: Any, values: Any, event: Any, held: Any) -> Any:
     """Tell whether the event of a `not` agrees with a row on the variables that the `not` looks at."""
     for at in range(first, end, 2):
@@ -166,8 +166,8 @@ def concerns(lists: Any, pool: Any, row: Any, first: Any, end: Any, values: Any,
     return True
 
 
-@lean_inside
-def forbidden(
+@jit_lean_inline
+def is_forbidden(
     edges: Any,
     lists: Any,
     stamps: Any,
@@ -190,8 +190,8 @@ def forbidden(
     return False
 
 
-@lean_inside
-def written(
+@jit_lean_inline
+def write_row(
     edges: Any,
     lists: Any,
     pool: Any,
@@ -222,8 +222,8 @@ def written(
         pool[row, held + lists[at]] = values[event, lists[at + 1]]
 
 
-@lean_inside
-def serves_as_well(nodes: Any, uses: Any, variables: Any, pool: Any, row: Any, other: Any, node: Any) -> Any:
+@jit_lean_inline
+def dominates(nodes: Any, uses: Any, variables: Any, pool: Any, row: Any, other: Any, node: Any) -> Any:
     """Tell whether all that can come of `other` at this node can come of `row` too.
 
     Of reference times the youngest dominates for `<` and the oldest for `>`; variables must agree; a younger
@@ -249,8 +249,8 @@ def serves_as_well(nodes: Any, uses: Any, variables: Any, pool: Any, row: Any, o
     return True
 
 
-@lean_inside
-def entered(
+@jit_lean_inline
+def enter_front(
     nodes: Any, lists: Any, uses: Any, variables: Any, pool: Any, head: Any, row: Any, node: Any, time: Any
 ) -> Any:
     """Put a row into a chain; return the new head and how many rows left, or -1: the row itself is useless."""
@@ -264,12 +264,12 @@ def entered(
         before, at = -1, head
         while at >= 0:
             following = pool[at, PREV]
-            if pool[at, FLAG] == 0 and serves_as_well(nodes, uses, variables, pool, at, row, node):
+            if pool[at, FLAG] == 0 and dominates(nodes, uses, variables, pool, at, row, node):
                 return head, -1
             if (
                 pool[at, FLAG]
-                or serves_as_well(nodes, uses, variables, pool, row, at, node)
-                or expired(nodes, lists, pool, at, node, time)
+                or dominates(nodes, uses, variables, pool, row, at, node)
+                or is_expired(nodes, lists, pool, at, node, time)
             ):
                 pool[at, FLAG] = 1
                 gone += 1
@@ -284,8 +284,8 @@ def entered(
     return row, gone
 
 
-@lean
-def trimmed(registers: Any, pool: Any, cells: Any, cell: Any) -> None:
+@jit_lean
+def trim_front(registers: Any, pool: Any, cells: Any, cell: Any) -> None:
     """Keep the newest rows of a crowded cell and count what is dropped."""
     at, kept = cells[cell, HEAD], 1
     while at >= 0 and kept < registers[MOST]:
@@ -303,7 +303,7 @@ def trimmed(registers: Any, pool: Any, cells: Any, cell: Any) -> None:
         below = pool[below, PREV]
 
 
-@lean_inside
+@jit_lean_inline
 def leave(pool: Any, cells: Any, cell: Any, before: Any, row: Any) -> None:
     """Take a row out of its cell's front; `before` is the one that leads to it, or -1."""
     pool[row, FLAG] = 1
@@ -314,8 +314,8 @@ def leave(pool: Any, cells: Any, cell: Any, before: Any, row: Any) -> None:
         pool[before, PREV] = pool[row, PREV]
 
 
-@lean
-def killed(
+@jit_lean
+def kill_rows(
     nodes: Any, lists: Any, pool: Any, cells: Any, guard: Any, cell: Any, values: Any, event: Any, held: Any
 ) -> None:
     """End the wait of a cell's rows that a guard's event concerns."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidings.kernels.jit import lean, lean_inside
+from tidings.kernels.jit import jit_lean, jit_lean_inline
 from tidings.kernels.patterns.partials import (
     ACCEPTS,
     ACCEPTS_END,
@@ -22,11 +22,10 @@ from tidings.kernels.patterns.partials import (
     EVERY,
     FIRST_SEQ,
     FIRST_TIME,
-    FOUND,
     GRAPH,
     HEAD,
     KEY,
-    LISTED,
+    LISTED_EVENTS,
     P_BORN,
     P_LIMIT,
     P_MODE,
@@ -35,6 +34,7 @@ from tidings.kernels.patterns.partials import (
     P_WITHIN,
     PARENT,
     PREV,
+    REPORTS,
     RESTARTS,
     SEQ,
     SOURCE,
@@ -44,15 +44,15 @@ from tidings.kernels.patterns.partials import (
     find,
 )
 
-DONE, MORE_ROWS, MORE_FOUND, MORE_OUT, MORE_CELLS, MORE_PATH = range(6)
+DONE, MORE_ROWS, MORE_CANDIDATES, MORE_OUT, MORE_CELLS, MORE_PATH = range(6)
 """Why a run stopped: all events are done, or something is too small."""
 
 O_PATTERN, O_KEY, O_AT, O_SEQ, O_FIRST, O_BEGIN, O_END, O_VALUES = range(8)
 """Columns of a report; `O_SEQ` is the event that completed it, or -1 for a deadline."""
 
 
-@lean_inside
-def spent_until(registers: Any, spent: Any, patterns: Any, pattern: Any, key: Any) -> Any:
+@jit_lean_inline
+def find_spent(registers: Any, spent: Any, patterns: Any, pattern: Any, key: Any) -> Any:
     """Return the last event that a pattern's reports have spent for a key, or -1."""
     if registers[DIRECT]:
         return spent[pattern, HEAD]
@@ -60,8 +60,8 @@ def spent_until(registers: Any, spent: Any, patterns: Any, pattern: Any, key: An
     return -1 if at < 0 else spent[at, HEAD]
 
 
-@lean_inside
-def completed(
+@jit_lean_inline
+def report_event(
     edges: Any,
     patterns: Any,
     lists: Any,
@@ -94,7 +94,7 @@ def completed(
             pattern = lists[place]
             mode = patterns[pattern, P_MODE]
             if mode == GRAPH:
-                status = enumerated(
+                status = enumerate_embeddings(
                     edges, patterns, lists, registers, pool, best, out, listed, path,
                     pattern, edge, parent, seq, time, time, key, values, event, held,
                 )  # fmt: skip
@@ -108,9 +108,9 @@ def completed(
             ):
                 continue
             if mode == EACH or mode == EVERY:
-                if _heard(patterns, registers, best, out, pattern, first_seq):
+                if _is_reported(patterns, registers, best, out, pattern, first_seq):
                     continue
-                status = reported(
+                status = report_embedding(
                     edges,
                     lists,
                     registers,
@@ -131,7 +131,7 @@ def completed(
                 if status != DONE:
                     return status
                 continue
-            if mode == RESTARTS and first_seq <= spent_until(registers, spent, patterns, pattern, key):
+            if mode == RESTARTS and first_seq <= find_spent(registers, spent, patterns, pattern, key):
                 continue
             if best[pattern, 0] != stamp:
                 best[pattern, 0], best[pattern, 1] = stamp, at
@@ -144,7 +144,7 @@ def completed(
     for at in range(once):
         pattern = touched[at]
         edge, parent = found[best[pattern, 1], 0], found[best[pattern, 1], 1]
-        status = reported(
+        status = report_embedding(
             edges, lists, registers, pool, out, listed, path, pattern, edge, parent, seq, time, key, values, event, held
         )
         if status != DONE:
@@ -152,11 +152,11 @@ def completed(
     return DONE
 
 
-@lean_inside
-def _heard(patterns: Any, registers: Any, best: Any, out: Any, pattern: Any, first: Any) -> Any:
+@jit_lean_inline
+def _is_reported(patterns: Any, registers: Any, best: Any, out: Any, pattern: Any, first: Any) -> Any:
     """Tell whether this turn has reported this beginning already, or (`EVERY`) as often as the limit says."""
     if best[pattern, 0] != registers[STAMP]:
-        best[pattern, 0], best[pattern, 1] = registers[STAMP], registers[FOUND]
+        best[pattern, 0], best[pattern, 1] = registers[STAMP], registers[REPORTS]
         if patterns[pattern, P_MODE] == EVERY:
             best[pattern, 1] = 0
     if patterns[pattern, P_MODE] == EVERY:
@@ -164,14 +164,14 @@ def _heard(patterns: Any, registers: Any, best: Any, out: Any, pattern: Any, fir
         registers[CUT] += best[pattern, 1] == patterns[pattern, P_LIMIT] + 1
         return best[pattern, 1] > patterns[pattern, P_LIMIT]
     if patterns[pattern, P_SWEEP]:
-        for row in range(best[pattern, 1], registers[FOUND]):
+        for row in range(best[pattern, 1], registers[REPORTS]):
             if out[row, O_PATTERN] == pattern and out[row, O_FIRST] == first:
                 return True
     return False
 
 
-@lean_inside
-def reported(
+@jit_lean_inline
+def report_embedding(
     edges: Any,
     lists: Any,
     registers: Any,
@@ -201,13 +201,13 @@ def reported(
         path[length, 0], path[length, 1] = edges[pool[row, EDGE], STEP], pool[row, SEQ]
         length += 1
         row = pool[row, PARENT]
-    return _written(
+    return _write_report(
         edges, lists, registers, pool, out, listed, path, pattern, length, at, key, parent, edge, values, event, held
     )
 
 
-@lean_inside
-def _written(
+@jit_lean_inline
+def _write_report(
     edges: Any,
     lists: Any,
     registers: Any,
@@ -226,7 +226,7 @@ def _written(
     held: Any,
 ) -> Any:
     """Write the report of a path, its events in the order of the steps."""
-    report, begin, steps = registers[FOUND], registers[LISTED], path[:, 3]
+    report, begin, steps = registers[REPORTS], registers[LISTED_EVENTS], path[:, 3]
     if report >= len(out) or begin + length > len(listed):
         return MORE_OUT
     first, last = path[length - 1, 1], path[0, 1]
@@ -245,12 +245,12 @@ def _written(
     if edge >= 0:
         for place in range(edges[edge, BINDS], edges[edge, BINDS_END], 2):
             out[report, O_VALUES + lists[place]] = values[event, lists[place + 1]]
-    registers[FOUND], registers[LISTED] = report + 1, begin + length
+    registers[REPORTS], registers[LISTED_EVENTS] = report + 1, begin + length
     return DONE
 
 
-@lean
-def enumerated(
+@jit_lean
+def enumerate_embeddings(
     edges: Any,
     patterns: Any,
     lists: Any,
@@ -287,7 +287,7 @@ def enumerated(
             if row < 0 or last - pool[row, TIME] > within:  # the older ones lie even further back
                 depth -= 1
                 if depth >= lead:
-                    path[depth, 2] = _alternative(pool, path[depth, 2], depth, lead)
+                    path[depth, 2] = _next_older(pool, path[depth, 2], depth, lead)
                 continue
             if depth + 1 >= len(path):
                 return MORE_PATH
@@ -303,7 +303,7 @@ def enumerated(
                 best[pattern, 1] = limit + 1  # counted
                 return DONE
             best[pattern, 1] += 1
-            status = _written(
+            status = _write_report(
                 edges,
                 lists,
                 registers,
@@ -325,18 +325,18 @@ def enumerated(
                 return status
         if alone:
             return DONE
-        path[depth, 2] = _alternative(pool, row, depth, lead)
+        path[depth, 2] = _next_older(pool, row, depth, lead)
     return DONE
 
 
-@lean
-def _alternative(pool: Any, row: Any, depth: Any, lead: Any) -> Any:
+@jit_lean
+def _next_older(pool: Any, row: Any, depth: Any, lead: Any) -> Any:
     """Return the next older row to go back through; a deadline belongs to one row alone."""
     return -1 if lead == 0 and depth == 0 else pool[row, PREV]
 
 
-@lean
-def came(
+@jit_lean
+def report_deadline(
     edges: Any,
     nodes: Any,
     patterns: Any,
@@ -360,7 +360,7 @@ def came(
         pattern = lists[at]
         mode = patterns[pattern, P_MODE]
         if mode == GRAPH:
-            status = enumerated(
+            status = enumerate_embeddings(
                 edges, patterns, lists, registers, pool, best, out, listed, path,
                 pattern, -1, row, 0, pool[row, TIME], deadline, key, values, event, held,
             )  # fmt: skip
@@ -368,12 +368,12 @@ def came(
             pool[row, FIRST_SEQ] < patterns[pattern, P_BORN]
             or pool[row, FIRST_TIME] <= patterns[pattern, P_SINCE]
             or pool[row, TIME] - pool[row, FIRST_TIME] > patterns[pattern, P_WITHIN]
-            or (mode == RESTARTS and pool[row, FIRST_SEQ] <= spent_until(registers, spent, patterns, pattern, key))
-            or (mode == EVERY and _heard(patterns, registers, best, out, pattern, 0))
+            or (mode == RESTARTS and pool[row, FIRST_SEQ] <= find_spent(registers, spent, patterns, pattern, key))
+            or (mode == EVERY and _is_reported(patterns, registers, best, out, pattern, 0))
         ):
             continue
         else:
-            status = reported(
+            status = report_embedding(
                 edges,
                 lists,
                 registers,

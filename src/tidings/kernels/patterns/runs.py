@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from tidings.kernels.jit import lean, lean_inside
-from tidings.kernels.patterns.apply_event import put, spend, sweep
+from tidings.kernels.jit import jit_lean, jit_lean_inline
+from tidings.kernels.patterns.apply_event import put_rows, spend, sweep
 from tidings.kernels.patterns.partials import (
     ACCEPTS,
     ACCEPTS_END,
@@ -27,7 +27,6 @@ from tidings.kernels.patterns.partials import (
     FIRST_SEQ,
     FLAG,
     FOREVER,
-    FOUND,
     FREE,
     GRAPH,
     GUARDS,
@@ -37,10 +36,11 @@ from tidings.kernels.patterns.partials import (
     LEAVING,
     LEAVING_END,
     LINK,
-    LISTED,
+    LISTED_EVENTS,
     MODE,
     NOW,
     PREV,
+    REPORTS,
     SEQ,
     SLOTS,
     SPAN,
@@ -54,27 +54,27 @@ from tidings.kernels.patterns.partials import (
     WAITING,
     WAITING_END,
     WINDOW,
-    admitted,
-    expired,
     find,
-    forbidden,
-    killed,
+    is_admitted,
+    is_expired,
+    is_forbidden,
+    kill_rows,
 )
-from tidings.kernels.patterns.reports import DONE, MORE_CELLS, MORE_FOUND, MORE_ROWS, came, completed
+from tidings.kernels.patterns.reports import DONE, MORE_CANDIDATES, MORE_CELLS, MORE_ROWS, report_deadline, report_event
 
 
-class Batch(NamedTuple):
+class EventArrays(NamedTuple):
     """Events: when, which symbols, which keys (by each way a key is given), and the values of variables."""
 
     times: Any
-    symbols_at: Any
-    given: Any
+    symbol_starts: Any
+    symbol_numbers: Any
     keys: Any
     values: Any
 
 
-@lean
-def run(
+@jit_lean
+def run_batch(
     edges: Any,
     nodes: Any,
     symbols: Any,
@@ -110,7 +110,7 @@ def run(
         event = registers[EVENT]
         time = times[event]
         if time >= registers[DEADLINE]:
-            status = _passed(
+            status = _pass_time(
                 edges, nodes, patterns, lists, absences, registers, pool, cells, fresh, spent, queues,
                 best, touched, out, listed, path, values, time, held,
             )  # fmt: skip
@@ -129,13 +129,13 @@ def run(
                 registers[STAMP] += 1
                 for at in range(first, end):
                     stamps[given[at]] = registers[STAMP]
-                count = _followed(
+                count = _find_followers(
                     edges, nodes, symbols, lists, registers, pool, cells, fresh, found, stamps,
                     given, first, end, key, time, keys, values, event, held, width,
                 )  # fmt: skip
                 if count < 0:
-                    return MORE_FOUND
-                status = _turned(
+                    return MORE_CANDIDATES
+                status = _take_turn(
                     edges, nodes, symbols, patterns, lists, uses, variables, absences, registers, pool, cells, fresh,
                     spent, queues, found, fronts, best, touched, out, listed, path, given, first, end, count,
                     event, time, key, keys, values, held,
@@ -147,15 +147,15 @@ def run(
         registers[EVENT] = event + 1
         registers[NOW] = time
     if until >= registers[DEADLINE]:
-        return _passed(
+        return _pass_time(
             edges, nodes, patterns, lists, absences, registers, pool, cells, fresh, spent, queues,
             best, touched, out, listed, path, values, until, held,
         )  # fmt: skip
     return DONE
 
 
-@lean_inside
-def _followed(
+@jit_lean_inline
+def _find_followers(
     edges: Any,
     nodes: Any,
     symbols: Any,
@@ -196,8 +196,8 @@ def _followed(
                 if source and time - pool[row, TIME] > nodes[source, WINDOW]:
                     continue
                 if not free and (
-                    not admitted(edges, lists, pool, edge, -1, time, values, event, held)
-                    or forbidden(edges, lists, stamps, stamp, pool, edge, row, keys, key, values, event, held)
+                    not is_admitted(edges, lists, pool, edge, -1, time, values, event, held)
+                    or is_forbidden(edges, lists, stamps, stamp, pool, edge, row, keys, key, values, event, held)
                 ):
                     continue
                 if count > room:
@@ -206,11 +206,13 @@ def _followed(
                 count += 1
                 continue
             while row >= 0:
-                if not expired(nodes, lists, pool, row, source, time) and (
+                if not is_expired(nodes, lists, pool, row, source, time) and (
                     free
                     or (
-                        admitted(edges, lists, pool, edge, row, time, values, event, held)
-                        and not forbidden(edges, lists, stamps, stamp, pool, edge, row, keys, key, values, event, held)
+                        is_admitted(edges, lists, pool, edge, row, time, values, event, held)
+                        and not is_forbidden(
+                            edges, lists, stamps, stamp, pool, edge, row, keys, key, values, event, held
+                        )
                     )
                 ):
                     if count > room:
@@ -221,7 +223,7 @@ def _followed(
     row = fresh[key]
     while row >= 0:
         source = edges[pool[row, EDGE], TARGET]
-        if pool[row, FLAG] or expired(nodes, lists, pool, row, source, time):
+        if pool[row, FLAG] or is_expired(nodes, lists, pool, row, source, time):
             row = pool[row, LINK]
             continue
         for leaving in range(nodes[source, LEAVING], nodes[source, LEAVING_END], 2):
@@ -229,8 +231,8 @@ def _followed(
             if stamps[lists[leaving + 1]] != stamp or keys[event, edges[edge, VIA]] != key:
                 continue
             if not edges[edge, FREE] and (
-                not admitted(edges, lists, pool, edge, row, time, values, event, held)
-                or forbidden(edges, lists, stamps, stamp, pool, edge, row, keys, key, values, event, held)
+                not is_admitted(edges, lists, pool, edge, row, time, values, event, held)
+                or is_forbidden(edges, lists, stamps, stamp, pool, edge, row, keys, key, values, event, held)
             ):
                 continue
             if count > room:
@@ -241,8 +243,8 @@ def _followed(
     return count
 
 
-@lean_inside
-def _turned(
+@jit_lean_inline
+def _take_turn(
     edges: Any,
     nodes: Any,
     symbols: Any,
@@ -283,17 +285,17 @@ def _turned(
         2 * (registers[CELLS] + count) >= len(cells) or 2 * (registers[BARRIERS] + len(touched)) >= len(spent)
     ):
         return MORE_CELLS
-    reported, before, cut = registers[FOUND], registers[LISTED], registers[CUT]
+    reported, before, cut = registers[REPORTS], registers[LISTED_EVENTS], registers[CUT]
     completes = False
     for at in range(count):
         completes |= edges[found[at, 0], ACCEPTS] < edges[found[at, 0], ACCEPTS_END]
     if completes:
-        status = completed(
+        status = report_event(
             edges, patterns, lists, registers, pool, spent, found, best, touched, out, listed, path,
             count, seq, time, key, values, event, held,
         )  # fmt: skip
         if status != DONE:
-            registers[FOUND], registers[LISTED], registers[CUT] = reported, before, cut
+            registers[REPORTS], registers[LISTED_EVENTS], registers[CUT] = reported, before, cut
             return status
         spend(patterns, registers, spent, out, reported, seq)
     for at in range(first, end):
@@ -302,8 +304,8 @@ def _turned(
             if keys[event, lists[guard + 3]] == key:
                 cell = lists[guard] if direct else find(cells, key * len(nodes) + lists[guard])
                 if cell >= 0:
-                    killed(nodes, lists, pool, cells, guard, cell, values, event, held)
-    put(
+                    kill_rows(nodes, lists, pool, cells, guard, cell, values, event, held)
+    put_rows(
         edges, nodes, lists, uses, variables, registers, pool, cells, fresh, queues, found, fronts,
         count, seq, time, key, values, event, held,
     )  # fmt: skip
@@ -315,8 +317,8 @@ def _turned(
 # Time that passes -----------------------------------------------------------------------------------
 
 
-@lean
-def _passed(
+@jit_lean
+def _pass_time(
     edges: Any,
     nodes: Any,
     patterns: Any,
@@ -343,7 +345,7 @@ def _passed(
         queue, deadline = -1, FOREVER
         for at in range(len(absences)):
             while queues[at, 0] >= 0 and pool[queues[at, 0], FLAG]:
-                _dequeued(pool, queues, at)
+                _dequeue(pool, queues, at)
             row = queues[at, 0]
             if row < 0:
                 continue
@@ -360,23 +362,23 @@ def _passed(
         registers[STAMP] += last != pool[row, SEQ] or of != queue or whose != pool[row, KEY]
         last, of, whose = pool[row, SEQ], queue, pool[row, KEY]
         if nodes[absences[queue], MODE] == EXISTS:
-            row = _youngest(pool, row)
-        reported, before, cut = registers[FOUND], registers[LISTED], registers[CUT]
-        status = came(
+            row = _pick_youngest(pool, row)
+        reported, before, cut = registers[REPORTS], registers[LISTED_EVENTS], registers[CUT]
+        status = report_deadline(
             edges, nodes, patterns, lists, registers, pool, spent, best, out, listed, path,
             values, row, absences[queue], deadline, held,
         )  # fmt: skip
         if status != DONE:
-            registers[FOUND], registers[LISTED], registers[CUT] = reported, before, cut
+            registers[REPORTS], registers[LISTED_EVENTS], registers[CUT] = reported, before, cut
             return status
         pool[row, FLAG] = 1
-        _dequeued(pool, queues, queue)
+        _dequeue(pool, queues, queue)
         spend(patterns, registers, spent, out, reported, registers[BASE] + registers[EVENT] - 1)
         sweep(edges, nodes, patterns, lists, registers, pool, cells, fresh, out, reported)
 
 
-@lean
-def _youngest(pool: Any, row: Any) -> Any:
+@jit_lean
+def _pick_youngest(pool: Any, row: Any) -> Any:
     """Return the row of the youngest beginning among those of one last event and key; the others need not wait."""
     best, seq, key, at = row, pool[row, SEQ], pool[row, KEY], pool[row, LINK]
     while at >= 0 and pool[at, SEQ] == seq and pool[at, KEY] == key:
@@ -388,8 +390,8 @@ def _youngest(pool: Any, row: Any) -> Any:
     return best
 
 
-@lean
-def _dequeued(pool: Any, queues: Any, queue: Any) -> None:
+@jit_lean
+def _dequeue(pool: Any, queues: Any, queue: Any) -> None:
     queues[queue, 0] = pool[queues[queue, 0], LINK]
     if queues[queue, 0] < 0:
         queues[queue, TAIL] = -1

@@ -10,7 +10,7 @@ from tidings.kernels.jit import jit
 
 
 @jit
-def by_event(events: Any, symbols: Any, count: Any) -> Any:
+def group_by_event(events: Any, symbols: Any, count: Any) -> Any:
     """Return where each event's symbols begin, and the symbols, from pairs in any order."""
     ends = np.zeros(count + 1, np.int64)
     for at in range(len(events)):
@@ -25,7 +25,7 @@ def by_event(events: Any, symbols: Any, count: Any) -> Any:
 
 
 @jit
-def by_kind(ends: Any, symbols: Any, kinds: Any) -> Any:
+def expand_kinds(ends: Any, symbols: Any, kinds: Any) -> Any:
     """Return each event's symbols from those of its kind."""
     out = np.zeros(len(kinds) + 1, np.int64)
     for event in range(len(kinds)):
@@ -41,11 +41,11 @@ def by_kind(ends: Any, symbols: Any, kinds: Any) -> Any:
 @jit
 def taken(ends: Any, symbols: Any, events: Any) -> Any:
     """Return the symbols of some events, in their order."""
-    return by_kind(ends, symbols, events)
+    return expand_kinds(ends, symbols, events)
 
 
 @jit
-def renamed(ends: Any, symbols: Any, names: Any) -> Any:
+def rename_symbols(ends: Any, symbols: Any, names: Any) -> Any:
     """Return the symbols by other names; those whose name is -1 are left out."""
     out, given, at = np.zeros(len(ends), np.int64), np.empty(len(symbols), np.int64), 0
     for event in range(len(ends) - 1):

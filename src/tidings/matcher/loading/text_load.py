@@ -126,7 +126,7 @@ def _block(
     predicates = tuple(np.empty(most, kind) for kind in kinds)
     values = tuple(np.empty(many, kind) for kind in (np.uint8, np.int64, np.float64, np.int64, np.int32))
     long = np.zeros(rows, bool)
-    total, used = kernel.read(data, start, predicates, values, names, table, long)
+    total, used = kernel.read_filters(data, start, predicates, values, names, table, long)
     row = predicates[0][:total].astype(np.int64) + base
     return row, *(one[:total] for one in predicates[1:]), *(one[:used] for one in values), long
 

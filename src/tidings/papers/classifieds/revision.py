@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidings.algebra.law.typed_attribute import Mismatch, typed_test, without_unit
+from tidings.algebra.law.typed_attribute import Mismatch, resolve_test, strip_unit
 from tidings.kernels.papers.filter_tree import revise
 from tidings.model import In, Is, Point, Quantifier, Range, Test, Within
 from tidings.model.areas import TURN, bounds
@@ -115,7 +115,7 @@ class Revision:
         columns = [self._columns.take(column) for column in _columns_of(part)]
         if not columns:
             return False
-        condition = without_unit(part.condition)  # type: ignore[union-attr]
+        condition = strip_unit(part.condition)  # type: ignore[union-attr]
         if isinstance(condition, Within):
             west, south, east, north = bounds(condition.area)
             entries += (columns[0], west, east, columns[1], south, north)
@@ -206,7 +206,7 @@ def _columns_of(part: Filter) -> tuple[Any, ...]:
     """Return the columns of a test that is a union of intervals with exact ends, or of an area's bounds; or none."""
     if type(part) is not Test or part.quantifier is not Quantifier.ANY:
         return ()
-    condition, name = without_unit(part.condition), typed_test(part)
+    condition, name = strip_unit(part.condition), resolve_test(part)
     kind = type(condition)
     if kind is Range:
         return (name,) if _ends(condition) else ()  # type: ignore[arg-type]
@@ -230,7 +230,7 @@ def _coded(part: Filter) -> list[Any]:
     """Return the values of a test in intervals that have codes."""
     if not _columns_of(part):
         return []
-    condition = without_unit(part.condition)  # type: ignore[union-attr]
+    condition = strip_unit(part.condition)  # type: ignore[union-attr]
     values: tuple[Any, ...] = ()
     if isinstance(condition, Is):
         values = (condition.value,)

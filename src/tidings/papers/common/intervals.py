@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from tidings.algebra.law.typed_attribute import Mismatch, typed, without_unit
+from tidings.algebra.law.typed_attribute import Mismatch, resolve_attribute, strip_unit
 from tidings.algebra.normal_form import conjunctions
 from tidings.errors import Unsupported
 from tidings.kernels.papers.domain_cells import HIGH_OPEN, LOW_OPEN
@@ -90,7 +90,7 @@ def _usual(tree: Filter) -> dict[TypedAttribute, Interval] | None:
     for part in parts:
         if type(part) is not Test or part.quantifier is not Quantifier.ANY:
             return None
-        key, interval = typed(part.attribute, part.condition), _interval(part.condition)
+        key, interval = resolve_attribute(part.attribute, part.condition), _interval(part.condition)
         if interval is None or key in box:
             return None
         box[key] = interval
@@ -136,7 +136,7 @@ def _box(row: Iterable[Filter], kind: str) -> dict[TypedAttribute, Interval] | N
         if isinstance(part, Not):
             raise unsupported(kind, part, has=_HAS)
         assert isinstance(part, Test)
-        key, interval = typed(part.attribute, part.condition), _interval(part.condition)
+        key, interval = resolve_attribute(part.attribute, part.condition), _interval(part.condition)
         met = None if interval is None else box.get(key, ALL).met(interval)
         if met is None:
             return None
@@ -146,7 +146,7 @@ def _box(row: Iterable[Filter], kind: str) -> dict[TypedAttribute, Interval] | N
 
 def _interval(condition: Any) -> Interval | None:
     """Return a condition as an interval, or nothing if it is none; an empty range is `met` with nothing."""
-    condition = without_unit(condition)
+    condition = strip_unit(condition)
     if type(condition) is Range:
         low = -INFINITY if condition.low is None else _point(condition.low)
         high = INFINITY if condition.high is None else _point(condition.high)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidings.kernels.papers.ctps import cells_of, clear_bits, set_bits
+from tidings.kernels.papers.ctps import find_cells, clear_bits, set_bits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -91,7 +91,7 @@ class Grids:
 
     def _deal(self, grid: int, at: NDArray[np.int64], rows: BitRows) -> None:
         base, scale = self.domains[grid]
-        cells = cells_of(self.low[grid, at], self.high[grid, at], base, scale, self._cells)
+        cells = find_cells(self.low[grid, at], self.high[grid, at], base, scale, self._cells)
         order = np.argsort(cells, kind="stable")
         found, begins = np.unique(cells[order], return_index=True)
         for cell, ids in zip(found.tolist(), np.split(at[order], begins[1:]), strict=True):
@@ -103,7 +103,7 @@ class Grids:
         """Forget an interval; tell whether the grid is empty, and then it is given back."""
         at = np.array([id], np.int64)
         base, scale = self.domains[grid]
-        cell = cells_of(self.low[grid, at], self.high[grid, at], base, scale, self._cells)[0]
+        cell = find_cells(self.low[grid, at], self.high[grid, at], base, scale, self._cells)[0]
         clear_bits(rows.bits[self.rows[grid, cell]], at)
         self.low[grid, id] = self.high[grid, id] = np.nan
         counts = self._counts[grid]

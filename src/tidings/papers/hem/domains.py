@@ -27,7 +27,7 @@ class Domains:
         self._least = np.empty(0)
         self._most = np.empty(0)
         self._settled_rows = 0
-        self.domain = kernels.Domain(np.empty(0), np.empty(0), np.empty(0))
+        self.domain = kernels.DomainScale(np.empty(0), np.empty(0), np.empty(0))
 
     @property
     def count(self) -> int:
@@ -43,7 +43,7 @@ class Domains:
         kernels.widen(ends_of(table), rows, columns, self._least, self._most)
         if columns > known:
             fresh = self._measured(slice(known, columns))
-            self.domain = kernels.Domain(*map(np.concatenate, zip(self.domain, fresh, strict=True)))
+            self.domain = kernels.DomainScale(*map(np.concatenate, zip(self.domain, fresh, strict=True)))
         if self._settled_rows == 0:
             self._settled_rows = table.count
         return self.doubled(table) and self._grown()
@@ -64,16 +64,16 @@ class Domains:
     def _grown(self) -> bool:
         return bool(np.any((self._least < self.domain.origin) | (self._most > self.domain.top)))
 
-    def _measured(self, part: slice) -> kernels.Domain:
+    def _measured(self, part: slice) -> kernels.DomainScale:
         """Return the domains of attributes; one that has no finite end, or only one value, is a point."""
         some = self._least[part] <= self._most[part]
         origin = np.where(some, self._least[part], 0.0)
         top = np.where(some, self._most[part], 0.0)
         with np.errstate(divide="ignore", over="ignore"):
             scale = 1.0 / (0.5 * top - 0.5 * origin)
-        return kernels.Domain(origin, top, np.where(np.isfinite(scale), scale, 0.0))
+        return kernels.DomainScale(origin, top, np.where(np.isfinite(scale), scale, 0.0))
 
 
-def ends_of(table: Table) -> kernels.Ends:
+def ends_of(table: Table) -> kernels.RangeEnds:
     """Return the table's arrays as kernels take them."""
-    return kernels.Ends(table.lows, table.highs, table.ends)
+    return kernels.RangeEnds(table.lows, table.highs, table.ends)

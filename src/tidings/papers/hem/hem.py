@@ -96,7 +96,7 @@ class Hem:
 
     def _index(self, table: Table, rows: NDArray[np.int32]) -> None:
         for m in range(len(table.columns)):
-            kernels.close(ends_of(table), rows, m, self._closed)
+            kernels.close_ends(ends_of(table), rows, m, self._closed)
             mine = rows[(table.ends[m, rows] & WANTED) != 0]
             if len(mine):
                 self._lists.push(self._cells(table, m, mine), mine, self._places[m])
@@ -104,7 +104,7 @@ class Hem:
 
     def _cells(self, table: Table, m: int, rows: NDArray[np.int32]) -> NDArray[np.int32]:
         cells = np.empty(len(rows), np.int32)
-        kernels.cells_of(ends_of(table), rows, self._domains.domain, m, cells)
+        kernels.find_cells(ends_of(table), rows, self._domains.domain, m, cells)
         return cells
 
     def _count(self, table: Table, m: int, rows: NDArray[np.int32], *, by: int) -> None:
@@ -151,7 +151,7 @@ class Hem:
         """Return the order of the attributes for an event, and the method for each (0 is by triangles)."""
         counts = self._low_counts, self._high_counts, self._asked, self._rows
         plan = self._theta, self._order, self._methods
-        kernels.planned(vector, self._domains.domain, *counts, self._plan == "optimal", *plan)
+        kernels.plan_event(vector, self._domains.domain, *counts, self._plan == "optimal", *plan)
         return self._order, self._methods
 
     def match(self, table: Table, vector: NDArray[np.float64]) -> NDArray[np.int32]:
@@ -165,9 +165,9 @@ class Hem:
         index = self._closed, self._domains.domain, self._lists.starts, self._lists.sizes, self._lists.pool
         if self._linked:
             whole, work = (self._after, self._member), (self._list, self._set)
-            count = kernels.linked_run(*index, vector, order, methods, *whole, *work, self._out)
+            count = kernels.match_linked(*index, vector, order, methods, *whole, *work, self._out)
         else:
-            count = kernels.array_run(*index, vector, order, methods, table.rows, self._member, self._set, self._out)
+            count = kernels.match_array(*index, vector, order, methods, table.rows, self._member, self._set, self._out)
         return self._out[:count].copy()
 
     def explain(self, table: Table) -> dict[str, object]:

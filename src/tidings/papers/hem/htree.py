@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidings.kernels.papers import htree as kernels
-from tidings.kernels.papers.domain_cells import Held
+from tidings.kernels.papers.domain_cells import BucketLists
 from tidings.papers.common.name_order import shown
 from tidings.papers.common.row_lists import Lists
 from tidings.papers.hem.domains import Domains, ends_of
@@ -100,22 +100,22 @@ class HTree:
                 rows = alive
             self._laid_out = True
         self._make_room(table)
-        kernels.bound(ends_of(table), rows, self._order, self._bounds)
+        kernels.write_bounds(ends_of(table), rows, self._order, self._bounds)
         self._fill(table, rows)
 
     def _chosen(self, table: Table, alive: NDArray[np.int32]) -> NDArray[np.int64]:
         """Return the attributes that tell rows apart best."""
         sample = alive[:: max(1, len(alive) // SAMPLE)]
         every = np.arange(self._domains.count)
-        shares = kernels.shares(self._shape(every), ends_of(table), sample)
+        shares = kernels.measure_shares(self._shape(every), ends_of(table), sample)
         return np.sort(np.argsort(shares, kind="stable")[: self._lambda])
 
-    def _shape(self, indexed: NDArray[np.int64]) -> kernels.Shape:
-        return kernels.Shape(self._eta, indexed, self._domains.domain)
+    def _shape(self, indexed: NDArray[np.int64]) -> kernels.HTreeShape:
+        return kernels.HTreeShape(self._eta, indexed, self._domains.domain)
 
     @property
-    def _tree(self) -> kernels.Tree:
-        return kernels.Tree(self._leaf_of, self._codes, self._uses)
+    def _tree(self) -> kernels.HTreeArrays:
+        return kernels.HTreeArrays(self._leaf_of, self._codes, self._uses)
 
     def _make_room(self, table: Table) -> None:
         self._codes = grown(self._codes, (table.room,))
@@ -197,5 +197,5 @@ def _aligned(shape: tuple[int, ...]) -> NDArray[np.float64]:
     return raw[skipped : skipped + size].reshape(shape)
 
 
-def _held(lists: Lists) -> Held:
-    return Held(lists.starts, lists.sizes, lists.rooms, lists.pool, lists.used)
+def _held(lists: Lists) -> BucketLists:
+    return BucketLists(lists.starts, lists.sizes, lists.rooms, lists.pool, lists.used)

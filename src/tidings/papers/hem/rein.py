@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidings.kernels.papers import rein as kernels
-from tidings.kernels.papers.domain_cells import Held
+from tidings.kernels.papers.domain_cells import BucketLists
 from tidings.papers.common.row_lists import Lists
 from tidings.papers.hem.domains import Domains, ends_of
 from tidings.papers.hem.range_table import grown
@@ -48,15 +48,15 @@ class _Keyed(Lists):
         return super().nbytes + self.keys.nbytes
 
     @property
-    def held(self) -> Held:
+    def held(self) -> BucketLists:
         """Return the arrays as kernels take them."""
-        return Held(self.starts, self.sizes, self.rooms, self.pool, self.used)
+        return BucketLists(self.starts, self.sizes, self.rooms, self.pool, self.used)
 
     def repack(self, extra: NDArray[np.int32]) -> None:
         old = self.starts.copy()
         super().repack(extra)
         larger = np.empty(len(self.pool))
-        kernels.follow(old, self.held, self.keys, larger)
+        kernels.move_keys(old, self.held, self.keys, larger)
         self.keys = larger
 
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidings.kernels.papers import tama as kernels
-from tidings.kernels.papers.domain_cells import WANTED, Held
+from tidings.kernels.papers.domain_cells import WANTED, BucketLists
 from tidings.papers.common.row_lists import Lists
 from tidings.papers.hem.domains import Domains, ends_of
 from tidings.papers.hem.range_table import grown
@@ -121,7 +121,7 @@ class Tama:
             _held(self._cells), self._domains.domain, self._finest, vector, self._wanted
         )
         if self._exact and len(found):
-            found = kernels.checked(ends_of(table), vector, found)
+            found = kernels.check_rows(ends_of(table), vector, found)
         return found
 
     def explain(self, table: Table) -> dict[str, object]:
@@ -131,5 +131,5 @@ class Tama:
         return {"finest cells": self._finest, "entries": entries, "exact": self._exact, "bytes": size + table.nbytes}
 
 
-def _held(lists: Lists) -> Held:
-    return Held(lists.starts, lists.sizes, lists.rooms, lists.pool, lists.used)
+def _held(lists: Lists) -> BucketLists:
+    return BucketLists(lists.starts, lists.sizes, lists.rooms, lists.pool, lists.used)

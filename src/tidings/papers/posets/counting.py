@@ -29,7 +29,7 @@ import numpy as np
 
 from tidings import forks
 from tidings.algebra import holds
-from tidings.kernels.papers.counting import POSTED, Events, Lists, Marks, Rows, match
+from tidings.kernels.papers.counting import POSTED, EventSegments, PostingLists, AttributeMarks, RowCounters, match
 from tidings.papers.posets.distinct_predicates import Predicates
 from tidings.papers.posets.interval_index import Stabbing, view
 from tidings.papers.posets.postings import Blocks, Postings, lengthen
@@ -75,7 +75,7 @@ class Counting:
         self._shared = 0  # subscriptions of several rows
         self._counts = np.zeros(0, np.uint16)
         self._stamps = np.zeros(0, np.int64)
-        self._marks = Marks(np.zeros(0, np.int64), np.zeros(0, np.int64))
+        self._marks = AttributeMarks(np.zeros(0, np.int64), np.zeros(0, np.int64))
         self._clock = np.array([0, 0, 1], np.int64)
         self._least = MOST  # of the needs of rows that are counted; it may be too low, never too high
         self._lock = RLock()  # the counters serve one call at a time
@@ -255,7 +255,7 @@ class Counting:
                 return False
         return True
 
-    def _events(self, readings: Sequence[Reading], setting: Setting, memos: list[dict[int, bool]]) -> Events:
+    def _events(self, readings: Sequence[Reading], setting: Setting, memos: list[dict[int, bool]]) -> EventSegments:
         """Look the predicates of each event up and put its numbers in order."""
         hits, hits_first = array("i"), array("q", (0,))
         attrs, segments_first, odds = array("i"), array("q", (0,)), array("B")
@@ -277,7 +277,7 @@ class Counting:
                     high_side.append(segment[3])
             segments_first.append(len(attrs))
             odds.append(strange)
-        return Events(
+        return EventSegments(
             view(hits_first, np.int64),
             view(hits, np.int32),
             view(segments_first, np.int64),
@@ -289,15 +289,15 @@ class Counting:
             view(odds, np.uint8),
         )
 
-    def _counted(self, events: Events) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    def _counted(self, events: EventSegments) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         entries = self._ranges.entries()
         self._counts = _at_least(self._counts, len(self._owners))
         self._stamps = _at_least(self._stamps, len(self._predicates))
-        self._marks = Marks(*(_at_least(mark, len(self._attr_uses)) for mark in self._marks))
-        rows = Rows(self._counts, view(self._needs, np.uint8), self._least, view(self._items, np.int32))
+        self._marks = AttributeMarks(*(_at_least(mark, len(self._attr_uses)) for mark in self._marks))
+        rows = RowCounters(self._counts, view(self._needs, np.uint8), self._least, view(self._items, np.int32))
         kept = self._lists
         listed = [view(column, np.int32) for column in (kept.first, kept.count, kept.pool, kept.seconds)]
-        lists = Lists(listed[0], listed[1], listed[2], listed[3], self._stamps)
+        lists = PostingLists(listed[0], listed[1], listed[2], listed[3], self._stamps)
         every = np.arange(len(entries.rows) if events.odd.any() else 0, dtype=np.int32)
         found: tuple[NDArray[np.int32], NDArray[np.int64]] = match(
             self._ranges.tree, entries, every, rows, lists, events, self._marks, self._access, self._clock

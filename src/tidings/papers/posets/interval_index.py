@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidings.kernels.papers.counting import OPEN_HIGH, OPEN_LOW, Entries, Tree, forgotten
+from tidings.kernels.papers.counting import OPEN_HIGH, OPEN_LOW, RangeEntries, IntervalTree, strike_out
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,7 +43,7 @@ class Stabbing:
         self._waiting = array("i")
         self._in_tree = self._gone = 0
         self.tree = _built(self._columns(), self._all_rows())
-        self._entries: Entries | None = None
+        self._entries: RangeEntries | None = None
 
     def add(self, attr: int, low: float, high: float, *, opens: int, row: int) -> int:
         """Take an interval in and return its slot; with `row` below zero it is only kept."""
@@ -86,16 +86,16 @@ class Stabbing:
         ends = tree.ends[start : tree.ends_first[attr + 1]]
         low = 2 * int(np.searchsorted(ends, self._lows[slot])) + 2 + (opens & OPEN_LOW)
         high = 2 * int(np.searchsorted(ends, self._highs[slot])) + 2 - (1 if opens & OPEN_HIGH else 0)
-        forgotten(tree, attr, int(_forks(np.array([low]), np.array([high]))[0]), low, high, self._rows[slot])
+        strike_out(tree, attr, int(_forks(np.array([low]), np.array([high]))[0]), low, high, self._rows[slot])
         self._gone += 1
 
-    def entries(self) -> Entries:
+    def entries(self) -> RangeEntries:
         """Return the entries as arrays, with the tree up to date enough; hold them no longer than a call."""
         if len(self._waiting) > WAITING + self._in_tree // SHARE or self._gone > WAITING + self._in_tree // 2:
             self._build()
         if self._entries is None:
             attrs, lows, highs, opens = self._columns()
-            self._entries = Entries(attrs, lows, highs, opens, self._all_rows(), view(self._waiting, np.int32))
+            self._entries = RangeEntries(attrs, lows, highs, opens, self._all_rows(), view(self._waiting, np.int32))
         return self._entries
 
     def _all_rows(self) -> NDArray[np.int32]:
@@ -139,7 +139,7 @@ def _forks(lows: NDArray[np.int64], highs: NDArray[np.int64]) -> NDArray[np.int6
     return nodes
 
 
-def _built(columns: tuple[NDArray[Any], ...], rows: NDArray[np.int32]) -> Tree:
+def _built(columns: tuple[NDArray[Any], ...], rows: NDArray[np.int32]) -> IntervalTree:
     """Sort intervals into a tree; O(n log n)."""
     attrs, lows, highs, opens = columns
     number = int(attrs.max()) + 1 if len(attrs) else 0
@@ -158,7 +158,7 @@ def _built(columns: tuple[NDArray[Any], ...], rows: NDArray[np.int32]) -> Tree:
     nodes = nodes_first[attrs] + _forks(low_codes, high_codes)
     by_low, by_high = np.argsort(nodes << 32 | low_codes), np.argsort(nodes << 32 | high_codes)
     counts = np.bincount(nodes, minlength=int(nodes_first[-1]) + 1)
-    return Tree(
+    return IntervalTree(
         ends=np.concatenate(all_ends) if all_ends else np.empty(0),
         ends_first=np.concatenate(([0], np.cumsum(sizes))),
         nodes_first=nodes_first,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from tidings.algebra.law.typed_attribute import typed, typed_test, without_unit
+from tidings.algebra.law.typed_attribute import resolve_attribute, resolve_test, strip_unit
 from tidings.algebra.normal_form import conjunctions
 from tidings.errors import TooLarge
 from tidings.kernels.papers.counting import OPEN_HIGH, OPEN_LOW
@@ -70,7 +70,7 @@ def _row(literals: Sequence[Filter]) -> Row | None:
         if not looked_up or type(literal) is not Test or literal.quantifier is not Quantifier.ANY:
             asked[literal] = None
             continue
-        condition, key = without_unit(literal.condition), typed(literal.attribute, literal.condition)
+        condition, key = strip_unit(literal.condition), resolve_attribute(literal.attribute, literal.condition)
         if type(condition) is Is:
             equalities[key, condition.value] = None
         elif type(condition) is Range and (found := _interval(key, condition)):
@@ -152,7 +152,7 @@ def _segment(value: Any) -> Segment | None:
 
 def needed(literal: Filter) -> TypedAttribute | None:
     """Return the attribute without which a predicate cannot hold, if there is one, as the predicate reads it."""
-    return typed_test(literal) if type(literal) is Test and type(literal.condition) is not IsNull else None
+    return resolve_test(literal) if type(literal) is Test and type(literal.condition) is not IsNull else None
 
 
 def present(key: TypedAttribute | None, reading: Reading) -> bool:

@@ -19,7 +19,7 @@ from tidings.patterns.compile.graph_arrays import Arrays, Key, other_variables
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tidings.kernels.patterns.partials import Graph
+    from tidings.kernels.patterns.partials import GraphArrays
     from tidings.model.patterns import NamedFilter
     from tidings.patterns.compile.derivatives import Edge
     from tidings.patterns.compile.terms import Mark
@@ -114,7 +114,7 @@ class MergedGraph:
         """Return what each edge is: its source, what it asks and keeps, and its target (-1: done)."""
         return list(self._edges)
 
-    def arrays(self) -> Graph:
+    def arrays(self) -> GraphArrays:
         """Return the graph as the kernels read it."""
         # Edges that one filter serves lie side by side: with 10,000 patterns, a fifth of the time of an event.
         self._edges = dict(sorted(self._edges.items(), key=lambda item: item[0][1].symbol))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from tidings.kernels.patterns.partials import EACH, EVERY, FOREVER, RESTARTS, Graph
+from tidings.kernels.patterns.partials import EACH, EVERY, FOREVER, RESTARTS, GraphArrays
 from tidings.model.patterns import Mode, Timed
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Arrays:
         self.lists: list[int] = []
         self.queues = 0
 
-    def graph(self) -> Graph:
+    def graph(self) -> GraphArrays:
         """Return the graph as the kernels read it."""
         nodes, keys = self.merged.nodes, [key for key, _ in self.edges]
         leaving, waiting = self._by_source(keys)
@@ -44,7 +44,7 @@ class Arrays:
         symbols = [self._share(wait) + self._share(guard) for wait, guard in zip(waiting, guards, strict=True)]
         patterns = [self._pattern(number, sweep) for number, sweep in enumerate(sweeps)]
         variables = max((len(other_variables(watched.pattern)) for watched in self.merged.patterns), default=0)
-        return Graph(
+        return GraphArrays(
             _table(edges, 16),
             _table(table, 13),
             _table(symbols, 4),

@@ -20,7 +20,7 @@ from tidings.algebra.law.mismatches import MismatchCounts
 from tidings.algebra.law.typed_attribute import Mismatch, describe_type
 from tidings.concepts import Ontology
 from tidings.errors import BadEvent
-from tidings.kernels.patterns.symbol_lists import by_event, by_kind, taken
+from tidings.kernels.patterns.symbol_lists import group_by_event, expand_kinds, taken
 from tidings.matcher import Matcher
 from tidings.model import DeadLetter, Event, EventBatch
 from tidings.model.arrow_types import rows_of
@@ -162,14 +162,14 @@ class EventReader:
             try:
                 found = self.matcher.match_many(kinds)
                 self._recount(before, kinds, codes)
-                ends, symbols = by_event(found.event_index, _filter_numbers(found), kinds.num_rows)
-                return (*by_kind(ends, symbols, codes), [])
+                ends, symbols = group_by_event(found.event_index, _filter_numbers(found), kinds.num_rows)
+                return (*expand_kinds(ends, symbols, codes), [])
             except BadEvent:
                 pass  # asked one by one below, where the bad ones are named
             finally:
                 self.matcher._mismatches = before
         found = self.matcher.match_many(self._select_columns(table), on_error="collect" if collect else "raise")
-        ends, symbols = by_event(found.event_index, _filter_numbers(found), table.num_rows)
+        ends, symbols = group_by_event(found.event_index, _filter_numbers(found), table.num_rows)
         return ends, symbols, list(found.dead_letters)
 
     def _select_columns(self, table: pa.Table) -> pa.Table:
@@ -242,7 +242,7 @@ class EventReader:
             if place not in dead:
                 rows.append(self._read_row(event, first + place, names))
                 places.append(place)
-        ends, symbols = by_event(found.event_index, _filter_numbers(found), len(events))
+        ends, symbols = group_by_event(found.event_index, _filter_numbers(found), len(events))
         if len(places) < len(events):
             ends, symbols = taken(ends, symbols, np.array(places, np.int64))
         values = [row[3] for row in rows]

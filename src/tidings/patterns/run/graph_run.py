@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from tidings.kernels.patterns.compaction import collect, refill
+from tidings.kernels.patterns.compaction import compact, refill
 from tidings.kernels.patterns.partials import (
     BARRIERS,
     BASE,
@@ -24,11 +24,11 @@ from tidings.kernels.patterns.partials import (
     EVENT,
     FLAG,
     FOREVER,
-    FOUND,
+    REPORTS,
     HEAD,
     KEY,
     LINK,
-    LISTED,
+    LISTED_EVENTS,
     MADE,
     MOST,
     NOW,
@@ -39,14 +39,14 @@ from tidings.kernels.patterns.partials import (
     TIME,
     TOP,
     TURN,
-    State,
+    RunArrays,
 )
-from tidings.kernels.patterns.reports import DONE, MORE_CELLS, MORE_FOUND, MORE_OUT, MORE_PATH, MORE_ROWS, O_VALUES
-from tidings.kernels.patterns.runs import run
+from tidings.kernels.patterns.reports import DONE, MORE_CELLS, MORE_CANDIDATES, MORE_OUT, MORE_PATH, MORE_ROWS, O_VALUES
+from tidings.kernels.patterns.runs import run_batch
 
 if TYPE_CHECKING:
-    from tidings.kernels.patterns.partials import Graph
-    from tidings.kernels.patterns.runs import Batch
+    from tidings.kernels.patterns.partials import GraphArrays
+    from tidings.kernels.patterns.runs import EventArrays
 
 MOST_PARTIALS = 10_000
 """The partial matches that one key may have at one place of the graph; of more, the newest stay."""
@@ -65,37 +65,37 @@ class Reports(NamedTuple):
 class GraphRun:
     """The state of a graph's patterns; `feed` moves it on."""
 
-    def __init__(self, graph: Graph, *, keyed: bool, most: int = MOST_PARTIALS) -> None:
+    def __init__(self, graph: GraphArrays, *, keyed: bool, most: int = MOST_PARTIALS) -> None:
         """Start with nothing seen."""
         self.graph, self.keyed = graph, keyed
         width = SLOTS + graph.uses.shape[1] + graph.variables.shape[1]
         nodes, patterns, symbols = len(graph.nodes), len(graph.patterns), len(graph.symbols)
         registers = np.zeros(SIZE, np.int64)
         registers[DEADLINE], registers[MOST], registers[DIRECT], registers[NOW] = FOREVER, most, not keyed, LONG_AGO
-        self.state = State(
+        self.state = RunArrays(
             registers,
             pool=np.empty((1 << 12, width), np.int64),
             cells=_empty(1024 if keyed else nodes),
             fresh=np.full(16 if keyed else 1, -1, np.int64),
             spent=_empty(max(1024, _power(4 * patterns)) if keyed else patterns),
             queues=np.full((len(graph.absences), 2), -1, np.int64),
-            found=np.empty((1024, 2), np.int64),
+            candidates=np.empty((1024, 2), np.int64),
             stamps=np.zeros(symbols, np.int64),
             fronts=np.zeros((nodes, 2), np.int64),
             best=np.zeros((patterns, 2), np.int64),
-            touched=np.zeros(patterns, np.int64),
+            completed_patterns=np.zeros(patterns, np.int64),
             out=np.empty((1024, O_VALUES + graph.variables.shape[1]), np.int64),
-            listed=np.empty(8192, np.int64),
+            listed_events=np.empty(8192, np.int64),
             path=np.empty((64, 4), np.int64),
         )
 
-    def feed(self, batch: Batch, base: int, *, keys: int = 1, until: int = LONG_AGO) -> list[Reports]:
+    def feed(self, batch: EventArrays, base: int, *, keys: int = 1, until: int = LONG_AGO) -> list[Reports]:
         """Take events, numbered from `base`; then let time pass to `until`. `keys` is how many keys are known."""
         self._widen(keys)
         registers = self.state.registers
         registers[BASE], registers[EVENT], registers[TURN] = base, 0, 0
         pieces: list[Reports] = []
-        while (status := run(*self.graph, *self.state, *batch, until)) != DONE:
+        while (status := run_batch(*self.graph, *self.state, *batch, until)) != DONE:
             self._make_room(status, pieces)
         pieces.append(self._drain_reports())
         registers[NOW] = max(registers[NOW], until)
@@ -134,7 +134,7 @@ class GraphRun:
         graph, state, top = self.graph, self.state, self.rows
         chains = (state.registers, state.pool, state.cells, state.fresh, state.queues)
         return int(
-            collect(graph.edges, graph.nodes, graph.lists, *chains, np.empty(top, np.uint8), np.empty(top, np.int64))
+            compact(graph.edges, graph.nodes, graph.lists, *chains, np.empty(top, np.uint8), np.empty(top, np.int64))
         )
 
     @property
@@ -202,14 +202,14 @@ class GraphRun:
     def _make_room(self, status: int, pieces: list[Reports]) -> None:
         state = self.state
         if status == MORE_ROWS:
-            if self.tidy() * 8 > len(state.pool) or len(state.pool) < 2 * len(state.found):
+            if self.tidy() * 8 > len(state.pool) or len(state.pool) < 2 * len(state.candidates):
                 grown = np.empty((2 * len(state.pool), state.pool.shape[1]), np.int64)
                 grown[: self.rows] = state.pool[: self.rows]
                 self.state = state._replace(pool=grown)
-        elif status == MORE_FOUND:
-            self.state = state._replace(found=np.empty((2 * len(state.found), 2), np.int64))
+        elif status == MORE_CANDIDATES:
+            self.state = state._replace(found=np.empty((2 * len(state.candidates), 2), np.int64))
         elif status == MORE_OUT:
-            if state.registers[FOUND]:
+            if state.registers[REPORTS]:
                 pieces.append(self._drain_reports())
             else:  # one event alone completes more than they hold
                 self._widen_out(grow=True)
@@ -220,7 +220,7 @@ class GraphRun:
 
     def _widen_out(self, *, grow: bool = False) -> None:
         """Take new buffers, larger ones as long as they are not large; the old ones may be part of an answer."""
-        old = (self.state.out, self.state.listed)
+        old = (self.state.out, self.state.listed_events)
         sizes = [2 * len(one) if grow or len(one) < 1 << 17 else len(one) for one in old]
         out, listed = (np.empty((size, *one.shape[1:]), np.int64) for size, one in zip(sizes, old, strict=True))
         self.state = self.state._replace(out=out, listed=listed)
@@ -228,7 +228,7 @@ class GraphRun:
     def _rehash(self) -> None:
         """Make the tables of cells and of what is spent large enough; what nothing waits for goes."""
         self.tidy()
-        self._fill_cells(_filter_filled(self.state.cells), spare=len(self.state.found))
+        self._fill_cells(_filter_filled(self.state.cells), spare=len(self.state.candidates))
         self._fill_spent(self._filter_spent(self.keys_in_use()))
 
     def _filter_spent(self, held: np.ndarray) -> np.ndarray:
@@ -255,11 +255,11 @@ class GraphRun:
     def _drain_reports(self) -> Reports:
         """Return the reports so far; the buffers themselves where they are nearly full, to copy nothing."""
         registers, state = self.state.registers, self.state
-        found, listed = registers[FOUND], registers[LISTED]
-        registers[FOUND] = registers[LISTED] = 0
-        if 2 * found < len(state.out) and 2 * listed < len(state.listed):
-            return Reports(state.out[:found].copy(), state.listed[:listed].copy())
-        taken = Reports(state.out[:found], state.listed[:listed])
+        found, listed = registers[REPORTS], registers[LISTED_EVENTS]
+        registers[REPORTS] = registers[LISTED_EVENTS] = 0
+        if 2 * found < len(state.out) and 2 * listed < len(state.listed_events):
+            return Reports(state.out[:found].copy(), state.listed_events[:listed].copy())
+        taken = Reports(state.out[:found], state.listed_events[:listed])
         self._widen_out()
         return taken
 

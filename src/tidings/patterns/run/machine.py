@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidings.kernels.patterns.partials import Graph
-from tidings.kernels.patterns.runs import Batch
-from tidings.kernels.patterns.symbol_lists import renamed
+from tidings.kernels.patterns.partials import GraphArrays
+from tidings.kernels.patterns.runs import EventArrays
+from tidings.kernels.patterns.symbol_lists import rename_symbols
 from tidings.patterns.compile.graph import MergedGraph, CompiledPattern
 from tidings.patterns.compile.graph_arrays import other_variables
 from tidings.patterns.detections import ReportBatch, ReportLayout
@@ -58,7 +58,7 @@ class Machine:
     """The merged graph of some patterns, and how it reads events; it holds no state."""
 
     merged: MergedGraph
-    graph: Graph
+    graph: GraphArrays
     ways: tuple[tuple[str, ...], ...]
     timed: bool  # sees only events that have a time
     symbols: np.ndarray  # of each filter its number here, or -1
@@ -87,7 +87,7 @@ class Machine:
         self, run: GraphRun, events: EncodedEvents, names: ValueNumbers, base: int, *, until: int = LONG_AGO
     ) -> list[ReportBatch]:
         """Let a run take events, numbered from `base`, and time pass to `until`."""
-        symbols_at, symbols = renamed(events.symbols_at, events.symbols, self.symbols)
+        symbols_at, symbols = rename_symbols(events.symbols_at, events.symbols, self.symbols)
         count = len(events)
         keys = np.zeros((count, 1), np.int64)
         if self.is_keyed:
@@ -96,7 +96,7 @@ class Machine:
             keys[~events.timed] = -1  # in no stream at all
         columns = [events.values[name] for name in self.merged.columns]
         values = np.stack(columns, axis=1) if columns else np.zeros((count, 0), np.int64)
-        batch = Batch(events.times, symbols_at, symbols, np.ascontiguousarray(keys), np.ascontiguousarray(values))
+        batch = EventArrays(events.times, symbols_at, symbols, np.ascontiguousarray(keys), np.ascontiguousarray(values))
         found = run.feed(batch, base, keys=len(names), until=until)
         return [ReportBatch(reports, self.layout, names.values) for reports in found]
 

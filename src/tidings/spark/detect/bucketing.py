@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
 
-from tidings.kernels.patterns.symbol_lists import renamed
+from tidings.kernels.patterns.symbol_lists import rename_symbols
 from tidings.model import DeadLetter
 from tidings.patterns.run.event_reader import EncodedEvents
 from tidings.patterns.run.event_times import NO_TIME, times_of
@@ -184,7 +184,7 @@ class Dealer:
 
     def _portion(self, portion: Portion, found: Readable, told: np.ndarray) -> list[tuple[str, bytes]]:
         events = found.events
-        ends, symbols = renamed(events.symbols_at, events.symbols, portion.symbols)
+        ends, symbols = rename_symbols(events.symbols_at, events.symbols, portion.symbols)
         wanted = np.full(len(events), True) if self.counts_all(portion) else np.diff(ends) > 0
         rows, buckets = self._pairs(portion, events, wanted)
         if not len(rows):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from tidings.kernels.match.csv_rows import BEGIN, row_ends
+from tidings.kernels.match.csv_rows import BEGIN, find_row_ends
 from tidings.spark.pipeline.sources import line_cutter
 from tidings.spark.pipeline.sources.line_cutter import END, Begun, starts_of, within
 
@@ -97,7 +97,7 @@ class WholeRows:
     def _row_ends(self, piece: bytes) -> NDArray[np.int64]:
         signs = np.frombuffer(piece, np.uint8)
         ends = np.empty(len(signs), np.int64)
-        found, self._state = row_ends(signs, self._state, *self._signs, self._several_lines, ends)
+        found, self._state = find_row_ends(signs, self._state, *self._signs, self._several_lines, ends)
         return ends[:found]
 
     def _fitting(self, whole: bytes, ends: NDArray[np.int64]) -> bytes:
