@@ -207,7 +207,7 @@ class GraphRun:
                 grown[: self.rows] = state.pool[: self.rows]
                 self.state = state._replace(pool=grown)
         elif status == MORE_CANDIDATES:
-            self.state = state._replace(found=np.empty((2 * len(state.candidates), 2), np.int64))
+            self.state = state._replace(candidates=np.empty((2 * len(state.candidates), 2), np.int64))
         elif status == MORE_OUT:
             if state.registers[REPORTS]:
                 pieces.append(self._drain_reports())
@@ -223,7 +223,7 @@ class GraphRun:
         old = (self.state.out, self.state.listed_events)
         sizes = [2 * len(one) if grow or len(one) < 1 << 17 else len(one) for one in old]
         out, listed = (np.empty((size, *one.shape[1:]), np.int64) for size, one in zip(sizes, old, strict=True))
-        self.state = self.state._replace(out=out, listed=listed)
+        self.state = self.state._replace(out=out, listed_events=listed)
 
     def _rehash(self) -> None:
         """Make the tables of cells and of what is spent large enough; what nothing waits for goes."""
