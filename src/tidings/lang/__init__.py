@@ -1,4 +1,4 @@
-"""Notation: one filter tree, three ways to write it (text, JSON, URL query); patterns in text, JSON and files."""
+"""Notations: filters as text, JSON and URL query, patterns as text, JSON and files; each parsed to one tree."""
 
 from tidings.lang.filters.notations import parse, parse_stored, render
 from tidings.lang.patterns import WrittenPattern, parse_pattern, read_patterns, render_pattern, render_patterns

@@ -22,7 +22,7 @@ from tidings.lang.diagnostics import MAX_MISTAKES
 from tidings.model.patterns import Mode
 from tidings.patterns.overview import around, has_begun
 from tidings.patterns.run.graph_run import MOST_PARTIALS
-from tidings.patterns.state.run_bytes import MAGIC
+from tidings.patterns.state.graph_bytes import MAGIC
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,103 +1,107 @@
 """Warnings about filters that may not mean what their author thinks.
 
-A comparison with a bare word, `make = ford`, compares two attributes of the event. Who comes from another language
-may have meant the text `'ford'` or, with `posted > today`, a function. Where no schema knows the word, the reading is
-kept and a `FilterWarning` names both; backticks around the word say that the attribute is meant, and silence it.
-Many filters give few warnings: beyond `SHOWN`, one more counts the rest.
+A comparison with a bare word, `make = ford`, compares two attributes of the event. Its author may have meant the text
+`'ford'` or, with `posted > today`, a function of another language. Where no schema declares the word, the comparison
+stands and a `FilterWarning` names both readings; backticks around the word say that the attribute is meant.
+Of many warnings the first `MAX_WARNINGS` are issued, and one more counts the rest.
 """
 
 from __future__ import annotations
 
-import sys
+import inspect
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from tidings.concepts import Ontology, Vocabulary
+from tidings.concepts import Vocabulary
 from tidings.errors import FilterWarning
-from tidings.lang.diagnostics import pointed
-from tidings.model import Compare, Schema, tests
+from tidings.lang.diagnostics import format_excerpt
+from tidings.model import Compare, tests
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tidings.lang.filters.source_spans import Spots
+    from tidings.lang.filters.source_spans import FilterSourceMap
     from tidings.model import Filter
 
-SHOWN = 5
-"""So many warnings are given one by one; a feed of a million filters must not give a million."""
+MAX_WARNINGS = 5
+"""Warnings issued one by one; a feed of a million filters must not issue a million."""
 
 
-def doubtful_words(
-    tree: Filter, spots: Spots, text: str, schema: Schema | None, ontology: Ontology | None
+def find_ambiguous_words(
+    tree: Filter, source_map: FilterSourceMap, text: str, vocabulary: Vocabulary | None
 ) -> list[FilterWarning]:
-    """Return a warning for each comparison with a bare word that neither schema nor ontology knows."""
-    if not spots.bare_words:
+    """Return a warning for each comparison with a bare word that neither schema nor ontology declares."""
+    if not source_map.bare_words:
         return []
-    bare = {id(test) for test in spots.bare_words}
-    vocabulary = Vocabulary(schema, ontology)
+    bare = {id(test) for test in source_map.bare_words}
+    vocabulary = vocabulary or Vocabulary()
     compared = [(name, test) for name, test in tests(tree) if id(test) in bare]
     return [
-        _warning(test.condition.other, spots.of(test).value, text)
+        _make_warning(test.condition.other, source_map.locate(test).value, text)
         for name, test in compared
         if isinstance(test.condition, Compare)
         and not vocabulary.has_attribute(name.removesuffix(test.attribute) + test.condition.other)
     ]
 
 
-def _warning(word: str, span: tuple[int, int] | None, text: str) -> FilterWarning:
+def _make_warning(word: str, span: tuple[int, int] | None, text: str) -> FilterWarning:
     start, end = span or (0, 0)
     message = (
         f"`{word}` is read as another attribute; text goes in quotes: '{word}', an attribute in backticks: `{word}`"
     )
-    return FilterWarning(f"{message}\n{pointed(text, start, end)}", start=start, end=end, text=text)
+    return FilterWarning(f"{message}\n{format_excerpt(text, start, end)}", start=start, end=end, text=text)
 
 
-def moved(doubts: Iterable[FilterWarning], by: int, text: str) -> list[FilterWarning]:
-    """Return the warnings of a filter as those of the longer text it stands in."""
-    shown = []
-    for doubt in doubts:
-        start, end = by + (doubt.start or 0), by + (doubt.end or 0)
-        message = f"{str(doubt).partition(chr(10))[0]}\n{pointed(text, start, end)}"
-        shown.append(FilterWarning(message, start=start, end=end, text=text))
-    return shown
+def shift_warnings(filter_warnings: Iterable[FilterWarning], offset: int, text: str) -> list[FilterWarning]:
+    """Return a filter's warnings with positions in the longer text that the filter is part of."""
+    shifted = []
+    for warning in filter_warnings:
+        start, end = offset + (warning.start or 0), offset + (warning.end or 0)
+        message = f"{str(warning).partition(chr(10))[0]}\n{format_excerpt(text, start, end)}"
+        shifted.append(FilterWarning(message, start=start, end=end, text=text))
+    return shifted
 
 
-class Doubts:
-    """The warnings about many filters: the first few, and how many there are."""
+class WarningCollector:
+    """Collects the warnings about many filters: keeps the first `MAX_WARNINGS` and counts all."""
 
     def __init__(self) -> None:
         """Start empty."""
         self._first: list[FilterWarning] = []
         self._count = 0
 
-    def note(self, doubts: Iterable[FilterWarning], subscription: Any = None) -> None:
-        """Take the warnings about one filter, and whose it is."""
-        for doubt in doubts:
+    def add(self, filter_warnings: Iterable[FilterWarning], subscription: Any = None) -> None:
+        """Add the warnings about one filter, that of `subscription`."""
+        for warning in filter_warnings:
             self._count += 1
-            if len(self._first) < SHOWN:
-                whose = "" if subscription is None else f"subscription `{subscription}`: "
-                self._first.append(FilterWarning(f"{whose}{doubt}", start=doubt.start, end=doubt.end, text=doubt.text))
+            if len(self._first) < MAX_WARNINGS:
+                prefix = "" if subscription is None else f"subscription `{subscription}`: "
+                self._first.append(
+                    FilterWarning(f"{prefix}{warning}", start=warning.start, end=warning.end, text=warning.text)
+                )
 
-    def warn(self) -> None:
-        """Issue them where the caller of this package stands."""
-        for doubt in self._first:
-            warnings.warn(doubt, stacklevel=_outside())
+    def issue(self) -> None:
+        """Issue the warnings at the line outside this package that led here."""
+        for warning in self._first:
+            warnings.warn(warning, stacklevel=_find_caller_level())
         left = self._count - len(self._first)
         if left:
             message = f"{left:,} more comparisons with a bare word; text goes in quotes, an attribute in backticks"
-            warnings.warn(FilterWarning(message), stacklevel=_outside())
+            warnings.warn(FilterWarning(message), stacklevel=_find_caller_level())
 
 
-def warn_of(doubts: Iterable[FilterWarning]) -> None:
-    """Issue warnings where the caller of this package stands; of many, the first few and how many there are."""
-    collected = Doubts()
-    collected.note(doubts)
-    collected.warn()
+def issue_warnings(filter_warnings: Iterable[FilterWarning]) -> None:
+    """Issue warnings at the line outside this package that led here; of many, the first few and their number."""
+    collector = WarningCollector()
+    collector.add(filter_warnings)
+    collector.issue()
 
 
-def _outside() -> int:
-    """Return the level of the first frame outside this package, as seen from the caller of this function."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "tidings":
+def _find_caller_level() -> int:
+    """Return the `stacklevel` of the first frame outside this package, as seen from the caller of this function."""
+    frame, level = inspect.currentframe(), 0
+    while frame is not None and frame.f_back is not None:
+        if frame.f_globals.get("__name__", "").partition(".")[0] != "tidings":
+            break
         frame, level = frame.f_back, level + 1
     return level

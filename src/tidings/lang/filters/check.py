@@ -1,7 +1,7 @@
-"""A parsed filter against a schema, an ontology and regions: are its names known, do its values fit?
+"""A parsed filter checked against a vocabulary: are its names declared, do its values fit the declared kinds?
 
-Literals that the notation could only write as text take the attribute's kind here (a time, an address),
-so the same filter in two notations is the same tree. All mistakes are collected, each at its place.
+Literals that a notation can only write as text are converted to the attribute's kind (a time, an address), so that
+the same filter in two notations is the same tree. All mistakes are collected, each with its position.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tidings.concepts import Ontology, Vocabulary, did_you_mean
+from tidings.concepts import did_you_mean
 from tidings.errors import TidingsError
 from tidings.lang.filters import literals
 from tidings.model import (
@@ -35,99 +35,99 @@ from tidings.model import (
 )
 
 if TYPE_CHECKING:
-    from tidings.concepts import Regions
+    from tidings.concepts import Vocabulary
     from tidings.errors import Mistake
-    from tidings.lang.filters.source_spans import Spots
-    from tidings.model import Condition, Filter, Schema
+    from tidings.lang.filters.source_spans import FilterSourceMap
+    from tidings.model import Condition, Filter
 
 
-class Checker:
-    """One walk over one filter; `mistakes` holds what it found."""
+class FilterChecker:
+    """Checks filters against one vocabulary; `mistakes` collects those of all `check` calls."""
 
-    def __init__(self, schema: Schema | None, ontology: Ontology | None, regions: Regions | None) -> None:
-        """Check against what is given; what is not given is not checked."""
-        self._schema, self._ontology, self._regions = schema, ontology, regions
-        self._vocabulary = Vocabulary(schema, ontology, regions)
-        self._lore = self._vocabulary.concepts
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        """Check against those parts of the vocabulary that exist."""
+        self._vocabulary = vocabulary
+        self._schema, self._ontology, self._regions = vocabulary.schema, vocabulary.ontology, vocabulary.regions
         self.mistakes: list[Mistake] = []
-        self._spots: Spots | None = None
+        self._source_map: FilterSourceMap | None = None
 
-    def check(self, tree: Filter, spots: Spots) -> Filter:
-        """Return the filter with its literals in the attributes' kinds."""
-        self._spots = spots
-        return self._filter(tree, "")
+    def check(self, tree: Filter, source_map: FilterSourceMap) -> Filter:
+        """Return the filter with its literals converted to the kinds of their attributes."""
+        self._source_map = source_map
+        return self._check_filter(tree, "")
 
-    def _filter(self, tree: Filter, prefix: str) -> Filter:
+    def _check_filter(self, tree: Filter, prefix: str) -> Filter:
         match tree:
             case And(parts):
-                return And(tuple(self._filter(part, prefix) for part in parts))
+                return And(tuple(self._check_filter(part, prefix) for part in parts))
             case Or(parts):
-                return Or(tuple(self._filter(part, prefix) for part in parts))
+                return Or(tuple(self._check_filter(part, prefix) for part in parts))
             case Not(part):
-                return Not(self._filter(part, prefix))
+                return Not(self._check_filter(part, prefix))
             case Test():
-                return self._test(tree, prefix)
+                return self._check_test(tree, prefix)
 
-    def _test(self, test: Test, prefix: str) -> Filter:
+    def _check_test(self, test: Test, prefix: str) -> Filter:
         name = prefix + test.attribute
-        self._attribute(test, name)
+        self._check_attribute(test, name)
         if isinstance(test.condition, Compare):
-            self._compare(test, prefix, test.condition)
+            self._check_comparison(test, prefix, test.condition)
         if isinstance(test.condition, Has):
-            return replace(test, condition=Has(self._filter(test.condition.filter, f"{name}.")))
-        attribute = self._declared(name)
+            return replace(test, condition=Has(self._check_filter(test.condition.filter, f"{name}.")))
+        attribute = self._find_declaration(name)
         try:
-            condition = _as_kind(test.condition, attribute.kind)
-            self._fits(name, attribute, condition)
-            self._names(name, condition)
+            condition = _convert_literals(test.condition, attribute.kind)
+            self._check_kind(name, attribute, condition)
+            self._check_names(name, condition)
         except (ValueError, TidingsError) as problem:
-            self._mistake(test, str(problem), "value")
+            self._add_mistake(test, str(problem), "value")
             return test
         return replace(test, condition=condition)
 
-    def _attribute(self, test: Test, name: str) -> None:
-        if not self._knows(name):
-            near = did_you_mean(name, self._known())
-            self._mistake(test, f"unknown attribute `{name}`{near}", "attribute")
+    def _check_attribute(self, test: Test, name: str) -> None:
+        if not self._is_known(name):
+            near = did_you_mean(name, self._list_names())
+            self._add_mistake(test, f"unknown attribute `{name}`{near}", "attribute")
 
-    def _compare(self, test: Test, prefix: str, condition: Compare) -> None:
+    def _check_comparison(self, test: Test, prefix: str, condition: Compare) -> None:
         other = prefix + condition.other
-        if not self._knows(other):
-            near = did_you_mean(other, self._known()) or f"; text goes in quotes: '{condition.other}'"
-            self._mistake(test, f"unknown attribute `{other}`{near}", "value")
+        if not self._is_known(other):
+            near = did_you_mean(other, self._list_names()) or f"; text goes in quotes: '{condition.other}'"
+            self._add_mistake(test, f"unknown attribute `{other}`{near}", "value")
             return
-        one, two = self._declared(prefix + test.attribute), self._declared(other)
-        if one.kind and two.kind and not one.accepts(two.kind) and not two.accepts(one.kind):
-            self._mistake(test, f"`{prefix}{test.attribute}` is declared {one.kind} and `{other}` {two.kind}", "value")
+        left, right = self._find_declaration(prefix + test.attribute), self._find_declaration(other)
+        if left.kind and right.kind and not left.accepts(right.kind) and not right.accepts(left.kind):
+            message = f"`{prefix}{test.attribute}` is declared {left.kind} and `{other}` {right.kind}"
+            self._add_mistake(test, message, "value")
 
-    def _fits(self, name: str, attribute: Attribute, condition: Condition) -> None:
-        asked, kind = condition_kind(condition), attribute.kind
-        if asked is None or attribute.accepts(asked):
-            if kind is Kind.NUMBER and self._lore.unit(name) is None:
+    def _check_kind(self, name: str, attribute: Attribute, condition: Condition) -> None:
+        required, kind = condition_kind(condition), attribute.kind
+        if required is None or attribute.accepts(required):
+            if kind is Kind.NUMBER and self._vocabulary.concepts.unit(name) is None:
                 _refuse_units(name, condition)
             return
-        msg = f"`{name}` is declared {kind}, and this is {asked}"
+        msg = f"`{name}` is declared {kind}, and this is {required}"
         if isinstance(condition, Is) and isinstance(condition.value, Point):
             msg += f"; a set is written `{name} in ({condition.value.lon:.15g}, {condition.value.lat:.15g})`"
-        raise ValueError(msg + _WAYS_OUT.get((str(kind), str(asked)), ""))
+        raise ValueError(msg + _WAYS_OUT.get((str(kind), str(required)), ""))
 
-    def _names(self, name: str, condition: Condition) -> None:
-        """Look up concepts, units and regions, where there is something to look them up in."""
+    def _check_names(self, name: str, condition: Condition) -> None:
+        """Look up concepts, units and regions in those parts of the vocabulary that exist."""
         if isinstance(condition, WithinRegion) and self._regions is not None:
             self._regions[condition.region]
         if self._ontology is None:
             return
-        tree = self._tree(name)
+        tree = self._find_tree(name)
         if isinstance(condition, IsA):
             self._ontology.require(condition.concept, tree=tree)
-        elif self._declared(name).kind is Kind.CONCEPT and isinstance(condition, Is | In):
+        elif self._find_declaration(name).kind is Kind.CONCEPT and isinstance(condition, Is | In):
             for value in scalars_of(condition):
                 self._ontology.require(value, tree=tree)
         for value in scalars_of(condition):
             if isinstance(value, Quantity):
-                self._unit(name, value)
+                self._check_unit(name, value)
 
-    def _unit(self, name: str, value: Quantity) -> None:
+    def _check_unit(self, name: str, value: Quantity) -> None:
         assert self._ontology is not None
         unit = self._ontology.unit(name)
         if unit is None:
@@ -135,22 +135,22 @@ class Checker:
         else:
             self._ontology.convert(value.amount, value.unit, to=unit.unit)
 
-    def _knows(self, name: str) -> bool:
+    def _is_known(self, name: str) -> bool:
         return self._schema is None or not self._schema.closed or self._vocabulary.has_attribute(name)
 
-    def _known(self) -> list[str]:
-        return [*(self._schema or ()), *self._lore.derived]
+    def _list_names(self) -> list[str]:
+        return [*(self._schema or ()), *self._vocabulary.concepts.derived]
 
-    def _declared(self, name: str) -> Attribute:
-        return self._vocabulary.find_attribute(self._lore.attribute(name)) or Attribute()
+    def _find_declaration(self, name: str) -> Attribute:
+        return self._vocabulary.find_attribute(self._vocabulary.concepts.attribute(name)) or Attribute()
 
-    def _tree(self, name: str) -> str | None:
+    def _find_tree(self, name: str) -> str | None:
         attribute = self._vocabulary.find_attribute(name)
         return attribute.tree if attribute is not None else None
 
-    def _mistake(self, test: Test, message: str, part: str) -> None:
-        assert self._spots is not None
-        self.mistakes.append(self._spots.of(test).mistake(message, part))
+    def _add_mistake(self, test: Test, message: str, part: str) -> None:
+        assert self._source_map is not None
+        self.mistakes.append(self._source_map.locate(test).make_mistake(message, part))
 
 
 _WAYS_OUT = {
@@ -158,11 +158,11 @@ _WAYS_OUT = {
     ("text", "number"): "; write the text in quotes, or declare it number",
     ("text", "time"): "; write the text in quotes, or declare it time",
 }
-"""What else to write, by the declared kind and the one that was asked for."""
+"""What to write instead, by the declared kind and the kind that the condition requires."""
 
 
 def _refuse_units(name: str, condition: Condition) -> None:
-    """Refuse an amount in a unit, where a number is declared without one."""
+    """Refuse an amount with a unit where the attribute is a number without one."""
     unit = next((value.unit for value in scalars_of(condition) if isinstance(value, Quantity)), None)
     if unit is not None:
         way_out = f"write the number alone, or declare the unit of `{name}` in the ontology"
@@ -170,16 +170,16 @@ def _refuse_units(name: str, condition: Condition) -> None:
         raise ValueError(msg)
 
 
-def _as_kind(condition: Condition, kind: Kind | None) -> Condition:
-    """Read text literals as times or addresses where that is what the attribute holds."""
+def _convert_literals(condition: Condition, kind: Kind | None) -> Condition:
+    """Convert text literals to times or addresses where the attribute is of that kind."""
     if kind not in (Kind.TIME, Kind.IP) or condition_kind(condition) is not Kind.TEXT:
         return condition
     match condition, kind:
         case ((Is() | In()), Kind.IP):
-            return InNetworks(tuple(literals.network(value) for value in scalars_of(condition)))
+            return InNetworks(tuple(literals.parse_network(value) for value in scalars_of(condition)))
         case ((Is() | In()), Kind.TIME):
-            return one_of(literals.moment(value) for value in scalars_of(condition))
+            return one_of(literals.parse_moment(value) for value in scalars_of(condition))
         case Range(low, high), Kind.TIME:
-            ends = [None if end is None else literals.moment(str(end)) for end in (low, high)]
+            ends = [None if end is None else literals.parse_moment(str(end)) for end in (low, high)]
             return replace(condition, low=ends[0], high=ends[1])
     return condition

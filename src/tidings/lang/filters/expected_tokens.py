@@ -1,11 +1,11 @@
-"""What the grammar expected, in words: only what is legal there, and how to mend it where that is known."""
+"""The message of a syntax error: what is legal at the position, what was found, and how to correct it if known."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
 
-from tidings.lang.filters.foreign_syntax import way_out
+from tidings.lang.filters.foreign_syntax import find_advice
 from tidings.lang.filters.render_text import RESERVED
 
 if TYPE_CHECKING:
@@ -42,23 +42,23 @@ _LAST_NAME = re.compile(r"(`[^`\n]+`|[^\W\d][\w.]*)$")
 _KEYWORD = re.compile(rf"({'|'.join(sorted(RESERVED))})\b", re.IGNORECASE)
 
 
-def explained(problem: UnexpectedInput, text: str, at: int) -> str:
-    """Return one line: what was expected here, what was found, and how to mend it when that is known."""
-    found = _found(text, at)
-    expected = _expected(problem)
-    hint = _hint(text, at, expected)
-    return f"expected {_listed(expected)}, found {found}{f'; {hint}' if hint else ''}"
+def explain_error(problem: UnexpectedInput, text: str, at: int) -> str:
+    """Return one line: the legal tokens at `at`, what was found there, and a hint where one applies."""
+    token = _describe_token(text, at)
+    expected = _list_expected(problem)
+    hint = _find_hint(text, at, expected)
+    return f"expected {_join_words(expected)}, found {token}{f'; {hint}' if hint else ''}"
 
 
-def _found(text: str, at: int) -> str:
+def _describe_token(text: str, at: int) -> str:
     if at >= len(text.rstrip()):
         return "the end"
     piece = re.match(r"\w+|\S", text[at:])
     return f"`{piece[0][:30]}`" if piece and piece[0].isprintable() else "a character that cannot be here"
 
 
-def _expected(problem: UnexpectedInput) -> list[str]:
-    # What the state's table lists includes what only other ways into the state allow; trying each token tells.
+def _list_expected(problem: UnexpectedInput) -> list[str]:
+    # An LALR state lists tokens of every path that leads to it; `accepts` tries each token on the actual stack.
     parser = getattr(problem, "interactive_parser", None)
     names = parser.accepts() if parser is not None else set()
     words = [_WORDS[name] for name in _WORDS if name in names]
@@ -67,16 +67,16 @@ def _expected(problem: UnexpectedInput) -> list[str]:
     return list(dict.fromkeys(words)) or ["a filter"]
 
 
-def _listed(words: list[str]) -> str:
+def _join_words(words: list[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 
 
-def _hint(text: str, at: int, expected: list[str]) -> str | None:
-    return way_out(text, at) or _quote(text, at) or _place(text, at, expected)
+def _find_hint(text: str, at: int, expected: list[str]) -> str | None:
+    return find_advice(text, at) or _explain_quote(text, at) or _explain_position(text, at, expected)
 
 
-def _quote(text: str, at: int) -> str | None:
-    """Say what is wrong with a quote: it is not closed, or it closed too early."""
+def _explain_quote(text: str, at: int) -> str | None:
+    """Return a hint about a quote at the position: it is not closed, or it closed too early."""
     if text[at : at + 1] not in ("'", '"', "`"):
         return None
     if not _QUOTED.match(text, at):
@@ -86,8 +86,8 @@ def _quote(text: str, at: int) -> str | None:
     return None
 
 
-def _place(text: str, at: int, expected: list[str]) -> str | None:
-    """Say what usually stands where something else was found."""
+def _explain_position(text: str, at: int, expected: list[str]) -> str | None:
+    """Return a hint from what is expected at the position and what was found instead."""
     keyword, word = _KEYWORD.match(text, at), _NAME.match(text, at)
     if expected[0] == _OPERATOR and (keyword or at >= len(text.rstrip()) or text[at] == ")"):
         name = _LAST_NAME.search(text[:at].rstrip())

@@ -1,10 +1,10 @@
-"""The quick way through typical saved searches.
+"""A fast parser for typical saved searches.
 
-Predicates recur across millions of saved searches, so each distinct one is built once and found again by
-its text: a filter is cut at ` and `, and each piece is looked up. A piece that is not known is read by one
-regular expression a predicate and a small loop over `and`, `or`, `not` and parentheses. Whatever is not
-recognised to the last character (an escape, a comment, a mistake) is left to the grammar, which alone judges
-mistakes. Invariant: where `parse_fast` answers, the grammar gives the same tree.
+Predicates recur across millions of saved searches, so each distinct one is built once and cached by its text: a
+filter is cut at ` and `, and each piece is looked up. A piece that is not cached is read by one regular expression
+for a predicate and a small loop over `and`, `or`, `not` and parentheses. Text that is not recognised to the last
+character (an escape, a comment, a mistake) is left to the grammar, which alone reports mistakes.
+Invariant: where `parse_fast` returns a tree, the grammar builds the same tree.
 About 4 microseconds a filter, against 400 through the grammar (`python -m benchmarks.parse`).
 """
 
@@ -78,208 +78,208 @@ _AFTER = re.compile(r"\s*(?:(and|or)\b|(\))|$)")
 _CUT = re.compile(r" and (?![\d'-])")  # what follows the `and` of `between` is a literal; no operand begins so
 
 BARE_WORD = re.compile(r"[=<>]\s*[a-zA-Z_]")
-"""What every comparison with a bare word has, as far as the quick way reads them: the grammar knows its place."""
-
-_KNOWN: dict[str, Filter] = {}
-_KNOWN_LIMIT = 100_000
-_KNOWN_LENGTH = 200
+"""Found in every text the fast parser can read that compares with a bare word; the grammar locates the word."""
 
 
-class _LeaveIt(Exception):
-    """This is for the grammar."""
+class _NotPlain(Exception):
+    """The fast parser does not recognise this text; the grammar must read it."""
 
 
-def parse_fast(text: str) -> Filter | None:
-    """Return the filter when every part is of the plain kind, or nothing when the grammar must look."""
-    if len(text) > MAX_LENGTH:
-        return None
-    try:
-        return _either(text, 0)
-    except _LeaveIt:
-        return _whole(text)
+class FastParser:
+    """Reads plain filters; each distinct predicate is built once and then found in `cache` by its text.
 
+    The cache is emptied when it holds `limit` predicates: those that recur are soon back. Texts over `longest`
+    characters are not cached.
+    """
 
-# --- cut into pieces ------------------------------------------------------------------------------
-# Invariant: a piece is one predicate to its last character, or `not` or parentheses around such pieces. No
-# token of `_PREDICATE` goes on across the space that follows, so cutting there changes no piece's meaning.
+    def __init__(self, *, limit: int = 100_000, longest: int = 200) -> None:
+        self.cache: dict[str, Filter] = {}
+        self._limit, self._longest = limit, longest
 
+    def parse(self, text: str) -> Filter | None:
+        """Return the filter when every part of it is plain, or nothing when the grammar must read it."""
+        if len(text) > MAX_LENGTH:
+            return None
+        try:
+            return self._parse_alternatives(text, 0)
+        except _NotPlain:
+            return self._parse_from_start(text)
 
-def _either(text: str, depth: int) -> Filter:
-    if " or " not in text:
-        return _all(text, depth)
-    parts = [_KNOWN.get(piece) or _all(piece, depth) for piece in _closed(text.split(" or "), " or ")]
-    return parts[0] if len(parts) == 1 else Or(tuple(parts))
+    # --- cut into pieces ------------------------------------------------------------------------------
+    # Invariant: a piece is one predicate to its last character, or `not` or parentheses around such pieces. No
+    # token of `_PREDICATE` goes on across the space that follows, so cutting there changes no piece's meaning.
 
+    def _parse_alternatives(self, text: str, depth: int) -> Filter:
+        if " or " not in text:
+            return self._parse_conjuncts(text, depth)
+        parts = [
+            self.cache.get(piece) or self._parse_conjuncts(piece, depth)
+            for piece in self._rejoin_pieces(text.split(" or "), " or ")
+        ]
+        return parts[0] if len(parts) == 1 else Or(tuple(parts))
 
-def _all(text: str, depth: int) -> Filter:
-    pieces = _CUT.split(text) if "between" in text else text.split(" and ")
-    found: list[Any] = [*map(_KNOWN.get, pieces)]
-    if not all(found):
-        found = [_KNOWN.get(piece) or _piece(piece, depth) for piece in _closed(pieces, " and ")]
-    return found[0] if len(found) == 1 else And(tuple(found))
+    def _parse_conjuncts(self, text: str, depth: int) -> Filter:
+        pieces = _CUT.split(text) if "between" in text else text.split(" and ")
+        parts: list[Any] = [*map(self.cache.get, pieces)]
+        if not all(parts):
+            parts = [
+                self.cache.get(piece) or self._parse_piece(piece, depth)
+                for piece in self._rejoin_pieces(pieces, " and ")
+            ]
+        return parts[0] if len(parts) == 1 else And(tuple(parts))
 
+    def _rejoin_pieces(self, pieces: list[str], joint: str) -> list[str]:
+        """Rejoin pieces cut inside quotes, parentheses or brackets (counted together: `[1 .. 2)` is closed)."""
+        closed: list[str] = []
+        cut: list[str] = []
+        level = quotes = 0
+        for piece in pieces:
+            if not cut and piece in self.cache:
+                closed.append(piece)
+                continue
+            cut.append(piece)
+            level += piece.count("(") + piece.count("[") - piece.count(")") - piece.count("]")
+            quotes += piece.count("'")
+            if level == 0 and quotes % 2 == 0:
+                closed.append(joint.join(cut))
+                cut = []
+        if cut:
+            raise _NotPlain
+        return closed
 
-def _closed(pieces: list[str], joint: str) -> list[str]:
-    """Join again what was cut inside quotes, parentheses or brackets (counted together: `[1 .. 2)` is closed)."""
-    closed: list[str] = []
-    begun: list[str] = []
-    level = quotes = 0
-    for piece in pieces:
-        if not begun and piece in _KNOWN:
-            closed.append(piece)
-            continue
-        begun.append(piece)
-        level += piece.count("(") + piece.count("[") - piece.count(")") - piece.count("]")
-        quotes += piece.count("'")
-        if level == 0 and quotes % 2 == 0:
-            closed.append(joint.join(begun))
-            begun = []
-    if begun:
-        raise _LeaveIt
-    return closed
-
-
-def _piece(text: str, depth: int) -> Filter:
-    inner = text.strip(" ")
-    if inner[:1] != "(" and inner[:4] != "not ":
-        part, at = _predicate(inner, 0)
-        if at != len(inner):
-            raise _LeaveIt
+    def _parse_piece(self, text: str, depth: int) -> Filter:
+        inner = text.strip(" ")
+        if inner[:1] != "(" and inner[:4] != "not ":
+            part, at = self._parse_predicate(inner, 0)
+            if at != len(inner):
+                raise _NotPlain
+            return part
+        if depth >= MAX_DEPTH - 2:  # cached pieces are up to one level deep: beyond this, levels must be counted
+            raise _NotPlain
+        part = self._parse_nested(inner, depth + 1)
+        if inner.count("(") + inner.count("not ") == 1:
+            self._remember(text, part)
         return part
-    if depth >= MAX_DEPTH - 2:  # known pieces are up to one level deep: beyond this, levels must be counted
-        raise _LeaveIt
-    part = _nested(inner, depth + 1)
-    if inner.count("(") + inner.count("not ") == 1:
-        _know(text, part)
-    return part
+
+    def _parse_nested(self, text: str, depth: int) -> Filter:
+        if text[0] == "n":
+            return Not(self.cache.get(text[4:]) or self._parse_piece(text[4:], depth))
+        if text[-1] != ")":
+            raise _NotPlain
+        return self._parse_alternatives(text[1:-1], depth)
+
+    def _remember(self, text: str, part: Filter) -> None:
+        if len(text) > self._longest:
+            return
+        if len(self.cache) >= self._limit:
+            self.cache.clear()
+        self.cache[text] = part
+
+    # --- from the beginning to the end ----------------------------------------------------------------
+
+    def _parse_from_start(self, text: str) -> Filter | None:
+        """Read a filter with line breaks instead of spaces, or without spaces around its parentheses."""
+        try:
+            tree, at, closing = self._parse_disjunction(text, 0, 0)
+        except _NotPlain:
+            return None
+        return None if closing or at != len(text) else tree
+
+    def _parse_disjunction(self, text: str, at: int, depth: int) -> tuple[Filter, int, bool]:
+        """Read up to the end or a closing parenthesis; return the filter, where it ends, and whether by parenthesis."""
+        alternatives: list[Filter] = []
+        parts: list[Filter] = []
+        while True:
+            part, at = self._parse_operand(text, at, depth)
+            parts.append(part)
+            joint = _AFTER.match(text, at)
+            if joint is None:
+                raise _NotPlain
+            at = joint.end()
+            if joint[1] == "and":
+                continue
+            alternatives.append(parts[0] if len(parts) == 1 else And(tuple(parts)))
+            if joint[1] == "or":
+                parts = []
+                continue
+            return alternatives[0] if len(alternatives) == 1 else Or(tuple(alternatives)), at, joint[2] is not None
+
+    def _parse_operand(self, text: str, at: int, depth: int) -> tuple[Filter, int]:
+        before = _BEFORE.match(text, at)
+        if before is None:
+            return self._parse_predicate(text, at)
+        if depth >= MAX_DEPTH - 1:
+            raise _NotPlain
+        if before[1]:
+            part, at = self._parse_operand(text, before.end(), depth + 1)
+            return Not(part), at
+        part, at, closing = self._parse_disjunction(text, before.end(), depth + 1)
+        if not closing:
+            raise _NotPlain
+        return part, at
+
+    def _parse_predicate(self, text: str, at: int) -> tuple[Filter, int]:
+        match = _PREDICATE.match(text, at)
+        if match is None:
+            raise _NotPlain
+        source = match[0].lstrip()
+        test = self.cache.get(source)
+        if test is None:
+            test = _build_test(match)
+            if match.lastgroup != "polygon":  # large, and seldom repeated
+                self._remember(source, test)
+        return test, match.end()
 
 
-def _nested(text: str, depth: int) -> Filter:
-    if text[0] == "n":
-        return Not(_KNOWN.get(text[4:]) or _piece(text[4:], depth))
-    if text[-1] != ")":
-        raise _LeaveIt
-    return _either(text[1:-1], depth)
-
-
-def _know(text: str, part: Filter) -> None:
-    """Keep what was read; a full store begins anew, and what recurs is soon there again."""
-    if len(text) > _KNOWN_LENGTH:
-        return
-    if len(_KNOWN) >= _KNOWN_LIMIT:
-        _KNOWN.clear()
-    _KNOWN[text] = part
-
-
-# --- from the beginning to the end ----------------------------------------------------------------
-
-
-def _whole(text: str) -> Filter | None:
-    """Read what has line breaks for spaces, or none around its parentheses."""
-    try:
-        tree, at, closing = _disjunction(text, 0, 0)
-    except _LeaveIt:
-        return None
-    return None if closing or at != len(text) else tree
-
-
-def _disjunction(text: str, at: int, depth: int) -> tuple[Filter, int, bool]:
-    """Read up to the end or a closing parenthesis; say which."""
-    alternatives: list[Filter] = []
-    parts: list[Filter] = []
-    while True:
-        part, at = _operand(text, at, depth)
-        parts.append(part)
-        joint = _AFTER.match(text, at)
-        if joint is None:
-            raise _LeaveIt
-        at = joint.end()
-        if joint[1] == "and":
-            continue
-        alternatives.append(parts[0] if len(parts) == 1 else And(tuple(parts)))
-        if joint[1] == "or":
-            parts = []
-            continue
-        return alternatives[0] if len(alternatives) == 1 else Or(tuple(alternatives)), at, joint[2] is not None
-
-
-def _operand(text: str, at: int, depth: int) -> tuple[Filter, int]:
-    before = _BEFORE.match(text, at)
-    if before is None:
-        return _predicate(text, at)
-    if depth >= MAX_DEPTH - 1:
-        raise _LeaveIt
-    if before[1]:
-        part, at = _operand(text, before.end(), depth + 1)
-        return Not(part), at
-    part, at, closing = _disjunction(text, before.end(), depth + 1)
-    if not closing:
-        raise _LeaveIt
-    return part, at
-
-
-def _predicate(text: str, at: int) -> tuple[Filter, int]:
-    found = _PREDICATE.match(text, at)
-    if found is None:
-        raise _LeaveIt
-    source = found[0].lstrip()
-    known = _KNOWN.get(source)
-    if known is None:
-        known = _built(found)
-        if found.lastgroup != "polygon":  # large, and seldom twice the same
-            _know(source, known)
-    return known, found.end()
-
-
-def _built(found: re.Match[str]) -> Test:
-    for name in (found["name"], found["other"]):
+def _build_test(match: re.Match[str]) -> Test:
+    for name in (match["name"], match["other"]):
         if name and name.partition(".")[0].lower() in RESERVED:
-            raise _LeaveIt
-    if (found["other"] or "").lower() == "now":
-        raise _LeaveIt
-    if (found["unit"] or found["far_unit"] or "").lower() in RESERVED:
-        raise _LeaveIt
-    quantifier = Quantifier(found["quantifier"]) if found["quantifier"] else Quantifier.ANY
-    if found["op"] == "!=":
-        if found["quantifier"]:
-            raise _LeaveIt
+            raise _NotPlain
+    if (match["other"] or "").lower() == "now":
+        raise _NotPlain
+    if (match["unit"] or match["far_unit"] or "").lower() in RESERVED:
+        raise _NotPlain
+    quantifier = Quantifier(match["quantifier"]) if match["quantifier"] else Quantifier.ANY
+    if match["op"] == "!=":
+        if match["quantifier"]:
+            raise _NotPlain
         quantifier = Quantifier.NONE
     try:
-        return Test(found["name"], _condition(found), quantifier)
+        return Test(match["name"], _build_condition(match), quantifier)
     except ValueError:
-        raise _LeaveIt from None  # the grammar will say what is wrong, and where
+        raise _NotPlain from None  # the grammar will say what is wrong, and where
 
 
-def _condition(found: re.Match[str]) -> Condition:
-    assert found.lastgroup
-    return _age(found) if found["age"] else _MAKERS[found.lastgroup](found)
+def _build_condition(match: re.Match[str]) -> Condition:
+    assert match.lastgroup
+    return _build_age(match) if match["age"] else _MAKERS[match.lastgroup](match)
 
 
-def _age(found: re.Match[str]) -> Age:
-    if not found["unit"] or found["op"] in ("=", "!="):
-        raise _LeaveIt
-    span = _compared(found["op"], literals.seconds(_literal(found)))
+def _build_age(match: re.Match[str]) -> Age:
+    if not match["unit"] or match["op"] in ("=", "!="):
+        raise _NotPlain
+    span = _compare_with_literal(match["op"], literals.to_seconds(_read_literal(match)))
     if not isinstance(span, Range):
-        raise _LeaveIt
+        raise _NotPlain
     return Age(span)
 
 
-def _comparison(found: re.Match[str]) -> Condition:
-    if other := found["other"] or found["quoted"]:
-        return Compare(Comparison("=" if found["op"] == "!=" else found["op"]), other)
-    return _compared(found["op"], _literal(found))
+def _build_comparison(match: re.Match[str]) -> Condition:
+    if other := match["other"] or match["quoted"]:
+        return Compare(Comparison("=" if match["op"] == "!=" else match["op"]), other)
+    return _compare_with_literal(match["op"], _read_literal(match))
 
 
-def _literal(found: re.Match[str]) -> Any:
-    value = _value(found["value"])
-    if not found["unit"]:
+def _read_literal(match: re.Match[str]) -> Any:
+    value = _read_value(match["value"])
+    if not match["unit"]:
         return value
     if not isinstance(value, int | float):
-        raise _LeaveIt
-    return Quantity(value, found["unit"])
+        raise _NotPlain
+    return Quantity(value, match["unit"])
 
 
-def _compared(op: str, value: Any) -> Is | Range:
+def _compare_with_literal(op: str, value: Any) -> Is | Range:
     if op in ("=", "!="):
         return Is(value)
     if op[0] == "<":
@@ -287,61 +287,73 @@ def _compared(op: str, value: Any) -> Is | Range:
     return Range(low=value, low_open=op == ">")
 
 
-def _set(found: re.Match[str]) -> Condition:
-    return one_of([_value(item) for item in _ITEM.findall(found["set"])])
+def _build_set(match: re.Match[str]) -> Condition:
+    return one_of([_read_value(item) for item in _ITEM.findall(match["set"])])
 
 
-def _same(found: re.Match[str]) -> SameText:
-    if found["op"] and found["op"] not in ("=", "!="):
-        raise _LeaveIt
-    return SameText(tuple(_value(item) for item in _ITEM.findall(found["set"] or found["value"])))
+def _build_same_text(match: re.Match[str]) -> SameText:
+    if match["op"] and match["op"] not in ("=", "!="):
+        raise _NotPlain
+    return SameText(tuple(_read_value(item) for item in _ITEM.findall(match["set"] or match["value"])))
 
 
-def _span(found: re.Match[str]) -> Condition:
-    low, high = found["low"], found["high"]
+def _build_range(match: re.Match[str]) -> Condition:
+    low, high = match["low"], match["high"]
     return Range(
-        _value(low) if low else None, _value(high) if high else None, found["left"] == "(", found["right"] == ")"
+        _read_value(low) if low else None,
+        _read_value(high) if high else None,
+        match["left"] == "(",
+        match["right"] == ")",
     )
 
 
-def _text(found: re.Match[str]) -> TextTest:
-    if found["text"] == "like" and "%" in found["pattern"]:
-        raise _LeaveIt
-    return TextTest(TextOp(found["text"]), found["pattern"][1:-1], bool(found["fold"]))
+def _build_text_test(match: re.Match[str]) -> TextTest:
+    if match["text"] == "like" and "%" in match["pattern"]:
+        raise _NotPlain
+    return TextTest(TextOp(match["text"]), match["pattern"][1:-1], bool(match["fold"]))
 
 
-def _polygon(found: re.Match[str]) -> Within:
-    rings = _RINGS.findall(found["polygon"])
-    return Within(area_of([[[[*map(literals.number, place.split())] for place in ring.split(",")] for ring in rings]]))
+def _build_polygon(match: re.Match[str]) -> Within:
+    rings = _RINGS.findall(match["polygon"])
+    return Within(
+        area_of([[[[*map(literals.parse_number, place.split())] for place in ring.split(",")] for ring in rings]])
+    )
 
 
-def _near(found: re.Match[str]) -> Near:
-    center = Point(float(found["lon"]), float(found["lat"]))
-    return Near(center, literals.metres(Quantity(literals.number(found["far"]), found["far_unit"])))
+def _build_near(match: re.Match[str]) -> Near:
+    center = Point(float(match["lon"]), float(match["lat"]))
+    return Near(center, literals.to_metres(Quantity(literals.parse_number(match["far"]), match["far_unit"])))
 
 
-def _value(token: str) -> Any:
+def _read_value(token: str) -> Any:
     if token[0] == "'":
         return token[1:-1]
-    return literals.moment(token) if token[4:5] == "-" else literals.number(token)
+    return literals.parse_moment(token) if token[4:5] == "-" else literals.parse_number(token)
 
 
-_MAKERS: dict[str, Callable[[re.Match[str]], Condition]] = {  # by the last group of the expression that was met
-    "value": _comparison,
-    "unit": _comparison,
-    "same": _same,
-    "other": _comparison,
-    "quoted": _comparison,
-    "set": _set,
-    "same_set": _same,
-    "right": _span,
-    "to": lambda found: Range(_value(found["from"]), _value(found["to"])),
-    "pattern": _text,
-    "fold": _text,
-    "concept": lambda found: IsA(found["concept"][1:-1]),
-    "polygon": _polygon,
-    "region": lambda found: WithinRegion(found["region"]),
-    "far_unit": _near,
+_MAKERS: dict[
+    str, Callable[[re.Match[str]], Condition]
+] = {  # by the last group of `_PREDICATE` that took part in the match
+    "value": _build_comparison,
+    "unit": _build_comparison,
+    "same": _build_same_text,
+    "other": _build_comparison,
+    "quoted": _build_comparison,
+    "set": _build_set,
+    "same_set": _build_same_text,
+    "right": _build_range,
+    "to": lambda match: Range(_read_value(match["from"]), _read_value(match["to"])),
+    "pattern": _build_text_test,
+    "fold": _build_text_test,
+    "concept": lambda match: IsA(match["concept"][1:-1]),
+    "polygon": _build_polygon,
+    "region": lambda match: WithinRegion(match["region"]),
+    "far_unit": _build_near,
     "exists": lambda _: Exists(),
     "null": lambda _: IsNull(),
 }
+
+FAST_PARSER = FastParser()
+"""The parser whose cache all callers share: equal predicates of all filters are one object."""
+
+parse_fast = FAST_PARSER.parse

@@ -1,8 +1,8 @@
-"""Habits from SQL, Python and search boxes, and how the same is written here.
+"""Syntax of SQL, Python and search boxes, recognised at a syntax error, with how the same is written here.
 
-Each habit is an expression over the text around the place where the grammar stopped, and the way out in the user's
-own words: `make in ['ford', 'opel']` gets `make in ('ford', 'opel')`. A habit applies when what it reads holds the
-place; the first that applies speaks. Nothing here decides whether a filter is right: the grammar alone does.
+Each entry of `_HABITS` is a regular expression over the text around the position where the grammar stopped, and the
+advice in the user's own words: `make in ['ford', 'opel']` gets `make in ('ford', 'opel')`. The first entry whose match
+covers the position applies. Nothing here decides whether a filter is valid: the grammar alone does.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_REACH = 300  # characters before and behind the place that a habit may look at
+_REACH = 300  # characters before and after the position that an expression may look at
 _NAME = r"(?:`[^`\n]+`|(?!(?:and|or|not|in|has|like|matches|is|between)\b)[^\W\d][\w.]*)"
 _TEXT = r"(?:'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\")"
 _NUMBER = r"[-+]?\d+(?:\.\d+)?"
@@ -24,50 +24,50 @@ _WORDS = {"s": "starts with", "b": "starts with", "e": "ends with", "c": "contai
 _TURNED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
-def _inner(text: str) -> str:
+def _strip_quotes(text: str) -> str:
     return text[1:-1]
 
 
-def _address(found: re.Match[str]) -> str:
-    inner = _inner(found["text"])
+def _advise_set(match: re.Match[str]) -> str:
+    inner = _strip_quotes(match["text"])
     if re.fullmatch(r"[\da-fA-F]*[.:][\da-fA-F.:]*(/\d+)?", inner):
-        return f"an address or block stands without quotes: `{found['name']} in {inner}`"
-    return f"a set stands in parentheses: `{found['name']} in ({found['text']})`"
+        return f"an address or block stands without quotes: `{match['name']} in {inner}`"
+    return f"a set stands in parentheses: `{match['name']} in ({match['text']})`"
 
 
-def _null(found: re.Match[str]) -> str:
-    return f"write `{found['name']} exists`" if found["op"] in ("!=", "<>") else f"write `{found['name']} is null`"
+def _advise_null(match: re.Match[str]) -> str:
+    return f"write `{match['name']} exists`" if match["op"] in ("!=", "<>") else f"write `{match['name']} is null`"
 
 
-def _ago(found: re.Match[str]) -> str:
-    if found["span"]:
-        op = _TURNED[found["op"]]
-        return f"the time now is no value; an age is compared: `age({found['name']}) {op} {found['span']}`"
+def _advise_age(match: re.Match[str]) -> str:
+    if match["span"]:
+        op = _TURNED[match["op"]]
+        return f"the time now is no value; an age is compared: `age({match['name']}) {op} {match['span']}`"
     return (
-        f"the time now is no value; `age({found['name']}) > 0 s` is the past, `age({found['name']}) < 7 days` is recent"
+        f"the time now is no value; `age({match['name']}) > 0 s` is the past, `age({match['name']}) < 7 days` is recent"
     )
 
 
-def _amount(found: re.Match[str]) -> str:
-    number, unit = found["number"], _CURRENCIES[found["sign"]]
+def _advise_amount(match: re.Match[str]) -> str:
+    number, unit = match["number"], _CURRENCIES[match["sign"]]
     return f"write the number alone, {number}, or with its unit behind it: {number} {unit}"
 
 
-def _dated(found: re.Match[str]) -> str:
-    parts = re.split(r"[-/.]", found["date"])
+def _advise_date(match: re.Match[str]) -> str:
+    parts = re.split(r"[-/.]", match["date"])
     if len(parts[0]) == 4:
         return f"a date has two digits for month and day: {parts[0]}-{int(parts[1]):02}-{int(parts[2]):02}"
     return "a date is written year, month, day: 2024-12-31"
 
 
-def _part_of(found: re.Match[str]) -> str:
-    op = _WORDS[found["word"][0].lower()]
-    return f"write `{found['name']} {op} {found['text'] or _SAMPLE}`"
+def _advise_text_operator(match: re.Match[str]) -> str:
+    op = _WORDS[match["word"][0].lower()]
+    return f"write `{match['name']} {op} {match['text'] or _SAMPLE}`"
 
 
-def _is_value(found: re.Match[str]) -> str:
-    op, value = "!=" if found["no"] else "=", found["value"]
-    return f"write `{found['name']} {op} {value if value[0] in _QUOTES else value.lower()}`"
+def _advise_equality(match: re.Match[str]) -> str:
+    op, value = "!=" if match["no"] else "=", match["value"]
+    return f"write `{match['name']} {op} {value if value[0] in _QUOTES else value.lower()}`"
 
 
 _HABITS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
@@ -76,7 +76,7 @@ _HABITS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
         rf"(?P<name>{_NAME})\s+(?P<no>not\s+)?in\s*[\[{{](?P<items>[^\][{{}}\n.]*(?:,[^\][{{}}\n]*)+)[\]}}]",
         "a set stands in parentheses: `{name} {no}in ({items})`",
     ),
-    (rf"(?P<name>{_NAME})\s+(?:not\s+)?in\s+(?P<text>{_TEXT})", _address),
+    (rf"(?P<name>{_NAME})\s+(?:not\s+)?in\s+(?P<text>{_TEXT})", _advise_set),
     (
         rf"(?P<name>{_NAME})\s+(?P<no>not\s+)?in\s+(?P<low>{_NUMBER})\s*\.\.\s*(?P<high>{_NUMBER})",
         "a range stands in brackets: `{name} {no}in [{low} .. {high}]`",
@@ -94,7 +94,10 @@ _HABITS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
         "both sides of `or` are whole tests; write `{name} in ({left}, {right})`",
     ),
     # operators with another word behind them
-    (rf"matches\s*(?P<text>{_TEXT})", lambda found: f"an expression stands between slashes: /{_inner(found['text'])}/"),
+    (
+        rf"matches\s*(?P<text>{_TEXT})",
+        lambda match: f"an expression stands between slashes: /{_strip_quotes(match['text'])}/",
+    ),
     (
         rf"(?P<name>{_NAME})\s+has\s+(?P<value>{_LITERAL})",
         "`has` takes a filter over the fields of a record; for one of several values write `{name} = {value}`",
@@ -113,15 +116,15 @@ _HABITS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     ),
     (
         rf"\b(?P<word>(?:starts|begins|ends)_?with|contains|includes)\s*\(\s*(?P<name>{_NAME})\s*,\s*(?P<text>{_TEXT})",
-        _part_of,
+        _advise_text_operator,
     ),
     (
         rf"(?P<name>{_NAME}?)\.(?P<word>(?:starts|begins|ends)_?with|contains|includes)\s*\(\s*(?P<text>{_TEXT})?",
-        _part_of,
+        _advise_text_operator,
     ),
     (
         rf"(?P<name>{_NAME})\s+(?P<word>(?:starts|begins|ends)_?with|begins\s+with|includes)\b\s*(?P<text>{_TEXT})?",
-        _part_of,
+        _advise_text_operator,
     ),
     (
         rf"(?P<name>{_NAME})\s+within\s+(?P<far>{_NUMBER}\s*[a-z]+)",
@@ -131,28 +134,28 @@ _HABITS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (
         rf"(?P<name>{_NAME})\s*(?P<op>[<>]=?)\s*(?:now|today|current_timestamp|current_date|getdate)\b\s*(?:\(\s*\))?"
         rf"\s*(?:-\s*(?:interval\s*)?'?(?P<span>\d+\s*[a-z]+)'?)?",
-        _ago,
+        _advise_age,
     ),
     (
         rf"\b(?:date|timestamp|datetime)\s*\(?\s*(?P<text>{_TEXT})",
-        lambda found: f"a date stands alone: {_inner(found['text'])}",
+        lambda match: f"a date stands alone: {_strip_quotes(match['text'])}",
     ),
     (
         rf"\b(?:lower|upper|lcase|ucase|casefold)\s*\(\s*(?P<name>{_NAME})\s*\)",
         "case is left out with `ignoring case`: `{name} = 'x' ignoring case`",
     ),
-    (r"(?P<date>\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4})(?![\w.])", _dated),
+    (r"(?P<date>\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4})(?![\w.])", _advise_date),
     # nulls and truth
-    (rf"(?P<name>{_NAME})\s*(?P<op>!=|<>|==?)\s*null\b", _null),
+    (rf"(?P<name>{_NAME})\s*(?P<op>!=|<>|==?)\s*null\b", _advise_null),
     (rf"(?P<name>{_NAME})\s+is\s+not\s+null\b", "write `{name} exists`, or `not ({name} is null)`"),
     (rf"(?P<name>{_NAME})\s+not\s+null\b", "write `{name} exists`, or `not ({name} is null)`"),
-    (rf"(?P<name>{_NAME})\s+is\s+(?P<no>not\s+)?(?P<value>true\b|false\b|{_LITERAL})", _is_value),
+    (rf"(?P<name>{_NAME})\s+is\s+(?P<no>not\s+)?(?P<value>true\b|false\b|{_LITERAL})", _advise_equality),
     (rf"(?P<name>{_NAME})\s+is\s+(?:missing|none|empty|absent)\b", "write `not ({name} exists)`"),
     (rf"\bexists\s+(?P<name>{_NAME})", "the attribute comes first: `{name} exists`"),
     (r"not\s+exists\b", "write `not (a exists)`"),
     (r"is\s+not\b", "write `!=`, or `not (a is a 'b')`"),
     # amounts
-    (r"(?P<sign>[$€£¥₽₹])\s*(?P<number>\d[\d.]*)", _amount),
+    (r"(?P<sign>[$€£¥₽₹])\s*(?P<number>\d[\d.]*)", _advise_amount),
     (r"[<>=]\s*(?P<unit>[A-Z]{3})\s+(?P<number>\d[\d.]*)", "the unit comes last: {number} {unit}"),
     (r"\d[,'_ ]\d{3}(?!\d)|\d\.\d+,\d", "numbers are written without separators: 9000"),
     # signs of other languages
@@ -166,16 +169,16 @@ _HABITS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
 _COMPILED = [(re.compile(source, re.IGNORECASE), way) for source, way in _HABITS]
 
 
-def way_out(text: str, at: int) -> str | None:
-    """Return how what stands around the place is written here, if it is a habit that is known."""
+def find_advice(text: str, at: int) -> str | None:
+    """Return how the text around the position `at` is written here, if it is a known habit of another language."""
     begin = max(0, at - _REACH)
     near, at = text[begin : at + _REACH], at - begin
-    for habit, way in _COMPILED:
-        for found in habit.finditer(near):
-            if found.start() <= at < found.end() or (at == found.end() == len(near.rstrip())):
-                return way(found) if callable(way) else way.format(**_groups(found))
+    for habit, advice in _COMPILED:
+        for match in habit.finditer(near):
+            if match.start() <= at < match.end() or (at == match.end() == len(near.rstrip())):
+                return advice(match) if callable(advice) else advice.format(**_fill_groups(match))
     return None
 
 
-def _groups(found: re.Match[str]) -> dict[str, str]:
-    return {name: value or "" for name, value in found.groupdict().items()}
+def _fill_groups(match: re.Match[str]) -> dict[str, str]:
+    return {name: value or "" for name, value in match.groupdict().items()}

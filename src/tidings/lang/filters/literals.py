@@ -1,7 +1,7 @@
-"""Literals between text and value: quoted text, numbers, times, durations, distances, addresses, polygons.
+"""Literals, from text to value and back: quoted text, numbers, times, durations, distances, addresses, polygons.
 
-Each reader raises `ValueError` with what is wrong; each has its writer, and reading what was written
-gives the same value.
+Parsers raise `ValueError` with the mistake. Each parser has its formatter, and parsing the formatted text gives the
+same value.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ _DISTANCES = {
 }
 
 
-def unquoted(token: str) -> str:
+def unquote(token: str) -> str:
     """Return the text inside quotes or backticks, with its escapes resolved."""
     inner = token[1:-1]
-    return _ESCAPE.sub(_unescaped, inner) if "\\" in inner else inner
+    return _ESCAPE.sub(_resolve_escape, inner) if "\\" in inner else inner
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    code = found[1]
+def _resolve_escape(match: re.Match[str]) -> str:
+    code = match[1]
     if code in "*?":  # `like` has its own use for these: the backslash stays
-        return found[0]
+        return match[0]
     if code[0] in "uU" and len(code) > 1:
         if int(code[1:], 16) > 0x10FFFF:
             msg = f"\\{code} is not a character"
@@ -67,26 +67,26 @@ def _unescaped(found: re.Match[str]) -> str:
     return _ESCAPES[code]
 
 
-def unescaped_percent(token: str) -> int | None:
-    """Return where in a quoted pattern a `%` stands that no backslash makes plain, if one does."""
-    return next((found.start() for found in re.finditer(r"\\.|%", token, re.DOTALL) if found[0] == "%"), None)
+def find_bare_percent(token: str) -> int | None:
+    """Return the index of the first `%` in a quoted pattern that no backslash escapes, if there is one."""
+    return next((match.start() for match in re.finditer(r"\\.|%", token, re.DOTALL) if match[0] == "%"), None)
 
 
-def quoted_pattern(pattern: str) -> str:
-    """Return a wildcard pattern in quotes; the percent sign takes a backslash, since bare it is refused."""
-    return quoted(pattern).replace("%", "\\%")
+def quote_pattern(pattern: str) -> str:
+    """Return a wildcard pattern in quotes; `%` takes a backslash, since a bare one is refused."""
+    return quote(pattern).replace("%", "\\%")
 
 
-def quoted(text: str, quote: str = "'") -> str:
-    """Return the text in quotes, escaped so that it reads back."""
-    shown = text.replace("\\", "\\\\").replace(quote, f"\\{quote}")
+def quote(text: str, mark: str = "'") -> str:
+    """Return the text in quotes, escaped so that `unquote` restores it."""
+    escaped = text.replace("\\", "\\\\").replace(mark, f"\\{mark}")
     for char, code in (("\n", "\\n"), ("\t", "\\t"), ("\r", "\\r"), ("\0", "\\u0000")):
-        shown = shown.replace(char, code)
-    return quote + shown + quote
+        escaped = escaped.replace(char, code)
+    return mark + escaped + mark
 
 
-def number(token: str) -> int | float:
-    """Read a number: an integer stays exact within 64 bits."""
+def parse_number(token: str) -> int | float:
+    """Parse a number; an integer stays exact within 64 bits."""
     if token.lstrip("+-").isdigit():
         if len(token) > 20:
             msg = f"{token[:20]}... is beyond 64-bit integers"
@@ -95,23 +95,23 @@ def number(token: str) -> int | float:
     return checked_float(float(token))
 
 
-def shown_number(value: int | float) -> str:
-    """Return the shortest text that reads back as the number."""
+def format_number(value: int | float) -> str:
+    """Return the shortest text that parses to the same number."""
     return repr(value)
 
 
-def moment(token: str) -> datetime:
-    """Read an ISO date or time; without a zone it is UTC."""
+def parse_moment(token: str) -> datetime:
+    """Parse an ISO date or time; without a zone it is UTC."""
     try:
         return utc(datetime.fromisoformat(token))
     except ValueError:
-        way = _iso(token) or "2024-12-31 or 2024-12-31T23:59:59Z"
-        msg = f"`{token}` is not a date or time; write {way}"
+        example = _find_iso_date(token) or "2024-12-31 or 2024-12-31T23:59:59Z"
+        msg = f"`{token}` is not a date or time; write {example}"
         raise ValueError(msg) from None
 
 
-def _iso(token: str) -> str | None:
-    """Return a date that was written with the name of its month as it is written here."""
+def _find_iso_date(token: str) -> str | None:
+    """Return the ISO form of a date that is written with the name of its month."""
     for form in ("%d %b %Y", "%d %B %Y", "%b %d %Y", "%B %d %Y", "%b %d, %Y", "%B %d, %Y", "%d-%b-%Y"):
         try:
             return datetime.strptime(token, form).date().isoformat()  # noqa: DTZ007 - a date has no zone
@@ -120,38 +120,38 @@ def _iso(token: str) -> str | None:
     return None
 
 
-def shown_moment(value: datetime) -> str:
+def format_moment(value: datetime) -> str:
     """Return the time in ISO form, in UTC."""
     if (value.hour, value.minute, value.second, value.microsecond) == (0, 0, 0, 0):
         return f"{value.year:04}-{value.month:02}-{value.day:02}"
     return value.isoformat().replace("+00:00", "Z")
 
 
-def seconds(value: Any) -> int | float:
+def to_seconds(value: Any) -> int | float:
     """Return a duration in seconds."""
-    return _scaled(value, _DURATIONS, "a duration such as `7 days`")
+    return _convert_unit(value, _DURATIONS, "a duration such as `7 days`")
 
 
-def shown_seconds(value: int | float) -> str:
+def format_seconds(value: int | float) -> str:
     """Return a duration in the largest unit that divides it."""
     for unit, size in SECONDS.items():
         if size >= 1 and value and value % size == 0:
             count = int(value // size)
             return f"{count} {unit}s" if unit == "day" and count != 1 else f"{count} {unit}"
-    return f"{shown_number(value)} s"
+    return f"{format_number(value)} s"
 
 
-def metres(value: Any) -> int | float:
+def to_metres(value: Any) -> int | float:
     """Return a distance in metres."""
-    return _scaled(value, _DISTANCES, "a distance such as `5 km`")
+    return _convert_unit(value, _DISTANCES, "a distance such as `5 km`")
 
 
-def shown_metres(value: int | float) -> str:
+def format_metres(value: int | float) -> str:
     """Return a distance in kilometres when they are whole, else in metres."""
-    return f"{int(value // 1000)} km" if value and value % 1000 == 0 else f"{shown_number(value)} m"
+    return f"{int(value // 1000)} km" if value and value % 1000 == 0 else f"{format_number(value)} m"
 
 
-def _scaled(value: Any, sizes: dict[str, Any], wanted: str) -> int | float:
+def _convert_unit(value: Any, sizes: dict[str, Any], wanted: str) -> int | float:
     if not isinstance(value, Quantity):
         msg = f"expected {wanted}, with its unit"
         raise ValueError(msg)
@@ -166,29 +166,29 @@ def _scaled(value: Any, sizes: dict[str, Any], wanted: str) -> int | float:
     )
 
 
-def network(token: str) -> Network:
-    """Read an address or a block; an IPv4 block inside IPv6 is that IPv4 block."""
+def parse_network(token: str) -> Network:
+    """Parse an IP address or block; an IPv4 block mapped into IPv6 becomes the IPv4 block."""
     try:
         block = ip_network(token)
     except ValueError as problem:
-        raise ValueError(_network_reason(token, problem)) from None
+        raise ValueError(_explain_network(token, problem)) from None
     if isinstance(block, IPv6Network) and block.prefixlen >= 96 and block.network_address.ipv4_mapped:
         return ip_network(f"{block.network_address.ipv4_mapped}/{block.prefixlen - 96}")
     return block
 
 
-def _network_reason(token: str, problem: ValueError) -> str:
+def _explain_network(token: str, problem: ValueError) -> str:
     if "host bits" in str(problem):
         return f"`{token}` has bits beyond its prefix; the block is `{ip_network(token, strict=False)}`"
     return f"`{token}` is not an IP address or block; write 10.0.0.0/8 or 2001:db8::/32"
 
 
-def polygon(token: str) -> Area:
-    """Read POLYGON((lon lat, ...)) or MULTIPOLYGON, as WKT writes them."""
+def parse_polygon(token: str) -> Area:
+    """Parse POLYGON((lon lat, ...)) or MULTIPOLYGON, as WKT writes them."""
     word, _, _ = token.partition("(")
     body = token[len(word) :].strip()
     try:
-        nested = _rings(body, 3 if word.strip().lower() == "multipolygon" else 2)
+        nested = _parse_rings(body, 3 if word.strip().lower() == "multipolygon" else 2)
     except ValueError:
         msg = "a polygon is written POLYGON((lon lat, lon lat, ..., lon lat))"
         raise ValueError(msg) from None
@@ -198,19 +198,19 @@ def polygon(token: str) -> Area:
         raise ValueError(str(problem)) from problem
 
 
-def _rings(body: str, depth: int) -> list[Any]:
+def _parse_rings(body: str, depth: int) -> list[Any]:
     """Split nested parentheses `depth` levels deep down to pairs of numbers."""
     if not (body.startswith("(") and body.endswith(")")):
         raise ValueError(body)
     inner = body[1:-1]
     if depth == 1:
-        return [[number(part) for part in place.split()] for place in inner.split(",")]
-    return [_rings(part.strip(), depth - 1) for part in _top_level(inner)]
+        return [[parse_number(part) for part in place.split()] for place in inner.split(",")]
+    return [_parse_rings(part.strip(), depth - 1) for part in _split_top_level(inner)]
 
 
-def _top_level(text: str) -> list[str]:
+def _split_top_level(text: str) -> list[str]:
     if text.count("(") == 1 and text[:1] == "(" and text.find(")") == len(text) - 1:
-        return [text]  # one ring, as most polygons have, needs no look at every character
+        return [text]  # most polygons have one ring: no need to scan every character
     parts, level, begin = [], 0, 0
     for at, char in enumerate(text):
         level += (char == "(") - (char == ")")
@@ -220,11 +220,11 @@ def _top_level(text: str) -> list[str]:
     return [*parts, text[begin:]]
 
 
-def shown_area(area: Area) -> str:
+def format_area(area: Area) -> str:
     """Return the area as WKT."""
-    polygons = ["(" + ", ".join(_shown_ring(ring) for ring in rings) + ")" for rings in area.polygons]
+    polygons = ["(" + ", ".join(_format_ring(ring) for ring in rings) + ")" for rings in area.polygons]
     return f"POLYGON{polygons[0]}" if len(polygons) == 1 else f"MULTIPOLYGON({', '.join(polygons)})"
 
 
-def _shown_ring(ring: tuple[tuple[float, float], ...]) -> str:
-    return "(" + ", ".join(f"{shown_number(lon)} {shown_number(lat)}" for lon, lat in ring) + ")"
+def _format_ring(ring: tuple[tuple[float, float], ...]) -> str:
+    return "(" + ", ".join(f"{format_number(lon)} {format_number(lat)}" for lon, lat in ring) + ")"

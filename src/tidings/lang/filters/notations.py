@@ -1,4 +1,8 @@
-"""`parse` and `render`: one tree, three notations, the same checks."""
+"""`parse` and `render`: one filter tree, three notations (text, JSON, URL query), the same checks.
+
+Text takes the fast parser (`fast_text`) where it can, and the grammar otherwise; both build the same tree. A filter
+that is read with a vocabulary is then checked against it (`check`), and all mistakes are reported in one error.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +10,20 @@ from operator import is_
 from typing import TYPE_CHECKING, Any
 
 from tidings.errors import FilterError, TidingsError
-from tidings.lang.diagnostics import refused
+from tidings.lang.diagnostics import build_filter_error
 from tidings.lang.filters.fast_text import BARE_WORD, parse_fast
 from tidings.model import Not, Test, Within, require_filter
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from tidings.concepts import Ontology, Regions
+    from tidings.concepts import Ontology, Regions, Vocabulary
     from tidings.errors import FilterWarning, Mistake
-    from tidings.lang.filters.source_spans import Spots
+    from tidings.lang.filters.source_spans import FilterSourceMap
     from tidings.model import Filter, Schema
 
 NOTATIONS = ("text", "json", "url")
-"""The names `notation=` takes."""
+"""The values of `notation=`."""
 
 
 def parse(
@@ -45,28 +49,33 @@ def parse(
     A comparison with a bare word that no schema knows (`make = ford`) gives a `FilterWarning`; a list given as
     `warnings` takes them instead. Backticks around the word say that another attribute is meant.
     """
-    bare = schema is None and ontology is None and regions is None
-    if bare and notation == "text" and type(source) is str and not BARE_WORD.search(source):
-        quick = parse_fast(source)  # a million filters come this way
-        if quick is not None:
-            return quick
+    no_vocabulary = schema is None and ontology is None and regions is None
+    if no_vocabulary and notation == "text" and type(source) is str and not BARE_WORD.search(source):
+        tree = parse_fast(source)  # a million filters come this way
+        if tree is not None:
+            return tree
     _check_source(source, notation)
-    tree, doubts = _parsed(source, notation, (schema, ontology, regions), stored=False)
+    checker = None if no_vocabulary else _find_fast_checker(schema, ontology, regions)
+    tree, filter_warnings = _parse(source, notation, checker, stored=False)
     if warnings is not None:
-        warnings += doubts
-    elif doubts:
-        from tidings.lang.filters.ambiguities import warn_of
+        warnings += filter_warnings
+    elif filter_warnings:
+        from tidings.lang.filters.ambiguities import issue_warnings
 
-        warn_of(doubts)
+        issue_warnings(filter_warnings)
     return tree
 
 
-def parse_stored(source: str, **surroundings: Any) -> Filter:
-    """Read the text of a filter that was accepted before: what is refused or doubted today is read as it was then."""
-    around = (surroundings.get("schema"), surroundings.get("ontology"), surroundings.get("regions"))
-    if all(part is None for part in around) and (quick := parse_fast(source)) is not None:
-        return quick
-    return _parsed(source, "text", around, stored=True)[0]
+def parse_stored(source: str, *, schema: Any = None, ontology: Any = None, regions: Any = None) -> Filter:
+    """Read the text of a filter that was accepted before.
+
+    Syntax that has been refused or warned of since then (`%` in a `like` pattern) keeps its old meaning.
+    """
+    no_vocabulary = schema is None and ontology is None and regions is None
+    if no_vocabulary and (tree := parse_fast(source)) is not None:
+        return tree
+    checker = None if no_vocabulary else _find_fast_checker(schema, ontology, regions)
+    return _parse(source, "text", checker, stored=True)[0]
 
 
 def _check_source(source: Any, notation: str) -> None:
@@ -76,95 +85,97 @@ def _check_source(source: Any, notation: str) -> None:
         raise FilterError(msg, mistakes=(), text=None)
 
 
-def _parsed(
-    source: Any, notation: str, surroundings: tuple[Any, Any, Any], *, stored: bool
+def _parse(
+    source: Any, notation: str, checker: _FastChecker | None, *, stored: bool
 ) -> tuple[Filter, list[FilterWarning]]:
-    """Return the filter and the warnings about it; the quick way first, where there is nothing to warn of."""
-    schema, ontology, _ = surroundings
-    if any(part is not None for part in surroundings):
-        screen = _screen(*surroundings)
-        known = stored or (schema is not None and schema.closed)  # an unknown word is then a mistake, not a doubt
-        if notation == "text" and (known or not BARE_WORD.search(source)):
-            quick = screen.quick(source)
-            if quick is not None:
-                return quick, []
-    built, spots = _read(source, notation, schema, stored=stored)
-    tree, mistakes = _checked(built, spots, *surroundings)
-    if spots.mistakes or mistakes:
-        apart = [found for found in mistakes if not any(found.meets(other) for other in spots.mistakes)]
-        raise refused([*spots.mistakes, *apart], source if isinstance(source, str) else None)
-    if stored or not spots.bare_words:
+    """Return the filter and the warnings about it; `checker` is that of the vocabulary, if there is one."""
+    vocabulary = None if checker is None else checker.vocabulary
+    schema = None if vocabulary is None else vocabulary.schema
+    if checker is not None and notation == "text":
+        # With a closed schema an unknown word is a mistake, not a warning, so no warning can be missed here.
+        unambiguous = stored or (schema is not None and schema.closed) or not BARE_WORD.search(source)
+        if unambiguous and (tree := checker.parse(source)) is not None:
+            return tree, []
+    built, source_map = _read_notation(source, notation, schema, stored=stored)
+    tree, mistakes = _check(built, source_map, vocabulary)
+    if source_map.mistakes or mistakes:
+        others = [mistake for mistake in mistakes if not any(mistake.meets(other) for other in source_map.mistakes)]
+        raise build_filter_error([*source_map.mistakes, *others], source if isinstance(source, str) else None)
+    if stored or not source_map.bare_words:
         return tree, []
-    from tidings.lang.filters.ambiguities import doubtful_words
+    from tidings.lang.filters.ambiguities import find_ambiguous_words
 
-    return tree, doubtful_words(built, spots, source, schema, ontology)
+    return tree, find_ambiguous_words(built, source_map, source, vocabulary)
 
 
-class _Screen:
-    """Checks filters of the quick way against one schema, ontology and regions; what it found fit stays fit.
+class _FastChecker:
+    """Checks filters of the fast parser against one vocabulary, each distinct predicate once.
 
-    The quick way hands out one object for equal predicates, so a predicate is known again by its identity;
-    holding it keeps its identity its own. A mistake is read again by the grammar, for its place.
+    The fast parser returns one object for equal predicates, so `id` is a cache key; the cache refers to the predicate,
+    which keeps its `id` from being reused. At a mistake the caller reads the filter again by the grammar, which knows
+    the positions.
     """
 
-    def __init__(self, *surroundings: Any) -> None:
-        """Refuse what are no surroundings."""
+    def __init__(self, schema: Any, ontology: Any, regions: Any) -> None:
+        """Refuse values that are no schema, ontology or regions."""
         from tidings.concepts import Vocabulary
-        from tidings.lang.filters.check import Checker
-        from tidings.lang.filters.source_spans import Spots
+        from tidings.lang.filters.check import FilterChecker
+        from tidings.lang.filters.source_spans import FilterSourceMap
 
-        Vocabulary.of(*surroundings)
-        self.surroundings = surroundings
-        self._checker, self._nowhere = Checker(*surroundings), Spots()
-        self._fit: dict[int, tuple[Test, Test]] = {}
+        self.parts = (schema, ontology, regions)
+        self.vocabulary = Vocabulary.of(schema, ontology, regions)
+        self._checker, self._no_positions = FilterChecker(self.vocabulary), FilterSourceMap()
+        self._accepted: dict[int, tuple[Test, Test]] = {}
 
-    def quick(self, source: str) -> Filter | None:
-        """Return what the quick way reads, or nothing when the grammar must look."""
+    def parse(self, source: str) -> Filter | None:
+        """Return the checked filter, or nothing when the grammar must read it."""
         built = parse_fast(source)
-        return None if built is None else self._filter(built)
+        return None if built is None else self._check_filter(built)
 
-    def _filter(self, tree: Filter) -> Filter | None:
+    def _check_filter(self, tree: Filter) -> Filter | None:
         if isinstance(tree, Test):
-            fit = self._fit.get(id(tree))
-            return self._test(tree) if fit is None else fit[1]
+            accepted = self._accepted.get(id(tree))
+            return self._check_test(tree) if accepted is None else accepted[1]
         if isinstance(tree, Not):
-            part = self._filter(tree.part)
+            part = self._check_filter(tree.part)
             return tree if part is tree.part else None if part is None else Not(part)
-        parts = [part for part in map(self._filter, tree.parts) if part is not None]
+        parts = [part for part in map(self._check_filter, tree.parts) if part is not None]
         if len(parts) < len(tree.parts):
             return None
         return tree if all(map(is_, parts, tree.parts)) else type(tree)(tuple(parts))
 
-    def _test(self, test: Test) -> Test | None:
+    def _check_test(self, test: Test) -> Test | None:
         checker = self._checker
-        checked = checker.check(test, self._nowhere)
+        checked = checker.check(test, self._no_positions)
         if checker.mistakes:
-            self._checker = type(checker)(*self.surroundings)
+            self._checker = type(checker)(self.vocabulary)
             return None
-        found = test if checked == test else checked
-        assert isinstance(found, Test)
-        if not isinstance(test.condition, Within):  # as in the quick way: large, and seldom twice the same
-            if len(self._fit) >= _FIT_LIMIT:
-                self._fit = {}
-            self._fit[id(test)] = (test, found)
-        return found
+        accepted = test if checked == test else checked
+        assert isinstance(accepted, Test)
+        if not isinstance(test.condition, Within):  # as in the fast parser: large, and seldom repeated
+            if len(self._accepted) >= _MAX_ACCEPTED:
+                self._accepted = {}
+            self._accepted[id(test)] = (test, accepted)
+        return accepted
 
 
-_FIT_LIMIT = 100_000
-_screens: list[_Screen] = []  # the one used last
+_MAX_ACCEPTED = 100_000
+_last_checker: list[_FastChecker] = []  # at most one: a loader parses filter after filter with the same vocabulary
 
 
-def _screen(*surroundings: Any) -> _Screen:
-    """Return the screen of these very surroundings: a loader parses filter after filter with the same."""
-    for screen in _screens:
-        if all(map(is_, screen.surroundings, surroundings)):
-            return screen
-    screen = _Screen(*surroundings)
-    _screens[:] = [screen]
-    return screen
+def _find_fast_checker(schema: Any, ontology: Any, regions: Any) -> _FastChecker:
+    """Return the checker of exactly these objects: the last one used, or a new one."""
+    for checker in _last_checker:
+        if all(map(is_, checker.parts, (schema, ontology, regions))):
+            return checker
+    checker = _FastChecker(schema, ontology, regions)
+    _last_checker[:] = [checker]
+    return checker
 
 
-def _read(source: Any, notation: str, schema: Schema | None, *, stored: bool) -> tuple[Filter, Spots]:
+def _read_notation(
+    source: Any, notation: str, schema: Schema | None, *, stored: bool
+) -> tuple[Filter, FilterSourceMap]:
     if notation == "json":
         from tidings.lang.filters.parse_json import parse_json
 
@@ -178,13 +189,13 @@ def _read(source: Any, notation: str, schema: Schema | None, *, stored: bool) ->
     return parse_text(source, stored=stored)
 
 
-def _checked(built: Filter, spots: Spots, *surroundings: Any) -> tuple[Filter, list[Mistake]]:
-    if all(part is None for part in surroundings):
+def _check(built: Filter, source_map: FilterSourceMap, vocabulary: Vocabulary | None) -> tuple[Filter, list[Mistake]]:
+    if vocabulary is None:
         return built, []
-    from tidings.lang.filters.check import Checker
+    from tidings.lang.filters.check import FilterChecker
 
-    checker = Checker(*surroundings)
-    return checker.check(built, spots), checker.mistakes
+    checker = FilterChecker(vocabulary)
+    return checker.check(built, source_map), checker.mistakes
 
 
 def render(tree: Filter, *, notation: str = "text", schema: Schema | None = None) -> str:

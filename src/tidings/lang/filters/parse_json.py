@@ -1,7 +1,7 @@
 """JSON notation: the tree itself, as `filter.schema.json` publishes it.
 
 A test is an object with `attr`, `op` and what the operator needs; `and`, `or` and `not` hold filters;
-`true` and `false` stand for themselves. `jsonwrite` is the way back.
+`true` and `false` stand for themselves. `render_json` writes the same objects.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.concepts import did_you_mean
 from tidings.errors import BadRegion, Mistake
-from tidings.lang.diagnostics import MAX_DEPTH, check_length, refused, too_deep
+from tidings.lang.diagnostics import MAX_DEPTH, build_filter_error, check_length, make_depth_mistake
 from tidings.lang.filters import literals
-from tidings.lang.filters.source_spans import Spot, Spots
+from tidings.lang.filters.source_spans import FilterSourceMap, TestSpan
 from tidings.model import (
     FALSE,
     TRUE,
@@ -51,29 +51,29 @@ if TYPE_CHECKING:
     from tidings.model import Area, Condition, Filter
 
 
-def parse_json(source: Any) -> tuple[Filter, Spots]:
-    """Return the filter of a JSON text or a decoded object, and where its tests stand."""
+def parse_json(source: Any) -> tuple[Filter, FilterSourceMap]:
+    """Return the filter of a JSON text or of its decoded object, and the paths of its tests."""
     if isinstance(source, str | bytes):
-        source = _decoded(source)
-    reader = _Reader()
-    built = reader.filter(source, "$", 0)
-    return built, reader.spots
+        source = _decode(source)
+    reader = _JsonReader()
+    built = reader.read_filter(source, "$", 0)
+    return built, reader.source_map
 
 
-def _decoded(source: str | bytes) -> Any:
+def _decode(source: str | bytes) -> Any:
     try:
         text = source.decode() if isinstance(source, bytes) else source
         check_length(text)
         return json.loads(text, parse_constant=refuse_constant)
     except json.JSONDecodeError as problem:
         mistake = Mistake(f"not JSON: {problem.msg}", problem.pos, problem.pos + 1)
-        raise refused([mistake], str(source)) from None
+        raise build_filter_error([mistake], str(source)) from None
     except RecursionError:
-        raise refused([too_deep(path="$")], None) from None
+        raise build_filter_error([make_depth_mistake(path="$")], None) from None
     except (UnicodeDecodeError, ValueError) as problem:
         if hasattr(problem, "mistakes"):
             raise
-        raise refused([Mistake(f"not JSON: {problem}")], None) from None
+        raise build_filter_error([Mistake(f"not JSON: {problem}")], None) from None
 
 
 def refuse_constant(name: str) -> Any:
@@ -82,97 +82,104 @@ def refuse_constant(name: str) -> Any:
     raise ValueError(msg)
 
 
-_TURNED = ((None, "none"), ("all", "none"), ("none", "all"))
+_UNEQUAL_QUANTIFIERS = ((None, "none"), ("all", "none"), ("none", "all"))
 
 
-class _Reader:
-    """Builds filters top-down; a part that cannot be one is noted, and a stand-in goes on."""
+class _JsonReader:
+    """Reads one filter top-down; a part that cannot be read is noted as a mistake and replaced by `TRUE`."""
 
     def __init__(self) -> None:
-        self.spots = Spots()
+        self.source_map = FilterSourceMap()
 
-    def filter(self, node: Any, path: str, depth: int) -> Filter:
+    def read_filter(self, node: Any, path: str, depth: int) -> Filter:
         if depth > MAX_DEPTH:
-            return self._refuse(too_deep().message, path)
+            return self._refuse(make_depth_mistake().message, path)
         if isinstance(node, bool):
             return TRUE if node else FALSE
         if not isinstance(node, dict):
             expected = "an object with `and`, `or`, `not` or `attr`, or true or false"
             return self._refuse(f"expected a filter: {expected}", path)
         if "attr" in node:
-            return self._test(node, path, depth)
+            return self._read_test(node, path, depth)
         if len(node) == 1:
-            return self._connective(node, path, depth)
+            return self._read_connective(node, path, depth)
         return self._refuse("expected exactly one of `and`, `or`, `not`, or a test with `attr` and `op`", path)
 
-    def _connective(self, node: dict[str, Any], path: str, depth: int) -> Filter:
+    def _read_connective(self, node: dict[str, Any], path: str, depth: int) -> Filter:
         ((word, inner),) = node.items()
         if word == "not":
-            return Not(self.filter(inner, f"{path}.not", depth + 1))
+            return Not(self.read_filter(inner, f"{path}.not", depth + 1))
         if word not in ("and", "or"):
             return self._refuse(f"unknown key `{word}`{did_you_mean(str(word), ('and', 'or', 'not', 'attr'))}", path)
         if not isinstance(inner, list):
             return self._refuse(f"`{word}` holds a list of filters", f"{path}.{word}")
-        parts = [self.filter(part, f"{path}.{word}[{i}]", depth + 1) for i, part in enumerate(inner)]
+        parts = [self.read_filter(part, f"{path}.{word}[{i}]", depth + 1) for i, part in enumerate(inner)]
         return all_of(parts) if word == "and" else any_of(parts)
 
-    def _test(self, node: dict[str, Any], path: str, depth: int) -> Filter:
+    def _read_test(self, node: dict[str, Any], path: str, depth: int) -> Filter:
         fields = dict(node)
         attribute, op = fields.pop("attr"), fields.pop("op", None)
         quantifier = fields.pop("quantifier", None)
         if op == "has":
-            inner = self.filter(fields.pop("filter", None), f"{path}.filter", depth + 1)
-            return self._made(path, attribute, quantifier, lambda: _only(fields, Has(inner)))
+            inner = self.read_filter(fields.pop("filter", None), f"{path}.filter", depth + 1)
+            return self._build_test(path, attribute, quantifier, lambda: _refuse_extra_keys(fields, Has(inner)))
         if op == "!=":
-            return self._unequal(fields, path, attribute, quantifier)
+            return self._read_unequal(fields, path, attribute, quantifier)
         if not isinstance(op, str) or op not in _READERS:
-            known = [*_READERS, "!=", "has"]
-            near = did_you_mean(op, known) if isinstance(op, str) else f"; one of {', '.join(known)}"
-            return self._refuse(f"unknown operator {_said(op)}{near}", f"{path}.op")
-        return self._made(path, attribute, quantifier, lambda: _only(fields, _READERS[op](op, fields)))
+            operators = [*_READERS, "!=", "has"]
+            near = did_you_mean(op, operators) if isinstance(op, str) else f"; one of {', '.join(operators)}"
+            return self._refuse(f"unknown operator {_format_value(op)}{near}", f"{path}.op")
+        return self._build_test(
+            path, attribute, quantifier, lambda: _refuse_extra_keys(fields, _READERS[op](op, fields))
+        )
 
-    def _unequal(self, fields: dict[str, Any], path: str, attribute: Any, quantifier: Any) -> Filter:
-        """`!=` as the text notation reads it: about the attribute, or with a quantifier about its values."""
+    def _read_unequal(self, fields: dict[str, Any], path: str, attribute: Any, quantifier: Any) -> Filter:
+        """Read `!=` with the meaning of the text notation: none of the values is equal, unless quantified."""
         if quantifier == "any":
-            every = self._made(path, attribute, "all", lambda: _only(fields, _comparison("=", fields)))
-            return And((self._made(path, attribute, None, Exists), Not(every)))
-        turned = next((to for given, to in _TURNED if quantifier == given), quantifier)
-        return self._made(path, attribute, turned, lambda: _only(fields, _comparison("=", fields)))
+            every = self._build_test(
+                path, attribute, "all", lambda: _refuse_extra_keys(fields, _read_comparison("=", fields))
+            )
+            return And((self._build_test(path, attribute, None, Exists), Not(every)))
+        # A scan, not a dict: a wrong quantifier may be a list, which has no hash.
+        opposite = next((to for word, to in _UNEQUAL_QUANTIFIERS if quantifier == word), quantifier)
+        return self._build_test(
+            path, attribute, opposite, lambda: _refuse_extra_keys(fields, _read_comparison("=", fields))
+        )
 
-    def _made(self, path: str, attribute: Any, quantifier: Any, make: Callable[[], Condition]) -> Filter:
+    def _build_test(self, path: str, attribute: Any, quantifier: Any, make: Callable[[], Condition]) -> Filter:
         try:
             if not isinstance(attribute, str):
                 msg = "`attr` is an attribute's name"
                 raise ValueError(msg)
-            made = Test(attribute, make(), _quantifier(quantifier))
+            test = Test(attribute, make(), _read_quantifier(quantifier))
         except (ValueError, BadRegion) as problem:
             return self._refuse(str(problem), path)
-        self.spots.note(made, Spot(path=path))
-        return made
+        self.source_map.record(test, TestSpan(path=path))
+        return test
 
     def _refuse(self, message: str, path: str) -> Filter:
-        self.spots.mistakes.append(Mistake(message, path=path))
+        self.source_map.mistakes.append(Mistake(message, path=path))
         return TRUE
 
 
-def _quantifier(word: Any) -> Quantifier:
+def _read_quantifier(word: Any) -> Quantifier:
     try:
         return Quantifier("any" if word is None else word)
     except ValueError:
-        msg = f"unknown quantifier {_said(word)}; one of any, all, none"
+        msg = f"unknown quantifier {_format_value(word)}; one of any, all, none"
         raise ValueError(msg) from None
 
 
-def _said(value: Any) -> str:
-    """Show a wrong value as JSON writes it; a decoded object may hold what JSON cannot write at all."""
+def _format_value(value: Any) -> str:
+    """Return a wrong value as JSON for a message; a decoded object may hold values that JSON cannot write."""
     try:
         return json.dumps(value)[:60]
     except (TypeError, ValueError, RecursionError):
         return f"a {type(value).__name__}"
 
 
-def _only(fields: dict[str, Any], condition: Condition) -> Condition:
-    """Refuse what the operator did not ask for: a misspelt key must not vanish."""
+def _refuse_extra_keys(fields: dict[str, Any], condition: Condition) -> Condition:
+    """Refuse keys that the operator does not use: a misspelt key must not be ignored."""
     if fields:
         msg = f"unknown key `{next(iter(fields))}` beside this operator"
         raise ValueError(msg)
@@ -186,7 +193,7 @@ def _take(fields: dict[str, Any], key: str, *kinds: type) -> Any:
     value = fields.pop(key)
     if type(value) not in kinds:
         wanted = " or ".join(dict.fromkeys(_KIND_WORDS[kind] for kind in kinds))
-        msg = f"`{key}` is {_said(value)}; expected {wanted}"
+        msg = f"`{key}` is {_format_value(value)}; expected {wanted}"
         raise ValueError(msg)
     return value
 
@@ -201,17 +208,17 @@ _KIND_WORDS = {
 }
 
 
-def _flag(fields: dict[str, Any], key: str) -> bool:
+def _take_flag(fields: dict[str, Any], key: str) -> bool:
     return bool(_take(fields, key, bool)) if key in fields else False
 
 
-def _scalar(value: Any) -> Any:
-    """Read a scalar: as it is, or an object for a time, a quantity or a place."""
+def _read_scalar(value: Any) -> Any:
+    """Return the scalar that a JSON value stands for: itself, or a time, quantity or point written as an object."""
     match value:
         case bool() | int() | float() | str():
             return value
         case {"time": str(text), **rest} if not rest:
-            return literals.moment(text)
+            return literals.parse_moment(text)
         case {"number": (int() | float()) as amount, "unit": str(unit), **rest} if not rest:
             return Quantity(amount, unit)
         case {"lon": (int() | float()) as lon, "lat": (int() | float()) as lat, **rest} if not rest:
@@ -221,15 +228,15 @@ def _scalar(value: Any) -> Any:
     raise ValueError(msg)
 
 
-def _value(fields: dict[str, Any], key: str = "value") -> Any:
-    return _scalar(_take(fields, key, str, int, float, bool, dict))
+def _take_value(fields: dict[str, Any], key: str = "value") -> Any:
+    return _read_scalar(_take(fields, key, str, int, float, bool, dict))
 
 
-def _comparison(op: str, fields: dict[str, Any]) -> Condition:
+def _read_comparison(op: str, fields: dict[str, Any]) -> Condition:
     if "other" in fields:
         return Compare(Comparison(op), _take(fields, "other", str))
-    value = _value(fields)
-    if "ignoring_case" in fields and op == "=" and _flag(fields, "ignoring_case"):
+    value = _take_value(fields)
+    if "ignoring_case" in fields and op == "=" and _take_flag(fields, "ignoring_case"):
         return SameText((value,))
     match op:
         case "=":
@@ -240,46 +247,48 @@ def _comparison(op: str, fields: dict[str, Any]) -> Condition:
             return Range(low=value, low_open=op == ">")
 
 
-def _range(_: str, fields: dict[str, Any]) -> Range:
-    ends = [_value(fields, key) if fields.get(key) is not None else fields.pop(key, None) for key in ("low", "high")]
-    return Range(ends[0], ends[1], _flag(fields, "low_open"), _flag(fields, "high_open"))
+def _read_range(_: str, fields: dict[str, Any]) -> Range:
+    ends = [
+        _take_value(fields, key) if fields.get(key) is not None else fields.pop(key, None) for key in ("low", "high")
+    ]
+    return Range(ends[0], ends[1], _take_flag(fields, "low_open"), _take_flag(fields, "high_open"))
 
 
-def _age(op: str, fields: dict[str, Any]) -> Age:
+def _read_age(op: str, fields: dict[str, Any]) -> Age:
     for key in ("low", "high"):
         if isinstance(fields.get(key), bool | str | dict | list):
             msg = "an age is given in seconds"
             raise ValueError(msg)
-    return Age(_range(op, fields))
+    return Age(_read_range(op, fields))
 
 
-def _in(_: str, fields: dict[str, Any]) -> Condition:
+def _read_set(_: str, fields: dict[str, Any]) -> Condition:
     values = _take(fields, "values", list)
     if not values:
         msg = "a set needs at least one value"
         raise ValueError(msg)
-    scalars = [_scalar(value) for value in values]
-    return SameText(tuple(scalars)) if _flag(fields, "ignoring_case") else one_of(scalars)
+    scalars = [_read_scalar(value) for value in values]
+    return SameText(tuple(scalars)) if _take_flag(fields, "ignoring_case") else one_of(scalars)
 
 
-def _text(op: str, fields: dict[str, Any]) -> TextTest:
-    return TextTest(TextOp(op), _take(fields, "value", str), _flag(fields, "ignoring_case"))
+def _read_text_test(op: str, fields: dict[str, Any]) -> TextTest:
+    return TextTest(TextOp(op), _take(fields, "value", str), _take_flag(fields, "ignoring_case"))
 
 
-def _within(_: str, fields: dict[str, Any]) -> Condition:
+def _read_within(_: str, fields: dict[str, Any]) -> Condition:
     if "region" in fields:
         return WithinRegion(_take(fields, "region", str))
     geometry = _take(fields, "geometry", dict)
     match geometry:
         case {"type": "Polygon", "coordinates": list(rings)}:
-            return Within(_area([rings]))
+            return Within(_build_area([rings]))
         case {"type": "MultiPolygon", "coordinates": list(polygons)}:
-            return Within(_area(polygons))
+            return Within(_build_area(polygons))
     msg = "`geometry` is a GeoJSON Polygon or MultiPolygon"
     raise ValueError(msg)
 
 
-def _area(polygons: Any) -> Area:
+def _build_area(polygons: Any) -> Area:
     try:
         return area_of(polygons)
     except TypeError:
@@ -287,29 +296,29 @@ def _area(polygons: Any) -> Area:
         raise ValueError(msg) from None
 
 
-def _near(_: str, fields: dict[str, Any]) -> Near:
+def _read_near(_: str, fields: dict[str, Any]) -> Near:
     lon, lat = _take(fields, "lon", int, float), _take(fields, "lat", int, float)
     return Near(Point(lon, lat), _take(fields, "metres", int, float))
 
 
-def _networks(_: str, fields: dict[str, Any]) -> InNetworks:
+def _read_networks(_: str, fields: dict[str, Any]) -> InNetworks:
     blocks = _take(fields, "networks", list)
     if not all(isinstance(block, str) for block in blocks):
         msg = "`networks` is a list of addresses and blocks as text"
         raise ValueError(msg)
-    return InNetworks(tuple(literals.network(block) for block in blocks))
+    return InNetworks(tuple(literals.parse_network(block) for block in blocks))
 
 
 _READERS: dict[str, Callable[[str, dict[str, Any]], Condition]] = {
-    **dict.fromkeys(("=", "<", "<=", ">", ">="), _comparison),
-    "range": _range,
-    "in": _in,
-    **dict.fromkeys(tuple(op.value for op in TextOp), _text),
+    **dict.fromkeys(("=", "<", "<=", ">", ">="), _read_comparison),
+    "range": _read_range,
+    "in": _read_set,
+    **dict.fromkeys(tuple(op.value for op in TextOp), _read_text_test),
     "is a": lambda _, fields: IsA(_take(fields, "value", str)),
-    "within": _within,
-    "near": _near,
-    "in networks": _networks,
-    "age": _age,
+    "within": _read_within,
+    "near": _read_near,
+    "in networks": _read_networks,
+    "age": _read_age,
     "exists": lambda _, __: Exists(),
     "is null": lambda _, __: IsNull(),
 }

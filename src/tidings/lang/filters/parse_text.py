@@ -1,8 +1,8 @@
-"""Text notation: the grammar, and what it builds.
+"""Text notation by its grammar.
 
-Lark's LALR parser reads `grammar.lark`. When it stops at a mistake, the predicate around the place is
-blanked out with a hole and the rest is read again, so that several mistakes are reported together.
-Typical saved searches never come here: `lang.fast` reads them and leaves the rest to the grammar.
+Lark's LALR parser reads the language of `grammar.lark`. When it stops at a mistake, the predicate around the position
+is replaced by a hole and the text is parsed again, so that several mistakes are reported together: one parse for
+each mistake, at most `MAX_MISTAKES`. Typical saved searches never come here: `fast_text` reads them.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from lark import Lark
 from lark.exceptions import UnexpectedEOF, UnexpectedInput, UnexpectedToken
 
 from tidings.errors import Mistake
-from tidings.lang.diagnostics import MAX_DEPTH, MAX_MISTAKES, check_length, refused, too_deep
-from tidings.lang.filters.expected_tokens import explained
+from tidings.lang.diagnostics import MAX_DEPTH, MAX_MISTAKES, build_filter_error, check_length, make_depth_mistake
+from tidings.lang.filters.expected_tokens import explain_error
 from tidings.lang.filters.render_text import RESERVED
-from tidings.lang.filters.tree_builder import Builder
+from tidings.lang.filters.tree_builder import FilterBuilder
 from tidings.model import TRUE
 
 if TYPE_CHECKING:
     from lark import Tree
 
-    from tidings.lang.filters.source_spans import Spots
+    from tidings.lang.filters.source_spans import FilterSourceMap
     from tidings.model import Filter
 
 HOLE = "\x00"
-"""Stands where a mistaken predicate was, while the rest is read."""
+"""Replaces a mistaken predicate while the rest is parsed; the grammar reads it as true."""
 
 _PIECE = re.compile(
     r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?:[^`\\]|\\.)*`|(?:\#|--)[^\n]*|[^\W\d][\w.]*|[()]|.""", re.DOTALL
@@ -37,49 +37,50 @@ _PIECE = re.compile(
 _JOINTS = {"and", "or", "(", ")"}
 
 
-def parse_text(text: str, *, stored: bool = False) -> tuple[Filter, Spots]:
-    """Return the filter and where each of its tests stands; `spots.mistakes` are what was wrong with it.
+def parse_text(text: str, *, stored: bool = False) -> tuple[Filter, FilterSourceMap]:
+    """Return the filter and the positions of its tests; the mistakes are in `source_map.mistakes`.
 
-    What is `stored` was accepted before, and means what it meant then.
+    A `stored` filter was accepted before: it is read with the meaning it had then.
     """
     check_length(text)
-    if deep := _first_too_deep(text):
-        raise refused([too_deep(deep)], text)
-    builder = Builder(stored=stored)
-    tree = _read(text, builder.spots.mistakes)
+    if deep := _find_too_deep(text):
+        raise build_filter_error([make_depth_mistake(deep)], text)
+    builder = FilterBuilder(stored=stored)
+    tree = _parse_with_recovery(text, builder.source_map.mistakes)
     built = builder.transform(tree) if tree is not None else TRUE
-    return built, builder.spots
+    return built, builder.source_map
 
 
 @cache
-def _grammar() -> Lark:
+def load_grammar() -> Lark:
+    """Return the parser of `grammar.lark`, built once for the process."""
     source = files("tidings.lang.filters").joinpath("grammar.lark").read_text(encoding="utf-8")
     source = source.replace("(KEYWORDS)", f"({'|'.join(sorted(RESERVED))})")
     return Lark(source, parser="lalr", lexer="contextual", propagate_positions=True)
 
 
-def _read(text: str, mistakes: list[Mistake]) -> Tree[Any] | None:
-    """Parse; at each mistake note it, blank the predicate it is in, and parse again."""
+def _parse_with_recovery(text: str, mistakes: list[Mistake]) -> Tree[Any] | None:
+    """Parse; at each mistake note it, blank the predicate around it, and parse again."""
     if HOLE in text:
         mistakes.append(Mistake("a NUL character cannot stand here; inside quotes write \\u0000", text.index(HOLE)))
         return None
     patched = text
     while len(mistakes) < MAX_MISTAKES:
         try:
-            return _grammar().parse(patched)
+            return load_grammar().parse(patched)
         except UnexpectedInput as problem:
-            at, end = _place(problem, patched)
-            if patched[at : at + 1] == HOLE:  # what follows from an earlier mistake is not another one
+            at, end = _find_span(problem, patched)
+            if patched[at : at + 1] == HOLE:  # a consequence of an earlier mistake
                 return None
             at, end = min(at, len(text.rstrip())), min(end, len(text.rstrip()) + 1)
-            mistakes.append(Mistake(explained(problem, text, at), at, end))
-            before, patched = patched, _patched(patched, at)
+            mistakes.append(Mistake(explain_error(problem, text, at), at, end))
+            before, patched = patched, _blank_predicate(patched, at)
             if before == patched:
                 return None
     return None
 
 
-def _place(problem: UnexpectedInput, text: str) -> tuple[int, int]:
+def _find_span(problem: UnexpectedInput, text: str) -> tuple[int, int]:
     if isinstance(problem, UnexpectedToken) and problem.token.type != "$END":
         return int(problem.token.start_pos or 0), int(problem.token.end_pos or 0)
     if isinstance(problem, UnexpectedEOF | UnexpectedToken):
@@ -89,32 +90,32 @@ def _place(problem: UnexpectedInput, text: str) -> tuple[int, int]:
     return at, max(at + 1, word.end() if word else 0)
 
 
-def _patched(text: str, at: int) -> str:
-    """Put a hole in place of everything between the joints (`and`, `or`, parentheses) around the place."""
+def _blank_predicate(text: str, at: int) -> str:
+    """Replace the text between the nearest `and`, `or` or parentheses on both sides of `at` by a hole."""
     pieces = [(m.start(), m.end(), m[0].lower()) for m in _PIECE.finditer(text)]
-    if at >= len(text.rstrip()) and (left_open := _level(pieces, at)) > 0 and not _ends_open(pieces):
+    if at >= len(text.rstrip()) and (left_open := _count_open(pieces, at)) > 0 and not _ends_incomplete(pieces):
         return text + ")" * left_open
     begin = max((end for _, end, word in pieces if word in _JOINTS and end <= at), default=0)
     stop = min((start for start, _, word in pieces if word in _JOINTS and start >= max(at, begin)), default=len(text))
-    if text[stop : stop + 1] == ")" and _level(pieces, stop) == 0:  # it closes nothing: part of the mistake
+    if text[stop : stop + 1] == ")" and _count_open(pieces, stop) == 0:  # closes nothing: part of the mistake
         stop += 1
     if stop <= begin or text[begin:stop].strip() in ("", HOLE):
         return text
     return text[:begin] + HOLE.center(stop - begin) + text[stop:]
 
 
-def _ends_open(pieces: list[tuple[int, int, str]]) -> bool:
-    """Tell whether the last word still waits for something: then that, not a parenthesis, is missing."""
+def _ends_incomplete(pieces: list[tuple[int, int, str]]) -> bool:
+    """Tell whether the last word needs an operand: then the operand is missing, not a parenthesis."""
     words = [word for _, _, word in pieces if word.strip()]
     return not words or words[-1] in _JOINTS - {")"} or not (words[-1][-1].isalnum() or words[-1][-1] in "'\"`)]_")
 
 
-def _level(pieces: list[tuple[int, int, str]], at: int) -> int:
+def _count_open(pieces: list[tuple[int, int, str]], at: int) -> int:
     return sum((word == "(") - (word == ")") for start, _, word in pieces if start < at)
 
 
-def _first_too_deep(text: str) -> int | None:
-    """Return the place where nesting passes the limit: open parentheses and the `not`s before them."""
+def _find_too_deep(text: str) -> int | None:
+    """Return the position where open parentheses and `not`s nest deeper than `MAX_DEPTH`, if they do."""
     if text.count("(") + len(re.findall("not", text, re.IGNORECASE)) <= MAX_DEPTH:
         return None
     open_nots, level = [0], 0

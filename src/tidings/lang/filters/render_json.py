@@ -1,4 +1,4 @@
-"""JSON notation, written: a filter as the object that `jsonform` reads back as the same tree."""
+"""Filters in JSON notation: the object that `parse_json` reads back as the same tree."""
 
 from __future__ import annotations
 
@@ -53,22 +53,22 @@ def to_object(tree: Filter) -> Any:
         case Not(part):
             return {"not": to_object(part)}
         case Test(attribute, condition, quantifier):
-            fields = _fields(condition)
+            fields = _to_fields(condition)
             if quantifier is not Quantifier.ANY:
                 fields = {"op": fields.pop("op"), "quantifier": quantifier.value, **fields}
             return {"attr": attribute, **fields}
 
 
-def _fields(condition: Condition) -> dict[str, Any]:
+def _to_fields(condition: Condition) -> dict[str, Any]:
     match condition:
         case Is(value):
-            return {"op": "=", "value": _shown(value)}
+            return {"op": "=", "value": _to_json_value(value)}
         case In(values):
-            return {"op": "in", "values": [_shown(value) for value in values]}
+            return {"op": "in", "values": [_to_json_value(value) for value in values]}
         case Range():
-            return {"op": "range", **_ends(condition)}
+            return {"op": "range", **_to_bounds(condition)}
         case Age(span):
-            return {"op": "age", **_ends(span)}
+            return {"op": "age", **_to_bounds(span)}
         case SameText((value,)):
             return {"op": "=", "value": value, "ignoring_case": True}
         case SameText(values):
@@ -78,7 +78,7 @@ def _fields(condition: Condition) -> dict[str, Any]:
         case IsA(concept):
             return {"op": "is a", "value": concept}
         case Within(area):
-            return {"op": "within", "geometry": _geometry(area)}
+            return {"op": "within", "geometry": _to_geometry(area)}
         case WithinRegion(region):
             return {"op": "within", "region": region}
         case Near(center, metres):
@@ -95,17 +95,17 @@ def _fields(condition: Condition) -> dict[str, Any]:
             return {"op": "is null"}
 
 
-def _ends(span: Range) -> dict[str, Any]:
-    shown: dict[str, Any] = {}
-    for key, value, opened in (("low", span.low, span.low_open), ("high", span.high, span.high_open)):
+def _to_bounds(span: Range) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    for key, value, is_open in (("low", span.low, span.low_open), ("high", span.high, span.high_open)):
         if value is not None:
-            shown[key] = _shown(value)
-        if opened:
-            shown[f"{key}_open"] = True
-    return shown
+            fields[key] = _to_json_value(value)
+        if is_open:
+            fields[f"{key}_open"] = True
+    return fields
 
 
-def _shown(value: Any) -> Any:
+def _to_json_value(value: Any) -> Any:
     match value:
         case bool() | int() | float() | str():
             return value
@@ -116,7 +116,7 @@ def _shown(value: Any) -> Any:
     return {"time": value.isoformat().replace("+00:00", "Z")}
 
 
-def _geometry(area: Area) -> dict[str, Any]:
+def _to_geometry(area: Area) -> dict[str, Any]:
     coordinates = [[[list(place) for place in ring] for ring in rings] for rings in area.polygons]
     if len(coordinates) == 1:
         return {"type": "Polygon", "coordinates": coordinates[0]}

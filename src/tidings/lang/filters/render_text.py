@@ -1,4 +1,4 @@
-"""Filters as text: what `parse` reads back as the same tree."""
+"""Filters in text notation: the text that `parse` reads back as the same tree."""
 
 from __future__ import annotations
 
@@ -53,74 +53,74 @@ def render_text(tree: Filter) -> str:
         case Or(()):
             return "false"
         case And(parts):
-            return " and ".join(_operand(part, And, Or) for part in parts)
+            return " and ".join(_render_operand(part, And, Or) for part in parts)
         case Or(parts):
-            return " or ".join(_operand(part, Or) for part in parts)
+            return " or ".join(_render_operand(part, Or) for part in parts)
         case Not(part):
-            return f"not {_operand(part, And, Or)}"
+            return f"not {_render_operand(part, And, Or)}"
         case Test():
             return render_test(tree)
 
 
-def _operand(part: Filter, *grouped: type) -> str:
+def _render_operand(part: Filter, *grouped: type) -> str:
     needs_group = isinstance(part, grouped) and part.parts  # type: ignore[union-attr]
     return f"({render_text(part)})" if needs_group else render_text(part)
 
 
 def render_test(test: Test) -> str:
     """Return one test in text notation."""
-    subject = shown_name(test.attribute)
+    subject = render_name(test.attribute)
     if isinstance(test.condition, Age):
         subject = f"age({subject})"
     condition = test.condition
-    if test.quantifier is Quantifier.NONE and (op := _unequal(condition)):
+    if test.quantifier is Quantifier.NONE and (op := _render_unequal(condition)):
         return f"{subject} {op}"
     if test.quantifier is not Quantifier.ANY:
         subject = f"{test.quantifier}({subject})"
-    return f"{subject} {_condition(condition)}"
+    return f"{subject} {_render_condition(condition)}"
 
 
-def _unequal(condition: Any) -> str | None:
+def _render_unequal(condition: Any) -> str | None:
     match condition:
         case Is(value):
-            return f"!= {shown_literal(value)}"
+            return f"!= {render_literal(value)}"
         case SameText((value,)):
-            return f"!= {shown_literal(value)} ignoring case"
-        case Compare("=", other):  # in backticks: a bare word gives a warning, since text may be meant
-            return f"!= {literals.quoted(other, '`')}"
+            return f"!= {render_literal(value)} ignoring case"
+        case Compare("=", other):  # in backticks: a bare word is warned of, since text may be meant
+            return f"!= {literals.quote(other, '`')}"
     return None
 
 
-def _condition(condition: Any) -> str:
+def _render_condition(condition: Any) -> str:
     match condition:
         case Is(value):
-            return f"= {shown_literal(value)}"
+            return f"= {render_literal(value)}"
         case In(values):
-            return f"in ({', '.join(map(shown_literal, values))})"
+            return f"in ({', '.join(map(render_literal, values))})"
         case Range():
-            return _range(condition, shown_literal)
+            return _render_range(condition, render_literal)
         case Age(span):
-            return _range(span, literals.shown_seconds)
+            return _render_range(span, literals.format_seconds)
         case SameText((value,)):
-            return f"= {shown_literal(value)} ignoring case"
+            return f"= {render_literal(value)} ignoring case"
         case SameText(values):
-            return f"in ({', '.join(map(shown_literal, values))}) ignoring case"
+            return f"in ({', '.join(map(render_literal, values))}) ignoring case"
         case TextTest(op, pattern, ignoring_case):
-            return f"{op} {_shown_pattern(op, pattern)}{' ignoring case' if ignoring_case else ''}"
+            return f"{op} {_quote_pattern(op, pattern)}{' ignoring case' if ignoring_case else ''}"
         case IsA(concept):
-            return f"is a {literals.quoted(concept)}"
+            return f"is a {literals.quote(concept)}"
         case Within(area):
-            return f"within {literals.shown_area(area)}"
+            return f"within {literals.format_area(area)}"
         case WithinRegion(region):
             plain = _PLAIN_REGION.fullmatch(region)
-            return f"within @{region if plain else literals.quoted(region, '`')}"
+            return f"within @{region if plain else literals.quote(region, '`')}"
         case Near(center, metres):
-            return f"near {shown_literal(center)} {literals.shown_metres(metres)}"
+            return f"near {render_literal(center)} {literals.format_metres(metres)}"
         case InNetworks(networks):
             blocks = [str(network) for network in networks]
             return f"in {blocks[0]}" if len(blocks) == 1 else f"in ({', '.join(blocks)})"
         case Compare(op, other):
-            return f"{op} {literals.quoted(other, '`')}"
+            return f"{op} {literals.quote(other, '`')}"
         case Has(inner):
             return f"has ({render_text(inner)})"
         case Exists():
@@ -131,46 +131,46 @@ def _condition(condition: Any) -> str:
     raise TypeError(msg)
 
 
-def _range(span: Range, shown: Any) -> str:
+def _render_range(span: Range, format_bound: Any) -> str:
     if span.low is None:
-        return f"{'<' if span.high_open else '<='} {shown(span.high)}"
+        return f"{'<' if span.high_open else '<='} {format_bound(span.high)}"
     if span.high is None:
-        return f"{'>' if span.low_open else '>='} {shown(span.low)}"
+        return f"{'>' if span.low_open else '>='} {format_bound(span.low)}"
     left, right = "(" if span.low_open else "[", ")" if span.high_open else "]"
-    return f"in {left}{shown(span.low)} .. {shown(span.high)}{right}"
+    return f"in {left}{format_bound(span.low)} .. {format_bound(span.high)}{right}"
 
 
-def _shown_pattern(op: TextOp, pattern: str) -> str:
+def _quote_pattern(op: TextOp, pattern: str) -> str:
     match op:
         case TextOp.MATCHES:
-            return _expression(pattern)
+            return _quote_expression(pattern)
         case TextOp.LIKE:
-            return literals.quoted_pattern(pattern)
-    return literals.quoted(pattern)
+            return literals.quote_pattern(pattern)
+    return literals.quote(pattern)
 
 
-def _expression(pattern: str) -> str:
-    return "/" + re.sub(r"\\.|/", lambda found: "\\/" if found[0] == "/" else found[0], pattern, flags=re.DOTALL) + "/"
+def _quote_expression(pattern: str) -> str:
+    return "/" + re.sub(r"\\.|/", lambda match: "\\/" if match[0] == "/" else match[0], pattern, flags=re.DOTALL) + "/"
 
 
-def shown_name(name: str) -> str:
+def render_name(name: str) -> str:
     """Return an attribute's name, in backticks when it needs them."""
     plain = _PLAIN_NAME.fullmatch(name) and name.partition(".")[0].lower() not in RESERVED
-    return name if plain else literals.quoted(name, "`")
+    return name if plain else literals.quote(name, "`")
 
 
-def shown_literal(value: Any) -> str:
+def render_literal(value: Any) -> str:
     """Return a literal as text notation writes it."""
     match value:
         case bool():
             return "true" if value else "false"
         case int() | float():
-            return literals.shown_number(value)
+            return literals.format_number(value)
         case str():
-            return literals.quoted(value)
+            return literals.quote(value)
         case Point(lon, lat):
-            return f"({literals.shown_number(lon)}, {literals.shown_number(lat)})"
+            return f"({literals.format_number(lon)}, {literals.format_number(lat)})"
         case Quantity(amount, unit):
             plain = _PLAIN_UNIT.fullmatch(unit) and unit.lower() not in RESERVED
-            return f"{literals.shown_number(amount)} {unit if plain else literals.quoted(unit, '`')}"
-    return literals.shown_moment(value)
+            return f"{literals.format_number(amount)} {unit if plain else literals.quote(unit, '`')}"
+    return literals.format_moment(value)

@@ -1,4 +1,4 @@
-"""`parse_pattern` and `render_pattern`: one tree, two notations, the same checks."""
+"""`parse_pattern` and `render_pattern`: one pattern tree, two notations (text, JSON), the same checks."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from tidings.errors import PatternError, TidingsError
 from tidings.model.patterns import Pattern
 
 if TYPE_CHECKING:
-    from tidings.concepts import Ontology, Regions
+    from tidings.concepts import Ontology, Regions, Vocabulary
     from tidings.errors import FilterWarning
-    from tidings.lang.patterns.named_filters import Surroundings
-    from tidings.lang.patterns.source_positions import Draft
+    from tidings.lang.patterns.source_positions import PatternDraft
     from tidings.model import Schema
 
 NOTATIONS = ("text", "json")
-"""The names `notation=` takes."""
+"""The values of `notation=`."""
 
 
 def parse_pattern(
@@ -41,42 +40,42 @@ def parse_pattern(
     and their literals take the attributes' kinds. A file of patterns is for `read_patterns`. A list given as
     `warnings` takes each `FilterWarning` about the filters, which are issued otherwise.
     """
-    from tidings.lang.patterns.named_filters import Surroundings
+    from tidings.concepts import Vocabulary
 
     _check_notation(notation)
     if notation == "text" and not isinstance(source, str):
         msg = f"a pattern in text notation is text, not {type(source).__name__}"
         raise PatternError(msg)
-    draft = _read(source, notation, Surroundings(schema, ontology, regions))
-    pattern = judged(draft, source)
+    draft = _read_notation(source, notation, Vocabulary.of(schema, ontology, regions))
+    pattern = build_pattern(draft, source)
     if warnings is not None:
-        warnings += draft.places.doubts
-    elif draft.places.doubts:
-        from tidings.lang.filters.ambiguities import warn_of
+        warnings += draft.source_map.filter_warnings
+    elif draft.source_map.filter_warnings:
+        from tidings.lang.filters.ambiguities import issue_warnings
 
-        warn_of(draft.places.doubts)
+        issue_warnings(draft.source_map.filter_warnings)
     return pattern
 
 
-def _read(source: Any, notation: str, surroundings: Surroundings) -> Draft:
+def _read_notation(source: Any, notation: str, vocabulary: Vocabulary) -> PatternDraft:
     if notation == "json":
-        from tidings.lang.patterns.parse_json import read_json
+        from tidings.lang.patterns.parse_json import read_json_draft
 
-        return read_json(source, surroundings)
-    from tidings.lang.patterns.parse_text import read_text
+        return read_json_draft(source, vocabulary)
+    from tidings.lang.patterns.parse_text import read_text_draft
 
-    return read_text(source, surroundings)
+    return read_text_draft(source, vocabulary)
 
 
-def judged(draft: Draft, source: Any) -> Pattern:
-    """Return the pattern of a draft, or report what is wrong with it."""
-    from tidings.lang.patterns.check import check
-    from tidings.lang.patterns.source_positions import pattern_error
+def build_pattern(draft: PatternDraft, source: Any) -> Pattern:
+    """Return the pattern of a draft; `PatternError` reports the mistakes of reading and of checking together."""
+    from tidings.lang.patterns.check import find_mistakes
+    from tidings.lang.patterns.source_positions import build_pattern_error
 
-    mistakes = draft.places.mistakes
-    apart = [found for found in check(draft) if not any(found.meets(other) for other in mistakes)]
-    if mistakes or apart:
-        raise pattern_error([*mistakes, *apart], source if isinstance(source, str) else None)
+    mistakes = draft.source_map.mistakes
+    others = [mistake for mistake in find_mistakes(draft) if not any(mistake.meets(other) for other in mistakes)]
+    if mistakes or others:
+        raise build_pattern_error([*mistakes, *others], source if isinstance(source, str) else None)
     assert draft.root is not None
     return Pattern(draft.filters, draft.root, draft.absence)
 

@@ -4,61 +4,63 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidings.lang.patterns.expression import Expression
-from tidings.lang.patterns.named_filters import Surroundings, read_definition
-from tidings.lang.patterns.sections import defined_name, lay_out, missing
-from tidings.lang.patterns.source_positions import Draft, Places, check_length
-from tidings.lang.patterns.tokens import names_of_steps
+from tidings.lang.patterns.expression import ExpressionParser
+from tidings.lang.patterns.named_filters import read_definition
+from tidings.lang.patterns.sections import find_expression_place, read_defined_name, split_sections
+from tidings.lang.patterns.source_positions import PatternDraft, PatternSourceMap, check_length
+from tidings.lang.patterns.tokens import find_step_attributes
 from tidings.model.patterns import NamedFilter, steps_of
 
 if TYPE_CHECKING:
+    from tidings.concepts import Vocabulary
     from tidings.lang.patterns.sections import Definition
     from tidings.model.patterns import Node
 
 
-def read_text(text: str, surroundings: Surroundings) -> Draft:
-    """Return the pattern as it was read; `draft.places.mistakes` are what was wrong with it."""
+def read_text_draft(text: str, vocabulary: Vocabulary) -> PatternDraft:
+    """Return the draft of a pattern's text; its `source_map.mistakes` are the mistakes of reading it."""
     check_length(text)
-    places = Places()
-    layout = lay_out(text, places)
+    source_map = PatternSourceMap()
+    sections = split_sections(text, source_map)
     filters: list[NamedFilter] = []
-    for definition in layout.definitions:
-        filters += _named(definition, text, surroundings, places)
-    if not layout.expression:
-        unread = bool(places.mistakes)
-        if not unread:
-            places.refuse(_MISSING, missing(layout))
-        return Draft(tuple(filters), None, None, places)
-    root, absence = Expression(layout.expression, layout.end, places).read()
-    _refuse_other_events(layout.definitions, _names(filters, root), places)
-    return Draft(tuple(filters), root, absence, places)
+    for definition in sections.definitions:
+        filters += _read_named_filters(definition, text, vocabulary, source_map)
+    if not sections.expression:
+        if not source_map.mistakes:
+            source_map.refuse(_MISSING, find_expression_place(sections))
+        return PatternDraft(tuple(filters), None, None, source_map)
+    root, absence = ExpressionParser(sections.expression, sections.end, source_map).parse()
+    _refuse_other_events(sections.definitions, _collect_names(filters, root), source_map)
+    return PatternDraft(tuple(filters), root, absence, source_map)
 
 
 _MISSING = "the pattern expression is missing: behind the named filters comes what must happen, such as `a ; b`"
 
 
-def _names(filters: list[NamedFilter], root: Node | None) -> set[str]:
+def _collect_names(filters: list[NamedFilter], root: Node | None) -> set[str]:
     labels = {step.label for step in steps_of(root) if step.label} if root is not None else set()
     return {named.name for named in filters} | labels
 
 
-def _refuse_other_events(definitions: tuple[Definition, ...], names: set[str], places: Places) -> None:
+def _refuse_other_events(definitions: tuple[Definition, ...], names: set[str], source_map: PatternSourceMap) -> None:
     """Refuse `b.price > a.price` where `a` is a filter or a label: it reads as a comparison of two events."""
     for definition in definitions:
-        for token in names_of_steps(list(definition.body), names):
+        for token in find_step_attributes(list(definition.body), names):
             step, _, attribute = token.text.rpartition(".")
-            places.refuse(
+            source_map.refuse(
                 f"`{token.text}` reads as `{attribute}` of the step `{step}`, and patterns cannot compare events yet;"
                 f" where the event itself has an attribute of that name, it goes in backticks",
-                token.place,
+                token.span,
             )
 
 
-def _named(definition: Definition, text: str, surroundings: Surroundings, places: Places) -> list[NamedFilter]:
-    tree, variables = read_definition(definition, text, surroundings, places)
-    found = []
+def _read_named_filters(
+    definition: Definition, text: str, vocabulary: Vocabulary, source_map: PatternSourceMap
+) -> list[NamedFilter]:
+    tree, variables = read_definition(definition, text, vocabulary, source_map)
+    filters = []
     for token in definition.names:
-        named = NamedFilter(defined_name(token, places), tree, variables)
-        places.note(named, token.place)
-        found.append(named)
-    return found
+        named = NamedFilter(read_defined_name(token, source_map), tree, variables)
+        source_map.record(named, token.span)
+        filters.append(named)
+    return filters

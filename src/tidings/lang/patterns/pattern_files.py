@@ -1,4 +1,4 @@
-"""Files of patterns: blocks that begin `pattern NAME`, or a JSON object a line.
+"""Files of patterns: blocks that begin with `pattern NAME`, or JSON lines.
 
 A block is `pattern NAME [mode MODE] [limit N]` and then the pattern's text. Every mistake of a file is reported
 together, with its line.
@@ -10,10 +10,10 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from tidings.concepts import did_you_mean
+from tidings.concepts import Vocabulary, did_you_mean
 from tidings.errors import Mistake, PatternError
 from tidings.lang.filters import literals
-from tidings.lang.filters.ambiguities import moved, warn_of
+from tidings.lang.filters.ambiguities import issue_warnings, shift_warnings
 from tidings.lang.filters.render_text import RESERVED
 from tidings.lang.patterns.notations import parse_pattern, render_pattern
 from tidings.model.patterns import Mode, Pattern
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tidings.model import Schema
 
 _PLAIN = re.compile(r"[\w.-]+")
-# No keyword follows: `pattern like 'x'` is a line of a filter over an attribute of that name.
+# Not before a keyword: `pattern like 'x'` is a filter over an attribute called `pattern`.
 _HEAD = re.compile(
     rf"^[ \t]*pattern[ \t]+(?!(?:{'|'.join(sorted(RESERVED))}|for)\b(?![.-]))(?=[\w`'\".-])(?P<rest>[^\n]*)",
     re.MULTILINE | re.IGNORECASE,
@@ -37,7 +37,7 @@ _MODES = tuple(mode.value for mode in Mode)
 
 @dataclass(frozen=True, slots=True)
 class WrittenPattern:
-    """A pattern as a file gives it: its name, which matches it reports, and at most how many an event."""
+    """A pattern of a file: its name, its mode (which matches it reports) and its limit of matches for one event."""
 
     name: str
     pattern: Pattern
@@ -45,7 +45,7 @@ class WrittenPattern:
     limit: int | None = None
 
     def __post_init__(self) -> None:
-        """A limit belongs to the mode that may report many."""
+        """Refuse a limit in a mode other than `any`, the only one that may report many matches for one event."""
         if self.limit is not None and self.mode is not Mode.ANY:
             msg = f"`limit` goes with mode any, and `{self.name}` has mode {self.mode}"
             raise PatternError(msg)
@@ -67,50 +67,50 @@ def read_patterns(
     >>> found.name, found.mode.value
     ('twice', 'overlap')
     """
-    reader = _Reader(text, {"schema": schema, "ontology": ontology, "regions": regions})
-    found = reader.lines() if re.match(r"(\s|(#|--)[^\n]*\n)*\{", text) else reader.blocks()
+    reader = _PatternFileReader(text, Vocabulary.of(schema, ontology, regions))
+    patterns = reader.read_json_lines() if re.match(r"(\s|(#|--)[^\n]*\n)*\{", text) else reader.read_blocks()
     if reader.mistakes:
-        from tidings.lang.patterns.source_positions import pattern_error
+        from tidings.lang.patterns.source_positions import build_pattern_error
 
-        raise pattern_error(reader.mistakes, text)
-    warn_of(reader.doubts)
-    return found
+        raise build_pattern_error(reader.mistakes, text)
+    issue_warnings(reader.filter_warnings)
+    return patterns
 
 
-class _Reader:
-    """One reading of one file."""
+class _PatternFileReader:
+    """Reads one file; collects its mistakes and warnings with positions in the file."""
 
-    def __init__(self, text: str, known: dict[str, Any]) -> None:
-        self._text, self._known = text, known
+    def __init__(self, text: str, vocabulary: Vocabulary) -> None:
+        self._text, self._vocabulary = text, vocabulary
         self._names: set[str] = set()
         self.mistakes: list[Mistake] = []
-        self.doubts: list[FilterWarning] = []
+        self.filter_warnings: list[FilterWarning] = []
 
     # Blocks -----------------------------------------------------------------------------------------
 
-    def blocks(self) -> list[WrittenPattern]:
+    def read_blocks(self) -> list[WrittenPattern]:
         heads = [*_HEAD.finditer(self._text)]
         ends = [*(head.start() for head in heads), len(self._text)]
         for line in re.finditer(r"[^\n]+", self._text[: ends[0]]):
             if line[0].strip() and not line[0].lstrip().startswith(("#", "--")):
                 self._refuse("a pattern in a file begins with a line `pattern NAME`", line.start(), line.end())
                 break
-        made = [self._block(head, end) for head, end in zip(heads, ends[1:], strict=True)]
-        return [one for one in made if one is not None]
+        patterns = [self._read_block(head, end) for head, end in zip(heads, ends[1:], strict=True)]
+        return [pattern for pattern in patterns if pattern is not None]
 
-    def _block(self, head: re.Match[str], end: int) -> WrittenPattern | None:
+    def _read_block(self, head: re.Match[str], end: int) -> WrittenPattern | None:
         count = len(self.mistakes)
-        name, mode, limit = self._settings(head)
+        name, mode, limit = self._read_header(head)
         body = self._text[head.end() : end]
         try:
-            doubts: list[FilterWarning] = []
-            pattern = parse_pattern(body, warnings=doubts, **self._known)
-            self.doubts += moved(doubts, head.end(), self._text)
+            filter_warnings: list[FilterWarning] = []
+            pattern = parse_pattern(body, warnings=filter_warnings, **self._vocabulary.to_keywords())
+            self.filter_warnings += shift_warnings(filter_warnings, head.end(), self._text)
         except PatternError as problem:
-            self.mistakes += [self._moved(mistake, head.end()) for mistake in problem.mistakes]
+            self.mistakes += [self._shift_mistake(mistake, head.end()) for mistake in problem.mistakes]
         return None if len(self.mistakes) > count else WrittenPattern(name, pattern, mode, limit)
 
-    def _settings(self, head: re.Match[str]) -> tuple[str, Mode, int | None]:
+    def _read_header(self, head: re.Match[str]) -> tuple[str, Mode, int | None]:
         start = head.start("rest")
         words = [word for word in _WORD.finditer(head["rest"]) if word.lastgroup != "comment"]
         first = words[0] if words else None
@@ -118,30 +118,30 @@ class _Reader:
             self._refuse("a pattern's name is a word, or stands in backticks: `pattern brute-force`", start, head.end())
             return "", Mode.RESTART, None
         span = start + first.start(), start + first.end()
-        name = self._unquoted(first[0], *span) if first.lastgroup == "quoted" else first[0]
-        self._new(name, *span)
-        mode, limit = self._options(words[1:], start)
+        name = self._unquote(first[0], *span) if first.lastgroup == "quoted" else first[0]
+        self._add_name(name, *span)
+        mode, limit = self._read_options(words[1:], start)
         return name, mode, limit
 
-    def _unquoted(self, token: str, start: int, end: int) -> str:
+    def _unquote(self, token: str, start: int, end: int) -> str:
         try:
-            return literals.unquoted(token)
+            return literals.unquote(token)
         except ValueError as problem:
             self._refuse(str(problem), start, end)
             return token
 
-    def _options(self, words: list[re.Match[str]], start: int) -> tuple[Mode, int | None]:
-        given: dict[str, str] = {}
+    def _read_options(self, words: list[re.Match[str]], start: int) -> tuple[Mode, int | None]:
+        options: dict[str, str] = {}
         for key, value in zip(words[::2], [*words[1::2], None], strict=False):
             span = start + key.start(), start + key.end()
-            if key[0].lower() not in ("mode", "limit") or value is None or key[0].lower() in given:
+            if key[0].lower() not in ("mode", "limit") or value is None or key[0].lower() in options:
                 self._refuse(f"expected `mode MODE` or `limit N` once, found `{key[0]}`", *span)
                 return Mode.RESTART, None
-            given[key[0].lower()] = value[0].lower()
+            options[key[0].lower()] = value[0].lower()
         where = (start, start + words[-1].end()) if words else (start, start)
-        return self._checked(given.get("mode", "restart"), given.get("limit"), where)
+        return self._check_options(options.get("mode", "restart"), options.get("limit"), where)
 
-    def _checked(self, mode: Any, limit: Any, where: tuple[int, int]) -> tuple[Mode, int | None]:
+    def _check_options(self, mode: Any, limit: Any, where: tuple[int, int]) -> tuple[Mode, int | None]:
         if mode not in _MODES:
             near = did_you_mean(str(mode), _MODES) or f"; one of {', '.join(_MODES)}"
             self._refuse(f"unknown mode `{mode}`{near}", *where)
@@ -156,22 +156,22 @@ class _Reader:
 
     # JSON lines -------------------------------------------------------------------------------------
 
-    def lines(self) -> list[WrittenPattern]:
-        found, start = [], 0
+    def read_json_lines(self) -> list[WrittenPattern]:
+        patterns, start = [], 0
         for line in self._text.split("\n"):
             if line.strip() and not line.lstrip().startswith(("#", "--")):
-                found.append(self._line(line, start))
+                patterns.append(self._read_json_line(line, start))
             start += len(line) + 1
-        return [one for one in found if one is not None]
+        return [pattern for pattern in patterns if pattern is not None]
 
-    def _line(self, line: str, start: int) -> WrittenPattern | None:
-        from tidings.lang.patterns.parse_json import decoded
+    def _read_json_line(self, line: str, start: int) -> WrittenPattern | None:
+        from tidings.lang.patterns.parse_json import decode_json
 
         count = len(self.mistakes)
         try:
-            node = decoded(line)
+            node = decode_json(line)
         except PatternError as problem:
-            self.mistakes += [self._moved(mistake, start) for mistake in problem.mistakes]
+            self.mistakes += [self._shift_mistake(mistake, start) for mistake in problem.mistakes]
             return None
         if not isinstance(node, dict) or not {"name", "pattern"} <= node.keys() <= {"name", "pattern", "mode", "limit"}:
             msg = "a line is an object with `name` and `pattern`, and perhaps `mode` and `limit`"
@@ -182,62 +182,67 @@ class _Reader:
         if not isinstance(name, str) or not name:
             self._refuse("`name` is text", *where)
         else:
-            self._new(name, *where)
-        mode, limit = self._checked(node.get("mode", "restart"), node.get("limit"), where)
-        pattern = self._written(node["pattern"], start)
+            self._add_name(name, *where)
+        mode, limit = self._check_options(node.get("mode", "restart"), node.get("limit"), where)
+        pattern = self._parse_pattern(node["pattern"], start)
         return None if len(self.mistakes) > count or pattern is None else WrittenPattern(name, pattern, mode, limit)
 
-    def _written(self, node: Any, start: int) -> Pattern | None:
+    def _parse_pattern(self, node: Any, start: int) -> Pattern | None:
         notation = "text" if isinstance(node, str) else "json"
         try:
-            return parse_pattern(node, notation=notation, warnings=self.doubts, **self._known)
+            keywords = self._vocabulary.to_keywords()
+            return parse_pattern(node, notation=notation, warnings=self.filter_warnings, **keywords)
         except PatternError as problem:
-            line = self._line_of(start)
-            for found in problem.mistakes:
-                path = f"$.pattern{(found.path or '$')[1:]}" if notation == "json" else _within_text(node, found)
-                self.mistakes.append(Mistake(f"line {line}: {found.message}", path=path))
+            line = self._find_line(start)
+            for mistake in problem.mistakes:
+                path = (
+                    f"$.pattern{(mistake.path or '$')[1:]}"
+                    if notation == "json"
+                    else _format_text_position(node, mistake)
+                )
+                self.mistakes.append(Mistake(f"line {line}: {mistake.message}", path=path))
             return None
 
     # Mistakes ---------------------------------------------------------------------------------------
 
-    def _new(self, name: str, start: int, end: int) -> None:
+    def _add_name(self, name: str, start: int, end: int) -> None:
         if name in self._names:
             self._refuse(f"two patterns are called `{name}`", start, end)
         self._names.add(name)
 
-    def _line_of(self, at: int) -> int:
+    def _find_line(self, at: int) -> int:
         return self._text.count("\n", 0, at) + 1
 
     def _refuse(self, message: str, start: int, end: int) -> None:
-        self.mistakes.append(Mistake(f"line {self._line_of(start)}: {message}", start, end))
+        self.mistakes.append(Mistake(f"line {self._find_line(start)}: {message}", start, end))
 
-    def _moved(self, mistake: Mistake, by: int) -> Mistake:
-        start = by + (mistake.start or 0)
-        end = None if mistake.end is None else by + mistake.end
-        return replace(mistake, message=f"line {self._line_of(start)}: {mistake.message}", start=start, end=end)
+    def _shift_mistake(self, mistake: Mistake, offset: int) -> Mistake:
+        start = offset + (mistake.start or 0)
+        end = None if mistake.end is None else offset + mistake.end
+        return replace(mistake, message=f"line {self._find_line(start)}: {mistake.message}", start=start, end=end)
 
 
-def _within_text(text: str, found: Mistake) -> str:
-    at = found.start or 0
+def _format_text_position(text: str, mistake: Mistake) -> str:
+    at = mistake.start or 0
     line = text.count("\n", 0, at) + 1
     return f"$.pattern, line {line}, column {at - text.rfind(chr(10), 0, at)}"
 
 
 def render_patterns(patterns: Iterable[WrittenPattern]) -> str:
-    r"""Write a file of blocks that `read_patterns` reads back.
+    r"""Write a file of blocks that `read_patterns` reads back as the same patterns.
 
     >>> text = "pattern twice\n  a = kind = 'a'\n  a ; x:a\n"
     >>> render_patterns(read_patterns(text)) == text
     True
     """
-    return "\n".join(f"{_head(written)}\n{_indented(written)}\n" for written in patterns)
+    return "\n".join(f"{_render_header(written)}\n{_render_body(written)}\n" for written in patterns)
 
 
-def _head(written: WrittenPattern) -> str:
-    name = written.name if _PLAIN.fullmatch(written.name) else literals.quoted(written.name, "`")
+def _render_header(written: WrittenPattern) -> str:
+    name = written.name if _PLAIN.fullmatch(written.name) else literals.quote(written.name, "`")
     mode = "" if written.mode is Mode.RESTART else f" mode {written.mode}"
     return f"pattern {name}{mode}" + ("" if written.limit is None else f" limit {written.limit}")
 
 
-def _indented(written: WrittenPattern) -> str:
+def _render_body(written: WrittenPattern) -> str:
     return "\n".join(f"  {line}" for line in render_pattern(written.pattern).split("\n"))

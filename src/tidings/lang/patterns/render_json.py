@@ -1,4 +1,4 @@
-"""Patterns written as JSON, as `jsonform` reads them."""
+"""Patterns in JSON notation: the object that `parse_json` reads back as the same tree."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from tidings.lang.filters.render_json import to_object as filter_object
-from tidings.lang.patterns.durations import shown_duration
+from tidings.lang.patterns.durations import format_duration
 from tidings.model.patterns import Both, Either, Repeat, Sequence, Step, Timed, Which
 
 if TYPE_CHECKING:
@@ -20,53 +20,53 @@ def render_pattern_json(pattern: Pattern) -> str:
 
 def to_object(pattern: Pattern) -> dict[str, Any]:
     """Return the pattern as the decoded JSON object."""
-    made: dict[str, Any] = {
-        "filters": [_named(named) for named in pattern.filters],
-        "pattern": _part(pattern.root),
+    fields: dict[str, Any] = {
+        "filters": [_to_named_filter(named) for named in pattern.filters],
+        "pattern": _to_part(pattern.root),
     }
     if pattern.absence is not None:
-        made["absence"] = {"not": [*pattern.absence.without], "for": shown_duration(pattern.absence.span)}
-    return made
+        fields["absence"] = {"not": [*pattern.absence.without], "for": format_duration(pattern.absence.span)}
+    return fields
 
 
-def _named(named: NamedFilter) -> dict[str, Any]:
-    made: dict[str, Any] = {"name": named.name, "filter": filter_object(named.filter)}
+def _to_named_filter(named: NamedFilter) -> dict[str, Any]:
+    fields: dict[str, Any] = {"name": named.name, "filter": filter_object(named.filter)}
     if named.variables:
-        made["variables"] = [{"attr": attribute, "variable": name} for attribute, name in named.variables]
-    return made
+        fields["variables"] = [{"attr": attribute, "variable": name} for attribute, name in named.variables]
+    return fields
 
 
-def _part(node: Node) -> dict[str, Any]:
+def _to_part(node: Node) -> dict[str, Any]:
     match node:
         case Step(name, label):
             return {"step": name} if label is None else {"step": name, "label": label}
         case Repeat(step, least, most):
-            return {**_part(step), "least": least, **({} if most is None else {"most": most})}
+            return {**_to_part(step), "least": least, **({} if most is None else {"most": most})}
         case Sequence(parts, joints):
-            return {"sequence": [_part(part) for part in parts], "joints": [_joint(joint) for joint in joints]}
+            return {"sequence": [_to_part(part) for part in parts], "joints": [_to_joint(joint) for joint in joints]}
         case Both(parts):
-            return {"and": [_part(part) for part in parts]}
+            return {"and": [_to_part(part) for part in parts]}
         case Either(parts):
-            return {"or": [_part(part) for part in parts]}
+            return {"or": [_to_part(part) for part in parts]}
         case Timed(part, conditions, within):
-            made: dict[str, Any] = {"timed": _part(part)}
+            fields: dict[str, Any] = {"timed": _to_part(part)}
             if conditions:
-                made["conditions"] = [_condition(condition) for condition in conditions]
-            return made if within is None else {**made, "within": shown_duration(within)}
+                fields["conditions"] = [_to_condition(condition) for condition in conditions]
+            return fields if within is None else {**fields, "within": format_duration(within)}
 
 
-def _joint(joint: Joint) -> Any:
+def _to_joint(joint: Joint) -> Any:
     return {"not": [*joint.without]} if joint.without else joint.gap.value
 
 
-def _condition(condition: Elapsed) -> dict[str, Any]:
-    made: dict[str, Any] = {"late": _moment(condition.late), "early": _moment(condition.early)}
+def _to_condition(condition: Elapsed) -> dict[str, Any]:
+    fields: dict[str, Any] = {"late": _to_moment(condition.late), "early": _to_moment(condition.early)}
     for key, span in (("low", condition.low), ("high", condition.high)):
         if span is not None:
-            made[key] = shown_duration(span)
+            fields[key] = format_duration(span)
     flags = ("low_open", "high_open", "absolute")
-    return {**made, **{flag: True for flag in flags if getattr(condition, flag)}}
+    return {**fields, **{flag: True for flag in flags if getattr(condition, flag)}}
 
 
-def _moment(moment: Moment) -> Any:
+def _to_moment(moment: Moment) -> Any:
     return {"first": moment.label} if moment.which is Which.FIRST else moment.label

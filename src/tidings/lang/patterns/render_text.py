@@ -1,4 +1,4 @@
-"""Patterns as text: what `parse_pattern` reads back as the same tree."""
+"""Patterns in text notation: the text that `parse_pattern` reads back as the same tree."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from tidings.lang.filters import literals
-from tidings.lang.filters.render_text import render_text, shown_name
-from tidings.lang.patterns.durations import shown_duration
-from tidings.lang.patterns.time_conditions import shown_condition, shown_label
-from tidings.lang.patterns.tokens import filter_tokens, names_of_steps
+from tidings.lang.filters.render_text import render_name, render_text
+from tidings.lang.patterns.durations import format_duration
+from tidings.lang.patterns.time_conditions import render_condition, render_label
+from tidings.lang.patterns.tokens import find_step_attributes, tokenize_filters
 from tidings.model import TRUE, Or
 from tidings.model.patterns import Both, Either, Repeat, Sequence, Step, Timed, steps_of
 
@@ -21,93 +21,95 @@ def render_pattern_text(pattern: Pattern) -> str:
     """Return the pattern in text notation: a line for each filter, and the expression."""
     groups = groupby(pattern.filters, key=lambda named: (named.filter, named.variables))
     names = {named.name for named in pattern.filters} | {step.label for step in steps_of(pattern.root) if step.label}
-    lines = [_definition(list(alike), names) for _, alike in groups]
-    return "\n".join([*lines, _whole(pattern)])
+    lines = [_render_definition(list(alike), names) for _, alike in groups]
+    return "\n".join([*lines, _render_root(pattern)])
 
 
-def _definition(alike: list[NamedFilter], steps: set[str]) -> str:
-    names = ", ".join(shown_label(named.name) for named in alike)
+def _render_definition(alike: list[NamedFilter], steps: set[str]) -> str:
+    names = ", ".join(render_label(named.name) for named in alike)
     tree, variables = alike[0].filter, alike[0].variables
-    shown = render_text(tree)
-    parts = [] if tree == TRUE and variables else [f"({shown})" if isinstance(tree, Or) and variables else shown]
-    parts += [f"{shown_name(attribute)} = {_variable(name)}" for attribute, name in variables]
-    return f"{names} = {_own(' and '.join(parts), steps)}"
+    text = render_text(tree)
+    parts = [] if tree == TRUE and variables else [f"({text})" if isinstance(tree, Or) and variables else text]
+    parts += [f"{render_name(attribute)} = {_render_variable(name)}" for attribute, name in variables]
+    return f"{names} = {_quote_own_attributes(' and '.join(parts), steps)}"
 
 
-def _own(filter: str, steps: set[str]) -> str:
-    """Put the attributes that read as those of a step's event in backticks: they are the event's own."""
-    for token in reversed(names_of_steps(filter_tokens(filter), steps)):
+def _quote_own_attributes(filter: str, steps: set[str]) -> str:
+    """Put attributes such as `a.price` in backticks where `a` is a step: without, they would be the step's."""
+    for token in reversed(find_step_attributes(tokenize_filters(filter), steps)):
         filter = f"{filter[: token.start]}`{token.text}`{filter[token.end :]}"
     return filter
 
 
-def _variable(name: str) -> str:
+def _render_variable(name: str) -> str:
     plain = name.replace("_", "a").isalnum()
-    return f"${name}" if plain else f"${literals.quoted(name, '`')}"
+    return f"${name}" if plain else f"${literals.quote(name, '`')}"
 
 
-def _whole(pattern: Pattern) -> str:
+def _render_root(pattern: Pattern) -> str:
     root = pattern.root
     if pattern.absence is None:
-        # At the very end a `within` must bound the whole pattern, or stand inside parentheses.
-        return f"({_shown(root)})" if _ends_in_within(root) else _shown(root)
-    guards = " ; ".join(f"not {shown_label(name)}" for name in pattern.absence.without)
-    first = _grouped(root, Both, Either)
-    return f"{first} ; {guards} for {shown_duration(pattern.absence.span)}"
+        # At the end of the text a `within` bounds the whole pattern, unless it is inside parentheses.
+        return f"({_render_node(root)})" if _ends_in_within(root) else _render_node(root)
+    guards = " ; ".join(f"not {render_label(name)}" for name in pattern.absence.without)
+    first = _render_grouped(root, Both, Either)
+    return f"{first} ; {guards} for {format_duration(pattern.absence.span)}"
 
 
 def _ends_in_within(node: Node) -> bool:
     match node:
         case Sequence(parts, _) | Both(parts) | Either(parts):
-            return _bounded(parts[-1]) or _ends_in_within(parts[-1])
+            return _has_within(parts[-1]) or _ends_in_within(parts[-1])
     return False
 
 
-def _bounded(node: Node) -> bool:
+def _has_within(node: Node) -> bool:
     return isinstance(node, Timed) and node.within is not None
 
 
-def _shown(node: Node) -> str:
+def _render_node(node: Node) -> str:
     match node:
         case Step(filter, label):
-            return shown_label(filter) if label is None else f"{shown_label(label)}:{shown_label(filter)}"
+            return render_label(filter) if label is None else f"{render_label(label)}:{render_label(filter)}"
         case Repeat(step, least, most):
-            return f"{_shown(step)}{{{_times(least, most)}}}"
+            return f"{_render_node(step)}{{{_render_repetition(least, most)}}}"
         case Sequence(parts, joints):
-            follow = [f"{_joint(joint)}{_operand(part)}" for joint, part in zip(joints, parts[1:], strict=True)]
-            return _operand(parts[0]) + "".join(follow)
+            follow = [
+                f"{_render_joint(joint)}{_render_operand(part)}" for joint, part in zip(joints, parts[1:], strict=True)
+            ]
+            return _render_operand(parts[0]) + "".join(follow)
         case Both(parts):
-            return " and ".join(_grouped(part, Both, Either) for part in parts)
+            return " and ".join(_render_grouped(part, Both, Either) for part in parts)
         case Either(parts):
-            return " or ".join(_grouped(part, Either) for part in parts)
+            return " or ".join(_render_grouped(part, Either) for part in parts)
         case Timed():
-            return _timed(node)
+            return _render_timed(node)
 
 
-def _operand(node: Node) -> str:
-    return _grouped(node, Sequence, Both, Either)
+def _render_operand(node: Node) -> str:
+    return _render_grouped(node, Sequence, Both, Either)
 
 
-def _grouped(node: Node, *kinds: type) -> str:
-    return f"({_shown(node)})" if isinstance(node, kinds) else _shown(node)
+def _render_grouped(node: Node, *kinds: type) -> str:
+    return f"({_render_node(node)})" if isinstance(node, kinds) else _render_node(node)
 
 
-def _times(least: int, most: int | None) -> str:
+def _render_repetition(least: int, most: int | None) -> str:
     if most is None:
         return f"{least},"
     return f"{least}" if least == most else f"{least},{most}"
 
 
-def _joint(joint: Joint) -> str:
-    between = "".join(f"not {shown_label(name)} ; " for name in joint.without)
+def _render_joint(joint: Joint) -> str:
+    between = "".join(f"not {render_label(name)} ; " for name in joint.without)
     return f" {joint.gap.value} {between}"
 
 
-def _timed(node: Timed) -> str:
+def _render_timed(node: Timed) -> str:
     bare = isinstance(node.part, Step | Repeat) and node.within is None
-    shown = _shown(node.part) if bare else f"({_shown(node.part)})"
+    text = _render_node(node.part) if bare else f"({_render_node(node.part)})"
     if len(node.conditions) == 1:
-        shown += f" @ {shown_condition(node.conditions[0])}"
+        text += f" @ {render_condition(node.conditions[0])}"
     elif node.conditions:
-        shown += f" @ ({' and '.join(map(shown_condition, node.conditions))})"
-    return shown if node.within is None else f"{shown} within {shown_duration(node.within)}"
+        text += f" @ ({' and '.join(map(render_condition, node.conditions))})"
+    return text if node.within is None else f"{text} within {format_duration(node.within)}"

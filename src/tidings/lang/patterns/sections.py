@@ -1,8 +1,8 @@
-"""A pattern's text taken apart: the named filters first, then the expression.
+"""Splits a pattern's text into its named filters and the expression after them.
 
-A line that begins `name =` or `name, name =` begins a named filter. It ends at a line break, unless a parenthesis is
-open, the line ends in a word or sign that waits for more, or the next line begins with one that goes on. What
-is left is the expression: `=` alone never occurs in it, so no line of it reads as a named filter.
+A line that begins `name =` or `name, name =` begins a named filter. The filter ends at a line break, unless a
+parenthesis is open, the line ends in a word or sign that needs an operand, or the next line begins with one that
+continues it. The rest is the expression: `=` alone never occurs in it, so no line of it looks like a named filter.
 """
 
 from __future__ import annotations
@@ -10,23 +10,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidings.lang.filters.render_text import RESERVED
-from tidings.lang.patterns.source_positions import Place, Places
-from tidings.lang.patterns.tokens import Sort, Stop, Token, expression_tokens, filter_tokens
+from tidings.lang.patterns.source_positions import PatternSourceMap, SourceSpan
+from tidings.lang.patterns.tokens import PatternReadError, Token, TokenKind, tokenize_expression, tokenize_filters
 
 _COMPLETE = {"exists", "null", "true", "false"}
 _WAITING = (RESERVED - _COMPLETE) | {"=", "!=", "<", "<=", ">", ">=", "==", ",", ".."}
-"""A line that ends in one of these goes on."""
+"""A line that ends in one of these continues on the next."""
 
 _GOING_ON = (RESERVED - {"not", "true", "false"}) | {"=", "!=", "<", "<=", ">", ">=", "==", ",", ")", "]", ".."}
-"""A line that begins with one of these belongs to the one before."""
+"""A line that begins with one of these continues the one before."""
 
 _UNFINISHED = {",", ";", "->", "@", "(", "{", "-", "|", ":", "and", "or", "not", "within", "for"}
-"""What an expression cannot end in: the next line belongs to it, whatever it looks like."""
+"""An expression cannot end in one of these: the next line continues it, whatever it looks like."""
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """One or several names, and the text of the filter that they mean."""
+    """One or several names and the filter they stand for, as tokens and as offsets in the text."""
 
     names: tuple[Token, ...]
     body: tuple[Token, ...]
@@ -36,7 +36,7 @@ class Definition:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class PatternSections:
     """The parts of a pattern's text."""
 
     definitions: tuple[Definition, ...]
@@ -44,95 +44,95 @@ class Layout:
     end: int
 
 
-def lay_out(text: str, places: Places) -> Layout:
-    """Return the named filters and the tokens of the expression; mistakes in the order of parts are noted."""
-    tokens, at = filter_tokens(text), 0
+def split_sections(text: str, source_map: PatternSourceMap) -> PatternSections:
+    """Return the named filters and the tokens of the expression; mistakes in their order go to `source_map`."""
+    tokens, at = tokenize_filters(text), 0
     definitions: list[Definition] = []
     expression: list[Token] = []
     while at < len(tokens):
-        head = _head(tokens, at)
-        if head is None or (expression and expression[-1].says(*_UNFINISHED)):
-            stop = _next_head(tokens, at + 1)
-            expression += _expression(text, tokens, at, stop)
+        head = _find_header_end(tokens, at)
+        if head is None or (expression and expression[-1].is_one_of(*_UNFINISHED)):
+            stop = _find_next_header(tokens, at + 1)
+            expression += _tokenize_expression(text, tokens, at, stop)
             at = stop
             continue
         if expression:
-            places.refuse("named filters come before the pattern expression, which is last", tokens[at].place)
-        stop, opened = _end(tokens, head)
-        if opened is not None:
-            places.refuse("this parenthesis is not closed", opened.place)
-        definitions.append(_definition(tokens, at, head, stop, closed=opened is None))
+            source_map.refuse("named filters come before the pattern expression, which is last", tokens[at].span)
+        stop, parenthesis = _find_filter_end(tokens, head)
+        if parenthesis is not None:
+            source_map.refuse("this parenthesis is not closed", parenthesis.span)
+        definitions.append(_build_definition(tokens, at, head, stop, closed=parenthesis is None))
         at = stop
-    return Layout(tuple(definitions), tuple(expression), len(text.rstrip()))
+    return PatternSections(tuple(definitions), tuple(expression), len(text.rstrip()))
 
 
-def _expression(text: str, tokens: list[Token], at: int, stop: int) -> list[Token]:
+def _tokenize_expression(text: str, tokens: list[Token], at: int, stop: int) -> list[Token]:
     end = tokens[stop].start if stop < len(tokens) else len(text)
-    return expression_tokens(text, tokens[at].start, end)
+    return tokenize_expression(text, tokens[at].start, end)
 
 
-def _head(tokens: list[Token], at: int) -> int | None:
-    """Return where the filter begins, if names and `=` stand here at the beginning of a line."""
-    if not tokens[at].fresh:
+def _find_header_end(tokens: list[Token], at: int) -> int | None:
+    """Return the index after `name, name =`, if a line begins so at `at`."""
+    if not tokens[at].starts_line:
         return None
-    while at + 1 < len(tokens) and _can_be_defined(tokens[at]):
-        if tokens[at + 1].says("="):
+    while at + 1 < len(tokens) and _can_be_name(tokens[at]):
+        if tokens[at + 1].is_one_of("="):
             return at + 2
-        if not tokens[at + 1].says(","):
+        if not tokens[at + 1].is_one_of(","):
             return None
         at += 2
     return None
 
 
-def _can_be_defined(token: Token) -> bool:
-    # A keyword before `=` is still meant as a name: it is refused as one, with the way out.
-    return token.sort in (Sort.WORD, Sort.NAME) and not token.says("and", "or", "not")
+def _can_be_name(token: Token) -> bool:
+    # A keyword before `=` is meant as a name too: `read_defined_name` refuses it and says how to write it.
+    return token.kind in (TokenKind.WORD, TokenKind.NAME) and not token.is_one_of("and", "or", "not")
 
 
-def _next_head(tokens: list[Token], at: int) -> int:
-    while at < len(tokens) and _head(tokens, at) is None:
+def _find_next_header(tokens: list[Token], at: int) -> int:
+    while at < len(tokens) and _find_header_end(tokens, at) is None:
         at += 1
     return at
 
 
-def _end(tokens: list[Token], at: int) -> tuple[int, Token | None]:
-    """Return the index behind the filter that begins at `at`, and the parenthesis that it leaves open.
+def _find_filter_end(tokens: list[Token], at: int) -> tuple[int, Token | None]:
+    """Return the index after the filter that begins at `at`, and the parenthesis that it leaves open.
 
-    A filter that never closes its parenthesis ends at its line all the same, so that the rest can be read.
+    A filter that never closes its parenthesis ends with its line, so that the rest can be read.
     """
-    opened: list[Token] = []
+    open_tokens: list[Token] = []
     line: int | None = None
     for i in range(at, len(tokens)):
         token = tokens[i]
-        if token.fresh and not tokens[i - 1].says(*_WAITING) and not token.says(*_GOING_ON):
-            if not opened:
+        if token.starts_line and not tokens[i - 1].is_one_of(*_WAITING) and not token.is_one_of(*_GOING_ON):
+            if not open_tokens:
                 return i, None
             line = line or i
-        if token.says("(", "["):
-            opened.append(token)
-        elif token.says(")", "]") and opened:
-            opened.pop()
-            line = line if opened else None
-    return (line or len(tokens), opened[0]) if opened else (len(tokens), None)
+        if token.is_one_of("(", "["):
+            open_tokens.append(token)
+        elif token.is_one_of(")", "]") and open_tokens:
+            open_tokens.pop()
+            line = line if open_tokens else None
+    return (line or len(tokens), open_tokens[0]) if open_tokens else (len(tokens), None)
 
 
-def _definition(tokens: list[Token], at: int, head: int, stop: int, *, closed: bool) -> Definition:
+def _build_definition(tokens: list[Token], at: int, head: int, stop: int, *, closed: bool) -> Definition:
     body = tuple(tokens[head:stop])
     start = tokens[head - 1].end
     return Definition(tuple(tokens[at : head - 1 : 2]), body, start, body[-1].end if body else start, closed)
 
 
-def defined_name(token: Token, places: Places) -> str:
-    """Return the name of a filter; a word that cannot be one is refused, and stands in for itself."""
+def read_defined_name(token: Token, source_map: PatternSourceMap) -> str:
+    """Return the name of a filter; a word that cannot be a name is noted as a mistake and returned as it is."""
     try:
         if token.is_name:
             return token.name
-        places.refuse(f"as a name `{token.text}` goes in backticks", token.place)
-    except Stop as problem:
-        places.mistakes.append(problem.mistake)
+        source_map.refuse(f"as a name `{token.text}` goes in backticks", token.span)
+    except PatternReadError as problem:
+        source_map.mistakes.append(problem.mistake)
     return token.text
 
 
-def missing(layout: Layout) -> Place:
-    """Return where the expression is missing."""
-    return Place(layout.end, layout.end + 1)
+def find_expression_place(sections: PatternSections) -> SourceSpan:
+    """Return the span after the named filters, where the expression is missing."""
+    return SourceSpan(sections.end, sections.end + 1)

@@ -1,4 +1,4 @@
-"""Time conditions in text: `t(b) - t(a) < 5 min`, `2 s < t(b) - t(a) <= 5 min`, `|t(a) - t(b)| < 1 h`."""
+"""Time conditions in text notation: `t(b) - t(a) < 5 min`, `2 s < t(b) - t(a) <= 5 min`, `|t(a) - t(b)| < 1 h`."""
 
 from __future__ import annotations
 
@@ -6,108 +6,108 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tidings.errors import PatternError
-from tidings.lang.filters.render_text import shown_name
-from tidings.lang.patterns.durations import read_duration, shown_duration
-from tidings.lang.patterns.source_positions import Place
-from tidings.lang.patterns.tokens import Sort, Stop
+from tidings.lang.filters.render_text import render_name
+from tidings.lang.patterns.durations import format_duration, read_duration
+from tidings.lang.patterns.source_positions import SourceSpan
+from tidings.lang.patterns.tokens import PatternReadError, TokenKind
 from tidings.model.patterns import Elapsed, Moment, Which
 
 if TYPE_CHECKING:
-    from tidings.lang.patterns.source_positions import Places
-    from tidings.lang.patterns.tokens import Cursor
+    from tidings.lang.patterns.source_positions import PatternSourceMap
+    from tidings.lang.patterns.tokens import TokenCursor
 
 _OPERATORS = ("<", "<=", ">", ">=")
 
 
 @dataclass(frozen=True, slots=True)
-class _Ends:
-    """The bounds of a difference as they are gathered from both of its sides."""
+class _Bounds:
+    """The bounds of a time difference, collected from its two sides."""
 
     low: int | None = None
     high: int | None = None
     low_open: bool = False
     high_open: bool = False
 
-    def bounded(self, op: str, span: int, place: Place) -> _Ends:
-        """Return these ends with one more: the difference stands on the left of `op`."""
-        below, opened = op[0] == "<", len(op) == 1
+    def add(self, op: str, span: int, place: SourceSpan) -> _Bounds:
+        """Return these bounds and one more: that of `difference op span`."""
+        below, is_open = op[0] == "<", len(op) == 1
         if (self.high if below else self.low) is not None:
             msg = f"this condition has two {'upper' if below else 'lower'} ends; turn one of its signs around"
-            raise Stop(place, msg)
+            raise PatternReadError(place, msg)
         if below:
-            return replace(self, high=span, high_open=opened)
-        return replace(self, low=span, low_open=opened)
+            return replace(self, high=span, high_open=is_open)
+        return replace(self, low=span, low_open=is_open)
 
 
-def read_conditions(cursor: Cursor, places: Places) -> tuple[Elapsed, ...]:
-    """Take one condition, or several in parentheses joined by `and`."""
-    if not cursor.takes("("):
-        return (_condition(cursor, places),)
-    found = read_conditions(cursor, places)
-    while not cursor.takes(")"):
-        if cursor.peek().says("or", "not"):
+def read_conditions(cursor: TokenCursor, source_map: PatternSourceMap) -> tuple[Elapsed, ...]:
+    """Take one condition from the cursor, or several in parentheses joined by `and`."""
+    if not cursor.take_if("("):
+        return (_read_condition(cursor, source_map),)
+    conditions = read_conditions(cursor, source_map)
+    while not cursor.take_if(")"):
+        if cursor.peek().is_one_of("or", "not"):
             msg = "time conditions are joined by `and` only"
-            raise Stop(cursor.peek().place, msg)
-        cursor.need("`and` or `)`", "and")
-        found += read_conditions(cursor, places)
-    return found
+            raise PatternReadError(cursor.peek().span, msg)
+        cursor.expect("`and` or `)`", "and")
+        conditions += read_conditions(cursor, source_map)
+    return conditions
 
 
-def _condition(cursor: Cursor, places: Places) -> Elapsed:
-    start, ends = cursor.peek().start, _Ends()
-    if cursor.peek().sort is Sort.NUMBER or cursor.peek().says("-"):
+def _read_condition(cursor: TokenCursor, source_map: PatternSourceMap) -> Elapsed:
+    start, bounds = cursor.peek().start, _Bounds()
+    if cursor.peek().kind is TokenKind.NUMBER or cursor.peek().is_one_of("-"):
         span, place = read_duration(cursor)
-        op = cursor.need("`<`, `<=`, `>` or `>=`", *_OPERATORS).text
-        ends = ends.bounded(_turned(op), span, place)
-    absolute = cursor.takes("|") is not None
-    late, first = _moment(cursor)
-    cursor.need("`-` and another moment: `t(b) - t(a)`", "-")
-    early, second = _moment(cursor)
+        op = cursor.expect("`<`, `<=`, `>` or `>=`", *_OPERATORS).text
+        bounds = bounds.add(_mirror_operator(op), span, place)
+    absolute = cursor.take_if("|") is not None
+    late, first = _read_moment(cursor)
+    cursor.expect("`-` and another moment: `t(b) - t(a)`", "-")
+    early, second = _read_moment(cursor)
     if absolute:
-        cursor.need("`|`", "|")
-    if ends == _Ends() or cursor.peek().says(*_OPERATORS):
-        op = cursor.need("`<`, `<=`, `>` or `>=`", *_OPERATORS).text
+        cursor.expect("`|`", "|")
+    if bounds == _Bounds() or cursor.peek().is_one_of(*_OPERATORS):
+        op = cursor.expect("`<`, `<=`, `>` or `>=`", *_OPERATORS).text
         span, place = read_duration(cursor)
-        ends = ends.bounded(op, span, place)
-    whole = Place(start, cursor.tokens[cursor.at - 1].end)
-    made = _elapsed(late, early, ends, absolute=absolute, place=whole)
-    places.note(made, whole, first, second)
-    return made
+        bounds = bounds.add(op, span, place)
+    whole = SourceSpan(start, cursor.tokens[cursor.at - 1].end)
+    condition = _build_condition(late, early, bounds, absolute=absolute, place=whole)
+    source_map.record(condition, whole, first, second)
+    return condition
 
 
-def _turned(op: str) -> str:
+def _mirror_operator(op: str) -> str:
     return {"<": ">", ">": "<"}[op[0]] + op[1:]
 
 
-def _moment(cursor: Cursor) -> tuple[Moment, Place]:
-    if not (cursor.peek().text == "t" and cursor.peek(1).says("(")):
-        raise cursor.stop(wanted="a moment such as `t(a)`")
+def _read_moment(cursor: TokenCursor) -> tuple[Moment, SourceSpan]:
+    if not (cursor.peek().text == "t" and cursor.peek(1).is_one_of("(")):
+        raise cursor.make_error(wanted="a moment such as `t(a)`")
     cursor.take()
     cursor.take()
     which = Which.LAST
-    if cursor.peek().says("first", "last") and not cursor.peek(1).says(")"):
+    if cursor.peek().is_one_of("first", "last") and not cursor.peek(1).is_one_of(")"):
         which = Which(cursor.take().text.lower())
-    label, place = cursor.name("a step's label")
-    cursor.need("`)`", ")")
+    label, place = cursor.take_name("a step's label")
+    cursor.expect("`)`", ")")
     return Moment(label, which), place
 
 
-def _elapsed(late: Moment, early: Moment, ends: _Ends, *, absolute: bool, place: Place) -> Elapsed:
+def _build_condition(late: Moment, early: Moment, bounds: _Bounds, *, absolute: bool, place: SourceSpan) -> Elapsed:
     try:
-        made = Elapsed(late, early, ends.low, ends.high, ends.low_open, ends.high_open, absolute)
+        condition = Elapsed(late, early, bounds.low, bounds.high, bounds.low_open, bounds.high_open, absolute)
     except PatternError as problem:
-        raise Stop(place, str(problem)) from None
-    if never_holds(made):
-        raise Stop(place, NEVER)
-    return made
+        raise PatternReadError(place, str(problem)) from None
+    if never_holds(condition):
+        raise PatternReadError(place, NEVER)
+    return condition
 
 
 NEVER = "this condition never holds: its ends leave no time between them"
-"""What is wrong with `5 s < t(b) - t(a) < 2 s`."""
+"""The message for `5 s < t(b) - t(a) < 2 s`."""
 
 
 def never_holds(condition: Elapsed) -> bool:
-    """Tell whether no difference lies between the ends; one without its sign is never below zero."""
+    """Tell whether no difference satisfies both bounds; an absolute difference is never negative."""
     low, low_open = condition.low, condition.low_open
     if condition.absolute and (low is None or low < 0):
         low, low_open = 0, False
@@ -119,23 +119,23 @@ def never_holds(condition: Elapsed) -> bool:
 # Writing ------------------------------------------------------------------------------------------
 
 
-def shown_condition(condition: Elapsed) -> str:
+def render_condition(condition: Elapsed) -> str:
     """Return a condition in text notation."""
-    apart = f"{_shown_moment(condition.late)} - {_shown_moment(condition.early)}"
-    shown = f"|{apart}|" if condition.absolute else apart
+    difference = f"{_render_moment(condition.late)} - {_render_moment(condition.early)}"
+    text = f"|{difference}|" if condition.absolute else difference
     if condition.low is not None and condition.high is not None:
         low = "<" if condition.low_open else "<="
-        shown = f"{shown_duration(condition.low)} {low} {shown}"
+        text = f"{format_duration(condition.low)} {low} {text}"
     elif condition.low is not None:
-        return f"{shown} {'>' if condition.low_open else '>='} {shown_duration(condition.low)}"
+        return f"{text} {'>' if condition.low_open else '>='} {format_duration(condition.low)}"
     assert condition.high is not None
-    return f"{shown} {'<' if condition.high_open else '<='} {shown_duration(condition.high)}"
+    return f"{text} {'<' if condition.high_open else '<='} {format_duration(condition.high)}"
 
 
-def _shown_moment(moment: Moment) -> str:
-    return f"t({'first ' if moment.which is Which.FIRST else ''}{shown_label(moment.label)})"
+def _render_moment(moment: Moment) -> str:
+    return f"t({'first ' if moment.which is Which.FIRST else ''}{render_label(moment.label)})"
 
 
-def shown_label(name: str) -> str:
+def render_label(name: str) -> str:
     """Return a name of a filter or a label, in backticks when it needs them."""
-    return f"`{name}`" if name.lower() in ("for", "pattern") else shown_name(name)
+    return f"`{name}`" if name.lower() in ("for", "pattern") else render_name(name)

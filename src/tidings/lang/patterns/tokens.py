@@ -1,8 +1,8 @@
-"""Tokens of a pattern's text.
+"""Tokens of a pattern's text, and a cursor over them.
 
-Filters and pattern expressions cut text differently (`@downtown` is a region in a filter, `@ t(a)` a condition in
-an expression), so there are two cuttings. Quoted text ends on its line in both: a forgotten quote then spoils
-one named filter and not the rest of the file.
+Filters and expressions have different tokens (`@downtown` is a region in a filter, `@ t(a)` a condition in an
+expression), so there are two tokenizers. Quoted text ends on its line in both: a forgotten quote spoils one named
+filter and not the rest of the file.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from tidings.lang.filters import literals
 from tidings.lang.filters.render_text import RESERVED
-from tidings.lang.patterns.source_positions import Place
+from tidings.lang.patterns.source_positions import SourceSpan
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from tidings.errors import Mistake
 
 NOT_NAMES = RESERVED | {"for", "pattern"}
-"""Words that a filter's name or a label cannot be without backticks."""
+"""Words that are no names of filters or labels, unless in backticks."""
 
 
-class Sort(StrEnum):
-    """What a token is."""
+class TokenKind(StrEnum):
+    """The kinds of tokens."""
 
     WORD = "word"
     NAME = "name"  # in backticks
@@ -39,44 +39,44 @@ class Sort(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A piece of text; `fresh` when it is the first on its line."""
+    """A token with its offsets; `starts_line` marks the first on its line."""
 
     text: str
     start: int
     end: int
-    sort: Sort
-    fresh: bool = False
+    kind: TokenKind
+    starts_line: bool = False
 
     @property
-    def place(self) -> Place:
-        """Where it stands."""
-        return Place(self.start, self.end)
+    def span(self) -> SourceSpan:
+        """Its position in the text."""
+        return SourceSpan(self.start, self.end)
 
-    def says(self, *words: str) -> bool:
-        """Tell whether it is one of these words, in any case, or signs; what is quoted is neither."""
-        return self.sort in (Sort.WORD, Sort.SIGN) and self.text.lower() in words
+    def is_one_of(self, *words: str) -> bool:
+        """Tell whether it is one of these words (in any case) or signs; quoted text is neither."""
+        return self.kind in (TokenKind.WORD, TokenKind.SIGN) and self.text.lower() in words
 
     @property
     def is_name(self) -> bool:
         """Whether it can be the name of a filter or a label."""
-        return self.sort is Sort.NAME or (self.sort is Sort.WORD and self.text.lower() not in NOT_NAMES)
+        return self.kind is TokenKind.NAME or (self.kind is TokenKind.WORD and self.text.lower() not in NOT_NAMES)
 
     @property
     def name(self) -> str:
-        """The name that it is; `Stop` when an escape in its backticks is unknown."""
+        """The name without backticks; an unknown escape raises `PatternReadError`."""
         try:
-            return literals.unquoted(self.text) if self.sort is Sort.NAME else self.text
+            return literals.unquote(self.text) if self.kind is TokenKind.NAME else self.text
         except ValueError as problem:
-            raise Stop(self.place, str(problem)) from None
+            raise PatternReadError(self.span, str(problem)) from None
 
 
-class Stop(Exception):
-    """Reading cannot go on here; who catches it goes on behind the next joint."""
+class PatternReadError(Exception):
+    """A mistake that ends reading at this position; the parser that catches it resumes after the next joint."""
 
-    def __init__(self, place: Place, message: str) -> None:
+    def __init__(self, place: SourceSpan, message: str) -> None:
         """Keep the mistake."""
         super().__init__(message)
-        self.mistake: Mistake = place.mistake(message)
+        self.mistake: Mistake = place.make_mistake(message)
 
 
 _QUOTED = r"""(?P<text>'(?:[^'\\\n]|\\[^\n])*'|"(?:[^"\\\n]|\\[^\n])*")|(?P<name>`(?:[^`\\\n]|\\[^\n])+`)"""
@@ -91,48 +91,52 @@ _IN_FILTERS = re.compile("|".join((_QUOTED, _COMMENT, _WHOLE, _VARIABLE, _WORD, 
 _IN_EXPRESSIONS = re.compile("|".join((_QUOTED, _COMMENT, _VARIABLE, _WORD, _NUMBER, _SIGN)), re.DOTALL)
 
 
-def filter_tokens(text: str) -> list[Token]:
-    """Return the tokens of named filters; an expression and a region are each one piece of text."""
-    found = _tokens(_IN_FILTERS, text, 0, len(text))
-    for i, token in enumerate(found):  # `400 $` is an amount with its unit
-        if token.sort is Sort.VARIABLE and i and found[i - 1].sort is Sort.NUMBER:
-            found[i] = Token(token.text, token.start, token.end, Sort.WORD, token.fresh)
-    return found
+def tokenize_filters(text: str) -> list[Token]:
+    """Return the tokens of named filters; a regular expression and a region are each one token."""
+    tokens = _tokenize(_IN_FILTERS, text, 0, len(text))
+    for i, token in enumerate(tokens):  # `400 $` is an amount with its unit
+        if token.kind is TokenKind.VARIABLE and i and tokens[i - 1].kind is TokenKind.NUMBER:
+            tokens[i] = Token(token.text, token.start, token.end, TokenKind.WORD, token.starts_line)
+    return tokens
 
 
-def names_of_steps(tokens: list[Token], names: Collection[str]) -> list[Token]:
-    """Return the bare words, such as `b.price`, that read as an attribute of another step's event."""
-    return [token for token in tokens if token.sort is Sort.WORD and "." in token.text and _step(token.text, names)]
+def find_step_attributes(tokens: list[Token], names: Collection[str]) -> list[Token]:
+    """Return the words such as `b.price` whose first part is one of `names`: an attribute of that step's event."""
+    return [
+        token
+        for token in tokens
+        if token.kind is TokenKind.WORD and "." in token.text and _begins_with_step(token.text, names)
+    ]
 
 
-def _step(word: str, names: Collection[str]) -> bool:
+def _begins_with_step(word: str, names: Collection[str]) -> bool:
     parts = word.split(".")
     return any(".".join(parts[:count]) in names for count in range(1, len(parts)))
 
 
-def expression_tokens(text: str, start: int = 0, end: int | None = None) -> list[Token]:
+def tokenize_expression(text: str, start: int = 0, end: int | None = None) -> list[Token]:
     """Return the tokens of a pattern expression."""
-    return _tokens(_IN_EXPRESSIONS, text, start, len(text) if end is None else end)
+    return _tokenize(_IN_EXPRESSIONS, text, start, len(text) if end is None else end)
 
 
-def _tokens(cutting: re.Pattern[str], text: str, start: int, end: int) -> list[Token]:
-    found: list[Token] = []
-    for piece in cutting.finditer(text, start, end):
+def _tokenize(tokenizer: re.Pattern[str], text: str, start: int, end: int) -> list[Token]:
+    tokens: list[Token] = []
+    for piece in tokenizer.finditer(text, start, end):
         if piece.lastgroup == "comment":
             continue
-        sort = Sort.TEXT if piece.lastgroup == "whole" else Sort(str(piece.lastgroup))
-        fresh = not found or "\n" in text[found[-1].end : piece.start()]
-        found.append(Token(piece[0], piece.start(), piece.end(), sort, fresh))
-    return found
+        kind = TokenKind.TEXT if piece.lastgroup == "whole" else TokenKind(str(piece.lastgroup))
+        starts_line = not tokens or "\n" in text[tokens[-1].end : piece.start()]
+        tokens.append(Token(piece[0], piece.start(), piece.end(), kind, starts_line))
+    return tokens
 
 
-class Cursor:
-    """A reader's place among tokens; beyond the last comes the end, again and again."""
+class TokenCursor:
+    """A position among tokens; after the last one, every further token is the end."""
 
     def __init__(self, tokens: list[Token], end: int) -> None:
-        """Stand before the first token; `end` is the offset behind the last."""
+        """Start before the first token; `end` is the offset after the last."""
         self.tokens, self.at = tokens, 0
-        self._end = Token("", end, end + 1, Sort.END)
+        self._end = Token("", end, end + 1, TokenKind.END)
 
     def peek(self, ahead: int = 0) -> Token:
         """Return a token without taking it."""
@@ -144,27 +148,27 @@ class Cursor:
         self.at += 1
         return token
 
-    def takes(self, *words: str) -> Token | None:
+    def take_if(self, *words: str) -> Token | None:
         """Take the next token if it is one of these words or signs."""
-        return self.take() if self.peek().says(*words) else None
+        return self.take() if self.peek().is_one_of(*words) else None
 
-    def need(self, wanted: str, *words: str) -> Token:
-        """Take one of these words or signs, or stop."""
-        if not self.peek().says(*words):
-            raise self.stop(wanted=wanted)
+    def expect(self, wanted: str, *words: str) -> Token:
+        """Take one of these words or signs; any other token raises `PatternReadError`."""
+        if not self.peek().is_one_of(*words):
+            raise self.make_error(wanted=wanted)
         return self.take()
 
-    def name(self, wanted: str) -> tuple[str, Place]:
-        """Take a name, or stop."""
+    def take_name(self, wanted: str) -> tuple[str, SourceSpan]:
+        """Take a name; any other token raises `PatternReadError`."""
         if not self.peek().is_name:
             word = self.peek().text
-            quoted = self.peek().sort is Sort.WORD
-            raise self.stop(wanted=wanted, hint=f"as a name `{word}` goes in backticks" if quoted else "")
+            quoted = self.peek().kind is TokenKind.WORD
+            raise self.make_error(wanted=wanted, hint=f"as a name `{word}` goes in backticks" if quoted else "")
         token = self.take()
-        return token.name, token.place
+        return token.name, token.span
 
-    def stop(self, *, wanted: str, hint: str = "") -> Stop:
-        """Return what to raise when the next token is not what is wanted."""
+    def make_error(self, *, wanted: str, hint: str = "") -> PatternReadError:
+        """Return the error of the next token, which is not the one that is wanted."""
         token = self.peek()
-        found = "the end" if token.sort is Sort.END else f"`{token.text[:30]}`"
-        return Stop(token.place, f"expected {wanted}, found {found}{f'; {hint}' if hint else ''}")
+        actual = "the end" if token.kind is TokenKind.END else f"`{token.text[:30]}`"
+        return PatternReadError(token.span, f"expected {wanted}, found {actual}{f'; {hint}' if hint else ''}")

@@ -187,14 +187,14 @@ def _value(given: Any, kind: Kind | None) -> Any:
         return given
     match kind:
         case Kind.TIME:
-            return literals.moment(given)
+            return literals.parse_moment(given)
         case Kind.IP:
-            return literals.network(given)
+            return literals.parse_network(given)
         case Kind.BOOL if given in ("true", "false"):
             return given == "true"
         case Kind.NUMBER | Kind.BOOL:
             if kind is Kind.NUMBER and literals.NUMBER.fullmatch(given):
-                return literals.number(given)
+                return literals.parse_number(given)
             msg = f"`{given}` is not {kind}"
             raise ValueError(msg)
     return given
@@ -206,7 +206,7 @@ def area_of_text(text: Any) -> Area:
     if not isinstance(text, str):
         msg = f"an area is text such as POLYGON((lon lat, ...)), not {text!r}"
         raise ValueError(msg)
-    return literals.polygon(text)
+    return literals.parse_polygon(text)
 
 
 # Cells -----------------------------------------------------------------------------------------

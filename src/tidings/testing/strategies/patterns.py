@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from tidings.lang.patterns.check import bound_by
+from tidings.lang.patterns.check import find_bound_variables
 from tidings.lang.patterns.time_conditions import never_holds
 from tidings.model import TRUE, Is, Range, Test, one_of
 from tidings.model.patterns import (
@@ -200,7 +200,7 @@ class _Grower:
 
     def absence(self, root: Node) -> Absence | None:
         """Return an absence for the end, or none."""
-        names = self._silent(bound_by(root, self.given))
+        names = self._silent(find_bound_variables(root, self.given))
         if not (self.taste.absence and names and self.draw(st.integers(0, 3)) == 3):
             return None
         without = self.draw(st.lists(st.sampled_from(names), min_size=1, max_size=2, unique=True))
@@ -246,7 +246,7 @@ class _Grower:
         joints: list[Joint] = []
         for share in shares:
             if parts:
-                before = before | bound_by(parts[-1], self.given)
+                before = before | find_bound_variables(parts[-1], self.given)
                 joints.append(self._joint(before))
             parts.append(self._grown(share, before))
         return Sequence(tuple(parts), tuple(joints))

@@ -9,7 +9,7 @@ from hypothesis import given
 
 import tidings as td
 from tidings.lang import parse_pattern, parse_stored, read_patterns
-from tidings.lang.filters.ambiguities import SHOWN
+from tidings.lang.filters.ambiguities import MAX_WARNINGS
 from tidings.matcher.loading import text_load
 from tidings.model import Compare, Comparison, Test, TextOp, TextTest
 from tidings.testing.strategies import filters
@@ -103,8 +103,8 @@ def test_thousands_of_bare_words_give_a_few_warnings(form):
     searches = td.Matcher()
     with pytest.warns(td.FilterWarning) as given_out:
         searches.add_many(form(pairs))
-    assert len(given_out) == SHOWN + 1
-    assert f"{count // 3 - SHOWN:,} more" in str(given_out[-1].message)
+    assert len(given_out) == MAX_WARNINGS + 1
+    assert f"{count // 3 - MAX_WARNINGS:,} more" in str(given_out[-1].message)
     assert len(searches) == count
 
 

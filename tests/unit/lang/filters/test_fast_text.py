@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 import tidings as td
 from tidings.lang.diagnostics import MAX_DEPTH, MAX_LENGTH
-from tidings.lang.filters import fast_text
-from tidings.lang.filters.fast_text import parse_fast
+from tidings.lang.filters.fast_text import FAST_PARSER, FastParser, parse_fast
 from tidings.lang.filters.parse_text import parse_text
 from tidings.model import And, Is, Not, Or, Test
 
@@ -80,7 +79,7 @@ fragments = st.sampled_from(
 def test_what_is_put_together_at_random_is_read_alike_or_left(text):
     warm = parse_fast(text)
     assert warm is None or warm == naive(text)
-    fast_text._KNOWN.clear()
+    FAST_PARSER.cache.clear()
     assert parse_fast(text) == warm
 
 
@@ -107,18 +106,17 @@ def test_what_is_known_does_not_hide_a_level_too_many(level):
         assert read == naive(text) or (read is None and text.count("(") + text.count("not") >= MAX_DEPTH - 1)
 
 
-def test_a_full_store_begins_anew(monkeypatch):
-    monkeypatch.setattr(fast_text, "_KNOWN_LIMIT", 10)
-    monkeypatch.setattr(fast_text, "_KNOWN", {})
+def test_a_full_cache_is_emptied():
+    parser = FastParser(limit=10)
     for number in range(50):
-        assert parse_fast(f"a = {number} and not b = {number}") == naive(f"a = {number} and not b = {number}")
-        assert len(fast_text._KNOWN) <= 10
+        assert parser.parse(f"a = {number} and not b = {number}") == naive(f"a = {number} and not b = {number}")
+        assert len(parser.cache) <= 10
 
 
 def test_long_predicates_are_not_kept():
     text = f"a in ({', '.join(map(str, range(1000)))})"
     assert parse_fast(text) == naive(text)
-    assert text not in fast_text._KNOWN
+    assert text not in FAST_PARSER.cache
 
 
 @pytest.mark.parametrize("text", ["(" + " and ".join(["a = 1"] * 15_000) + ")", "a = '" + " and ' or '" * 15_000])

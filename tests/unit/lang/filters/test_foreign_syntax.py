@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from lark.exceptions import UnexpectedInput
 
 import tidings as td
-from tidings.lang.filters.parse_text import _grammar
+from tidings.lang.filters.parse_text import load_grammar
 
 HABITS = [
     # (the text, the place, part of the message)
@@ -163,7 +163,7 @@ SAMPLES = {
 
 def can_follow(text, sample):
     """Tell whether the grammar takes the text and then the sample, whatever must come behind that."""
-    parser = _grammar().parse_interactive(f"{text} {sample} ")
+    parser = load_grammar().parse_interactive(f"{text} {sample} ")
     try:
         parser.exhaust_lexer()
         if not sample:
