@@ -1,4 +1,4 @@
-"""One total order on filters, so that equal filters come out equal however they were written.
+"""A total order on filters, so that equal filters become equal however they were written.
 
 Keys are nested tuples that start with a rank wherever types may differ, so two keys always compare.
 Numbers compare by value: `1` and `1.0` are one value and get one key.
@@ -37,26 +37,26 @@ if TYPE_CHECKING:
 Key: TypeAlias = "tuple[Any, ...]"
 
 
-def key_of(tree: Filter) -> Key:
-    """Return the filter's place in the order: by attribute, then by condition, compounds last."""
+def filter_key(tree: Filter) -> Key:
+    """Return the sort key of a filter: by attribute, then by condition, compounds last."""
     match tree:
         case Test(attribute, condition, quantifier):
             return (0, attribute, condition_key(condition), str(quantifier))
         case Not(part):
-            return (1, key_of(part))
+            return (1, filter_key(part))
         case And(parts):
-            return (2, tuple(map(key_of, parts)))
+            return (2, tuple(map(filter_key, parts)))
         case Or(parts):
-            return (3, tuple(map(key_of, parts)))
+            return (3, tuple(map(filter_key, parts)))
 
 
 def condition_key(condition: Condition) -> Key:
-    """Return the condition's place: by its class, then by what it holds."""
-    return (type(condition).__name__, *_content(condition))
+    """Return the sort key of a condition: by its class, then by its content."""
+    return (type(condition).__name__, *_content_key(condition))
 
 
 def value_key(value: Scalar | None) -> Key:
-    """Return a value's place among values of any kind; no value goes first."""
+    """Return the sort key of a value among values of any kind; `None` goes first."""
     match value:
         case None:
             return ("",)
@@ -68,18 +68,18 @@ def value_key(value: Scalar | None) -> Key:
 
 
 def network_key(network: Network) -> Key:
-    """Return an address block's place: IPv4 first, then by address."""
+    """Return the sort key of an address block: IPv4 first, then by address."""
     return (network.version, int(network.network_address), network.prefixlen)
 
 
-def _content(condition: Condition) -> Key:
+def _content_key(condition: Condition) -> Key:
     match condition:
         case Is(value):
             return (value_key(value),)
         case In(values):
             return tuple(map(value_key, values))
         case Range() | Age(Range()):
-            return _ends(condition if isinstance(condition, Range) else condition.seconds)
+            return _range_key(condition if isinstance(condition, Range) else condition.seconds)
         case SameText(values):
             return values
         case TextTest(op, pattern, ignoring_case):
@@ -97,9 +97,9 @@ def _content(condition: Condition) -> Key:
         case Compare(op, other):
             return (str(op), other)
         case Has(inner):
-            return (key_of(inner),)
+            return (filter_key(inner),)
     return ()
 
 
-def _ends(span: Range) -> Key:
+def _range_key(span: Range) -> Key:
     return (value_key(span.low), value_key(span.high), span.low_open, span.high_open)

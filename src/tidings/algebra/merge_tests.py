@@ -1,11 +1,11 @@
-"""Tests of one attribute joined into fewer tests, without asking what names and units mean.
+"""Merge tests of one attribute into fewer tests, without resolving names and units.
 
-Under `or`, some value satisfies one condition or the other exactly when some value satisfies their union;
-under `and`, none satisfies one and none the other exactly when none satisfies their union. Both are true of
-several values and of event ranges. Two conditions meet in one only for an attribute with one value.
+Under `or`, some value satisfies one condition or the other exactly if some value satisfies their union; under `and`, no
+value satisfies one and none the other exactly if none satisfies their union. Both hold for multivalued attributes and
+for event ranges. Conditions may be intersected only for a single-valued attribute.
 
-Tests of different kinds, or in different units, do not join. Conditions that every value of a kind satisfies are
-`exists` only where an attribute is declared of that kind; elsewhere a value may be there that they cannot read.
+Tests of different kinds or units are not merged. A condition that every value of a kind satisfies is `exists` only if
+the attribute is declared of that kind; otherwise a value may be present that the condition cannot read.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from ipaddress import IPv4Network, IPv6Network, collapse_addresses
 from typing import TYPE_CHECKING, TypeAlias
 
 from tidings.algebra.canonical_order import value_key
-from tidings.algebra.covering.spans import join, meet, without
-from tidings.algebra.covering.value_sets import EVERYTHING, Space, expressed, place
+from tidings.algebra.covering.spans import intersect, subtract, unite
+from tidings.algebra.covering.value_sets import EVERYTHING, Space, to_conditions, to_value_set
 from tidings.algebra.law.typed_attribute import TypedAttribute, resolve_test
 from tidings.model import (
     FALSE,
@@ -42,28 +42,28 @@ if TYPE_CHECKING:
 
 ANY, ALL, NONE = Quantifier.ANY, Quantifier.ALL, Quantifier.NONE
 
-Manner: TypeAlias = "tuple[str, bool, Quantifier]"
-"""What tests must share to be joined: the attribute, whether they are negated, and the quantifier."""
+MergeKey: TypeAlias = "tuple[str, bool, Quantifier]"
+"""What tests must share to be merged: the attribute, whether they are negated, and the quantifier."""
 
-_JOINED = {True: {(False, NONE), (True, ANY)}, False: {(False, ANY), (True, NONE)}}
-"""Under `and`, and under `or`: negated or not, and the quantifier, of tests that join by union."""
+_UNITING = {True: {(False, NONE), (True, ANY)}, False: {(False, ANY), (True, NONE)}}
+"""Under `and` (True) and `or` (False): the negations and quantifiers of tests that merge by union."""
 
 
-Certainty: TypeAlias = "Callable[[str, Condition], bool]"
+ReadsAll: TypeAlias = "Callable[[str, Condition], bool]"
 """Whether a condition can read every value of an attribute."""
 
 
 @dataclass(frozen=True, slots=True)
-class Union:
-    """Some conditions as fewer: without any, no value satisfies them; with `everything`, every value does."""
+class ConditionUnion:
+    """A union of conditions; empty: no value satisfies it; `everything`: every value does."""
 
     conditions: tuple[Condition, ...]
     everything: bool = False
 
 
-def simple_test(test: Test, reads_all: Certainty) -> Filter:
-    """Return one test in its plainest form: sets sorted, and no condition of every value or of none."""
-    union = united([test.condition], lambda condition: reads_all(test.attribute, condition))
+def simplify_test(test: Test, reads_all: ReadsAll) -> Filter:
+    """Return a test in canonical form: sets sorted, conditions that all or no values satisfy replaced."""
+    union = unite_conditions([test.condition], lambda condition: reads_all(test.attribute, condition))
     if union.everything:
         return FALSE if test.quantifier is NONE else Test(test.attribute, Exists())
     if not union.conditions:
@@ -71,157 +71,163 @@ def simple_test(test: Test, reads_all: Certainty) -> Filter:
     return Test(test.attribute, union.conditions[0], test.quantifier)
 
 
-def joined_parts(parts: Sequence[Filter], reads_all: Certainty, *, conjunctive: bool) -> list[Filter]:
-    """Join the tests of each attribute that join by union; the result stands where the first of them stood."""
-    groups: dict[tuple[Manner, TypedAttribute], list[Filter]] = {}
+def unite_tests(parts: Sequence[Filter], reads_all: ReadsAll, *, conjunctive: bool) -> list[Filter]:
+    """Merge the tests of each attribute that merge by union, at the position of the first of them."""
+    groups: dict[tuple[MergeKey, TypedAttribute], list[Filter]] = {}
     for part in parts:
-        manner = _manner(part)
-        if manner is not None and manner[1:] in _JOINED[conjunctive]:
-            groups.setdefault((manner, resolve_test(_test(part))), []).append(part)
+        manner = _get_merge_key(part)
+        if manner is not None and manner[1:] in _UNITING[conjunctive]:
+            groups.setdefault((manner, resolve_test(_get_test(part))), []).append(part)
     several = [(manner, group) for (manner, _), group in groups.items() if len(group) > 1]
-    return _replaced(parts, [(group, _joined(manner, group, reads_all)) for manner, group in several])
+    return _replace_groups(parts, [(group, _unite_group(manner, group, reads_all)) for manner, group in several])
 
 
-def met_parts(parts: Sequence[Filter], has_one: Callable[[str], bool]) -> list[Filter]:
-    """Under `and`, meet the equalities and ranges of each attribute that has one value."""
+def intersect_tests(parts: Sequence[Filter], is_single: Callable[[str], bool]) -> list[Filter]:
+    """Under `and`, intersect the equalities and ranges of each single-valued attribute."""
     groups: dict[tuple[str, Space], list[Filter]] = {}
     for part in parts:
-        if _manner(part) is None or not isinstance(_test(part).condition, Is | In | Range):
+        if _get_merge_key(part) is None or not isinstance(_get_test(part).condition, Is | In | Range):
             continue
-        name, placed = _test(part).attribute, place(_test(part).condition)
-        if placed is not None and has_one(name):
-            groups.setdefault((name, placed.space), []).append(part)
-    return _replaced(parts, [(group, _met(name, space, group)) for (name, space), group in groups.items()])
+        name, value_set = _get_test(part).attribute, to_value_set(_get_test(part).condition)
+        if value_set is not None and is_single(name):
+            groups.setdefault((name, value_set.space), []).append(part)
+    return _replace_groups(
+        parts, [(group, _intersect_group(name, space, group)) for (name, space), group in groups.items()]
+    )
 
 
-def united(conditions: Iterable[Condition], reads_all: Callable[[Condition], bool]) -> Union:
-    """Return the union of conditions on one attribute that read it in one way."""
+def unite_conditions(conditions: Iterable[Condition], reads_all: Callable[[Condition], bool]) -> ConditionUnion:
+    """Return the union of conditions on one attribute that read it under one label."""
     ordered: dict[Space, dict[Condition, Spans]] = {}
     sets: list[Is | In] = []
     networks: list[IPv4Network | IPv6Network] = []
     others: dict[Condition, None] = {}
     for condition in conditions:
-        placed = place(condition)
+        value_set = to_value_set(condition)
         match condition:
-            # A text that is equal may be another name of a concept, a text between two others never is.
-            case Is(kind=kind) | In(kind=kind) if placed is None or kind is Kind.TEXT:
+            # Equal text may name a concept by a synonym, so it stays a set; a range of texts never does.
+            case Is(kind=kind) | In(kind=kind) if value_set is None or kind is Kind.TEXT:
                 sets.append(condition)
-            case Is() | In() | Range() if placed is not None:
-                ordered.setdefault(placed.space, {})[condition] = placed.spans
+            case Is() | In() | Range() if value_set is not None:
+                ordered.setdefault(value_set.space, {})[condition] = value_set.spans
             case InNetworks(blocks):
                 networks.extend(blocks)
             case _:
                 others[condition] = None
-    lines = [line for space, spans in ordered.items() for line in _lines(space, spans)]
-    every = [condition for space, spans in ordered.items() if _is_all(space, spans) for condition in spans]
+    lines = [line for space, spans in ordered.items() for line in _express_spans(space, spans)]
+    every = [condition for space, spans in ordered.items() if _covers_space(space, spans) for condition in spans]
     if any(map(reads_all, every)):
-        return Union((), everything=True)
-    return _checked([*([_set(sets)] if sets else []), *lines, *_blocks(networks), *others], reads_all)
+        return ConditionUnion((), everything=True)
+    return _drop_trivial(
+        [*([_merge_sets(sets)] if sets else []), *lines, *_collapse_networks(networks), *others], reads_all
+    )
 
 
-def _is_all(space: Space, spans: dict[Condition, Spans]) -> bool:
-    return join(spans.values()) == EVERYTHING[space]
+def _covers_space(space: Space, spans: dict[Condition, Spans]) -> bool:
+    return unite(spans.values()) == EVERYTHING[space]
 
 
-def _lines(space: Space, parts: dict[Condition, Spans]) -> Iterable[Condition]:
-    spans = join(parts.values())
-    if spans == EVERYTHING[space] and space in (Space.NUMBER, Space.TIME):  # no range says so: it has no end to name
+def _express_spans(space: Space, parts: dict[Condition, Spans]) -> Iterable[Condition]:
+    spans = unite(parts.values())
+    if spans == EVERYTHING[space] and space in (Space.NUMBER, Space.TIME):  # no range expresses it, since it has no end
         yield from parts
         return
-    for condition in expressed(space, spans):
+    for condition in to_conditions(space, spans):
         if space is Space.TEXT and not isinstance(condition, Range):
-            yield from (Range(value, value) for value in _values(condition))  # type: ignore[arg-type]
+            yield from (Range(value, value) for value in _list_values(condition))  # type: ignore[arg-type]
         else:
             yield condition
 
 
-def _set(conditions: list[Is | In]) -> Is | In:
-    values = dict.fromkeys(value for condition in conditions for value in _values(condition))
+def _merge_sets(conditions: list[Is | In]) -> Is | In:
+    values = dict.fromkeys(value for condition in conditions for value in _list_values(condition))
     return one_of(sorted(values, key=value_key))
 
 
-def _values(condition: Is | In) -> tuple[Scalar, ...]:
+def _list_values(condition: Is | In) -> tuple[Scalar, ...]:
     return condition.values if isinstance(condition, In) else (condition.value,)
 
 
-def _blocks(networks: list[IPv4Network | IPv6Network]) -> Iterable[Condition]:
+def _collapse_networks(networks: list[IPv4Network | IPv6Network]) -> Iterable[Condition]:
     four = collapse_addresses([block for block in networks if isinstance(block, IPv4Network)])
     six = collapse_addresses([block for block in networks if isinstance(block, IPv6Network)])
     if networks:
         yield InNetworks((*four, *six))
 
 
-def _checked(conditions: list[Condition], reads_all: Callable[[Condition], bool]) -> Union:
-    """See which conditions no value satisfies, and whether one is satisfied by every value."""
+def _drop_trivial(conditions: list[Condition], reads_all: Callable[[Condition], bool]) -> ConditionUnion:
+    """Drop conditions that no value satisfies; detect one that every value satisfies."""
     kept: list[Condition] = []
     for condition in conditions:
-        placed = place(condition)
-        if placed is None or placed.spans:
+        value_set = to_value_set(condition)
+        if value_set is None or value_set.spans:
             kept.append(condition)
-        if placed is not None and placed.spans == EVERYTHING[placed.space] and reads_all(condition):
-            return Union((), everything=True)
-    return Union(tuple(kept))
+        if value_set is not None and value_set.spans == EVERYTHING[value_set.space] and reads_all(condition):
+            return ConditionUnion((), everything=True)
+    return ConditionUnion(tuple(kept))
 
 
-def _joined(manner: Manner, group: list[Filter], reads_all: Certainty) -> list[Filter]:
+def _unite_group(manner: MergeKey, group: list[Filter], reads_all: ReadsAll) -> list[Filter]:
     name, negated, quantifier = manner
-    union = united((_test(part).condition for part in group), lambda condition: reads_all(name, condition))
+    union = unite_conditions(
+        (_get_test(part).condition for part in group), lambda condition: reads_all(name, condition)
+    )
     exists = Test(name, Exists())
     if union.everything:
-        plain: list[Filter] = [FALSE if quantifier is NONE else exists]
+        tests: list[Filter] = [FALSE if quantifier is NONE else exists]
     elif not union.conditions:
-        plain = [exists if quantifier is NONE else FALSE]
+        tests = [exists if quantifier is NONE else FALSE]
     else:
-        plain = [Test(name, condition, quantifier) for condition in union.conditions]
-    return [_not(part) for part in plain] if negated else plain
+        tests = [Test(name, condition, quantifier) for condition in union.conditions]
+    return [_negate(part) for part in tests] if negated else tests
 
 
-def _met(name: str, space: Space, group: list[Filter]) -> list[Filter]:
-    """Return what is left of the wanted values when the unwanted are gone, as one test where that is possible."""
-    wanted = [_spans(part) for part in group if not _unwanted(part)]
-    present = any(not isinstance(part, Not) for part in group)  # a negated test may hold without any value
+def _intersect_group(name: str, space: Space, group: list[Filter]) -> list[Filter]:
+    """Return the wanted values without the unwanted ones, as one test if possible."""
+    wanted = [_get_spans(part) for part in group if not _is_unwanted(part)]
+    present = any(not isinstance(part, Not) for part in group)  # a negated test also holds without any value
     if not wanted or not present or len(group) == 1:
         return group
     values = wanted[0]
     for spans in wanted[1:]:
-        values = meet(values, spans)
-    gone = meet(values, join(_spans(part) for part in group if _unwanted(part)))
-    left = expressed(space, without(values, gone))
-    if len(left) < 2:
-        return [Test(name, left[0])] if left else [FALSE]
-    kept = [Test(name, condition) for condition in expressed(space, values)]
-    return [*kept, *(Test(name, condition, NONE) for condition in expressed(space, gone))]
+        values = intersect(values, spans)
+    excluded = intersect(values, unite(_get_spans(part) for part in group if _is_unwanted(part)))
+    remaining = to_conditions(space, subtract(values, excluded))
+    if len(remaining) < 2:
+        return [Test(name, remaining[0])] if remaining else [FALSE]
+    kept = [Test(name, condition) for condition in to_conditions(space, values)]
+    return [*kept, *(Test(name, condition, NONE) for condition in to_conditions(space, excluded))]
 
 
-def _unwanted(part: Filter) -> bool:
-    return isinstance(part, Not) is not (_test(part).quantifier is NONE)
+def _is_unwanted(part: Filter) -> bool:
+    return isinstance(part, Not) is not (_get_test(part).quantifier is NONE)
 
 
-def _spans(part: Filter) -> Spans:
-    placed = place(_test(part).condition)
-    return placed.spans if placed is not None else ()
+def _get_spans(part: Filter) -> Spans:
+    value_set = to_value_set(_get_test(part).condition)
+    return value_set.spans if value_set is not None else ()
 
 
-def _manner(part: Filter) -> Manner | None:
-    """Return how a test, or a negated one, speaks of its attribute; of anything else nothing."""
-    inner = part.part if isinstance(part, Not) else part
-    return (inner.attribute, part is not inner, inner.quantifier) if isinstance(inner, Test) else None
+def _get_merge_key(part: Filter) -> MergeKey | None:
+    """Return the merge key of a test or negated test; `None` for anything else."""
+    test = part.part if isinstance(part, Not) else part
+    return (test.attribute, part is not test, test.quantifier) if isinstance(test, Test) else None
 
 
-def _test(part: Filter) -> Test:
+def _get_test(part: Filter) -> Test:
     inner = part.part if isinstance(part, Not) else part
     assert isinstance(inner, Test)
     return inner
 
 
-def _not(part: Filter) -> Filter:
+def _negate(part: Filter) -> Filter:
     return TRUE if part == FALSE else Not(part)
 
 
-def _replaced(parts: Sequence[Filter], groups: list[tuple[list[Filter], list[Filter]]]) -> list[Filter]:
-    """Put what became of each group where its first part stood."""
-    becomes: dict[Filter, list[Filter]] = {}
+def _replace_groups(parts: Sequence[Filter], groups: list[tuple[list[Filter], list[Filter]]]) -> list[Filter]:
+    """Replace each group of parts by its result, at the position of its first part."""
+    replacements: dict[Filter, list[Filter]] = {}
     for group, result in groups:
-        becomes.update({part: [] for part in group})
-        becomes[group[0]] = result
-    return list(dict.fromkeys(new for part in parts for new in becomes.get(part, [part])))
+        replacements.update({part: [] for part in group})
+        replacements[group[0]] = result
+    return list(dict.fromkeys(new for part in parts for new in replacements.get(part, [part])))

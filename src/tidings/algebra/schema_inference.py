@@ -1,4 +1,4 @@
-"""A schema from filters alone: what a set of subscriptions takes for granted of its events."""
+"""Infer a schema from filters alone: which attributes they use, and as which kinds."""
 
 from __future__ import annotations
 
@@ -27,31 +27,31 @@ def infer_schema(filters: Iterable[Filter], *, ontology: Ontology | None = None)
     is one that is asked for in a unit, which only an ontology can declare. The schema refuses none of the filters.
     """
     used = ontology or Ontology()
-    needs = RequirementTracker(None, used)
+    tracker = RequirementTracker(None, used)
     trees = [fold_names(require_filter(tree), used) for tree in filters]
     for number, tree in enumerate(trees, 1):
-        needs.add(tree, f"filter {number}")
-    attributes = {name: _attribute(name, needs) for name in needs.to_requirements().attributes}
-    for name, other in _incomparable(trees, attributes):
-        attributes.update({one: UNDECLARED for one in (name, other) if needs.find_attribute(one).kind is None})
+        tracker.add(tree, f"filter {number}")
+    attributes = {name: _infer_attribute(name, tracker) for name in tracker.to_requirements().attributes}
+    for name, other in _find_incomparable(trees, attributes):
+        attributes.update({side: UNDECLARED for side in (name, other) if tracker.find_attribute(side).kind is None})
     return Schema(attributes)
 
 
-def _attribute(name: str, needs: RequirementTracker) -> Attribute:
-    """Return what is declared of an attribute or, where nothing is, the one kind that is asked of it."""
-    attribute, kinds = needs.find_attribute(name), needs.find_kinds(name)
+def _infer_attribute(name: str, tracker: RequirementTracker) -> Attribute:
+    """Return the declaration of an attribute or, without one, the only kind that filters use it as."""
+    attribute, kinds = tracker.find_attribute(name), tracker.find_kinds(name)
     if attribute.kind is not None or len(kinds) != 1:
         return attribute
     return replace(attribute, kind=kinds.pop())
 
 
-def _incomparable(trees: list[Filter], attributes: dict[str, Attribute]) -> Iterator[tuple[str, str]]:
-    """Yield the attributes that a filter compares although, as they are asked for elsewhere, they do not compare."""
+def _find_incomparable(trees: list[Filter], attributes: dict[str, Attribute]) -> Iterator[tuple[str, str]]:
+    """Yield pairs of attributes that a filter compares although other filters use them as incomparable kinds."""
     for name, test in (each for tree in trees for each in tests(tree)):
         if isinstance(test.condition, Compare):
             other = name.removesuffix(test.attribute) + test.condition.other
-            one, two = attributes[name].kind, attributes[other].kind
-            kind = one or two
+            left, right = attributes[name].kind, attributes[other].kind
+            kind = left or right
             ordered = kind is None or kind.ordered or test.condition.op is Comparison.EQ
-            if not ordered or (one and two and one is not two):
+            if not ordered or (left and right and left is not right):
                 yield name, other

@@ -1,15 +1,16 @@
-"""What a conjunction says of each attribute, and whether an event can be so.
+"""Conjunctions grouped by attribute, and whether any event can satisfy them.
 
-With all truth vectors of an attribute's conditions at hand, what must hold of every value leaves some of the
-vectors, and the literals can hold together exactly when each thing that must hold of some value is left in
-one. An attribute with one value by the schema needs a single vector for everything.
+The truth vectors of an attribute's conditions (`truth_vectors`) list what a single value can satisfy. Literals about
+every value rule vectors out; the literals can hold together exactly when each literal about some value is satisfied
+by one of the vectors left. An attribute with a single value needs one vector that satisfies all of them.
 
-Of an attribute that is not declared, a value may be one that a kind cannot read: it satisfies no condition of that
-kind. Conditions of different kinds, or in different units, are looked at apart, since what one of them reads says
-nothing of what another one reads: text `1` is a number and a text. That may find more events than there are.
+A value of an undeclared attribute may be unreadable for a kind and then satisfies no condition of that kind.
+Conditions with different labels (kinds or units) are decided apart, because what one reads says nothing about
+what another reads: text `1` is a number and a text. So the answer may be yes for events that cannot exist, never no
+for one that can.
 
-Two attributes compared are an attribute of their own, whose values are the first one's values; records are
-values too, whose conditions are whole filters.
+A comparison of two attributes is treated as an attribute of its own, keyed by both names. Records are values too,
+and the conditions on them are whole filters.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from dataclasses import dataclass, field
 from itertools import combinations, product
 from typing import TYPE_CHECKING
 
-from tidings.algebra.covering.literals import ABSENT, ANY_STATE, NULL, PRESENT, Literal, Name, literal_of
-from tidings.algebra.covering.spans import meet, without
-from tidings.algebra.covering.truth_vectors import Sight, compared, vectors
-from tidings.algebra.covering.value_sets import EVERYTHING, Placed
+from tidings.algebra.covering.literals import ABSENT, ANY_STATE, NULL, PRESENT, Literal, Name, to_literal
+from tidings.algebra.covering.spans import intersect, subtract
+from tidings.algebra.covering.truth_vectors import ValueContext, compute_comparison_vectors, compute_vectors
+from tidings.algebra.covering.value_sets import EVERYTHING, ValueSet
 from tidings.algebra.law.typed_attribute import AS_IS, Label
-from tidings.algebra.normal_form import conjunctions
+from tidings.algebra.normal_form import list_conjunctions
 from tidings.errors import TooLarge
 from tidings.model import Compare, Has, Kind, Not, all_of
 
@@ -36,168 +37,172 @@ if TYPE_CHECKING:
     from tidings.concepts import Ontology
     from tidings.model import Attribute, Condition, Filter
 
-ROWS = 256
-"""Conjunctions a filter on elements of an array may have."""
+MAX_ELEMENT_ROWS = 256
+"""Conjunctions that the normal form of a filter on array elements may have."""
 
-RECORDS = 4
-"""Filters on the elements of one array that are looked at together; their combinations double with each."""
+MAX_ELEMENT_FILTERS = 4
+"""Filters on the elements of one array that are combined; each doubles the number of combinations."""
 
-LOOKS = 2000
-"""Conjunctions about elements that one question may look at: arrays inside arrays multiply."""
+MAX_ELEMENT_CONJUNCTIONS = 2000
+"""Conjunctions on array elements that one question may examine; nested arrays multiply them."""
 
-CLOSE = 32
-"""Literals of one attribute that, where there are too many vectors for all, are looked at in pairs."""
+MAX_PAIRED = 32
+"""With more literals than this on one attribute, each is paired with the last instead of with every other."""
 
 
-class Facts:
-    """What is known of attributes; `prefix` is where we are, inside arrays of records."""
+class AttributeFacts:
+    """Declared facts about attributes, by name relative to the array of records that was entered."""
 
     def __init__(self, needs: RequirementTracker, ontology: Ontology, *, now: datetime | None) -> None:
-        """Take what a schema and an ontology say; nothing is looked up yet."""
-        self._needs, self.ontology, self._prefix = needs, ontology, ""
+        """Start at the top level of events; declarations are looked up when needed."""
+        self._requirements, self.ontology, self._prefix = needs, ontology, ""
         self.now = now
-        self._known: dict[str, Attribute] = {}
-        self._left = [0]  # one counter for us and all below
+        self._attributes: dict[str, Attribute] = {}
+        self._budget = [0]  # a list: one counter shared with all nested facts
 
     def start(self) -> None:
-        """Begin a question: elements may be looked into anew."""
-        self._left[0] = LOOKS
+        """Begin a question with a full budget of conjunctions on array elements."""
+        self._budget[0] = MAX_ELEMENT_CONJUNCTIONS
 
-    def look(self, rows: int) -> bool:
-        """Spend so many conjunctions on elements of arrays, unless too many were spent on this question."""
-        self._left[0] -= rows
-        return self._left[0] >= 0
+    def spend(self, rows: int) -> bool:
+        """Spend budget on conjunctions over array elements; `False` means it is used up."""
+        self._budget[0] -= rows
+        return self._budget[0] >= 0
 
-    def attribute(self, name: str) -> Attribute:
-        """Return what is declared of one attribute."""
-        found = self._known.get(name)
-        if found is None:
-            found = self._known[name] = self._needs.find_attribute(self._prefix + name)
-        return found
+    def find_attribute(self, name: str) -> Attribute:
+        """Return the declaration of one attribute."""
+        attribute = self._attributes.get(name)
+        if attribute is None:
+            attribute = self._attributes[name] = self._requirements.find_attribute(self._prefix + name)
+        return attribute
 
-    def one(self, name: Name) -> bool:
-        """Tell whether the attribute has one value by the schema."""
-        return not self.attribute(name if isinstance(name, str) else name[0]).several
+    def is_single(self, name: Name) -> bool:
+        """Tell whether the attribute has a single value by declaration."""
+        return not self.find_attribute(name if isinstance(name, str) else name[0]).several
 
     def reads_all(self, name: Name, reads: Label) -> bool:
-        """Tell whether every value can be read so; otherwise some value may satisfy no condition that reads it so."""
+        """Tell whether every value is readable under a label; otherwise one may satisfy no condition of that label."""
         names = (name,) if isinstance(name, str) else name
-        return all(self._needs.reads_all(self._prefix + one, reads) for one in names)
+        return all(self._requirements.reads_all(self._prefix + attribute, reads) for attribute in names)
 
-    def sight(self, name: Name) -> Sight:
-        """Return what the truth vectors of an attribute depend on."""
-        return Sight(
-            self.ontology, self.now, folded=isinstance(name, str) and self.attribute(name).kind is Kind.CONCEPT
+    def value_context(self, name: Name) -> ValueContext:
+        """Return what the truth vectors of an attribute depend on besides the conditions."""
+        return ValueContext(
+            self.ontology, self.now, is_concept=isinstance(name, str) and self.find_attribute(name).kind is Kind.CONCEPT
         )
 
-    def below(self, name: str) -> Facts:
-        """Return the facts inside the elements of an array."""
-        found = Facts(self._needs, self.ontology, now=self.now)
-        found._prefix, found._left = f"{self._prefix}{name}.", self._left
-        return found
+    def enter(self, name: str) -> AttributeFacts:
+        """Return the facts about attributes of an array's elements."""
+        nested = AttributeFacts(self._requirements, self.ontology, now=self.now)
+        nested._prefix, nested._budget = f"{self._prefix}{name}.", self._budget
+        return nested
 
 
 @dataclass(slots=True)
-class Group:
+class AttributeGroup:
     """The literals of one attribute in one conjunction, and what follows from them.
 
-    Where all literals read the attribute in one way and ask about one order, `reads` is that way, and the sets of
-    values stand in `plain` (some value is in each of these) or, of an attribute with one value, in `merged`; with
-    `unread`, a value that cannot be read so satisfies the literals too.
+    `conditional` are those with a condition on values. If these share one label (`reads`) and one order of values,
+    they are also kept as sets: `value_sets` (some value lies in each) or, for an attribute with a single value,
+    `merged_set` (the value lies in it). `accepts_unreadable`: a value that the label cannot read satisfies them too.
     """
 
     name: Name
     literals: tuple[Literal, ...]
-    one: bool
+    is_single: bool
     states: int = ANY_STATE
-    asked: tuple[Literal, ...] = ()
-    plain: tuple[Placed, ...] = ()
-    merged: Placed | None = None
+    conditional: tuple[Literal, ...] = ()
+    value_sets: tuple[ValueSet, ...] = ()
+    merged_set: ValueSet | None = None
     reads: Label = AS_IS
-    unread: bool = False
+    accepts_unreadable: bool = False
 
     def __post_init__(self) -> None:
-        """Sort the literals out; which states are possible is settled by `settle`."""
+        """Classify the literals; `settle` then decides which states are possible."""
         for literal in self.literals:
             self.states &= literal.states
-        self.asked = tuple(literal for literal in self.literals if literal.condition is not None)
-        placed = [literal.placed for literal in self.asked if literal.placed is not None]
-        if len(placed) != len(self.asked) or len({one.space for one in placed}) != 1:
+        self.conditional = tuple(literal for literal in self.literals if literal.condition is not None)
+        value_sets = [literal.value_set for literal in self.conditional if literal.value_set is not None]
+        if len(value_sets) != len(self.conditional) or len({value_set.space for value_set in value_sets}) != 1:
             return
-        if len({literal.reads for literal in self.asked}) != 1:
+        if len({literal.label for literal in self.conditional}) != 1:
             return
-        self.reads = self.asked[0].reads
-        if self.one:
-            self.merged = _merged(self.asked)
-        elif all(not literal.every and literal.wanted for literal in self.asked):
-            self.plain = tuple(placed)
+        self.reads = self.conditional[0].label
+        if self.is_single:
+            self.merged_set = _merge_sets(self.conditional)
+        elif all(not literal.is_universal and literal.is_positive for literal in self.conditional):
+            self.value_sets = tuple(value_sets)
 
-    def settle(self, facts: Facts) -> None:
-        """Strike out `PRESENT` where no values satisfy the literals."""
-        if self.merged is not None and not any(literal.wanted for literal in self.asked):
-            self.unread = not facts.reads_all(self.name, self.reads)
-        if self.states & PRESENT and not fits(self, self.asked, facts):
+    def settle(self, facts: AttributeFacts) -> None:
+        """Remove `PRESENT` from the states if no values satisfy the literals."""
+        if self.merged_set is not None and not any(literal.is_positive for literal in self.conditional):
+            self.accepts_unreadable = not facts.reads_all(self.name, self.reads)
+        if self.states & PRESENT and not can_hold(self, self.conditional, facts):
             self.states &= ~PRESENT
 
 
-def _merged(literals: Sequence[Literal]) -> Placed:
-    """Return the values that satisfy all literals of an attribute with one value."""
-    placed = literals[0].placed
-    assert placed is not None
-    left: Spans = EVERYTHING[placed.space]
+def _merge_sets(literals: Sequence[Literal]) -> ValueSet:
+    """Return the values that satisfy all literals of a single-valued attribute."""
+    first = literals[0].value_set
+    assert first is not None
+    left: Spans = EVERYTHING[first.space]
     for literal in literals:
-        assert literal.placed is not None
-        left = meet(left, literal.placed.spans) if literal.wanted else without(left, literal.placed.spans)
-    return Placed(placed.space, left)
+        assert literal.value_set is not None
+        left = (
+            intersect(left, literal.value_set.spans) if literal.is_positive else subtract(left, literal.value_set.spans)
+        )
+    return ValueSet(first.space, left)
 
 
-def fits(group: Group, asked: Sequence[Literal], facts: Facts) -> bool:
-    """Tell whether some values of the group's attribute satisfy the literals together; in doubt they may."""
+def can_hold(group: AttributeGroup, asked: Sequence[Literal], facts: AttributeFacts) -> bool:
+    """Tell whether some values of the group's attribute satisfy the literals together; if undecided, `True`."""
     if not asked:
         return True
-    if len(asked) == 1 and (alone := asked[0].placed) is not None:
-        if asked[0].wanted:
+    if len(asked) == 1 and (alone := asked[0].value_set) is not None:
+        if asked[0].is_positive:
             return bool(alone.spans)
-        return alone.spans != EVERYTHING[alone.space] or not facts.reads_all(group.name, asked[0].reads)
-    if group.plain and asked is group.asked:
-        return all(one.spans for one in group.plain)
-    if group.merged and asked is group.asked:
-        return bool(group.merged.spans) or group.unread
-    apart: dict[Label, list[Literal]] = {}
+        return alone.spans != EVERYTHING[alone.space] or not facts.reads_all(group.name, asked[0].label)
+    if group.value_sets and asked is group.conditional:
+        return all(value_set.spans for value_set in group.value_sets)
+    if group.merged_set and asked is group.conditional:
+        return bool(group.merged_set.spans) or group.accepts_unreadable
+    by_label: dict[Label, list[Literal]] = {}
     for literal in asked:
-        apart.setdefault(literal.reads, []).append(literal)
-    if len(apart) > 1:
-        return all(_fit_alike(group, literals, facts) for literals in apart.values())
-    return _fit_alike(group, asked, facts)
+        by_label.setdefault(literal.label, []).append(literal)
+    if len(by_label) > 1:
+        return all(_can_hold_same_label(group, literals, facts) for literals in by_label.values())
+    return _can_hold_same_label(group, asked, facts)
 
 
-def _fit_alike(group: Group, asked: Sequence[Literal], facts: Facts) -> bool:
-    """Tell the same of literals that read the attribute in one way."""
+def _can_hold_same_label(group: AttributeGroup, asked: Sequence[Literal], facts: AttributeFacts) -> bool:
+    """Decide `can_hold` for literals of one label."""
     conditions = tuple(dict.fromkeys(literal.condition for literal in asked if literal.condition is not None))
-    one = group.one and not any(isinstance(condition, Has) for condition in conditions)
-    ranges = not one and any(literal.every and literal.wanted for literal in asked)
-    table = _vectors(group.name, conditions, facts, asked[0].reads, ranges=ranges)
+    is_single = group.is_single and not any(isinstance(condition, Has) for condition in conditions)
+    ranges = not is_single and any(literal.is_universal and literal.is_positive for literal in asked)
+    table = _compute_vectors(group.name, conditions, facts, asked[0].label, ranges=ranges)
     if table is None:
-        return len(asked) < 3 or all(fits(group, pair, facts) for pair in _couples(asked))
-    if not facts.reads_all(group.name, asked[0].reads):
+        return len(asked) < 3 or all(can_hold(group, pair, facts) for pair in _pair_up(asked))
+    if not facts.reads_all(group.name, asked[0].label):
         table.add(0)
-    return _satisfied(asked, {c: 1 << at for at, c in enumerate(conditions)}, table, one=one)
+    return _is_satisfiable_by(asked, {c: 1 << at for at, c in enumerate(conditions)}, table, is_single=is_single)
 
 
-def _couples(asked: Sequence[Literal]) -> Iterable[tuple[Literal, Literal]]:
-    """Return the literals in pairs; of many, each with the last, which is the one in question."""
-    return combinations(asked, 2) if len(asked) <= CLOSE else ((one, asked[-1]) for one in asked[:-1])
+def _pair_up(asked: Sequence[Literal]) -> Iterable[tuple[Literal, Literal]]:
+    """Return the literals in pairs; if there are many, each with the last, which is the one being tested."""
+    return combinations(asked, 2) if len(asked) <= MAX_PAIRED else ((literal, asked[-1]) for literal in asked[:-1])
 
 
-def _satisfied(asked: Sequence[Literal], bits: dict[Condition, int], table: set[int], *, one: bool) -> bool:
+def _is_satisfiable_by(
+    asked: Sequence[Literal], bits: dict[Condition, int], table: set[int], *, is_single: bool
+) -> bool:
     must = never = 0
     some: list[tuple[int, bool]] = []
     for literal in asked:
         assert literal.condition is not None
         bit = bits[literal.condition]
-        if not (literal.every or one):
-            some.append((bit, literal.wanted))
-        elif literal.wanted:
+        if not (literal.is_universal or is_single):
+            some.append((bit, literal.is_positive))
+        elif literal.is_positive:
             must |= bit
         else:
             never |= bit
@@ -205,69 +210,73 @@ def _satisfied(asked: Sequence[Literal], bits: dict[Condition, int], table: set[
     return bool(left) and all(any(bool(vector & bit) is wanted for vector in left) for bit, wanted in some)
 
 
-def _vectors(
-    name: Name, conditions: tuple[Condition, ...], facts: Facts, alike: Label, *, ranges: bool
+def _compute_vectors(
+    name: Name, conditions: tuple[Condition, ...], facts: AttributeFacts, alike: Label, *, ranges: bool
 ) -> set[int] | None:
     comparisons = [condition for condition in conditions if isinstance(condition, Compare)]
     if comparisons:
-        single = facts.one(name[0]) and facts.one(name[1])
-        return compared(comparisons, single=single, ordered=facts.reads_all(name, alike))
+        single = facts.is_single(name[0]) and facts.is_single(name[1])
+        return compute_comparison_vectors(comparisons, single=single, ordered=facts.reads_all(name, alike))
     inner = [condition.filter for condition in conditions if isinstance(condition, Has)]
     if not inner:
-        return vectors(conditions, facts.sight(name), ranges=ranges)
-    if len(inner) < len(conditions) or len(inner) > RECORDS or not isinstance(name, str):
+        return compute_vectors(conditions, facts.value_context(name), ranges=ranges)
+    if len(inner) < len(conditions) or len(inner) > MAX_ELEMENT_FILTERS or not isinstance(name, str):
         return None
-    return _records(inner, facts.below(name))
+    return _compute_element_vectors(inner, facts.enter(name))
 
 
-def _records(filters: Sequence[Filter], facts: Facts) -> set[int]:
-    """Return which of the filters one element can satisfy together."""
-    found = set()
+def _compute_element_vectors(filters: Sequence[Filter], facts: AttributeFacts) -> set[int]:
+    """Return the combinations of filters that one array element can satisfy, as bits."""
+    satisfiable = set()
     for choice in product((False, True), repeat=len(filters)):
         parts = [part if chosen else Not(part) for part, chosen in zip(filters, choice, strict=True)]
-        if satisfiable(all_of(parts), facts):
-            found.add(sum(chosen << at for at, chosen in enumerate(choice)))
-    return found
+        if is_satisfiable(all_of(parts), facts):
+            satisfiable.add(sum(chosen << at for at, chosen in enumerate(choice)))
+    return satisfiable
 
 
-def satisfiable(tree: Filter, facts: Facts) -> bool:
+def is_satisfiable(tree: Filter, facts: AttributeFacts) -> bool:
     """Tell whether some event may satisfy a bound filter; false only when certainly none does."""
     try:
-        rows = conjunctions(tree, limit=ROWS)
+        rows = list_conjunctions(tree, limit=MAX_ELEMENT_ROWS)
     except TooLarge:
         return True
-    if not facts.look(1 + len(rows)):
+    if not facts.spend(1 + len(rows)):
         return True
     return any(
-        conjunction((literal_of(part, facts.now, facts.ontology) for part in row), facts) is not None for row in rows
+        build_conjunction((to_literal(part, facts.now, facts.ontology) for part in row), facts) is not None
+        for row in rows
     )
 
 
 @dataclass(slots=True)
 class Conjunction:
-    """Literals that some event may satisfy together, by attribute."""
+    """Literals that some event may satisfy together, grouped by attribute.
+
+    `required_names` are the attributes that every such event has values for.
+    """
 
     literals: tuple[Literal, ...]
-    groups: dict[Name, Group] = field(default_factory=dict)
-    pairs: bool = False
-    needed: frozenset[Name] = frozenset()
+    groups: dict[Name, AttributeGroup] = field(default_factory=dict)
+    has_pairs: bool = False
+    required_names: frozenset[Name] = frozenset()
 
-    def states(self, name: Name) -> int:
-        """Return the states the attribute may be in; two compared are present when both are."""
+    def find_states(self, name: Name) -> int:
+        """Return the states an attribute may be in; a comparison is present if both its attributes are."""
         group = self.groups.get(name)
         if isinstance(name, str) or group is not None:
             return ANY_STATE if group is None else group.states
-        return self.paired(name)
+        return self.find_pair_states(name)
 
-    def paired(self, name: tuple[str, str]) -> int:
-        """Return the states that two attributes leave to their comparison."""
-        one, two = self.states(name[0]), self.states(name[1])
-        both = PRESENT if one & two & PRESENT else 0
-        return both | (ABSENT if (one | two) & (ABSENT | NULL) else 0)
+    def find_pair_states(self, name: tuple[str, str]) -> int:
+        """Return the states of a comparison that the states of its two attributes allow."""
+        left, right = self.find_states(name[0]), self.find_states(name[1])
+        both = PRESENT if left & right & PRESENT else 0
+        return both | (ABSENT if (left | right) & (ABSENT | NULL) else 0)
 
 
-def conjunction(literals: Iterable[Literal], facts: Facts) -> Conjunction | None:
-    """Group the literals by attribute; nothing when no event can satisfy them all."""
+def build_conjunction(literals: Iterable[Literal], facts: AttributeFacts) -> Conjunction | None:
+    """Group literals by attribute; `None` if no event can satisfy them all."""
     by_name: dict[Name, list[Literal]] = {}
     kept = tuple(literals)
     for literal in kept:
@@ -277,16 +286,16 @@ def conjunction(literals: Iterable[Literal], facts: Facts) -> Conjunction | None
         if any(literal.states == PRESENT for literal in by_name[name]):
             for attribute in name:
                 by_name.setdefault(attribute, []).append(Literal(attribute, PRESENT))
-    found = Conjunction(kept, pairs=bool(pairs))
+    result = Conjunction(kept, has_pairs=bool(pairs))
     attributes: list[Name] = [name for name in by_name if isinstance(name, str)]
-    for at in attributes + pairs:  # attributes before their comparisons
-        group = Group(at, tuple(by_name[at]), facts.one(at))
+    for name_of_group in attributes + pairs:  # attributes before their comparisons
+        group = AttributeGroup(name_of_group, tuple(by_name[name_of_group]), facts.is_single(name_of_group))
         group.settle(facts)
-        if isinstance(at, tuple):
-            group.states &= found.paired(at)
+        if isinstance(name_of_group, tuple):
+            group.states &= result.find_pair_states(name_of_group)
         if not group.states:
             return None
-        found.groups[at] = group
-    # No event without these satisfies the literals, so nothing that leaves one of them open follows them.
-    found.needed = frozenset(name for name in attributes if found.groups[name].states == PRESENT)
-    return found
+        result.groups[name_of_group] = group
+    # A conjunction that says nothing about one of these cannot imply this one: `covers` checks this subset first.
+    result.required_names = frozenset(name for name in attributes if result.groups[name].states == PRESENT)
+    return result

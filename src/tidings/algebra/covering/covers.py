@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from tidings.concepts import Regions
     from tidings.model import Filter, Schema
 
-JUDGES = 16
-"""Surroundings whose prepared filters are remembered."""
+MAX_JUDGES = 16
+"""Vocabularies whose prepared filters are cached."""
 
 _judges: dict[tuple[object, ...], Judge] = {}
 
@@ -39,11 +39,11 @@ def covers(
     >>> covers(parse("price < 9000"), parse("make = 'ford' and price < 5000"))
     True
 
-    Attributes carry several values unless `schema` says one. Without `schema`, `ontology` and `regions`,
-    concepts, units and regions that nobody defined are only equal to themselves. Without `now`, what is
-    said of ages holds at any time.
+    Attributes are multivalued unless `schema` declares one value. Without `schema`, `ontology` and `regions`,
+    undefined concepts, units and regions are equal only to themselves. Without `now`, conditions on ages are
+    compared for every time.
     """
-    return _judge(schema, ontology, regions, now).covers(require_filter(f), require_filter(g))
+    return _find_judge(schema, ontology, regions, now).covers(require_filter(f), require_filter(g))
 
 
 def overlaps(
@@ -63,23 +63,25 @@ def overlaps(
     >>> overlaps(parse("a < 2"), parse("a > 3"), schema=Schema({"a": "number"}))
     False
     """
-    return _judge(schema, ontology, regions, now).overlaps(require_filter(f), require_filter(g))
+    return _find_judge(schema, ontology, regions, now).overlaps(require_filter(f), require_filter(g))
 
 
-def _judge(schema: Schema | None, ontology: Ontology | None, regions: Regions | None, now: datetime | None) -> Judge:
-    """Return the judge of these surroundings; it holds them, so their ids stay theirs."""
+def _find_judge(
+    schema: Schema | None, ontology: Ontology | None, regions: Regions | None, now: datetime | None
+) -> Judge:
+    """Return the cached judge of a vocabulary; it keeps references, so that `id()` stays valid as a cache key."""
     vocabulary = Vocabulary.of(schema, ontology, regions)
     now = parse_now(now)
     key = (id(schema), id(ontology), id(regions), now)
-    found = _judges.get(key)
-    if found is None:
-        if len(_judges) >= JUDGES:
+    judge = _judges.get(key)
+    if judge is None:
+        if len(_judges) >= MAX_JUDGES:
             _judges.clear()
-        found = _judges[key] = Judge(
+        judge = _judges[key] = Judge(
             vocabulary.concepts,
             schema=schema,
             regions=regions,
             now=now,
-            forgiven=(LookupError,) if vocabulary.is_empty else (),
+            tolerated=(LookupError,) if vocabulary.is_empty else (),
         )
-    return found
+    return judge

@@ -1,11 +1,11 @@
-"""Deciding between two prepared filters: does one cover the other, do they overlap.
+"""Decide between two prepared filters: does one cover the other, do they overlap.
 
-A conjunction covers another when each of its literals follows from the other's literals on the same
-attribute; `states` decides that, exactly for conditions on ordered values. A disjunction covers a conjunction
-when one of its parts does or, failing that, when no way is left to fail all its parts at once. What is too
-large to decide counts as not covered, and as overlapping.
+A conjunction covers another when each of its literals follows from the other's literals on the same attribute;
+`conjunctions` decides that, exactly for conditions on ordered values. A disjunction covers a conjunction when one of
+its parts does or, failing that, when there is no way to fail all its parts at once. What is too large to decide
+counts as not covered, and as overlapping.
 
-The common case, conjunctions of ranges and equalities, never gets to truth vectors: it compares spans.
+Cost: conjunctions of ranges and equalities, the common case, compare spans and never build truth vectors.
 """
 
 from __future__ import annotations
@@ -13,194 +13,204 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tidings.algebra.covering.conjunctions import Conjunction, conjunction, fits
+from tidings.algebra.covering.conjunctions import Conjunction, build_conjunction, can_hold
 from tidings.algebra.covering.literals import ABSENT, NULL, PRESENT
-from tidings.algebra.covering.spans import contains, meet
+from tidings.algebra.covering.spans import includes, intersect
 from tidings.algebra.covering.value_sets import EVERYTHING
 from tidings.model import And, Filter, Or
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tidings.algebra.covering.conjunctions import Facts, Group
+    from tidings.algebra.covering.conjunctions import AttributeFacts, AttributeGroup
     from tidings.algebra.covering.literals import Literal
-    from tidings.algebra.covering.value_sets import Placed
+    from tidings.algebra.covering.value_sets import ValueSet
 
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How far to go: conjunctions of a normal form, and ways to fail a disjunction (or parts of a large filter)."""
+    """Limits of one comparison: conjunctions of a normal form, and search steps over disjunctions or large filters."""
 
     rows: int = 256
     steps: int = 500
 
 
 @dataclass(slots=True)
-class Sketch:
-    """A filter prepared for comparison; without rows, it was too large for a normal form."""
+class PreparedFilter:
+    """A filter as it was given, with negations pushed down, and as conjunctions (`None`: too many to expand)."""
 
     source: Filter
     tree: Filter
     rows: tuple[Conjunction, ...] | None
 
 
-def _all_wider(wides: tuple[Placed, ...], narrows: tuple[Placed, ...]) -> bool:
-    """Tell whether each of the first sets contains one of the second: some value in that one is in it, too."""
-    for wide in wides:
-        for narrow in narrows:
-            if contains(wide.spans, narrow.spans):
+def _contain_all(outer_sets: tuple[ValueSet, ...], inner_sets: tuple[ValueSet, ...]) -> bool:
+    """Tell whether each outer set contains some inner set; then a value in the inner one lies in the outer one."""
+    for wide in outer_sets:
+        for narrow in inner_sets:
+            if includes(wide.spans, narrow.spans):
                 break
         else:
             return False
     return True
 
 
-def _alike(one: Group, two: Group) -> bool:
-    """Tell whether two groups speak of one order of values, read in one way."""
-    left, right = one.merged or one.plain[0], two.merged or two.plain[0]
-    return left.space is right.space and one.reads == two.reads
+def _share_order(first: AttributeGroup, second: AttributeGroup) -> bool:
+    """Tell whether two groups are about the same order of values under the same label."""
+    left, right = first.merged_set or first.value_sets[0], second.merged_set or second.value_sets[0]
+    return left.space is right.space and first.reads == second.reads
 
 
-class Case:
-    """One question between two filters, with a limit on the steps it may take; `draw` prepares a part."""
+class Comparer:
+    """Answers one question about two filters within a limit of steps; `prepare` is called for parts of large ones."""
 
-    __slots__ = ("_draw", "_facts", "_parts", "_steps")
+    __slots__ = ("_facts", "_parts", "_prepare", "_steps")
 
-    def __init__(self, facts: Facts, draw: Callable[[Filter], Sketch], *, steps: int) -> None:
-        """Start with all steps left."""
+    def __init__(self, facts: AttributeFacts, prepare: Callable[[Filter], PreparedFilter], *, steps: int) -> None:
+        """Start with the full number of steps."""
         self._facts = facts
-        self._draw = draw
+        self._prepare = prepare
         self._steps = steps
-        self._parts: dict[int, Sketch] = {}
+        self._parts: dict[int, PreparedFilter] = {}
 
-    def covers(self, outer: Sketch, inner: Sketch) -> bool:
-        """Tell whether the first certainly accepts all that the second accepts."""
+    def covers(self, outer: PreparedFilter, inner: PreparedFilter) -> bool:
+        """Tell whether the outer filter certainly accepts every event that the inner one accepts."""
         if outer.rows is None or inner.rows is None:
             return self._covers_by_parts(outer, inner)
         outers = outer.rows
-        return all(self._covered(row, outers) for row in inner.rows)
+        return all(self._is_covered(row, outers) for row in inner.rows)
 
-    def overlaps(self, one: Sketch, two: Sketch) -> bool:
+    def overlaps(self, left: PreparedFilter, right: PreparedFilter) -> bool:
         """Tell whether some event may satisfy both."""
-        if one.rows is None or two.rows is None:
-            return self._overlaps_by_parts(one, two)
-        rows = two.rows
-        return any(self._meets(first, second) for first in one.rows for second in rows)
+        if left.rows is None or right.rows is None:
+            return self._overlaps_by_parts(left, right)
+        rows = right.rows
+        return any(self._meets(first, second) for first in left.rows for second in rows)
 
-    def _covered(self, row: Conjunction, outers: tuple[Conjunction, ...]) -> bool:
+    def _is_covered(self, row: Conjunction, outers: tuple[Conjunction, ...]) -> bool:
         # Plain loops: this is where routing tables spend their time.
         for outer in outers:
-            if not outer.needed <= row.groups.keys():
+            if not outer.required_names <= row.groups.keys():
                 continue
             for group in outer.groups.values():
                 if not self._follows(row, group):
                     break
             else:
                 return True
-        return len(outers) > 1 and not self._escapes(row, self._ways(row, outers))
+        return len(outers) > 1 and not self._escapes(row, self._list_escapes(row, outers))
 
-    def _follows(self, row: Conjunction, outer: Group) -> bool:
+    def _follows(self, row: Conjunction, outer: AttributeGroup) -> bool:
         """Tell whether the row's literals imply all of the group's."""
         inner = row.groups.get(outer.name)
-        states = inner.states if inner is not None else row.states(outer.name)
+        states = inner.states if inner is not None else row.find_states(outer.name)
         if states & ~outer.states:
             return False
-        if not (states & PRESENT and outer.asked):
+        if not (states & PRESENT and outer.conditional):
             return True
-        asked = () if inner is None else inner.asked
-        if outer.merged is not None and (not asked or (inner and inner.merged is not None)):
+        asked = () if inner is None else inner.conditional
+        if outer.merged_set is not None and (not asked or (inner and inner.merged_set is not None)):
             return self._within(outer, inner)
-        if outer.plain and inner and inner.plain and _alike(outer, inner):
-            return _all_wider(outer.plain, inner.plain)
-        return all(not fits(outer, (*asked, literal.negated()), self._facts) for literal in outer.asked)
+        if outer.value_sets and inner and inner.value_sets and _share_order(outer, inner):
+            return _contain_all(outer.value_sets, inner.value_sets)
+        return all(not can_hold(outer, (*asked, literal.negate()), self._facts) for literal in outer.conditional)
 
-    def _within(self, outer: Group, inner: Group | None) -> bool:
-        """Compare the values of an attribute with one value."""
-        wide, narrow = outer.merged, inner.merged if inner else None
+    def _within(self, outer: AttributeGroup, inner: AttributeGroup | None) -> bool:
+        """Compare the value sets of a single-valued attribute."""
+        wide, narrow = outer.merged_set, inner.merged_set if inner else None
         assert wide is not None
         if inner is None or narrow is None:
             unread = not self._facts.reads_all(outer.name, outer.reads)
-            return contains(wide.spans, EVERYTHING[wide.space]) and (outer.unread or not unread)
-        return _alike(outer, inner) and contains(wide.spans, narrow.spans) and (outer.unread or not inner.unread)
+            return includes(wide.spans, EVERYTHING[wide.space]) and (outer.accepts_unreadable or not unread)
+        return (
+            _share_order(outer, inner)
+            and includes(wide.spans, narrow.spans)
+            and (outer.accepts_unreadable or not inner.accepts_unreadable)
+        )
 
-    def _ways(self, row: Conjunction, outers: tuple[Conjunction, ...]) -> list[list[Literal]]:
+    def _list_escapes(self, row: Conjunction, outers: tuple[Conjunction, ...]) -> list[list[Literal]]:
         """Return, for each conjunction, the negated literals by which an event of the row may fail it."""
-        ways = [[one.negated() for one in outer.literals if not self._implies(row, one)] for outer in outers]
+        ways = [[literal.negate() for literal in outer.literals if not self._implies(row, literal)] for outer in outers]
         return sorted(ways, key=len)
 
     def _implies(self, row: Conjunction, literal: Literal) -> bool:
-        states = row.states(literal.name)
+        states = row.find_states(literal.name)
         if states & ~literal.states:
             return False
         if not states & PRESENT or literal.condition is None:
             return True
         group = row.groups.get(literal.name)
-        return group is not None and not fits(group, (*group.asked, literal.negated()), self._facts)
+        return group is not None and not can_hold(group, (*group.conditional, literal.negate()), self._facts)
 
     def _escapes(self, row: Conjunction, ways: list[list[Literal]]) -> bool:
-        """Tell whether an event of the row may fail every conjunction, each in one of the ways."""
+        """Tell whether an event of the row may fail every conjunction, each by one of its negated literals."""
         if not ways:
             return True
         for literal in ways[0]:
             self._steps -= 1
             if self._steps < 0:
                 return True
-            narrower = conjunction((*row.literals, literal), self._facts)
+            narrower = build_conjunction((*row.literals, literal), self._facts)
             if narrower is not None and self._escapes(narrower, ways[1:]):
                 return True
         return False
 
-    def _meets(self, one: Conjunction, two: Conjunction) -> bool:
-        if one.pairs or two.pairs:
-            return conjunction((*one.literals, *two.literals), self._facts) is not None
-        others = two.groups
-        for name, group in one.groups.items():
-            if name in others and not self._together(group, others[name]):
+    def _meets(self, left: Conjunction, right: Conjunction) -> bool:
+        if left.has_pairs or right.has_pairs:
+            return build_conjunction((*left.literals, *right.literals), self._facts) is not None
+        others = right.groups
+        for name, group in left.groups.items():
+            if name in others and not self._can_hold_together(group, others[name]):
                 return False
         return True
 
-    def _together(self, one: Group, two: Group) -> bool:
-        states = one.states & two.states
+    def _can_hold_together(self, left: AttributeGroup, right: AttributeGroup) -> bool:
+        states = left.states & right.states
         if states & (ABSENT | NULL):
             return True
-        if not states & PRESENT or not (one.asked and two.asked):
+        if not states & PRESENT or not (left.conditional and right.conditional):
             return bool(states)
-        if one.plain and two.plain:
+        if left.value_sets and right.value_sets:
             return True
-        if one.merged and two.merged and _alike(one, two):
-            return bool(meet(one.merged.spans, two.merged.spans)) or (one.unread and two.unread)
-        return fits(one, (*one.asked, *two.asked), self._facts)
+        if left.merged_set and right.merged_set and _share_order(left, right):
+            return bool(intersect(left.merged_set.spans, right.merged_set.spans)) or (
+                left.accepts_unreadable and right.accepts_unreadable
+            )
+        return can_hold(left, (*left.conditional, *right.conditional), self._facts)
 
-    def _covers_by_parts(self, outer: Sketch, inner: Sketch) -> bool:
-        """Split what has no normal form; `and` outside and `or` inside lose nothing, the others may."""
+    def _covers_by_parts(self, outer: PreparedFilter, inner: PreparedFilter) -> bool:
+        """Compare filters too large to expand by their parts; exact for an outer `and` or an inner `or` only."""
         if not self._spend() or outer.tree == inner.tree:
             return outer.tree == inner.tree
         match outer.tree, inner.tree:
             case And(parts), _:
-                return all(self.covers(self._part(part), inner) for part in parts)
+                return all(self.covers(self._prepare_part(part), inner) for part in parts)
             case _, Or(parts):
-                return all(self.covers(outer, self._part(part)) for part in parts)
-        if isinstance(outer.tree, Or) and any(self.covers(self._part(part), inner) for part in outer.tree.parts):
+                return all(self.covers(outer, self._prepare_part(part)) for part in parts)
+        if isinstance(outer.tree, Or) and any(
+            self.covers(self._prepare_part(part), inner) for part in outer.tree.parts
+        ):
             return True
-        return isinstance(inner.tree, And) and any(self.covers(outer, self._part(part)) for part in inner.tree.parts)
+        return isinstance(inner.tree, And) and any(
+            self.covers(outer, self._prepare_part(part)) for part in inner.tree.parts
+        )
 
-    def _overlaps_by_parts(self, one: Sketch, two: Sketch) -> bool:
+    def _overlaps_by_parts(self, left: PreparedFilter, right: PreparedFilter) -> bool:
         if not self._spend():
             return True
-        large, other = (one, two) if one.rows is None else (two, one)
+        large, other = (left, right) if left.rows is None else (right, left)
         match large.tree:
             case Or(parts):
-                return any(self.overlaps(self._part(part), other) for part in parts)
+                return any(self.overlaps(self._prepare_part(part), other) for part in parts)
             case And(parts):
-                return all(self.overlaps(self._part(part), other) for part in parts)
+                return all(self.overlaps(self._prepare_part(part), other) for part in parts)
         return True
 
     def _spend(self) -> bool:
         self._steps -= 1
         return self._steps >= 0
 
-    def _part(self, tree: Filter) -> Sketch:
-        found = self._parts.get(id(tree))
-        if found is None:
-            found = self._parts[id(tree)] = self._draw(tree)
-        return found
+    def _prepare_part(self, tree: Filter) -> PreparedFilter:
+        part = self._parts.get(id(tree))
+        if part is None:
+            part = self._parts[id(tree)] = self._prepare(tree)
+        return part

@@ -1,9 +1,9 @@
-"""Prefixes, suffixes, substrings and wildcards as one thing: a pattern of characters, `?` and `*`.
+"""Globs: prefixes, suffixes, substrings and wildcards as one pattern of characters, `?` and `*`.
 
-Whether all texts of one pattern belong to another, or none do, is decided exactly, by walking both patterns
-together over the characters they name and one that stands for all others. A pattern that ignores case is one
-over folded text; a pattern that does not is widened to folded text before the two are compared, so what
-is said to hold does hold. Cost: the reachable pairs of places, with a limit beyond which nothing is said.
+Inclusion and disjointness of two globs are decided exactly, by simulating both as automata over the characters they
+name and one more that stands for all others. A glob that ignores case is a pattern over case-folded text; one that
+does not is widened to folded text before the two are compared, so a positive answer is always right. Cost: the
+reachable pairs of positions, with a limit beyond which the answer is 'not certain'.
 """
 
 from __future__ import annotations
@@ -15,163 +15,163 @@ from typing import TypeAlias
 
 from tidings.model import TextOp, TextTest
 
-ONE, ANY = "?", "*"
-"""Any one character; any text."""
+ANY_CHARACTER, ANY_TEXT = "?", "*"
+"""The wildcards: one character, any text."""
 
 Sign: TypeAlias = "tuple[str, bool]"
-"""A character and whether it stands for itself; otherwise it is `ONE` or `ANY`."""
+"""A character and whether it stands for itself; otherwise it is a wildcard."""
 
-_STAR: Sign = (ANY, False)
+_STAR: Sign = (ANY_TEXT, False)
 
 OTHER = ""
 """Stands for every character that neither pattern names."""
 
-STEPS = 20_000
-"""Places looked at before giving up."""
+MAX_STEPS = 20_000
+"""Positions visited before giving up."""
 
-_MEANING = frozenset("\\.+*?()|[]{}^$")
-"""Characters that mean something to RE2."""
+_RE2_SPECIAL = frozenset("\\.+*?()|[]{}^$")
+"""Characters with a special meaning in RE2."""
 
 
 @dataclass(frozen=True, slots=True)
 class Glob:
-    """A pattern; `folded` patterns are about text whose case is folded."""
+    """A pattern; with `ignores_case` it is matched against case-folded text."""
 
     signs: tuple[Sign, ...]
-    folded: bool = False
+    ignores_case: bool = False
 
     @property
-    def simple(self) -> tuple[bool, str, bool] | None:
-        """Whether `*` stands before, the text, and whether `*` stands after, if there are no other wildcards."""
+    def split_at_stars(self) -> tuple[bool, str, bool] | None:
+        """Whether it starts with `*`, the text, whether it ends with `*`; `None` if it has other wildcards."""
         before, after = self.signs[:1] == (_STAR,), self.signs[-1:] == (_STAR,)
         middle = self.signs[before : max(before, len(self.signs) - after)]
         return (before, "".join(char for char, _ in middle), after) if all(plain for _, plain in middle) else None
 
     @property
     def literal(self) -> str | None:
-        """The one text it accepts, if it accepts one."""
+        """The only text it accepts, or `None` if it has wildcards."""
         return "".join(char for char, plain in self.signs) if all(plain for _, plain in self.signs) else None
 
     @property
     def head(self) -> str:
-        """What all its texts start with, as far as it is written; of folded text nothing can be said."""
-        return "" if self.folded else "".join(char for char, _ in takewhile(lambda sign: sign[1], self.signs))
+        """The characters before the first wildcard; empty for patterns on folded text."""
+        return "" if self.ignores_case else "".join(char for char, _ in takewhile(lambda sign: sign[1], self.signs))
 
     @property
     def prefix(self) -> str | None:
-        """The prefix that says all of it, if one does."""
+        """The prefix, if the pattern is a prefix followed by `*`."""
         if not self.signs or self.signs[-1] != _STAR:
             return None
         return Glob(self.signs[:-1]).literal
 
 
 @lru_cache(maxsize=16_384)
-def glob_of(test: TextTest) -> Glob | None:
-    """Return the test as a pattern; of an expression, only when it is plain text."""
+def to_glob(test: TextTest) -> Glob | None:
+    """Return a text test as a glob; a regular expression only if it is plain text, else `None`."""
     folded = test.ignoring_case
     pattern = test.pattern.casefold() if folded else test.pattern
     plain = tuple((char, True) for char in pattern)
     match test.op:
         case TextOp.STARTS_WITH:
-            return _glob((*plain, _STAR), folded=folded)
+            return _make_glob((*plain, _STAR), folded=folded)
         case TextOp.ENDS_WITH:
-            return _glob((_STAR, *plain), folded=folded)
+            return _make_glob((_STAR, *plain), folded=folded)
         case TextOp.CONTAINS:
-            return _glob((_STAR, *plain, _STAR), folded=folded)
+            return _make_glob((_STAR, *plain, _STAR), folded=folded)
         case TextOp.LIKE:
-            return _glob(_like_signs(pattern), folded=folded)
+            return _make_glob(_parse_like(pattern), folded=folded)
         case TextOp.MATCHES:
-            # RE2 folds case in its own way, and a character that means something is no plain text.
-            if folded or not _MEANING.isdisjoint(pattern):
+            # RE2 folds case differently from `casefold`, and special characters are not plain text.
+            if folded or not _RE2_SPECIAL.isdisjoint(pattern):
                 return None
-            return _glob((_STAR, *plain, _STAR), folded=False)
+            return _make_glob((_STAR, *plain, _STAR), folded=False)
 
 
-def folded_glob(text: str) -> Glob:
-    """Return the pattern of all texts whose folded form is this."""
-    return Glob(tuple((char, True) for char in text), folded=True)
+def make_folded_glob(text: str) -> Glob:
+    """Return the glob of all texts whose case-folded form is this."""
+    return Glob(tuple((char, True) for char in text), ignores_case=True)
 
 
-def prefix_glob(prefix: str) -> Glob:
-    """Return the pattern of all texts that start so."""
+def make_prefix_glob(prefix: str) -> Glob:
+    """Return the glob of all texts with this prefix."""
     return Glob((*((char, True) for char in prefix), _STAR))
 
 
 def includes(outer: Glob, inner: Glob) -> bool:
-    """Tell whether every text of the second pattern is certainly one of the first."""
-    if inner.folded and not outer.folded:
+    """Tell whether the outer glob certainly accepts every text that the inner one accepts."""
+    if inner.ignores_case and not outer.ignores_case:
         return False
-    return _included(_widened(inner) if outer.folded else inner, outer)
+    return _is_included(_widen(inner) if outer.ignores_case else inner, outer)
 
 
-def excludes(one: Glob, two: Glob) -> bool:
-    """Tell whether certainly no text is of both patterns."""
-    if one.folded or two.folded:
-        one, two = _widened(one), _widened(two)
-    return _apart(one, two)
+def excludes(first: Glob, second: Glob) -> bool:
+    """Tell whether certainly no text is accepted by both globs."""
+    if first.ignores_case or second.ignores_case:
+        first, second = _widen(first), _widen(second)
+    return _is_disjoint(first, second)
 
 
-def _glob(signs: tuple[Sign, ...], *, folded: bool) -> Glob:
+def _make_glob(signs: tuple[Sign, ...], *, folded: bool) -> Glob:
     kept = [sign for at, sign in enumerate(signs) if sign != _STAR or at == 0 or signs[at - 1] != _STAR]
-    # Of case-folded text, `*` alone is still every text.
-    return Glob(tuple(kept), folded=folded and kept != [_STAR])
+    # `*` alone accepts every text, folded or not.
+    return Glob(tuple(kept), ignores_case=folded and kept != [_STAR])
 
 
-def _like_signs(pattern: str) -> tuple[Sign, ...]:
+def _parse_like(pattern: str) -> tuple[Sign, ...]:
     signs: list[Sign] = []
     plain = False
     for char in pattern:
         if char == "\\" and not plain:
             plain = True
             continue
-        signs.append((char, plain or char not in (ONE, ANY)))
+        signs.append((char, plain or char not in (ANY_CHARACTER, ANY_TEXT)))
         plain = False
     return (*signs, ("\\", True)) if plain else tuple(signs)
 
 
-def _widened(glob: Glob) -> Glob:
-    """Return a pattern of folded texts that accepts the folded form of all texts of this one."""
-    if glob.folded:
+def _widen(glob: Glob) -> Glob:
+    """Return a glob on folded text that accepts the folded form of every text this one accepts."""
+    if glob.ignores_case:
         return glob
     signs: list[Sign] = []
     for char, plain in glob.signs:
-        # One character may fold to three: `?` becomes any text.
+        # One character may fold to up to three, so `?` is widened to any text.
         signs.extend([(part, True) for part in char.casefold()] if plain else [_STAR])
-    return Glob(_glob(tuple(signs), folded=False).signs, folded=True)
+    return Glob(_make_glob(tuple(signs), folded=False).signs, ignores_case=True)
 
 
-def _closed(places: set[int], signs: tuple[Sign, ...]) -> frozenset[int]:
-    """Add the places reached without reading: `*` may stand for nothing."""
-    found = set(places)
+def _close_over_stars(places: set[int], signs: tuple[Sign, ...]) -> frozenset[int]:
+    """Add the positions reachable without reading a character, since `*` may match nothing."""
+    reached = set(places)
     for place in places:
         while place < len(signs) and signs[place] == _STAR:
             place += 1
-            found.add(place)
-    return frozenset(found)
+            reached.add(place)
+    return frozenset(reached)
 
 
-def _after(places: frozenset[int], char: str, signs: tuple[Sign, ...]) -> frozenset[int]:
-    found: set[int] = set()
+def _step(places: frozenset[int], char: str, signs: tuple[Sign, ...]) -> frozenset[int]:
+    reached: set[int] = set()
     for place in places:
         if place == len(signs):
             continue
         sign, plain = signs[place]
-        if not plain and sign == ANY:
-            found.add(place)
+        if not plain and sign == ANY_TEXT:
+            reached.add(place)
         elif not plain or sign == char:
-            found.add(place + 1)
-    return _closed(found, signs)
+            reached.add(place + 1)
+    return _close_over_stars(reached, signs)
 
 
-def _letters(*patterns: tuple[Sign, ...]) -> set[str]:
+def _collect_letters(*patterns: tuple[Sign, ...]) -> set[str]:
     return {char for signs in patterns for char, plain in signs if plain} | {OTHER}
 
 
-def _included(inner: Glob, outer: Glob) -> bool:
-    """Decide by the texts where there is `*` at the ends alone, else by a walk."""
-    narrow, wide = inner.simple, outer.simple
+def _is_included(inner: Glob, outer: Glob) -> bool:
+    """Decide by comparing texts if `*` occurs only at the ends, else by simulation."""
+    narrow, wide = inner.split_at_stars, outer.split_at_stars
     if narrow is None or wide is None:
-        return _walk_included(inner.signs, outer.signs)
+        return _walk_inclusion(inner.signs, outer.signs)
     (free_start, text, free_end), (any_start, part, any_end) = narrow, wide
     if any_start and any_end:
         return part in text
@@ -182,25 +182,25 @@ def _included(inner: Glob, outer: Glob) -> bool:
     return narrow == wide
 
 
-def _apart(one: Glob, two: Glob) -> bool:
-    left, right = one.simple, two.simple
+def _is_disjoint(first: Glob, second: Glob) -> bool:
+    left, right = first.split_at_stars, second.split_at_stars
     if left is None or right is None:
-        return _walk_apart(one.signs, two.signs)
+        return _walk_disjointness(first.signs, second.signs)
     (start, text, end), (start2, text2, end2) = left, right
-    # Both begin with a text: one must begin the other. Both end with one: the same at the end.
+    # Two fixed beginnings are compatible only if one is a prefix of the other; likewise two fixed ends.
     if not start and not start2 and not (text.startswith(text2) or text2.startswith(text)):
         return True
     if not end and not end2 and not (text.endswith(text2) or text2.endswith(text)):
         return True
     if not (start or end):
-        return not _included(one, two)
-    return not (start2 or end2) and not _included(two, one)
+        return not _is_included(first, second)
+    return not (start2 or end2) and not _is_included(second, first)
 
 
 @lru_cache(maxsize=4096)
-def _walk_included(inner: tuple[Sign, ...], outer: tuple[Sign, ...]) -> bool:
-    letters = _letters(inner, outer)
-    start = (_closed({0}, inner), _closed({0}, outer))
+def _walk_inclusion(inner: tuple[Sign, ...], outer: tuple[Sign, ...]) -> bool:
+    letters = _collect_letters(inner, outer)
+    start = (_close_over_stars({0}, inner), _close_over_stars({0}, outer))
     seen, waiting, steps = {start}, [start], 0
     while waiting:
         ours, theirs = waiting.pop()
@@ -208,9 +208,9 @@ def _walk_included(inner: tuple[Sign, ...], outer: tuple[Sign, ...]) -> bool:
             return False
         for char in letters:
             steps += len(ours) + len(theirs)
-            if steps > STEPS:
+            if steps > MAX_STEPS:
                 return False
-            after = (_after(ours, char, inner), _after(theirs, char, outer))
+            after = (_step(ours, char, inner), _step(theirs, char, outer))
             if after[0] and after not in seen:
                 seen.add(after)
                 waiting.append(after)
@@ -218,16 +218,16 @@ def _walk_included(inner: tuple[Sign, ...], outer: tuple[Sign, ...]) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _walk_apart(one: tuple[Sign, ...], two: tuple[Sign, ...]) -> bool:
-    letters = _letters(one, two)
-    waiting = [(left, right) for left in _closed({0}, one) for right in _closed({0}, two)]
+def _walk_disjointness(first: tuple[Sign, ...], second: tuple[Sign, ...]) -> bool:
+    letters = _collect_letters(first, second)
+    waiting = [(left, right) for left in _close_over_stars({0}, first) for right in _close_over_stars({0}, second)]
     seen = set(waiting)
     while waiting:
         left, right = waiting.pop()
-        if (left, right) == (len(one), len(two)) or len(seen) * len(letters) > STEPS:
+        if (left, right) == (len(first), len(second)) or len(seen) * len(letters) > MAX_STEPS:
             return False
         for char in letters:
-            lefts, rights = _after(frozenset({left}), char, one), _after(frozenset({right}), char, two)
+            lefts, rights = _step(frozenset({left}), char, first), _step(frozenset({right}), char, second)
             fresh = {(a, b) for a in lefts for b in rights} - seen
             seen |= fresh
             waiting.extend(fresh)

@@ -1,18 +1,18 @@
-"""Filters prepared for comparison, in one setting: bound, in normal form, grouped by attribute.
+"""Prepare filters for comparison (bound, in normal form, grouped by attribute) and compare them.
 
-A filter is prepared once and remembered, by identity, for as long as it is among the last `REMEMBERED`.
+A prepared filter is cached by identity; the cache holds at most `MAX_PREPARED`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidings.algebra.covering.conjunctions import Facts, conjunction
-from tidings.algebra.covering.decision import Case, Effort, Sketch
-from tidings.algebra.covering.literals import literal_of
+from tidings.algebra.covering.conjunctions import AttributeFacts, build_conjunction
+from tidings.algebra.covering.decision import Comparer, Effort, PreparedFilter
+from tidings.algebra.covering.literals import to_literal
 from tidings.algebra.law.bind import bind
 from tidings.algebra.law.requirements import RequirementTracker
-from tidings.algebra.normal_form import pushed, rows_of
+from tidings.algebra.normal_form import expand_rows, push_negations
 from tidings.errors import TooLarge
 from tidings.model import And, Not, Or
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from tidings.concepts import Ontology, Regions
     from tidings.model import Filter, Schema
 
-USUAL = Effort()
+DEFAULT_EFFORT = Effort()
 
-REMEMBERED = 16_384
-"""Prepared filters that a judge keeps."""
+MAX_PREPARED = 16_384
+"""Prepared filters that a judge caches."""
 
 
 class Judge:
-    """Decides between filters in one setting; errors of `forgiven` classes leave a test as it is written."""
+    """Compares filters under one vocabulary; a test whose binding raises one of `tolerated` is left unbound."""
 
     def __init__(
         self,
@@ -38,72 +38,74 @@ class Judge:
         schema: Schema | None = None,
         regions: Regions | None = None,
         now: datetime | None = None,
-        forgiven: tuple[type[Exception], ...] = (),
-        effort: Effort = USUAL,
+        tolerated: tuple[type[Exception], ...] = (),
+        effort: Effort = DEFAULT_EFFORT,
     ) -> None:
-        """Take the surroundings; they must not change afterwards."""
+        """Take the vocabulary, which must not change afterwards."""
         self.schema, self.ontology, self.regions, self.now = schema, ontology, regions, now
-        self._forgiven = forgiven
+        self._tolerated = tolerated
         self._effort = effort
-        self.facts = Facts(RequirementTracker(schema, ontology), ontology, now=now)
-        self._sketches: dict[int, Sketch] = {}
+        self.facts = AttributeFacts(RequirementTracker(schema, ontology), ontology, now=now)
+        self._prepared_filters: dict[int, PreparedFilter] = {}
 
     def covers(self, outer: Filter, inner: Filter) -> bool:
-        """Tell whether the first filter certainly accepts all that the second accepts."""
-        one, two = self.sketch(outer), self.sketch(inner)
+        """Tell whether the outer filter certainly accepts every event that the inner one accepts."""
+        wide, narrow = self.prepare(outer), self.prepare(inner)
         self.facts.start()
-        return Case(self.facts, self.drawn, steps=self._effort.steps).covers(one, two)
+        return Comparer(self.facts, self.prepare_bound, steps=self._effort.steps).covers(wide, narrow)
 
-    def overlaps(self, one: Filter, two: Filter) -> bool:
+    def overlaps(self, left: Filter, right: Filter) -> bool:
         """Tell whether some event may satisfy both filters."""
-        first, second = self.sketch(one), self.sketch(two)
+        first, second = self.prepare(left), self.prepare(right)
         self.facts.start()
-        return Case(self.facts, self.drawn, steps=self._effort.steps).overlaps(first, second)
+        return Comparer(self.facts, self.prepare_bound, steps=self._effort.steps).overlaps(first, second)
 
-    def cost(self, outer: Filter, inner: Filter) -> int:
-        """Reckon what it costs to ask whether the first covers the second, in comparisons of conjunctions."""
-        one, two = len(self.sketch(outer).rows or ()), len(self.sketch(inner).rows or ())
-        return 1 + one * two + (self._effort.steps if one > 1 else 0)
+    def estimate_cost(self, outer: Filter, inner: Filter) -> int:
+        """Estimate the cost of `covers` on two filters, in comparisons of conjunctions."""
+        outer_rows, inner_rows = len(self.prepare(outer).rows or ()), len(self.prepare(inner).rows or ())
+        return 1 + outer_rows * inner_rows + (self._effort.steps if outer_rows > 1 else 0)
 
-    def satisfiable(self, tree: Filter) -> bool:
+    def is_satisfiable(self, tree: Filter) -> bool:
         """Tell whether some event may satisfy the filter."""
-        rows = self.sketch(tree).rows
+        rows = self.prepare(tree).rows
         return rows is None or bool(rows)
 
-    def sketch(self, tree: Filter) -> Sketch:
-        """Return the filter prepared, from memory where it is there."""
-        found = self._sketches.get(id(tree))
-        if found is None or found.source is not tree:
-            if len(self._sketches) >= REMEMBERED:
-                self._sketches.clear()
-            # The sketch holds its source, so the id stays taken for as long as it is a key here.
-            found = self._sketches[id(tree)] = self._prepared(tree)
-        return found
+    def prepare(self, tree: Filter) -> PreparedFilter:
+        """Return the prepared filter, from the cache if it is there."""
+        prepared = self._prepared_filters.get(id(tree))
+        if prepared is None or prepared.source is not tree:
+            if len(self._prepared_filters) >= MAX_PREPARED:
+                self._prepared_filters.clear()
+            # The prepared filter references its source, so the id cannot be reused while it is a key here.
+            prepared = self._prepared_filters[id(tree)] = self._prepare_source(tree)
+        return prepared
 
-    def _prepared(self, tree: Filter) -> Sketch:
+    def _prepare_source(self, tree: Filter) -> PreparedFilter:
         self.facts.start()
-        drawn = self.drawn(self._bound(tree))
-        return Sketch(tree, drawn.tree, drawn.rows)
+        prepared = self.prepare_bound(self._bind(tree))
+        return PreparedFilter(tree, prepared.tree, prepared.rows)
 
-    def drawn(self, bound: Filter) -> Sketch:
-        """Prepare a filter that is bound already."""
-        tree = pushed(bound)
+    def prepare_bound(self, bound: Filter) -> PreparedFilter:
+        """Prepare a filter that is already bound."""
+        tree = push_negations(bound)
         try:
-            rows = rows_of(tree, limit=self._effort.rows)
+            rows = expand_rows(tree, limit=self._effort.rows)
         except TooLarge:
-            return Sketch(bound, tree, None)
-        found = (conjunction([literal_of(part, self.now, self.ontology) for part in row], self.facts) for row in rows)
-        return Sketch(bound, tree, tuple(row for row in found if row is not None))
+            return PreparedFilter(bound, tree, None)
+        conjunctions = (
+            build_conjunction([to_literal(part, self.now, self.ontology) for part in row], self.facts) for row in rows
+        )
+        return PreparedFilter(bound, tree, tuple(row for row in conjunctions if row is not None))
 
-    def _bound(self, tree: Filter) -> Filter:
+    def _bind(self, tree: Filter) -> Filter:
         try:
             return bind(tree, schema=self.schema, ontology=self.ontology, regions=self.regions)
-        except self._forgiven:
+        except self._tolerated:
             match tree:
                 case And(parts):
-                    return And(tuple(map(self._bound, parts)))
+                    return And(tuple(map(self._bind, parts)))
                 case Or(parts):
-                    return Or(tuple(map(self._bound, parts)))
+                    return Or(tuple(map(self._bind, parts)))
                 case Not(part):
-                    return Not(self._bound(part))
+                    return Not(self._bind(part))
             return tree

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from tidings.algebra.covering.value_sets import Placed, place
+from tidings.algebra.covering.value_sets import ValueSet, to_value_set
 from tidings.algebra.law.typed_attribute import AS_IS, Label, resolve_attribute, strip_unit
 from tidings.errors import UnknownUnit
 from tidings.model import Compare, Comparison, Condition, Exists, IsNull, Not, Quantifier, Quantity, Test, scalars_of
@@ -32,10 +32,10 @@ ANY_STATE = ABSENT | NULL | PRESENT
 Name: TypeAlias = "str | tuple[str, str]"
 """An attribute, or two that are compared."""
 
-_SAID = {Quantifier.ANY: (False, True), Quantifier.ALL: (True, True), Quantifier.NONE: (True, False)}
-"""Whether a quantifier speaks of every value, and whether the value is to satisfy the condition."""
+_QUANTIFIER_MEANING = {Quantifier.ANY: (False, True), Quantifier.ALL: (True, True), Quantifier.NONE: (True, False)}
+"""For each quantifier: whether it is about every value, and whether values must satisfy the condition."""
 
-_FLIPPED = {
+_MIRRORED = {
     Comparison.EQ: Comparison.EQ,
     Comparison.LT: Comparison.GT,
     Comparison.LE: Comparison.GE,
@@ -46,47 +46,48 @@ _FLIPPED = {
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """In some of `states`; with values, some (or every) value satisfies (or fails) the condition.
+    """The attribute is in one of `states`, and if present, its values satisfy or fail a condition.
 
-    The condition's amounts are plain numbers, in the unit that `reads` names.
+    `is_universal`: every value, else some value; `is_positive`: satisfies, else fails. Amounts in the condition are
+    plain numbers in the unit of `label`; `value_set` is the condition as ordered values, where it has them.
     """
 
     name: Name
     states: int
     condition: Condition | None = None
-    every: bool = False
-    wanted: bool = True
-    placed: Placed | None = None
-    reads: Label = AS_IS
+    is_universal: bool = False
+    is_positive: bool = True
+    value_set: ValueSet | None = None
+    label: Label = AS_IS
 
-    def negated(self) -> Literal:
+    def negate(self) -> Literal:
         """Return the literal that holds exactly where this one does not."""
         if self.condition is None:
             return replace(self, states=self.states ^ ANY_STATE)
         states = ANY_STATE if self.states == PRESENT else PRESENT
-        return replace(self, states=states, every=not self.every, wanted=not self.wanted)
+        return replace(self, states=states, is_universal=not self.is_universal, is_positive=not self.is_positive)
 
 
-def literal_of(tree: Filter, now: datetime | None, ontology: Ontology) -> Literal:
+def to_literal(tree: Filter, now: datetime | None, ontology: Ontology) -> Literal:
     """Return a bound test or a negated test as a literal."""
     if isinstance(tree, Not):
-        return literal_of(tree.part, now, ontology).negated()
+        return to_literal(tree.part, now, ontology).negate()
     assert isinstance(tree, Test)
     match tree.condition:
         case Exists():
             return Literal(tree.attribute, PRESENT)
         case IsNull():
             return Literal(tree.attribute, NULL)
-    name, condition = _named(tree)
-    every, wanted = _SAID[tree.quantifier]
+    name, condition = _name_comparison(tree)
+    every, wanted = _QUANTIFIER_MEANING[tree.quantifier]
     reads = resolve_attribute(tree.attribute, condition)[1:]
     if reads[1] and _is_resolved(condition, ontology):
         condition = strip_unit(condition)
-    return Literal(name, PRESENT, condition, every, wanted, place(condition, now), reads)
+    return Literal(name, PRESENT, condition, every, wanted, to_value_set(condition, now), reads)
 
 
 def _is_resolved(condition: Condition, ontology: Ontology) -> bool:
-    """Tell whether amounts compare as numbers: all are in the one unit to which their dimension is converted."""
+    """Tell whether the amounts compare as plain numbers: all of them are in the base unit of one dimension."""
     units = {value.unit for value in scalars_of(condition) if isinstance(value, Quantity)}
     try:
         return len(units) == 1 and {ontology.base_unit(unit) for unit in units} == units
@@ -94,11 +95,11 @@ def _is_resolved(condition: Condition, ontology: Ontology) -> bool:
         return False
 
 
-def _named(test: Test) -> tuple[Name, Condition]:
-    """Name a comparison by both attributes; `b > a` is `a < b`, unless it speaks of all values of `b`."""
+def _name_comparison(test: Test) -> tuple[Name, Condition]:
+    """Key a comparison by both attributes in order: `b > a` becomes `a < b`, unless it is about all values of `b`."""
     if not isinstance(test.condition, Compare):
         return test.attribute, test.condition
-    one, two, op = test.attribute, test.condition.other, test.condition.op
-    if two < one and test.quantifier is not Quantifier.ALL:
-        return (two, one), replace(test.condition, op=_FLIPPED[op], other=one)
-    return (one, two), test.condition
+    left, right, op = test.attribute, test.condition.other, test.condition.op
+    if right < left and test.quantifier is not Quantifier.ALL:
+        return (right, left), replace(test.condition, op=_MIRRORED[op], other=left)
+    return (left, right), test.condition

@@ -1,4 +1,4 @@
-"""Sets of ordered values as disjoint spans between cuts; open and closed ends become one thing.
+"""Sets of ordered values as disjoint spans between cuts, so that open and closed ends need no case distinction.
 
 A cut lies before or after a value: `[1 .. 2)` runs from before 1 to before 2, a single value from before
 it to after it. Spans that share a cut touch, so joining, meeting and containing are plain comparisons of
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 Cut: TypeAlias = "tuple[Any, ...]"
-"""A place before or after a value; the cuts of one attribute compare."""
+"""A position before or after a value; cuts of one space are ordered."""
 
 Spans: TypeAlias = "tuple[tuple[Cut, Cut], ...]"
 """A set: the values between each low cut and its high cut."""
 
 Cell: TypeAlias = "tuple[Cut, Cut, int]"
-"""A stretch between neighbouring cuts, and in which of several sets it lies, one bit each."""
+"""A stretch between neighbouring cuts, and the sets it lies in, one bit each."""
 
 
-def contains(outer: Spans, inner: Spans) -> bool:
+def includes(outer: Spans, inner: Spans) -> bool:
     """Tell whether the second set lies within the first."""
     at = 0
     for low, high in inner:
@@ -36,40 +36,40 @@ def contains(outer: Spans, inner: Spans) -> bool:
     return True
 
 
-def meet(one: Spans, two: Spans) -> Spans:
-    """Return what lies in both."""
-    found = []
+def intersect(first: Spans, second: Spans) -> Spans:
+    """Return the intersection."""
+    common = []
     left, right = 0, 0
-    while left < len(one) and right < len(two):
-        low = max(one[left][0], two[right][0])
-        high = min(one[left][1], two[right][1])
+    while left < len(first) and right < len(second):
+        low = max(first[left][0], second[right][0])
+        high = min(first[left][1], second[right][1])
         if low < high:
-            found.append((low, high))
-        if one[left][1] == high:
+            common.append((low, high))
+        if first[left][1] == high:
             left += 1
         else:
             right += 1
-    return tuple(found)
+    return tuple(common)
 
 
-def join(sets: Iterable[Spans]) -> Spans:
-    """Return what lies in some of them."""
-    found: list[tuple[Cut, Cut]] = []
+def unite(sets: Iterable[Spans]) -> Spans:
+    """Return the union."""
+    united: list[tuple[Cut, Cut]] = []
     for low, high in sorted(span for spans in sets for span in spans):
-        if found and low <= found[-1][1]:
-            found[-1] = (found[-1][0], max(high, found[-1][1]))
+        if united and low <= united[-1][1]:
+            united[-1] = (united[-1][0], max(high, united[-1][1]))
         else:
-            found.append((low, high))
-    return tuple(found)
+            united.append((low, high))
+    return tuple(united)
 
 
-def without(everything: Spans, spans: Spans) -> Spans:
-    """Return what is left of the first set."""
-    return tuple((low, high) for low, high, inside in cells([everything, spans]) if inside == 1)
+def subtract(everything: Spans, spans: Spans) -> Spans:
+    """Return the first set without the second."""
+    return tuple((low, high) for low, high, inside in split_into_cells([everything, spans]) if inside == 1)
 
 
-def cells(sets: Sequence[Spans]) -> Iterator[Cell]:
-    """Yield the stretches between neighbouring cuts that lie in some set."""
+def split_into_cells(sets: Sequence[Spans]) -> Iterator[Cell]:
+    """Yield the stretches between neighbouring cuts that lie in at least one set."""
     toggles: dict[Cut, int] = {}
     for at, spans in enumerate(sets):
         for span in spans:

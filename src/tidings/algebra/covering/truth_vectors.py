@@ -1,16 +1,20 @@
-"""What one value of an attribute can be, as far as a few conditions can tell: the truth vectors.
+"""Truth vectors: which of several conditions on an attribute one value can satisfy together.
 
-Given conditions on one attribute, every value satisfies some of them: a vector, one bit each. There are
-finitely many vectors, and knowing all of them decides every question about the conditions. Where values
-have an order, the end points and the stretches between them give the vectors exactly, and a value that is
-itself a range gives the joined bits of neighbouring stretches. A condition without an order is free to be
-true or false, except where another condition, or the stretch, certainly decides it; then the vectors are
-more than there really are, never fewer.
+Every value satisfies some of the conditions: a vector with one bit for each. There are finitely many vectors, and
+knowing all of them decides every question about the conditions. Drawn for `a < 3` (bit 0) and `a in (2 .. 5)` (bit 1):
 
-All conditions read the value as one kind, in one unit. That it can be read at all is taken for granted here.
+    values   ------- 2 ----- 3 ------- 5 -------
+    vectors    01       11       10        00
 
-Cost: linear in the end points of ordered conditions, with ranges times the conditions; what would need more
-than `COMBINATIONS` is given up.
+Where values are ordered, the end points and the stretches between them give the vectors exactly; a value that is
+itself a range gives the union of the bits of neighbouring stretches. A condition without an order is free to be true
+or false, unless another condition or the stretch decides it. So there may be more vectors than values can produce,
+never fewer.
+
+All conditions read the value under one label (kind and unit), and the value is assumed to be readable.
+
+Cost: linear in the end points of ordered conditions, times the number of conditions if values may be ranges; beyond
+`MAX_COMBINATIONS` the computation is given up.
 """
 
 from __future__ import annotations
@@ -21,15 +25,15 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from tidings.algebra.covering import area_relations, globs
-from tidings.algebra.covering.spans import cells
+from tidings.algebra.covering.spans import split_into_cells
 from tidings.algebra.covering.value_sets import (
     EPOCH,
     EVERYTHING,
     Space,
-    place,
-    prefix_span,
-    shared_prefix,
-    sole_value,
+    find_shared_prefix,
+    find_sole_value,
+    to_prefix_span,
+    to_value_set,
 )
 from tidings.algebra.law.evaluate import Setting, satisfies
 from tidings.concepts import Ontology
@@ -42,252 +46,269 @@ if TYPE_CHECKING:
     from tidings.algebra.covering.spans import Cell, Cut, Spans
     from tidings.model import Condition
 
-COMBINATIONS = 65_536
-"""Ways to combine what the stretches and the free conditions allow that are looked at."""
+MAX_COMBINATIONS = 65_536
+"""Combinations of stretches and unordered conditions that are enumerated at most."""
 
-CHOICES = 4096
-"""Ways in which free conditions hold together that are looked at."""
+MAX_CHOICES = 4096
+"""Combinations of unordered conditions that are enumerated at most."""
 
-FREE = 24
-"""Conditions without an order that are compared with each other."""
+MAX_UNORDERED = 24
+"""Unordered conditions that are compared with each other at most; their pairs are."""
 
-_HOLDS = {Comparison.LT: 0b001, Comparison.EQ: 0b010, Comparison.GT: 0b100, Comparison.LE: 0b011, Comparison.GE: 0b110}
+_OUTCOMES = {
+    Comparison.LT: 0b001,
+    Comparison.EQ: 0b010,
+    Comparison.GT: 0b100,
+    Comparison.LE: 0b011,
+    Comparison.GE: 0b110,
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
-    """What is known beside the conditions; `folded` values are the concepts' own names."""
+class ValueContext:
+    """What vectors depend on besides the conditions; `is_concept`: values are canonical concept names."""
 
     ontology: Ontology
     now: datetime | None = None
-    folded: bool = False
+    is_concept: bool = False
 
 
-class _TooMany(Exception):
-    """There are more vectors than we look at."""
+class _TooManyVectors(Exception):
+    """The vectors exceed one of the limits."""
 
 
-def vectors(conditions: Sequence[Condition], sight: Sight, *, ranges: bool) -> set[int] | None:
-    """Return every combination of the conditions that one value can satisfy, or nothing when there are too many."""
+def compute_vectors(conditions: Sequence[Condition], sight: ValueContext, *, ranges: bool) -> set[int] | None:
+    """Return every combination of conditions that one value can satisfy, as bits; `None` if there are too many."""
     try:
-        return _Table(conditions, sight, ranges=ranges).vectors()
-    except _TooMany:
+        return _VectorTable(conditions, sight, ranges=ranges).compute()
+    except _TooManyVectors:
         return None
 
 
-def compared(conditions: Sequence[Compare], *, single: bool, ordered: bool) -> set[int]:
-    """Return the combinations of comparisons with another attribute's values: less, equal, greater, or several.
+def compute_comparison_vectors(conditions: Sequence[Compare], *, single: bool, ordered: bool) -> set[int]:
+    """Return the combinations of comparisons that a value and another attribute's values can satisfy.
 
-    Unless values are known to be `ordered`, they may be of a kind that has no order: equal, and not at most equal.
+    The value is less than, equal to or greater than the other's single value, or any of these for several values.
+    Unless values are known to be `ordered`, their kind may have no order: equal, but not less-or-equal.
     """
     cases = (0b001, 0b010, 0b100) if single else range(1, 8)
-    found = {sum(1 << at for at, one in enumerate(conditions) if _HOLDS[one.op] & case) for case in cases}
-    return found if ordered else found | {sum((one.op is Comparison.EQ) << at for at, one in enumerate(conditions))}
+    combinations = {
+        sum(1 << at for at, condition in enumerate(conditions) if _OUTCOMES[condition.op] & case) for case in cases
+    }
+    return (
+        combinations
+        if ordered
+        else combinations | {sum((condition.op is Comparison.EQ) << at for at, condition in enumerate(conditions))}
+    )
 
 
-class _Table:
-    """The vectors of one list of conditions."""
+class _VectorTable:
+    """Computes the vectors of one list of conditions."""
 
-    def __init__(self, conditions: Sequence[Condition], sight: Sight, *, ranges: bool) -> None:
+    def __init__(self, conditions: Sequence[Condition], sight: ValueContext, *, ranges: bool) -> None:
         self._conditions = conditions
         self._sight = sight
         self._ranges = ranges
         self._spaces: dict[Space, dict[int, Spans]] = {}
         self._concepts: dict[str, dict[int, Spans]] = {}
-        self._free: list[int] = []
+        self._unordered: list[int] = []
         for at, condition in enumerate(conditions):
-            self._sort(at, condition)
-        if len(self._free) > FREE:
-            raise _TooMany
-        self._implied, self._excluded = self._relations()
-        self._kinds = self._concept_bits()
+            self._classify(at, condition)
+        if len(self._unordered) > MAX_UNORDERED:
+            raise _TooManyVectors
+        self._implied, self._excluded = self._compute_relations()
+        self._concept_vectors = self._compute_concept_vectors()
 
-    def _sort(self, at: int, condition: Condition) -> None:
-        placed = place(condition, self._sight.now)
-        if placed is not None:
-            self._spaces.setdefault(placed.space, {})[at] = placed.spans
-        elif isinstance(condition, IsA) and (tree := _tree_of(condition, self._sight.ontology)) is not None:
+    def _classify(self, at: int, condition: Condition) -> None:
+        value_set = to_value_set(condition, self._sight.now)
+        if value_set is not None:
+            self._spaces.setdefault(value_set.space, {})[at] = value_set.spans
+        elif isinstance(condition, IsA) and (tree := _find_tree(condition, self._sight.ontology)) is not None:
             ranges = self._sight.ontology.ranges(condition.concept, tree=tree)
             self._concepts.setdefault(tree, {})[at] = tuple(((low, 0), (high + 1, 0)) for low, high in ranges)
         else:
-            self._free.append(at)
+            self._unordered.append(at)
 
-    def vectors(self) -> set[int]:
+    def compute(self) -> set[int]:
         main = self._spaces.keys() - {Space.AGE}
         if main <= {Space.TEXT, Space.PLACE}:
-            return self._worded(main.pop() if main else None)
-        return self._products(*(self._line(space) for space in self._spaces), self._choices(0, 0))
+            return self._combine_text_or_place(main.pop() if main else None)
+        return self._combine(*(self._combine_stretches(space) for space in self._spaces), self._enumerate_choices(0, 0))
 
-    def _line(self, space: Space) -> set[int]:
-        """Return the bits of each stretch of one order and, where values may be ranges, of neighbouring stretches."""
-        steps = [bits for _, _, bits in self._stretches(space)]
+    def _combine_stretches(self, space: Space) -> set[int]:
+        """Return the bits of each stretch of one order; if values may be ranges, of united neighbours too."""
+        steps = [bits for _, _, bits in self._list_stretches(space)]
         if not self._ranges or space not in (Space.NUMBER, Space.TIME, Space.AGE):
             return set(steps)
-        found: set[int] = set()
-        ending: set[int] = set()  # the joined bits of all runs that end here: one more at most for each condition
+        combinations: set[int] = set()
+        ending: set[int] = set()  # united bits of all ranges that end here; each condition adds one at most
         for bits in steps:
             ending = {bits, *(run | bits for run in ending)}
-            found |= ending
-        return found
+            combinations |= ending
+        return combinations
 
-    def _stretches(self, space: Space) -> list[Cell]:
+    def _list_stretches(self, space: Space) -> list[Cell]:
         at = list(self._spaces[space])
         sets = [EVERYTHING[space], *self._spaces[space].values()]
-        return [(low, high, _spread(bits >> 1, at)) for low, high, bits in cells(sets)]
+        return [(low, high, _spread_bits(bits >> 1, at)) for low, high, bits in split_into_cells(sets)]
 
-    def _products(self, *axes: Iterable[int]) -> set[int]:
-        return self._limited(_joined(bits) for bits in product(*axes))
+    def _combine(self, *axes: Iterable[int]) -> set[int]:
+        return self._collect(_unite_bits(bits) for bits in product(*axes))
 
-    def _limited(self, found: Iterable[int]) -> set[int]:
+    def _collect(self, combinations: Iterable[int]) -> set[int]:
         kept: set[int] = set()
-        for count, bits in enumerate(found):
-            if count >= COMBINATIONS:
-                raise _TooMany
+        for count, bits in enumerate(combinations):
+            if count >= MAX_COMBINATIONS:
+                raise _TooManyVectors
             kept.add(bits)
         return kept
 
-    def _worded(self, space: Space | None) -> set[int]:
-        """Text and places: a stretch of one value decides everything, others what can be told of all in them."""
-        ages = [self._line(Space.AGE)] if Space.AGE in self._spaces else []
+    def _combine_text_or_place(self, space: Space | None) -> set[int]:
+        """Return the vectors of text or places: a stretch of one value decides every condition, others decide some."""
+        ages = [self._combine_stretches(Space.AGE)] if Space.AGE in self._spaces else []
         if space is None:
-            return self._products(*ages, *self._kinds, self._choices(*self._always()))
-        return self._limited(
-            bits | rest for low, high, bits in self._stretches(space) for rest in self._rest(space, low, high)
+            return self._combine(*ages, *self._concept_vectors, self._enumerate_choices(*self._find_always()))
+        return self._collect(
+            bits | rest
+            for low, high, bits in self._list_stretches(space)
+            for rest in self._combine_unordered(space, low, high)
         )
 
-    def _rest(self, space: Space, low: Cut, high: Cut) -> set[int]:
-        """Return the bits of the conditions that have no place in the order, on one stretch of it."""
-        value = sole_value(space, low, high)
+    def _combine_unordered(self, space: Space, low: Cut, high: Cut) -> set[int]:
+        """Return the bits of the unordered conditions on one stretch of the order."""
+        value = find_sole_value(space, low, high)
         if value is not None:
-            return self._exact(value)
-        forced = self._forced(low, high) if space is Space.TEXT else self._always()
-        return self._products(*self._kinds, self._choices(*forced))
+            return self._evaluate_value(value)
+        forced = self._find_forced(low, high) if space is Space.TEXT else self._find_always()
+        return self._combine(*self._concept_vectors, self._enumerate_choices(*forced))
 
-    def _exact(self, value: Any) -> set[int]:
-        """Ask the law about one value; what cannot be asked stays free."""
+    def _evaluate_value(self, value: Any) -> set[int]:
+        """Evaluate the unordered conditions on one value; those that cannot be evaluated stay free."""
         setting = Setting(self._sight.ontology, self._sight.now or EPOCH)
-        known = {at: self._told(at, value, setting) for at in self._free}
-        known.update({at: self._told(at, value, setting) for tree in self._concepts.values() for at in tree})
-        bits = [(0, 1 << at) if told is None else (told << at,) for at, told in known.items()]
-        return self._products(*bits)
+        outcomes = {at: self._evaluate_condition(at, value, setting) for at in self._unordered}
+        outcomes.update(
+            {at: self._evaluate_condition(at, value, setting) for tree in self._concepts.values() for at in tree}
+        )
+        bits = [(0, 1 << at) if outcome is None else (outcome << at,) for at, outcome in outcomes.items()]
+        return self._combine(*bits)
 
-    def _told(self, at: int, value: Any, setting: Setting) -> bool | None:
-        """Ask the law about one condition, unless it needs a region or a concept that nobody defined."""
+    def _evaluate_condition(self, at: int, value: Any, setting: Setting) -> bool | None:
+        """Evaluate a condition on a value by the law; `None` if it needs an undefined region or concept."""
         condition = self._conditions[at]
-        if isinstance(condition, WithinRegion) or (isinstance(condition, IsA) and at in self._free):
+        if isinstance(condition, WithinRegion) or (isinstance(condition, IsA) and at in self._unordered):
             return None
         try:
             return satisfies(value, condition, setting)
-        except TidingsError:  # a name that means several concepts
+        except TidingsError:  # an ambiguous concept name
             return None
 
-    def _concept_bits(self) -> list[set[int]]:
-        """Return, for each concept tree, the bits of each stretch of concepts, and of a name that it does not have."""
-        found = []
+    def _compute_concept_vectors(self) -> list[set[int]]:
+        """Return, for each concept tree, the bits of each stretch of concepts, and 0 for a name outside the tree."""
+        by_tree = []
         for tree, concepts in self._concepts.items():
-            named = self._named(tree) if self._sight.folded else set()
-            stretches = cells(list(concepts.values()))
-            # A value beside those the conditions name is none of a stretch whose concepts they all name.
+            named = self._find_named_concepts(tree) if self._sight.is_concept else set()
+            stretches = split_into_cells(list(concepts.values()))
+            # A stretch whose concepts are all named by equalities holds no other value, so it adds no vector.
             kept = [
                 bits
                 for (low, _), (high, _), bits in stretches
                 if high - low > len(named) or not named.issuperset(range(low, high))
             ]
-            found.append({0, *(_spread(bits, list(concepts)) for bits in kept)})
-        return found
+            by_tree.append({0, *(_spread_bits(bits, list(concepts)) for bits in kept)})
+        return by_tree
 
-    def _named(self, tree: str) -> set[int | None]:
-        """Return the numbers of the concepts that the conditions name by themselves."""
-        values = [one.value for one in self._conditions if isinstance(one, Is)]
-        values += [value for one in self._conditions if isinstance(one, In) for value in one.values]
+    def _find_named_concepts(self, tree: str) -> set[int | None]:
+        """Return the numbers of the concepts that equality conditions name."""
+        values = [condition.value for condition in self._conditions if isinstance(condition, Is)]
+        values += [value for condition in self._conditions if isinstance(condition, In) for value in condition.values]
         return {self._sight.ontology.code(str(value), tree=tree) for value in values}
 
-    def _forced(self, low: Cut, high: Cut) -> tuple[int, int]:
-        """Return the free conditions that hold for all texts of a stretch, and those that hold for none."""
-        prefix = globs.prefix_glob(shared_prefix(low, high))
+    def _find_forced(self, low: Cut, high: Cut) -> tuple[int, int]:
+        """Return the unordered conditions that all texts of a stretch satisfy, and those that none does, as bits."""
+        prefix = globs.make_prefix_glob(find_shared_prefix(low, high))
         true = false = 0
-        for at in self._free:
-            patterns = _globs(self._conditions[at])
-            spans = [(glob, *prefix_span(glob.head)) for glob in patterns]
+        for at in self._unordered:
+            patterns = _to_globs(self._conditions[at])
+            spans = [(glob, *to_prefix_span(glob.head)) for glob in patterns]
             true |= any(globs.includes(glob, prefix) for glob in patterns) << at
             apart = [high <= start or low >= end or globs.excludes(glob, prefix) for glob, start, end in spans]
             false |= (bool(apart) and all(apart)) << at
         return true, false
 
-    def _always(self) -> tuple[int, int]:
-        return sum(1 << at for at in self._free if area_relations.everywhere(self._conditions[at])), 0
+    def _find_always(self) -> tuple[int, int]:
+        return sum(1 << at for at in self._unordered if area_relations.covers_earth(self._conditions[at])), 0
 
-    def _choices(self, true: int, false: int) -> list[int]:
-        """Return the ways in which the free conditions can hold together."""
-        found = [0]
+    def _enumerate_choices(self, true: int, false: int) -> list[int]:
+        """Return the combinations of unordered conditions that are consistent with their known relations."""
+        choices = [0]
         decided = 0
-        for at in self._free:
+        for at in self._unordered:
             bit = 1 << at
             needs, bars = self._implied[at] & decided, self._excluded[at]
-            # Bits of those already decided that would make this one hold.
-            makers = sum(1 << one for one in self._free if self._implied[one] & bit) & decided
-            holding = [] if false & bit else [bits | bit for bits in found if not needs & ~bits and not bars & bits]
-            failing = [] if true & bit else [bits for bits in found if not makers & bits]
-            found = holding + failing
+            # Conditions already decided that imply this one.
+            makers = sum(1 << other for other in self._unordered if self._implied[other] & bit) & decided
+            holding = [] if false & bit else [bits | bit for bits in choices if not needs & ~bits and not bars & bits]
+            failing = [] if true & bit else [bits for bits in choices if not makers & bits]
+            choices = holding + failing
             decided |= bit
-            if len(found) > CHOICES:
-                raise _TooMany
-        return found
+            if len(choices) > MAX_CHOICES:
+                raise _TooManyVectors
+        return choices
 
-    def _relations(self) -> tuple[dict[int, int], dict[int, int]]:
-        implied = dict.fromkeys(self._free, 0)
-        excluded = dict.fromkeys(self._free, 0)
-        for one, two in product(self._free, self._free):
-            if one != two:
-                implied[one] |= implies(self._conditions[one], self._conditions[two]) << two
-                excluded[one] |= excludes(self._conditions[one], self._conditions[two]) << two
+    def _compute_relations(self) -> tuple[dict[int, int], dict[int, int]]:
+        implied = dict.fromkeys(self._unordered, 0)
+        excluded = dict.fromkeys(self._unordered, 0)
+        for first, second in product(self._unordered, self._unordered):
+            if first != second:
+                implied[first] |= implies(self._conditions[first], self._conditions[second]) << second
+                excluded[first] |= excludes(self._conditions[first], self._conditions[second]) << second
         return implied, excluded
 
 
-def implies(one: Condition, two: Condition) -> bool:
+def implies(first: Condition, second: Condition) -> bool:
     """Tell whether every value that satisfies the first certainly satisfies the second."""
-    match one, two:
+    match first, second:
         case TextTest() | SameText(), TextTest() | SameText():
-            inner, outer = _globs(one), _globs(two)
+            inner, outer = _to_globs(first), _to_globs(second)
             return bool(inner) and all(any(globs.includes(wide, glob) for wide in outer) for glob in inner)
         case Within() | Near(), Within() | Near():
-            return area_relations.includes(two, one)
+            return area_relations.includes(second, first)
     return False
 
 
-def excludes(one: Condition, two: Condition) -> bool:
+def excludes(first: Condition, second: Condition) -> bool:
     """Tell whether certainly no value satisfies both."""
-    match one, two:
+    match first, second:
         case TextTest() | SameText(), TextTest() | SameText():
-            left, right = _globs(one), _globs(two)
+            left, right = _to_globs(first), _to_globs(second)
             return bool(left and right) and all(globs.excludes(glob, other) for glob in left for other in right)
         case Within() | Near(), Within() | Near():
-            return area_relations.excludes(one, two)
+            return area_relations.excludes(first, second)
     return False
 
 
-def _tree_of(condition: IsA, ontology: Ontology) -> str | None:
-    """Return the tree that the concept is of, where that is beyond doubt."""
+def _find_tree(condition: IsA, ontology: Ontology) -> str | None:
+    """Return the tree of a concept, or `None` if it is in no tree or in several."""
     if condition.tree is not None:
         return condition.tree
     homes = [name for name, tree in ontology.trees.items() if condition.concept in tree]
     return homes[0] if len(homes) == 1 else None
 
 
-def _globs(condition: Condition) -> list[globs.Glob]:
-    """Return patterns whose texts together are those of the condition; none where it has no patterns."""
+def _to_globs(condition: Condition) -> list[globs.Glob]:
+    """Return globs whose texts together are those the condition accepts; empty if it has none."""
     if isinstance(condition, SameText):
-        return [globs.folded_glob(text) for text in sorted(condition.folded)]
-    glob = globs.glob_of(condition) if isinstance(condition, TextTest) else None
+        return [globs.make_folded_glob(text) for text in sorted(condition.folded)]
+    glob = globs.to_glob(condition) if isinstance(condition, TextTest) else None
     return [] if glob is None else [glob]
 
 
-def _spread(bits: int, places: list[int]) -> int:
+def _spread_bits(bits: int, places: list[int]) -> int:
     return sum(1 << place for at, place in enumerate(places) if bits >> at & 1)
 
 
-def _joined(parts: Iterable[int]) -> int:
-    joined = 0
+def _unite_bits(parts: Iterable[int]) -> int:
+    united = 0
     for part in parts:
-        joined |= part
-    return joined
+        united |= part
+    return united

@@ -1,7 +1,7 @@
 r"""Conditions as sets of ordered values, and such sets as conditions again.
 
 Numbers, times, truth, text (equality, ranges, prefixes), addresses and named places have an order of their
-own; what has none (substrings, expressions, areas, unresolved units) is not placed. Cuts are tuples:
+own; conditions without one (substrings, expressions, areas, unresolved units) have no value set. Cuts are tuples:
 `(value, 0)` before a number and `(value, 1)` after it; for text only `(0, text)`, before it, since after
 `s` is before `s + "\0"`, the next text there is; for addresses `(4 | 6, integer)`.
 """
@@ -15,8 +15,8 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from tidings.algebra.covering.globs import glob_of
-from tidings.algebra.covering.spans import Cut, Spans, join, meet
+from tidings.algebra.covering.globs import to_glob
+from tidings.algebra.covering.spans import Cut, Spans, intersect, unite
 from tidings.model import Age, In, InNetworks, Is, Kind, Point, Quantity, Range, TextTest, one_of
 
 if TYPE_CHECKING:
@@ -30,11 +30,11 @@ EXACT_AGE_S = 2**33
 """Ages are floats of seconds: below 272 years, no two microseconds share one."""
 
 MAPPED = (0xFFFF << 32, 0x10000 << 32)
-"""IPv6 addresses that stand for IPv4 ones: an event's are read as IPv4, so nothing lies here."""
+"""IPv4-mapped IPv6 addresses: those of events are read as IPv4, so no value lies here."""
 
 
 class Space(StrEnum):
-    """Which order a set of values lies in."""
+    """The order that a set of values belongs to."""
 
     NUMBER = "number"
     TIME = "time"
@@ -45,12 +45,12 @@ class Space(StrEnum):
     ADDRESS = "address"
 
 
-_LINE: Spans = (((-math.inf, 0), (math.inf, 0)),)
+_WHOLE_LINE: Spans = (((-math.inf, 0), (math.inf, 0)),)
 
 EVERYTHING: dict[Space, Spans] = {
-    Space.NUMBER: _LINE,
-    Space.TIME: _LINE,
-    Space.AGE: _LINE,
+    Space.NUMBER: _WHOLE_LINE,
+    Space.TIME: _WHOLE_LINE,
+    Space.AGE: _WHOLE_LINE,
     Space.TRUTH: (((False, 0), (False, 1)), ((True, 0), (True, 1))),
     Space.TEXT: (((0, ""), (1, "")),),
     Space.PLACE: (((-math.inf, 0, 0), (math.inf, 0, 0)),),
@@ -68,49 +68,51 @@ _SPACES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
-    """A condition as a set of values of one space."""
+class ValueSet:
+    """A condition as the set of values of one space that satisfy it."""
 
     space: Space
     spans: Spans
 
 
-def place(condition: Condition, now: datetime | None = None) -> Placed | None:
-    """Return the values that satisfy the condition, or nothing where they have no order."""
+def to_value_set(condition: Condition, now: datetime | None = None) -> ValueSet | None:
+    """Return the values that satisfy a condition, or `None` if they have no order."""
     match condition:
         case Is(value=Quantity()) | Range(low=Quantity()) | Range(high=Quantity()):
             return None
         case Is(value, kind=kind):
-            return Placed(_SPACES[kind], (_point(value),))
+            return ValueSet(_SPACES[kind], (_point_span(value),))
         case In(values, kind=kind):
-            return None if any(isinstance(v, Quantity) for v in values) else Placed(_SPACES[kind], _points(values))
+            return (
+                None if any(isinstance(v, Quantity) for v in values) else ValueSet(_SPACES[kind], _point_spans(values))
+            )
         case Range(kind=Kind() as kind):
-            return Placed(_SPACES[kind], _between(condition))
+            return ValueSet(_SPACES[kind], _range_spans(condition))
         case Age(seconds):
-            return _age(seconds, now)
+            return _age_value_set(seconds, now)
         case TextTest():
-            return _text(condition)
+            return _text_value_set(condition)
         case InNetworks(networks):
             blocks = [(((n.version, int(n[0])), (n.version, int(n[-1]) + 1)),) for n in networks]
-            return Placed(Space.ADDRESS, meet(join(blocks), EVERYTHING[Space.ADDRESS]))
+            return ValueSet(Space.ADDRESS, intersect(unite(blocks), EVERYTHING[Space.ADDRESS]))
     return None
 
 
-def expressed(space: Space, spans: Spans) -> list[Range | Is | In]:
-    """Return conditions that together accept just these values: at most one set, and ranges."""
+def to_conditions(space: Space, spans: Spans) -> list[Range | Is | In]:
+    """Return conditions that together accept exactly these values: at most one set, and ranges."""
     values: list[Scalar] = []
     ranges: list[Range | Is | In] = []
     for low, high in spans:
-        value = _value(low, space)
-        if value is not None and (low, high) == _point(value):
+        value = _value_at(low, space)
+        if value is not None and (low, high) == _point_span(value):
             values.append(value)
         else:
-            ranges.append(_range(low, high, space))
+            ranges.append(_to_range(low, high, space))
     return [one_of(values), *ranges] if values else ranges
 
 
-def sole_value(space: Space, low: Cut, high: Cut) -> Any:
-    """Return the only value between two cuts of text or places, or nothing when there are more."""
+def find_sole_value(space: Space, low: Cut, high: Cut) -> Any:
+    """Return the only value between two cuts of text or places, or `None` if there are more."""
     if space is Space.TEXT and high == (0, low[1] + "\0"):
         return low[1]
     if space is Space.PLACE and low[:2] == high[:2]:
@@ -118,16 +120,16 @@ def sole_value(space: Space, low: Cut, high: Cut) -> Any:
     return None
 
 
-def shared_prefix(low: Cut, high: Cut) -> str:
+def find_shared_prefix(low: Cut, high: Cut) -> str:
     """Return the longest prefix that all texts between two cuts share."""
     prefix: str = low[1]
-    while prefix and prefix_span(prefix)[1] < high:
+    while prefix and to_prefix_span(prefix)[1] < high:
         prefix = prefix[:-1]
     return prefix
 
 
-def prefix_span(prefix: str) -> tuple[Cut, Cut]:
-    """Return the cuts around all texts that start so: the high one is before the next prefix of that length."""
+def to_prefix_span(prefix: str) -> tuple[Cut, Cut]:
+    """Return the cuts around all texts with a prefix; the high one is before the next prefix of the same length."""
     last = prefix.rstrip(chr(0x10FFFF))
     if not last:
         return (0, prefix), (1, "")
@@ -135,7 +137,7 @@ def prefix_span(prefix: str) -> tuple[Cut, Cut]:
     return (0, prefix), (0, last[:-1] + chr(0xE000 if following == 0xD800 else following))
 
 
-def before(value: Any) -> Cut:
+def cut_before(value: Any) -> Cut:
     """Return the cut before a value."""
     match value:
         case str():
@@ -147,63 +149,63 @@ def before(value: Any) -> Cut:
     return (value, 0)
 
 
-def after(value: Any) -> Cut:
+def cut_after(value: Any) -> Cut:
     """Return the cut after a value."""
-    return (0, value + "\0") if isinstance(value, str) else (*before(value)[:-1], 1)
+    return (0, value + "\0") if isinstance(value, str) else (*cut_before(value)[:-1], 1)
 
 
-def _point(value: Any) -> tuple[Cut, Cut]:
-    return before(value), after(value)
+def _point_span(value: Any) -> tuple[Cut, Cut]:
+    return cut_before(value), cut_after(value)
 
 
-def _points(values: tuple[Scalar, ...]) -> Spans:
-    return join([(_point(value),) for value in values])
+def _point_spans(values: tuple[Scalar, ...]) -> Spans:
+    return unite([(_point_span(value),) for value in values])
 
 
-def _between(span: Range) -> Spans:
+def _range_spans(span: Range) -> Spans:
     (bottom, _), (_, top) = (EVERYTHING[_SPACES[span.kind or Kind.NUMBER]][at] for at in (0, -1))
-    low = bottom if span.low is None else (after if span.low_open else before)(span.low)
-    high = top if span.high is None else (before if span.high_open else after)(span.high)
+    low = bottom if span.low is None else (cut_after if span.low_open else cut_before)(span.low)
+    high = top if span.high is None else (cut_before if span.high_open else cut_after)(span.high)
     return ((low, high),) if low < high else ()
 
 
-def _text(test: TextTest) -> Placed | None:
-    glob = glob_of(test)
-    if glob is None or glob.folded:
+def _text_value_set(test: TextTest) -> ValueSet | None:
+    glob = to_glob(test)
+    if glob is None or glob.ignores_case:
         return None
     if glob.literal is not None:
-        return Placed(Space.TEXT, (_point(glob.literal),))
+        return ValueSet(Space.TEXT, (_point_span(glob.literal),))
     if glob.prefix is not None:
-        return Placed(Space.TEXT, (prefix_span(glob.prefix),))
+        return ValueSet(Space.TEXT, (to_prefix_span(glob.prefix),))
     return None
 
 
-def _age(seconds: Range, now: datetime | None) -> Placed | None:
-    """Place an age among ages or, when it is known what time it is, among times."""
-    if any(end is not None and abs(_plain(end)) >= EXACT_AGE_S for end in (seconds.low, seconds.high)):
+def _age_value_set(seconds: Range, now: datetime | None) -> ValueSet | None:
+    """Return an age condition as a set of ages or, if `now` is given, of times."""
+    if any(end is not None and abs(_check_number(end)) >= EXACT_AGE_S for end in (seconds.low, seconds.high)):
         return None
     if now is None:
-        return Placed(Space.AGE, _between(seconds))
-    low, high = (None if end is None else _moment(_plain(end), now) for end in (seconds.high, seconds.low))
-    bottom, top = _LINE[0]
+        return ValueSet(Space.AGE, _range_spans(seconds))
+    low, high = (None if end is None else _to_ticks(_check_number(end), now) for end in (seconds.high, seconds.low))
+    bottom, top = _WHOLE_LINE[0]
     start = bottom if low is None else (low, int(seconds.high_open))
     end = top if high is None else (high, int(not seconds.low_open))
-    return Placed(Space.TIME, ((start, end),) if start < end else ())
+    return ValueSet(Space.TIME, ((start, end),) if start < end else ())
 
 
-def _plain(end: Any) -> int | float:
+def _check_number(end: Any) -> int | float:
     assert isinstance(end, int | float)
     return end
 
 
-def _moment(seconds: int | float, now: datetime) -> int | Fraction:
-    """Return the microsecond whose age is that float, else the exact moment between two microseconds."""
+def _to_ticks(seconds: int | float, now: datetime) -> int | Fraction:
+    """Return the microsecond whose age is exactly this float, else the fraction between two microseconds."""
     ticks = round(Fraction(seconds) * PER_SECOND)
     since = (now - EPOCH) // MICROSECOND
     return since - ticks if ticks / PER_SECOND == seconds else since - Fraction(seconds) * PER_SECOND
 
 
-def _value(cut: Cut, space: Space) -> Any:
+def _value_at(cut: Cut, space: Space) -> Any:
     if space is Space.TEXT:
         return cut[1]
     if isinstance(cut[0], float) and math.isinf(cut[0]):
@@ -216,16 +218,16 @@ def _value(cut: Cut, space: Space) -> Any:
     return cut[0]
 
 
-def _range(low: Cut, high: Cut, space: Space) -> Range:
+def _to_range(low: Cut, high: Cut, space: Space) -> Range:
     if space is Space.TEXT:
-        return _text_range(low, high)
-    return Range(_value(low, space), _value(high, space), low_open=low[1] == 1, high_open=high[1] == 0)
+        return _to_text_range(low, high)
+    return Range(_value_at(low, space), _value_at(high, space), low_open=low[1] == 1, high_open=high[1] == 0)
 
 
-def _text_range(low: Cut, high: Cut) -> Range:
-    r"""Name a cut before `s + "\0"` by what people write: after `s`."""
+def _to_text_range(low: Cut, high: Cut) -> Range:
+    r"""Convert text cuts to a range, writing the cut before `s + "\0"` as an open end after `s`."""
     start, low_open = (low[1][:-1], True) if low[1].endswith("\0") else (low[1] or None, False)
     if high == (1, ""):
-        return Range(start or "", None, low_open=low_open)  # `a >= ''` is all texts, and has an end
+        return Range(start or "", None, low_open=low_open)  # `a >= ''` accepts all texts, and a range needs an end
     end, high_open = (high[1][:-1], False) if high[1].endswith("\0") else (high[1], True)
     return Range(start, end, low_open=low_open, high_open=high_open)
