@@ -43,8 +43,8 @@ def _make_private_folder(folder: Path) -> str:
     """Return the folder if nobody else can write there, else a fresh one: what lies in it is run."""
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
-        known = folder.lstat()
-        if stat.S_ISDIR(known.st_mode) and known.st_uid == os.getuid() and not known.st_mode & 0o022:
+        status = folder.lstat()
+        if stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o022:
             return str(folder)
     except OSError:
         pass

@@ -102,11 +102,11 @@ def count_waits(starts: Any, done: Any, cells: Any, hit: Any, weights: Any, bins
         following = -1
         for entry in range(end - 1, begin - 1, -1):
             if entry < begin + done[segment]:
-                known = min(end - 1 - entry, most)
+                observed = min(end - 1 - entry, most)
                 if following >= 0 and following - entry <= most:
                     code = bins[following - entry]
                 else:
-                    code = edges + bins[known + 1] if known < most else 2 * edges
+                    code = edges + bins[observed + 1] if observed < most else 2 * edges
                 waits[cells[entry] * codes + code] += weights[entry]
             if hit[entry]:
                 following = entry
@@ -143,11 +143,11 @@ def count_later(
     most, codes = len(bins) - 1, 2 * edges + 1
     for segment in range(len(done)):
         for entry in range(starts[segment], starts[segment] + done[segment]):
-            known = min(now - 1 - at[entry], most)
+            observed = min(now - 1 - at[entry], most)
             if next_at[entry] >= 0 and next_at[entry] - at[entry] <= most:
                 code = bins[next_at[entry] - at[entry]]
             else:
-                code = edges + bins[known + 1] if known < most else 2 * edges
+                code = edges + bins[observed + 1] if observed < most else 2 * edges
             waits[(cells[entry] * gaps + near[entry]) * codes + code] += weights[entry]
 
 
@@ -182,8 +182,8 @@ def judge_forecast(policy: Any, limit: Any, probability: Any, was: Any, hit: Any
     if policy == EVERY:
         return True, probability
     if policy == CHANGE:
-        told = not abs(probability - was) <= limit  # nothing told before is not a number
-        return told, probability if told else was
+        due = not abs(probability - was) <= limit  # nothing told before is not a number
+        return due, probability if due else was
     above, before = probability > limit, was > 0.5
     if policy == CROSSING:
         return above and not before, 1.0 if above else 0.0
@@ -221,8 +221,8 @@ def follow_patterns(
     chances: Any,
     packed: Any,
     out: Any,
-    told: Any,
-    found: Any,
+    out_chances: Any,
+    counter: Any,
 ) -> Any:
     """Let the patterns from `begin` on go through the entries and tell what they are to tell.
 
@@ -231,7 +231,7 @@ def follow_patterns(
     for pattern in range(begin, len(widths)):
         policy, limit, width, grid = policies[pattern], limits[pattern], widths[pattern], grids[pattern]
         gap, offset = gaps[pattern], offsets[pattern]
-        if policy != SILENT and found[0] + len(kinds) > len(told):
+        if policy != SILENT and counter[0] + len(kinds) > len(out_chances):
             return pattern
         first, moves, chance = cell_at[pattern], move_at[pattern], chances_at[pattern]
         for segment in range(len(rows)):
@@ -247,10 +247,10 @@ def follow_patterns(
                     before = code & 1
                     code = packed[moves + (code >> 1) + labels[pattern, kinds[entry]]]
                     if (code & 1) > before:
-                        place, cell = found[0], (code >> 1) // width
+                        place, cell = counter[0], (code >> 1) // width
                         out[place, R_PATTERN], out[place, R_ENTRY], out[place, R_CELL] = pattern, entry, cell
-                        told[place] = chances[chance + cell]
-                        found[0] = place + 1
+                        out_chances[place] = chances[chance + cell]
+                        counter[0] = place + 1
                 cell, was = (code >> 1) // width, float(code & 1)
             else:
                 for entry in range(starts[segment], starts[segment + 1]):
@@ -260,10 +260,10 @@ def follow_patterns(
                     probability = interpolate_chance(chances, chance + line * grid, grid, places, entry, offset)
                     tells, was = judge_forecast(policy, limit, probability, was, hits[at], idle[first + cell])
                     if tells:
-                        place = found[0]
+                        place = counter[0]
                         out[place, R_PATTERN], out[place, R_ENTRY], out[place, R_CELL] = pattern, entry, cell
-                        told[place] = probability
-                        found[0] = place + 1
+                        out_chances[place] = probability
+                        counter[0] = place + 1
             state[pattern, row], last[pattern, row] = cell, was
     return len(widths)
 
@@ -300,10 +300,10 @@ def emit_forecasts(
     offset: Any,
     chances: Any,
     out: Any,
-    told: Any,
+    out_chances: Any,
 ) -> Any:
     """Tell what one pattern is to tell, from the cells it went through; return how many."""
-    found = 0
+    count = 0
     for segment in range(len(rows)):
         was = last[rows[segment]]
         for entry in range(starts[segment], starts[segment + 1]):
@@ -311,10 +311,10 @@ def emit_forecasts(
             probability = interpolate_chance(chances, line * grid, grid, places, entry, offset)
             tells, was = judge_forecast(policy, limit, probability, was, hit[entry], idle[cells[entry]])
             if tells:
-                out[found], told[found] = entry, probability
-                found += 1
+                out[count], out_chances[count] = entry, probability
+                count += 1
         last[rows[segment]] = was
-    return found
+    return count
 
 
 @jit
@@ -350,14 +350,14 @@ def hash_symbol_sets(ends: Any, symbols: Any, codes: Any) -> Any:
 
 @jit_lean
 def update_mean_gaps(
-    starts: Any, rows: Any, here: Any, recent: Any, last: Any, mean: Any, count: Any, out: Any
+    starts: Any, rows: Any, positions: Any, recent: Any, last: Any, mean: Any, count: Any, out: Any
 ) -> None:
     """Carry the mean gap between a key's events on, in positions and in time, and note it at every entry."""
     for segment in range(len(rows)):
         key = rows[segment]
         for entry in range(starts[segment], starts[segment + 1]):
             for measure in range(2):
-                gap = float(here[measure, entry] - last[measure, key])
+                gap = float(positions[measure, entry] - last[measure, key])
                 if count[key] > 0:
                     out[3 + measure, entry] = gap
                 if count[key] == 1:
@@ -365,6 +365,6 @@ def update_mean_gaps(
                 elif count[key] > 1:
                     mean[measure, key] += (gap - mean[measure, key]) / min(count[key], recent)
                 out[measure, entry] = mean[measure, key]
-                last[measure, key] = here[measure, entry]
+                last[measure, key] = positions[measure, entry]
             out[2, entry] = min(count[key], recent)
             count[key] += 1

@@ -39,7 +39,7 @@ def match(rows, paths, tiles, cells):  # type: ignore[no-untyped-def]
     The fifth value is the number of pairs that there are; where it is more than were written down, there was no room
     for all of them (`check.MOST`), and the four arrays are not to be used.
     """
-    found, special, visits = follow_keys(rows, paths, cells)
+    matches, special, visits = follow_keys(rows, paths, cells)
     if len(tiles.row) > 0:
         prepared = prepare_events(tiles, cells)
         everyone = np.arange(cells.cell.shape[0]).astype(np.int32)
@@ -54,12 +54,12 @@ def match(rows, paths, tiles, cells):  # type: ignore[no-untyped-def]
         )
         for i in range(len(tiles.loose)):
             begin, end = paths.tiled_start[tiles.loose[i]], paths.tiled_start[tiles.loose[i] + 1]
-            found, special = match_tiles(rows, tiles, cells, begin, end, everyone, prepared, room, found, special)
+            matches, special = match_tiles(rows, tiles, cells, begin, end, everyone, prepared, room, matches, special)
         start, ordered = sort_by_cluster(visits, len(paths.tiled_start) - 1)
         for cluster in range(len(paths.tiled_start) - 1):
             if start[cluster] < start[cluster + 1]:
                 visitors = ordered[start[cluster] : start[cluster + 1]]
                 begin, end = paths.tiled_start[cluster], paths.tiled_start[cluster + 1]
-                found, special = match_tiles(rows, tiles, cells, begin, end, visitors, prepared, room, found, special)
-    count = found[2] + special[2]
-    return found[0][: found[2]], found[1][: found[2]], special[0][: special[2]], special[1][: special[2]], count
+                matches, special = match_tiles(rows, tiles, cells, begin, end, visitors, prepared, room, matches, special)
+    count = matches[2] + special[2]
+    return matches[0][: matches[2]], matches[1][: matches[2]], special[0][: special[2]], special[1][: special[2]], count

@@ -17,24 +17,24 @@ NONE, CLOSED, OPEN = 0, 1, 2
 
 
 @jit
-def find_extremes(values, given, some):  # type: ignore[no-untyped-def]
+def find_extremes(values, present, some):  # type: ignore[no-untyped-def]
     """Return the least and the greatest of the given values, of which `some` is one."""
     least, most = some, some
     for row in range(len(values)):
         # A choice, not a branch: which rows have a value is anybody's guess.
-        value = values[row] if given[row] else some
+        value = values[row] if present[row] else some
         least, most = min(least, value), max(most, value)
     return least, most
 
 
 @jit
-def flag_values(values, given, base, flags, seen, enough):  # type: ignore[no-untyped-def]
+def flag_values(values, present, base, flags, seen, enough):  # type: ignore[no-untyped-def]
     """Set the flag of each integer that is given, until `enough` are set; return how many are, `seen` before it.
 
     `flags[0]` is that of `base`.
     """
     for row in range(len(values)):
-        if given[row]:
+        if present[row]:
             place = np.int64(values[row]) - base
             seen += 1 - np.int64(flags[place])
             flags[place] = 1
@@ -62,11 +62,11 @@ def build_guide(ends, scale, guide):  # type: ignore[no-untyped-def]
 
 
 @jit
-def rank_by_guide(values, given, ends, scale, guide, out):  # type: ignore[no-untyped-def]
+def rank_by_guide(values, present, ends, scale, guide, out):  # type: ignore[no-untyped-def]
     """Write the places of numbers among sorted ones that hold them all: a few steps from where the guide points."""
     last = len(guide) - 2
     for row in range(len(values)):
-        if not given[row]:
+        if not present[row]:
             continue
         value = values[row]
         number = find_bucket(value, ends[0], scale, last)
@@ -88,10 +88,10 @@ def rank_value(value, base, table):  # type: ignore[no-untyped-def]
 
 
 @jit
-def put_points(values, given, base, table, key, at, head, low, high, begin, end):  # type: ignore[no-untyped-def]
+def put_points(values, present, base, table, key, at, head, low, high, begin, end):  # type: ignore[no-untyped-def]
     """Add a literal of one point to the rows that have one, from row `begin` up to `end`."""
     for row in range(begin, end):
-        if given[row]:
+        if present[row]:
             place = at[row]
             head[place] = key
             low[place] = high[place] = 2 * rank_value(values[row], base, table) + 1
@@ -119,13 +119,13 @@ def put_spans(lows, low_state, highs, high_state, base, table, size, key, at, he
 
 
 @jit
-def put_sets(values, start, given, base, table, key, at, head, low, high, union_start, union_low, done, begin, end):  # type: ignore[no-untyped-def]
+def put_sets(values, start, present, base, table, key, at, head, low, high, union_start, union_low, done, begin, end):  # type: ignore[no-untyped-def]
     """Add a literal of one or more points to the rows that have a set; return how many unions there are then.
 
     The points of row `r` are `values[start[r]]` up to `values[start[r + 1]]`; `done` unions are there already.
     """
     for row in range(begin, end):
-        if not given[row]:
+        if not present[row]:
             continue
         place = at[row]
         at[row] = place + 1

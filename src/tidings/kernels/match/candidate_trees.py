@@ -12,7 +12,7 @@ from tidings.kernels.match.trees import run_for_event
 def decide_pairs(
     code: Any,
     starts: Any,
-    turned: Any,
+    negated: Any,
     events: Any,
     places: Any,
     cells: Any,
@@ -42,7 +42,7 @@ def decide_pairs(
         run_for_event(
             code,
             starts,
-            turned,
+            negated,
             places[first:last],
             cells[events[first]],
             many_start,

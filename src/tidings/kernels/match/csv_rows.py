@@ -18,7 +18,7 @@ def find_row_ends(signs, state, separator, quote, escape, several_lines, ends): 
 
     A sign of -1 is none. Without `several_lines` quotes do not keep a row open.
     """
-    found = 0
+    count = 0
     for at in range(len(signs)):
         sign = signs[at]
         if state == QUOTED:
@@ -27,8 +27,8 @@ def find_row_ends(signs, state, separator, quote, escape, several_lines, ends): 
             elif sign == escape:
                 state = ESCAPED_QUOTED
             elif not several_lines and (sign == 10 or sign == 13):
-                ends[found] = at
-                found += 1
+                ends[count] = at
+                count += 1
                 state = BEGIN
         elif state == ESCAPED_QUOTED:
             state = QUOTED
@@ -37,8 +37,8 @@ def find_row_ends(signs, state, separator, quote, escape, several_lines, ends): 
         elif state == CLOSING and sign == quote:
             state = QUOTED
         elif sign == 10 or sign == 13:
-            ends[found] = at
-            found += 1
+            ends[count] = at
+            count += 1
             state = BEGIN
         elif sign == separator:
             state = BEGIN
@@ -48,4 +48,4 @@ def find_row_ends(signs, state, separator, quote, escape, several_lines, ends): 
             state = QUOTED
         else:
             state = PLAIN
-    return found, state
+    return count, state

@@ -68,10 +68,10 @@ def append_special(special, event, row):  # type: ignore[no-untyped-def]
 
 
 @jit
-def emit_rows(rows, sure_event, sure_row, sure, found, special):  # type: ignore[no-untyped-def]
+def emit_rows(rows, sure_event, sure_row, sure, matches, special):  # type: ignore[no-untyped-def]
     """Append rows that hold for certain."""
     entry, slot, special_row = rows.entry, rows.slot, rows.special
-    out_event, out_slot, count = found
+    out_event, out_slot, count = matches
     shared = len(entry) > 0
     total = sure
     if shared:
@@ -131,16 +131,16 @@ def sift_rows(rows, cells, wait_event, wait_row, waiting):  # type: ignore[no-un
             bad, odd = False, plain[wait_event[i]] == 0
             while first + U4 <= last and not (bad | odd):
                 at = U3 * first
-                one, two, three, four = literal[at], literal[at + U3], literal[at + U6], literal[at + U9]
-                code = flat[of_event + np.uint64(one >> OP_BITS)]
+                head_a, head_b, head_c, head_d = literal[at], literal[at + U3], literal[at + U6], literal[at + U9]
+                code = flat[of_event + np.uint64(head_a >> OP_BITS)]
                 bad = (code < literal[at + U1]) | (code > literal[at + U2])
-                code = flat[of_event + np.uint64(two >> OP_BITS)]
+                code = flat[of_event + np.uint64(head_b >> OP_BITS)]
                 bad |= (code < literal[at + U4]) | (code > literal[at + U5])
-                code = flat[of_event + np.uint64(three >> OP_BITS)]
+                code = flat[of_event + np.uint64(head_c >> OP_BITS)]
                 bad |= (code < literal[at + U7]) | (code > literal[at + U8])
-                code = flat[of_event + np.uint64(four >> OP_BITS)]
+                code = flat[of_event + np.uint64(head_d >> OP_BITS)]
                 bad |= (code < literal[at + U10]) | (code > literal[at + U11])
-                odd = (one | two | three | four) & 15 != 0
+                odd = (head_a | head_b | head_c | head_d) & 15 != 0
                 first += U4
             while first < last and not (bad | odd):
                 at = U3 * first
@@ -162,7 +162,7 @@ def sift_rows(rows, cells, wait_event, wait_row, waiting):  # type: ignore[no-un
 
 
 @jit
-def check_rows(rows, cells, wait_event, wait_row, waiting, found, special):  # type: ignore[no-untyped-def]
+def check_rows(rows, cells, wait_event, wait_row, waiting, matches, special):  # type: ignore[no-untyped-def]
     """Check rows that wait with their events, and append those that hold."""
     good = sift_rows(rows, cells, wait_event, wait_row, waiting)
-    return emit_rows(rows, wait_event, wait_row, good, found, special)
+    return emit_rows(rows, wait_event, wait_row, good, matches, special)

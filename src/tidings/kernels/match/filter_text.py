@@ -95,15 +95,15 @@ def intern_name(data, at, end, names, table):  # type: ignore[no-untyped-def]
         hash = (hash ^ np.uint64(data[place])) * np.uint64(1099511628211)
     slot = np.int64(hash % np.uint64(len(table)))
     while table[slot] >= 0:
-        known = table[slot]
-        if names[known, 1] == end - at:
+        name = table[slot]
+        if names[name, 1] == end - at:
             same = True
             for place in range(end - at):
-                if data[names[known, 0] + place] != data[at + place]:
+                if data[names[name, 0] + place] != data[at + place]:
                     same = False
                     break
             if same:
-                return known
+                return name
         slot = (slot + 1) % len(table)
     count = names[NAMES, 0]
     if count == NAMES:
@@ -209,7 +209,7 @@ def read_filters(data, start, predicates, values, names, table, long):  # type: 
             good = name_end > first and at < end
             if not good:
                 break
-            op, flags, taken = -1, 0, 1
+            op, flags, value_count = -1, 0, 1
             if data[at] == EQUAL:
                 op = EQ
                 at += 1
@@ -226,7 +226,7 @@ def read_filters(data, start, predicates, values, names, table, long):  # type: 
                     good = False
                     break
                 at = skip_spaces(data, at + 2, end)
-                at, op, flags, taken = read_membership(data, at, end, values, used)
+                at, op, flags, value_count = read_membership(data, at, end, values, used)
             else:
                 at = np.int64(-1)
             good = at >= 0
@@ -237,9 +237,9 @@ def read_filters(data, start, predicates, values, names, table, long):  # type: 
                 good = False
                 break
             rows[total], named[total], ops[total], flagged[total] = row, name, op, flags
-            firsts[total], counts[total] = used, taken
+            firsts[total], counts[total] = used, value_count
             total += 1
-            used += taken
+            used += value_count
             if at == end:
                 break
             good = data[at] == SPACE
@@ -259,10 +259,10 @@ def read_membership(data, at, end, values, count):  # type: ignore[no-untyped-de
     """Read what follows `in`: a range or a set; return where it ends, the op, the flags and how many values."""
     if at >= end or (data[at] != OPEN and data[at] != LEFT):
         return np.int64(-1), 0, 0, 0
-    stop, flags, taken = read_range(data, at, end, values, count)
+    stop, flags, value_count = read_range(data, at, end, values, count)
     if stop >= 0:
-        return stop, RANGE, flags, taken
+        return stop, RANGE, flags, value_count
     if data[at] != LEFT:
         return np.int64(-1), 0, 0, 0
-    stop, taken = read_set(data, at, end, values, count)
-    return stop, SET, 0, taken
+    stop, value_count = read_set(data, at, end, values, count)
+    return stop, SET, 0, value_count

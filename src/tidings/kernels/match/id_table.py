@@ -62,16 +62,16 @@ def hash_text(data: Any, start: Any, end: Any) -> Any:
         )
         at += 8
     if at < end:
-        one = two = np.uint64(0)
+        low_word = high_word = np.uint64(0)
         if at + 4 <= end:
-            one = _read_word(data, at)
+            low_word = _read_word(data, at)
             at += 4
         shift = np.uint64(0)
         while at < end:
-            two |= np.uint64(data[at]) << shift
+            high_word |= np.uint64(data[at]) << shift
             shift += EIGHT
             at += 1
-        product = ((product & LOW) ^ SEED_A ^ one) * ((product >> HALF) ^ SEED_B ^ two)
+        product = ((product & LOW) ^ SEED_A ^ low_word) * ((product >> HALF) ^ SEED_B ^ high_word)
     return _finish_hash(product)
 
 
@@ -222,7 +222,7 @@ def build_numbers(numbers: Any, table: Any) -> Any:
 def find_text(data: Any, offsets: Any, table: Any, asked: Any, asked_offsets: Any) -> Any:
     """Return the slot of each text asked for, -1 where there is none."""
     size, bits, last = len(asked_offsets) - 1, _count_slot_bits(len(offsets) - 1), len(offsets) - 1
-    found = np.empty(size, np.int64)
+    slots = np.empty(size, np.int64)
     hashes, places, touched = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.int64), np.empty(BLOCK, np.uint32)
     for base in range(0, size, BLOCK):
         count = min(BLOCK, size - base)
@@ -230,22 +230,22 @@ def find_text(data: Any, offsets: Any, table: Any, asked: Any, asked_offsets: An
         _touch_table(table, hashes, count, places, touched)
         for at in range(count):
             places[at] = _find_tag(table, places[at], _get_tag(hashes[at], bits), bits)
-            found[base + at] = offsets[min(_get_slot(table[places[at]], bits), last)]
+            slots[base + at] = offsets[min(_get_slot(table[places[at]], bits), last)]
         for at in range(count):
-            if found[base + at] < len(data):
-                touched[at] = data[found[base + at]]
+            if slots[base + at] < len(data):
+                touched[at] = data[slots[base + at]]
         for at in range(count):
             start, end = np.int64(asked_offsets[base + at]), np.int64(asked_offsets[base + at + 1])
             place = find_text_place(data, offsets, table, places[at], _get_tag(hashes[at], bits), asked, start, end)
-            found[base + at] = -1 if table[place] == EMPTY else _get_slot(table[place], bits)
-    return found
+            slots[base + at] = -1 if table[place] == EMPTY else _get_slot(table[place], bits)
+    return slots
 
 
 @jit
 def find_numbers(numbers: Any, table: Any, asked: Any) -> Any:
     """Return the slot of each number asked for, -1 where there is none."""
     size, bits = len(asked), _count_slot_bits(len(numbers))
-    found = np.empty(size, np.int64)
+    slots = np.empty(size, np.int64)
     hashes, places, touched = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.int64), np.empty(BLOCK, np.uint32)
     for base in range(0, size, BLOCK):
         count = min(BLOCK, size - base)
@@ -258,5 +258,5 @@ def find_numbers(numbers: Any, table: Any, asked: Any) -> Any:
             touched[at] = numbers[slot] & LOW if slot < len(numbers) else ZERO
         for at in range(count):
             place = find_number_place(numbers, table, places[at], _get_tag(hashes[at], bits), asked[base + at])
-            found[base + at] = -1 if table[place] == EMPTY else _get_slot(table[place], bits)
-    return found
+            slots[base + at] = -1 if table[place] == EMPTY else _get_slot(table[place], bits)
+    return slots

@@ -209,22 +209,22 @@ def find_tile_columns(start, head, tile_row, tile_end, skipped, columns):  # typ
 
 
 @jit
-def insert_edge(edge, known, count, most):  # type: ignore[no-untyped-def]
+def insert_edge(edge, distinct, count, most):  # type: ignore[no-untyped-def]
     """Enter an edge into a sorted list of distinct ones; return their number, or `most + 1` when they are too many."""
     low, high = 0, count
     while low < high:
         middle = (low + high) >> 1
-        if known[middle] < edge:
+        if distinct[middle] < edge:
             low = middle + 1
         else:
             high = middle
-    if low < count and known[low] == edge:
+    if low < count and distinct[low] == edge:
         return count
     if count == most:
         return most + 1
     for at in range(count, low, -1):
-        known[at] = known[at - 1]
-    known[low] = edge
+        distinct[at] = distinct[at - 1]
+    distinct[low] = edge
     return count + 1
 
 
@@ -234,7 +234,7 @@ def collect_edges(rows, tile_row, tile_end, dense_of, number, most, sampled):  #
 
     An edge is a code where some literal begins, or the code after one where it ends.
     """
-    known = np.empty((number, most + 1), np.int64)
+    distinct = np.empty((number, most + 1), np.int64)
     count = np.zeros(number, np.int64)
     sample = np.empty((number, sampled), np.int64)
     seen = np.zeros(number, np.int64)
@@ -256,7 +256,7 @@ def collect_edges(rows, tile_row, tile_end, dense_of, number, most, sampled):  #
                     if edge == 0:
                         continue
                     if count[dense] <= most:
-                        count[dense] = insert_edge(edge, known[dense], count[dense], most)
+                        count[dense] = insert_edge(edge, distinct[dense], count[dense], most)
                     # Every place of the sample is as likely to hold an early edge as a late one.
                     place = (seen[dense] * np.int64(40503)) % (sampled + (seen[dense] if seen[dense] > sampled else 0))
                     if seen[dense] < sampled:
@@ -264,7 +264,7 @@ def collect_edges(rows, tile_row, tile_end, dense_of, number, most, sampled):  #
                     if place < sampled:
                         sample[dense, place] = edge
                     seen[dense] += 1
-    return known, count, sample, np.minimum(seen, sampled)
+    return distinct, count, sample, np.minimum(seen, sampled)
 
 
 @jit

@@ -19,9 +19,9 @@ def find_cluster(first, second, group, base, width, mask, direct, hash_first, ha
         return np.int64(direct[base[group] + first * width[group] + second]) - 1
     at = (first * np.int64(2654435761) + second * np.int64(40503)) & mask[group]
     while hash_cluster[base[group] + at] != 0:
-        here = base[group] + at
-        if hash_first[here] == first and hash_second[here] == second:
-            return np.int64(hash_cluster[here]) - 1
+        slot = base[group] + at
+        if hash_first[slot] == first and hash_second[slot] == second:
+            return np.int64(hash_cluster[slot]) - 1
         at = (at + 1) & mask[group]
     return np.int64(-1)
 
@@ -29,22 +29,22 @@ def find_cluster(first, second, group, base, width, mask, direct, hash_first, ha
 @jit
 def find_clusters_of_several(cell, many, paths, event, group):  # type: ignore[no-untyped-def]
     """Return the clusters of a keyed group for an event whose key columns have several values, or ranges."""
-    found = np.empty(16, np.int64)
+    clusters = np.empty(16, np.int64)
     count = 0
-    one, two = cell[event, paths.first[group]], np.uint32(1)
+    first_cell, second_cell = cell[event, paths.first[group]], np.uint32(1)
     if paths.second[group] >= 0:
-        two = cell[event, paths.second[group]]
+        second_cell = cell[event, paths.second[group]]
     starts, lows, highs = many
     begin, end = np.int64(0), np.int64(1)
-    if one >= SEVERAL:
-        begin, end = starts[one & np.uint32(0x7FFFFFFF)], starts[(one & np.uint32(0x7FFFFFFF)) + 1]
+    if first_cell >= SEVERAL:
+        begin, end = starts[first_cell & np.uint32(0x7FFFFFFF)], starts[(first_cell & np.uint32(0x7FFFFFFF)) + 1]
     begin2, end2 = np.int64(0), np.int64(1)
-    if two >= SEVERAL:
-        begin2, end2 = starts[two & np.uint32(0x7FFFFFFF)], starts[(two & np.uint32(0x7FFFFFFF)) + 1]
+    if second_cell >= SEVERAL:
+        begin2, end2 = starts[second_cell & np.uint32(0x7FFFFFFF)], starts[(second_cell & np.uint32(0x7FFFFFFF)) + 1]
     for i in range(begin, end):
-        low, high = (lows[i], highs[i]) if one >= SEVERAL else (one, one)
+        low, high = (lows[i], highs[i]) if first_cell >= SEVERAL else (first_cell, first_cell)
         for j in range(begin2, end2):
-            low2, high2 = (lows[j], highs[j]) if two >= SEVERAL else (two, two)
+            low2, high2 = (lows[j], highs[j]) if second_cell >= SEVERAL else (second_cell, second_cell)
             # A range visits every key it holds; a point only its own, if it is one.
             rank_end, rank2_end = (np.int64(high) + 1) >> 1, (np.int64(high2) + 1) >> 1
             pairs = (rank_end - (np.int64(low) >> 1)) * (rank2_end - (np.int64(low2) >> 1))
@@ -54,9 +54,9 @@ def find_clusters_of_several(cell, many, paths, event, group):  # type: ignore[n
                     inside = rank >= low >> 1 and rank < rank_end and rank2 >= low2 >> 1 and rank2 < rank2_end
                     if paths.hash_cluster[at] == 0 or not inside:
                         continue
-                    if count == len(found):
-                        found = grow(found, 0)
-                    found[count] = np.int64(paths.hash_cluster[at]) - 1
+                    if count == len(clusters):
+                        clusters = grow(clusters, 0)
+                    clusters[count] = np.int64(paths.hash_cluster[at]) - 1
                     count += 1
                 continue
             for rank in range(np.int64(low) >> 1, rank_end):
@@ -67,11 +67,11 @@ def find_clusters_of_several(cell, many, paths, event, group):  # type: ignore[n
                     )  # fmt: skip
                     if cluster < 0:
                         continue
-                    if count == len(found):
-                        found = grow(found, 0)
-                    found[count] = cluster
+                    if count == len(clusters):
+                        clusters = grow(clusters, 0)
+                    clusters[count] = cluster
                     count += 1
-    return found[:count]
+    return clusters[:count]
 
 
 @jit
@@ -82,16 +82,16 @@ def find_hits_of_plain(paths, cell, event, hit_of):  # type: ignore[no-untyped-d
     hash_first, hash_second, hash_cluster = paths.hash_first, paths.hash_second, paths.hash_cluster
     hits = 0
     for column in range(cell.shape[1]):
-        one = cell[event, column]
-        if one == ABSENT or one & np.uint32(1) == 0:
+        first_cell = cell[event, column]
+        if first_cell == ABSENT or first_cell & np.uint32(1) == 0:
             continue
         for at in range(by_column_start[column], by_column_start[column + 1]):
             group = by_column[at]
             second = second_of[group]
-            two = np.uint32(1) if second < 0 else cell[event, second]
-            if two == ABSENT or two & np.uint32(1) == 0:
+            second_cell = np.uint32(1) if second < 0 else cell[event, second]
+            if second_cell == ABSENT or second_cell & np.uint32(1) == 0:
                 continue
-            first_rank, second_rank = np.int64(one) >> 1, np.int64(two) >> 1
+            first_rank, second_rank = np.int64(first_cell) >> 1, np.int64(second_cell) >> 1
             if mask[group] == 0:
                 cluster = np.int64(direct[base[group] + first_rank * width[group] + second_rank]) - 1
             else:
@@ -107,7 +107,7 @@ def find_hits_of_plain(paths, cell, event, hit_of):  # type: ignore[no-untyped-d
 @jit
 def find_hits_of_several(paths, cell, many, event):  # type: ignore[no-untyped-def]
     """Return the clusters that an event's values are keys of, when some of its columns have several."""
-    found = np.empty(64, np.uint64)
+    hit_of = np.empty(64, np.uint64)
     hits = 0
     for column in range(cell.shape[1]):
         if cell[event, column] == ABSENT:
@@ -117,12 +117,12 @@ def find_hits_of_several(paths, cell, many, event):  # type: ignore[no-untyped-d
             if paths.second[group] >= 0 and cell[event, paths.second[group]] == ABSENT:
                 continue
             clusters = find_clusters_of_several(cell, many, paths, event, group)
-            while hits + len(clusters) > len(found):
-                found = grow(found, 0)
+            while hits + len(clusters) > len(hit_of):
+                hit_of = grow(hit_of, 0)
             for i in range(len(clusters)):
-                found[hits] = clusters[i]
+                hit_of[hits] = clusters[i]
                 hits += 1
-    return found[:hits]
+    return hit_of[:hits]
 
 
 @jit
@@ -134,7 +134,7 @@ def follow_keys(rows, paths, cells):  # type: ignore[no-untyped-def]
     cell, many = cells.cell, (cells.many_start, cells.many_low, cells.many_high)
     cluster_start, cluster_tiled = paths.cluster_start, paths.cluster_tiled
     number = cell.shape[0]
-    found = (np.empty(16 * number + 64, np.int64), np.empty(16 * number + 64, np.uint32), 0)
+    matches = (np.empty(16 * number + 64, np.int64), np.empty(16 * number + 64, np.uint32), 0)
     special = (np.empty(64, np.int64), np.empty(64, np.uint32), 0)
     visit_cluster, visit_event, visits = np.empty(64, np.int32), np.empty(64, np.int32), 0
     wait_event, wait_row, waiting = np.empty(WAITING, np.uint32), np.empty(WAITING, np.uint32), 0
@@ -152,7 +152,7 @@ def follow_keys(rows, paths, cells):  # type: ignore[no-untyped-def]
             if cluster_tiled[hit_of[hit]] < 0:
                 total += np.int64(cluster_start[hit_of[hit] + U1]) - np.int64(cluster_start[hit_of[hit]])
         if waiting + total > len(wait_row):
-            found, special = check_rows(rows, cells, wait_event, wait_row, waiting, found, special)
+            matches, special = check_rows(rows, cells, wait_event, wait_row, waiting, matches, special)
             waiting = 0
             if total > len(wait_row):
                 wait_event, wait_row = grow(wait_event, total), grow(wait_row, total)
@@ -169,5 +169,5 @@ def follow_keys(rows, paths, cells):  # type: ignore[no-untyped-def]
                 wait_event[waiting] = event
                 wait_row[waiting] = row
                 waiting += 1
-    found, special = check_rows(rows, cells, wait_event, wait_row, waiting, found, special)
-    return found, special, (visit_cluster, visit_event, visits)
+    matches, special = check_rows(rows, cells, wait_event, wait_row, waiting, matches, special)
+    return matches, special, (visit_cluster, visit_event, visits)

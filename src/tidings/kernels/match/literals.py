@@ -31,12 +31,12 @@ def meets(low, high, union, value_low, value_high, union_start, union_low, union
     """Tell whether a value, or some point of it, lies in the literal's interval or in one of its union."""
     if not union:
         return value_low <= high and value_high >= low
-    found = False
+    inside = False
     for at in range(union_start[low], union_start[low + 1]):
         if value_low <= union_high[at] and value_high >= union_low[at]:
-            found = True
+            inside = True
             break
-    return found
+    return inside
 
 
 @jit

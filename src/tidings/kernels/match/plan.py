@@ -130,7 +130,7 @@ def count_copies(use, head, low, union_start, at):  # type: ignore[no-untyped-de
 
 
 @jit
-def choose(start, head, low, union_start, use, rate, spanned, there, columns, popular, popular_pairs, tile, costs):  # type: ignore[no-untyped-def]
+def choose(start, head, low, union_start, use, rate, spanned, presence, columns, popular, popular_pairs, tile, costs):  # type: ignore[no-untyped-def]
     """Return how each row is found and by which literals (-1: none), given how popular columns and pairs are.
 
     `costs` are nanoseconds: of a row scanned, of a row in bitmaps, of a look-up, of a visit to a tile.
@@ -139,8 +139,8 @@ def choose(start, head, low, union_start, use, rate, spanned, there, columns, po
     """
     rows = len(start) - 1
     kind = np.zeros(rows, np.uint8)
-    one = np.full(rows, -1, np.int32)
-    two = np.full(rows, -1, np.int32)
+    first_literal = np.full(rows, -1, np.int32)
+    second_literal = np.full(rows, -1, np.int32)
     scan_ns, bits_ns, look_ns, tile_ns = costs
     best_of = np.empty(CONSIDERED, np.int64)
     pairs = len(popular_pairs) > 0
@@ -167,33 +167,33 @@ def choose(start, head, low, union_start, use, rate, spanned, there, columns, po
                 cost = rate[at] * work + COPY_NS * (count_copies(use, head, low, union_start, at) - 1)
                 cost += look_ns / max(1.0, popular[2 * column])
                 if cost < least:
-                    least, kind[row], one[row], two[row] = cost, KEYED, at, -1
+                    least, kind[row], first_literal[row], second_literal[row] = cost, KEYED, at, -1
             slack = min(1.0, tile / max(1.0, popular[2 * column + 1]))
             full = min(tile, max(1.0, popular[2 * column + 1]))
-            cost = there[at] * min(1.0, spanned[at] + slack) * (bits_ns + tile_ns / full) + HULL_NS / full
+            cost = presence[at] * min(1.0, spanned[at] + slack) * (bits_ns + tile_ns / full) + HULL_NS / full
             if cost < least:
-                least, kind[row], one[row], two[row] = cost, PACKED, at, -1
+                least, kind[row], first_literal[row], second_literal[row] = cost, PACKED, at, -1
             for j in range(i + 1, count if pairs else 0):
                 other = best_of[j]
                 second = np.int64(head[other] >> OP_BITS)
                 if second == column:
                     continue
-                here = 2 * (min(column, second) * columns + max(column, second))
+                pair = 2 * (min(column, second) * columns + max(column, second))
                 filed = count_copies(use, head, low, union_start, at) * count_copies(use, head, low, union_start, other)
                 if use[at] >= POINT and use[other] >= POINT and filed <= MOST_COPIES:
                     cost = rate[at] * rate[other] * scan_ns + COPY_NS * (filed - 1)
-                    cost += look_ns / max(1.0, popular_pairs[here])
+                    cost += look_ns / max(1.0, popular_pairs[pair])
                     if cost < least:
-                        least, kind[row], one[row], two[row] = cost, KEYED_PAIR, at, other
-                slack = min(1.0, np.sqrt(tile / max(1.0, popular_pairs[here + 1])))
-                cost = there[at] * there[other] * min(1.0, spanned[at] + slack) * min(1.0, spanned[other] + slack)
-                full = min(tile, max(1.0, popular_pairs[here + 1]))
+                        least, kind[row], first_literal[row], second_literal[row] = cost, KEYED_PAIR, at, other
+                slack = min(1.0, np.sqrt(tile / max(1.0, popular_pairs[pair + 1])))
+                cost = presence[at] * presence[other] * min(1.0, spanned[at] + slack) * min(1.0, spanned[other] + slack)
+                full = min(tile, max(1.0, popular_pairs[pair + 1]))
                 cost = cost * (bits_ns + tile_ns / full) + HULL_NS / full
                 if cost < least:
-                    least, kind[row], one[row], two[row] = cost, PACKED_PAIR, at, other
-        if two[row] >= 0 and head[one[row]] >> OP_BITS > head[two[row]] >> OP_BITS:
-            one[row], two[row] = two[row], one[row]
-    return kind, one, two
+                    least, kind[row], first_literal[row], second_literal[row] = cost, PACKED_PAIR, at, other
+        if second_literal[row] >= 0 and head[first_literal[row]] >> OP_BITS > head[second_literal[row]] >> OP_BITS:
+            first_literal[row], second_literal[row] = second_literal[row], first_literal[row]
+    return kind, first_literal, second_literal
 
 
 @jit
@@ -211,7 +211,7 @@ def count_popularity(start, head, use, rate, columns):  # type: ignore[no-untype
 
 
 @jit
-def count_popular_pairs(start, head, use, rate, spanned, there, columns, rows, scale, tile, costs):  # type: ignore[no-untyped-def]
+def count_popular_pairs(start, head, use, rate, spanned, presence, columns, rows, scale, tile, costs):  # type: ignore[no-untyped-def]
     """Return how many rows each pair of columns would find if few pairs are used: one pair at a time, the most gained.
 
     Works on the sample `rows`; `scale` rows stand behind each. The gain of a pair is what its rows save against
@@ -243,7 +243,7 @@ def count_popular_pairs(start, head, use, rate, spanned, there, columns, rows, s
                         continue
                     if use[at] >= POINT:
                         single = min(single, rate[at] * scan_ns)
-                    single = min(single, there[at] * (spanned[at] + slack) * work)
+                    single = min(single, presence[at] * (spanned[at] + slack) * work)
                 here_gain = np.float32(0)
                 for at in range(first, last):
                     if use[at] == NO_USE:
@@ -251,13 +251,13 @@ def count_popular_pairs(start, head, use, rate, spanned, there, columns, rows, s
                     for other in range(at + 1, last):
                         if use[other] == NO_USE:
                             continue
-                        one, two = np.int64(head[at] >> OP_BITS), np.int64(head[other] >> OP_BITS)
-                        if one == two:
+                        first_column, second_column = np.int64(head[at] >> OP_BITS), np.int64(head[other] >> OP_BITS)
+                        if first_column == second_column:
                             continue
-                        place = 2 * (min(one, two) * columns + max(one, two))
+                        place = 2 * (min(first_column, second_column) * columns + max(first_column, second_column))
                         keyed = use[at] >= POINT and use[other] >= POINT
-                        cost = there[at] * min(1.0, spanned[at] + slack) * work
-                        cost *= there[other] * min(1.0, spanned[other] + slack)
+                        cost = presence[at] * min(1.0, spanned[at] + slack) * work
+                        cost *= presence[other] * min(1.0, spanned[other] + slack)
                         if keyed:
                             cost = min(cost, rate[at] * rate[other] * scan_ns)
                         else:
@@ -285,7 +285,7 @@ def count_popular_pairs(start, head, use, rate, spanned, there, columns, rows, s
 
 
 @jit
-def count_choices(head, kind, one, two, columns, pairs):  # type: ignore[no-untyped-def]
+def count_choices(head, kind, first_literal, second_literal, columns, pairs):  # type: ignore[no-untyped-def]
     """Count the rows that did choose each column and pair."""
     popular = np.zeros(2 * columns, np.float32)
     popular_pairs = np.zeros(2 * columns * columns if pairs else 0, np.float32)
@@ -293,17 +293,17 @@ def count_choices(head, kind, one, two, columns, pairs):  # type: ignore[no-unty
         if kind[row] == ALWAYS:
             continue
         hull = 1 if kind[row] <= PACKED_PAIR else 0
-        column = np.int64(head[one[row]] >> OP_BITS)
-        if two[row] < 0:
+        column = np.int64(head[first_literal[row]] >> OP_BITS)
+        if second_literal[row] < 0:
             popular[2 * column + hull] += 1
         else:
-            second = np.int64(head[two[row]] >> OP_BITS)
+            second = np.int64(head[second_literal[row]] >> OP_BITS)
             popular_pairs[2 * (column * columns + second) + hull] += 1
     return popular, popular_pairs
 
 
 @jit
-def file_rows(kind, one, two, low, high, head, use, union_start, union_low):  # type: ignore[no-untyped-def]
+def file_rows(kind, first_literal, second_literal, low, high, head, use, union_start, union_low):  # type: ignore[no-untyped-def]
     """Return one entry for each key under which each row is filed: the row, and the ranks of its points.
 
     Rows that are not keyed have one entry, whose numbers are twice the middles of its two intervals.
@@ -312,9 +312,9 @@ def file_rows(kind, one, two, low, high, head, use, union_start, union_low):  # 
     for row in range(len(kind)):
         number = np.int64(1)
         if kind[row] >= KEYED:
-            number *= count_copies(use, head, low, union_start, one[row])
-            if two[row] >= 0:
-                number *= count_copies(use, head, low, union_start, two[row])
+            number *= count_copies(use, head, low, union_start, first_literal[row])
+            if second_literal[row] >= 0:
+                number *= count_copies(use, head, low, union_start, second_literal[row])
         count += number
     owner = np.empty(count, np.uint32)
     first = np.zeros(count, np.int64)
@@ -323,18 +323,18 @@ def file_rows(kind, one, two, low, high, head, use, union_start, union_low):  # 
     for row in range(len(kind)):
         if kind[row] < KEYED:
             owner[at] = row
-            if one[row] >= 0:
-                first[at] = get_middle(head, low, high, union_start, union_low, one[row])
-            if two[row] >= 0:
-                second[at] = get_middle(head, low, high, union_start, union_low, two[row])
+            if first_literal[row] >= 0:
+                first[at] = get_middle(head, low, high, union_start, union_low, first_literal[row])
+            if second_literal[row] >= 0:
+                second[at] = get_middle(head, low, high, union_start, union_low, second_literal[row])
             at += 1
             continue
-        for i in range(count_copies(use, head, low, union_start, one[row])):
-            for j in range(count_copies(use, head, low, union_start, two[row]) if two[row] >= 0 else 1):
+        for i in range(count_copies(use, head, low, union_start, first_literal[row])):
+            for j in range(count_copies(use, head, low, union_start, second_literal[row]) if second_literal[row] >= 0 else 1):
                 owner[at] = row
-                first[at] = get_point(head, low, use, union_start, union_low, one[row], i) >> 1
-                if two[row] >= 0:
-                    second[at] = get_point(head, low, use, union_start, union_low, two[row], j) >> 1
+                first[at] = get_point(head, low, use, union_start, union_low, first_literal[row], i) >> 1
+                if second_literal[row] >= 0:
+                    second[at] = get_point(head, low, use, union_start, union_low, second_literal[row], j) >> 1
                 at += 1
     return owner, first, second
 

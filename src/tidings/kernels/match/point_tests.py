@@ -32,10 +32,10 @@ LEAST_BAND = 1e-30  # 13 nanometres; the latitudes' own rounding is a tenth of t
 @jit_inline
 def _find_side(x: Any, y: Any, x1: Any, y1: Any, x2: Any, y2: Any) -> Any:
     """Return above zero where the point is left of the edge, below where right, zero where floats are not sure."""
-    one = (x1 - x) * (y2 - y)
-    two = (x2 - x) * (y1 - y)
-    determinant = one - two
-    sure = abs(determinant) > ROUNDING * (abs(one) + abs(two)) + UNDERFLOW
+    left = (x1 - x) * (y2 - y)
+    right = (x2 - x) * (y1 - y)
+    determinant = left - right
+    sure = abs(determinant) > ROUNDING * (abs(left) + abs(right)) + UNDERFLOW
     return determinant if sure else 0.0
 
 
@@ -73,10 +73,10 @@ def decide_area(x: Any, y: Any, low: Any, high: Any, run_ends: Any, run_bounds: 
         if x < run_bounds[run, 0]:
             count ^= (vertices[first, 1] > y) != (vertices[last, 1] > y)
             continue
-        found = count_crossings(x, y, first, last, vertices)
-        if found >= 2:
-            return INSIDE if found == 3 else UNSURE
-        count ^= found
+        parity = count_crossings(x, y, first, last, vertices)
+        if parity >= 2:
+            return INSIDE if parity == 3 else UNSURE
+        count ^= parity
     return INSIDE if count else OUTSIDE
 
 
@@ -111,10 +111,10 @@ def decide_one(
         for turn in (0.0, -TURN, TURN):
             x = lon + turn
             if frames[place, 0] <= x <= frames[place, 2]:
-                found = decide_area(x, lat, low, high, run_ends, run_bounds, vertices)
-                if found == INSIDE:
+                verdict = decide_area(x, lat, low, high, run_ends, run_bounds, vertices)
+                if verdict == INSIDE:
                     return INSIDE
-                answer = max(answer, found)
+                answer = max(answer, verdict)
     return answer
 
 

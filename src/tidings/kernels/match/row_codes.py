@@ -37,23 +37,23 @@ def hash_rows(start, head, low, high, union_start, union_low, union_high):  # ty
 
 
 @jit
-def is_equal(one, two, start, head, low, high, union_start, union_low, union_high):  # type: ignore[no-untyped-def]
+def is_equal(row, other, start, head, low, high, union_start, union_low, union_high):  # type: ignore[no-untyped-def]
     """Tell whether two rows have the same literals in the same order."""
-    first, second = np.int64(start[one]), np.int64(start[two])
-    size = np.int64(start[one + 1]) - first
-    if size != np.int64(start[two + 1]) - second:
+    first, second = np.int64(start[row]), np.int64(start[other])
+    size = np.int64(start[row + 1]) - first
+    if size != np.int64(start[other + 1]) - second:
         return False
     for i in range(size):
         a, b = first + i, second + i
         if head[a] != head[b]:
             return False
         if head[a] & UNION:
-            begin, other = np.int64(union_start[low[a]]), np.int64(union_start[low[b]])
+            begin, other_begin = np.int64(union_start[low[a]]), np.int64(union_start[low[b]])
             parts = np.int64(union_start[low[a] + 1]) - begin
-            if parts != np.int64(union_start[low[b] + 1]) - other:
+            if parts != np.int64(union_start[low[b] + 1]) - other_begin:
                 return False
             for j in range(parts):
-                if union_low[begin + j] != union_low[other + j] or union_high[begin + j] != union_high[other + j]:
+                if union_low[begin + j] != union_low[other_begin + j] or union_high[begin + j] != union_high[other_begin + j]:
                     return False
         elif low[a] != low[b] or high[a] != high[b]:
             return False
@@ -65,12 +65,12 @@ def find_leaders(order, hashed, alone, start, head, low, high, union_start, unio
     """Return for each row the first row equal to it; `order` sorts rows by hash, `alone` rows stay apart."""
     leader = np.arange(len(order)).astype(np.uint32)
     for i in range(1, len(order)):
-        here, before = order[i], order[i - 1]
-        if hashed[here] != hashed[before] or alone[here] or alone[before]:
+        row, before = order[i], order[i - 1]
+        if hashed[row] != hashed[before] or alone[row] or alone[before]:
             continue
         chief = leader[before]
-        if is_equal(here, chief, start, head, low, high, union_start, union_low, union_high):
-            leader[here] = chief
+        if is_equal(row, chief, start, head, low, high, union_start, union_low, union_high):
+            leader[row] = chief
     return leader
 
 

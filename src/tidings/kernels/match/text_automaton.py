@@ -60,16 +60,16 @@ def build_tries(data: Any, starts: Any, middle: Any) -> Any:
             depth += 1
             level_end = count
         nodes[at, _CHILD] = count
-        one, last = np.int64(low[at]), np.int64(high[at])
-        if one < last and starts[one + 1] - starts[one] == depth:
-            nodes[at, _HIT] = one
-            one += 1
-        while one < last:
-            byte = data[starts[one] + depth]
-            nodes[count, _BYTE], low[count] = byte, one
-            while one < last and data[starts[one] + depth] == byte:
-                one += 1
-            high[count] = one
+        literal, last = np.int64(low[at]), np.int64(high[at])
+        if literal < last and starts[literal + 1] - starts[literal] == depth:
+            nodes[at, _HIT] = literal
+            literal += 1
+        while literal < last:
+            byte = data[starts[literal] + depth]
+            nodes[count, _BYTE], low[count] = byte, literal
+            while literal < last and data[starts[literal] + depth] == byte:
+                literal += 1
+            high[count] = literal
             count += 1
         at += 1
     nodes[count, _CHILD] = count
@@ -86,11 +86,11 @@ def link_failures(nodes: Any, shorter: Any) -> Any:
     for state in range(len(nodes) - 1):
         for to in range(nodes[state, _CHILD], nodes[state + 1, _CHILD]):
             fail = np.int64(state)
-            found = np.int64(-1)
-            while fail >= 2 and found < 0:
+            child = np.int64(-1)
+            while fail >= 2 and child < 0:
                 fail = np.int64(nodes[fail, _FAIL])
-                found = _find_child(nodes, fail, nodes[to, _BYTE])
-            nodes[to, _FAIL] = found if found >= 0 else fail
+                child = _find_child(nodes, fail, nodes[to, _BYTE])
+            nodes[to, _FAIL] = child if child >= 0 else fail
             longest = nodes[nodes[to, _FAIL], _HIT]
             if nodes[to, _HIT] < 0:
                 nodes[to, _HIT] = longest

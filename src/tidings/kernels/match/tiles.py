@@ -53,23 +53,23 @@ def prepare_events(tiles, cells):  # type: ignore[no-untyped-def]
     rate = np.empty(width, np.float32)
     for event in range(count):
         first = event * width
-        known = by_dense[first : first + width]
+        own_buckets = by_dense[first : first + width]
         for dense in range(width):
             cell = cells.cell[event, dense_column[dense]]
             if cell == ABSENT:
-                known[dense] = edge_start[dense + 1] - edge_start[dense] + 1
+                own_buckets[dense] = edge_start[dense + 1] - edge_start[dense] + 1
             elif cell < SEVERAL:
-                known[dense] = find_bucket(edges, edge_start[dense], edge_start[dense + 1], cell)
+                own_buckets[dense] = find_bucket(edges, edge_start[dense], edge_start[dense + 1], cell)
             else:
-                known[dense] = SEVERAL
-            rate[dense] = 1.0 if known[dense] == SEVERAL else tiles.rates[tiles.rate_start[dense] + known[dense]]
+                own_buckets[dense] = SEVERAL
+            rate[dense] = 1.0 if own_buckets[dense] == SEVERAL else tiles.rates[tiles.rate_start[dense] + own_buckets[dense]]
             at = first + dense
             while at > first and width <= SORTED_UP_TO and rate[order[at - 1]] > rate[dense]:
                 order[at] = order[at - 1]
                 at -= 1
             order[at] = dense
         for at in range(first, first + width):
-            buckets[at] = known[order[at]]
+            buckets[at] = own_buckets[order[at]]
     return order, buckets, by_dense
 
 
@@ -138,47 +138,47 @@ def find_survivors(tiles, cells, last_tile, visitors, prepared, cursor, wait_eve
                 return tile, visitor, waiting, sure
             event = visitors[visitor]
             if column >= 0:
-                one = cell[event, column]
-                if one < SEVERAL:
-                    if one < low1 or one > high1:
+                value = cell[event, column]
+                if value < SEVERAL:
+                    if value < low1 or value > high1:
                         continue
-                elif is_outside(one, many, low1, high1):
+                elif is_outside(value, many, low1, high1):
                     continue
             if column2 >= 0:
-                one = cell[event, column2]
-                if one < SEVERAL:
-                    if one < low2 or one > high2:
+                value = cell[event, column2]
+                if value < SEVERAL:
+                    if value < low2 or value > high2:
                         continue
-                elif is_outside(one, many, low2, high2):
+                elif is_outside(value, many, low2, high2):
                     continue
             at, last_column = width * np.uint64(event), width * np.uint64(event) + width
             of_tile = width * np.uint64(tile)
             fresh, left = True, U1
             while left != U0:
-                known = 0
-                while known < FIRST and at < last_column:
+                filled = 0
+                while filled < FIRST and at < last_column:
                     place = places_of[of_tile + np.uint64(order[at])]
                     if place != NOWHERE and buckets[at] != SEVERAL:
-                        places[known] = place + np.uint64(buckets[at]) * words
-                        known += 1
+                        places[filled] = place + np.uint64(buckets[at]) * words
+                        filled += 1
                     at += U1
-                if known == 0:
+                if filled == 0:
                     break
-                for i in range(known, FIRST):  # the same once more changes nothing, and the loop below stays one
+                for i in range(filled, FIRST):  # the same once more changes nothing, and the loop below stays one
                     places[i] = places[0]
                 a, b, c, d = places[0], places[1], places[2], places[3]
                 left = U0
                 if fresh:
                     fresh = False
                     for word in range(words):
-                        one_word = bits[a + word] & bits[b + word] & bits[c + word] & bits[d + word]
-                        alive[word] = one_word
-                        left |= one_word
+                        conjunction = bits[a + word] & bits[b + word] & bits[c + word] & bits[d + word]
+                        alive[word] = conjunction
+                        left |= conjunction
                 else:
                     for word in range(words):
-                        one_word = alive[word] & bits[a + word] & bits[b + word] & bits[c + word] & bits[d + word]
-                        alive[word] = one_word
-                        left |= one_word
+                        conjunction = alive[word] & bits[a + word] & bits[b + word] & bits[c + word] & bits[d + word]
+                        alive[word] = conjunction
+                        left |= conjunction
             if left == U0:
                 continue
             if fresh:
@@ -227,7 +227,7 @@ def find_survivors(tiles, cells, last_tile, visitors, prepared, cursor, wait_eve
 
 
 @jit
-def match_tiles(rows, tiles, cells, first_tile, last_tile, visitors, prepared, room, found, special):  # type: ignore[no-untyped-def]
+def match_tiles(rows, tiles, cells, first_tile, last_tile, visitors, prepared, room, matches, special):  # type: ignore[no-untyped-def]
     """Match the events `visitors` with some tiles; return found and special with what was added."""
     wait_event, wait_row, sure_event, sure_row = room
     tile, visitor = np.int64(first_tile), np.int64(0)
@@ -244,6 +244,6 @@ def match_tiles(rows, tiles, cells, first_tile, last_tile, visitors, prepared, r
             sure_event,
             sure_row,
         )
-        found, special = check_rows(rows, cells, wait_event, wait_row, waiting, found, special)
-        found, special = emit_rows(rows, sure_event, sure_row, sure, found, special)
-    return found, special
+        matches, special = check_rows(rows, cells, wait_event, wait_row, waiting, matches, special)
+        matches, special = emit_rows(rows, sure_event, sure_row, sure, matches, special)
+    return matches, special

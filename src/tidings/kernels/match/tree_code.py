@@ -109,8 +109,8 @@ def cons_trees(tokens: Any, starts: Any, n_leaves: Any) -> Any:
             if token >= 0:
                 value = 2 * np.int64(token) + pending
             else:
-                said = -1 - np.int64(token)
-                op, width = said & 3, said >> 2
+                payload = -1 - np.int64(token)
+                op, width = payload & 3, payload >> 2
                 if op == NEGATION:
                     pending ^= 1
                     continue

@@ -176,14 +176,14 @@ def decide_leaves(
 def run_block(
     code: Any,
     starts: Any,
-    turned: Any,
+    negated: Any,
     slots: Any,
     live: Any,
     truths: Any,
     n_leaves: Any,
     n_events: Any,
     rows: Any,
-    found: Any,
+    row_slots: Any,
 ) -> Any:
     """Decide every live tree for a block; keep the rows that have a bit, and their slots; return how many.
 
@@ -192,10 +192,10 @@ def run_block(
     """
     n_shared = len(starts) - 1 - len(slots)
     kept = np.empty(64 * WORDS, np.uint64)
-    there = np.zeros(WORDS, np.uint64)
+    present = np.zeros(WORDS, np.uint64)
     for event in range(n_events):
-        _mark(there, event)
-    there_row = load(there, _ZERO)
+        _mark(present, event)
+    present_row = load(present, _ZERO)
     count = _ZERO
     for program in range(len(starts) - 1):
         tree = program - n_shared
@@ -226,10 +226,10 @@ def run_block(
         if tree < 0:
             store(truths, np.uint64(n_leaves + program), acc)
             continue
-        acc = intersect(flip(acc, np.uint64(turned[tree])), there_row)
+        acc = intersect(flip(acc, np.uint64(negated[tree])), present_row)
         if has_bits(acc):
             store(rows, count, acc)
-            found[count] = slots[tree]
+            row_slots[count] = slots[tree]
             count += _ONE
     return np.int64(count)
 
@@ -276,7 +276,7 @@ def transpose_matches(rows: Any, count: Any, n_events: Any, by_bit: Any) -> Any:
 
 
 @jit
-def write_by_event(by_bit: Any, found: Any, count: Any, starts: Any, slots: Any) -> Any:
+def write_by_event(by_bit: Any, row_slots: Any, count: Any, starts: Any, slots: Any) -> Any:
     """Write the slots of event `e` from `slots[starts[e]]` on; the rest is as `turn` left it.
 
     Eight events at a time, so eight places are written to and not 512.
@@ -291,7 +291,7 @@ def write_by_event(by_bit: Any, found: Any, count: Any, starts: Any, slots: Any)
                 bits = by_bit[(bit * groups + g) * WORDS + word]
                 at = place[word]
                 while bits:
-                    slots[at] = found[64 * g + find_lowest_bit(bits)]
+                    slots[at] = row_slots[64 * g + find_lowest_bit(bits)]
                     at += 1
                     bits &= bits - _ONE
                 place[word] = at
@@ -311,7 +311,7 @@ def _room(array: Any, length: Any) -> Any:
 def run_for_event(
     code: Any,
     starts: Any,
-    turned: Any,
+    negated: Any,
     trees: Any,
     cells: Any,
     many_start: Any,
@@ -333,7 +333,7 @@ def run_for_event(
     Leaves and shared sub-trees are decided when first asked for, and remembered: `memo[row]` is
     `2 * stamp + truth` once it is known for this event. The caller gives another stamp for each event.
     """
-    n_shared = len(starts) - 1 - len(turned)
+    n_shared = len(starts) - 1 - len(negated)
     n_leaves = len(leaf_column)
     frames = np.empty(4 * 16, np.int64)  # of programs that wait for a shared one: program, at, acc, kept
     for i in range(len(trees)):
@@ -343,11 +343,11 @@ def run_for_event(
             if at < starts[program + 1]:
                 instruction = np.int64(code[at])
                 kind, row = instruction & 3, instruction >> ROW
-                turned_acc = acc != ((instruction & TURN) != 0)
+                negated_acc = acc != ((instruction & TURN) != 0)
                 if kind == POP:
-                    acc = turned_acc and (kept & 1) == 1
+                    acc = negated_acc and (kept & 1) == 1
                     kept >>= 1
-                elif not turned_acc:  # whatever the row says, it ends in an `and` with false
+                elif not negated_acc:  # whatever the row says, it ends in an `and` with false
                     acc = False
                     kept = kept << 1 if kind == PUSH else kept
                 else:
@@ -383,4 +383,4 @@ def run_for_event(
                 acc, kept = frames[4 * depth + 2] == 1, frames[4 * depth + 3]
             else:
                 break
-        out[i] = acc != (turned[program - n_shared] != 0)
+        out[i] = acc != (negated[program - n_shared] != 0)

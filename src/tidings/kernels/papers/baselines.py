@@ -20,7 +20,7 @@ def scan(starts, columns, lows, highs, cells, out):  # type: ignore[no-untyped-d
     Row `r` has the literals from `starts[r]` up to `starts[r + 1]`: the event's cell in `columns[i]` lies in
     `lows[i] .. highs[i]`.
     """
-    found = 0
+    count = 0
     for row in range(len(starts) - 1):
         holds = True
         for at in range(starts[row], starts[row + 1]):
@@ -29,15 +29,15 @@ def scan(starts, columns, lows, highs, cells, out):  # type: ignore[no-untyped-d
                 holds = False
                 break
         if holds:
-            out[found] = row
-            found += 1
-    return found
+            out[count] = row
+            count += 1
+    return count
 
 
 @jit
 def scan_sets(starts, columns, parts, lows, highs, cells, out):  # type: ignore[no-untyped-def]
     """Do the same where literal `i` accepts the intervals from `parts[i]` up to `parts[i + 1]`."""
-    found = 0
+    count = 0
     for row in range(len(starts) - 1):
         holds = True
         for at in range(starts[row], starts[row + 1]):
@@ -51,9 +51,9 @@ def scan_sets(starts, columns, parts, lows, highs, cells, out):  # type: ignore[
                 holds = False
                 break
         if holds:
-            out[found] = row
-            found += 1
-    return found
+            out[count] = row
+            count += 1
+    return count
 
 
 @jit

@@ -10,11 +10,11 @@ from tidings.kernels.jit import jit, jit_inline
 @jit_inline
 def is_among(wanted, things, begin, end):  # type: ignore[no-untyped-def]
     """Walk a chain of labels or concepts, upwards from the event's own, until the wanted one."""
-    found = False
-    while begin < end and not found:
-        found = things[begin] == wanted
+    hit = False
+    while begin < end and not hit:
+        hit = things[begin] == wanted
         begin += 1
-    return found
+    return hit
 
 
 @jit_inline
@@ -44,20 +44,20 @@ def is_satisfied(  # type: ignore[no-untyped-def]
     scales,
 ):
     """Tell whether one of the event's pairs satisfies a term."""
-    found = False
+    hit = False
     pair = 0
     code, label = term_code[term], term_label[term]
-    while pair < len(scales) and not found:
+    while pair < len(scales) and not hit:
         if roots[pair] == root_of[label] and is_among(label, labels, label_ends[pair], label_ends[pair + 1]):
             if code >= 0:
-                found = is_among(code, codes, code_ends[pair], code_ends[pair + 1])
+                hit = is_among(code, codes, code_ends[pair], code_ends[pair + 1])
             elif scales[pair] & (-code):
-                found = meets(
+                hit = meets(
                     low[term], low_tie[term], high[term], high_tie[term],
                     spans[2 * pair], ties[2 * pair], spans[2 * pair + 1], ties[2 * pair + 1],
                 )  # fmt: skip
         pair += 1
-    return found
+    return hit
 
 
 @jit
@@ -84,7 +84,7 @@ def check_candidates(  # type: ignore[no-untyped-def]
     out,
 ):
     """Check each row of the processing set once; write those all of whose terms are satisfied, return how many."""
-    found = 0
+    count = 0
     for place in range(len(candidates)):
         row = candidates[place]
         if seen[row]:
@@ -99,9 +99,9 @@ def check_candidates(  # type: ignore[no-untyped-def]
                 holds = False
                 break
         if holds:
-            out[found] = row
-            found += 1
-    return found
+            out[count] = row
+            count += 1
+    return count
 
 
 @jit
@@ -133,7 +133,7 @@ def search_graphs(  # type: ignore[no-untyped-def]
     An edge with a concept may go where the index of possible edges says so; any other is compared. `sizes` below
     zero are empty places. Edges share the event's node as their start and nothing else, so no choice is ever undone.
     """
-    found = 0
+    count = 0
     for row in range(len(starts)):
         if sizes[row] < 0:
             continue
@@ -154,9 +154,9 @@ def search_graphs(  # type: ignore[no-untyped-def]
                 holds = False
                 break
         if holds:
-            out[found] = row
-            found += 1
-    return found
+            out[count] = row
+            count += 1
+    return count
 
 
 @jit_inline
@@ -177,12 +177,12 @@ def count_terms(sure, doubtful, ends, spans, ties, low, high, low_tie, high_tie,
 
     `sure` terms are satisfied; the `doubtful` ones up to each of `ends` are compared with one interval of the event.
     """
-    found = 0
+    count = 0
     for place in range(len(sure)):
         row = count_term(sure[place], counted, counts, row_of, wanted)
         if row >= 0:
-            out[found] = row
-            found += 1
+            out[count] = row
+            count += 1
     begin = 0
     for query in range(len(ends)):
         for place in range(begin, ends[query]):
@@ -194,20 +194,20 @@ def count_terms(sure, doubtful, ends, spans, ties, low, high, low_tie, high_tie,
                 continue
             row = count_term(term, counted, counts, row_of, wanted)
             if row >= 0:
-                out[found] = row
-                found += 1
+                out[count] = row
+                count += 1
         begin = ends[query]
     if 8 * (len(sure) + len(doubtful)) > len(counted):  # many: all at once is cheaper than one here, one there
         counted[:] = False
         counts[:] = 0
-        return found
+        return count
     for place in range(len(sure)):
         counted[sure[place]] = False
         counts[row_of[sure[place]]] = 0
     for place in range(len(doubtful)):
         counted[doubtful[place]] = False
         counts[row_of[doubtful[place]]] = 0
-    return found
+    return count
 
 
 NOTHING = np.zeros(0, np.int32)

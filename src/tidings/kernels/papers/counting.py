@@ -147,18 +147,18 @@ def meets(low, high, opens, value, side, end, end_side):  # type: ignore[no-unty
 
 
 @jit_inline
-def count_row(counts, needs, row, base, out, found):  # type: ignore[no-untyped-def]
+def count_row(counts, needs, row, base, out, filled):  # type: ignore[no-untyped-def]
     """Count one predicate for a row; one that has all of its own goes out."""
     count = max(base, np.int64(counts[row])) + 1
     counts[row] = count
     if count - base == needs[row]:
-        out[found] = row
-        found += 1
-    return found
+        out[filled] = row
+        filled += 1
+    return filled
 
 
 @jit
-def count_run(rows, listed, start, stop, base, out, found):  # type: ignore[no-untyped-def]
+def count_run(rows, listed, start, stop, base, out, filled):  # type: ignore[no-untyped-def]
     """Count one predicate for each row of a run; rows that have all of theirs go out."""
     counts, needs, run = rows.counts, rows.needs, listed[start:stop]
     least = base + rows.least
@@ -169,28 +169,28 @@ def count_run(rows, listed, start, stop, base, out, found):  # type: ignore[no-u
         count = max(base, np.int64(counts[row])) + 1
         counts[row] = count
         if count >= least and count - base == needs[row]:  # most rows never get so far: one look at memory less
-            out[found] = row
-            found += 1
-    return found
+            out[filled] = row
+            filled += 1
+    return filled
 
 
 @jit
-def count_run_above(rows, listed, lows, start, stop, floor, base, out, found):  # type: ignore[no-untyped-def]
+def count_run_above(rows, listed, lows, start, stop, floor, base, out, filled):  # type: ignore[no-untyped-def]
     """Do the same for the entries of a run that begin above the floor."""
     counts, needs = rows.counts, rows.needs
     for at in range(start, stop):
         if lows[at] > floor and listed[at] >= 0:
-            found = count_row(counts, needs, listed[at], base, out, found)
-    return found
+            filled = count_row(counts, needs, listed[at], base, out, filled)
+    return filled
 
 
 @jit
-def stab(tree, rows, attr, low, high, floor, base, out, found):  # type: ignore[no-untyped-def]
+def stab(tree, rows, attr, low, high, floor, base, out, filled):  # type: ignore[no-untyped-def]
     """Count every entry of an attribute that meets the codes from `low` to `high` and begins above `floor`."""
     nodes, first = tree.nodes_first[attr], tree.first
     last = tree.nodes_first[attr + 1] - nodes - 2  # the backbone has nodes beyond the attribute's codes: all empty
     start, stop = first[nodes + low], first[nodes + high + 1]
-    found = count_run_above(rows, tree.low_rows, tree.low_codes, start, stop, floor, base, out, found)
+    filled = count_run_above(rows, tree.low_rows, tree.low_codes, start, stop, floor, base, out, filled)
     node, step = tree.roots[attr], tree.roots[attr] >> 1
     while node != low:
         if node > low:
@@ -200,9 +200,9 @@ def stab(tree, rows, attr, low, high, floor, base, out, found):  # type: ignore[
                 stop = first[nodes + node + 1]
                 start = find_least(tree.high_codes, first[nodes + node], stop, low)
                 if floor:
-                    found = count_run_above(rows, tree.high_rows, tree.high_lows, start, stop, floor, base, out, found)
+                    filled = count_run_above(rows, tree.high_rows, tree.high_lows, start, stop, floor, base, out, filled)
                 else:
-                    found = count_run(rows, tree.high_rows, start, stop, base, out, found)
+                    filled = count_run(rows, tree.high_rows, start, stop, base, out, filled)
             node += step
         step >>= 1
     node, step = tree.roots[attr], tree.roots[attr] >> 1
@@ -213,14 +213,14 @@ def stab(tree, rows, attr, low, high, floor, base, out, found):  # type: ignore[
             if node <= last:
                 start = find_least(tree.low_codes, first[nodes + node], first[nodes + node + 1], floor + 1)
                 stop = find_least(tree.low_codes, start, first[nodes + node + 1], high + 1)
-                found = count_run(rows, tree.low_rows, start, stop, base, out, found)
+                filled = count_run(rows, tree.low_rows, start, stop, base, out, filled)
             node -= step
         step >>= 1
-    return found
+    return filled
 
 
 @jit
-def count_in_tree(tree, rows, events, event, base, out, found):  # type: ignore[no-untyped-def]
+def count_in_tree(tree, rows, events, event, base, out, filled):  # type: ignore[no-untyped-def]
     """Count what an event's segments hit in the tree."""
     attr, floor = -1, 0
     for at in range(events.segments_first[event], events.segments_first[event + 1]):
@@ -231,13 +231,13 @@ def count_in_tree(tree, rows, events, event, base, out, found):  # type: ignore[
         start, stop = tree.ends_first[attr], tree.ends_first[attr + 1]
         low = encode_value(tree.ends, start, stop, events.lows[at], events.low_sides[at])
         high = encode_value(tree.ends, start, stop, events.highs[at], events.high_sides[at])
-        found = stab(tree, rows, attr, low, high, floor, base, out, found)
+        filled = stab(tree, rows, attr, low, high, floor, base, out, filled)
         floor = max(floor, high)
-    return found
+    return filled
 
 
 @jit
-def count_one_by_one(entries, slots, rows, events, marks, event, tick, base, out, found):  # type: ignore[no-untyped-def]
+def count_one_by_one(entries, slots, rows, events, marks, event, tick, base, out, filled):  # type: ignore[no-untyped-def]
     """Count the entries of these slots that an event satisfies."""
     counts, needs, stop = rows.counts, rows.needs, events.segments_first[event + 1]
     attrs, lows, highs, opens, owners = entries.attrs, entries.lows, entries.highs, entries.opens, entries.rows
@@ -252,16 +252,16 @@ def count_one_by_one(entries, slots, rows, events, marks, event, tick, base, out
         at = segments[attr]
         while at < stop and segment_attrs[at] == attr:
             if meets(lows[slot], highs[slot], opens[slot], values[at], sides[at], ends[at], end_sides[at]):
-                found = count_row(counts, needs, row, base, out, found)
+                filled = count_row(counts, needs, row, base, out, filled)
                 break
             at += 1
-    return found
+    return filled
 
 
 @jit
-def check_candidates(entries, rows, lists, events, marks, event, tick, out, found):  # type: ignore[no-untyped-def]
+def check_candidates(entries, rows, lists, events, marks, event, tick, out, filled):  # type: ignore[no-untyped-def]
     """Put out the rows filed under a predicate that holds, all of whose other predicates hold."""
-    items, pool, seconds, held = rows.items, lists.pool, lists.seconds, lists.stamps
+    items, pool, seconds, predicate_stamps = rows.items, lists.pool, lists.seconds, lists.stamps
     lows, highs, opens = entries.lows, entries.highs, entries.opens
     segment_attrs, values, sides = events.attrs, events.lows, events.low_sides
     ends, end_sides, last = events.highs, events.high_sides, events.segments_first[event + 1]
@@ -269,7 +269,7 @@ def check_candidates(entries, rows, lists, events, marks, event, tick, out, foun
     for hit in range(events.hits_first[event], events.hits_first[event + 1]):
         first = lists.first[events.hits[hit]]
         for place in range(first, first + lists.count[events.hits[hit]]):
-            if seconds[place] >= 0 and held[seconds[place]] != tick:
+            if seconds[place] >= 0 and predicate_stamps[seconds[place]] != tick:
                 continue
             block = pool[place]
             item, stop = block + 4, block + 2 + 2 * items[block + 1]  # the first item led here
@@ -277,7 +277,7 @@ def check_candidates(entries, rows, lists, events, marks, event, tick, out, foun
                 attr, ref = items[item], items[item + 1]
                 true = False
                 if attr == POSTED:
-                    true = held[ref] == tick
+                    true = predicate_stamps[ref] == tick
                 elif stamps[attr] == tick:
                     at = segments[attr]
                     while not true and at < last and segment_attrs[at] == attr:
@@ -287,9 +287,9 @@ def check_candidates(entries, rows, lists, events, marks, event, tick, out, foun
                     break
                 item += 2
             if item >= stop:
-                out[found] = items[block]
-                found += 1
-    return found
+                out[filled] = items[block]
+                filled += 1
+    return filled
 
 
 @jit
@@ -302,11 +302,11 @@ def match(tree, entries, every, rows, lists, events, marks, access, clock):  # t
     count = len(events.hits_first) - 1
     first = np.zeros(count + 1, np.int64)
     out = np.empty(len(rows.counts) + 64, np.int32)
-    found = 0
+    filled = 0
     for event in range(count):
-        if len(out) - found < len(rows.counts):  # an event puts each row out once at most
+        if len(out) - filled < len(rows.counts):  # an event puts each row out once at most
             more = np.empty(2 * len(out) + len(rows.counts), np.int32)
-            more[:found] = out[:found]
+            more[:filled] = out[:filled]
             out = more
         tick, base = clock[0] + 1, clock[1] + clock[2]
         if base + clock[2] > LAST:
@@ -319,19 +319,19 @@ def match(tree, entries, every, rows, lists, events, marks, access, clock):  # t
             marks.stamps[events.attrs[at]] = tick
             marks.segments[events.attrs[at]] = at
         if access:
-            found = check_candidates(entries, rows, lists, events, marks, event, tick, out, found)
+            filled = check_candidates(entries, rows, lists, events, marks, event, tick, out, filled)
         else:
             for at in range(events.hits_first[event], events.hits_first[event + 1]):
                 start = lists.first[events.hits[at]]
                 stop = start + lists.count[events.hits[at]]
-                found = count_run(rows, lists.pool, start, stop, base, out, found)
+                filled = count_run(rows, lists.pool, start, stop, base, out, filled)
         if events.odd[event]:
-            found = count_one_by_one(entries, every, rows, events, marks, event, tick, base, out, found)
+            filled = count_one_by_one(entries, every, rows, events, marks, event, tick, base, out, filled)
         else:
-            found = count_in_tree(tree, rows, events, event, base, out, found)
-            found = count_one_by_one(entries, entries.waiting, rows, events, marks, event, tick, base, out, found)
-        first[event + 1] = found
-    return out[:found].copy(), first
+            filled = count_in_tree(tree, rows, events, event, base, out, filled)
+            filled = count_one_by_one(entries, entries.waiting, rows, events, marks, event, tick, base, out, filled)
+        first[event + 1] = filled
+    return out[:filled].copy(), first
 
 
 @jit

@@ -50,10 +50,10 @@ def find_cell(end, base, scale, cells):  # type: ignore[no-untyped-def]
 @jit
 def find_cells(lows, highs, base, scale, cells):  # type: ignore[no-untyped-def]
     """Return the cell (y, x) of each interval as one number: its high end's cell times the width, and its low end's."""
-    found = np.empty(len(lows), np.int64)
+    numbers = np.empty(len(lows), np.int64)
     for at in range(len(lows)):
-        found[at] = find_cell(highs[at], base, scale, cells) * cells + find_cell(lows[at], base, scale, cells)
-    return found
+        numbers[at] = find_cell(highs[at], base, scale, cells) * cells + find_cell(lows[at], base, scale, cells)
+    return numbers
 
 
 @jit_inline
@@ -82,14 +82,14 @@ def read_operand(code, at, bits, into, words):  # type: ignore[no-untyped-def]
             into[word] = ZERO
     at += 2 - (rows & 1)
     while at + 4 <= end:
-        one, two, three, four = bits[code[at]], bits[code[at + 1]], bits[code[at + 2]], bits[code[at + 3]]
+        first, second, third, fourth = bits[code[at]], bits[code[at + 1]], bits[code[at + 2]], bits[code[at + 3]]
         for word in range(words):
-            into[word] |= one[word] | two[word] | three[word] | four[word]
+            into[word] |= first[word] | second[word] | third[word] | fourth[word]
         at += 4
     if at < end:  # two are left: their number is even
-        one, two = bits[code[at]], bits[code[at + 1]]
+        first, second = bits[code[at]], bits[code[at + 1]]
         for word in range(words):
-            into[word] |= one[word] | two[word]
+            into[word] |= first[word] | second[word]
     at = end
     ids = code[at]
     at += 1

@@ -77,27 +77,27 @@ def widen(ends, rows, columns, least, most):  # type: ignore[no-untyped-def]
 
 
 @jit
-def count_missing(held, numbers, count):  # type: ignore[no-untyped-def]
+def count_missing(lists, numbers, count):  # type: ignore[no-untyped-def]
     """Return the space that one more item in each of these lists takes at the pool's end; they must be different."""
     need = np.int64(0)
     for at in range(count):
-        size = np.int64(held.size[numbers[at]])
-        if size == held.room[numbers[at]]:
+        size = np.int64(lists.size[numbers[at]])
+        if size == lists.room[numbers[at]]:
             need += max(2 * size, 4)
     return need
 
 
 @jit
-def reserve(held, number, count):  # type: ignore[no-untyped-def]
+def reserve(lists, number, count):  # type: ignore[no-untyped-def]
     """Give an empty list room for so many items, if the pool has it; tell whether."""
     fits = True
-    if held.room[number] < count:
-        begin = held.used[0]
-        fits = begin + count <= len(held.pool)
+    if lists.room[number] < count:
+        begin = lists.used[0]
+        fits = begin + count <= len(lists.pool)
         if fits:
-            held.start[number] = begin
-            held.room[number] = count
-            held.used[0] = begin + count
+            lists.start[number] = begin
+            lists.room[number] = count
+            lists.used[0] = begin + count
     return fits
 
 

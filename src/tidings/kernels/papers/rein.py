@@ -19,15 +19,15 @@ from tidings.kernels.papers.domain_cells import WANTED, close_high, close_low, c
 @jit
 def find_lists(ends, domain, buckets, row, columns, numbers, keys):  # type: ignore[no-untyped-def]
     """Write the lists that a row belongs in, and its ends there; return how many."""
-    found = 0
+    count = 0
     for column in range(columns):
         if ends.mark[column, row] & WANTED:
             low, high = close_low(ends, column, row), close_high(ends, column, row)
-            numbers[found] = 2 * column * buckets + find_cell(domain, column, low, buckets)
-            numbers[found + 1] = (2 * column + 1) * buckets + find_cell(domain, column, high, buckets)
-            keys[found], keys[found + 1] = low, high
-            found += 2
-    return found
+            numbers[count] = 2 * column * buckets + find_cell(domain, column, low, buckets)
+            numbers[count + 1] = (2 * column + 1) * buckets + find_cell(domain, column, high, buckets)
+            keys[count], keys[count + 1] = low, high
+            count += 2
+    return count
 
 
 @jit
@@ -43,16 +43,16 @@ def tally(ends, domain, buckets, rows, columns, counts):  # type: ignore[no-unty
 
 
 @jit_inline
-def _put(held, held_keys, places, side, number, row, key):  # type: ignore[no-untyped-def]
-    place = held.size[number]
-    held.pool[held.start[number] + place] = row
-    held_keys[held.start[number] + place] = key
+def _put(lists, list_keys, places, side, number, row, key):  # type: ignore[no-untyped-def]
+    place = lists.size[number]
+    lists.pool[lists.start[number] + place] = row
+    list_keys[lists.start[number] + place] = key
     places[side, row] = place
-    held.size[number] = place + 1
+    lists.size[number] = place + 1
 
 
 @jit
-def fill(ends, domain, buckets, rows, columns, held, held_keys, places):  # type: ignore[no-untyped-def]
+def fill(ends, domain, buckets, rows, columns, lists, list_keys, places):  # type: ignore[no-untyped-def]
     """Put many rows into lists that have room for them: attribute by attribute, so that few lists are in hand."""
     for column in range(columns):
         for at in range(len(rows)):
@@ -60,57 +60,57 @@ def fill(ends, domain, buckets, rows, columns, held, held_keys, places):  # type
             if ends.mark[column, row] & WANTED:
                 low, high = close_low(ends, column, row), close_high(ends, column, row)
                 number = 2 * column * buckets + find_cell(domain, column, low, buckets)
-                _put(held, held_keys, places, 2 * column, number, row, low)
+                _put(lists, list_keys, places, 2 * column, number, row, low)
                 number = (2 * column + 1) * buckets + find_cell(domain, column, high, buckets)
-                _put(held, held_keys, places, 2 * column + 1, number, row, high)
+                _put(lists, list_keys, places, 2 * column + 1, number, row, high)
 
 
 @jit
-def insert(ends, domain, buckets, rows, columns, held, held_keys, places, begin):  # type: ignore[no-untyped-def]
+def insert(ends, domain, buckets, rows, columns, lists, list_keys, places, begin):  # type: ignore[no-untyped-def]
     """Put rows into their lists, each wholly or not at all; return how far the pool reached."""
     numbers, keys = np.empty(2 * columns, np.int64), np.empty(2 * columns)
     for at in range(begin, len(rows)):
         row = rows[at]
-        found = find_lists(ends, domain, buckets, row, columns, numbers, keys)
-        if held.used[0] + count_missing(held, numbers, found) > len(held.pool):
+        count = find_lists(ends, domain, buckets, row, columns, numbers, keys)
+        if lists.used[0] + count_missing(lists, numbers, count) > len(lists.pool):
             return at
-        for i in range(found):
+        for i in range(count):
             number = numbers[i]
-            old = held.start[number]
-            place = push(held.start, held.size, held.room, held.pool, held.used, number, row)
-            new = held.start[number]
+            old = lists.start[number]
+            place = push(lists.start, lists.size, lists.room, lists.pool, lists.used, number, row)
+            new = lists.start[number]
             if new != old:  # the list has moved, and its ends go with it
                 for j in range(place):
-                    held_keys[new + j] = held_keys[old + j]
-            held_keys[new + place] = keys[i]
+                    list_keys[new + j] = list_keys[old + j]
+            list_keys[new + place] = keys[i]
             places[number // buckets, row] = place
     return len(rows)
 
 
 @jit
-def delete(ends, domain, buckets, rows, columns, held, held_keys, places):  # type: ignore[no-untyped-def]
+def delete(ends, domain, buckets, rows, columns, lists, list_keys, places):  # type: ignore[no-untyped-def]
     """Take rows out of their lists; the last of a list takes the place of what is gone."""
     numbers, keys = np.empty(2 * columns, np.int64), np.empty(2 * columns)
     for at in range(len(rows)):
         row = rows[at]
-        found = find_lists(ends, domain, buckets, row, columns, numbers, keys)
-        for i in range(found):
+        count = find_lists(ends, domain, buckets, row, columns, numbers, keys)
+        for i in range(count):
             number = numbers[i]
             side = number // buckets
-            gap = held.start[number] + places[side, row]
-            last = held.start[number] + held.size[number] - 1
-            moved = held.pool[last]
-            held.pool[gap], held_keys[gap] = moved, held_keys[last]
+            gap = lists.start[number] + places[side, row]
+            last = lists.start[number] + lists.size[number] - 1
+            moved = lists.pool[last]
+            lists.pool[gap], list_keys[gap] = moved, list_keys[last]
             places[side, moved] = places[side, row]
-            held.size[number] -= 1
+            lists.size[number] -= 1
 
 
 @jit
-def move_keys(old, held, keys, larger):  # type: ignore[no-untyped-def]
+def move_keys(old, lists, keys, larger):  # type: ignore[no-untyped-def]
     """Lay the ends where `repack` has laid the rows."""
     for number in range(len(old)):
-        begin, end = old[number], held.start[number]
-        for at in range(held.size[number]):
+        begin, end = old[number], lists.start[number]
+        for at in range(lists.size[number]):
             larger[end + at] = keys[begin + at]
 
 
@@ -120,22 +120,22 @@ def _mark(marks, row):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _mark_lists(held, begin, end, marks):  # type: ignore[no-untyped-def]
+def _mark_lists(lists, begin, end, marks):  # type: ignore[no-untyped-def]
     """Mark all rows of the lists from `begin` up to `end`."""
     number = begin
     while number < end:
-        first = held.start[number]
-        last = first + held.size[number]
+        first = lists.start[number]
+        last = first + lists.size[number]
         number += 1
-        while number < end and held.start[number] == last:  # laid out in bulk, one list goes on where another ends
-            last += held.size[number]
+        while number < end and lists.start[number] == last:  # laid out in bulk, one list goes on where another ends
+            last += lists.size[number]
             number += 1
         for at in range(first, last):
-            _mark(marks, np.uint32(held.pool[at]))
+            _mark(marks, np.uint32(lists.pool[at]))
 
 
 @jit
-def match(held, held_keys, domain, buckets, vector, free):  # type: ignore[no-untyped-def]
+def match(lists, list_keys, domain, buckets, vector, free):  # type: ignore[no-untyped-def]
     """Return the rows that hold the vector; `free` has a bit for each row that is not in force."""
     marks = free.copy()
     for column in range(len(vector)):
@@ -143,20 +143,20 @@ def match(held, held_keys, domain, buckets, vector, free):  # type: ignore[no-un
         lows = 2 * column * buckets
         highs = lows + buckets
         if np.isnan(value):  # absent: all that ask for it fail, and each of them has a low end
-            _mark_lists(held, lows, highs, marks)
+            _mark_lists(lists, lows, highs, marks)
             continue
         # Buckets ascend with the ends (see `cells`): above the value's own, every low end is above the value.
         own = find_cell(domain, column, value, buckets)
-        begin = held.start[lows + own]
-        for at in range(begin, begin + held.size[lows + own]):
-            if held_keys[at] > value:
-                _mark(marks, np.uint32(held.pool[at]))
-        _mark_lists(held, lows + own + 1, highs, marks)
-        begin = held.start[highs + own]
-        for at in range(begin, begin + held.size[highs + own]):
-            if held_keys[at] < value:
-                _mark(marks, np.uint32(held.pool[at]))
-        _mark_lists(held, highs, highs + own, marks)
+        begin = lists.start[lows + own]
+        for at in range(begin, begin + lists.size[lows + own]):
+            if list_keys[at] > value:
+                _mark(marks, np.uint32(lists.pool[at]))
+        _mark_lists(lists, lows + own + 1, highs, marks)
+        begin = lists.start[highs + own]
+        for at in range(begin, begin + lists.size[highs + own]):
+            if list_keys[at] < value:
+                _mark(marks, np.uint32(lists.pool[at]))
+        _mark_lists(lists, highs, highs + own, marks)
     return collect_unmarked(marks)
 
 
@@ -167,12 +167,12 @@ def collect_unmarked(marks):  # type: ignore[no-untyped-def]
     for at in range(len(marks)):
         total += count_bits(~marks[at])
     rows = np.empty(total, np.int32)
-    found = 0
+    filled = 0
     for at in range(len(marks)):
         word = ~marks[at]
         while word != np.uint64(0):
-            rows[found] = 64 * at + find_lowest_bit(word)
-            found += 1
+            rows[filled] = 64 * at + find_lowest_bit(word)
+            filled += 1
             word &= word - np.uint64(1)
     return rows
 

@@ -31,19 +31,19 @@ BLOCK = 256
 @jit
 def cover(ends, domain, column, row, finest, cells):  # type: ignore[no-untyped-def]
     """Write the cells that cover a row's range, from the finest up, left before right; return how many."""
-    found = 0
+    count = 0
     left = finest - 1 + find_cell(domain, column, ends.low[column, row], finest)
     right = finest + 1 + find_cell(domain, column, ends.high[column, row], finest)
     while left < right and left ^ right != 1:  # an empty range has no cell
         if left & 1 == 0:
-            cells[found] = left ^ 1
-            found += 1
+            cells[count] = left ^ 1
+            count += 1
         if right & 1 == 1:
-            cells[found] = right ^ 1
-            found += 1
+            cells[count] = right ^ 1
+            count += 1
         left >>= 1
         right >>= 1
-    return found
+    return count
 
 
 @jit
@@ -54,33 +54,33 @@ def tally(ends, domain, finest, rows, columns, counts, blocks, width):  # type: 
         for at in range(len(rows)):
             row = rows[at]
             if ends.mark[column, row] & WANTED:
-                found = cover(ends, domain, column, row, finest, cells)
-                blocks[np.int64(row) * width + column] = found
-                for i in range(found):
+                count = cover(ends, domain, column, row, finest, cells)
+                blocks[np.int64(row) * width + column] = count
+                for i in range(count):
                     counts[column * 2 * finest + cells[i]] += 1
 
 
 @jit
-def fill(ends, domain, finest, rows, columns, held, blocks, width):  # type: ignore[no-untyped-def]
+def fill(ends, domain, finest, rows, columns, lists, blocks, width):  # type: ignore[no-untyped-def]
     """Put many rows into lists that have room for them: attribute by attribute, so that few lists are in hand."""
     cells = np.empty(64, np.int64)
     for column in range(columns):
         for at in range(len(rows)):
             row = rows[at]
             if ends.mark[column, row] & WANTED:
-                found = cover(ends, domain, column, row, finest, cells)
+                count = cover(ends, domain, column, row, finest, cells)
                 block = np.int64(row) * width + column
-                blocks.size[block] = found
-                for i in range(found):
+                blocks.size[block] = count
+                for i in range(count):
                     number = column * 2 * finest + cells[i]
-                    place = held.size[number]
-                    held.pool[held.start[number] + place] = row << ORDER_BITS | i
-                    held.size[number] = place + 1
+                    place = lists.size[number]
+                    lists.pool[lists.start[number] + place] = row << ORDER_BITS | i
+                    lists.size[number] = place + 1
                     blocks.pool[blocks.start[block] + i] = place
 
 
 @jit
-def insert(ends, domain, finest, rows, columns, held, blocks, width, begin):  # type: ignore[no-untyped-def]
+def insert(ends, domain, finest, rows, columns, lists, blocks, width, begin):  # type: ignore[no-untyped-def]
     """Put a few rows into their lists, each wholly or not at all; return how far the pools reached."""
     cells = np.empty(64, np.int64)
     numbers = np.empty(64 * columns, np.int64)
@@ -97,7 +97,7 @@ def insert(ends, domain, finest, rows, columns, held, blocks, width, begin):  # 
                 for i in range(sizes[column]):
                     numbers[total] = column * 2 * finest + cells[i]
                     total += 1
-        if held.used[0] + count_missing(held, numbers, total) > len(held.pool):
+        if lists.used[0] + count_missing(lists, numbers, total) > len(lists.pool):
             return at
         total = 0
         for column in range(columns):
@@ -105,14 +105,14 @@ def insert(ends, domain, finest, rows, columns, held, blocks, width, begin):  # 
             blocks.size[block] = sizes[column]
             for i in range(sizes[column]):
                 entry = row << ORDER_BITS | i
-                place = push(held.start, held.size, held.room, held.pool, held.used, numbers[total], entry)
+                place = push(lists.start, lists.size, lists.room, lists.pool, lists.used, numbers[total], entry)
                 blocks.pool[blocks.start[block] + i] = place
                 total += 1
     return len(rows)
 
 
 @jit
-def delete(ends, domain, finest, rows, columns, held, blocks, width):  # type: ignore[no-untyped-def]
+def delete(ends, domain, finest, rows, columns, lists, blocks, width):  # type: ignore[no-untyped-def]
     """Take rows out of their lists; the last of a list takes the place of what is gone."""
     cells = np.empty(64, np.int64)
     for at in range(len(rows)):
@@ -120,23 +120,23 @@ def delete(ends, domain, finest, rows, columns, held, blocks, width):  # type: i
         for column in range(columns):
             if not ends.mark[column, row] & WANTED:
                 continue
-            found = cover(ends, domain, column, row, finest, cells)
+            count = cover(ends, domain, column, row, finest, cells)
             block = np.int64(row) * width + column
-            for i in range(found):
+            for i in range(count):
                 number = column * 2 * finest + cells[i]
                 place = blocks.pool[blocks.start[block] + i]
-                last = held.size[number] - 1
-                held.size[number] = last
+                last = lists.size[number] - 1
+                lists.size[number] = last
                 if place != last:
-                    moved = held.pool[held.start[number] + last]
-                    held.pool[held.start[number] + place] = moved
+                    moved = lists.pool[lists.start[number] + last]
+                    lists.pool[lists.start[number] + place] = moved
                     where = blocks.start[np.int64(np.uint32(moved) >> ORDER_BITS) * width + column]
                     blocks.pool[where + (np.uint32(moved) & ORDER)] = place
             blocks.size[block] = 0
 
 
 @jit
-def match(held, domain, finest, vector, wanted):  # type: ignore[no-untyped-def]
+def match(lists, domain, finest, vector, wanted):  # type: ignore[no-untyped-def]
     """Count down what each row asks for, cell by cell, and return the rows that have nothing left to ask."""
     left = wanted.copy()
     for column in range(len(vector)):
@@ -145,9 +145,9 @@ def match(held, domain, finest, vector, wanted):  # type: ignore[no-untyped-def]
             continue
         number = finest + find_cell(domain, column, value, finest)
         while number > 0:
-            begin = held.start[column * 2 * finest + number]
-            for at in range(begin, begin + held.size[column * 2 * finest + number]):
-                left[np.uint32(held.pool[at]) >> ORDER_BITS] -= 1
+            begin = lists.start[column * 2 * finest + number]
+            for at in range(begin, begin + lists.size[column * 2 * finest + number]):
+                left[np.uint32(lists.pool[at]) >> ORDER_BITS] -= 1
             number >>= 1
     return collect_zeros(left)
 
@@ -159,7 +159,7 @@ def collect_zeros(left):  # type: ignore[no-untyped-def]
     for at in range(len(left)):
         total += left[at] == 0
     rows = np.empty(total, np.int32)
-    found = 0
+    filled = 0
     for begin in range(0, len(left), BLOCK):
         end = min(begin + BLOCK, len(left))
         least = left[begin]
@@ -168,8 +168,8 @@ def collect_zeros(left):  # type: ignore[no-untyped-def]
         if least == 0:
             for at in range(begin, end):
                 if left[at] == 0:
-                    rows[found] = at
-                    found += 1
+                    rows[filled] = at
+                    filled += 1
     return rows
 
 

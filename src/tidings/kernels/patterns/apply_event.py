@@ -1,11 +1,14 @@
-"""What an event or a deadline changes: rows go where they wait, reports spend what they used, beginnings leave."""
+"""What an event or a deadline changes: new rows enter fronts, reports spend the events they used, beginnings leave.
+
+All reports of the turn are written before anything here runs (see `runs`), so nothing here can stop halfway.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tidings.kernels.jit import jit_lean, jit_lean_inline
-from tidings.kernels.patterns.partials import (
+from tidings.kernels.patterns.layout import (
     BARRIERS,
     CODE,
     CONTIGUOUS,
@@ -37,21 +40,35 @@ from tidings.kernels.patterns.partials import (
     TARGET,
     TIME,
     TOP,
+    EventArrays,
+    GraphArrays,
+    RunArrays,
+    Turn,
+)
+from tidings.kernels.patterns.partials import (
     enter_front,
     find,
     find_slot,
-    leave,
+    leave_front,
     open_cell,
     trim_front,
     write_row,
 )
 from tidings.kernels.patterns.reports import O_FIRST, O_KEY, O_PATTERN
 
+if TYPE_CHECKING:
+    from tidings.kernels.array_types import Int, IntArray
+
 
 @jit_lean_inline
-def spend(patterns: Any, registers: Any, spent: Any, out: Any, reported: Any, seq: Any) -> None:
-    """A pattern that starts anew has spent everything up to this event, for the key it reported."""
-    for report in range(reported, registers[REPORTS]):
+def spend(graph: GraphArrays, state: RunArrays, first_report: Int, seq: Int) -> None:
+    """Note that a pattern of mode `restart` has used all events up to `seq`, for the keys of the reports just made.
+
+    The rows of such a pattern are not taken away: their beginnings are compared with the number in `spent` when they
+    complete (`reports.find_spent`). That costs one look-up for each report and none for each row that waits.
+    """
+    patterns, registers, spent, out = graph.patterns, state.registers, state.spent, state.out
+    for report in range(first_report, registers[REPORTS]):
         pattern = out[report, O_PATTERN]
         if patterns[pattern, P_MODE] != RESTARTS:
             continue
@@ -65,44 +82,35 @@ def spend(patterns: Any, registers: Any, spent: Any, out: Any, reported: Any, se
 
 
 @jit_lean_inline
-def put_rows(
-    edges: Any,
-    nodes: Any,
-    lists: Any,
-    uses: Any,
-    variables: Any,
-    registers: Any,
-    pool: Any,
-    cells: Any,
-    fresh: Any,
-    queues: Any,
-    found: Any,
-    fronts: Any,
-    count: Any,
-    seq: Any,
-    time: Any,
-    key: Any,
-    values: Any,
-    event: Any,
-    held: Any,
-) -> None:
-    """Put the rows of this event where they wait; rows that ask for the next event form the key's fresh chain."""
+def put_rows(graph: GraphArrays, state: RunArrays, batch: EventArrays, count: Int, turn: Turn) -> None:
+    """Make a row of each candidate and put it into the front of its target; contiguous ones form the key's fresh chain.
+
+        candidates (edge, row)  -->  pool[TOP], pool[TOP + 1], ...  -->  front of the cell (target, key)
+                                                                    -->  or `fresh[key]`, for the next event only
+
+    The pool has room for all of them: `runs` has seen to it.
+    """
+    edges, nodes = graph.edges, graph.nodes
+    registers, pool, cells, candidates, fronts = (
+        state.registers, state.pool, state.cells, state.candidates, state.fronts,
+    )  # fmt: skip
     newest, stamp, direct = -1, registers[STAMP], registers[DIRECT]
+    # Where a node's rows move on, as in a chain of plain steps, an event that serves it empties the cell first.
     for at in range(count):
-        source = edges[found[at, 0], SOURCE]
+        source = edges[candidates[at, 0], SOURCE]
         if source and nodes[source, MOVES]:
-            cell = source if direct else find(cells, key * len(nodes) + source)
+            cell = source if direct else find(cells, turn.key * len(nodes) + source)
             cells[cell, HEAD], cells[cell, COUNT] = -1, 0
     for at in range(count):
-        edge = found[at, 0]
+        edge = candidates[at, 0]
         node, row = edges[edge, TARGET], registers[TOP]
         if node < 0:
             continue
-        write_row(edges, lists, pool, row, edge, found[at, 1], seq, time, key, values, event, held)
+        write_row(graph, state, batch, row, edge, candidates[at, 1], turn)
         if nodes[node, CONTIGUOUS]:
             head = fronts[node, 1] if fronts[node, 0] == stamp else -1
-            head, gone = enter_front(nodes, lists, uses, variables, pool, head, row, node, time)
-            if gone < 0:
+            head, left = enter_front(graph, state, head, row, node, turn.time)
+            if left < 0:
                 continue
             if nodes[node, MODE] == GRAPH and pool[row, PREV] >= 0:
                 pool[pool[row, PREV], FLAG] = 1
@@ -110,52 +118,44 @@ def put_rows(
             pool[row, LINK] = newest
             newest = row
         else:
-            cell = open_cell(registers, cells, key * len(nodes) + node)
-            head, gone = enter_front(nodes, lists, uses, variables, pool, cells[cell, HEAD], row, node, time)
-            if gone < 0:
+            cell = open_cell(state, turn.key * len(nodes) + node)
+            head, left = enter_front(graph, state, cells[cell, HEAD], row, node, turn.time)
+            if left < 0:
                 continue
             cells[cell, HEAD] = head
-            cells[cell, COUNT] += 1 - gone
+            cells[cell, COUNT] += 1 - left
             if nodes[node, SPAN]:
-                _enqueue(nodes, registers, pool, queues, row, node)
+                _enqueue(nodes, registers, pool, state.queues, row, node)
             if cells[cell, COUNT] > 2 * registers[MOST]:
-                trim_front(registers, pool, cells, cell)
+                trim_front(state, cell)
+        # A dominated row was written but not counted: the next one overwrites it.
         registers[TOP] += 1
         registers[MADE] += 1
-    fresh[key] = newest
+    state.fresh[turn.key] = newest
 
 
 @jit_lean
-def sweep(
-    edges: Any,
-    nodes: Any,
-    patterns: Any,
-    lists: Any,
-    registers: Any,
-    pool: Any,
-    cells: Any,
-    fresh: Any,
-    out: Any,
-    reported: Any,
-) -> None:
-    """Take away what is left of beginnings that have reported."""
-    for report in range(reported, registers[REPORTS]):
+def sweep(graph: GraphArrays, state: RunArrays, first_report: Int) -> None:
+    """Take away the rows of beginnings that have just been reported, of patterns that report each beginning once."""
+    edges, patterns, lists = graph.edges, graph.patterns, graph.lists
+    registers, pool, cells, out = state.registers, state.pool, state.cells, state.out
+    for report in range(first_report, registers[REPORTS]):
         pattern, first, key = out[report, O_PATTERN], out[report, O_FIRST], out[report, O_KEY]
         if not patterns[pattern, P_SWEEP]:
             continue
         for at in range(patterns[pattern, OWNED], patterns[pattern, OWNED_END]):
-            cell = lists[at] if registers[DIRECT] else find(cells, key * len(nodes) + lists[at])
+            cell = lists[at] if registers[DIRECT] else find(cells, key * len(graph.nodes) + lists[at])
             if cell < 0:
                 continue
             before, row = -1, cells[cell, HEAD]
             while row >= 0:
                 following = pool[row, PREV]
                 if pool[row, FIRST_SEQ] == first:
-                    leave(pool, cells, cell, before, row)
+                    leave_front(state, cell, before, row)
                 else:
                     before = row
                 row = following
-        row = fresh[key]
+        row = state.fresh[key]
         while row >= 0:
             node = edges[pool[row, EDGE], TARGET]
             for at in range(patterns[pattern, OWNED], patterns[pattern, OWNED_END]):
@@ -165,8 +165,8 @@ def sweep(
 
 
 @jit_lean
-def _enqueue(nodes: Any, registers: Any, pool: Any, queues: Any, row: Any, node: Any) -> None:
-    """Note a row's deadline: rows of one node have ascending ones."""
+def _enqueue(nodes: IntArray, registers: IntArray, pool: IntArray, queues: IntArray, row: Int, node: Int) -> None:
+    """Append a row to its node's queue of deadlines; they ascend, as all rows of a node wait equally long."""
     queue = nodes[node, QUEUE]
     if queues[queue, TAIL] < 0:
         queues[queue, 0] = row

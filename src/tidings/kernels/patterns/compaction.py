@@ -1,14 +1,21 @@
-"""Room for partial matches: what cannot be reached, or waits in vain, goes; the rest moves together.
+"""Compaction of the pool: rows that nothing can reach, or that have expired, go; the others move together.
 
-Parents lie before their children, so one pass backwards marks all that is still reachable.
+A mark-and-sweep collector. Roots are the fronts of cells, the fresh rows of keys and the queues of deadlines:
+
+    before   pool [ a  b  c  d  e  f ]      marks  [ 1  0  1  1  0  1 ]      places [ 0 -1  1  2 -1  3 ]
+    after    pool [ a  c  d  f ]            PREV, LINK and PARENT of each row, and all roots, go through `places`
+
+Parents lie before their children, so one pass backwards marks every ancestor, and one pass forwards moves the rows
+without overwriting any that is still needed. Cost: the rows of the pool and the tables, whatever their contents; the
+run compacts when the pool is full and enlarges it where little was freed, so an event pays a constant share of it.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tidings.kernels.jit import jit_lean
-from tidings.kernels.patterns.partials import (
+from tidings.kernels.patterns.layout import (
     CODE,
     COUNT,
     EDGE,
@@ -26,29 +33,22 @@ from tidings.kernels.patterns.partials import (
     TIME,
     TOP,
     WINDOW,
-    find_slot,
-    is_expired,
-    leave,
+    GraphArrays,
+    RunArrays,
 )
+from tidings.kernels.patterns.partials import find_slot, is_expired, leave_front
+
+if TYPE_CHECKING:
+    from tidings.kernels.array_types import ByteArray, Int, IntArray
 
 
 @jit_lean
-def compact(
-    edges: Any,
-    nodes: Any,
-    lists: Any,
-    registers: Any,
-    pool: Any,
-    cells: Any,
-    fresh: Any,
-    queues: Any,
-    marks: Any,
-    places: Any,
-) -> Any:
-    """Drop rows and return how many stay; `marks` and `places` are as long as what is used of the pool."""
+def compact(graph: GraphArrays, state: RunArrays, marks: ByteArray, places: IntArray) -> Int:
+    """Drop rows and return how many stay; `marks` and `places` are work space for each row in use."""
+    registers, pool, cells, fresh, queues = state.registers, state.pool, state.cells, state.fresh, state.queues
     top, time = registers[TOP], registers[NOW]
     marks[:top] = 0
-    _mark_fronts(edges, nodes, lists, pool, cells, marks, time)
+    _mark_fronts(graph, state, marks, time)
     for key in range(len(fresh)):
         fresh[key] = _mark_links(pool, marks, fresh[key])
     for queue in range(len(queues)):
@@ -57,7 +57,7 @@ def compact(
         while row >= 0:
             queues[queue, TAIL] = row
             row = pool[row, LINK]
-    _mark_ancestors(edges, nodes, pool, marks, top, time)
+    _mark_ancestors(graph, pool, marks, top, time)
     kept = _move_rows(pool, marks, places, top)
     for cell in range(len(cells)):
         cells[cell, HEAD] = places[cells[cell, HEAD]] if cells[cell, HEAD] >= 0 else -1
@@ -71,13 +71,15 @@ def compact(
 
 
 @jit_lean
-def _mark_fronts(edges: Any, nodes: Any, lists: Any, pool: Any, cells: Any, marks: Any, time: Any) -> None:
-    """Mark what waits; chains lose the rows that wait in vain."""
+def _mark_fronts(graph: GraphArrays, state: RunArrays, marks: ByteArray, time: Int) -> None:
+    """Mark the rows that wait; fronts lose the rows that have expired."""
+    edges, nodes, pool, cells = graph.edges, graph.nodes, state.pool, state.cells
     for cell in range(len(cells)):
         row = cells[cell, HEAD]
         if row < 0:
             continue
         node = edges[pool[row, EDGE], TARGET]
+        # Of a compact graph the head is enough: older rows are reached from it, as far as the window goes.
         if nodes[node, MODE] == GRAPH and not nodes[node, SPAN]:
             if time - pool[row, TIME] > nodes[node, WINDOW]:
                 cells[cell, HEAD], cells[cell, COUNT] = -1, 0
@@ -87,8 +89,8 @@ def _mark_fronts(edges: Any, nodes: Any, lists: Any, pool: Any, cells: Any, mark
         before, kept = -1, 0
         while row >= 0:
             following = pool[row, PREV]
-            if pool[row, FLAG] or is_expired(nodes, lists, pool, row, node, time):
-                leave(pool, cells, cell, before, row)
+            if pool[row, FLAG] or is_expired(graph, state, row, node, time):
+                leave_front(state, cell, before, row)
             else:
                 marks[row] = 1
                 kept += 1
@@ -98,8 +100,8 @@ def _mark_fronts(edges: Any, nodes: Any, lists: Any, pool: Any, cells: Any, mark
 
 
 @jit_lean
-def _mark_links(pool: Any, marks: Any, head: Any) -> Any:
-    """Mark a chain through `LINK` without its flagged rows, and return its head."""
+def _mark_links(pool: IntArray, marks: ByteArray, head: Int) -> Int:
+    """Mark a chain through `LINK`, take its flagged rows out, and return its head."""
     before, row = -1, head
     while row >= 0:
         following = pool[row, LINK]
@@ -116,13 +118,16 @@ def _mark_links(pool: Any, marks: Any, head: Any) -> Any:
 
 
 @jit_lean
-def _mark_ancestors(edges: Any, nodes: Any, pool: Any, marks: Any, top: Any, time: Any) -> None:
+def _mark_ancestors(graph: GraphArrays, pool: IntArray, marks: ByteArray, top: Int, time: Int) -> None:
+    """Mark all that marked rows lead to; backwards, so that every row is seen after all that refer to it."""
+    edges, nodes = graph.edges, graph.nodes
     for row in range(top - 1, -1, -1):
         if not marks[row]:
             continue
         parent, previous = pool[row, PARENT], pool[row, PREV]
         node = edges[pool[row, EDGE], TARGET]
-        # A way back may go through every older row; of those that wait for an absence, through one alone.
+        # In a compact graph a way back may go through every older row, but not where rows wait for an absence: there
+        # each has a deadline of its own.
         if nodes[node, MODE] == GRAPH and previous >= 0 and not nodes[node, SPAN]:
             if time - pool[previous, TIME] > nodes[node, WINDOW]:
                 pool[row, PREV] = -1
@@ -133,7 +138,8 @@ def _mark_ancestors(edges: Any, nodes: Any, pool: Any, marks: Any, top: Any, tim
 
 
 @jit_lean
-def _move_rows(pool: Any, marks: Any, places: Any, top: Any) -> Any:
+def _move_rows(pool: IntArray, marks: ByteArray, places: IntArray, top: Int) -> Int:
+    """Move the marked rows together, in their order; return how many there are. Row `r` goes to `places[r]`."""
     kept = 0
     for row in range(top):
         places[row] = kept if marks[row] else -1
@@ -151,8 +157,8 @@ def _move_rows(pool: Any, marks: Any, places: Any, top: Any) -> Any:
 
 
 @jit_lean
-def refill(old: Any, table: Any) -> Any:
-    """Put the rows of a table that hold something into an empty one, and return how many there are."""
+def refill(old: IntArray, table: IntArray) -> Int:
+    """Enter the rows of a hash table that are in use into an empty one, and return how many there are."""
     filled = 0
     for row in range(len(old)):
         if old[row, CODE] >= 0 and old[row, HEAD] >= 0:

@@ -1,97 +1,81 @@
-"""Partial matches: rows of one pool, the fronts they stand in, and which of two makes the other useless.
+"""Partial matches: when a row of the pool has expired, what it admits, and which of two rows makes the other useless.
 
-A row is one event that served one step; its parent is the row of the step before. The rows that wait at a node of the
-graph, for one key, are that cell's front: a chain through `PREV`, newest first. Rows are only ever appended, so parents
-lie before their children. Kernels take plain arrays: a tuple of them costs more to hand on than most events cost.
+The front of a cell holds no row that another one dominates: whatever can come of the dominated row can come of the
+other as well (`dominates`). For `t(c) - t(a) < 6 s` the youngest `a` dominates, for `> 3 s` the oldest. With upper
+bounds alone a front is therefore one row, where a list of instances, as in P-ToPSS, would keep every `a`
+(docs/decisions/0013). Entering a front costs its length; `MOST` bounds it.
+
+`layout` has the columns and a drawing of the arrays.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tidings.kernels.jit import jit_lean, jit_lean_inline
+from tidings.kernels.patterns.layout import (
+    BINDS,
+    BINDS_END,
+    CELLS,
+    CHECKS,
+    CHECKS_END,
+    CODE,
+    COUNT,
+    DIRECT,
+    DROPPED,
+    EACH,
+    EDGE,
+    EVERY,
+    FIRST_SEQ,
+    FIRST_TIME,
+    FLAG,
+    FORBID,
+    FORBID_END,
+    GRAPH,
+    HEAD,
+    KEY,
+    LIMITS,
+    LIMITS_END,
+    LINK,
+    MODE,
+    MOST,
+    PARENT,
+    PLAIN,
+    PREV,
+    SEQ,
+    SLOTS,
+    SPAN,
+    STAMP,
+    STORES,
+    STORES_END,
+    TIME,
+    WINDOW,
+    EventArrays,
+    GraphArrays,
+    RunArrays,
+    Turn,
+)
 
-SEQ, TIME, FIRST_SEQ, FIRST_TIME, PARENT, EDGE, PREV, LINK, FLAG, KEY, SLOTS = range(11)
-"""Columns of a row: the event, the match's first event, the row before, the edge, chains, a flag, the key, then moments
-and the values of variables."""
+if TYPE_CHECKING:
+    from tidings.kernels.array_types import Int, IntArray
 
-SOURCE, TARGET, SYMBOL, VIA, STEP, FREE, CHECKS, CHECKS_END, STORES, STORES_END = range(10)
-FORBID, FORBID_END, BINDS, BINDS_END, ACCEPTS, ACCEPTS_END = range(10, 16)
-"""Columns of an edge; `X` and `X_END` bound its share of the lists. `FREE`: nothing but the filter is asked."""
-
-CONTIGUOUS, MODE, WINDOW, SPAN, MOVES, PLAIN, LIMITS, LIMITS_END = range(8)
-LEAVING, LEAVING_END, ENDS, ENDS_END, QUEUE = range(8, 13)
-"""Columns of a node: who may serve it, how matches are counted, how long a start lasts, an absence, two shortcuts
-(rows move on; no row makes another useless), when waiting is vain, ways out, the patterns an absence completes, and
-its queue."""
-
-WAITING, WAITING_END, GUARDS, GUARDS_END = range(4)
-"""Columns of a symbol: (edge, source) pairs out of nodes that wait, and the guards it sets off."""
-
-P_MODE, P_WITHIN, P_LIMIT, P_BORN, P_SINCE, P_SWEEP, OWNED, OWNED_END = range(8)
-"""Columns of a pattern; it begins with event number `P_BORN` or a later one, after the time `P_SINCE`."""
-
-EXISTS, EACH, GRAPH, EVERY, RESTARTS = range(5)
-"""How matches are counted: some embedding, one for each beginning, all from a compact graph, all one by one; and (of
-patterns alone, their nodes say `EXISTS`) some embedding of what no report has spent."""
-
-TOP, EVENT, TURN, STAMP, BASE, DEADLINE, DROPPED, CUT, CELLS, BARRIERS = range(10)
-REPORTS, LISTED_EVENTS, NOW, MADE, MOST, DIRECT, SIZE = range(10, 17)
-"""Registers: what is used of the pool, where the run stands, counters, and limits."""
-
-CODE, HEAD, COUNT = range(3)
-"""Columns of a cell; and of what is spent, where `HEAD` is the last event that was spent."""
-
-TAIL = 1
-"""Columns of a queue: its first row and its last."""
-
-FOREVER = np.int64(1) << np.int64(62)
-"""A span of time that never ends."""
-
-
-class GraphArrays(NamedTuple):
-    """The merged patterns as arrays; shares of `lists` belong to edges, nodes, symbols and patterns."""
-
-    edges: Any
-    nodes: Any
-    symbols: Any
-    patterns: Any
-    lists: Any
-    uses: Any  # of each node and moment: 1 the later the better, -1 the earlier, 0 neither, 2 not used any more
-    variables: Any  # of each node and variable: whether it still matters
-    absences: Any  # nodes that an absence ends
-
-
-class RunArrays(NamedTuple):
-    """All that changes: rows, fronts, what is spent, and buffers."""
-
-    registers: Any
-    pool: Any
-    cells: Any
-    fresh: Any  # of each key: the rows that ask for the next event
-    spent: Any
-    queues: Any
-    candidates: Any  # edges and the rows they follow
-    stamps: Any
-    fronts: Any  # of each contiguous node: when it was reached last, and its front
-    best: Any  # of each pattern: when it was completed last, and by what
-    completed_patterns: Any
-    out: Any
-    listed_events: Any
-    path: Any
+# Hash tables of cells and of spent events ------------------------------------------------------
+#
+# Open addressing with linear probing; a table's length is a power of two and never more than half of it is used (the
+# run stops for more room first), so a search always meets a free place. Entries are never deleted one by one.
 
 
 @jit_lean_inline
-def mix(code: Any) -> Any:
-    """Spread a code over 31 bits."""
+def mix(code: Int) -> Int:
+    """Spread a code over 31 bits (Fibonacci hashing): codes of neighbouring nodes must not lie side by side."""
     return np.int64((np.uint64(code) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(33))
 
 
 @jit_lean_inline
-def find(table: Any, code: Any) -> Any:
-    """Return the place of a code in an open table, or -1."""
+def find(table: IntArray, code: Int) -> Int:
+    """Return the place of a code in a hash table, or -1."""
     mask = len(table) - 1
     at = mix(code) & mask
     while table[at, CODE] != code:
@@ -102,8 +86,8 @@ def find(table: Any, code: Any) -> Any:
 
 
 @jit_lean_inline
-def find_slot(table: Any, code: Any) -> Any:
-    """Return the place of a code, new or known; the table has room."""
+def find_slot(table: IntArray, code: Int) -> Int:
+    """Return the place of a code, or the free place where it belongs."""
     mask = len(table) - 1
     at = mix(code) & mask
     while table[at, CODE] not in (code, -1):
@@ -112,8 +96,9 @@ def find_slot(table: Any, code: Any) -> Any:
 
 
 @jit_lean_inline
-def open_cell(registers: Any, cells: Any, code: Any) -> Any:
-    """Return the cell of a node and a key, made where there is none."""
+def open_cell(state: RunArrays, code: Int) -> Int:
+    """Return the cell of a code (key times nodes plus node), which is made where there is none."""
+    cells, registers = state.cells, state.registers
     if registers[DIRECT]:
         return code
     at = find_slot(cells, code)
@@ -123,9 +108,13 @@ def open_cell(registers: Any, cells: Any, code: Any) -> Any:
     return at
 
 
+# What a row admits -----------------------------------------------------------------------------
+
+
 @jit_lean_inline
-def is_expired(nodes: Any, lists: Any, pool: Any, row: Any, node: Any, time: Any) -> Any:
-    """Tell whether a row waits in vain: its start or a moment that a condition looks at lies too far back."""
+def is_expired(graph: GraphArrays, state: RunArrays, row: Int, node: Int, time: Int) -> bool:
+    """Tell whether nothing can come of a row any more: its start, or a moment that a condition needs, is too old."""
+    nodes, lists, pool = graph.nodes, graph.lists, state.pool
     if time - pool[row, FIRST_TIME] > nodes[node, WINDOW]:
         return True
     for at in range(nodes[node, LIMITS], nodes[node, LIMITS_END], 2):
@@ -135,103 +124,93 @@ def is_expired(nodes: Any, lists: Any, pool: Any, row: Any, node: Any, time: Any
 
 
 @jit_lean_inline
-def is_admitted(
-    edges: Any, lists: Any, pool: Any, edge: Any, row: Any, time: Any, values: Any, event: Any, held: Any
-) -> Any:
-    """Tell whether an event may serve an edge after a row: time conditions and variables agree."""
+def is_admitted(graph: GraphArrays, state: RunArrays, batch: EventArrays, edge: Int, row: Int, turn: Turn) -> bool:
+    """Tell whether an event may take an edge after a row (-1: none): time conditions hold and variables agree.
+
+    A time condition is `low <= late - early <= high` as five numbers: two moments (below zero: now), the two bounds,
+    and whether the distance counts and not its sign. A variable that the row does not have yet (-1) agrees.
+    """
+    edges, lists, pool, values = graph.edges, graph.lists, state.pool, batch.values
     for at in range(edges[edge, CHECKS], edges[edge, CHECKS_END], 5):
         late, early = lists[at], lists[at + 1]
-        apart = (time if late < 0 else pool[row, SLOTS + late]) - (time if early < 0 else pool[row, SLOTS + early])
+        end = turn.time if late < 0 else pool[row, SLOTS + late]
+        apart = end - (turn.time if early < 0 else pool[row, SLOTS + early])
         if lists[at + 4] and apart < 0:
             apart = -apart
         if apart < lists[at + 2] or apart > lists[at + 3]:
             return False
     for at in range(edges[edge, BINDS], edges[edge, BINDS_END], 2):
-        value = values[event, lists[at + 1]]
+        value = values[turn.event, lists[at + 1]]
         if value < 0:
             return False
-        known = pool[row, held + lists[at]] if row >= 0 else -1
-        if known >= 0 and known != value:
+        bound = pool[row, turn.variables_at + lists[at]] if row >= 0 else -1
+        if bound >= 0 and bound != value:
             return False
     return True
 
 
 @jit_lean_inline
-def concerns(lists: Any, pool: Any, row: Any, first: Any, end: Any, values: Any, event: Any, held: Any) -> Any:
-    """Tell whether the event of a `not` agrees with a row on the variables that the `not` looks at."""
+def concerns(
+    graph: GraphArrays, state: RunArrays, batch: EventArrays, row: Int, first: Int, end: Int, turn: Turn
+) -> bool:
+    """Tell whether the event of a `not` agrees with a row on the variables that the `not` names."""
+    lists = graph.lists
     for at in range(first, end, 2):
-        value = values[event, lists[at + 1]]
-        if value < 0 or pool[row, held + lists[at]] != value:
+        value = batch.values[turn.event, lists[at + 1]]
+        if value < 0 or state.pool[row, turn.variables_at + lists[at]] != value:
             return False
     return True
 
 
 @jit_lean_inline
-def is_forbidden(
-    edges: Any,
-    lists: Any,
-    stamps: Any,
-    stamp: Any,
-    pool: Any,
-    edge: Any,
-    row: Any,
-    keys: Any,
-    key: Any,
-    values: Any,
-    event: Any,
-    held: Any,
-) -> Any:
-    """Tell whether the event is also what another operand of the same `and` must not see now."""
+def is_forbidden(graph: GraphArrays, state: RunArrays, batch: EventArrays, edge: Int, row: Int, turn: Turn) -> bool:
+    """Tell whether the event also is one that another operand of the same `and` must not see now."""
+    edges, lists, stamps, stamp = graph.edges, graph.lists, state.stamps, state.registers[STAMP]
     for at in range(edges[edge, FORBID], edges[edge, FORBID_END], 4):
-        if stamps[lists[at]] != stamp or keys[event, lists[at + 3]] != key:
+        if stamps[lists[at]] != stamp or batch.keys[turn.event, lists[at + 3]] != turn.key:
             continue
-        if concerns(lists, pool, row, lists[at + 1], lists[at + 2], values, event, held):
+        if concerns(graph, state, batch, row, lists[at + 1], lists[at + 2], turn):
             return True
     return False
 
 
 @jit_lean_inline
 def write_row(
-    edges: Any,
-    lists: Any,
-    pool: Any,
-    row: Any,
-    edge: Any,
-    parent: Any,
-    seq: Any,
-    time: Any,
-    key: Any,
-    values: Any,
-    event: Any,
-    held: Any,
+    graph: GraphArrays, state: RunArrays, batch: EventArrays, row: Int, edge: Int, parent: Int, turn: Turn
 ) -> None:
-    """Write the row of an event that serves an edge."""
-    pool[row, SEQ], pool[row, TIME], pool[row, PARENT], pool[row, EDGE] = seq, time, parent, edge
-    pool[row, PREV], pool[row, LINK], pool[row, FLAG], pool[row, KEY] = -1, -1, 0, key
+    """Write the row of an event that takes an edge after `parent` (-1: it begins a match)."""
+    edges, lists, pool = graph.edges, graph.lists, state.pool
+    pool[row, SEQ], pool[row, TIME], pool[row, PARENT], pool[row, EDGE] = turn.seq, turn.time, parent, edge
+    pool[row, PREV], pool[row, LINK], pool[row, FLAG], pool[row, KEY] = -1, -1, 0, turn.key
     if parent >= 0:
         pool[row, FIRST_SEQ], pool[row, FIRST_TIME] = pool[parent, FIRST_SEQ], pool[parent, FIRST_TIME]
         for column in range(SLOTS, pool.shape[1]):
             pool[row, column] = pool[parent, column]
     else:
-        pool[row, FIRST_SEQ], pool[row, FIRST_TIME] = seq, time
+        pool[row, FIRST_SEQ], pool[row, FIRST_TIME] = turn.seq, turn.time
         for column in range(SLOTS, pool.shape[1]):
             pool[row, column] = -1
     for at in range(edges[edge, STORES], edges[edge, STORES_END]):
-        pool[row, SLOTS + lists[at]] = time
+        pool[row, SLOTS + lists[at]] = turn.time
     for at in range(edges[edge, BINDS], edges[edge, BINDS_END], 2):
-        pool[row, held + lists[at]] = values[event, lists[at + 1]]
+        pool[row, turn.variables_at + lists[at]] = batch.values[turn.event, lists[at + 1]]
+
+
+# Fronts ----------------------------------------------------------------------------------------
 
 
 @jit_lean_inline
-def dominates(nodes: Any, uses: Any, variables: Any, pool: Any, row: Any, other: Any, node: Any) -> Any:
+def dominates(graph: GraphArrays, state: RunArrays, row: Int, other: Int, node: Int) -> bool:
     """Tell whether all that can come of `other` at this node can come of `row` too.
 
-    Of reference times the youngest dominates for `<` and the oldest for `>`; variables must agree; a younger
-    beginning is better wherever one report is made for all beginnings.
+    Of moments the youngest dominates for `<` and the oldest for `>` (`uses` has the sign); variables that still matter
+    must agree; a younger beginning is better wherever one report is made for all beginnings.
     """
+    nodes, uses, variables, pool = graph.nodes, graph.uses, graph.variables, state.pool
     mode, younger = nodes[node, MODE], pool[row, FIRST_SEQ] - pool[other, FIRST_SEQ]
     if mode == EVERY or younger < 0 or (mode == EACH and younger):
         return False
+    # An absence runs from the row's own event: rows of different events have different deadlines.
     if nodes[node, SPAN] and pool[row, SEQ] != pool[other, SEQ]:
         return False
     slots = uses.shape[1]
@@ -250,29 +229,29 @@ def dominates(nodes: Any, uses: Any, variables: Any, pool: Any, row: Any, other:
 
 
 @jit_lean_inline
-def enter_front(
-    nodes: Any, lists: Any, uses: Any, variables: Any, pool: Any, head: Any, row: Any, node: Any, time: Any
-) -> Any:
-    """Put a row into a chain; return the new head and how many rows left, or -1: the row itself is useless."""
+def enter_front(graph: GraphArrays, state: RunArrays, head: Int, row: Int, node: Int, time: Int) -> tuple[Int, Int]:
+    """Put a row at the head of a front; return the new head and how many rows left, or -1 where the row is dominated.
+
+    Invariant: afterwards no row of the front dominates another and none has expired.
+    """
+    nodes, pool = graph.nodes, state.pool
     if nodes[node, MODE] == GRAPH:
+        # A compact graph keeps all rows: the ways back through `PREV` are the matches. Where even the newest has
+        # expired, the others have too.
         if head >= 0 and time - pool[head, TIME] > nodes[node, WINDOW]:
             head = -1
         pool[row, PREV] = head
         return row, 0
-    gone = 0
+    left = 0
     if not nodes[node, PLAIN]:
         before, at = -1, head
         while at >= 0:
             following = pool[at, PREV]
-            if pool[at, FLAG] == 0 and dominates(nodes, uses, variables, pool, at, row, node):
+            if pool[at, FLAG] == 0 and dominates(graph, state, at, row, node):
                 return head, -1
-            if (
-                pool[at, FLAG]
-                or dominates(nodes, uses, variables, pool, row, at, node)
-                or is_expired(nodes, lists, pool, at, node, time)
-            ):
+            if pool[at, FLAG] or dominates(graph, state, row, at, node) or is_expired(graph, state, at, node, time):
                 pool[at, FLAG] = 1
-                gone += 1
+                left += 1
                 if before < 0:
                     head = following
                 else:
@@ -281,12 +260,16 @@ def enter_front(
                 before = at
             at = following
     pool[row, PREV] = head
-    return row, gone
+    return row, left
 
 
 @jit_lean
-def trim_front(registers: Any, pool: Any, cells: Any, cell: Any) -> None:
-    """Keep the newest rows of a crowded cell and count what is dropped."""
+def trim_front(state: RunArrays, cell: Int) -> None:
+    """Keep the newest `MOST` rows of a cell and count the others that still waited as dropped.
+
+    Called when a front is twice as long as allowed, so that the walk along it is paid for by the rows that entered.
+    """
+    registers, pool, cells = state.registers, state.pool, state.cells
     at, kept = cells[cell, HEAD], 1
     while at >= 0 and kept < registers[MOST]:
         at = pool[at, PREV]
@@ -304,8 +287,9 @@ def trim_front(registers: Any, pool: Any, cells: Any, cell: Any) -> None:
 
 
 @jit_lean_inline
-def leave(pool: Any, cells: Any, cell: Any, before: Any, row: Any) -> None:
-    """Take a row out of its cell's front; `before` is the one that leads to it, or -1."""
+def leave_front(state: RunArrays, cell: Int, before: Int, row: Int) -> None:
+    """Take a row out of its cell's front; `before` is the row that leads to it, or -1 where it is the head."""
+    pool, cells = state.pool, state.cells
     pool[row, FLAG] = 1
     cells[cell, COUNT] -= 1
     if before < 0:
@@ -314,20 +298,23 @@ def leave(pool: Any, cells: Any, cell: Any, before: Any, row: Any) -> None:
         pool[before, PREV] = pool[row, PREV]
 
 
-@jit_lean
-def kill_rows(
-    nodes: Any, lists: Any, pool: Any, cells: Any, guard: Any, cell: Any, values: Any, event: Any, held: Any
-) -> None:
-    """End the wait of a cell's rows that a guard's event concerns."""
+@jit_lean_inline
+def kill_rows(graph: GraphArrays, state: RunArrays, batch: EventArrays, guard: Int, cell: Int, turn: Turn) -> None:
+    """End the wait of the rows of a cell that a guard's event concerns.
+
+    A guard is four numbers of the lists: its node, its share of variables, and the way its key is named.
+    """
+    nodes, lists, pool, cells = graph.nodes, graph.lists, state.pool, state.cells
     node = lists[guard]
+    # Compact graphs have no variables, so a guard concerns all rows; those before an absence are flagged one by one.
     if nodes[node, MODE] == GRAPH and not nodes[node, SPAN]:
         cells[cell, HEAD], cells[cell, COUNT] = -1, 0
         return
     before, row = -1, cells[cell, HEAD]
     while row >= 0:
         following = pool[row, PREV]
-        if concerns(lists, pool, row, lists[guard + 1], lists[guard + 2], values, event, held):
-            leave(pool, cells, cell, before, row)
+        if concerns(graph, state, batch, row, lists[guard + 1], lists[guard + 2], turn):
+            leave_front(state, cell, before, row)
         else:
             before = row
         row = following

@@ -1,14 +1,20 @@
 """What an event or a deadline completes, written out: patterns, and the events of one embedding or of all.
 
-Nothing here changes what waits: a report can be written again when its buffer was too small.
+    out            [ PATTERN KEY AT SEQ FIRST BEGIN END | values of variables ... ]
+                                              |     |
+    listed_events  [ ...                    | e1 e2 e3 | ... ]     event numbers, in the order of the pattern's steps
+
+A report is read off the pool by walking back from its last row through `PARENT`. Nothing here changes what waits: where
+a buffer is too small the turn is taken again with a larger one, after the registers that count reports are set back.
+Cost: the events that are written down, except for `EVERY` and `GRAPH`, which a pattern's limit bounds.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tidings.kernels.jit import jit_lean, jit_lean_inline
-from tidings.kernels.patterns.partials import (
+from tidings.kernels.patterns.layout import (
     ACCEPTS,
     ACCEPTS_END,
     BINDS,
@@ -41,120 +47,92 @@ from tidings.kernels.patterns.partials import (
     STAMP,
     STEP,
     TIME,
-    find,
+    EventArrays,
+    GraphArrays,
+    RunArrays,
+    Turn,
 )
+from tidings.kernels.patterns.partials import find
+
+if TYPE_CHECKING:
+    from tidings.kernels.array_types import Int, IntArray
 
 DONE, MORE_ROWS, MORE_CANDIDATES, MORE_OUT, MORE_CELLS, MORE_PATH = range(6)
-"""Why a run stopped: all events are done, or something is too small."""
+"""Why a run stopped: all events are done, or an array is too small."""
 
 O_PATTERN, O_KEY, O_AT, O_SEQ, O_FIRST, O_BEGIN, O_END, O_VALUES = range(8)
 """Columns of a report; `O_SEQ` is the event that completed it, or -1 for a deadline."""
 
 
 @jit_lean_inline
-def find_spent(registers: Any, spent: Any, patterns: Any, pattern: Any, key: Any) -> Any:
-    """Return the last event that a pattern's reports have spent for a key, or -1."""
-    if registers[DIRECT]:
+def find_spent(graph: GraphArrays, state: RunArrays, pattern: Int, key: Int) -> Int:
+    """Return the last event that a pattern's reports have used for a key, or -1."""
+    spent = state.spent
+    if state.registers[DIRECT]:
         return spent[pattern, HEAD]
-    at = find(spent, key * len(patterns) + pattern)
+    at = find(spent, key * len(graph.patterns) + pattern)
     return -1 if at < 0 else spent[at, HEAD]
 
 
 @jit_lean_inline
-def report_event(
-    edges: Any,
-    patterns: Any,
-    lists: Any,
-    registers: Any,
-    pool: Any,
-    spent: Any,
-    found: Any,
-    best: Any,
-    touched: Any,
-    out: Any,
-    listed: Any,
-    path: Any,
-    count: Any,
-    seq: Any,
-    time: Any,
-    key: Any,
-    values: Any,
-    event: Any,
-    held: Any,
-) -> Any:
-    """Write out what the event completes; of patterns with one report for all beginnings, the youngest beginning."""
-    once, stamp = 0, registers[STAMP]
+def report_event(graph: GraphArrays, state: RunArrays, batch: EventArrays, count: Int, turn: Turn) -> Int:
+    """Report what the event completes; where a pattern has one report for all beginnings, that of the youngest."""
+    edges, patterns, lists = graph.edges, graph.patterns, graph.lists
+    pool, candidates, best, completed_patterns = state.pool, state.candidates, state.best, state.completed_patterns
+    completed, stamp = 0, state.registers[STAMP]
     for at in range(count):
-        edge, parent = found[at, 0], found[at, 1]
+        edge, parent = candidates[at, 0], candidates[at, 1]
         if edges[edge, ACCEPTS] == edges[edge, ACCEPTS_END]:
             continue
-        first_seq = seq if parent < 0 else pool[parent, FIRST_SEQ]
-        first_time = time if parent < 0 else pool[parent, FIRST_TIME]
+        first_seq = turn.seq if parent < 0 else pool[parent, FIRST_SEQ]
+        first_time = turn.time if parent < 0 else pool[parent, FIRST_TIME]
         for place in range(edges[edge, ACCEPTS], edges[edge, ACCEPTS_END]):
             pattern = lists[place]
             mode = patterns[pattern, P_MODE]
             if mode == GRAPH:
-                status = enumerate_embeddings(
-                    edges, patterns, lists, registers, pool, best, out, listed, path,
-                    pattern, edge, parent, seq, time, time, key, values, event, held,
-                )  # fmt: skip
+                status = enumerate_embeddings(graph, state, batch, pattern, edge, parent, turn.time, turn)
                 if status != DONE:
                     return status
                 continue
+            # `within` over a whole pattern is judged here and not on the way, so that patterns which differ in
+            # nothing else share their rows.
             if (
                 first_seq < patterns[pattern, P_BORN]
                 or first_time <= patterns[pattern, P_SINCE]
-                or time - first_time > patterns[pattern, P_WITHIN]
+                or turn.time - first_time > patterns[pattern, P_WITHIN]
             ):
                 continue
             if mode == EACH or mode == EVERY:
-                if _is_reported(patterns, registers, best, out, pattern, first_seq):
+                if _is_reported(graph, state, pattern, first_seq):
                     continue
-                status = report_embedding(
-                    edges,
-                    lists,
-                    registers,
-                    pool,
-                    out,
-                    listed,
-                    path,
-                    pattern,
-                    edge,
-                    parent,
-                    seq,
-                    time,
-                    key,
-                    values,
-                    event,
-                    held,
-                )
+                status = report_embedding(graph, state, batch, pattern, edge, parent, turn)
                 if status != DONE:
                     return status
                 continue
-            if mode == RESTARTS and first_seq <= find_spent(registers, spent, patterns, pattern, key):
+            if mode == RESTARTS and first_seq <= find_spent(graph, state, pattern, turn.key):
                 continue
+            # One report for all beginnings: the youngest of them is known when all candidates have been seen.
             if best[pattern, 0] != stamp:
                 best[pattern, 0], best[pattern, 1] = stamp, at
-                touched[once] = pattern
-                once += 1
+                completed_patterns[completed] = pattern
+                completed += 1
             else:
-                other = found[best[pattern, 1], 1]
-                if first_seq > (seq if other < 0 else pool[other, FIRST_SEQ]):
+                other = candidates[best[pattern, 1], 1]
+                if first_seq > (turn.seq if other < 0 else pool[other, FIRST_SEQ]):
                     best[pattern, 1] = at
-    for at in range(once):
-        pattern = touched[at]
-        edge, parent = found[best[pattern, 1], 0], found[best[pattern, 1], 1]
-        status = report_embedding(
-            edges, lists, registers, pool, out, listed, path, pattern, edge, parent, seq, time, key, values, event, held
-        )
+    for at in range(completed):
+        pattern = completed_patterns[at]
+        edge, parent = candidates[best[pattern, 1], 0], candidates[best[pattern, 1], 1]
+        status = report_embedding(graph, state, batch, pattern, edge, parent, turn)
         if status != DONE:
             return status
     return DONE
 
 
 @jit_lean_inline
-def _is_reported(patterns: Any, registers: Any, best: Any, out: Any, pattern: Any, first: Any) -> Any:
-    """Tell whether this turn has reported this beginning already, or (`EVERY`) as often as the limit says."""
+def _is_reported(graph: GraphArrays, state: RunArrays, pattern: Int, first: Int) -> bool:
+    """Tell whether this turn has reported a beginning already, or (`EVERY`) as many embeddings as the limit allows."""
+    patterns, registers, best, out = graph.patterns, state.registers, state.best, state.out
     if best[pattern, 0] != registers[STAMP]:
         best[pattern, 0], best[pattern, 1] = registers[STAMP], registers[REPORTS]
         if patterns[pattern, P_MODE] == EVERY:
@@ -172,27 +150,13 @@ def _is_reported(patterns: Any, registers: Any, best: Any, out: Any, pattern: An
 
 @jit_lean_inline
 def report_embedding(
-    edges: Any,
-    lists: Any,
-    registers: Any,
-    pool: Any,
-    out: Any,
-    listed: Any,
-    path: Any,
-    pattern: Any,
-    edge: Any,
-    parent: Any,
-    seq: Any,
-    at: Any,
-    key: Any,
-    values: Any,
-    event: Any,
-    held: Any,
-) -> Any:
-    """Write one report: the events of a row and its ancestors, after the event that serves `edge` (-1: a deadline)."""
+    graph: GraphArrays, state: RunArrays, batch: EventArrays, pattern: Int, edge: Int, parent: Int, turn: Turn
+) -> Int:
+    """Write one report: the event that takes `edge` (-1: a deadline, no event), then `parent` and its ancestors."""
+    edges, pool, path = graph.edges, state.pool, state.path
     length = 0
     if edge >= 0:
-        path[0, 0], path[0, 1] = edges[edge, STEP], seq
+        path[0, 0], path[0, 1] = edges[edge, STEP], turn.seq
         length = 1
     row = parent
     while row >= 0:
@@ -201,90 +165,79 @@ def report_embedding(
         path[length, 0], path[length, 1] = edges[pool[row, EDGE], STEP], pool[row, SEQ]
         length += 1
         row = pool[row, PARENT]
-    return _write_report(
-        edges, lists, registers, pool, out, listed, path, pattern, length, at, key, parent, edge, values, event, held
-    )
+    return _write_report(graph, state, batch, pattern, length, parent, edge, turn)
 
 
 @jit_lean_inline
 def _write_report(
-    edges: Any,
-    lists: Any,
-    registers: Any,
-    pool: Any,
-    out: Any,
-    listed: Any,
-    path: Any,
-    pattern: Any,
-    length: Any,
-    at: Any,
-    key: Any,
-    row: Any,
-    edge: Any,
-    values: Any,
-    event: Any,
-    held: Any,
-) -> Any:
-    """Write the report of a path, its events in the order of the steps."""
+    graph: GraphArrays, state: RunArrays, batch: EventArrays, pattern: Int, length: Int, row: Int, edge: Int, turn: Turn
+) -> Int:
+    """Write the report of a path, its events in the order of the steps; variables are those of `row` and the event."""
+    edges, lists = graph.edges, graph.lists
+    registers, pool, out, listed_events, path = (
+        state.registers, state.pool, state.out, state.listed_events, state.path,
+    )  # fmt: skip
     report, begin, steps = registers[REPORTS], registers[LISTED_EVENTS], path[:, 3]
-    if report >= len(out) or begin + length > len(listed):
+    if report >= len(out) or begin + length > len(listed_events):
         return MORE_OUT
     first, last = path[length - 1, 1], path[0, 1]
-    for i in range(length):  # the path goes back in time; events of a repeated step keep their order
+    # Insertion sort by step: the path goes back in time, so it is nearly sorted when read from its end, and events of
+    # a repeated step keep their order.
+    for i in range(length):
         step, seq = path[length - 1 - i, 0], path[length - 1 - i, 1]
         j = begin + i
         while j > begin and steps[j - begin - 1] > step:
-            steps[j - begin], listed[j] = steps[j - begin - 1], listed[j - 1]
+            steps[j - begin], listed_events[j] = steps[j - begin - 1], listed_events[j - 1]
             j -= 1
-        steps[j - begin], listed[j] = step, seq
-    out[report, O_PATTERN], out[report, O_KEY], out[report, O_AT] = pattern, key, at
+        steps[j - begin], listed_events[j] = step, seq
+    out[report, O_PATTERN], out[report, O_KEY], out[report, O_AT] = pattern, turn.key, turn.time
     out[report, O_SEQ], out[report, O_FIRST] = last if edge >= 0 else -1, first
     out[report, O_BEGIN], out[report, O_END] = begin, begin + length
     for column in range(O_VALUES, out.shape[1]):
-        out[report, column] = pool[row, held + column - O_VALUES] if row >= 0 else -1
+        out[report, column] = pool[row, turn.variables_at + column - O_VALUES] if row >= 0 else -1
     if edge >= 0:
         for place in range(edges[edge, BINDS], edges[edge, BINDS_END], 2):
-            out[report, O_VALUES + lists[place]] = values[event, lists[place + 1]]
+            out[report, O_VALUES + lists[place]] = batch.values[turn.event, lists[place + 1]]
     registers[REPORTS], registers[LISTED_EVENTS] = report + 1, begin + length
     return DONE
 
 
 @jit_lean
 def enumerate_embeddings(
-    edges: Any,
-    patterns: Any,
-    lists: Any,
-    registers: Any,
-    pool: Any,
-    best: Any,
-    out: Any,
-    listed: Any,
-    path: Any,
-    pattern: Any,
-    edge: Any,
-    parent: Any,
-    seq: Any,
-    last: Any,
-    at: Any,
-    key: Any,
-    values: Any,
-    event: Any,
-    held: Any,
-) -> Any:
-    """Report every way back through the compact graph from the event at time `last`, newest first, up to the limit."""
+    graph: GraphArrays,
+    state: RunArrays,
+    batch: EventArrays,
+    pattern: Int,
+    edge: Int,
+    parent: Int,
+    last: Int,
+    turn: Turn,
+) -> Int:
+    """Report every way back through the compact graph from an event at time `last`, newest first, up to the limit.
+
+    A compact graph keeps one row for each event and node, not for each embedding. A row stands for any of the rows
+    that its parent's front had: the parent itself or an older one through `PREV`. So the embeddings are the paths
+
+        event -> row or any older one -> its PARENT or any older one -> ... -> a row that begins a match
+
+    and a depth-first search with the explicit stack `path[:, 2]` lists them. Rows of a front descend in time, so a row
+    beyond the window ends its level.
+    """
+    edges, patterns = graph.edges, graph.patterns
+    registers, pool, best, path = state.registers, state.pool, state.best, state.path
     within, born, limit = patterns[pattern, P_WITHIN], patterns[pattern, P_BORN], patterns[pattern, P_LIMIT]
     if best[pattern, 0] != registers[STAMP]:
         best[pattern, 0], best[pattern, 1] = registers[STAMP], 0
     lead = 1 if edge >= 0 else 0
     if lead:
-        path[0, 0], path[0, 1] = edges[edge, STEP], seq
+        path[0, 0], path[0, 1] = edges[edge, STEP], turn.seq
     depth = lead
     alone = lead and edges[edge, SOURCE] == 0
     path[depth, 2] = parent
     while depth >= lead:
         row = path[depth, 2]
         if not alone:
-            if row < 0 or last - pool[row, TIME] > within:  # the older ones lie even further back
+            if row < 0 or last - pool[row, TIME] > within:
                 depth -= 1
                 if depth >= lead:
                     path[depth, 2] = _next_older(pool, path[depth, 2], depth, lead)
@@ -300,27 +253,10 @@ def enumerate_embeddings(
         if path[length - 1, 1] >= born and (last if alone else pool[row, TIME]) > patterns[pattern, P_SINCE]:
             if best[pattern, 1] >= limit:
                 registers[CUT] += best[pattern, 1] == limit
-                best[pattern, 1] = limit + 1  # counted
+                best[pattern, 1] = limit + 1  # the cut is counted once for a turn
                 return DONE
             best[pattern, 1] += 1
-            status = _write_report(
-                edges,
-                lists,
-                registers,
-                pool,
-                out,
-                listed,
-                path,
-                pattern,
-                length,
-                at,
-                key,
-                -1,
-                edge,
-                values,
-                event,
-                held,
-            )
+            status = _write_report(graph, state, batch, pattern, length, -1, edge, turn)
             if status != DONE:
                 return status
         if alone:
@@ -330,67 +266,34 @@ def enumerate_embeddings(
 
 
 @jit_lean
-def _next_older(pool: Any, row: Any, depth: Any, lead: Any) -> Any:
-    """Return the next older row to go back through; a deadline belongs to one row alone."""
+def _next_older(pool: IntArray, row: Int, depth: Int, lead: Int) -> Int:
+    """Return the next older row of a front, or -1; a deadline (no lead) belongs to one row alone."""
     return -1 if lead == 0 and depth == 0 else pool[row, PREV]
 
 
 @jit_lean
 def report_deadline(
-    edges: Any,
-    nodes: Any,
-    patterns: Any,
-    lists: Any,
-    registers: Any,
-    pool: Any,
-    spent: Any,
-    best: Any,
-    out: Any,
-    listed: Any,
-    path: Any,
-    values: Any,
-    row: Any,
-    node: Any,
-    deadline: Any,
-    held: Any,
-) -> Any:
-    """Write out what a deadline completes."""
-    key, event = pool[row, KEY], 0  # no event serves a deadline, so none is looked at
+    graph: GraphArrays, state: RunArrays, batch: EventArrays, row: Int, node: Int, deadline: Int, variables_at: Int
+) -> Int:
+    """Report what the deadline of a row, which waits at `node`, completes."""
+    patterns, lists, nodes, pool = graph.patterns, graph.lists, graph.nodes, state.pool
+    # No event serves a deadline, so event 0 is never read.
+    turn = Turn(0, -1, deadline, pool[row, KEY], variables_at)
     for at in range(nodes[node, ENDS], nodes[node, ENDS_END]):
         pattern = lists[at]
         mode = patterns[pattern, P_MODE]
         if mode == GRAPH:
-            status = enumerate_embeddings(
-                edges, patterns, lists, registers, pool, best, out, listed, path,
-                pattern, -1, row, 0, pool[row, TIME], deadline, key, values, event, held,
-            )  # fmt: skip
+            status = enumerate_embeddings(graph, state, batch, pattern, -1, row, pool[row, TIME], turn)
         elif (
             pool[row, FIRST_SEQ] < patterns[pattern, P_BORN]
             or pool[row, FIRST_TIME] <= patterns[pattern, P_SINCE]
             or pool[row, TIME] - pool[row, FIRST_TIME] > patterns[pattern, P_WITHIN]
-            or (mode == RESTARTS and pool[row, FIRST_SEQ] <= find_spent(registers, spent, patterns, pattern, key))
-            or (mode == EVERY and _is_reported(patterns, registers, best, out, pattern, 0))
+            or (mode == RESTARTS and pool[row, FIRST_SEQ] <= find_spent(graph, state, pattern, turn.key))
+            or (mode == EVERY and _is_reported(graph, state, pattern, 0))
         ):
             continue
         else:
-            status = report_embedding(
-                edges,
-                lists,
-                registers,
-                pool,
-                out,
-                listed,
-                path,
-                pattern,
-                -1,
-                row,
-                -1,
-                deadline,
-                key,
-                values,
-                event,
-                held,
-            )
+            status = report_embedding(graph, state, batch, pattern, -1, row, turn)
         if status != DONE:
             return status
     return DONE

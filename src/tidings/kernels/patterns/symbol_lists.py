@@ -1,57 +1,54 @@
-"""Pairs of events and symbols, in the order of the events: the lists that runs read."""
+"""Symbols of events as CSR lists, as runs read them: event `e` has `symbols[starts[e]:starts[e + 1]]`."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tidings.kernels.jit import jit
 
+if TYPE_CHECKING:
+    from tidings.kernels.array_types import Int, IntArray
+
 
 @jit
-def group_by_event(events: Any, symbols: Any, count: Any) -> Any:
-    """Return where each event's symbols begin, and the symbols, from pairs in any order."""
-    ends = np.zeros(count + 1, np.int64)
+def group_by_event(events: IntArray, symbols: IntArray, count: Int) -> tuple[IntArray, IntArray]:
+    """Return the CSR lists of `count` events from pairs in any order: a counting sort, stable within an event."""
+    starts = np.zeros(count + 1, np.int64)
     for at in range(len(events)):
-        ends[events[at] + 1] += 1
+        starts[events[at] + 1] += 1
     for event in range(count):
-        ends[event + 1] += ends[event]
-    places, ordered = ends[:-1].copy(), np.empty(len(symbols), np.int64)
+        starts[event + 1] += starts[event]
+    places, ordered = starts[:-1].copy(), np.empty(len(symbols), np.int64)
     for at in range(len(events)):
         ordered[places[events[at]]] = symbols[at]
         places[events[at]] += 1
-    return ends, ordered
+    return starts, ordered
 
 
 @jit
-def expand_kinds(ends: Any, symbols: Any, kinds: Any) -> Any:
-    """Return each event's symbols from those of its kind."""
-    out = np.zeros(len(kinds) + 1, np.int64)
-    for event in range(len(kinds)):
-        out[event + 1] = out[event] + ends[kinds[event] + 1] - ends[kinds[event]]
-    given, at = np.empty(out[-1], np.int64), 0
-    for event in range(len(kinds)):
-        for place in range(ends[kinds[event]], ends[kinds[event] + 1]):
-            given[at] = symbols[place]
+def take_lists(starts: IntArray, symbols: IntArray, numbers: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the lists of these numbers, in their order and as often as they come: events by kind, or some events."""
+    out = np.zeros(len(numbers) + 1, np.int64)
+    for event in range(len(numbers)):
+        out[event + 1] = out[event] + starts[numbers[event] + 1] - starts[numbers[event]]
+    copied, at = np.empty(out[-1], np.int64), 0
+    for event in range(len(numbers)):
+        for place in range(starts[numbers[event]], starts[numbers[event] + 1]):
+            copied[at] = symbols[place]
             at += 1
-    return out, given
+    return out, copied
 
 
 @jit
-def taken(ends: Any, symbols: Any, events: Any) -> Any:
-    """Return the symbols of some events, in their order."""
-    return expand_kinds(ends, symbols, events)
-
-
-@jit
-def rename_symbols(ends: Any, symbols: Any, names: Any) -> Any:
-    """Return the symbols by other names; those whose name is -1 are left out."""
-    out, given, at = np.zeros(len(ends), np.int64), np.empty(len(symbols), np.int64), 0
-    for event in range(len(ends) - 1):
-        for place in range(ends[event], ends[event + 1]):
+def rename_symbols(starts: IntArray, symbols: IntArray, names: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the lists with symbol `s` as `names[s]`; those whose name is -1 are left out."""
+    out, renamed, at = np.zeros(len(starts), np.int64), np.empty(len(symbols), np.int64), 0
+    for event in range(len(starts) - 1):
+        for place in range(starts[event], starts[event + 1]):
             if names[symbols[place]] >= 0:
-                given[at] = names[symbols[place]]
+                renamed[at] = names[symbols[place]]
                 at += 1
         out[event + 1] = at
-    return out, given[:at].copy()
+    return out, renamed[:at].copy()
