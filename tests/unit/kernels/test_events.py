@@ -39,8 +39,7 @@ def test_pairs_are_put_in_the_order_of_events(rows, rng):
 @given(lists.filter(len), st.data())
 def test_events_take_the_symbols_of_their_kinds(rows, data):
     kinds = data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=8))
-    for kernel_ in (kernel.expand_kinds, kernel.taken):
-        assert unpacked(*kernel_(*packed(rows), np.array(kinds, np.int64))) == [rows[kind] for kind in kinds]
+    assert unpacked(*kernel.take_lists(*packed(rows), np.array(kinds, np.int64))) == [rows[kind] for kind in kinds]
 
 
 @given(lists, st.lists(st.integers(-1, 9), min_size=6, max_size=6))

@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tidings.kernels.patterns.partials import EACH, EVERY, EXISTS, FOREVER, GRAPH
+from tidings.kernels.patterns.layout import EACH, EVERY, EXISTS, FOREVER, GRAPH
+from tidings.lang import WrittenPattern
 from tidings.model.filters import Filter
 from tidings.model.patterns import Mode, Pattern
 from tidings.patterns.compile.derivatives import Configurations, configurations
@@ -19,7 +20,7 @@ from tidings.patterns.compile.graph_arrays import Arrays, Key, other_variables
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tidings.kernels.patterns.partials import GraphArrays
+    from tidings.kernels.patterns.layout import GraphArrays
     from tidings.model.patterns import NamedFilter
     from tidings.patterns.compile.derivatives import Edge
     from tidings.patterns.compile.terms import Mark
@@ -38,6 +39,10 @@ class CompiledPattern:
     born: int = 0
     graph: Configurations | None = None  # of the pattern in this mode, where it was derived before
     since: int = -int(FOREVER)  # it sees events after this time
+
+    def to_written(self) -> WrittenPattern:
+        """Return the pattern as it was added."""
+        return WrittenPattern(self.name, self.pattern, self.mode, self.limit if self.mode is Mode.ANY else None)
 
 
 @dataclass(frozen=True, slots=True)

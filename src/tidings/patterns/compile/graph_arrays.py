@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from tidings.kernels.patterns.partials import EACH, EVERY, FOREVER, RESTARTS, GraphArrays
+from tidings.kernels.patterns.layout import EACH, EVERY, FOREVER, RESTARTS, GraphArrays
 from tidings.model.patterns import Mode, Timed
 
 if TYPE_CHECKING:

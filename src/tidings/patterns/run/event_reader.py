@@ -20,7 +20,7 @@ from tidings.algebra.law.mismatches import MismatchCounts
 from tidings.algebra.law.typed_attribute import Mismatch, describe_type
 from tidings.concepts import Ontology
 from tidings.errors import BadEvent
-from tidings.kernels.patterns.symbol_lists import group_by_event, expand_kinds, taken
+from tidings.kernels.patterns.symbol_lists import group_by_event, take_lists
 from tidings.matcher import Matcher
 from tidings.model import DeadLetter, Event, EventBatch
 from tidings.model.arrow_types import rows_of
@@ -58,7 +58,7 @@ class EncodedEvents:
 
     def take(self, places: np.ndarray) -> EncodedEvents:
         """Return the events at these places."""
-        symbols_at, symbols = taken(self.symbols_at, self.symbols, places)
+        symbols_at, symbols = take_lists(self.symbols_at, self.symbols, places)
         values = {name: column[places] for name, column in self.values.items()}
         timed = None if self.timed is None else self.timed[places]
         return EncodedEvents(self.times[places], self.records.take(places), symbols_at, symbols, values, timed)
@@ -136,7 +136,7 @@ class EventReader:
         if dead:
             places = np.setdiff1d(np.arange(table.num_rows), [letter.index for letter in dead])
             table, told = table.take(places), told.take(places)
-            ends, symbols = taken(symbols_at, symbols, places)
+            ends, symbols = take_lists(symbols_at, symbols, places)
         values = self.variables.of_table(table, names, self.counts)
         return EncodedEvents(times_of(table, self.time), told, ends, symbols, values), dead
 
@@ -163,7 +163,7 @@ class EventReader:
                 found = self.matcher.match_many(kinds)
                 self._recount(before, kinds, codes)
                 ends, symbols = group_by_event(found.event_index, _filter_numbers(found), kinds.num_rows)
-                return (*expand_kinds(ends, symbols, codes), [])
+                return (*take_lists(ends, symbols, codes), [])
             except BadEvent:
                 pass  # asked one by one below, where the bad ones are named
             finally:
@@ -244,7 +244,7 @@ class EventReader:
                 places.append(place)
         ends, symbols = group_by_event(found.event_index, _filter_numbers(found), len(events))
         if len(places) < len(events):
-            ends, symbols = taken(ends, symbols, np.array(places, np.int64))
+            ends, symbols = take_lists(ends, symbols, np.array(places, np.int64))
         values = [row[3] for row in rows]
         table = np.array(values, np.int64).reshape(len(rows), len(self.attributes))
         columns = {name: np.ascontiguousarray(table[:, at]) for at, name in enumerate(self.attributes)}

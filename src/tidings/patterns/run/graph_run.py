@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tidings.kernels.patterns.compaction import compact, refill
-from tidings.kernels.patterns.partials import (
+from tidings.kernels.patterns.layout import (
     BARRIERS,
     BASE,
     CELLS,
@@ -24,7 +24,6 @@ from tidings.kernels.patterns.partials import (
     EVENT,
     FLAG,
     FOREVER,
-    REPORTS,
     HEAD,
     KEY,
     LINK,
@@ -32,6 +31,7 @@ from tidings.kernels.patterns.partials import (
     MADE,
     MOST,
     NOW,
+    REPORTS,
     SEQ,
     SIZE,
     SLOTS,
@@ -41,12 +41,12 @@ from tidings.kernels.patterns.partials import (
     TURN,
     RunArrays,
 )
-from tidings.kernels.patterns.reports import DONE, MORE_CELLS, MORE_CANDIDATES, MORE_OUT, MORE_PATH, MORE_ROWS, O_VALUES
+from tidings.kernels.patterns.reports import DONE, MORE_CANDIDATES, MORE_CELLS, MORE_OUT, MORE_PATH, MORE_ROWS, O_VALUES
 from tidings.kernels.patterns.runs import run_batch
+from tidings.patterns.tuning import BufferSizes
 
 if TYPE_CHECKING:
-    from tidings.kernels.patterns.partials import GraphArrays
-    from tidings.kernels.patterns.runs import EventArrays
+    from tidings.kernels.patterns.layout import EventArrays, GraphArrays
 
 MOST_PARTIALS = 10_000
 """The partial matches that one key may have at one place of the graph; of more, the newest stay."""
@@ -65,28 +65,32 @@ class Reports(NamedTuple):
 class GraphRun:
     """The state of a graph's patterns; `feed` moves it on."""
 
-    def __init__(self, graph: GraphArrays, *, keyed: bool, most: int = MOST_PARTIALS) -> None:
+    def __init__(
+        self, graph: GraphArrays, *, keyed: bool, most: int = MOST_PARTIALS, buffers: BufferSizes | None = None
+    ) -> None:
         """Start with nothing seen."""
         self.graph, self.keyed = graph, keyed
+        sizes = BufferSizes() if buffers is None else buffers
         width = SLOTS + graph.uses.shape[1] + graph.variables.shape[1]
         nodes, patterns, symbols = len(graph.nodes), len(graph.patterns), len(graph.symbols)
+        spent = _round_up(max(sizes.spent, sizes.spent_per_pattern * patterns))
         registers = np.zeros(SIZE, np.int64)
         registers[DEADLINE], registers[MOST], registers[DIRECT], registers[NOW] = FOREVER, most, not keyed, LONG_AGO
         self.state = RunArrays(
             registers,
-            pool=np.empty((1 << 12, width), np.int64),
-            cells=_empty(1024 if keyed else nodes),
-            fresh=np.full(16 if keyed else 1, -1, np.int64),
-            spent=_empty(max(1024, _power(4 * patterns)) if keyed else patterns),
+            pool=np.empty((sizes.pool, width), np.int64),
+            cells=_empty(sizes.cells if keyed else nodes),
+            fresh=np.full(sizes.fresh if keyed else 1, -1, np.int64),
+            spent=_empty(spent if keyed else patterns),
             queues=np.full((len(graph.absences), 2), -1, np.int64),
-            candidates=np.empty((1024, 2), np.int64),
+            candidates=np.empty((sizes.found, 2), np.int64),
             stamps=np.zeros(symbols, np.int64),
             fronts=np.zeros((nodes, 2), np.int64),
             best=np.zeros((patterns, 2), np.int64),
             completed_patterns=np.zeros(patterns, np.int64),
-            out=np.empty((1024, O_VALUES + graph.variables.shape[1]), np.int64),
-            listed_events=np.empty(8192, np.int64),
-            path=np.empty((64, 4), np.int64),
+            out=np.empty((sizes.out, O_VALUES + graph.variables.shape[1]), np.int64),
+            listed_events=np.empty(sizes.listed, np.int64),
+            path=np.empty((sizes.path, 4), np.int64),
         )
 
     def feed(self, batch: EventArrays, base: int, *, keys: int = 1, until: int = LONG_AGO) -> list[Reports]:
@@ -95,7 +99,7 @@ class GraphRun:
         registers = self.state.registers
         registers[BASE], registers[EVENT], registers[TURN] = base, 0, 0
         pieces: list[Reports] = []
-        while (status := run_batch(*self.graph, *self.state, *batch, until)) != DONE:
+        while (status := run_batch(self.graph, self.state, batch, until)) != DONE:
             self._make_room(status, pieces)
         pieces.append(self._drain_reports())
         registers[NOW] = max(registers[NOW], until)
@@ -132,10 +136,7 @@ class GraphRun:
     def tidy(self) -> int:
         """Drop what cannot matter any more, and return how many partial matches and their events are left."""
         graph, state, top = self.graph, self.state, self.rows
-        chains = (state.registers, state.pool, state.cells, state.fresh, state.queues)
-        return int(
-            compact(graph.edges, graph.nodes, graph.lists, *chains, np.empty(top, np.uint8), np.empty(top, np.int64))
-        )
+        return int(compact(graph, state, np.empty(top, np.uint8), np.empty(top, np.int64)))
 
     @property
     def rows(self) -> int:
@@ -281,4 +282,9 @@ def _recode_cells(filled: np.ndarray, held: np.ndarray, width: int) -> np.ndarra
 
 
 def _power(size: int) -> int:
-    return 1 << max(4, int(size - 1).bit_length())
+    return max(16, _round_up(size))
+
+
+def _round_up(size: int) -> int:
+    """Return the next power of two."""
+    return 1 << max(0, int(size - 1).bit_length())

@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidings.kernels.patterns.partials import GraphArrays
-from tidings.kernels.patterns.runs import EventArrays
+from tidings.kernels.patterns.layout import EventArrays, GraphArrays
 from tidings.kernels.patterns.symbol_lists import rename_symbols
-from tidings.patterns.compile.graph import MergedGraph, CompiledPattern
+from tidings.patterns.compile.graph import CompiledPattern, MergedGraph
 from tidings.patterns.compile.graph_arrays import other_variables
 from tidings.patterns.detections import ReportBatch, ReportLayout
 from tidings.patterns.pattern_input import asks_for_time
-from tidings.patterns.run.graph_run import LONG_AGO, MOST_PARTIALS, GraphRun
-from tidings.patterns.state.run_bytes import GraphNames
+from tidings.patterns.run.graph_run import LONG_AGO, GraphRun
+from tidings.patterns.state.graph_bytes import GraphNames
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from tidings.model import Filter
     from tidings.model.patterns import Pattern
+    from tidings.patterns.pattern_set import StreamSettings
     from tidings.patterns.run.event_reader import EncodedEvents
     from tidings.patterns.run.value_numbers import ValueNumbers
 
@@ -79,9 +79,10 @@ class Machine:
         """What places, edges and patterns are called in states."""
         return GraphNames(self.merged)
 
-    def start(self, *, most: int = MOST_PARTIALS) -> GraphRun:
+    def start(self, settings: StreamSettings) -> GraphRun:
         """Return a run that has seen nothing."""
-        return GraphRun(self.graph, keyed=self.is_keyed, most=most)
+        buffers = settings.tuning.buffers
+        return GraphRun(self.graph, keyed=self.is_keyed, most=settings.partials, buffers=buffers)
 
     def feed(
         self, run: GraphRun, events: EncodedEvents, names: ValueNumbers, base: int, *, until: int = LONG_AGO

@@ -1,220 +1,232 @@
-"""States as bytes: a header in JSON and arrays one after the other.
+"""A pattern set and a run over it as a header (JSON) and arrays, and back.
 
-What a run holds is written by names that outlive its graph: a place is called by what leads to it, an edge by its
-ends, a pattern by its name. So a state goes on in another graph that still has those places; the rest is dropped.
+Patterns are written in their JSON notation, filters by a hash of what they say, values by kind. Keys are written as
+positions among those that are still in use, so a state has nothing of what the run has forgotten. A state is loaded
+into a run of the same or other patterns: what both have goes on, the rest is dropped.
 """
 
 from __future__ import annotations
 
 import json
-from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, TypeAlias
+from uuid import UUID
 
 import numpy as np
+import numpy.typing as npt
 
+from tidings.concepts.vocabulary import Vocabulary
 from tidings.errors import StateError
-from tidings.kernels.patterns.partials import (
-    CODE,
-    COUNT,
-    CUT,
-    DEADLINE,
-    DROPPED,
-    EDGE,
-    FLAG,
-    HEAD,
-    LINK,
-    MADE,
-    NOW,
-    PARENT,
-    PREV,
-    SLOTS,
-    SPAN,
-    TARGET,
-    TIME,
-)
+from tidings.kernels.patterns.layout import KEY, SLOTS
+from tidings.lang import WrittenPattern, parse_pattern, render_pattern
+from tidings.matcher.snapshot.snapshot import read_surroundings, surroundings_of
+from tidings.model.patterns import Mode
+from tidings.patterns.pattern_set import PatternCatalog, StreamSettings
+from tidings.patterns.run.event_archive import EventArchive, EventRecords
+from tidings.patterns.run.event_reader import EncodedEvents, adapt_events
+from tidings.patterns.run.value_numbers import ValueNumbers
+from tidings.patterns.state.graph_bytes import dump_graph_run, hash_text, load_graph_run, pack_state, unpack_state
 
 if TYPE_CHECKING:
-    from tidings.patterns.compile.graph import MergedGraph
-    from tidings.patterns.run.graph_run import GraphRun
+    from collections.abc import Callable, Mapping
 
-MAGIC = b"tidings-state-1\n"
-"""How a state begins."""
+    from tidings.model import Filter
+    from tidings.patterns.pattern_set import PatternSet
+    from tidings.patterns.run.run import Run
 
-
-def pack_state(header: dict[str, Any], arrays: dict[str, np.ndarray | bytes]) -> bytes:
-    """Return a header and named arrays as bytes."""
-    pieces = {name: _bytes(array) for name, array in arrays.items()}
-    told = {name: [_kind(arrays[name]), list(np.shape(arrays[name])), len(piece)] for name, piece in pieces.items()}
-    head = json.dumps({"header": header, "arrays": told}).encode()
-    body = b"".join(pieces.values())
-    size = len(head).to_bytes(8, "little")
-    return MAGIC + size + blake2b(size + head + body, digest_size=8).digest() + head + body
+IntArray: TypeAlias = npt.NDArray[np.int64]
 
 
-def unpack_state(data: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what `packed` was given; `StateError` when the bytes are not that."""
-    start = len(MAGIC) + 16
-    if not isinstance(data, bytes | bytearray | memoryview) or bytes(data[: len(MAGIC)]) != MAGIC:
-        msg = "these bytes are not a detector's state; Detector.snapshot() writes one"
-        raise StateError(msg)
-    data = bytes(data)
-    told_size = data[len(MAGIC) : len(MAGIC) + 8]
-    size = int.from_bytes(told_size, "little")
-    if blake2b(told_size + data[start:], digest_size=8).digest() != data[len(MAGIC) + 8 : start]:
-        msg = "the detector's state is damaged or cut short"
-        raise StateError(msg)
-    told = json.loads(data[start : start + size])
-    at, arrays = start + size, {}
-    for name, (kind, shape, length) in told["arrays"].items():
-        piece = data[at : at + length]
-        arrays[name] = piece if kind == "bytes" else np.frombuffer(piece, kind).reshape(shape).copy()
-        at += length
-    return told["header"], arrays
-
-
-def _bytes(array: np.ndarray | bytes) -> bytes:
-    return array if isinstance(array, bytes) else np.ascontiguousarray(array).tobytes()
-
-
-def _kind(array: np.ndarray | bytes) -> str:
-    return "bytes" if isinstance(array, bytes) else str(array.dtype)
-
-
-# Names of places and edges --------------------------------------------------------------------------
-
-
-class GraphNames:
-    """What the places, edges and patterns of a graph are called."""
-
-    def __init__(self, merged: MergedGraph) -> None:
-        """Name everything once: it is asked for at every snapshot."""
-        self._filters = [hash_text(repr(told)) for told in merged.symbols]
-        self._vias, self._columns = list(merged.vias), list(merged.columns)
-        self._merged = merged
-        self.nodes = ["start"]
-        for signature in merged.signatures()[1:]:
-            self.nodes.append(self._node(signature))
-        self.edges = [self._edge(key, self.nodes[key[0]]) + self._end(key[6]) for key in merged.edge_keys()]
-        self.patterns = [watched.name for watched in merged.patterns]
-        self.node_of = {name: place for place, name in enumerate(self.nodes)}
-        self.edge_of = {name: place for place, name in enumerate(self.edges)}
-        self.pattern_of = {name: place for place, name in enumerate(self.patterns)}
-
-    def _node(self, signature: tuple[Any, ...]) -> str:
-        kind, owner, contiguous, guards, uses, limits, span, keys = signature
-        own = "" if owner < 0 else self._merged.patterns[owner].name
-        into = sorted(self._edge(key, "self" if key[0] is None else self.nodes[key[0]]) for key in keys)
-        listened = [self._describe_input(guard) for guard in guards]
-        return hash_text(json.dumps([int(kind), own, bool(contiguous), listened, repr(uses), repr(limits), span, into]))
-
-    def _edge(self, key: tuple[Any, ...], source: str) -> str:
-        forbid = [self._describe_input(guard) for guard in key[5]]
-        return hash_text(json.dumps([source, self._describe_input(key[1]), key[2], repr(key[3]), repr(key[4]), forbid]))
-
-    def _end(self, target: int) -> str:
-        return ">" + (self.nodes[target] if target >= 0 else "")
-
-    def _describe_input(self, listened: Any) -> list[Any]:
-        binds = [[variable, self._columns[column]] for variable, column in listened.binds]
-        return [self._filters[listened.symbol], list(self._vias[listened.via]), binds]
-
-
-def hash_text(text: str) -> str:
-    """Return a name for a long text."""
-    return blake2b(text.encode(), digest_size=12).hexdigest()
-
-
-# Runs -----------------------------------------------------------------------------------------------
-
-
-def dump_run(run: GraphRun, called: GraphNames) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return a run as a header and arrays."""
-    run.tidy()
-    state, top = run.state, run.rows
-    pool = state.pool[:top]
-    edges, places = np.unique(pool[:, EDGE], return_inverse=True)
-    filled = state.cells[:, HEAD] >= 0
-    codes = state.cells[:, CODE] if run.keyed else np.arange(len(state.cells))
-    cells = np.column_stack([codes, state.cells[:, HEAD], state.cells[:, COUNT]])[filled]
-    nodes, patterns = len(run.graph.nodes), len(run.graph.patterns)
-    used, node_places = np.unique(cells[:, 0] % nodes, return_inverse=True)
-    spent = _list_spent(run, patterns)
-    fresh = np.flatnonzero(state.fresh >= 0)
-    registers = state.registers
-    header = {
-        "edges": [called.edges[edge] for edge in edges.tolist()],
-        "nodes": [called.nodes[node] for node in used.tolist()],
-        "patterns": called.patterns,
-        "slots": run.graph.uses.shape[1],
-        "counters": [int(registers[at]) for at in (DROPPED, CUT, MADE, NOW)],
+def dump_patterns(patterns: PatternSet) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return patterns, settings and vocabulary."""
+    settings = patterns.settings
+    header: dict[str, Any] = {
+        "patterns": [
+            [one.name, json.loads(render_pattern(one.pattern, "json")), str(one.mode), one.limit, one.born, one.since]
+            for one in patterns.patterns
+        ],
+        "settings": [settings.time, settings.event_id, list(settings.keep), settings.lateness, settings.partials],
     }
-    rows = pool.copy()
-    rows[:, EDGE] = places
-    cells = np.column_stack([node_places, cells[:, 0] // nodes, cells[:, 1], cells[:, 2]])
-    arrays = {"pool": rows, "cells": cells, "spent": spent, "fresh": np.column_stack([fresh, state.fresh[fresh]])}
+    return header, {f"around.{name}": data for name, data in surroundings_of(patterns.matcher).items()}
+
+
+def load_patterns(header: dict[str, Any], arrays: dict[str, Any]) -> PatternCatalog:
+    """Return the catalog of such patterns; `StateError` when the state has none."""
+    if "patterns" not in header:
+        msg = "this is the state of a stream, not of a detector; Detector.snapshot() writes one"
+        raise StateError(msg)
+    files = {name.removeprefix("around."): data for name, data in arrays.items() if name.startswith("around.")}
+    time_field, event_id, keep, lateness, partials = header["settings"]
+    settings = StreamSettings(time_field, event_id, tuple(keep), lateness, partials)
+    catalog = PatternCatalog(Vocabulary.of(**read_surroundings(files)), settings)
+    for name, tree, mode, limit, born, since in header["patterns"]:
+        own_limit = limit if Mode(mode) is Mode.ANY else None
+        pattern = parse_pattern(tree, notation="json")
+        catalog.add_many([WrittenPattern(name, pattern, Mode(mode), own_limit)], born=born, since=since)
+    return catalog
+
+
+def run_to_bytes(run: Run) -> bytes:
+    """Return the state of a run without its patterns, for a run that has them already."""
+    return pack_state(*dump_run(run))
+
+
+def run_from_bytes(run: Run, state: bytes) -> None:
+    """Let a run that has taken nothing continue from such a state, of the same or other patterns."""
+    load_run(run, *unpack_state(state))
+
+
+def dump_run(run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the state of a run and of its observers."""
+    graphs = [(machine, *dump_graph_run(graph_run, machine.names)) for machine, graph_run in run.graph_runs()]
+    kept, numbers = run.keys_in_use(), run.events_in_use()
+    records = run.archive.take(numbers).to_lists()
+    header: dict[str, Any] = {
+        "at": [run.position, run.arrived, run.latest, run.late_count],
+        "runs": [[[list(way) for way in machine.ways], head, machine.timed] for machine, head, _ in graphs],
+        "names": [to_plain(run.names.values[number]) for number in kept.tolist()],
+        **_dump_records(records),
+        "waiting": None,
+    }
+    arrays: dict[str, Any] = {"held": kept, "seqs": numbers}
+    for place, (_, _, state) in enumerate(graphs):
+        arrays |= {f"run{place}.{name}": array for name, array in state.items()}
+    if run.waiting is not None:
+        header["waiting"], waiting_arrays = _dump_waiting(run.waiting, run.patterns.filters)
+        arrays |= waiting_arrays
+    for observer in run.observers:
+        observer_header, observer_arrays = observer.dump(kept)
+        header, arrays = header | observer_header, arrays | observer_arrays
     return header, arrays
 
 
-def _list_spent(run: GraphRun, patterns: int) -> np.ndarray:
-    state = run.state
-    filled = state.spent[:, HEAD] >= 0
-    codes = state.spent[:, CODE] if run.keyed else np.arange(len(state.spent))
-    spent = np.column_stack([codes, state.spent[:, HEAD]])[filled]
-    return np.column_stack([spent[:, 0] % max(patterns, 1), spent[:, 0] // max(patterns, 1), spent[:, 1]])
+def load_run(run: Run, header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    """Let a run that has taken nothing continue from a state."""
+    run.position, run.arrived, run.latest, run.late_count = header["at"]
+    kept = arrays["held"]
+    # Numbers in the state are those of before: the values stand at the same positions, with nothing between them.
+    run.names = ValueNumbers(from_plain(value) for value in header["names"])
+    records = _load_records(header)
+    run.archive = EventArchive(((arrays["seqs"], records),)) if len(records) else EventArchive()
+    for machine, graph_run in run.graph_runs():
+        for place, (ways, head, *timed) in enumerate(header["runs"]):
+            if tuple(map(tuple, ways)) == machine.ways and timed in ([machine.timed], []):
+                own = _arrays_of(f"run{place}.", arrays)
+                _renumber(own, head["slots"], kept, keyed=machine.is_keyed)
+                load_graph_run(graph_run, machine.names, head, own, len(run.names))
+    if header["waiting"] is not None:
+        waiting = _load_waiting(header["waiting"], arrays, kept, run.patterns.filters)
+        run.waiting = adapt_events(waiting, run.patterns.filters.values(), run.patterns.attributes)
+    if len(run.patterns):
+        run.prepare()
+        for observer in run.observers:
+            observer.load(header, arrays)
 
 
-def load_run(
-    run: GraphRun, called: GraphNames, header: dict[str, Any], arrays: dict[str, np.ndarray], keys: int
-) -> None:
-    """Let a fresh run go on where another stood; what has no place in its graph is dropped."""
-    edge_of = np.array([called.edge_of.get(name, -1) for name in header["edges"]] + [-1], np.int64)
-    node_of = np.array([called.node_of.get(name, -1) for name in header["nodes"]] + [-1], np.int64)
-    pattern_of = np.array([called.pattern_of.get(name, -1) for name in header["patterns"]] + [-1], np.int64)
-    pool = _fit_rows(arrays["pool"], header["slots"], run)
-    pool[:, EDGE] = edge_of[pool[:, EDGE]]
-    places = _renumber_rows(pool)
-    run.restore(pool[places[:-1] >= 0], keys)
-    cells, spent = arrays["cells"], arrays["spent"]
-    cells[:, 0], cells[:, 2] = node_of[cells[:, 0]], places[cells[:, 2]]
-    run.put_cells(cells[(cells[:, 0] >= 0) & (cells[:, 2] >= 0)])
-    spent[:, 0] = pattern_of[spent[:, 0]]
-    run.put_spent(spent[spent[:, 0] >= 0])
-    state = run.state
-    for key, head in arrays["fresh"].tolist():
-        state.fresh[key] = places[head]
-    for at, value in zip((DROPPED, CUT, MADE, NOW), header["counters"], strict=True):
-        state.registers[at] = value
-    _queue(run)
+def _dump_records(records: EventRecords) -> dict[str, Any]:
+    fields = records.fields
+    rows = None if fields is None else [{name: to_plain(value) for name, value in row.items()} for row in fields]
+    return {"ids": [to_plain(id_) for id_ in records.ids], "fields": rows}
 
 
-def _fit_rows(pool: np.ndarray, slots: int, run: GraphRun) -> np.ndarray:
-    """Return rows with as many moments and variables as the run's."""
-    wide = np.full((len(pool), run.state.pool.shape[1]), -1, np.int64)
-    new = run.graph.uses.shape[1]
-    wide[:, :SLOTS] = pool[:, :SLOTS]
-    moments, values = min(slots, new), min(pool.shape[1] - SLOTS - slots, wide.shape[1] - SLOTS - new)
-    wide[:, SLOTS : SLOTS + moments] = pool[:, SLOTS : SLOTS + moments]
-    wide[:, SLOTS + new : SLOTS + new + values] = pool[:, SLOTS + slots : SLOTS + slots + values]
-    return wide
+def _load_records(header: dict[str, Any]) -> EventRecords:
+    rows = header["fields"]
+    fields = None if rows is None else [{name: from_plain(value) for name, value in row.items()} for row in rows]
+    return EventRecords([from_plain(id_) for id_ in header["ids"]], fields)
 
 
-def _renumber_rows(pool: np.ndarray) -> np.ndarray:
-    """Return each row's place among those whose edges are known, -1 for the others; rows are called by it."""
-    lives = pool[:, EDGE] >= 0
-    places = np.append(np.where(lives, np.cumsum(lives) - 1, -1), -1)
-    for column in (PARENT, PREV, LINK):
-        pool[:, column] = places[pool[:, column]]  # -1 stays: the last place is -1
-    return places
+def _arrays_of(prefix: str, arrays: dict[str, Any]) -> dict[str, IntArray]:
+    """Return copies of a run's arrays: in older states, patterns with and without times share them."""
+    own = {name: array for name, array in arrays.items() if name.startswith(prefix)}
+    return {name.removeprefix(prefix): array.copy() for name, array in own.items()}
 
 
-def _queue(run: GraphRun) -> None:
-    """Queue the rows that wait for an absence by their order in time."""
-    graph, state = run.graph, run.state
-    pool = state.pool[: run.rows]
-    for queue, node in enumerate(graph.absences.tolist()):
-        rows = np.flatnonzero((graph.edges[pool[:, EDGE], TARGET] == node) & (pool[:, FLAG] == 0))
-        if len(rows):
-            pool[rows[:-1], LINK], pool[rows[-1], LINK] = rows[1:], -1
-            state.queues[queue] = rows[0], rows[-1]
-            due = pool[rows[0], TIME] + graph.nodes[node, SPAN]
-            state.registers[DEADLINE] = min(state.registers[DEADLINE], due)
+def _renumber(arrays: dict[str, IntArray], slots: int, kept: IntArray, *, keyed: bool) -> None:
+    """Replace numbers of keys and values by their positions in `kept`; keys that are not there are forgotten."""
+    pool = arrays["pool"]
+    arrays["spent"] = arrays["spent"][np.isin(arrays["spent"][:, 1], kept) | (not keyed)]
+    if keyed:
+        for table, column in ((pool, KEY), (arrays["cells"], 1), (arrays["spent"], 1), (arrays["fresh"], 0)):
+            table[:, column] = np.searchsorted(kept, table[:, column])
+    values = pool[:, SLOTS + slots :]
+    values[values >= 0] = np.searchsorted(kept, values[values >= 0])
+
+
+def _dump_waiting(
+    waiting: EncodedEvents, filters: Mapping[Filter, int]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    places = {number: place for place, number in enumerate(filters.values())}
+    symbols = np.array([places[number] for number in waiting.symbols.tolist()], np.int64)
+    header = {
+        **_dump_records(waiting.records.to_lists()),
+        "values": list(waiting.values),
+        "filters": [hash_text(repr(tree)) for tree in filters],
+    }
+    arrays = {"waiting.times": waiting.times, "waiting.at": waiting.symbols_at, "waiting.symbols": symbols}
+    if waiting.timed is not None:
+        arrays["waiting.timed"] = waiting.timed
+    for number, column in enumerate(waiting.values.values()):
+        arrays[f"waiting.value{number}"] = column
+    return header, arrays
+
+
+def _load_waiting(
+    header: dict[str, Any], arrays: dict[str, Any], kept: IntArray, filters: Mapping[Filter, int]
+) -> EncodedEvents:
+    """Return the events that wait, by the numbers that filters have now; -1 for filters that are gone."""
+    numbers = {hash_text(repr(tree)): number for tree, number in filters.items()}
+    current = np.array([numbers.get(name, -1) for name in header["filters"]], np.int64)
+    values = {}
+    for number, name in enumerate(header["values"]):
+        column = arrays[f"waiting.value{number}"]
+        values[name] = np.where(column >= 0, np.searchsorted(kept, column), -1)
+    times, ends, symbols = arrays["waiting.times"], arrays["waiting.at"], current[arrays["waiting.symbols"]]
+    return EncodedEvents(times, _load_records(header), ends, symbols, values, arrays.get("waiting.timed"))
+
+
+def to_plain(value: Any) -> Any:
+    """Return a value as JSON; a kind that JSON does not have becomes an object `{kind: text}`."""
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case np.generic():
+            return to_plain(value.item())
+        case list():
+            return {"list": [to_plain(part) for part in value]}
+        case tuple():
+            return {"tuple": [to_plain(part) for part in value]}
+        case dict():
+            return {"record": [[to_plain(name), to_plain(part)] for name, part in value.items()]}
+    for kind, (value_type, to_json, _) in _FORMS.items():
+        if isinstance(value, value_type):
+            return {kind: to_json(value)}
+    return {"text": str(value)}
+
+
+def from_plain(plain: Any) -> Any:
+    """Return the value that `to_plain` wrote."""
+    match plain:
+        case {"list": parts}:
+            return [from_plain(part) for part in parts]
+        case {"tuple": parts}:
+            return tuple(from_plain(part) for part in parts)
+        case {"record": parts}:
+            return {from_plain(name): from_plain(part) for name, part in parts}
+        case dict():
+            kind, content = next(iter(plain.items()))
+            return content if kind == "text" else _FORMS[kind][2](content)
+    return plain
+
+
+# A datetime is a date too, so it stands before it.
+_FORMS: dict[str, tuple[type, Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "float": (float, float.hex, float.fromhex),
+    "time": (datetime, datetime.isoformat, datetime.fromisoformat),
+    "date": (date, date.isoformat, date.fromisoformat),
+    "clock": (time, time.isoformat, time.fromisoformat),
+    "span": (timedelta, lambda span: span // timedelta(microseconds=1), lambda count: timedelta(microseconds=count)),
+    "decimal": (Decimal, str, Decimal),
+    "bytes": (bytes, bytes.hex, bytes.fromhex),
+    "uuid": (UUID, str, UUID),
+}
