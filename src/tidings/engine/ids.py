@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings.engine.readonly import frozen
+from tidings.engine.readonly import freeze
 from tidings.errors import TidingsError
 from tidings.kernels.match import id_table as kernel
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     Slots: TypeAlias = NDArray[np.integer[Any]] | Sequence[int]
-    Given: TypeAlias = Sequence[str] | Sequence[int] | pa.Array | NDArray[Any]
+    IdSource: TypeAlias = Sequence[str] | Sequence[int] | pa.Array | NDArray[Any]
 
 LOAD = 0.6
 """How full the table is: a search for an unknown id then looks at 3.6 neighbouring entries on average."""
@@ -59,19 +59,19 @@ class Ids:
     table: NDArray[np.uint32]
 
     @classmethod
-    def of(cls, ids: Given) -> Ids:
+    def build(cls, ids: IdSource) -> Ids:
         """Take ids from a sequence, an Arrow array (plain, chunked or dictionary) or a numpy array."""
-        return cls._of_arrow(_arrow(ids))
+        return cls._from_arrow(_normalize(ids))
 
     @classmethod
-    def of_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Ids:
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Ids:
         """Take what `arrays` gave, as it is; nothing is read."""
         if "numbers" in arrays:
-            return cls(frozen(arrays["numbers"]).view(np.uint64), None, frozen(arrays["table"]))
-        return cls(frozen(arrays["bytes"]), frozen(arrays["offsets"]), frozen(arrays["table"]))
+            return cls(freeze(arrays["numbers"]).view(np.uint64), None, freeze(arrays["table"]))
+        return cls(freeze(arrays["bytes"]), freeze(arrays["offsets"]), freeze(arrays["table"]))
 
     @classmethod
-    def joined(cls, parts: Sequence[Ids], keep: Sequence[Slots]) -> Ids:
+    def concatenate(cls, parts: Sequence[Ids], keep: Sequence[Slots]) -> Ids:
         """Put the kept slots of several one after the other; parts of which nothing is kept may be of another kind."""
         import pyarrow as pa
 
@@ -80,26 +80,26 @@ class Ids:
             msg = "ids are all text or all integers: the parts to join have both"
             raise TidingsError(msg)
         if not kept:
-            return parts[0].reordered([]) if parts else cls.of([])
+            return parts[0].reorder([]) if parts else cls.build([])
         if not pa.types.is_integer(kept[0].type):
             kept = [one.cast(pa.large_string()) for one in kept]
-        return cls._of_arrow(pa.concat_arrays(kept))
+        return cls._from_arrow(pa.concat_arrays(kept))
 
     @classmethod
-    def _of_arrow(cls, array: pa.Array) -> Ids:
+    def _from_arrow(cls, array: pa.Array) -> Ids:
         if len(array) > LONGEST:
             msg = f"`{len(array)}` ids are too many for one segment; at most {LONGEST}"
             raise TidingsError(msg)
-        values, offsets = _flat(array)
+        values, offsets = _to_buffers(array)
         table = np.full(int(len(array) / LOAD) + 1, kernel.EMPTY, np.uint32)
         if offsets is None:
             kernel.build_numbers(values, table)
         else:
-            offsets = frozen(offsets.astype(np.uint32) if offsets[-1] < WIDE else offsets)
+            offsets = freeze(offsets.astype(np.uint32) if offsets[-1] < WIDE else offsets)
             kernel.build_text(values, offsets, table)
-        return cls(values, offsets, frozen(table))
+        return cls(values, offsets, freeze(table))
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return the flat arrays that `of_arrays` takes."""
         if self.offsets is None:
             return {"numbers": self.values.view(np.int64), "table": self.table}
@@ -115,27 +115,27 @@ class Ids:
             except UnicodeEncodeError:  # half a character; no id has one
                 return -1
             ends = np.array((0, len(asked)), np.int64)
-            return int(kernel.find_text(self.values, self.offsets, self.table, asked, frozen(ends))[0])
+            return int(kernel.find_text(self.values, self.offsets, self.table, asked, freeze(ends))[0])
         if not isinstance(id, int | np.integer) or isinstance(id, bool) or not INT64.min <= id <= INT64.max:
             return -1
-        asked = frozen(np.array((id,), np.int64).view(np.uint64))
+        asked = freeze(np.array((id,), np.int64).view(np.uint64))
         return int(kernel.find_numbers(self.values, self.table, asked)[0])
 
-    def find_many(self, ids: Given) -> NDArray[np.int64]:
+    def find_many(self, ids: IdSource) -> NDArray[np.int64]:
         """Return the slot of each id, -1 where it is unknown."""
         try:
-            values, offsets = _flat(_arrow(ids))
+            values, offsets = _to_buffers(_normalize(ids))
         except TidingsError:  # among them is what cannot be an id: the others may still be found
-            return np.array([self.find(id) for id in _listed(ids)], np.int64)
+            return np.array([self.find(id) for id in _to_python_list(ids)], np.int64)
         if offsets is None and self.offsets is None:
             found = kernel.find_numbers(self.values, self.table, values)
         elif offsets is not None and self.offsets is not None:
-            found = kernel.find_text(self.values, self.offsets, self.table, values, frozen(offsets))
+            found = kernel.find_text(self.values, self.offsets, self.table, values, freeze(offsets))
         else:
             found = np.full(len(ids), -1, np.int64)
         return cast("NDArray[np.int64]", found)
 
-    def duplicates(self) -> NDArray[np.int64]:
+    def find_duplicates(self) -> NDArray[np.int64]:
         """Return the slots whose id occurs again at a later slot."""
         if np.count_nonzero(self.table != kernel.EMPTY) == len(self):
             return np.empty(0, np.int64)
@@ -160,7 +160,7 @@ class Ids:
 
     def __iter__(self) -> Iterator[str | int]:
         """Yield the ids in the order of their slots."""
-        whole = self._arrow()
+        whole = self._to_arrow()
         for start in range(0, len(self), CHUNK):
             yield from whole.slice(start, CHUNK).to_pylist()
 
@@ -173,7 +173,7 @@ class Ids:
             return pa.array(self.values.view(np.int64)[slots])
         taken_bytes = np.sum(self.offsets[slots + 1] - self.offsets[slots], dtype=np.int64)
         kind = pa.string() if taken_bytes <= ARROW_TEXT else pa.large_string()
-        whole = self._arrow()
+        whole = self._to_arrow()
         if kind == pa.large_string():  # Arrow takes `string` from `string`, however long it gets
             whole = whole.cast(kind)
         return whole.take(pa.array(slots)).cast(kind)
@@ -185,11 +185,11 @@ class Ids:
         taken: list[Any] = self.take(slots).to_pylist()
         return taken
 
-    def reordered(self, order: Slots) -> Ids:
+    def reorder(self, order: Slots) -> Ids:
         """Return new ids whose slot `i` holds what slot `order[i]` holds here."""
-        return self._of_arrow(self.take(order))
+        return self._from_arrow(self.take(order))
 
-    def _arrow(self) -> pa.Array:
+    def _to_arrow(self) -> pa.Array:
         """Return all ids as an Arrow array over the same memory."""
         import pyarrow as pa
 
@@ -203,7 +203,7 @@ class Ids:
         return pa.Array.from_buffers(kind, len(self), [None, pa.py_buffer(offsets), pa.py_buffer(self.values)])
 
 
-def _arrow(ids: Given) -> pa.Array:
+def _normalize(ids: IdSource) -> pa.Array:
     """Return ids as an Arrow array of int64, string or large_string without nulls, or refuse them."""
     import pyarrow as pa
 
@@ -211,14 +211,14 @@ def _arrow(ids: Given) -> pa.Array:
         ids = ids.combine_chunks()
     if isinstance(ids, np.ndarray):
         ids = pa.array(ids) if ids.dtype.kind in "iu" else ids.tolist()
-    array = ids if isinstance(ids, pa.Array) else _of_list(list(ids))
+    array = ids if isinstance(ids, pa.Array) else _list_to_arrow(list(ids))
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if array.null_count:
         msg = f"the id at `{array.is_null().index(True).as_py()}` is null; every subscription needs one"
         raise TidingsError(msg)
     if pa.types.is_integer(array.type):
-        return _signed(array)
+        return _to_int64(array)
     if pa.types.is_string_view(array.type):
         return array.cast(pa.large_string())
     if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
@@ -227,7 +227,7 @@ def _arrow(ids: Given) -> pa.Array:
     return array
 
 
-def _of_list(ids: list[Any]) -> pa.Array:
+def _list_to_arrow(ids: list[Any]) -> pa.Array:
     import pyarrow as pa
 
     types = set(map(type, ids))
@@ -238,10 +238,10 @@ def _of_list(ids: list[Any]) -> pa.Array:
             return pa.array(ids, pa.int64())
     except (UnicodeEncodeError, OverflowError, pa.ArrowException):
         pass  # said below, with the id's name
-    raise _refusal(ids)
+    raise _explain_refusal(ids)
 
 
-def _refusal(ids: list[Any]) -> TidingsError:
+def _explain_refusal(ids: list[Any]) -> TidingsError:
     """Say which of the ids cannot be one, or not beside the first."""
     textual = bool(ids) and isinstance(ids[0], str)
     for id in ids:
@@ -251,12 +251,12 @@ def _refusal(ids: list[Any]) -> TidingsError:
             return TidingsError(f"ids are all text or all integers: `{id!r:.60}` comes after `{ids[0]!r:.60}`")
         if not isinstance(id, str) and not INT64.min <= id <= INT64.max:
             return TidingsError(f"the id `{id}` does not fit 64 bits; write it as text")
-        if isinstance(id, str) and not _encodes(id):
+        if isinstance(id, str) and not _is_encodable(id):
             return TidingsError(f"the id `{id!r:.60}` has half a character, which UTF-8 cannot write")
     return TidingsError("the ids cannot be kept")
 
 
-def _encodes(text: str) -> bool:
+def _is_encodable(text: str) -> bool:
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -264,7 +264,7 @@ def _encodes(text: str) -> bool:
     return True
 
 
-def _signed(array: pa.Array) -> pa.Array:
+def _to_int64(array: pa.Array) -> pa.Array:
     """Return integers of any width as int64; only uint64 can fail."""
     import pyarrow as pa
 
@@ -276,22 +276,22 @@ def _signed(array: pa.Array) -> pa.Array:
         raise TidingsError(msg) from None
 
 
-def _flat(array: pa.Array) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
+def _to_buffers(array: pa.Array) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
     """Return the bits of the numbers and nothing, or the bytes and offsets of the text; no bytes are copied."""
     import pyarrow as pa
 
     if pa.types.is_integer(array.type):
-        return frozen(array.to_numpy()).view(np.uint64), None
+        return freeze(array.to_numpy()).view(np.uint64), None
     _, ends, text = array.buffers()
     width = np.int64 if pa.types.is_large_string(array.type) else np.int32
     if len(array) == 0:
-        return frozen(np.empty(0, np.uint8)), np.zeros(1, np.int64)
+        return freeze(np.empty(0, np.uint8)), np.zeros(1, np.int64)
     offsets = np.frombuffer(ends, width)[array.offset : array.offset + len(array) + 1].astype(np.int64)
     data = np.frombuffer(text, np.uint8) if text is not None and text.size else np.empty(0, np.uint8)
-    return frozen(data[offsets[0] : offsets[-1]]), offsets - offsets[0]
+    return freeze(data[offsets[0] : offsets[-1]]), offsets - offsets[0]
 
 
-def _listed(ids: Any) -> list[Any]:
+def _to_python_list(ids: Any) -> list[Any]:
     if isinstance(ids, np.ndarray):
         ids = ids.tolist()
     return list(ids.to_pylist() if hasattr(ids, "to_pylist") else ids)

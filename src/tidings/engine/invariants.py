@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidings.engine.compile.code_spaces import Bytewise, Ranked
+from tidings.engine.compile.code_spaces import ByteSpace, RankedSpace
 from tidings.kernels.match.layout import OP_BITS
 from tidings.kernels.match.literals import ANY, NOT_NONE, UNION
 from tidings.kernels.match.row_codes import EMPTY_LOW
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tidings.engine.segment import Segment
-    from tidings.engine.state import State
+    from tidings.engine.state import EngineState
 
 Span = tuple[int, int]
 """A closed interval of codes."""
 
 
-def check_state(state: State) -> None:
+def check_state(state: EngineState) -> None:
     """Assert that a state is whole: every id is in one place, deaths are counted, segments are whole."""
-    ids = list(state.ids())
+    ids = list(state.iterate_ids())
     assert len(set(ids)) == len(ids) == len(state), "an id is in two places"
     for part in state.parts:
-        dead = 0 if part.dead is None else int(part.dead.sum())
-        assert dead == part.deaths
+        dead = 0 if part.deleted is None else int(part.deleted.sum())
+        assert dead == part.deleted_count
         check_segment(part.segment)
 
 
@@ -47,7 +47,7 @@ def check_segment(segment: Segment) -> None:
     assert not len(slots) or slots[-1] < len(segment)
 
 
-def literals_of(segment: Segment, row: int) -> Iterator[tuple[int, int, list[Span]]]:
+def iterate_literals(segment: Segment, row: int) -> Iterator[tuple[int, int, list[Span]]]:
     """Yield the literals of a row: column, op, and the intervals that accept something."""
     rows = segment.index.rows
     empty = 0xFFFF if rows.literal.dtype == np.uint16 else EMPTY_LOW
@@ -60,7 +60,7 @@ def literals_of(segment: Segment, row: int) -> Iterator[tuple[int, int, list[Spa
         yield head >> OP_BITS, head & 7, [span for span in spans if span[0] != empty]
 
 
-def _ascends(array: Any, last: int) -> None:
+def _assert_ascending(array: Any, last: int) -> None:
     assert array[0] == 0
     assert array[-1] == last
     assert (np.diff(array.astype(np.int64)) >= 0).all()
@@ -70,21 +70,21 @@ def _check_spaces(segment: Segment) -> None:
     assert len(segment.columns) == len(segment.kinds) == len(segment.spaces) == len(set(segment.columns))
     for space in segment.spaces:
         ends: list[Any] = []
-        if isinstance(space, Ranked):
+        if isinstance(space, RankedSpace):
             rest = np.zeros(len(space)) if space.rest is None else space.rest
             ends = list(zip(space.ends.tolist(), rest.tolist(), strict=True))
-        elif isinstance(space, Bytewise):
-            ends = space.values(np.arange(len(space)))
+        elif isinstance(space, ByteSpace):
+            ends = space.decode(np.arange(len(space)))
         assert sorted(set(ends)) == ends, "end points ascend and are distinct"
 
 
 def _check_rows(segment: Segment) -> None:
-    rows, second = segment.index.rows, segment.second
+    rows, second = segment.index.rows, segment.exact_checks
     count = len(rows.start) - 1
-    _ascends(rows.start, len(rows.literal) // 3)
-    _ascends(rows.union_start, len(rows.union_low))
+    _assert_ascending(rows.start, len(rows.literal) // 3)
+    _assert_ascending(rows.union_start, len(rows.union_low))
     if len(rows.entry):
-        _ascends(rows.entry, len(rows.slot))
+        _assert_ascending(rows.entry, len(rows.slot))
     else:
         assert len(rows.slot) == count
     assert not len(rows.slot) or int(rows.slot.max()) < len(segment)
@@ -92,7 +92,7 @@ def _check_rows(segment: Segment) -> None:
     assert not len(second.item) or int(second.item.max()) < len(second.items)
     assert rows.special[second.row].all(), "a row with items must come to the second phase"
     for row in range(count):
-        for column, op, spans in literals_of(segment, row):
+        for column, op, spans in iterate_literals(segment, row):
             top = 2 * len(segment.spaces[column])
             assert op <= NOT_NONE
             assert all(0 <= low <= high <= top for low, high in spans)
@@ -100,13 +100,13 @@ def _check_rows(segment: Segment) -> None:
 
 def _check_asked(segment: Segment) -> None:
     """Every tree that is asked of survivors is found by one row, filed once or often, and has no items."""
-    if segment.asked is None:
+    if segment.candidate_trees is None:
         return
-    rows, forest = segment.index.rows, segment.asked.forest
-    assert not len(segment.asked.items)
+    rows, forest = segment.index.rows, segment.candidate_trees.forest
+    assert not len(segment.candidate_trees.items)
     assert len(set(forest.slots.tolist())) == len(forest)
     for place, slot in enumerate(forest.slots.tolist()):
-        assert segment.asked.place_of[slot] == place
+        assert segment.candidate_trees.place_of[slot] == place
         entries = np.flatnonzero(rows.slot == slot)
         owner = entries if not len(rows.entry) else np.searchsorted(rows.entry, entries, "right") - 1
         assert rows.special[owner].all(), "a row that finds a tree must come to the second phase"
@@ -117,8 +117,8 @@ def _check_asked(segment: Segment) -> None:
 def _check_clusters(segment: Segment) -> None:
     """Every row lies in one cluster; of a tiled cluster, in one tile."""
     paths, tiles = segment.index.paths, segment.index.tiles
-    _ascends(paths.cluster_start, len(segment.index.rows.start) - 1)
-    _ascends(paths.tiled_start, len(tiles.row))
+    _assert_ascending(paths.cluster_start, len(segment.index.rows.start) - 1)
+    _assert_ascending(paths.tiled_start, len(tiles.row))
     for cluster, tiled in enumerate(paths.cluster_tiled.tolist()):
         if tiled < 0:
             continue
@@ -134,17 +134,17 @@ def _check_keys(segment: Segment) -> None:
     seen = {int(np.flatnonzero(paths.cluster_tiled == tiled)[0]) for tiled in tiles.loose.tolist()}
     for group in paths.by_column.tolist():
         columns = [column for column in (int(paths.first[group]), int(paths.second[group])) if column >= 0]
-        for cluster, ranks in _keys(segment, group, columns):
+        for cluster, ranks in _iterate_keys(segment, group, columns):
             assert cluster not in seen, "a cluster is found in two ways"
             seen.add(cluster)
             for row in range(int(paths.cluster_start[cluster]), int(paths.cluster_start[cluster + 1])):
-                asked = {column: spans for column, op, spans in literals_of(segment, row) if op == ANY}
+                asked = {column: spans for column, op, spans in iterate_literals(segment, row) if op == ANY}
                 for column, rank in zip(columns, ranks, strict=False):
                     assert (2 * rank + 1, 2 * rank + 1) in asked[column]
     assert seen == set(range(len(paths.cluster_tiled))), "a cluster is never found"
 
 
-def _keys(segment: Segment, group: int, columns: list[int]) -> Iterator[tuple[int, Span]]:
+def _iterate_keys(segment: Segment, group: int, columns: list[int]) -> Iterator[tuple[int, Span]]:
     paths = segment.index.paths
     base, width = int(paths.base[group]), int(paths.width[group])
     if paths.mask[group] == 0:
@@ -166,7 +166,7 @@ def _check_tiles(segment: Segment) -> None:
             for row in range(int(tiles.row[tile]), int(tiles.end[tile])):
                 found = [
                     spans
-                    for column, op, spans in literals_of(segment, row)
+                    for column, op, spans in iterate_literals(segment, row)
                     if (column, op) == (tiles.hull_column[side], ANY)
                 ]
                 if tiles.hull_column[side] >= 0:

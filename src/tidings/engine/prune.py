@@ -1,80 +1,83 @@
-"""Leaving behind what only dead subscriptions asked for, when segments are merged.
+"""Pruning a table, when segments are merged, to what its rows use.
 
-The rows of the dead go by themselves (`engine.merge`), but the lists that rows point into would stay: end points of
-columns, unions, areas and laws, text patterns, columns of attributes that nobody names any more. Under constant change
-those lists would grow for ever, however few subscriptions live. So a table is pruned to what its rows point to. Codes
-move by arithmetic on ranks, as in a merge; only into smaller spaces. Cost: a few passes over the literals.
+The rows of deleted subscriptions are not extracted (`engine.merge`), but the lists that rows point into would stay: end
+points of columns, unions, exact checks, text patterns, columns that no filter tests any more. Under constant change
+those lists would grow for ever, however few subscriptions there are. Codes are moved by arithmetic on ranks, as in a
+merge, into smaller spaces. Cost: a few passes over the literals.
 
-Invariant: after `pruned` every end point, union, item, pattern and column is one that some row uses (`Linear` spaces,
-which are two numbers however many end points they stand for, aside).
+Invariant: after `prune_table` every end point, union, item, pattern and column is one that some row uses (but for a
+`LinearSpace`, which is two numbers however many end points it stands for).
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidings.engine.compile.code_spaces import Bytewise, Linear, Ranked, Space, space_of
+from tidings.engine.compile.code_spaces import ByteSpace, CodeSpace, LinearSpace, RankedSpace, build_space
 from tidings.engine.compile.columns import Column, Numbers, View
-from tidings.engine.compile.row_table import Literals, Table
-from tidings.engine.ranges import runs
+from tidings.engine.compile.row_table import Literals, RowTable
+from tidings.engine.merge import remap_literals
+from tidings.engine.ranges import expand_ranges
+from tidings.engine.tuning import DEFAULT_TUNING
 from tidings.kernels.match import row_codes as kernel
 from tidings.kernels.match.layout import OP_BITS
 from tidings.kernels.match.literals import UNION
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from tidings.engine.tuning import EngineTuning
+    from tidings.kernels.array_types import IntArray
 
-    from numpy.typing import NDArray
 
-
-def pruned(table: Table) -> Table:
-    """Return the table with what its rows use, and nothing else; it has no trees."""
+def prune_table(table: RowTable, tuning: EngineTuning = DEFAULT_TUNING) -> RowTable:
+    """Return the table without what no row of it uses; it must have no trees."""
     assert table.trees is None
-    assert table.asked is None
-    table = _without_columns(_without_unions(_without_items(table)))
-    spaces: list[Space] = []
-    ranks: list[NDArray[np.int64]] = []
+    assert table.candidate_trees is None
+    table = _drop_columns(_drop_unions(_drop_items(table)))
+    spaces: list[CodeSpace] = []
+    ranks: list[IntArray] = []
     patterns = dict(table.patterns)
-    for column, space, used in zip(table.columns, table.spaces, _used_ends(table), strict=True):
+    for column, space, used in zip(table.columns, table.spaces, _find_used_ends(table), strict=True):
         if column.view is View.PATTERNS:  # the end points are numbers of patterns, which are numbered anew
             tests = patterns[column.attribute]
-            patterns[column.attribute] = [tests[number] for number in space.values(used)]
-            spaces.append(Ranked(np.arange(len(used), dtype=np.float64)))
+            patterns[column.attribute] = [tests[number] for number in space.decode(used)]
+            spaces.append(RankedSpace(np.arange(len(used), dtype=np.float64)))
             new = np.arange(len(used))
         else:
-            fewer, new = _subset(space, used)
+            fewer, new = _take_ends(space, used, tuning)
             spaces.append(fewer)
-        ranks.append(_scattered(used, new, len(space)))
-    return replace(table, spaces=tuple(spaces), patterns=patterns, literals=_moved(table, spaces, ranks))
+        ranks.append(_scatter_ranks(used, new, len(space)))
+    sizes = np.array([len(space) for space in spaces], np.int64)
+    literals = remap_literals(table.literals, table.spaces, ranks, sizes)
+    return replace(table, spaces=tuple(spaces), patterns=patterns, literals=literals)
 
 
-def _without_items(table: Table) -> Table:
-    """Leave out areas and laws that no row asks for."""
+def _drop_items(table: RowTable) -> RowTable:
+    """Drop the exact checks that no row needs."""
     numbers, place = np.unique(table.item_number, return_inverse=True)
     items = [table.items[number] for number in numbers.tolist()]
     return replace(table, items=items, item_number=place.astype(np.uint32))
 
 
-def _without_unions(table: Table) -> Table:
-    """Leave out unions that no literal names."""
+def _drop_unions(table: RowTable) -> RowTable:
+    """Drop the unions that no literal points to."""
     literals = table.literals
-    several = (literals.head & UNION) != 0
-    numbers, place = np.unique(literals.low[several], return_inverse=True)
+    is_union = (literals.head & UNION) != 0
+    numbers, place = np.unique(literals.low[is_union], return_inverse=True)
     start = literals.union_start.astype(np.int64)
     sizes = start[numbers.astype(np.int64) + 1] - start[numbers]
-    parts = runs(start[numbers], sizes)
+    parts = expand_ranges(start[numbers], sizes)
     low = literals.low.copy()
-    low[several] = place
+    low[is_union] = place
     new_start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.uint32)
     unions = new_start, literals.union_low[parts], literals.union_high[parts]
     return replace(table, literals=Literals(literals.head, low, literals.high, *unions))
 
 
-def _without_columns(table: Table) -> Table:
-    """Leave out columns that no literal asks about."""
+def _drop_columns(table: RowTable) -> RowTable:
+    """Drop the columns that no literal tests."""
     literals = table.literals
     numbers, place = np.unique(literals.head >> OP_BITS, return_inverse=True)
     head = (place.astype(np.int64) << OP_BITS | (literals.head & ((1 << OP_BITS) - 1))).astype(np.uint32)
@@ -91,18 +94,18 @@ def _without_columns(table: Table) -> Table:
     )
 
 
-def _used_ends(table: Table) -> list[NDArray[np.int64]]:
-    """Return for each column the ranks of the end points that its literals have."""
+def _find_used_ends(table: RowTable) -> list[IntArray]:
+    """Return for each column the ranks of the end points that its literals have, ascending."""
     literals = table.literals
-    several = (literals.head & UNION) != 0
+    is_union = (literals.head & UNION) != 0
     column = (literals.head >> OP_BITS).astype(np.int64)
     owner = np.zeros(len(literals.union_start) - 1, np.int64)  # the column of each union
-    owner[literals.low[several]] = column[several]
+    owner[literals.low[is_union]] = column[is_union]
     start = literals.union_start.astype(np.int64)
     sizes = start[1:] - start[:-1]
-    every = np.concatenate([column[~several], np.repeat(owner, sizes)])
-    low = np.concatenate([literals.low[~several], literals.union_low]).astype(np.int64)
-    high = np.concatenate([literals.high[~several], literals.union_high]).astype(np.int64)
+    every = np.concatenate([column[~is_union], np.repeat(owner, sizes)])
+    low = np.concatenate([literals.low[~is_union], literals.union_low]).astype(np.int64)
+    high = np.concatenate([literals.high[~is_union], literals.union_high]).astype(np.int64)
     base = np.concatenate([[0], np.cumsum([len(space) for space in table.spaces], dtype=np.int64)])
     used = np.zeros(base[-1], bool)
     some = low != kernel.EMPTY_LOW
@@ -113,38 +116,23 @@ def _used_ends(table: Table) -> list[NDArray[np.int64]]:
     return [np.flatnonzero(used[base[number] : base[number + 1]]) for number in range(len(table.spaces))]
 
 
-def _subset(space: Space, ranks: NDArray[np.int64]) -> tuple[Space, NDArray[np.int64]]:
+def _take_ends(space: CodeSpace, ranks: IntArray, tuning: EngineTuning) -> tuple[CodeSpace, IntArray]:
     """Return a space with some of the end points, and their new ranks."""
     match space:
-        case Ranked(ends, rest):
-            return Ranked(ends[ranks], None if rest is None else rest[ranks]), np.arange(len(ranks))
-        case Linear(base, _):
+        case RankedSpace(ends, rest):
+            return RankedSpace(ends[ranks], None if rest is None else rest[ranks]), np.arange(len(ranks))
+        case LinearSpace(base, _):
             points = Numbers((ranks + base).astype(np.float64))
-            fewer = space_of(points)
-            return fewer, fewer.codes(points).astype(np.int64) >> 1
-        case Bytewise(blob, start):
+            fewer = build_space(points, tuning)
+            return fewer, fewer.encode(points).astype(np.int64) >> 1
+        case ByteSpace(blob, start):
             sizes = start[ranks + 1] - start[ranks]
             new_start = np.concatenate([[0], np.cumsum(sizes)])
-            return Bytewise(blob[runs(start[ranks], sizes)], new_start), np.arange(len(ranks))
+            return ByteSpace(blob[expand_ranges(start[ranks], sizes)], new_start), np.arange(len(ranks))
 
 
-def _scattered(ranks: NDArray[np.int64], new: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """Return the new rank of each old one; of those that nothing has, any."""
+def _scatter_ranks(ranks: IntArray, new: IntArray, size: int) -> IntArray:
+    """Return an array that maps old ranks to new ones; an unused old rank maps to any."""
     result = np.zeros(size, np.int64)
     result[ranks] = new
     return result
-
-
-def _moved(table: Table, spaces: Sequence[Space], ranks: Sequence[NDArray[np.int64]]) -> Literals:
-    """Return the literals with codes of the smaller spaces."""
-    literals = table.literals
-    low, high = literals.low.copy(), literals.high.copy()
-    union_low, union_high = literals.union_low.copy(), literals.union_high.copy()
-    rank = np.concatenate([*ranks, np.zeros(0, np.int64)])
-    start = np.concatenate([[0], np.cumsum([len(one) for one in ranks], dtype=np.int64)])
-    sizes: list[NDArray[Any]] = [np.array([len(space) for space in some], np.int64) for some in (table.spaces, spaces)]
-    kernel.remap(literals.head, low, high, sizes[0], rank, start, sizes[1])
-    kernel.remap_unions(
-        literals.head, literals.low, literals.union_start, union_low, union_high, sizes[0], rank, start, sizes[1]
-    )
-    return Literals(literals.head, low, high, literals.union_start, union_low, union_high)

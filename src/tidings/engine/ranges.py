@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def runs(first: NDArray[Any], sizes: NDArray[Any]) -> NDArray[np.int64]:
+def expand_ranges(first: NDArray[Any], sizes: NDArray[Any]) -> NDArray[np.int64]:
     """Return the places of stretches one after the other: from each `first`, as many as its size.
 
     >>> runs(np.array([5, 0]), np.array([2, 3])).tolist()

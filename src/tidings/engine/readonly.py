@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Group = TypeVar("Group", bound=tuple[Any, ...])
 
 
-def frozen(array: NDArray[Any]) -> NDArray[Any]:
+def freeze(array: NDArray[Any]) -> NDArray[Any]:
     """Return a read-only view of an array, its items in one piece.
 
     >>> frozen(np.arange(3)).flags.writeable
@@ -29,6 +29,6 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
     return view
 
 
-def frozen_group(group: Group) -> Group:
+def freeze_group(group: Group) -> Group:
     """Return a named tuple of arrays (`kernels.layout`) with all of them read-only."""
-    return type(group)(*map(frozen, group))
+    return type(group)(*map(freeze, group))

@@ -1,9 +1,9 @@
 """Bulk loads: conjunctions that come as columns become a table of rows, column by column.
 
-No filter exists as a tree here. Each test is a few flat arrays over all rows (points, sets, ranges, areas);
-its column's end points get their ranks, mostly by looking them up in a table of all integers between the
-least and the greatest, and each row gets one literal more. Cost: some passes over each column, no sort but
-of floats and of integers that lie far apart.
+No filter exists as a tree here. Each test is a few flat arrays over all rows (equality, set, range, area); the end
+points of its column get their ranks, mostly by looking them up in a table of all integers between the least and the
+greatest, and each row that has the test gets one more literal. Cost: some passes over each column, no sort but of
+floats and of integers that lie far apart.
 """
 
 from __future__ import annotations
@@ -15,134 +15,142 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings.engine.compile.code_spaces import FEW, SPARSE, Bytewise, Linear, Ranked, Space
+from tidings.engine.compile.code_spaces import ByteSpace, CodeSpace, LinearSpace, RankedSpace
 from tidings.engine.compile.columns import Column, View
 from tidings.engine.compile.encoders import place
-from tidings.engine.compile.row_table import Literals, Table
-from tidings.engine.exact.exact_checks import PlaceItem
+from tidings.engine.compile.row_table import Literals, RowTable
+from tidings.engine.exact.exact_checks import ExactItem, PlaceItem
+from tidings.engine.tuning import DEFAULT_TUNING, EngineTuning
+from tidings.kernels.array_types import ByteArray, CodeArray, IntArray
 from tidings.kernels.match import bulk_load as kernel
 from tidings.kernels.match.layout import OP_BITS
 from tidings.kernels.match.literals import ANY
 from tidings.model import Kind, Within
 
-BLOCK = 8192
-"""Rows whose literals are written in one go: they stay in cache while column after column adds its own."""
-
-WIDE = 1 << 22
+LOOKUP_WIDTH = 1 << 22
 """Integers that lie within so many of each other are looked up; beyond that, when they are dense enough."""
 
-Given: TypeAlias = NDArray[np.uint8]
-"""1 where a row has a value."""
+RowMask: TypeAlias = ByteArray
+"""1 where a row has the test."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ends:
-    """Values of one column, where they are given: int32, int64, float64, or ranks where the space is known."""
+class EndColumn:
+    """End points of one column, of the rows in `mask`: int32, int64, float64, or ranks in a space that is given."""
 
     values: NDArray[Any]
-    given: Given
+    mask: RowMask
 
 
 @dataclass(frozen=True, slots=True)
-class Points:
+class EqualityColumn:
     """Equality with one value."""
 
     column: Column
-    ends: Ends
+    ends: EndColumn
 
     @property
-    def given(self) -> Given:
-        """Which rows ask it."""
-        return self.ends.given
+    def mask(self) -> RowMask:
+        """The rows that have the test."""
+        return self.ends.mask
 
-    def ends_of(self) -> list[Ends]:
+    def list_ends(self) -> list[EndColumn]:
         """Return its end points."""
         return [self.ends]
 
 
 @dataclass(frozen=True, slots=True)
-class Sets:
+class SetColumn:
     """Equality with one of the values from `start[row]` up to `start[row + 1]`, all different."""
 
     column: Column
-    ends: Ends
-    start: NDArray[np.int64]
-    given: Given
+    ends: EndColumn
+    start: IntArray
+    mask: RowMask
 
-    def ends_of(self) -> list[Ends]:
+    def list_ends(self) -> list[EndColumn]:
         """Return its end points."""
         return [self.ends]
 
 
 @dataclass(frozen=True, slots=True)
-class Spans:
-    """A range; the `given` of its ends is how they are: none, closed or open, as `kernels.bulk` has it."""
+class RangeColumn:
+    """A range; the `mask` of its ends says of each whether it is missing, closed or open (`kernels.match.bulk_load`)."""
 
     column: Column
-    low: Ends
-    high: Ends
+    low: EndColumn
+    high: EndColumn
 
     @property
-    def given(self) -> Given:
-        """Which rows ask it."""
-        return np.asarray((self.low.given | self.high.given) != 0).view(np.uint8)
+    def mask(self) -> RowMask:
+        """The rows that have the test."""
+        return np.asarray((self.low.mask | self.high.mask) != 0).view(np.uint8)
 
-    def ends_of(self) -> list[Ends]:
+    def list_ends(self) -> list[EndColumn]:
         """Return its end points."""
         return [self.low, self.high]
 
 
 @dataclass(frozen=True, slots=True)
-class Areas:
-    """Inside one of the areas: its number, where a row asks it."""
+class AreaColumn:
+    """Inside one of the `areas`; `area_number` says which, for the rows in `mask`."""
 
     attribute: str
     areas: Sequence[Within]
-    number: NDArray[np.int64]
-    given: Given
+    area_number: IntArray
+    mask: RowMask
 
 
-Tested: TypeAlias = Points | Sets | Spans | Areas
+PredicateColumn: TypeAlias = EqualityColumn | SetColumn | RangeColumn | AreaColumn
 
 
 @dataclass(slots=True)
-class _Drawn:
-    """A column: its end points, and once they are known its space, and how values become ranks (`kernels.bulk`)."""
+class _ColumnBuild:
+    """A column of the table while it is built: its end points, and then its space and how values become ranks.
+
+    A value's rank is `table[value - base]`, or `value - base` where the table is empty.
+    """
 
     number: int
     kind: Kind
-    ends: list[Ends] = field(default_factory=list)
-    space: Space = field(default_factory=lambda: Ranked(np.zeros(0)))
+    ends: list[EndColumn] = field(default_factory=list)
+    space: CodeSpace = field(default_factory=lambda: RankedSpace(np.zeros(0)))
     base: int = 0
-    table: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    ranks: dict[int, NDArray[np.int64]] = field(default_factory=dict)  # by the identity of ends that were sorted
+    table: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    ranks: dict[int, IntArray] = field(default_factory=dict)  # by the `id()` of ends that were ranked by sorting
 
-    def values(self, ends: Ends) -> NDArray[Any]:
-        """Return what the kernels read."""
+    def select_values(self, ends: EndColumn) -> NDArray[Any]:
+        """Return the array that kernels read for these ends: their ranks if they are known, else the values."""
         return self.ranks.get(id(ends), ends.values)
 
 
-def table_of(tests: Sequence[Tested], rows: NDArray[np.int64], texts: dict[Column, Bytewise]) -> Table:
-    """Return the table of these rows' conjunctions, whose tests stand in the order given.
+def build_bulk_table(
+    tests: Sequence[PredicateColumn],
+    rows: IntArray,
+    texts: dict[Column, ByteSpace],
+    tuning: EngineTuning = DEFAULT_TUNING,
+) -> RowTable:
+    """Return the table of the rows' conjunctions; the literals of a row are in the order of `tests`.
 
-    Slots are the numbers of the rows; a test must not be given to a row that is not among `rows`. `texts` are
-    the spaces of columns of text, whose values are ranks already.
+    Slots are the numbers of the rows; no test may have a row in its mask that is not among `rows`. `texts` are the
+    spaces of columns of text, whose values are ranks already.
     """
-    boxed = [part for test in tests for part in (_boxes(test) if isinstance(test, Areas) else (test,))]
-    drawn: dict[Column, _Drawn] = {}
+    boxed = [part for test in tests for part in (_build_box_ranges(test) if isinstance(test, AreaColumn) else (test,))]
+    builds: dict[Column, _ColumnBuild] = {}
     for test in boxed:
-        drawn.setdefault(test.column, _Drawn(len(drawn), test.column.kind or Kind.PLACE)).ends += test.ends_of()
-    for column, one in drawn.items():
+        build = builds.setdefault(test.column, _ColumnBuild(len(builds), test.column.kind or Kind.PLACE))
+        build.ends += test.list_ends()
+    for column, build in builds.items():
         if column in texts:
-            one.space = texts[column]
-        elif not _looked_up(one):
-            _sorted(one)
-    start, literals = _placed(boxed, rows, drawn)
-    items, item_row, item_number = _items(tests, rows)
-    return Table(
-        columns=tuple(drawn),
-        kinds=tuple(one.kind for one in drawn.values()),
-        spaces=tuple(one.space for one in drawn.values()),
+            build.space = texts[column]
+        elif not _rank_by_lookup(build, tuning):
+            _rank_by_sorting(build)
+    start, literals = _write_literals(boxed, rows, builds, tuning.bulk_block)
+    items, item_row, item_number = _collect_items(tests, rows)
+    return RowTable(
+        columns=tuple(builds),
+        kinds=tuple(build.kind for build in builds.values()),
+        spaces=tuple(build.space for build in builds.values()),
         start=start,
         literals=literals,
         entry=np.arange(len(rows) + 1, dtype=np.uint32),
@@ -156,90 +164,95 @@ def table_of(tests: Sequence[Tested], rows: NDArray[np.int64], texts: dict[Colum
 # Ranks -----------------------------------------------------------------------------------------
 
 
-def _looked_up(drawn: _Drawn) -> bool:
+def _rank_by_lookup(build: _ColumnBuild, tuning: EngineTuning) -> bool:
     """Give integers that lie close together their space; tell whether they do."""
-    some = [(one, int(np.argmax(one.given))) for one in drawn.ends if one.given.any()]
-    if not all(one.values.dtype.kind == "i" for one, _ in some):
+    ends = [(column, int(np.argmax(column.mask))) for column in build.ends if column.mask.any()]
+    if not all(column.values.dtype.kind == "i" for column, _ in ends):
         return False
-    if not some:
+    if not ends:
         return True
-    known = [kernel.find_extremes(one.values, one.given, one.values[first]) for one, first in some]
-    least, most = min(int(one[0]) for one in known), max(int(one[1]) for one in known)
-    width, count = most - least + 1, sum(int(np.count_nonzero(one.given)) for one, _ in some)
-    if width > max(WIDE, 4 * count):
+    extremes = [kernel.find_extremes(column.values, column.mask, column.values[first]) for column, first in ends]
+    least, most = min(int(pair[0]) for pair in extremes), max(int(pair[1]) for pair in extremes)
+    width, count = most - least + 1, sum(int(np.count_nonzero(column.mask)) for column, _ in ends)
+    if width > max(LOOKUP_WIDTH, 4 * count):
         return False
     flags, seen = np.zeros(width, np.uint8), 0
-    enough = max(FEW, (width - 1) // SPARSE) + 1  # for a space without a list; then the rest need not be seen
-    for one, _ in some:
-        seen = kernel.flag_values(one.values, one.given, least, flags, seen, enough)
-    drawn.base, drawn.space = least, Linear(least, width)
+    # So many distinct ends make a space without a list; then the rest need not be looked at.
+    enough = max(tuning.listed_ends, (width - 1) // tuning.sparsity) + 1
+    for column, _ in ends:
+        seen = kernel.flag_values(column.values, column.mask, least, flags, seen, enough)
+    build.base, build.space = least, LinearSpace(least, width)
     if seen < enough:
-        drawn.space = Ranked((np.flatnonzero(flags) + least).astype(np.float64))
-        drawn.table = np.cumsum(flags, dtype=np.int64) - 1
+        build.space = RankedSpace((np.flatnonzero(flags) + least).astype(np.float64))
+        build.table = np.cumsum(flags, dtype=np.int64) - 1
     return True
 
 
-def _sorted(drawn: _Drawn) -> None:
-    """Give numbers their space the common way: sorted, and each found again near where an even spread would have it."""
-    masks = [one.given != 0 for one in drawn.ends]
-    values = [one.values.astype(np.float64, copy=False) for one in drawn.ends]
-    ends = np.unique(np.concatenate([one[mask] for one, mask in zip(values, masks, strict=True)])) + 0.0
+def _rank_by_sorting(build: _ColumnBuild) -> None:
+    """Sort the distinct numbers; each is found again near the place that an even spread would give it."""
+    masks = [column.mask != 0 for column in build.ends]
+    values = [column.values.astype(np.float64, copy=False) for column in build.ends]
+    ends = np.unique(np.concatenate([floats[mask] for floats, mask in zip(values, masks, strict=True)])) + 0.0
     guide, scale = np.zeros(len(ends) + 1, np.int64), 0.0
     with np.errstate(over="ignore", divide="ignore"):
         spread = ends[-1] - ends[0]
         if 0 < spread < np.inf and np.isfinite(len(ends) / spread):
             scale = float(len(ends) / spread)
     kernel.build_guide(ends, scale, guide)
-    for one, floats in zip(drawn.ends, values, strict=True):
-        drawn.ranks[id(one)] = np.zeros(len(floats), np.int64)
-        kernel.rank_by_guide(floats, one.given, ends, scale, guide, drawn.ranks[id(one)])
-    drawn.space = Ranked(ends)
+    for column, floats in zip(build.ends, values, strict=True):
+        build.ranks[id(column)] = np.zeros(len(floats), np.int64)
+        kernel.rank_by_guide(floats, column.mask, ends, scale, guide, build.ranks[id(column)])
+    build.space = RankedSpace(ends)
 
 
 # Literals --------------------------------------------------------------------------------------
 
 
-def _placed(
-    tests: Sequence[Points | Sets | Spans], rows: NDArray[np.int64], drawn: dict[Column, _Drawn]
-) -> tuple[NDArray[np.uint32], Literals]:
+def _write_literals(
+    tests: Sequence[EqualityColumn | SetColumn | RangeColumn],
+    rows: IntArray,
+    builds: dict[Column, _ColumnBuild],
+    block_rows: int,
+) -> tuple[CodeArray, Literals]:
     """Return where each row's literals begin, and the literals."""
-    given = [test.given for test in tests]
-    total = len(given[0]) if given else int(rows.max(initial=-1)) + 1
+    masks = [test.mask for test in tests]
+    total = len(masks[0]) if masks else int(rows.max(initial=-1)) + 1
     sizes: NDArray[Any] = np.zeros(total, np.uint8 if len(tests) < 256 else np.uint32)
-    for mask in given:
+    for mask in masks:
         sizes += mask
     ends = np.cumsum(sizes, dtype=np.int64)
     count = int(ends[-1]) if total else 0
+    # `at` is where the next literal of each row goes; the kernels advance it.
     at = ends - sizes
     start = np.append(at[rows], count).astype(np.uint32)
-    head, low, high = into = tuple(np.empty(count, np.uint32) for _ in range(3))
-    union_start, union_low = _room(tests)
+    head, low, high = out = tuple(np.empty(count, np.uint32) for _ in range(3))
+    union_start, union_low = _allocate_unions(tests)
     unions = 0
-    for begin in range(0, total, BLOCK):
-        block = begin, min(begin + BLOCK, total)
+    for begin in range(0, total, block_rows):
+        block = begin, min(begin + block_rows, total)
         for test in tests:
-            one = drawn[test.column]
-            how, key = (one.base, one.table), np.uint32(one.number << OP_BITS | ANY)
+            build = builds[test.column]
+            ranking, key = (build.base, build.table), np.uint32(build.number << OP_BITS | ANY)
             match test:
-                case Points(ends=values):
-                    kernel.put_points(one.values(values), values.given, *how, key, at, *into, *block)
-                case Spans(low=low_ends, high=high_ends):
-                    sides = one.values(low_ends), low_ends.given, one.values(high_ends), high_ends.given
-                    kernel.put_spans(*sides, *how, len(one.space), key, at, *into, *block)
-                case Sets(ends=values, start=first, given=asked):
-                    made = union_start, union_low, unions
+                case EqualityColumn(ends=points):
+                    kernel.put_points(build.select_values(points), points.mask, *ranking, key, at, *out, *block)
+                case RangeColumn(low=lows, high=highs):
+                    sides = build.select_values(lows), lows.mask, build.select_values(highs), highs.mask
+                    kernel.put_spans(*sides, *ranking, len(build.space), key, at, *out, *block)
+                case SetColumn(ends=points, start=first, mask=mask):
+                    values = build.select_values(points)
                     unions = kernel.put_sets(
-                        one.values(values), first, asked, *how, key, at, *into, *made, *block
-                    )  # fmt: skip
+                        values, first, mask, *ranking, key, at, *out, union_start, union_low, unions, *block
+                    )
     return start, Literals(head, low, high, union_start, union_low, union_low.copy())
 
 
-def _room(tests: Sequence[Points | Sets | Spans]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """Return arrays that hold all unions, whose starts are still to be written, and their points."""
+def _allocate_unions(tests: Sequence[EqualityColumn | SetColumn | RangeColumn]) -> tuple[CodeArray, CodeArray]:
+    """Return arrays with room for the starts of all unions, and for their points."""
     unions = points = 0
     for test in tests:
-        if isinstance(test, Sets):
-            sizes = np.diff(test.start)[test.given != 0]
+        if isinstance(test, SetColumn):
+            sizes = np.diff(test.start)[test.mask != 0]
             unions += int(np.count_nonzero(sizes > 1))
             points += int(sizes[sizes > 1].sum())
     return np.zeros(unions + 1, np.uint32), np.zeros(points, np.uint32)
@@ -248,37 +261,38 @@ def _room(tests: Sequence[Points | Sets | Spans]) -> tuple[NDArray[np.uint32], N
 # Areas -----------------------------------------------------------------------------------------
 
 
-def _boxes(test: Areas) -> list[Spans]:
-    """Return the ranges of longitude and latitude that hold the areas, as `encode.place` has them."""
-    boxes = [{one.column: one.spans[0] for one in place.boxes(test.attribute, area)} for area in test.areas]
-    found = []
+def _build_box_ranges(test: AreaColumn) -> list[RangeColumn]:
+    """Return the ranges of longitude and latitude that hold the areas (`encoders.place`)."""
+    boxes = [
+        {interval.column: interval.spans[0] for interval in place.encode_boxes(test.attribute, area)}
+        for area in test.areas
+    ]
+    ranges = []
     for view in (View.LONGITUDE, View.LATITUDE):
         column = Column(test.attribute, view)
         spans = [box.get(column) for box in boxes]
         table = np.array([span[:2] if span else (0.0, 0.0) for span in spans], np.float64).reshape(-1, 2)
-        there = np.array([span is not None for span in spans], bool)
-        given = np.zeros(len(test.given), np.uint8)
-        asked = np.flatnonzero(test.given)
-        given[asked] = there[test.number[asked]]
-        number = np.where(given, test.number, 0)
+        is_bounded = np.array([span is not None for span in spans], bool)
+        mask = np.zeros(len(test.mask), np.uint8)
+        tested = np.flatnonzero(test.mask)
+        mask[tested] = is_bounded[test.area_number[tested]]
+        number = np.where(mask, test.area_number, 0)
         if not len(table):
             table = np.zeros((1, 2))
         low, high = (np.ascontiguousarray(table[number, side]) for side in range(2))
-        found.append(Spans(column, Ends(low, given), Ends(high, given)))
-    return found
+        ranges.append(RangeColumn(column, EndColumn(low, mask), EndColumn(high, mask)))
+    return ranges
 
 
-def _items(
-    tests: Sequence[Tested], rows: NDArray[np.int64]
-) -> tuple[list[Any], NDArray[np.uint32], NDArray[np.uint32]]:
-    """Return the second phase: its items, and the rows that ask for them."""
-    items: dict[Any, int] = {}
-    asking, asked = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+def _collect_items(tests: Sequence[PredicateColumn], rows: IntArray) -> tuple[list[ExactItem], CodeArray, CodeArray]:
+    """Return the exact checks of areas, and pairs of a row and the number of its check."""
+    items: dict[ExactItem, int] = {}
+    item_rows, item_numbers = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for test in tests:
-        if isinstance(test, Areas):
-            made = [PlaceItem(test.attribute, ANY, area) for area in test.areas]
-            numbers = np.array([items.setdefault(item, len(items)) for item in made], np.int64)
-            who = np.flatnonzero(test.given)
-            asking.append(np.searchsorted(rows, who))
-            asked.append(numbers[test.number[who]] if len(who) else who)
-    return list(items), np.concatenate(asking).astype(np.uint32), np.concatenate(asked).astype(np.uint32)
+        if isinstance(test, AreaColumn):
+            checks = [PlaceItem(test.attribute, ANY, area) for area in test.areas]
+            numbers = np.array([items.setdefault(item, len(items)) for item in checks], np.int64)
+            tested = np.flatnonzero(test.mask)
+            item_rows.append(np.searchsorted(rows, tested))
+            item_numbers.append(numbers[test.area_number[tested]] if len(tested) else tested)
+    return list(items), np.concatenate(item_rows).astype(np.uint32), np.concatenate(item_numbers).astype(np.uint32)

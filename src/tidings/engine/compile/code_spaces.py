@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings.engine.compile.columns import UNREADABLE_TEXT, Numbers, Points, Texts
-from tidings.engine.readonly import frozen
+from tidings.engine.compile.columns import UNREADABLE_TEXT, ColumnValues, Numbers, Texts
+from tidings.engine.readonly import freeze
+from tidings.engine.tuning import DEFAULT_TUNING, EngineTuning
 from tidings.kernels.match import value_codes as codes
 from tidings.kernels.match.literals import ABSENT
 
@@ -24,15 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-FEW = 32_000
-"""So many end points have codes of 16 bits, and a list of them is small; beyond, integers go without one."""
-
-SPARSE = 16
-"""Integers go without a list when at least one in so many is an end point."""
-
-
 @dataclass(frozen=True, slots=True)
-class Ranked:
+class RankedSpace:
     """Numbers by their place in a sorted list; `rest` is what floats cannot hold, if anything."""
 
     ends: NDArray[np.float64]
@@ -40,13 +34,13 @@ class Ranked:
 
     def __post_init__(self) -> None:
         """Make the ends read-only."""
-        object.__setattr__(self, "ends", frozen(self.ends))
+        object.__setattr__(self, "ends", freeze(self.ends))
 
     def __len__(self) -> int:
         """Count the end points."""
         return len(self.ends)
 
-    def codes(self, points: Points) -> NDArray[np.uint32]:
+    def encode(self, points: ColumnValues) -> NDArray[np.uint32]:
         """Return the codes of values; where there is none, `ABSENT`."""
         assert isinstance(points, Numbers)
         out = np.empty(len(points), np.uint32)
@@ -67,23 +61,23 @@ class Ranked:
             below = sum(one < rest for one in known)
             out[at] = 2 * (first + below) + (below < len(known) and known[below] == rest)
 
-    def values(self, ranks: NDArray[np.int64]) -> list[Any]:
+    def decode(self, ranks: NDArray[np.int64]) -> list[Any]:
         """Return end points by rank: integers where they are whole."""
         near = self.ends[ranks].tolist()
         rest = [0] * len(near) if self.rest is None else self.rest[ranks].tolist()
         return [int(one) + more if one.is_integer() else one for one, more in zip(near, rest, strict=True)]
 
-    def points(self) -> Numbers:
+    def to_values(self) -> Numbers:
         """Return all end points, in order."""
         return Numbers(self.ends, self.rest)
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return what a snapshot keeps."""
         return {"ends": self.ends} | ({} if self.rest is None else {"rest": self.rest})
 
 
 @dataclass(frozen=True, slots=True)
-class Linear:
+class LinearSpace:
     """The integers from `base` on, `count` of them, each its own end point."""
 
     base: int
@@ -93,7 +87,7 @@ class Linear:
         """Count the end points."""
         return self.count
 
-    def codes(self, points: Points) -> NDArray[np.uint32]:
+    def encode(self, points: ColumnValues) -> NDArray[np.uint32]:
         """Return the codes of values; where there is none, `ABSENT`."""
         assert isinstance(points, Numbers)
         out = np.empty(len(points), np.uint32)
@@ -101,21 +95,21 @@ class Linear:
         codes.rank_integers(np.ascontiguousarray(points.near), float(self.base), self.count, out)
         return out
 
-    def values(self, ranks: NDArray[np.int64]) -> list[Any]:
+    def decode(self, ranks: NDArray[np.int64]) -> list[Any]:
         """Return end points by rank."""
         return (ranks + self.base).tolist()  # type: ignore[no-any-return]
 
-    def points(self) -> Numbers:
+    def to_values(self) -> Numbers:
         """Return all end points, in order."""
         return Numbers(np.arange(self.base, self.base + self.count, dtype=np.float64))
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return what a snapshot keeps."""
         return {"line": np.array([self.base, self.count], np.int64)}
 
 
 @dataclass(frozen=True, slots=True)
-class Bytewise:
+class ByteSpace:
     """Byte strings by their place in a sorted list, kept as one blob and offsets."""
 
     blob: NDArray[np.uint8]
@@ -123,97 +117,100 @@ class Bytewise:
 
     def __post_init__(self) -> None:
         """Make the arrays read-only."""
-        object.__setattr__(self, "blob", frozen(self.blob))
-        object.__setattr__(self, "start", frozen(self.start))
+        object.__setattr__(self, "blob", freeze(self.blob))
+        object.__setattr__(self, "start", freeze(self.start))
 
     @classmethod
-    def of(cls, ends: Sequence[bytes]) -> Bytewise:
+    def from_sorted(cls, ends: Sequence[bytes]) -> ByteSpace:
         """Take byte strings that are sorted and distinct."""
-        return cls(*packed(ends))
+        return cls(*pack_bytes(ends))
 
     def __len__(self) -> int:
         """Count the end points."""
         return len(self.start) - 1
 
-    def codes(self, points: Points) -> NDArray[np.uint32]:
+    def encode(self, points: ColumnValues) -> NDArray[np.uint32]:
         """Return the codes of values; where there is none, `ABSENT`."""
         assert isinstance(points, Texts)
         table = np.full(len(points.distinct) + 2, ABSENT, np.uint32)
-        table[:-2] = codes.rank_bytes(*packed(points.distinct), self.blob, self.start)
+        table[:-2] = codes.rank_bytes(*pack_bytes(points.distinct), self.blob, self.start)
         table[UNREADABLE_TEXT] = 2 * len(self) + 2
         return table[points.index]  # -1 finds the last: absent
 
-    def values(self, ranks: NDArray[np.int64]) -> list[Any]:
+    def decode(self, ranks: NDArray[np.int64]) -> list[Any]:
         """Return end points by rank."""
         data = self.blob
         return [data[self.start[rank] : self.start[rank + 1]].tobytes() for rank in ranks.tolist()]
 
-    def points(self) -> Texts:
+    def to_values(self) -> Texts:
         """Return all end points, in order."""
         count = len(self)
-        return Texts(np.arange(count, dtype=np.int32), self.values(np.arange(count)))
+        return Texts(np.arange(count, dtype=np.int32), self.decode(np.arange(count)))
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return what a snapshot keeps."""
         return {"blob": self.blob, "start": self.start}
 
 
-Space: TypeAlias = Ranked | Linear | Bytewise
+CodeSpace: TypeAlias = RankedSpace | LinearSpace | ByteSpace
 
 
-def packed(texts: Sequence[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def pack_bytes(texts: Sequence[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Return byte strings as one array and offsets."""
     start = np.zeros(len(texts) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=start[1:])
     return np.frombuffer(b"".join(texts), np.uint8), start
 
 
-def space_of(points: Points) -> Space:
+def build_space(points: ColumnValues, tuning: EngineTuning = DEFAULT_TUNING) -> CodeSpace:
     """Return the space of these end points (in any order, repeated or not; none of them missing)."""
     if isinstance(points, Texts):
         used = np.unique(points.index)
-        return Bytewise.of(sorted(points.distinct[at] for at in used.tolist()))
+        return ByteSpace.from_sorted(sorted(points.distinct[at] for at in used.tolist()))
     ends = points.near
     if points.rest is not None and points.rest.any():
         pairs = np.unique(np.stack([ends, points.rest.astype(np.float64)], axis=1), axis=0)
-        return Ranked(np.ascontiguousarray(pairs[:, 0]), pairs[:, 1].astype(np.int16))
+        return RankedSpace(np.ascontiguousarray(pairs[:, 0]), pairs[:, 1].astype(np.int16))
     distinct = np.unique(ends) + 0.0  # no negative zero
-    if len(distinct) > FEW and distinct[-1] - distinct[0] < SPARSE * len(distinct) and abs(distinct[0]) < 2**52:
+    listed = len(distinct) <= tuning.listed_ends or distinct[-1] - distinct[0] >= tuning.sparsity * len(distinct)
+    if not listed and abs(distinct[0]) < 2**52:
         base = int(distinct[0])
         if np.array_equal(np.floor(distinct), distinct):
-            return Linear(base, int(distinct[-1]) - base + 1)
-    return Ranked(distinct)
+            return LinearSpace(base, int(distinct[-1]) - base + 1)
+    return RankedSpace(distinct)
 
 
-def restored(arrays: dict[str, NDArray[Any]]) -> Space:
+def open_space(arrays: dict[str, NDArray[Any]]) -> CodeSpace:
     """Return the space that a snapshot kept."""
     if "line" in arrays:
         base, count = arrays["line"].tolist()
-        return Linear(base, count)
+        return LinearSpace(base, count)
     if "blob" in arrays:
-        return Bytewise(arrays["blob"], arrays["start"])
-    return Ranked(arrays["ends"], arrays.get("rest"))
+        return ByteSpace(arrays["blob"], arrays["start"])
+    return RankedSpace(arrays["ends"], arrays.get("rest"))
 
 
-def merged(spaces: Sequence[Space]) -> tuple[Space, list[NDArray[np.int64]]]:
+def merge_spaces(
+    spaces: Sequence[CodeSpace], tuning: EngineTuning = DEFAULT_TUNING
+) -> tuple[CodeSpace, list[NDArray[np.int64]]]:
     """Return one space for all, and for each the new rank of each of its end points."""
     if len(spaces) == 1:
         return spaces[0], [np.arange(len(spaces[0]))]
-    if isinstance(spaces[0], Bytewise):
-        lists = [space.points().distinct for space in spaces]  # type: ignore[union-attr]
-        joint: Space = Bytewise.of(sorted(set().union(*lists)))
-    elif all(isinstance(space, Linear) for space in spaces):
+    if isinstance(spaces[0], ByteSpace):
+        lists = [space.to_values().distinct for space in spaces]  # type: ignore[union-attr]
+        joint: CodeSpace = ByteSpace.from_sorted(sorted(set().union(*lists)))
+    elif all(isinstance(space, LinearSpace) for space in spaces):
         base = min(space.base for space in spaces)  # type: ignore[union-attr]
         last = max(space.base + space.count for space in spaces)  # type: ignore[union-attr]
         dense = last - base < 2 * sum(map(len, spaces))
-        joint = Linear(base, last - base) if dense else space_of(_joined(spaces))
+        joint = LinearSpace(base, last - base) if dense else build_space(_concatenate_ends(spaces), tuning)
     else:
-        joint = space_of(_joined(spaces))
-    return joint, [joint.codes(space.points()).astype(np.int64) >> 1 for space in spaces]
+        joint = build_space(_concatenate_ends(spaces), tuning)
+    return joint, [joint.encode(space.to_values()).astype(np.int64) >> 1 for space in spaces]
 
 
-def _joined(spaces: Sequence[Space]) -> Numbers:
-    parts = [space.points() for space in spaces]
+def _concatenate_ends(spaces: Sequence[CodeSpace]) -> Numbers:
+    parts = [space.to_values() for space in spaces]
     near = np.concatenate([part.near for part in parts])  # type: ignore[union-attr]
     if all(part.rest is None for part in parts):  # type: ignore[union-attr]
         return Numbers(near)

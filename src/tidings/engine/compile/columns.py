@@ -46,7 +46,7 @@ class View(StrEnum):
     __hash__ = str.__hash__  # that of `Enum` is Python's
 
     @property
-    def bytewise(self) -> bool:
+    def is_bytewise(self) -> bool:
         """Whether the values are bytes; otherwise they are numbers."""
         return self in (View.TEXT, View.REVERSED, View.FOLDED, View.FOLDED_REVERSED)
 
@@ -82,7 +82,7 @@ _READ_AS = {
 
 
 @lru_cache(maxsize=1 << 16)
-def typed_column(column: Column) -> TypedAttribute:
+def to_typed_attribute(column: Column) -> TypedAttribute:
     """Return how a column reads its attribute."""
     kind = _READ_AS.get(column.view)
     if kind is None:
@@ -121,7 +121,7 @@ class Texts:
         return len(self.index)
 
 
-Points = Numbers | Texts
+ColumnValues = Numbers | Texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,17 +134,17 @@ class EventColumn:
     equal ends and 0.
     """
 
-    low: Points
-    high: Points | None = None
+    low: ColumnValues
+    high: ColumnValues | None = None
     open: NDArray[np.uint8] | None = None
     starts: NDArray[np.int64] | None = None
 
 
-Batch = dict[Column, EventColumn]
+EventColumns = dict[Column, EventColumn]
 """The columns of a batch of events; a column that is not there is absent in every event."""
 
 
-def split(value: Any) -> tuple[float, int]:
+def split_number(value: Any) -> tuple[float, int]:
     """Return a number as the nearest float and what is missing to it.
 
     >>> split(2**53 + 1)

@@ -13,21 +13,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings.engine.compile.code_spaces import Space, space_of
+from tidings.engine.compile.code_spaces import CodeSpace, build_space
 from tidings.engine.compile.columns import Column, Numbers, Texts
 from tidings.engine.compile.encoders.base import HIGH_OPEN, LOW_OPEN, NO_HIGH, NO_LOW
-from tidings.engine.exact.exact_checks import Item
-from tidings.engine.ranges import runs
+from tidings.engine.exact.exact_checks import ExactItem
+from tidings.engine.ranges import expand_ranges
 from tidings.kernels.match import row_codes as kernel
+from tidings.kernels.match.index_build import gather_rows
 from tidings.kernels.match.layout import OP_BITS
 from tidings.kernels.match.literals import UNION
 from tidings.model import Kind, TextTest
 
 if TYPE_CHECKING:
-    from tidings.engine.compile.draft import Draft, Ends
+    from tidings.engine.compile.draft import EndLists, FilterDraft
+    from tidings.engine.tuning import EngineTuning
 
 
-WORTH = 50
+SHARING_PAYS_FROM = 50
 """Rows are shared when at least one in so many can be spared: the list of entries takes four bytes of every row."""
 
 
@@ -54,7 +56,7 @@ class Literals:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class TreeTable:
     """Filters kept whole: slots and trees, whose leaves are `leaves` and, from `len(leaves.head)` on, `items`."""
 
     leaves: Literals
@@ -63,7 +65,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class RowTable:
     """Rows of literals; `entry` and `slot` say whose; `item_row` and `item_number` what is left to the second phase.
 
     `trees` have no rows; those `asked` have one each, which lets too many events live.
@@ -71,37 +73,39 @@ class Table:
 
     columns: tuple[Column, ...]
     kinds: tuple[Kind, ...]
-    spaces: tuple[Space, ...]
+    spaces: tuple[CodeSpace, ...]
     start: NDArray[np.uint32]
     literals: Literals
     entry: NDArray[np.uint32]
     slot: NDArray[np.uint32]
     item_row: NDArray[np.uint32]
     item_number: NDArray[np.uint32]
-    items: Sequence[Item] = ()
+    items: Sequence[ExactItem] = ()
     patterns: dict[str, list[TextTest]] = field(default_factory=dict)
-    trees: Kept | None = None
-    asked: Kept | None = None
+    trees: TreeTable | None = None
+    candidate_trees: TreeTable | None = None
 
     @classmethod
-    def of(cls, draft: Draft) -> Table:
+    def from_draft(cls, draft: FilterDraft) -> RowTable:
         """Give the draft's end points their codes."""
         spaces, lows, highs = [], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         base = np.zeros(len(draft.ends) + 1, np.int64)
         for number, ends in enumerate(draft.ends):
-            space, low, high = _coded(ends)
+            space, low, high = _encode_ends(ends, draft.tuning)
             spaces.append(space)
             lows.append(low)
             highs.append(high)
             base[number + 1] = base[number] + len(low)
         low, high = np.concatenate(lows), np.concatenate(highs)
-        column, op = _array(draft.lit_column), _array(draft.lit_op)
-        literals = _literals(column, op, base[column] + _array(draft.lit_span), _array(draft.lit_count), low, high)
+        column, op = _to_numpy(draft.lit_column), _to_numpy(draft.lit_op)
+        literals = _build_literals(
+            column, op, base[column] + _to_numpy(draft.lit_span), _to_numpy(draft.lit_count), low, high
+        )
         start = np.zeros(len(draft.row_size) + 1, np.uint32)
-        np.cumsum(_array(draft.row_size), out=start[1:])
+        np.cumsum(_to_numpy(draft.row_size), out=start[1:])
         kept = [
-            _kept(leaves, trees, base, low, high) if trees else None
-            for leaves, trees in ((draft.leaves, draft.trees), (draft.asked_leaves, draft.asked))
+            _number_leaves(leaves, trees, base, low, high) if trees else None
+            for leaves, trees in ((draft.leaves, draft.trees), (draft.candidate_leaves, draft.candidate_trees))
         ]
         return cls(
             columns=tuple(draft.columns),
@@ -110,16 +114,16 @@ class Table:
             start=start,
             literals=literals,
             entry=np.arange(len(draft.row_slot) + 1, dtype=np.uint32),
-            slot=_array(draft.row_slot).astype(np.uint32),
-            item_row=_array(draft.item_row).astype(np.uint32),
-            item_number=_array(draft.item_number).astype(np.uint32),
+            slot=_to_numpy(draft.row_slot).astype(np.uint32),
+            item_row=_to_numpy(draft.item_row).astype(np.uint32),
+            item_number=_to_numpy(draft.item_number).astype(np.uint32),
             items=list(draft.items),
             patterns={attribute: list(known) for attribute, known in draft.patterns.items()},
             trees=kept[0],
-            asked=kept[1],
+            candidate_trees=kept[1],
         )
 
-    def shared(self) -> Table:
+    def share_rows(self) -> RowTable:
         """Return the table with equal conjunctions in one row.
 
         Rows with items stay apart, and so do those of subscriptions with several rows.
@@ -127,11 +131,11 @@ class Table:
         count = len(self.start) - 1
         alone = np.zeros(count, np.uint8)
         alone[self.item_row] = 1
-        alone[several_rows(self.entry, self.slot)] = 1
+        alone[mask_multi_row(self.entry, self.slot)] = 1
         hashed = kernel.hash_rows(self.start, *self.literals.arrays)
         order = np.argsort(hashed, kind="stable")
         leader = kernel.find_leaders(order, hashed, alone, self.start, *self.literals.arrays)
-        if np.count_nonzero(leader != np.arange(count)) <= count // WORTH:
+        if np.count_nonzero(leader != np.arange(count)) <= count // SHARING_PAYS_FROM:
             return self
         kept = np.flatnonzero(leader == np.arange(count))
         place = np.zeros(count, np.int64)
@@ -140,8 +144,6 @@ class Table:
         by_row = np.argsort(owner, kind="stable")
         entry = np.zeros(len(kept) + 1, np.uint32)
         np.cumsum(np.bincount(owner, minlength=len(kept)), out=entry[1:])
-        from tidings.kernels.match.index_build import gather_rows
-
         start, head, low, high = gather_rows(kept, self.start, *self.literals.arrays[:3])
         literals = Literals(head, low, high, *self.literals.unions)
         return replace(
@@ -154,7 +156,7 @@ class Table:
         )
 
 
-def several_rows(entry: NDArray[Any], slot: NDArray[Any]) -> NDArray[np.bool_]:
+def mask_multi_row(entry: NDArray[Any], slot: NDArray[Any]) -> NDArray[np.bool_]:
     """Return a mask of the rows some of whose subscriptions have other rows too."""
     often = np.bincount(slot, minlength=1)[slot] > 1 if len(slot) else np.zeros(0, bool)
     result = np.zeros(len(entry) - 1, bool)
@@ -164,27 +166,27 @@ def several_rows(entry: NDArray[Any], slot: NDArray[Any]) -> NDArray[np.bool_]:
     return result
 
 
-def _array(values: Any) -> NDArray[Any]:
+def _to_numpy(values: Any) -> NDArray[Any]:
     return np.frombuffer(values, dtype=values.typecode) if len(values) else np.zeros(0, values.typecode)
 
 
-def _coded(ends: Ends) -> tuple[Space, NDArray[np.int64], NDArray[np.int64]]:
+def _encode_ends(ends: EndLists, tuning: EngineTuning) -> tuple[CodeSpace, NDArray[np.int64], NDArray[np.int64]]:
     """Return the space of a column's ends, and the codes of each interval."""
-    low, high, flags = (_array(one) for one in (ends.low, ends.high, ends.flags))
+    low, high, flags = (_to_numpy(one) for one in (ends.low, ends.high, ends.flags))
     if ends.bytewise:
-        texts = list(ends.known)
-        space = space_of(Texts(np.arange(len(texts), dtype=np.int32), texts))
-        ranks = space.codes(Texts(np.arange(len(texts), dtype=np.int32), texts)).astype(np.int64) >> 1
+        texts = list(ends.text_numbers)
+        space = build_space(Texts(np.arange(len(texts), dtype=np.int32), texts), tuning)
+        ranks = space.encode(Texts(np.arange(len(texts), dtype=np.int32), texts)).astype(np.int64) >> 1
         low_rank, high_rank = ranks[low], ranks[high]
     else:
-        points = Numbers(np.concatenate([low, high]), _rest(ends, len(low)))
-        space = space_of(points)
-        ranks = space.codes(points).astype(np.int64) >> 1
+        points = Numbers(np.concatenate([low, high]), _collect_rests(ends, len(low)))
+        space = build_space(points, tuning)
+        ranks = space.encode(points).astype(np.int64) >> 1
         low_rank, high_rank = ranks[: len(low)], ranks[len(low) :]
-    return space, *interval_codes(low_rank, high_rank, flags, len(space))
+    return space, *encode_intervals(low_rank, high_rank, flags, len(space))
 
 
-def interval_codes(
+def encode_intervals(
     low: NDArray[Any], high: NDArray[Any], flags: NDArray[Any], size: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the codes of intervals from the ranks of their ends; an empty one accepts nothing."""
@@ -194,7 +196,7 @@ def interval_codes(
     return np.where(empty, kernel.EMPTY_LOW, first), np.where(empty, 0, last)
 
 
-def _rest(ends: Ends, count: int) -> NDArray[np.int16] | None:
+def _collect_rests(ends: EndLists, count: int) -> NDArray[np.int16] | None:
     if not ends.rest:
         return None
     rest = np.zeros(2 * count, np.int16)
@@ -203,7 +205,7 @@ def _rest(ends: Ends, count: int) -> NDArray[np.int16] | None:
     return rest
 
 
-def _literals(
+def _build_literals(
     column: NDArray[Any],
     op: NDArray[Any],
     span: NDArray[Any],
@@ -222,26 +224,26 @@ def _literals(
     sizes = count[several].astype(np.int64)
     union_start = np.zeros(len(several) + 1, np.uint32)
     np.cumsum(sizes, out=union_start[1:])
-    parts = runs(span[several], sizes)
+    parts = expand_ranges(span[several], sizes)
     return Literals(head, lit_low, lit_high, union_start, low[parts].astype(np.uint32), high[parts].astype(np.uint32))
 
 
-def _kept(
+def _number_leaves(
     known: dict[Any, int], trees: list[tuple[int, Any]], base: NDArray[Any], low: NDArray[Any], high: NDArray[Any]
-) -> Kept:
+) -> TreeTable:
     """Number the leaves anew: literals first, those with the same codes as one, and items after them."""
     literal = [key for key in known if isinstance(key, tuple)]
     items = [key for key in known if not isinstance(key, tuple)]
     column, op, span, count = np.array(literal, np.int64).reshape(-1, 4).T
-    leaves, place = _distinct(_literals(column, op, base[column] + span, count, low, high))
+    leaves, place = _deduplicate(_build_literals(column, op, base[column] + span, count, low, high))
     number = dict(zip(literal, place.tolist(), strict=True)) | {
         key: len(leaves.head) + at for at, key in enumerate(items)
     }
     new = [number[key] for key in known]
-    return Kept(leaves, np.array(items, np.uint32), [(slot, renumbered(node, new)) for slot, node in trees])
+    return TreeTable(leaves, np.array(items, np.uint32), [(slot, renumber_leaves(node, new)) for slot, node in trees])
 
 
-def _distinct(literals: Literals) -> tuple[Literals, NDArray[np.int64]]:
+def _deduplicate(literals: Literals) -> tuple[Literals, NDArray[np.int64]]:
     """Return literals without repetitions, and which of them each one is; unions stay apart."""
     parts = literals.arrays[:3]
     order = np.lexsort(parts)
@@ -253,8 +255,8 @@ def _distinct(literals: Literals) -> tuple[Literals, NDArray[np.int64]]:
     return Literals(head, low, high, *literals.unions), place
 
 
-def renumbered(node: Any, new: list[int]) -> Any:
+def renumber_leaves(node: Any, new: list[int]) -> Any:
     """Return a tree with other numbers for its leaves."""
     if isinstance(node, int):
         return new[node]
-    return (node[0], tuple(renumbered(part, new) for part in node[1]))
+    return (node[0], tuple(renumber_leaves(part, new) for part in node[1]))

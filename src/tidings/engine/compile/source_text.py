@@ -12,52 +12,52 @@ from numpy.typing import NDArray
 from tidings.lang import render
 from tidings.model import Filter
 
-Written: TypeAlias = str | Filter
+FilterSource: TypeAlias = str | Filter
 """A filter as text, or as a tree."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class FilterSources:
     """Written filters of some slots; `slots` ascends."""
 
     slots: NDArray[np.int64]
-    written: Sequence[Written]
+    filters: Sequence[FilterSource]
 
     @classmethod
-    def of(cls, written: dict[int, Written]) -> Sources:
+    def from_slots(cls, written: dict[int, FilterSource]) -> FilterSources:
         """Take filters by slot, in the order of slots."""
         return cls(np.fromiter(written, np.int64, len(written)), list(written.values()))
 
-    def get(self, slot: int) -> Written | None:
+    def get(self, slot: int) -> FilterSource | None:
         """Return what was written for a slot, if it is kept."""
         at = int(np.searchsorted(self.slots, slot))
-        return self.written[at] if at < len(self.slots) and self.slots[at] == slot else None
+        return self.filters[at] if at < len(self.slots) and self.slots[at] == slot else None
 
-    def renumbered(self, new_slot: NDArray[np.int64]) -> dict[int, Written]:
+    def renumber(self, new_slot: NDArray[np.int64]) -> dict[int, FilterSource]:
         """Return the filters of slots that live on, by their new numbers."""
         new = new_slot[self.slots].tolist()
-        return {slot: self.written[at] for at, slot in enumerate(new) if slot >= 0}
+        return {slot: self.filters[at] for at, slot in enumerate(new) if slot >= 0}
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return what a snapshot keeps: text as it is, trees as JSON."""
-        texts = [_packed(one) for one in self.written]
+        texts = [_pack_source(one) for one in self.filters]
         start = np.zeros(len(texts) + 1, np.int64)
         np.cumsum([len(text) for text in texts], out=start[1:])
         return {"slots": self.slots, "start": start, "blob": np.frombuffer(b"".join(texts), np.uint8)}
 
     @classmethod
-    def of_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Sources:
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> FilterSources:
         """Return the filters that a snapshot kept; each is decoded when it is asked for."""
-        return cls(arrays["slots"], _Packed(arrays["start"], arrays["blob"]))
+        return cls(arrays["slots"], PackedSources(arrays["start"], arrays["blob"]))
 
 
-def _packed(written: Written) -> bytes:
+def _pack_source(written: FilterSource) -> bytes:
     if isinstance(written, str):
         return b"t" + written.encode()
     return b"j" + render(written, notation="json").encode()
 
 
-class _Packed(Sequence[Written]):
+class PackedSources(Sequence[FilterSource]):
     def __init__(self, start: NDArray[Any], blob: NDArray[Any]) -> None:
         self._start, self._blob = start, blob
 

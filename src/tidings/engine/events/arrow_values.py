@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.types as t
 from numpy.typing import NDArray
 
-from tidings.algebra import Need, Reader, Requirements, Setting
+from tidings.algebra import AttributeReader, ReadSpec, Requirements, Setting
 from tidings.algebra.law.coerce import coerce
 from tidings.algebra.law.event_reading import is_missing
 from tidings.algebra.law.typed_attribute import AS_IS, Mismatch, TypedAttribute
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 Mask: TypeAlias = NDArray[np.bool_]
 """Truth for each event, or for each place."""
 
-Memo: TypeAlias = "dict[Need, dict[Any, Any]]"
+ReadCache: TypeAlias = "dict[ReadSpec, dict[Any, Any]]"
 """What raw values mean, for each need."""
 
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000}
@@ -47,7 +47,7 @@ class NotPlain(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ArrayValues:
     """The values at the places of an array: `there` says where, `bad` where they cannot be read (nothing: all, none).
 
     They are `numbers` (integers, floats or truth; an infinity is `UNREADABLE`), or `times` (microseconds since 1970),
@@ -55,19 +55,19 @@ class Held:
     here), or nothing that any view could see.
     """
 
-    there: Mask | None = None
-    bad: Mask | None = None
+    present: Mask | None = None
+    unreadable: Mask | None = None
     numbers: NDArray[Any] | None = None
     times: NDArray[np.int64] | None = None
     points: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
     index: NDArray[np.int64] | None = None
     distinct: tuple[Any, ...] = ()
 
-    def kept(self, places: Mask) -> Held:
+    def select(self, places: Mask) -> ArrayValues:
         """Return what is held at some of the places, none of them bad."""
-        there = None if self.there is None else self.there[places]
-        return Held(
-            there=None if there is None or there.all() else there,
+        there = None if self.present is None else self.present[places]
+        return ArrayValues(
+            present=None if there is None or there.all() else there,
             numbers=None if self.numbers is None else self.numbers[places],
             times=None if self.times is None else self.times[places],
             points=None if self.points is None else (self.points[0][places], self.points[1][places]),
@@ -76,36 +76,38 @@ class Held:
         )
 
 
-def held(array: pa.Array, source: str, *, need: Need, setting: Setting, seen: bool, memo: Memo) -> Held:
+def read_array(
+    array: pa.Array, source: str, *, need: ReadSpec, setting: Setting, seen: bool, memo: ReadCache
+) -> ArrayValues:
     """Read the column `source` of scalars or records; unless `seen`, no view looks at it and only mistakes count.
 
     `memo` remembers values that were read for the same need, in this column or another.
     """
     kind, told = need.kind, array.type
     if kind in (None, Kind.OPAQUE):  # it only exists
-        return Held(np.zeros(len(array), dtype=bool) if t.is_null(told) else there(array))
+        return ArrayValues(np.zeros(len(array), dtype=bool) if t.is_null(told) else find_present(array))
     if kind is Kind.PLACE:
-        return _places(array, strict=need.strict)
+        return _read_places(array, strict=need.strict)
     if t.is_nested(told) or (not need.strict and _never_fits(kind, told)):
-        return unfit(array, strict=need.strict)
+        return mark_unreadable(array, strict=need.strict)
     if kind is Kind.NUMBER and (need.unit is None or need.bare) and (t.is_integer(told) or t.is_floating(told)):
-        return _numbers(array, strict=need.strict)
+        return _read_numbers(array, strict=need.strict)
     if kind is Kind.BOOL and t.is_boolean(told):
-        return Held(valid(array), numbers=array.fill_null(False).to_numpy(zero_copy_only=False))
+        return ArrayValues(find_valid(array), numbers=array.fill_null(False).to_numpy(zero_copy_only=False))
     if kind is Kind.TIME and (t.is_timestamp(told) or t.is_date(told)):
-        return _times(array, strict=need.strict)
+        return _read_times(array, strict=need.strict)
     if kind in (Kind.TEXT, Kind.CONCEPT) and is_text(told) and not need.folded:
-        sound = not seen and _sound(array)
-        return Held(valid(array)) if sound else _distinct(array, str, {}, strict=need.strict)
-    return _distinct(array, _read(need, source, setting), memo.setdefault(need, {}), strict=need.strict)
+        sound = not seen and _is_valid_utf8(array)
+        return ArrayValues(find_valid(array)) if sound else _read_distinct(array, str, {}, strict=need.strict)
+    return _read_distinct(array, _build_reader(need, source, setting), memo.setdefault(need, {}), strict=need.strict)
 
 
-def there(array: pa.Array) -> Mask | None:
+def find_present(array: pa.Array) -> Mask | None:
     """Return where a value is: not where there is null, nor NaN; nothing means everywhere."""
-    found = valid(array)
+    found = find_valid(array)
     if not t.is_floating(array.type):
         return found
-    known: Mask = ~np.isnan(_raw(array, array.type.to_pandas_dtype()))
+    known: Mask = ~np.isnan(_view_buffer(array, array.type.to_pandas_dtype()))
     if known.all():
         return found
     return known if found is None else known & found
@@ -115,10 +117,10 @@ def _never_fits(kind: Kind, told: pa.DataType) -> bool:
     """Tell whether no value of a type can be read as the kind, so that none has to be tried."""
     if t.is_dictionary(told):
         return _never_fits(kind, told.value_type)
-    return kind is not _natural(told) and not is_text(told) and not t.is_null(told)
+    return kind is not _natural_kind(told) and not is_text(told) and not t.is_null(told)
 
 
-def valid(array: pa.Array) -> Mask | None:
+def find_valid(array: pa.Array) -> Mask | None:
     """Return where an array is not null; nothing means everywhere."""
     found: Mask
     if t.is_dictionary(array.type) or t.is_null(array.type):  # nulls may stand in the dictionary
@@ -132,13 +134,13 @@ def valid(array: pa.Array) -> Mask | None:
     return found
 
 
-def unfit(array: pa.Array, *, strict: bool = True) -> Held:
+def mark_unreadable(array: pa.Array, *, strict: bool = True) -> ArrayValues:
     """Return that no value of the array can be read."""
-    present = there(array)
+    present = find_present(array)
     if strict:
-        return Held(present, np.ones(len(array), dtype=bool) if present is None else present)
+        return ArrayValues(present, np.ones(len(array), dtype=bool) if present is None else present)
     index = np.zeros(len(array), np.int64) if present is None else np.where(present, 0, -1)
-    return Held(present, index=index, distinct=(Mismatch(_natural(array.type)),))
+    return ArrayValues(present, index=index, distinct=(Mismatch(_natural_kind(array.type)),))
 
 
 def is_text(told: pa.DataType) -> bool:
@@ -146,10 +148,10 @@ def is_text(told: pa.DataType) -> bool:
     return bool(t.is_string(told) or t.is_large_string(told) or t.is_string_view(told))
 
 
-def _natural(told: pa.DataType) -> Kind:
+def _natural_kind(told: pa.DataType) -> Kind:
     """Return the kind that a value of this type has by itself."""
     if t.is_dictionary(told):
-        return _natural(told.value_type)
+        return _natural_kind(told.value_type)
     if t.is_integer(told) or t.is_floating(told) or t.is_decimal(told):
         return Kind.NUMBER
     if t.is_boolean(told):
@@ -159,7 +161,7 @@ def _natural(told: pa.DataType) -> Kind:
     return Kind.TEXT if is_text(told) else Kind.OPAQUE
 
 
-def _sound(array: pa.Array) -> bool:
+def _is_valid_utf8(array: pa.Array) -> bool:
     """Tell whether text is UTF-8 throughout."""
     try:
         array.validate(full=True)
@@ -168,7 +170,7 @@ def _sound(array: pa.Array) -> bool:
     return True
 
 
-def _raw(array: pa.Array, dtype: Any) -> NDArray[Any]:
+def _view_buffer(array: pa.Array, dtype: Any) -> NDArray[Any]:
     """Return the numbers of an array as they lie in memory; under a null stands anything."""
     buffer = array.buffers()[1]
     if not len(array) or buffer is None:
@@ -177,87 +179,91 @@ def _raw(array: pa.Array, dtype: Any) -> NDArray[Any]:
     return found
 
 
-def _both(bad: Mask, there: Mask | None) -> Mask | None:
+def _mask_or_none(bad: Mask, there: Mask | None) -> Mask | None:
     bad = bad if there is None else bad & there
     return bad if bad.any() else None
 
 
-def _numbers(array: pa.Array, *, strict: bool) -> Held:
-    values, present = _raw(array, array.type.to_pandas_dtype()), there(array)
+def _read_numbers(array: pa.Array, *, strict: bool) -> ArrayValues:
+    values, present = _view_buffer(array, array.type.to_pandas_dtype()), find_present(array)
     if t.is_floating(array.type):
-        infinite = _both(np.isinf(values), present)
+        infinite = _mask_or_none(np.isinf(values), present)
         values = values.astype(np.float64, copy=False)
         if infinite is None or strict:
-            return Held(present, infinite, values)
-        return Held(present, numbers=np.where(np.isinf(values), UNREADABLE, values))
-    bad = _both(values > np.uint64(INT_MAX), present) if t.is_uint64(array.type) else None
-    _refuse_odd(bad, strict=strict)
-    return Held(present, bad, values.astype(np.int64, copy=False))
+            return ArrayValues(present, infinite, values)
+        return ArrayValues(present, numbers=np.where(np.isinf(values), UNREADABLE, values))
+    bad = _mask_or_none(values > np.uint64(INT_MAX), present) if t.is_uint64(array.type) else None
+    _require_strict(bad, strict=strict)
+    return ArrayValues(present, bad, values.astype(np.int64, copy=False))
 
 
-def _refuse_odd(bad: Mask | None, *, strict: bool) -> None:
+def _require_strict(bad: Mask | None, *, strict: bool) -> None:
     """Leave an array with values that integers and times cannot hold to the reader, unless they make events bad."""
     if bad is not None and not strict:
         raise NotPlain
 
 
-def _times(array: pa.Array, *, strict: bool) -> Held:
+def _read_times(array: pa.Array, *, strict: bool) -> ArrayValues:
     """Read times as microseconds; a row with a time that Python cannot hold is bad."""
-    told, there = array.type, valid(array)
+    told, there = array.type, find_valid(array)
     if t.is_date(told):
-        days = _raw(array, np.int32).astype(np.int64) if t.is_date32(told) else _raw(array, np.int64) // 86_400_000
+        days = (
+            _view_buffer(array, np.int32).astype(np.int64)
+            if t.is_date32(told)
+            else _view_buffer(array, np.int64) // 86_400_000
+        )
         fits = (days >= _FIRST_DAY) & (days <= _LAST_DAY)
-        _refuse_odd(_both(~fits, there), strict=strict)
-        return Held(there, _both(~fits, there), times=np.where(fits, days, 0) * _DAY)
+        _require_strict(_mask_or_none(~fits, there), strict=strict)
+        return ArrayValues(there, _mask_or_none(~fits, there), times=np.where(fits, days, 0) * _DAY)
     if told.unit == "ns":
         array, told = array.cast(pa.timestamp("us", told.tz), safe=False), pa.timestamp("us")
-    ticks, longer = _raw(array, np.int64), 1_000_000 // _PER_SECOND[told.unit]
+    ticks, longer = _view_buffer(array, np.int64), 1_000_000 // _PER_SECOND[told.unit]
     fits = (ticks >= -(-_FIRST // longer)) & (ticks <= _LAST // longer)
-    _refuse_odd(_both(~fits, there), strict=strict)
-    return Held(there, _both(~fits, there), times=np.where(fits, ticks, 0) * longer)
+    _require_strict(_mask_or_none(~fits, there), strict=strict)
+    return ArrayValues(there, _mask_or_none(~fits, there), times=np.where(fits, ticks, 0) * longer)
 
 
-def _places(array: pa.Array, *, strict: bool) -> Held:
+def _read_places(array: pa.Array, *, strict: bool) -> ArrayValues:
     told = array.type
     if not t.is_struct(told):
         if t.is_nested(told):
             raise NotPlain
-        return unfit(array, strict=strict)
+        return mark_unreadable(array, strict=strict)
     if not {"lon", "lat"} <= {told.field(at).name for at in range(told.num_fields)}:
-        return unfit(array, strict=strict)
-    there = valid(array)
-    lon, lat = (_degrees(array.field(name)) for name in ("lon", "lat"))
+        return mark_unreadable(array, strict=strict)
+    there = find_valid(array)
+    lon, lat = (_read_degrees(array.field(name)) for name in ("lon", "lat"))
     fits = (np.abs(lon) <= 180) & (np.abs(lat) <= 90)  # NaN fits nowhere
     if not strict:
-        return Held(there, points=(np.where(fits, lon, UNREADABLE), np.where(fits, lat, UNREADABLE)))
-    return Held(there, _both(~fits, there), points=(lon, lat))
+        return ArrayValues(there, points=(np.where(fits, lon, UNREADABLE), np.where(fits, lat, UNREADABLE)))
+    return ArrayValues(there, _mask_or_none(~fits, there), points=(lon, lat))
 
 
-def _degrees(array: pa.Array) -> NDArray[np.float64]:
+def _read_degrees(array: pa.Array) -> NDArray[np.float64]:
     """Return degrees, with NaN for what is none."""
     if t.is_boolean(array.type) or is_text(array.type) or t.is_null(array.type):
         return np.full(len(array), np.nan)
     if not (t.is_integer(array.type) or t.is_floating(array.type)):
         raise NotPlain
-    found, there = _raw(array, array.type.to_pandas_dtype()).astype(np.float64), valid(array)
+    found, there = _view_buffer(array, array.type.to_pandas_dtype()).astype(np.float64), find_valid(array)
     if there is not None:
         found[~there] = np.nan
     return found
 
 
-def _read(need: Need, source: str, setting: Setting) -> Callable[[Any], Any]:
+def _build_reader(need: ReadSpec, source: str, setting: Setting) -> Callable[[Any], Any]:
     """Return the function that reads one raw value as rows are read."""
     if not need.folded and (need.unit is None or need.kind is not Kind.NUMBER):
         return lambda raw: coerce(raw, need.kind)
     # Read under the column's own name: the attribute's may have many columns, and would look for all of them.
     alone = replace(need, several=True, strict=True, labels=(AS_IS,))
-    reader = Reader(Requirements({source: (alone,)}), setting.ontology)
+    reader = AttributeReader(Requirements({source: (alone,)}), setting.ontology)
     return lambda raw: reader.read({source: raw}, setting.now).values[TypedAttribute(source)][0]
 
 
-def _distinct(array: pa.Array, read: Callable[[Any], Any], known: dict[Any, Any], *, strict: bool) -> Held:
+def _read_distinct(array: pa.Array, read: Callable[[Any], Any], known: dict[Any, Any], *, strict: bool) -> ArrayValues:
     """Read each distinct value once."""
-    index, raws = _dictionary(array)
+    index, raws = _encode_dictionary(array)
     values: list[Any] = []
     bad = np.zeros(len(raws) + 1, dtype=bool)
     for at, raw in enumerate(raws):
@@ -265,7 +271,7 @@ def _distinct(array: pa.Array, read: Callable[[Any], Any], known: dict[Any, Any]
             values.append(known[type(raw), raw])
             continue
         try:
-            values.append(_read_one(raw, read))
+            values.append(_read_value(raw, read))
         except ValueError:
             values.append(None if strict else Mismatch(raw))
             bad[at] = strict
@@ -276,17 +282,19 @@ def _distinct(array: pa.Array, read: Callable[[Any], Any], known: dict[Any, Any]
     if nothing:
         index = np.where(np.isin(index, nothing), -1, index)
     there = index >= 0
-    return Held(None if there.all() else there, _both(bad[index], None), index=index, distinct=tuple(values))
+    return ArrayValues(
+        None if there.all() else there, _mask_or_none(bad[index], None), index=index, distinct=tuple(values)
+    )
 
 
-def _read_one(raw: Any, read: Callable[[Any], Any]) -> Any:
+def _read_value(raw: Any, read: Callable[[Any], Any]) -> Any:
     if raw is _BROKEN:
         msg = "the value cannot be held"
         raise ValueError(msg)
     return None if is_missing(raw) else read(raw)
 
 
-def _dictionary(array: pa.Array) -> tuple[NDArray[np.int64], list[Any]]:
+def _encode_dictionary(array: pa.Array) -> tuple[NDArray[np.int64], list[Any]]:
     """Return for each place which distinct value stands there, or -1, and those values."""
     coded = array if t.is_dictionary(array.type) else array.dictionary_encode()
     index = coded.indices.cast(pa.int64()).fill_null(-1).to_numpy().astype(np.int64, copy=False)
@@ -295,18 +303,18 @@ def _dictionary(array: pa.Array) -> tuple[NDArray[np.int64], list[Any]]:
         used = np.unique(index[index >= 0])
         index = np.where(index >= 0, np.searchsorted(used, index), -1)
         words = words.take(pa.array(used))
-    return index, _pylist(words)
+    return index, _to_pylist(words)
 
 
-def _pylist(array: pa.Array) -> list[Any]:
+def _to_pylist(array: pa.Array) -> list[Any]:
     """Return the values as Python's, with `_BROKEN` for those it cannot hold."""
     try:
         return list(array.to_pylist())
     except (ValueError, OverflowError):
-        return [_scalar(value) for value in array]
+        return [_to_python(value) for value in array]
 
 
-def _scalar(value: pa.Scalar) -> Any:
+def _to_python(value: pa.Scalar) -> Any:
     try:
         return value.as_py()
     except (ValueError, OverflowError):

@@ -15,11 +15,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tidings.engine.compile.code_spaces import Space
-    from tidings.engine.compile.columns import Batch, Column, EventColumn
+    from tidings.engine.compile.code_spaces import CodeSpace
+    from tidings.engine.compile.columns import Column, EventColumn, EventColumns
 
 
-def cells_of(batch: Batch, places: Mapping[Column, int], spaces: Sequence[Space], events: int) -> EventCells:
+def encode_events(
+    batch: EventColumns, places: Mapping[Column, int], spaces: Sequence[CodeSpace], events: int
+) -> EventCells:
     """Return the codes of every event in every column; a column that the batch does not have is absent."""
     cell = np.full((events, len(spaces)), ABSENT, np.uint32)
     plain = np.ones(events, np.uint8)
@@ -32,9 +34,9 @@ def cells_of(batch: Batch, places: Mapping[Column, int], spaces: Sequence[Space]
             continue
         space = spaces[number]
         if values.starts is None and values.high is None:
-            cell[:, number] = space.codes(values.low)
+            cell[:, number] = space.encode(values.low)
             continue
-        low, high = _ends(values, space)
+        low, high = _encode_ends(values, space)
         begin = values.starts if values.starts is not None else np.arange(events + 1)
         counts = np.diff(begin)
         first = np.minimum(begin[:-1], max(len(low) - 1, 0))
@@ -56,15 +58,17 @@ def cells_of(batch: Batch, places: Mapping[Column, int], spaces: Sequence[Space]
         lows.append(low[parts])
         highs.append(high[parts])
     none = np.zeros(0, np.uint32)
-    return EventCells(cell, plain, np.concatenate(starts), np.concatenate([none, *lows]), np.concatenate([none, *highs]))
+    return EventCells(
+        cell, plain, np.concatenate(starts), np.concatenate([none, *lows]), np.concatenate([none, *highs])
+    )
 
 
-def _ends(values: EventColumn, space: Space) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+def _encode_ends(values: EventColumn, space: CodeSpace) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
     """Return the codes of both ends of each value."""
-    low = space.codes(values.low)
+    low = space.encode(values.low)
     if values.high is None or values.open is None:
         return low, low
-    high = space.codes(values.high)
+    high = space.encode(values.high)
     absent = low == ABSENT
     flags = values.open
     low = np.where(flags & NO_LOW, 0, low + ((flags & LOW_OPEN) & low & 1)).astype(np.uint32)

@@ -15,16 +15,16 @@ import numpy as np
 from tidings.engine.compile.columns import (
     UNREADABLE,
     UNREADABLE_TEXT,
-    Batch,
     Column,
     EventColumn,
+    EventColumns,
     Numbers,
     Texts,
     View,
-    split,
-    typed_column,
+    split_number,
+    to_typed_attribute,
 )
-from tidings.engine.events.views import ENCODERS, Code, encoder
+from tidings.engine.events.views import ENCODERS, ViewedValue, select_encoder
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,47 +39,49 @@ NO_PATTERN = -1
 """Stands in a `PATTERNS` column for text that satisfies none."""
 
 
-class Finder(Protocol):
+class TextFinder(Protocol):
     """Finds patterns in texts."""
 
     def find_many(self, texts: Sequence[str]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the ids of the patterns that text `i` satisfies: those from `starts[i]` to `starts[i + 1]`."""
 
 
-Automata: TypeAlias = Callable[[Column], Finder]
+FinderLookup: TypeAlias = Callable[[Column], TextFinder]
 """The finder of a `PATTERNS` column."""
 
 
-def columns_of(readings: Sequence[Reading], wanted: Iterable[Column], *, setting: Setting, automata: Automata) -> Batch:
+def build_columns(
+    readings: Sequence[Reading], wanted: Iterable[Column], *, setting: Setting, automata: FinderLookup
+) -> EventColumns:
     """Return the wanted columns of these events; one in which no event has a value is left out."""
     if len(readings) == 1:
-        return _of_one(readings[0], wanted, setting, automata)
-    batch: Batch = {}
-    count, held = len(readings), _by_name(readings)
+        return _build_single(readings[0], wanted, setting, automata)
+    batch: EventColumns = {}
+    count, held = len(readings), _group_values(readings)
     for column in wanted:
-        events, cells = held.get(typed_column(column), _NOTHING)
+        events, cells = held.get(to_typed_attribute(column), _NOTHING)
         match column.view:
             case View.EXISTS:
                 there = [bool(reading.elements.get(column.attribute)) for reading in readings]
                 for event in events:
                     there[event] = True
-                found = flags(there)
+                found = build_flags(there)
             case View.NULL:
-                found = flags([column.attribute in reading.nulls for reading in readings])
+                found = build_flags([column.attribute in reading.nulls for reading in readings])
             case View.PATTERNS:
-                found = _patterns(column, cells, automata)
+                found = _encode_patterns(column, cells, automata)
             case _:
-                found = _column(column, cells, setting) if cells else None
+                found = _encode_column(column, cells, setting) if cells else None
         if found is not None:
             known = len(cells) == count or column.view in (View.EXISTS, View.NULL)
-            batch[column] = found if known else _spread(found, events, count)
+            batch[column] = found if known else _scatter_column(found, events, count)
     return batch
 
 
 _NOTHING: tuple[list[int], list[tuple[Any, ...]]] = ([], [])
 
 
-def _by_name(readings: Sequence[Reading]) -> dict[TypedAttribute, tuple[list[int], list[tuple[Any, ...]]]]:
+def _group_values(readings: Sequence[Reading]) -> dict[TypedAttribute, tuple[list[int], list[tuple[Any, ...]]]]:
     """Return, for each attribute, the events that have it and their values: of many names, an event has a few."""
     held: dict[TypedAttribute, tuple[list[int], list[tuple[Any, ...]]]] = {}
     for event, reading in enumerate(readings):
@@ -96,74 +98,74 @@ def _by_name(readings: Sequence[Reading]) -> dict[TypedAttribute, tuple[list[int
 # --- many events ----------------------------------------------------------------------------------
 
 
-def _column(column: Column, cells: list[tuple[Any, ...]], setting: Setting) -> EventColumn | None:
-    encode, starts = encoder(column, setting), None
+def _encode_column(column: Column, cells: list[tuple[Any, ...]], setting: Setting) -> EventColumn | None:
+    encode, starts = select_encoder(column, setting), None
     if max(map(len, cells), default=0) <= 1:
-        codes: list[Code | None] = [cell[0] if cell else None for cell in cells]
+        codes: list[ViewedValue | None] = [cell[0] if cell else None for cell in cells]
         if column.view is not View.NUMBER or not set(map(type, codes)) <= _NUMERIC:
-            codes = [None if code is None else _seen(encode(code)) for code in codes]
+            codes = [None if code is None else _or_unreadable(encode(code)) for code in codes]
     else:
-        parts = [dict.fromkeys(_seen(encode(value)) for value in cell) for cell in cells]
-        starts = starts_of([len(part) for part in parts])
+        parts = [dict.fromkeys(_or_unreadable(encode(value)) for value in cell) for cell in cells]
+        starts = counts_to_starts([len(part) for part in parts])
         codes = [code for part in parts for code in part]
     if codes.count(None) == len(codes):
         return None
-    if column.view.bytewise:
-        return EventColumn(texts(codes), starts=starts)
-    return _numeric(codes, starts)
+    if column.view.is_bytewise:
+        return EventColumn(pack_texts(codes), starts=starts)
+    return _encode_numbers(codes, starts)
 
 
 _NUMERIC = {int, float, bool, type(None)}
 
 
-def _seen(code: Code | None) -> Code:
+def _or_unreadable(code: ViewedValue | None) -> ViewedValue:
     return UNREADABLE if code is None else code
 
 
-def _spread(column: EventColumn, events: list[int], count: int) -> EventColumn:
+def _scatter_column(column: EventColumn, events: list[int], count: int) -> EventColumn:
     """Return the column of some events as one of all `count`; the others have no value."""
     places = np.array(events, dtype=np.int64)
     if column.starts is not None:
         counts = np.zeros(count, dtype=np.int64)
         counts[places] = np.diff(column.starts)
-        return EventColumn(column.low, column.high, column.open, starts_of(counts))
-    low = _points(column.low, places, count)
-    high = None if column.high is None else _points(column.high, places, count)
-    return EventColumn(low, high, None if column.open is None else _filled(column.open, places, count, 0))
+        return EventColumn(column.low, column.high, column.open, counts_to_starts(counts))
+    low = _scatter_values(column.low, places, count)
+    high = None if column.high is None else _scatter_values(column.high, places, count)
+    return EventColumn(low, high, None if column.open is None else _scatter_array(column.open, places, count, 0))
 
 
-def _points(points: Any, places: NDArray[np.int64], count: int) -> Any:
+def _scatter_values(points: Any, places: NDArray[np.int64], count: int) -> Any:
     if isinstance(points, Texts):
-        return Texts(_filled(points.index, places, count, -1), points.distinct)
-    rest = None if points.rest is None else _filled(points.rest, places, count, 0)
-    return Numbers(_filled(points.near, places, count, np.nan), rest)
+        return Texts(_scatter_array(points.index, places, count, -1), points.distinct)
+    rest = None if points.rest is None else _scatter_array(points.rest, places, count, 0)
+    return Numbers(_scatter_array(points.near, places, count, np.nan), rest)
 
 
-def _filled(values: NDArray[Any], places: NDArray[np.int64], count: int, empty: float) -> NDArray[Any]:
+def _scatter_array(values: NDArray[Any], places: NDArray[np.int64], count: int, empty: float) -> NDArray[Any]:
     whole = np.full(count, empty, values.dtype)
     whole[places] = values
     return whole
 
 
-def _numeric(codes: list[Any], starts: NDArray[np.int64] | None) -> EventColumn:
+def _encode_numbers(codes: list[Any], starts: NDArray[np.int64] | None) -> EventColumn:
     if tuple not in set(map(type, codes)):
-        return EventColumn(numbers(codes), starts=starts)
+        return EventColumn(pack_numbers(codes), starts=starts)
     spans = [code if isinstance(code, tuple) else (code, code, 0) for code in codes]
     ends = [[span[side] if span[side] is not None or span[2] == 0 else 0.0 for span in spans] for side in (0, 1)]
     kinds = np.array([span[2] for span in spans], dtype=np.uint8)
-    return EventColumn(numbers(ends[0]), numbers(ends[1]), kinds, starts)
+    return EventColumn(pack_numbers(ends[0]), pack_numbers(ends[1]), kinds, starts)
 
 
-def numbers(values: list[Any]) -> Numbers:
+def pack_numbers(values: list[Any]) -> Numbers:
     """Return numbers, exact; `None` is no value."""
     near = np.array(values, dtype=np.float64)
     if not (np.abs(near[np.isfinite(near)]) >= EXACT).any():
         return Numbers(near)
-    rest = np.array([split(value)[1] if type(value) is int else 0 for value in values], dtype=np.int16)
+    rest = np.array([split_number(value)[1] if type(value) is int else 0 for value in values], dtype=np.int16)
     return Numbers(near, rest if rest.any() else None)
 
 
-def texts(values: list[Any]) -> Texts:
+def pack_texts(values: list[Any]) -> Texts:
     """Return byte strings, each distinct one once; `None` is no value."""
     places: dict[bytes, int] = {}
     index = [places.setdefault(value, len(places)) if type(value) is bytes else _NO_TEXT[value] for value in values]
@@ -173,20 +175,20 @@ def texts(values: list[Any]) -> Texts:
 _NO_TEXT = {None: -1, UNREADABLE: UNREADABLE_TEXT}
 
 
-def flags(there: Any) -> EventColumn | None:
+def build_flags(there: Any) -> EventColumn | None:
     """Return a column that holds 0 where a truth value is true."""
     held = np.asarray(there, dtype=bool)
     return EventColumn(Numbers(np.where(held, 0.0, np.nan))) if held.any() else None
 
 
-def starts_of(counts: Any) -> NDArray[np.int64]:
+def counts_to_starts(counts: Any) -> NDArray[np.int64]:
     """Return where each event's values start, and where the last one's end."""
     starts = np.zeros(len(counts) + 1, dtype=np.int64)
     np.cumsum(counts, out=starts[1:])
     return starts
 
 
-def _patterns(column: Column, cells: list[tuple[Any, ...]], automata: Automata) -> EventColumn | None:
+def _encode_patterns(column: Column, cells: list[tuple[Any, ...]], automata: FinderLookup) -> EventColumn | None:
     places: dict[str, int] = {}
     held = [
         (event, places.setdefault(value, len(places)) if isinstance(value, str) else -1)  # -1: the last, no text
@@ -196,16 +198,16 @@ def _patterns(column: Column, cells: list[tuple[Any, ...]], automata: Automata) 
     if not held:
         return None
     events, index = np.array(held, dtype=np.int64).T
-    return hits(len(cells), events, index=index, found=found_in(list(places), automata(column)))
+    return build_pattern_column(len(cells), events, index=index, found=find_patterns(list(places), automata(column)))
 
 
-def found_in(texts: Sequence[str], finder: Finder) -> tuple[NDArray[Any], NDArray[Any]]:
+def find_patterns(texts: Sequence[str], finder: TextFinder) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the ids of the patterns that each text satisfies and, behind them, those of no text: none."""
     starts, ids = (np.asarray(array, dtype=np.int64) for array in finder.find_many(texts))
     return np.append(starts, starts[-1]), ids
 
 
-def hits(
+def build_pattern_column(
     count: int, events: NDArray[np.int64], *, index: NDArray[Any], found: tuple[NDArray[Any], NDArray[Any]]
 ) -> EventColumn:
     """Return the `PATTERNS` column of `count` events, where event `events[i]` holds the text `index[i]`.
@@ -236,16 +238,16 @@ _set_low, _set_high, _set_open, _set_starts = (
 )
 
 
-def _of_one(reading: Reading, wanted: Iterable[Column], setting: Setting, automata: Automata) -> Batch:
-    batch: Batch = {}
+def _build_single(reading: Reading, wanted: Iterable[Column], setting: Setting, automata: FinderLookup) -> EventColumns:
+    batch: EventColumns = {}
     plain: list[Column] = []
     near: list[Any] = []
     held = reading.values
     for column in wanted:
-        values = held.get(typed_column(column), ())
+        values = held.get(to_typed_attribute(column), ())
         encode = ENCODERS.get(column.view)
         if encode is None or len(values) != 1:
-            found = _told(column, values, reading, setting, automata)
+            found = _build_special(column, values, reading, setting, automata)
         else:
             code: Any = encode(values[0])
             if code is None:
@@ -255,33 +257,33 @@ def _of_one(reading: Reading, wanted: Iterable[Column], setting: Setting, automa
                 plain.append(column)
                 near.append(code)
                 continue
-            found = EventColumn(Texts(_FIRST, [code])) if kind is bytes else _column(column, [values], setting)
+            found = EventColumn(Texts(_FIRST, [code])) if kind is bytes else _encode_column(column, [values], setting)
         if found is not None:
             batch[column] = found
     if plain:
-        _fill(batch, plain, np.array(near, dtype=np.float64))
+        _add_plain_numbers(batch, plain, np.array(near, dtype=np.float64))
     return batch
 
 
 _FIRST = np.zeros(1, dtype=np.int32)
-_THERE = EventColumn(Numbers(np.zeros(1)))
+_PRESENT = EventColumn(Numbers(np.zeros(1)))
 
 
-def _told(
-    column: Column, values: tuple[Any, ...], reading: Reading, setting: Setting, automata: Automata
+def _build_special(
+    column: Column, values: tuple[Any, ...], reading: Reading, setting: Setting, automata: FinderLookup
 ) -> EventColumn | None:
     """Return a column that takes more than a look at one value."""
     match column.view:
         case View.EXISTS:
-            return _THERE if values or reading.elements.get(column.attribute) else None
+            return _PRESENT if values or reading.elements.get(column.attribute) else None
         case View.NULL:
-            return _THERE if column.attribute in reading.nulls else None
+            return _PRESENT if column.attribute in reading.nulls else None
         case View.PATTERNS:
-            return _patterns(column, [values], automata)
-    return _column(column, [values], setting) if values else None
+            return _encode_patterns(column, [values], automata)
+    return _encode_column(column, [values], setting) if values else None
 
 
-def _fill(batch: Batch, plain: list[Column], near: NDArray[np.float64]) -> None:
+def _add_plain_numbers(batch: EventColumns, plain: list[Column], near: NDArray[np.float64]) -> None:
     """Add columns of one plain number each."""
     for at, column in enumerate(plain):
         low = _new(Numbers)

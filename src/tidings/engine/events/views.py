@@ -29,22 +29,22 @@ such events.
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 """Times are counted from here."""
 
-Code: TypeAlias = float | bytes | tuple[float | None, float | None, int]
+ViewedValue: TypeAlias = float | bytes | tuple[float | None, float | None, int]
 """A value as a view sees it; a range is its low end, its high end and `EventColumn.open`."""
 
-Encoder: TypeAlias = Callable[[Any], Code | None]
+ValueEncoder: TypeAlias = Callable[[Any], ViewedValue | None]
 """Turns a value into what a view sees."""
 
 
-def encoder(column: Column, setting: Setting) -> Encoder:
+def select_encoder(column: Column, setting: Setting) -> ValueEncoder:
     """Return the function that shows a value to the column."""
     alone = ENCODERS.get(column.view)
     if alone is not None:
         return alone
     if column.view is View.AGE:
-        return lambda value: age(value, setting.now)
-    tree = tree_of(column, setting.ontology)
-    return lambda value: _concept(value, tree)
+        return lambda value: view_age(value, setting.now)
+    tree = find_tree(column, setting.ontology)
+    return lambda value: _view_concept(value, tree)
 
 
 def micros(time: datetime) -> int:
@@ -53,7 +53,7 @@ def micros(time: datetime) -> int:
     return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 
 
-def tree_of(column: Column, ontology: Ontology) -> Tree | None:
+def find_tree(column: Column, ontology: Ontology) -> Tree | None:
     """Return the tree whose numbers a `CONCEPT` column holds: the one it names, or the only one."""
     if column.tree is not None:
         return ontology.trees[column.tree]
@@ -63,30 +63,30 @@ def tree_of(column: Column, ontology: Ontology) -> Tree | None:
     return next(iter(ontology.trees.values()), None)
 
 
-def number(value: Any) -> Code | None:
+def view_number(value: Any) -> ViewedValue | None:
     """Show a number, a time by its microseconds, or a range of either."""
     if isinstance(value, (int, float)):
         return value
     if isinstance(value, datetime):
         return micros(value)
-    return _range(value, number) if isinstance(value, Range) else None
+    return _view_range(value, view_number) if isinstance(value, Range) else None
 
 
-def age(value: Any, now: datetime) -> Code | None:
+def view_age(value: Any, now: datetime) -> ViewedValue | None:
     """Show how many seconds ago a time was; the low end of a range of times is the oldest."""
     if isinstance(value, datetime):
         return (now - value).total_seconds()
     if not isinstance(value, Range):
         return None
     # The ages cannot stand in the range before they are ages, or its ends would be in the wrong order.
-    found = _range(value, lambda end: age(end, now))
+    found = _view_range(value, lambda end: view_age(end, now))
     if not isinstance(found, tuple):
         return None
     old, young, ends = found
     return young, old, (ends & 5) << 1 | (ends & 10) >> 1
 
 
-def _range(value: Range, seen: Encoder) -> Code | None:
+def _view_range(value: Range, seen: ValueEncoder) -> ViewedValue | None:
     low, high = (None if end is None else seen(end) for end in (value.low, value.high))
     if (low is None) != (value.low is None) or (high is None) != (value.high is None):
         return None  # ends of text, or amounts whose unit nobody asked for
@@ -94,7 +94,7 @@ def _range(value: Range, seen: Encoder) -> Code | None:
     return low, high, ends  # type: ignore[return-value]
 
 
-def _text(value: Any) -> Code | None:
+def _view_text(value: Any) -> ViewedValue | None:
     if isinstance(value, str):
         return value.encode()
     if isinstance(value, (IPv4Address, IPv6Address)):
@@ -102,27 +102,27 @@ def _text(value: Any) -> Code | None:
     return None
 
 
-def _reversed(value: Any) -> Code | None:
+def _view_reversed(value: Any) -> ViewedValue | None:
     return value[::-1].encode() if isinstance(value, str) else None
 
 
-def _folded(value: Any) -> Code | None:
+def _view_folded(value: Any) -> ViewedValue | None:
     return value.casefold().encode() if isinstance(value, str) else None
 
 
-def _folded_reversed(value: Any) -> Code | None:
+def _view_folded_reversed(value: Any) -> ViewedValue | None:
     return value.casefold()[::-1].encode() if isinstance(value, str) else None
 
 
-def _longitude(value: Any) -> Code | None:
+def _view_longitude(value: Any) -> ViewedValue | None:
     return value.lon if isinstance(value, Point) else None
 
 
-def _latitude(value: Any) -> Code | None:
+def _view_latitude(value: Any) -> ViewedValue | None:
     return value.lat if isinstance(value, Point) else None
 
 
-def _concept(value: Any, tree: Tree | None) -> Code | None:
+def _view_concept(value: Any, tree: Tree | None) -> ViewedValue | None:
     if not isinstance(value, str):
         return None
     try:
@@ -132,13 +132,13 @@ def _concept(value: Any, tree: Tree | None) -> Code | None:
     return UNKNOWN if found is None else found
 
 
-ENCODERS: dict[View, Encoder] = {
-    View.NUMBER: number,
-    View.TEXT: _text,
-    View.REVERSED: _reversed,
-    View.FOLDED: _folded,
-    View.FOLDED_REVERSED: _folded_reversed,
-    View.LONGITUDE: _longitude,
-    View.LATITUDE: _latitude,
+ENCODERS: dict[View, ValueEncoder] = {
+    View.NUMBER: view_number,
+    View.TEXT: _view_text,
+    View.REVERSED: _view_reversed,
+    View.FOLDED: _view_folded,
+    View.FOLDED_REVERSED: _view_folded_reversed,
+    View.LONGITUDE: _view_longitude,
+    View.LATITUDE: _view_latitude,
 }
 """The views of a value that depend on nothing else; `AGE` and `CONCEPT` do, and the rest see no single value."""

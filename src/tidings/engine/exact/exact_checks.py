@@ -15,20 +15,20 @@ from numpy.typing import NDArray
 
 from tidings.algebra import holds
 from tidings.engine.compile.columns import Column, Numbers, View
-from tidings.engine.exact.place_tests import Places
-from tidings.engine.ranges import runs
+from tidings.engine.exact.place_tests import PlaceTable
+from tidings.engine.ranges import expand_ranges
 from tidings.kernels.match.literals import ALL, ANY, NOT_ANY, NOT_NONE
 from tidings.model import Filter, Near, Not, Quantifier, Test, Within
 
 if TYPE_CHECKING:
-    from tidings.engine.compile.columns import Batch
-    from tidings.engine.events.event_source import Arrivals
+    from tidings.engine.compile.columns import EventColumns
+    from tidings.engine.events.event_source import EventSource
     from tidings.model import Condition
 
 QUANTIFIERS = (Quantifier.ANY, Quantifier.ALL, Quantifier.NONE)
 
 
-def quantified(attribute: str, condition: Condition, op: int) -> Filter:
+def quantify(attribute: str, condition: Condition, op: int) -> Filter:
     """Return the test, or its negation, that a literal's op stands for (`kernels.literals`)."""
     test = Test(attribute, condition, QUANTIFIERS[op % 3])
     return Not(test) if op >= NOT_ANY else test
@@ -45,7 +45,7 @@ class PlaceItem:
     @property
     def filter(self) -> Filter:
         """The same as a filter, for the law."""
-        return quantified(self.attribute, self.condition, self.op)
+        return quantify(self.attribute, self.condition, self.op)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,27 +55,27 @@ class LawItem:
     filter: Filter
 
 
-Item: TypeAlias = PlaceItem | LawItem
+ExactItem: TypeAlias = PlaceItem | LawItem
 
 
 @dataclass(frozen=True, slots=True)
-class Second:
+class ExactChecks:
     """The items of a segment, and which of its rows ask for which; `row` is sorted.
 
     What places need is kept in arrays too: a snapshot makes items only when the law is asked.
     """
 
-    items: Sequence[Item]
+    items: Sequence[ExactItem]
     row: NDArray[np.uint32]
     item: NDArray[np.uint32]
-    places: Places
+    places: PlaceTable
     place_of: NDArray[np.int64]  # item -> its place, -1: none
     names: tuple[str, ...]  # the attributes of places
     name_of: NDArray[np.int32]  # item -> its attribute among `names`, -1: it is the law's
     op_of: NDArray[np.uint8]  # item -> the op of a place
 
     @classmethod
-    def of(cls, items: Sequence[Item], row: NDArray[np.uint32], item: NDArray[np.uint32]) -> Second:
+    def build(cls, items: Sequence[ExactItem], row: NDArray[np.uint32], item: NDArray[np.uint32]) -> ExactChecks:
         """Put the areas of the items into a table."""
         areas = {at: one for at, one in enumerate(items) if isinstance(one, PlaceItem)}
         numbers: dict[str, int] = {}
@@ -84,11 +84,11 @@ class Second:
         for place, (at, one) in enumerate(areas.items()):
             place_of[at], op_of[at] = place, one.op
             name_of[at] = numbers.setdefault(one.attribute, len(numbers))
-        places = Places.build(one.condition for one in areas.values())
+        places = PlaceTable.build(one.condition for one in areas.values())
         return cls(items, row, item, places, place_of, tuple(numbers), name_of, op_of)
 
-    def survivors(
-        self, batch: Batch, arrivals: Arrivals, events: NDArray[Any], rows: NDArray[Any]
+    def filter_pairs(
+        self, batch: EventColumns, arrivals: EventSource, events: NDArray[Any], rows: NDArray[Any]
     ) -> NDArray[np.bool_]:
         """Tell which of the pairs of event and row satisfy all items of the row."""
         good = np.ones(len(rows), bool)
@@ -97,34 +97,36 @@ class Second:
         first = np.searchsorted(self.row, rows)
         sizes = np.searchsorted(self.row, rows, "right") - first
         pair = np.repeat(np.arange(len(rows)), sizes)
-        item = self.item[runs(first, sizes)]
+        item = self.item[expand_ranges(first, sizes)]
         keys, where = np.unique(events[pair] * len(self.items) + item, return_inverse=True)
-        decided = self._decided(batch, arrivals, keys // len(self.items), keys % len(self.items))
+        decided = self._decide(batch, arrivals, keys // len(self.items), keys % len(self.items))
         good[pair[~decided[where]]] = False
         return good
 
-    def holds(self, batch: Batch, arrivals: Arrivals, event: int, item: int) -> bool:
+    def decide_one(self, batch: EventColumns, arrivals: EventSource, event: int, item: int) -> bool:
         """Decide one item for one event."""
-        return bool(self._decided(batch, arrivals, np.array([event]), np.array([item]))[0])
+        return bool(self._decide(batch, arrivals, np.array([event]), np.array([item]))[0])
 
-    def _decided(
-        self, batch: Batch, arrivals: Arrivals, events: NDArray[Any], items: NDArray[Any]
+    def _decide(
+        self, batch: EventColumns, arrivals: EventSource, events: NDArray[Any], items: NDArray[Any]
     ) -> NDArray[np.bool_]:
         """Decide pairs of event and item: single places by the kernel, everything else by the law."""
         result = np.zeros(len(items), bool)
         open_pairs = np.ones(len(items), bool)
         for number, name in enumerate(self.names):
             pairs = np.flatnonzero(self.name_of[items] == number)
-            found = self._places(batch, name, events[pairs], items[pairs])
+            found = self._decide_places(batch, name, events[pairs], items[pairs])
             if found is not None:
                 result[pairs] = found
                 open_pairs[pairs] = False
         for pair in np.flatnonzero(open_pairs).tolist():
-            reading = arrivals.reading(int(events[pair]))
+            reading = arrivals.read_event(int(events[pair]))
             result[pair] = holds(self.items[int(items[pair])].filter, reading, arrivals.setting)
         return result
 
-    def _places(self, batch: Batch, name: str, events: NDArray[Any], items: NDArray[Any]) -> NDArray[np.bool_] | None:
+    def _decide_places(
+        self, batch: EventColumns, name: str, events: NDArray[Any], items: NDArray[Any]
+    ) -> NDArray[np.bool_] | None:
         """Decide items on an attribute that has at most one place in every event; else nothing."""
         ops = self.op_of[items]
         lon, lat = (batch.get(Column(name, view)) for view in (View.LONGITUDE, View.LATITUDE))

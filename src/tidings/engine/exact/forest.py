@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings.engine.readonly import frozen
+from tidings.engine.readonly import freeze
 from tidings.kernels.match import tree_code, trees
 from tidings.kernels.match.vector_words import EVENTS, WORDS
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 
-Node = int | tuple[Literal["and", "or"], tuple["Node", ...]] | tuple[Literal["not"], "Node"]
+TreeNode = int | tuple[Literal["and", "or"], tuple["TreeNode", ...]] | tuple[Literal["not"], "TreeNode"]
 """A tree: a leaf's number, `("and", parts)`, `("or", parts)` or `("not", part)`; no parts: true and false."""
 
 MOST_ROWS = 1 << (32 - tree_code.ROW)
@@ -49,7 +49,7 @@ class ForestSummary:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Forest:
+class TreeForest:
     """Trees as straight code; `slots[i]` is the slot of the i-th, whose program follows those of shared sub-trees.
 
     The trees are not in the order given: those of one shape lie together, so that the processor guesses right.
@@ -64,25 +64,25 @@ class Forest:
 
     code: NDArray[np.uint32]
     starts: NDArray[np.int64]
-    turned: NDArray[np.uint8]
+    negated: NDArray[np.uint8]
     slots: NDArray[np.uint32]
     leaves: int
 
     def __post_init__(self) -> None:
         """Make the arrays read-only, as memory maps are."""
         for name in ("code", "starts", "turned", "slots"):
-            object.__setattr__(self, name, frozen(getattr(self, name)))
+            object.__setattr__(self, name, freeze(getattr(self, name)))
 
     @classmethod
     def build(
-        cls, trees: Iterable[tuple[int, Node]], *, leaves: int, rates: NDArray[np.float64] | None = None
-    ) -> Forest:
+        cls, trees: Iterable[tuple[int, TreeNode]], *, leaves: int, rates: NDArray[np.float64] | None = None
+    ) -> TreeForest:
         """Build from slots and trees over leaves `0 .. leaves - 1`.
 
         `rates` says how often each leaf is true; what is seldom true is then asked first. A million trees of
         ten leaves take some seconds.
         """
-        slots, tokens, token_starts = _written(trees)
+        slots, tokens, token_starts = _write_tokens(trees)
         if len(tokens) and tokens.max() >= leaves:
             message = f"leaf `{tokens.max()}` is not in the table of {leaves} leaves; give `leaves` as its length"
             raise ValueError(message)
@@ -100,17 +100,17 @@ class Forest:
         return cls(code, starts, turned, slots[order], leaves)
 
     @classmethod
-    def of(cls, arrays: Mapping[str, NDArray[np.generic]]) -> Forest:
+    def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> TreeForest:
         """Return the forest that gave these `arrays()`; they may be read-only."""
         leaves = int(arrays["leaves"][0])
         return cls(arrays["code"], arrays["starts"], arrays["turned"], arrays["slots"], leaves)  # type: ignore[arg-type]
 
-    def arrays(self) -> dict[str, NDArray[np.generic]]:
+    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """Return all there is of it, for a snapshot."""
         return {
             "code": self.code,
             "starts": self.starts,
-            "turned": self.turned,
+            "turned": self.negated,
             "slots": self.slots,
             "leaves": np.array([self.leaves], np.int64),
         }
@@ -129,7 +129,7 @@ class Forest:
         """How many rows a table of truths, and a memo of `run_one`, must have."""
         return self.leaves + self.shared
 
-    def table(self) -> NDArray[np.uint64]:
+    def make_truth_table(self) -> NDArray[np.uint64]:
         """Return an empty table of truths: `decide_leaves` fills it for a block, `match` reads it and adds to it.
 
         Each row starts at a line of the processor's cache; one that lies across two costs twice.
@@ -138,7 +138,7 @@ class Forest:
         first = (-raw.ctypes.data // 8) % WORDS
         return raw[first : first + self.rows * WORDS]
 
-    def match(
+    def match_block(
         self, truths: NDArray[np.uint64], events: int, *, live: NDArray[np.uint64] | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
         """Decide all trees for a block of at most 512 events.
@@ -152,7 +152,7 @@ class Forest:
         bits = np.empty(0, np.uint64) if live is None else live
         rows, found = np.empty(len(self) * WORDS, np.uint64), np.empty(len(self), np.uint32)
         count = trees.run_block(
-            self.code, self.starts, self.turned, self.slots, bits, truths, self.leaves, events, rows, found
+            self.code, self.starts, self.negated, self.slots, bits, truths, self.leaves, events, rows, found
         )
         # Allocated here: NumPy asks for large pages, the kernels' own arrays get small ones, and first touching
         # those cost more than all the rest of writing the slots.
@@ -162,7 +162,7 @@ class Forest:
         trees.write_by_event(by_bit, found, count, starts, slots)
         return starts, slots
 
-    def summary(self) -> ForestSummary:
+    def summarize(self) -> ForestSummary:
         """Describe it for `explain`."""
         kinds, rows = self.code & np.uint32(3), self.code >> np.uint32(tree_code.ROW)
         named = np.zeros(self.rows + 1, bool)
@@ -171,8 +171,8 @@ class Forest:
         return ForestSummary(trees=len(self), leaves=used, shared=self.shared, instructions=len(self.code))
 
 
-def _written(
-    trees: Iterable[tuple[int, Node]],
+def _write_tokens(
+    trees: Iterable[tuple[int, TreeNode]],
 ) -> tuple[NDArray[np.uint32], NDArray[np.int32], NDArray[np.int64]]:
     """Write trees as the tokens of `tree_code.cons`: slots, tokens, and where each tree's tokens start."""
     slots: list[int] = []

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidings.algebra.law.evaluate import EARTH_RADIUS_M, compute_distance_m
-from tidings.engine.readonly import frozen
+from tidings.engine.readonly import freeze
 from tidings.errors import TidingsError
 from tidings.kernels.match import point_tests as kernel
 from tidings.model import Near, Point, Within
@@ -43,7 +43,7 @@ Starts: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Places:
+class PlaceTable:
     """A table of conditions on a place; a condition's number is its position in what `build` was given.
 
     >>> table = Places.build([Near(Point(13.4, 52.5), 1000)])
@@ -64,47 +64,47 @@ class Places:
     _known: dict[int, Place] = field(init=False, default_factory=dict, repr=False)  # made so far
 
     @classmethod
-    def build(cls, conditions: Iterable[Place]) -> Places:
+    def build(cls, conditions: Iterable[Place]) -> PlaceTable:
         """Lay out bound conditions; a region must have become its area."""
         import shapely
 
         given = list(conditions)
-        areas = [_area(condition) for condition in given]
+        areas = [_get_area(condition) for condition in given]
         numbers = np.flatnonzero([area is not None for area in areas])
         shapes = np.array([shape(area) for area in areas if area is not None], object)
         polygons, of_shape = shapely.get_parts(shapes, return_index=True)
         rings, of_polygon = shapely.get_rings(polygons, return_index=True)
         vertices, of_ring = shapely.get_coordinates(rings, return_index=True)
-        vertex_start = _starts(of_ring, len(rings))
-        written, written_start = _written(areas)
+        vertex_start = _to_starts(of_ring, len(rings))
+        written, written_start = _collect_longitudes(areas)
         same = np.array_equal(written, vertices[:, 0])
-        run_ring, run_ends = _runs(vertex_start)
+        run_ring, run_ends = _cut_runs(vertex_start)
         table = cls(
-            frames=np.array([_frame(condition) for condition in given], np.float64).reshape(-1, 4),
-            polygon_start=_starts(numbers[of_shape], len(given)),
-            ring_start=_starts(of_polygon, len(polygons)),
+            frames=np.array([_compute_frame(condition) for condition in given], np.float64).reshape(-1, 4),
+            polygon_start=_to_starts(numbers[of_shape], len(given)),
+            ring_start=_to_starts(of_polygon, len(polygons)),
             vertex_start=vertex_start,
             vertices=vertices,
             written=written[:0] if same else written,
             written_start=written_start[:0] if same else written_start,
-            run_start=_starts(numbers[of_shape[of_polygon[run_ring]]], len(given)),
+            run_start=_to_starts(numbers[of_shape[of_polygon[run_ring]]], len(given)),
             run_ends=run_ends,
-            run_bounds=_bounds(run_ends, vertices),
+            run_bounds=_compute_bounds(run_ends, vertices),
         )
         table._known.update(enumerate(given))
         return table
 
     @classmethod
-    def of(cls, arrays: dict[str, NDArray[Any]]) -> Places:
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> PlaceTable:
         """Take what `arrays` gave, as it is; nothing is read."""
         return cls(**{name: arrays[name] for name in ARRAYS})
 
     def __post_init__(self) -> None:
         """Make the arrays read-only, as memory maps are: kernels then compile for one kind."""
         for name in ARRAYS:
-            object.__setattr__(self, name, frozen(getattr(self, name)))
+            object.__setattr__(self, name, freeze(getattr(self, name)))
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return the flat arrays that `of` takes."""
         return {name: getattr(self, name) for name in ARRAYS}
 
@@ -118,17 +118,17 @@ class Places:
             msg = f"place `{place}` is not among the {len(self)}"
             raise IndexError(msg)
         if place not in self._known:
-            self._known[int(place)] = self._made(place)
+            self._known[int(place)] = self._decode(place)
         return self._known[place]
 
-    def _made(self, place: int) -> Place:
+    def _decode(self, place: int) -> Place:
         first, last = self.polygon_start[place], self.polygon_start[place + 1]
         if first == last:
             lon, lat, metres, _ = self.frames[place].tolist()
             return Near(Point(lon, lat), metres)
-        return Within(Area(tuple(tuple(self._rings(polygon)) for polygon in range(first, last))))
+        return Within(Area(tuple(tuple(self._decode_rings(polygon)) for polygon in range(first, last))))
 
-    def _rings(self, polygon: int) -> Iterator[tuple[tuple[float, float], ...]]:
+    def _decode_rings(self, polygon: int) -> Iterator[tuple[tuple[float, float], ...]]:
         lons, start = self.vertices[:, 0], self.vertex_start
         if len(self.written):
             lons, start = self.written, self.written_start
@@ -139,18 +139,18 @@ class Places:
 
     def decide(self, places: Sequence[int] | Starts, lons: Sequence[float] | Floats, lats: Any) -> NDArray[np.bool_]:
         """Tell for each condition's number and place of the globe whether the condition accepts it."""
-        numbers = frozen(np.asarray(places, np.int64))
-        at_lon, at_lat = (frozen(np.asarray(degrees, np.float64)) for degrees in (lons, lats))
-        answers = kernel.decide(numbers, at_lon, at_lat, *self.searched())
+        numbers = freeze(np.asarray(places, np.int64))
+        at_lon, at_lat = (freeze(np.asarray(degrees, np.float64)) for degrees in (lons, lats))
+        answers = kernel.decide(numbers, at_lon, at_lat, *self.list_kernel_arrays())
         for at in np.flatnonzero(answers == kernel.UNSURE):
-            answers[at] = self.holds(int(numbers[at]), float(at_lon[at]), float(at_lat[at]))
+            answers[at] = self.decide_by_law(int(numbers[at]), float(at_lon[at]), float(at_lat[at]))
         return np.asarray(answers == kernel.INSIDE)
 
-    def searched(self) -> tuple[Floats, Starts, Starts, Floats, Floats]:
+    def list_kernel_arrays(self) -> tuple[Floats, Starts, Starts, Floats, Floats]:
         """Return the arrays that the kernels take, in their order."""
         return self.frames, self.run_start, self.run_ends, self.run_bounds, self.vertices
 
-    def holds(self, place: int, lon: float, lat: float) -> bool:
+    def decide_by_law(self, place: int, lon: float, lat: float) -> bool:
         """Ask the law whether a condition accepts a place of the globe."""
         condition, point = self[place], Point(lon, lat)
         if isinstance(condition, Within):
@@ -158,24 +158,24 @@ class Places:
         return compute_distance_m(condition.center, point) <= condition.metres
 
     @staticmethod
-    def box(condition: Place) -> Box:
+    def compute_box(condition: Place) -> Box:
         """Return west, south, east, north of a box that holds every place which the condition accepts.
 
         Where the condition reaches the antimeridian, the box goes all around: 180 and -180 are one place.
         """
-        area = _area(condition)
+        area = _get_area(condition)
         if area is None:
             assert isinstance(condition, Near)
-            return _circle_box(condition)
+            return _compute_circle_box(condition)
         west, south, east, north = bounds(area)
         return (west, south, east, north) if west > -180 and east < 180 else (-180.0, south, 180.0, north)
 
 
-ARRAYS = tuple(name for name in Places.__slots__ if not name.startswith("_"))
+ARRAYS = tuple(name for name in PlaceTable.__slots__ if not name.startswith("_"))
 """The names of the arrays, in the order of the fields."""
 
 
-def _area(condition: Place) -> Area | None:
+def _get_area(condition: Place) -> Area | None:
     match condition:
         case Within(area):
             return area
@@ -185,7 +185,7 @@ def _area(condition: Place) -> Area | None:
     raise TidingsError(msg)
 
 
-def _frame(condition: Place) -> Box:
+def _compute_frame(condition: Place) -> Box:
     if isinstance(condition, Within):
         return bounds(condition.area)
     center, half = condition.center, float(condition.metres) / (2 * EARTH_RADIUS_M)
@@ -194,7 +194,7 @@ def _frame(condition: Place) -> Box:
     return center.lon, center.lat, condition.metres, limit
 
 
-def _circle_box(condition: Near) -> Box:
+def _compute_circle_box(condition: Near) -> Box:
     center, angle = condition.center, math.degrees(condition.metres / EARTH_RADIUS_M) * (1 + 1e-9) + MARGIN_DEG
     south, north = center.lat - angle, center.lat + angle
     if south <= -90 or north >= 90:
@@ -206,18 +206,18 @@ def _circle_box(condition: Near) -> Box:
     return (west, south, east, north) if west > -180 and east < 180 else (-180.0, south, 180.0, north)
 
 
-def _starts(owners: NDArray[np.integer[Any]], count: int) -> Starts:
+def _to_starts(owners: NDArray[np.integer[Any]], count: int) -> Starts:
     """Return where the parts of each owner begin, from the ascending owner of each part."""
     return np.searchsorted(owners, np.arange(count + 1)).astype(np.int64)
 
 
-def _written(areas: Sequence[Area | None]) -> tuple[Floats, Starts]:
+def _collect_longitudes(areas: Sequence[Area | None]) -> tuple[Floats, Starts]:
     rings = [ring for area in areas if area for rings in area.polygons for ring in rings]
     lons = np.array([lon for ring in rings for lon, _ in ring], np.float64)
     return lons, np.cumsum([0, *map(len, rings)], dtype=np.int64)
 
 
-def _runs(vertex_start: Starts) -> tuple[Starts, Starts]:
+def _cut_runs(vertex_start: Starts) -> tuple[Starts, Starts]:
     """Return the ring of each run, and its first and last vertex; neighbours share one."""
     first, last = vertex_start[:-1], vertex_start[1:] - 1
     counts = -(-(last - first) // RUN)
@@ -227,7 +227,7 @@ def _runs(vertex_start: Starts) -> tuple[Starts, Starts]:
     return ring, np.stack((start, np.minimum(start + RUN, last[ring])), axis=1)
 
 
-def _bounds(run_ends: Starts, vertices: Floats) -> Floats:
+def _compute_bounds(run_ends: Starts, vertices: Floats) -> Floats:
     if not len(run_ends):
         return np.empty((0, 4))
     ends = (run_ends + np.array([0, 1])).ravel()  # what lies between two runs is reckoned too, and dropped

@@ -14,17 +14,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings.engine.events.event_codes import cells_of
-from tidings.engine.index.planner import LOOK_NS, SCAN_NS, TILE_NS, bits_ns
-from tidings.engine.ranges import runs
+from tidings.engine.events.event_codes import encode_events
+from tidings.engine.index.planner import estimate_bitmap_ns
+from tidings.engine.ranges import expand_ranges
+from tidings.engine.tuning import IndexTuning
 from tidings.kernels.match.layout import OP_BITS
 from tidings.kernels.match.literals import ABSENT, ANY, SEVERAL, UNION
 from tidings.kernels.match.plan import estimate_rates
 
 if TYPE_CHECKING:
-    from tidings.engine.compile.columns import Batch
+    from tidings.engine.compile.columns import EventColumns
     from tidings.engine.segment import Segment
     from tidings.kernels.match.layout import EventCells, IndexPaths, IndexRows
+
+COSTS = IndexTuning()
+"""The costs that the planner compares by."""
 
 EVENTS = 256
 """Events that are followed."""
@@ -40,7 +44,7 @@ SELECTIVE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Path:
+class AccessPath:
     """Rows that are found in the same way; `candidates` is how many of them an event sees on average."""
 
     columns: tuple[int, ...]
@@ -52,35 +56,35 @@ class Path:
     nanoseconds: float
 
     @property
-    def one_of(self) -> float:
+    def rows_per_candidate(self) -> float:
         """How many rows there are for each that an event sees."""
         return self.rows / max(self.candidates, 1 / EVENTS)
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class SegmentEstimate:
     """The paths of a segment in the order of its rows, where each begins, and the events that were followed."""
 
-    paths: tuple[Path, ...]
+    paths: tuple[AccessPath, ...]
     row_start: NDArray[np.int64]
     codes: NDArray[np.uint32]
 
 
-def estimated(segment: Segment, sample: tuple[Batch, int] | None) -> Estimate:
+def estimate_segment(segment: Segment, sample: tuple[EventColumns, int] | None) -> SegmentEstimate:
     """Follow events through the segment's paths."""
-    codes = _codes(segment, sample)
+    codes = _choose_codes(segment, sample)
     paths = segment.index.paths
-    starts = np.append(_first_clusters(paths), len(paths.cluster_start) - 1)
+    starts = np.append(_find_first_clusters(paths), len(paths.cluster_start) - 1)
     keyed = np.zeros(len(paths.first), bool)
     keyed[paths.by_column] = True
     found = [
-        (_keyed if keyed[group] else _packed)(segment, codes, group, range(int(first), int(last)))
+        (_estimate_keyed if keyed[group] else _estimate_packed)(segment, codes, group, range(int(first), int(last)))
         for group, (first, last) in enumerate(pairwise(starts))
     ]
-    return Estimate(tuple(found), paths.cluster_start[starts[:-1]].astype(np.int64), codes)
+    return SegmentEstimate(tuple(found), paths.cluster_start[starts[:-1]].astype(np.int64), codes)
 
 
-def unselective(segment: Segment, estimate: Estimate) -> NDArray[np.int64]:
+def find_unselective(segment: Segment, estimate: SegmentEstimate) -> NDArray[np.int64]:
     """Return the rows that most events see because no literal of theirs says no to half of the events."""
     rows = segment.index.rows
     ends = np.append(estimate.row_start[1:], len(rows.start) - 1)[: len(estimate.row_start)]  # without rows, none
@@ -92,27 +96,29 @@ def unselective(segment: Segment, estimate: Estimate) -> NDArray[np.int64]:
     if not seen:
         return np.zeros(0, np.int64)
     wanted = np.concatenate(seen)
-    return wanted[_reduced(np.minimum, rows, wanted, estimate.codes) > SELECTIVE]
+    return wanted[_reduce_rates(np.minimum, rows, wanted, estimate.codes) > SELECTIVE]
 
 
-def passing(segment: Segment, rows: NDArray[Any], codes: NDArray[np.uint32]) -> NDArray[np.float64]:
+def estimate_passing(segment: Segment, rows: NDArray[Any], codes: NDArray[np.uint32]) -> NDArray[np.float64]:
     """Return the share of events that satisfy all literals of each of some rows, supposing these independent."""
-    return _reduced(np.multiply, segment.index.rows, rows.astype(np.int64), codes)
+    return _reduce_rates(np.multiply, segment.index.rows, rows.astype(np.int64), codes)
 
 
-def _reduced(by: np.ufunc, rows: IndexRows, wanted: NDArray[np.int64], codes: NDArray[np.uint32]) -> NDArray[np.float64]:
+def _reduce_rates(
+    by: np.ufunc, rows: IndexRows, wanted: NDArray[np.int64], codes: NDArray[np.uint32]
+) -> NDArray[np.float64]:
     """Return the least, or the product, of the shares of events that the literals of each row accept."""
     first, sizes = rows.start[wanted].astype(np.int64), np.diff(rows.start.astype(np.int64))[wanted]
     begin = np.cumsum(sizes) - sizes
-    literal = rows.literal.reshape(-1, 3)[runs(first, sizes)]
+    literal = rows.literal.reshape(-1, 3)[expand_ranges(first, sizes)]
     result = np.ones(len(wanted))
     some = sizes > 0
     if some.any():
-        result[some] = by.reduceat(_rates(rows, literal, codes), begin[some])
+        result[some] = by.reduceat(_estimate_rates(rows, literal, codes), begin[some])
     return result
 
 
-def _rates(rows: IndexRows, literal: NDArray[Any], codes: NDArray[np.uint32]) -> NDArray[Any]:
+def _estimate_rates(rows: IndexRows, literal: NDArray[Any], codes: NDArray[np.uint32]) -> NDArray[Any]:
     """Return the share of events that each literal accepts; 1 where it is not of the plain kind."""
     ordered = [np.sort(column[column != ABSENT]) for column in codes.T]
     bounds = np.cumsum([0, *map(len, ordered)])
@@ -124,27 +130,31 @@ def _rates(rows: IndexRows, literal: NDArray[Any], codes: NDArray[np.uint32]) ->
     return np.where((head & 7) == ANY, inside * present, 1.0)
 
 
-def _keyed(segment: Segment, codes: NDArray[np.uint32], group: int, clusters: range) -> Path:
+def _estimate_keyed(segment: Segment, codes: NDArray[np.uint32], group: int, clusters: range) -> AccessPath:
     paths = segment.index.paths
     first, second = int(paths.first[group]), int(paths.second[group])
     one, two = codes[:, first], codes[:, second] if second >= 0 else np.ones(len(codes), np.uint32)
     asked = (one & two & 1 == 1) & (one != ABSENT) & (two != ABSENT)
-    cluster = _looked_up(paths, group, one[asked].astype(np.int64) >> 1, two[asked].astype(np.int64) >> 1)
+    cluster = _look_up_clusters(paths, group, one[asked].astype(np.int64) >> 1, two[asked].astype(np.int64) >> 1)
     cluster = cluster[cluster >= 0]
     size = np.diff(paths.cluster_start[clusters.start : clusters.stop + 1].astype(np.int64))
     tiled = paths.cluster_tiled[clusters.start : clusters.stop]
     tiles = np.where(tiled >= 0, np.append(np.diff(paths.tiled_start), 0)[tiled], 0)
     seen, visits = size[cluster - clusters.start], tiles[cluster - clusters.start]
     here = tiled[tiled >= 0]
-    bits = _row_ns(segment, int(paths.tiled_start[here[0]]), int(paths.tiled_start[here[-1] + 1])) if len(here) else 0.0
-    cost = LOOK_NS * np.count_nonzero(asked) + SCAN_NS * seen[visits == 0].sum()
-    cost += TILE_NS * visits.sum() + bits * seen[visits > 0].sum()
+    bits = (
+        _estimate_row_ns(segment, int(paths.tiled_start[here[0]]), int(paths.tiled_start[here[-1] + 1]))
+        if len(here)
+        else 0.0
+    )
+    cost = COSTS.look_ns * np.count_nonzero(asked) + COSTS.scan_ns * seen[visits == 0].sum()
+    cost += COSTS.tile_ns * visits.sum() + bits * seen[visits > 0].sum()
     events = max(1, len(codes))
     columns, kind = ((first,), "key") if second < 0 else ((first, second), "key of two")
-    return Path(columns, kind, int(size.sum()), len(size), int(tiles.sum()), seen.sum() / events, cost / events)
+    return AccessPath(columns, kind, int(size.sum()), len(size), int(tiles.sum()), seen.sum() / events, cost / events)
 
 
-def _packed(segment: Segment, codes: NDArray[np.uint32], group: int, clusters: range) -> Path:
+def _estimate_packed(segment: Segment, codes: NDArray[np.uint32], group: int, clusters: range) -> AccessPath:
     paths, tiles = segment.index.paths, segment.index.tiles
     columns = tuple(int(one) for one in (paths.first[group], paths.second[group]) if one >= 0)
     number = int(paths.cluster_tiled[clusters.start])
@@ -159,22 +169,28 @@ def _packed(segment: Segment, codes: NDArray[np.uint32], group: int, clusters: r
             seen &= (code >= low) & (code <= high) & (code != ABSENT)
     events = max(1, len(codes))
     candidates, visits = float((size @ seen).sum()) / events, np.count_nonzero(seen) / events
-    cost = HULL_NS * len(size) * len(columns) + TILE_NS * visits + _row_ns(segment, first, last) * candidates
+    cost = (
+        HULL_NS * len(size) * len(columns)
+        + COSTS.tile_ns * visits
+        + _estimate_row_ns(segment, first, last) * candidates
+    )
     kind = ("always", "hull", "hulls")[len(columns)]
-    return Path(columns, kind, int(size.sum()), len(clusters), len(size), candidates, cost)
+    return AccessPath(columns, kind, int(size.sum()), len(clusters), len(size), candidates, cost)
 
 
-def _row_ns(segment: Segment, first: int, last: int) -> float:
+def _estimate_row_ns(segment: Segment, first: int, last: int) -> float:
     """Return what a row of some tiles costs; tiles without bitmaps are scanned."""
     tiles = segment.index.tiles
     width = len(tiles.dense)
     there = tiles.place[first * width : last * width].reshape(last - first, width) < max(1, len(tiles.words))
     columns = np.count_nonzero(there, axis=1)
-    costs = [bits_ns(int(count)) if count else SCAN_NS for count in np.unique(columns).tolist()]
+    costs = [estimate_bitmap_ns(int(count), COSTS) if count else COSTS.scan_ns for count in np.unique(columns).tolist()]
     return float(np.mean(costs)) if costs else 0.0
 
 
-def _looked_up(paths: IndexPaths, group: int, first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.int64]:
+def _look_up_clusters(
+    paths: IndexPaths, group: int, first: NDArray[np.int64], second: NDArray[np.int64]
+) -> NDArray[np.int64]:
     """Return the cluster of each key in a group's table, or -1; whatever the table is like."""
     base, mask = int(paths.base[group]), int(paths.mask[group])
     if not mask:
@@ -189,7 +205,7 @@ def _looked_up(paths: IndexPaths, group: int, first: NDArray[np.int64], second: 
     return np.where(keys[place] == wanted, cluster[used][order][place], -1)
 
 
-def _first_clusters(paths: IndexPaths) -> NDArray[np.int64]:
+def _find_first_clusters(paths: IndexPaths) -> NDArray[np.int64]:
     """Return the first cluster of each group: those without a key come first, one cluster each."""
     result = np.arange(len(paths.first))
     for table, entries, groups in (
@@ -204,21 +220,21 @@ def _first_clusters(paths: IndexPaths) -> NDArray[np.int64]:
     return result
 
 
-def _codes(segment: Segment, sample: tuple[Batch, int] | None) -> NDArray[np.uint32]:
+def _choose_codes(segment: Segment, sample: tuple[EventColumns, int] | None) -> NDArray[np.uint32]:
     """Return codes of events by column: sampled ones where they are known, else guessed ones."""
-    guessed = _guessed(segment)
+    guessed = _guess_codes(segment)
     if sample is None:
         return guessed
     batch, events = sample
     places = {column: number for number, column in enumerate(segment.columns)}
-    cells = cells_of(batch, places, segment.spaces, events)
+    cells = encode_events(batch, places, segment.spaces, events)
     known = [number for column, number in places.items() if column in batch]
     codes = np.resize(guessed.T, (len(segment.columns), min(events, EVENTS))).T if events < EVENTS else guessed
-    codes[:, known] = _single(cells)[:EVENTS, known]
+    codes[:, known] = _take_first_values(cells)[:EVENTS, known]
     return codes
 
 
-def _single(cells: EventCells) -> NDArray[np.uint32]:
+def _take_first_values(cells: EventCells) -> NDArray[np.uint32]:
     """Return cells with one value each: of several the first."""
     codes: NDArray[np.uint32] = cells.cell.copy()
     many = (codes >= SEVERAL) & (codes != ABSENT)
@@ -226,7 +242,7 @@ def _single(cells: EventCells) -> NDArray[np.uint32]:
     return codes
 
 
-def _guessed(segment: Segment) -> NDArray[np.uint32]:
+def _guess_codes(segment: Segment) -> NDArray[np.uint32]:
     """Draw codes from the ends that literals name, each column for itself."""
     rng = np.random.default_rng(0)
     rows = segment.index.rows

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidings.engine.exact.exact_checks import LawItem, PlaceItem
-from tidings.engine.explain.cost_estimate import Estimate, estimated, passing, unselective
-from tidings.engine.explain.memory import bytes_of
-from tidings.engine.ranges import runs
+from tidings.engine.explain.cost_estimate import SegmentEstimate, estimate_passing, estimate_segment, find_unselective
+from tidings.engine.explain.memory import measure_segment
+from tidings.engine.ranges import expand_ranges
 from tidings.model import And, Compare, Has, Not, Or, Test
 
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tidings.engine.compile.columns import Batch
+    from tidings.engine.compile.columns import EventColumns
     from tidings.engine.segment import Segment
-    from tidings.engine.state import Part, State
+    from tidings.engine.state import EngineState, LiveSegment
     from tidings.model import Filter
 
 TREE_NS, ASKED_NS, LAW_NS, AREA_NS, TEXT_NS, LOOSE_NS = 0.03, 600.0, 8000.0, 1000.0, 10_000.0, 100.0
@@ -36,23 +36,23 @@ MANY_SEGMENTS = 4
 """From so many on, `explain` says that they cost something."""
 
 
-def described(state: State, sample: tuple[Batch, int] | None) -> dict[str, object]:
+def describe_state(state: EngineState, sample: tuple[EventColumns, int] | None) -> dict[str, object]:
     """Return the plan of a state in plain values; `sample` is a batch of events, and how many they are."""
-    segments = [_segment(part, sample) for part in state.parts]
+    segments = [_describe_segment(part, sample) for part in state.parts]
     waiting = len(state.waiting) * LAW_NS
     return {
         "subscriptions": len(state),
         "nanoseconds": round(waiting + sum(one["nanoseconds"] for one in segments)),
         "statistics": "subscriptions" if sample is None else "events",
-        "slow": _slow(state, segments),
+        "slow": _list_slow_parts(state, segments),
         "segments": segments,
         "waiting": {"subscriptions": len(state.waiting), "nanoseconds": round(waiting)},
     }
 
 
-def _segment(part: Part, sample: tuple[Batch, int] | None) -> dict[str, Any]:
+def _describe_segment(part: LiveSegment, sample: tuple[EventColumns, int] | None) -> dict[str, Any]:
     segment = part.segment
-    estimate = estimated(segment, sample)
+    estimate = estimate_segment(segment, sample)
     paths = [
         {
             "columns": [str(segment.columns[number]) for number in path.columns],
@@ -62,24 +62,26 @@ def _segment(part: Part, sample: tuple[Batch, int] | None) -> dict[str, Any]:
             "tiles": path.tiles,
             "candidates": round(path.candidates, 1),
             "nanoseconds": round(path.nanoseconds),
-            "reason": _reason([str(segment.columns[number]) for number in path.columns], path.kind, path.one_of),
+            "reason": _explain_path(
+                [str(segment.columns[number]) for number in path.columns], path.kind, path.rows_per_candidate
+            ),
         }
         for path in sorted(estimate.paths, key=lambda path: -path.nanoseconds)
     ]
     parts = {
-        "trees": _trees(segment),
-        "text": _text(segment),
-        "second phase": _second(part, estimate),
-        "found trees": _found_trees(part, estimate),
+        "trees": _describe_trees(segment),
+        "text": _describe_text(segment),
+        "second phase": _describe_checks(part, estimate),
+        "found trees": _describe_candidate_trees(part, estimate),
     }
-    size = bytes_of(segment)
+    size = measure_segment(segment)
     tiles = segment.index.tiles
     checked = np.maximum.reduceat(tiles.rest, tiles.rest_start[:-1]) if len(tiles.row) else tiles.rest
     exact = 0 if len(tiles.doubted) else int(np.count_nonzero(checked == 0))
     costs = [path.nanoseconds for path in estimate.paths] + [one["nanoseconds"] for one in parts.values() if one]
     return {
         "subscriptions": len(part),
-        "removed": part.deaths,
+        "removed": part.deleted_count,
         "rows": len(segment.index.rows.start) - 1 - int(np.count_nonzero(segment.index.copy)),
         "bytes": size,
         "bytes a subscription": round(size / max(1, len(segment)), 1),
@@ -87,11 +89,11 @@ def _segment(part: Part, sample: tuple[Batch, int] | None) -> dict[str, Any]:
         "paths": paths,
         "bitmaps": {"decide": exact, "need a check": len(tiles.row) - exact},
         **{name: one for name, one in parts.items() if one},
-        "unselective": _living(part, unselective(segment, estimate)),
+        "unselective": _count_live(part, find_unselective(segment, estimate)),
     }
 
 
-def _reason(columns: list[str], kind: str, one_of: float) -> str:
+def _explain_path(columns: list[str], kind: str, one_of: float) -> str:
     names = " and ".join(columns)
     share = "all" if one_of < 1.5 else f"1 of {one_of:,.0f}"
     if kind == "always":
@@ -101,11 +103,11 @@ def _reason(columns: list[str], kind: str, one_of: float) -> str:
     return f"ranges of {names} lie together: {share}"
 
 
-def _trees(segment: Segment) -> dict[str, Any] | None:
+def _describe_trees(segment: Segment) -> dict[str, Any] | None:
     if segment.trees is None or not len(segment.trees.forest):
         return None
-    found = segment.trees.forest.summary()
-    asked = [segment.second.items[number] for number in segment.trees.items.tolist()]
+    found = segment.trees.forest.summarize()
+    asked = [segment.exact_checks.items[number] for number in segment.trees.items.tolist()]
     law = sum(isinstance(item, LawItem) for item in asked)
     cost = found.instructions * TREE_NS + law * LAW_NS + (len(asked) - law) * AREA_NS
     return {
@@ -119,22 +121,24 @@ def _trees(segment: Segment) -> dict[str, Any] | None:
     }
 
 
-def _found_trees(part: Part, estimate: Estimate) -> dict[str, Any] | None:
+def _describe_candidate_trees(part: LiveSegment, estimate: SegmentEstimate) -> dict[str, Any] | None:
     """Return the trees that rows find: each is decided for the events that its row lets live."""
     segment = part.segment
-    if segment.asked is None:
+    if segment.candidate_trees is None:
         return None
-    rows, found = segment.row_of[segment.asked.forest.slots], segment.asked.forest.summary()
-    survivors = float(passing(segment, rows, estimate.codes).sum())
+    rows, found = segment.row_of[segment.candidate_trees.forest.slots], segment.candidate_trees.forest.summarize()
+    survivors = float(estimate_passing(segment, rows, estimate.codes).sum())
     return {
-        "trees": found.trees if part.dead is None else int(np.count_nonzero(~part.dead[segment.asked.forest.slots])),
+        "trees": found.trees
+        if part.deleted is None
+        else int(np.count_nonzero(~part.deleted[segment.candidate_trees.forest.slots])),
         "leaves": found.leaves,
         "survivors": round(survivors, 1),
         "nanoseconds": round(min(survivors * ASKED_NS, found.instructions * TREE_NS)),
     }
 
 
-def _text(segment: Segment) -> dict[str, Any] | None:
+def _describe_text(segment: Segment) -> dict[str, Any] | None:
     if not segment.automata:
         return None
     counts: Counter[str] = Counter()
@@ -144,71 +148,73 @@ def _text(segment: Segment) -> dict[str, Any] | None:
     return {"attributes": sorted(segment.automata), **counts, "nanoseconds": round(cost)}
 
 
-def _second(part: Part, estimate: Estimate) -> dict[str, Any] | None:
+def _describe_checks(part: LiveSegment, estimate: SegmentEstimate) -> dict[str, Any] | None:
     """Return what is left to the second phase: each item is decided once for an event that some row brings to it."""
-    second = part.segment.second
+    second = part.segment.exact_checks
     if not len(second.row):
         return None
     by_law = np.array([isinstance(item, LawItem) for item in second.items], bool)
     law = by_law[second.item]
-    share = passing(part.segment, second.row, estimate.codes)
+    share = estimate_passing(part.segment, second.row, estimate.codes)
     asked = np.minimum(1, np.bincount(second.item, weights=share, minlength=len(by_law)))
     cost = float(asked @ np.where(by_law, LAW_NS, AREA_NS))
     return {
         "areas": sum(isinstance(item, PlaceItem) for item in second.items),
-        "filters with areas": _living(part, second.row[~law]),
+        "filters with areas": _count_live(part, second.row[~law]),
         "tests by the law": sum(isinstance(item, LawItem) for item in second.items),
-        "filters by the law": _living(part, second.row[law]),
+        "filters by the law": _count_live(part, second.row[law]),
         "nanoseconds": round(cost),
     }
 
 
-def _living(part: Part, rows: NDArray[Any]) -> int:
+def _count_live(part: LiveSegment, rows: NDArray[Any]) -> int:
     """Count the living subscriptions behind some rows."""
     entry, slot = part.segment.index.rows.entry, part.segment.index.rows.slot
     rows = np.unique(rows).astype(np.int64)
     if len(entry):
         sizes = entry[rows + 1].astype(np.int64) - entry[rows]
-        rows = runs(entry[rows], sizes)
+        rows = expand_ranges(entry[rows], sizes)
     slots = np.unique(slot[rows])
-    return len(slots) if part.dead is None else int(np.count_nonzero(~part.dead[slots]))
+    return len(slots) if part.deleted is None else int(np.count_nonzero(~part.deleted[slots]))
 
 
-def _slow(state: State, segments: list[dict[str, Any]]) -> list[str]:
+def _list_slow_parts(state: EngineState, segments: list[dict[str, Any]]) -> list[str]:
     """Say in plain words what makes matching slow."""
     said = []
     if count := sum(one["unselective"] for one in segments):
-        said.append(f"{_counted(count, 'filter has', 'filters have')} no selective predicate")
+        said.append(f"{_pluralize(count, 'filter has', 'filters have')} no selective predicate")
     if count := sum(one.get("text", {}).get("expressions without", 0) for one in segments):
-        said.append(f"{_counted(count, 'expression', 'expressions')} without a literal")
+        said.append(f"{_pluralize(count, 'expression', 'expressions')} without a literal")
     if count := sum(one.get("trees", {}).get("trees", 0) for one in segments):
-        kept = _counted(count, "filter is kept as a tree (its", "filters are kept as trees (their")
+        kept = _pluralize(count, "filter is kept as a tree (its", "filters are kept as trees (their")
         said.append(f"{kept} normal form is too large)")
-    if law := [item.filter for part in state.parts for item in part.segment.second.items if isinstance(item, LawItem)]:
+    if law := [
+        item.filter for part in state.parts for item in part.segment.exact_checks.items if isinstance(item, LawItem)
+    ]:
         count = sum(one.get("second phase", {}).get("filters by the law", 0) for one in segments)
         whole = sum(one.get("trees", {}).get("by the law", 0) for one in segments)
-        who = [_counted(count, "filter is", "filters are")] if count else []
-        who += [_counted(whole, "leaf of trees is", "leaves of trees are")] if whole else []
-        said += [f"{one} decided by the law ({', '.join(_kinds(law))})" for one in who]
+        who = [_pluralize(count, "filter is", "filters are")] if count else []
+        who += [_pluralize(whole, "leaf of trees is", "leaves of trees are")] if whole else []
+        said += [f"{one} decided by the law ({', '.join(_name_kinds(law))})" for one in who]
     if len(segments) >= MANY_SEGMENTS:
         said.append(f"{len(segments)} segments are asked one after the other until they are merged")
     if len(segments) and state.waiting:
-        waits = _counted(len(state.waiting), "subscription is", "subscriptions are")
+        waits = _pluralize(len(state.waiting), "subscription is", "subscriptions are")
         said.append(f"{waits} asked one by one until compiled")
     return said
 
 
-def _counted(count: int, one: str, many: str) -> str:
+def _pluralize(count: int, one: str, many: str) -> str:
     return f"{count:,} {one if count == 1 else many}"
 
 
-def _kinds(filters: Iterable[Filter]) -> list[str]:
+def _name_kinds(filters: Iterable[Filter]) -> list[str]:
     """Name what the law must decide, in words of the language."""
-    found = {_word(test.condition) for filter in filters for test in _tests(filter)}
+    found = {_name_condition(test.condition) for filter in filters for test in _list_tests(filter)}
     return sorted(found)
 
 
-def _word(condition: object) -> str:
+def _name_condition(condition: object) -> str:
     match condition:
         case Compare():
             return "comparison of attributes"
@@ -217,12 +223,12 @@ def _word(condition: object) -> str:
     return "patterns on all values"
 
 
-def _tests(filter: Filter) -> list[Test]:
+def _list_tests(filter: Filter) -> list[Test]:
     match filter:
         case Test():
             return [filter]
         case Not(part):
-            return _tests(part)
+            return _list_tests(part)
         case And(parts) | Or(parts):
-            return [test for part in parts for test in _tests(part)]
+            return [test for part in parts for test in _list_tests(part)]
     return []

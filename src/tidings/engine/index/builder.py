@@ -1,252 +1,256 @@
-"""The index of a segment: rows in order of how they are found, tables of keys, tiles.
+"""The index of a segment: rows in the order in which they are found, tables of keys, tiles.
 
-Rows of one group lie together; of a keyed group, those of one key; of a packed group, those whose intervals
-lie close, so that the hulls of tiles are tight. Clusters with many rows are cut into tiles, others are scanned.
+A group is the rows that are found by the same columns in the same way; it lies together. Inside a keyed group the rows
+of one key are a cluster; a packed group is one cluster, sorted so that rows with close intervals are neighbours and the
+hulls of tiles are tight. Clusters with many rows are cut into tiles, others are scanned.
+
+    rows     | group 0: packed by `price`  | group 1: keyed by `make`       |
+    clusters | one cluster                 | ford | opel | fiat ...         |
+    tiles    | tile | tile | tile | tile   | tile |   (fiat: scanned)       |
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tidings.engine.compile.row_table import several_rows
-from tidings.engine.index.planner import TILE, Choice, chosen
-from tidings.engine.index.tiles import tiles_of
-from tidings.engine.ranges import runs
+from tidings.engine.compile.row_table import mask_multi_row
+from tidings.engine.index.planner import AccessPlan, EventStatistics, plan_rows
+from tidings.engine.index.tiles import TileCuts, build_tiles
+from tidings.engine.ranges import expand_ranges
+from tidings.engine.tuning import IndexTuning
+from tidings.kernels.array_types import ByteArray, CodeArray, IntArray
 from tidings.kernels.match import index_build
 from tidings.kernels.match import plan as kernel
-from tidings.kernels.match.layout import OP_BITS, RowLiterals, IndexPaths, IndexRows, IndexTiles
+from tidings.kernels.match.layout import OP_BITS, IndexPaths, IndexRows, IndexTiles, RowLiterals
 
 if TYPE_CHECKING:
-    from tidings.engine.compile.row_table import Table
+    from numpy.typing import NDArray
 
-TILED_FROM = 128
-"""Clusters with fewer rows are scanned."""
-
-DIRECT_UP_TO = 8
-"""A group's table has a place for every pair of points if that makes at most so many places for each row."""
+    from tidings.engine.compile.row_table import RowTable
+    from tidings.kernels.array_types import Int32Array
 
 
 @dataclass(frozen=True, slots=True)
-class Index:
-    """Rows, paths and tiles; `origin` is each row's row of the table, `copy` marks all but the first of its filings."""
+class SegmentIndex:
+    """Rows, paths and tiles; `origin` is each row's row of the table, `copy` marks all but the first of its filings.
+
+    A row with a set as its key is filed under each value. The names of the fields are those of a snapshot's arrays.
+    """
 
     rows: IndexRows
     paths: IndexPaths
     tiles: IndexTiles
-    origin: NDArray[np.uint32]
-    copy: NDArray[np.uint8]
+    origin: CodeArray
+    copy: ByteArray
 
 
 @dataclass(frozen=True, slots=True)
-class _Filed:
-    """Rows by group and place in it, in their final order."""
+class _FiledRows:
+    """Rows by group and place in it, in their final order; `first` and `second` are ranks of keys, or sort keys."""
 
-    group: NDArray[np.int64]
-    first: NDArray[np.int64]
-    second: NDArray[np.int64]
-    owner: NDArray[np.uint32]
-    kinds: NDArray[np.int64]  # of each group
-    columns: NDArray[np.int64]  # two of each group; -1: none
+    group: IntArray
+    first: IntArray
+    second: IntArray
+    owner: CodeArray  # the row of the table
+    kinds: IntArray  # of each group
+    columns: IntArray  # two of each group; -1: none
 
 
 @dataclass(frozen=True, slots=True)
-class _Cut:
-    """Where tiles begin and end, the cluster of each, and the tiled clusters that every event visits."""
+class _Clusters:
+    """Where clusters begin, with one more at the end, and the group of each."""
 
-    row: NDArray[np.uint32]
-    end: NDArray[np.uint32]
-    cluster: NDArray[np.int64]
-    loose: NDArray[np.int32]
+    start: CodeArray
+    group: IntArray
 
 
-def index_of(
-    table: Table,
-    sample: dict[int, NDArray[np.uint32]] | None = None,
-    present: NDArray[np.float32] | None = None,
-) -> tuple[Index, Choice]:
-    """Plan and build; see `plan.chosen` for what is known of events."""
-    choice = chosen(table, sample, present)
-    filed = _filed(table, choice)
+def build_index(table: RowTable, statistics: EventStatistics, tuning: IndexTuning) -> tuple[SegmentIndex, AccessPlan]:
+    """Plan how rows are found, and lay them out so; the rows of the table need not be in any order."""
+    plan = (tuning.planner or plan_rows)(table, statistics, tuning)
+    filed = _file_rows(table, plan, tuning.tile_rows)
     start, head, low, high = index_build.gather_rows(filed.owner, table.start, *table.literals.arrays[:3])
     rows = RowLiterals(start, head, low, high, *table.literals.unions)
-    cluster_start, cluster_group = _clusters(filed)
-    paths, cut = _paths(table, filed, cluster_start, cluster_group)
-    group = cluster_group[cut.cluster]
-    keyed = filed.kinds[group] >= kernel.KEYED
-    two = filed.columns.reshape(-1, 2)[group]
-    none = np.full_like(two, -1)
-    tiles = tiles_of(
+    clusters = _find_clusters(filed)
+    keyed = filed.kinds[clusters.group] >= kernel.KEYED
+    tiled_of, tiled_start, cuts = _cut_tiles(clusters, keyed, tuning)
+    group = clusters.group[cuts.cluster]
+    is_keyed = (filed.kinds[group] >= kernel.KEYED)[:, None]
+    both = filed.columns.reshape(-1, 2)[group]
+    none = np.full_like(both, -1)
+    tiles = build_tiles(
         rows,
-        cut.row,
-        cut.end,
+        cuts,
         columns=len(table.columns),
-        keys=np.where(keyed[:, None], two, none).ravel(),
-        hull_column=np.where(keyed[:, None], none, two).ravel(),
-        loose=cut.loose,
+        keys=np.where(is_keyed, both, none).ravel(),
+        hull_column=np.where(is_keyed, none, both).ravel(),
+        tuning=tuning,
     )
     copy = np.zeros(0, np.uint8)
     if len(filed.owner) > len(table.start) - 1:
         _, where = np.unique(filed.owner, return_index=True)
         copy = np.ones(len(filed.owner), np.uint8)
         copy[where] = 0
-    return Index(_ready(table, filed.owner, rows), paths, tiles, filed.owner, copy), choice
+    paths = _build_paths(table, filed, clusters, tuning.direct_up_to, tiled_of, tiled_start)
+    return SegmentIndex(_finish_rows(table, filed.owner, rows), paths, tiles, filed.owner, copy), plan
 
 
-def _filed(table: Table, choice: Choice) -> _Filed:
-    lits = table.literals
+def _file_rows(table: RowTable, plan: AccessPlan, tile_rows: int) -> _FiledRows:
+    """Sort the rows by group and, inside a group, by key or by the middle of their intervals."""
+    literals = table.literals
     owner, first, second = kernel.file_rows(
-        choice.kind,
-        choice.one,
-        choice.two,
-        lits.low,
-        lits.high,
-        lits.head,
-        choice.use,
-        lits.union_start,
-        lits.union_low,
-    )
-    column = np.full((len(choice.kind), 2), -1, np.int64)
-    for side, at in enumerate((choice.one, choice.two)):
-        there = at >= 0
-        column[there, side] = lits.head[at[there]] >> OP_BITS
+        plan.kind, plan.first, plan.second, literals.low, literals.high, literals.head, plan.use,
+        literals.union_start, literals.union_low,
+    )  # fmt: skip
+    column = np.full((len(plan.kind), 2), -1, np.int64)
+    for side, at in enumerate((plan.first, plan.second)):
+        is_used = at >= 0
+        column[is_used, side] = literals.head[at[is_used]] >> OP_BITS
     width = len(table.columns) + 1
-    label = (choice.kind.astype(np.int64) * width + column[:, 0] + 1) * width + column[:, 1] + 1
+    label = (plan.kind.astype(np.int64) * width + column[:, 0] + 1) * width + column[:, 1] + 1
     labels, number = np.unique(label, return_inverse=True)
     group = number[owner]
     kinds = labels // (width * width)
     columns = np.stack([labels // width % width - 1, labels % width - 1], axis=1)
-    first, second = _packed(group, first, second, kinds)
+    first = _sort_into_strips(group, first, kinds, tile_rows)
     order = np.lexsort((second, first, group))
-    return _Filed(group[order], first[order], second[order], owner[order], kinds, columns.ravel())
+    return _FiledRows(group[order], first[order], second[order], owner[order], kinds, columns.ravel())
 
 
-def _packed(
-    group: NDArray[Any], first: NDArray[Any], second: NDArray[Any], kinds: NDArray[Any]
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """In groups packed by two columns, turn the first middle into a strip: rows near in both lie together."""
+def _sort_into_strips(group: IntArray, first: IntArray, kinds: IntArray, tile_rows: int) -> IntArray:
+    """In groups packed by two columns, replace the first middle by the number of a strip.
+
+    Sorted by strip and then by the second middle, rows near in both columns lie together.
+    """
     pairs = np.flatnonzero(kinds[group] == kernel.PACKED_PAIR)
     if not len(pairs):
-        return first, second
+        return first
     order = pairs[np.lexsort((first[pairs], group[pairs]))]
     size = np.bincount(group[order], minlength=len(kinds))
     begin = np.cumsum(size) - size
-    strips = np.maximum(1, np.sqrt(size / TILE).astype(np.int64))
+    strips = np.maximum(1, np.sqrt(size / tile_rows).astype(np.int64))
     place = np.arange(len(order)) - begin[group[order]]
     first = first.copy()
     first[order] = place * strips[group[order]] // np.maximum(1, size[group[order]])
-    return first, second
+    return first
 
 
-def _ready(table: Table, owner: NDArray[Any], rows: RowLiterals) -> IndexRows:
+def _finish_rows(table: RowTable, owner: CodeArray, rows: RowLiterals) -> IndexRows:
     """Return the rows as they are matched, with literals of 16 bits where they fit."""
     widest = max((2 * len(space) for space in table.spaces), default=0)
-    few = len(table.columns) <= 1 << (16 - OP_BITS) and len(rows.union_start) < 0xFFFF
-    narrow = widest < 0xFFFF and few
+    few_columns = len(table.columns) <= 1 << (16 - OP_BITS)
+    narrow = widest < 0xFFFF and few_columns and len(rows.union_start) < 0xFFFF
     code_type = np.uint16 if narrow else np.uint32
     literal = np.empty((len(rows.head), 3), code_type)
     for place, codes in enumerate((rows.head, rows.low, rows.high)):
         literal[:, place] = np.minimum(codes, 0xFFFF) if narrow else codes
     most = np.iinfo(code_type).max
-    low, high = (np.minimum(one, most).astype(code_type) for one in (rows.union_low, rows.union_high))
-    special = several_rows(table.entry, table.slot).astype(np.uint8)
+    low, high = (np.minimum(ends, most).astype(code_type) for ends in (rows.union_low, rows.union_high))
+    special = mask_multi_row(table.entry, table.slot).astype(np.uint8)
     special[table.item_row] = 1
-    if table.asked is not None:
+    if table.candidate_trees is not None:
         owners = np.repeat(np.arange(len(special)), np.diff(table.entry))
-        special[owners[np.isin(table.slot, [slot for slot, _ in table.asked.trees])]] = 1
-    entry, slot = _entries(table, owner)
+        special[owners[np.isin(table.slot, [slot for slot, _ in table.candidate_trees.trees])]] = 1
+    entry, slot = _reorder_entries(table, owner)
     return IndexRows(rows.start, literal.ravel(), rows.union_start, low, high, entry, slot, special[owner])
 
 
-def _entries(table: Table, owner: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+def _reorder_entries(table: RowTable, owner: CodeArray) -> tuple[CodeArray, CodeArray]:
     """Return the slots of rows in their new order, and where each row's begin (nothing: each row has one)."""
     if len(table.slot) == len(table.start) - 1:
         return np.zeros(0, np.uint32), table.slot[owner]
     sizes = np.diff(table.entry)[owner].astype(np.int64)
     entry = np.zeros(len(owner) + 1, np.uint32)
     np.cumsum(sizes, out=entry[1:])
-    return entry, table.slot[runs(table.entry[owner], sizes)]
+    return entry, table.slot[expand_ranges(table.entry[owner], sizes)]
 
 
-def _clusters(filed: _Filed) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-    """Return where clusters begin, with one more at the end, and the group of each."""
+def _find_clusters(filed: _FiledRows) -> _Clusters:
     count = len(filed.group)
     if not count:
-        return np.zeros(1, np.uint32), np.zeros(0, np.int64)
+        return _Clusters(np.zeros(1, np.uint32), np.zeros(0, np.int64))
     keyed = filed.kinds[filed.group] >= kernel.KEYED
-    new = np.ones(count, bool)
-    same = filed.group[1:] == filed.group[:-1]
-    key = (filed.first[1:] == filed.first[:-1]) & (filed.second[1:] == filed.second[:-1])
-    new[1:] = ~same | (keyed[1:] & ~key)
-    begin = np.flatnonzero(new)
-    return np.append(begin, count).astype(np.uint32), filed.group[begin]
+    begins = np.ones(count, bool)
+    same_group = filed.group[1:] == filed.group[:-1]
+    same_key = (filed.first[1:] == filed.first[:-1]) & (filed.second[1:] == filed.second[:-1])
+    begins[1:] = ~same_group | (keyed[1:] & ~same_key)
+    begin = np.flatnonzero(begins)
+    return _Clusters(np.append(begin, count).astype(np.uint32), filed.group[begin])
 
 
-def _paths(table: Table, filed: _Filed, cluster_start: NDArray[Any], cluster_group: NDArray[Any]) -> tuple[IndexPaths, _Cut]:
-    """Return the paths, and how clusters are cut into tiles."""
-    sizes: NDArray[Any] = np.diff(cluster_start.astype(np.int64))
-    keyed = filed.kinds[cluster_group] >= kernel.KEYED
-    tiled = np.flatnonzero((sizes >= TILED_FROM) | ~keyed)
+def _cut_tiles(
+    clusters: _Clusters, keyed: NDArray[np.bool_], tuning: IndexTuning
+) -> tuple[Int32Array, Int32Array, TileCuts]:
+    """Cut the clusters without a key, and the large ones with a key, into tiles of nearly equal size.
+
+    Return the number of each cluster among the tiled ones (-1: it is scanned), where the tiles of each of these begin,
+    and the tiles.
+    """
+    begin = clusters.start.astype(np.int64)
+    sizes = begin[1:] - begin[:-1]
+    tiled = np.flatnonzero((sizes >= tuning.tiled_from) | ~keyed)
     tiled_of = np.full(len(sizes), -1, np.int32)
     tiled_of[tiled] = np.arange(len(tiled))
-    counts = -(-sizes[tiled] // TILE)
+    counts = -(-sizes[tiled] // tuning.tile_rows)
     tiled_start = np.zeros(len(tiled) + 1, np.int32)
     np.cumsum(counts, out=tiled_start[1:])
-    tile_cluster = np.repeat(tiled, counts)
-    within = np.arange(len(tile_cluster)) - np.repeat(tiled_start[:-1], counts)
-    even = sizes[tile_cluster] * within // np.maximum(1, np.repeat(counts, counts))
-    tile_row = cluster_start[tile_cluster].astype(np.int64) + even
-    ends = cluster_start[tile_cluster + 1].astype(np.int64)
-    tile_end = np.append(tile_row[1:], 0) if len(tile_row) else tile_row
-    last_of_cluster = within == np.repeat(counts, counts) - 1
-    tile_end = np.where(last_of_cluster, ends, tile_end)
-    paths = _tables(table, filed, cluster_start, cluster_group, tiled_of, tiled_start)
+    cluster = np.repeat(tiled, counts)
+    within = np.arange(len(cluster)) - np.repeat(tiled_start[:-1], counts)
+    even = sizes[cluster] * within // np.maximum(1, np.repeat(counts, counts))
+    row = clusters.start[cluster].astype(np.int64) + even
+    end = np.append(row[1:], 0) if len(row) else row
+    is_last = within == np.repeat(counts, counts) - 1
+    end = np.where(is_last, clusters.start[cluster + 1].astype(np.int64), end)
     loose = tiled_of[np.flatnonzero(~keyed)].astype(np.int32)
-    return paths, _Cut(tile_row.astype(np.uint32), tile_end.astype(np.uint32), tile_cluster, loose)
+    return tiled_of, tiled_start, TileCuts(row.astype(np.uint32), end.astype(np.uint32), cluster, loose)
 
 
-def _tables(
-    table: Table,
-    filed: _Filed,
-    cluster_start: NDArray[Any],
-    cluster_group: NDArray[Any],
-    tiled_of: NDArray[Any],
-    tiled_start: NDArray[Any],
+def _build_paths(
+    table: RowTable,
+    filed: _FiledRows,
+    clusters: _Clusters,
+    direct_up_to: int,
+    tiled_of: Int32Array,
+    tiled_start: Int32Array,
 ) -> IndexPaths:
+    """Return the tables that lead from keys to clusters: one place for every pair of ranks, or a hash table."""
     groups = len(filed.kinds)
     columns = filed.columns.reshape(-1, 2)
     ranks = np.array([len(space) for space in table.spaces] + [1], np.int64)
     base, width, mask = (np.zeros(groups, np.int64) for _ in range(3))
-    begin = cluster_start[:-1].astype(np.int64)
+    begin = clusters.start[:-1].astype(np.int64)
     first, second = filed.first[begin] if len(begin) else begin, filed.second[begin] if len(begin) else begin
-    direct: list[NDArray[Any]] = []
-    hashed: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]] = []
+    direct: list[CodeArray] = []
+    hashed: list[list[CodeArray]] = []
     direct_size = hash_size = 0
-    bounds = np.searchsorted(cluster_group, np.arange(groups + 1))
+    bounds = np.searchsorted(clusters.group, np.arange(groups + 1))
     row_counts = np.diff(np.searchsorted(filed.group, np.arange(groups + 1)))
-    for group in np.flatnonzero(filed.kinds >= kernel.KEYED).tolist():
-        mine = np.arange(bounds[group], bounds[group + 1])
+    keyed = np.flatnonzero(filed.kinds >= kernel.KEYED)
+    for group in keyed.tolist():
+        own = np.arange(bounds[group], bounds[group + 1])
         width[group] = ranks[columns[group, 1]]
         places = int(ranks[columns[group, 0]] * width[group])
-        if places <= DIRECT_UP_TO * int(row_counts[group]) + 1024:
+        if places <= direct_up_to * int(row_counts[group]) + 1024:
             part = np.zeros(places, np.uint32)
-            part[first[mine] * width[group] + second[mine]] = mine + 1
+            part[first[own] * width[group] + second[own]] = own + 1
             base[group] = direct_size
             direct.append(part)
             direct_size += places
             continue
-        size = 1 << int(np.ceil(np.log2(max(2, 2 * len(mine)))))
-        parts = tuple(np.zeros(size, np.uint32) for _ in range(3))
+        size = 1 << int(np.ceil(np.log2(max(2, 2 * len(own)))))
+        parts = [np.zeros(size, np.uint32) for _ in range(3)]
         base[group], mask[group] = hash_size, size - 1
-        index_build.fill_hash(first[mine], second[mine], mine, size - 1, *parts, 0)
-        hashed.append(parts)  # type: ignore[arg-type]
+        index_build.fill_hash(first[own], second[own], own, size - 1, *parts, 0)
+        hashed.append(parts)
         hash_size += size
-    keyed = np.flatnonzero(filed.kinds >= kernel.KEYED)
     by_column = keyed[np.argsort(columns[keyed, 0], kind="stable")]
     by_column_start = np.searchsorted(columns[by_column, 0], np.arange(len(table.columns) + 1))
+    none = np.zeros(0, np.uint32)
+    hash_first, hash_second, hash_cluster = (
+        np.concatenate([*(parts[place] for parts in hashed), none]).astype(np.uint32) for place in range(3)
+    )
     return IndexPaths(
         by_column=by_column.astype(np.int32),
         by_column_start=by_column_start.astype(np.int64),
@@ -255,11 +259,11 @@ def _tables(
         base=base,
         width=width,
         mask=mask,
-        direct=np.concatenate([*direct, np.zeros(0, np.uint32)]).astype(np.uint32),
-        hash_first=np.concatenate([*(part[0] for part in hashed), np.zeros(0, np.uint32)]).astype(np.uint32),
-        hash_second=np.concatenate([*(part[1] for part in hashed), np.zeros(0, np.uint32)]).astype(np.uint32),
-        hash_cluster=np.concatenate([*(part[2] for part in hashed), np.zeros(0, np.uint32)]).astype(np.uint32),
-        cluster_start=cluster_start,
+        direct=np.concatenate([*direct, none]).astype(np.uint32),
+        hash_first=hash_first,
+        hash_second=hash_second,
+        hash_cluster=hash_cluster,
+        cluster_start=clusters.start,
         cluster_tiled=tiled_of,
         tiled_start=tiled_start,
     )

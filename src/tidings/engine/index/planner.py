@@ -1,31 +1,28 @@
 """The planner: by which literals each row is found, and what that costs.
 
-For each row it compares, with measured constants, the key of one or two points, hulls of tiles in one or
-two columns, and visiting the row for every event. How selective a literal is comes from a sample of events
-where one is known, else from the end points that the subscriptions themselves name.
+For each row it compares, by measured costs (`IndexTuning`), a key of one or two points, the hull of its tile in one or
+two columns, and visiting the row for every event. The selectivity of a literal comes from a sample of events where one
+is known, else from the end points that the subscriptions themselves name: what filters ask for is a fair guess of what
+events hold. How much a path costs depends on how many rows share it, so the choice is made, counted, and made again.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings.engine.compile.columns import View
+from tidings.engine.tuning import IndexTuning
+from tidings.kernels.array_types import ByteArray, CodeArray, Float32Array, Int32Array
 from tidings.kernels.match import plan as kernel
 from tidings.kernels.match.layout import OP_BITS
 
 if TYPE_CHECKING:
     from tidings.concepts import Ontology
-    from tidings.engine.compile.row_table import Table
-
-SCAN_NS, WORD_NS, LOOK_NS, TILE_NS = 4.0, 0.5, 20.0, 150.0
-"""Nanoseconds to check a row, to take 64 rows of one column's bitmap, to look a key up, to visit a tile."""
-
-TILE = 1024
-"""Rows of a tile."""
+    from tidings.engine.compile.row_table import RowTable
 
 PAIRS_UP_TO = 2048
 """With more columns than this, pairs of columns are not counted."""
@@ -41,74 +38,74 @@ ROUNDS = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """How each row is found: the kind, and its one or two literals (-1: none)."""
+class EventStatistics:
+    """What is known of events: the sorted codes of sampled ones by column, and the share that has each column.
 
-    kind: NDArray[np.uint8]
-    one: NDArray[np.int32]
-    two: NDArray[np.int32]
-    use: NDArray[np.uint8]
-    rate: NDArray[np.float32]
-
-
-def chosen(
-    table: Table,
-    sample: dict[int, NDArray[np.uint32]] | None = None,
-    present: NDArray[np.float32] | None = None,
-) -> Choice:
-    """Return the best choice for every row.
-
-    `sample` has the sorted codes of some events in some columns; `present` is the share of events that have each
-    column, all of them where nothing is known.
+    A column that was not sampled is left out of `codes`; without `presence`, every event is taken to have every column.
     """
-    lits, columns = table.literals, len(table.columns)
-    codes = [(sample or {}).get(number, ends) for number, ends in enumerate(sampled_ends(table))]
+
+    codes: Mapping[int, CodeArray] = field(default_factory=dict)
+    presence: Float32Array | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AccessPlan:
+    """How each row is found: its kind (`kernels.match.plan`), and the one or two literals that do it (-1: none).
+
+    `use` says for each literal what it could serve for, `rate` the share of events that it accepts.
+    """
+
+    kind: ByteArray
+    first: Int32Array
+    second: Int32Array
+    use: ByteArray
+    rate: Float32Array
+
+
+def plan_rows(table: RowTable, statistics: EventStatistics, tuning: IndexTuning) -> AccessPlan:
+    """Return the cheapest way to find each row."""
+    literals, columns = table.literals, len(table.columns)
+    codes = [statistics.codes.get(number, ends) for number, ends in enumerate(sample_ends(table))]
     bounds = np.zeros(columns + 1, np.int64)
-    np.cumsum([len(one) for one in codes], out=bounds[1:])
-    joined = np.concatenate([*codes, np.zeros(0, np.uint32)]).astype(np.uint32)
-    rate, spanned = kernel.estimate_rates(*lits.arrays, bounds, joined)
-    # A text satisfies several patterns, and what lies between two ids says nothing: no hulls there.
-    several = np.array([column.view is View.PATTERNS for column in table.columns], bool)
-    if several.any():
-        spanned[several[lits.head >> OP_BITS]] = 1.0
-    there = np.ones(len(lits.head), np.float32) if present is None else present[lits.head >> OP_BITS]
-    rate *= there
-    use = kernel.classify_uses(table.start, *lits.arrays)
+    np.cumsum([len(column_codes) for column_codes in codes], out=bounds[1:])
+    all_codes = np.concatenate([*codes, np.zeros(0, np.uint32)]).astype(np.uint32)
+    rate, spanned = kernel.estimate_rates(*literals.arrays, bounds, all_codes)
+    column = literals.head >> OP_BITS
+    # A text satisfies several patterns, and the ids between two of them mean nothing: no hulls there.
+    is_pattern = np.array([column.view is View.PATTERNS for column in table.columns], bool)
+    if is_pattern.any():
+        spanned[is_pattern[column]] = 1.0
+    presence = statistics.presence
+    present = np.ones(len(literals.head), np.float32) if presence is None else presence[column]
+    rate *= present
+    use = kernel.classify_uses(table.start, *literals.arrays)
     pairs = 1 < columns <= PAIRS_UP_TO
-    costs = (SCAN_NS, bits_ns(columns), LOOK_NS, TILE_NS)
-    popular, popular_pairs = kernel.count_popularity(table.start, lits.head, use, rate, columns), np.zeros(0, np.float32)
+    costs = (tuning.scan_ns, estimate_bitmap_ns(columns, tuning), tuning.look_ns, tuning.tile_ns)
+    popular = kernel.count_popularity(table.start, literals.head, use, rate, columns)
+    popular_pairs = np.zeros(0, np.float32)
     if pairs:
         count = len(table.start) - 1
         rows = np.arange(0, count, max(1, count // PAIRS_FROM))
         popular_pairs = kernel.count_popular_pairs(
-            table.start, lits.head, use, rate, spanned, there, columns, rows, count / max(1, len(rows)), TILE, costs
-        )
-    kind, one, two = np.zeros(0, np.uint8), np.zeros(0, np.int32), np.zeros(0, np.int32)
+            table.start, literals.head, use, rate, spanned, present, columns, rows, count / max(1, len(rows)),
+            tuning.tile_rows, costs,
+        )  # fmt: skip
+    kind, first, second = np.zeros(0, np.uint8), np.zeros(0, np.int32), np.zeros(0, np.int32)
     for turn in range(ROUNDS):
         if turn:
-            popular, popular_pairs = kernel.count_choices(lits.head, kind, one, two, columns, pairs)
-        kind, one, two = kernel.choose(
-            table.start,
-            lits.head,
-            lits.low,
-            lits.union_start,
-            use,
-            rate,
-            spanned,
-            there,
-            columns,
-            popular,
-            popular_pairs,
-            TILE,
-            costs,
-        )
-    return Choice(kind, one, two, use, rate)
+            popular, popular_pairs = kernel.count_choices(literals.head, kind, first, second, columns, pairs)
+        kind, first, second = kernel.choose(
+            table.start, literals.head, literals.low, literals.union_start, use, rate, spanned, present, columns,
+            popular, popular_pairs, tuning.tile_rows, costs,
+        )  # fmt: skip
+    return AccessPlan(kind, first, second, use, rate)
 
 
-def present(table: Table, ontology: Ontology) -> NDArray[np.float32]:
-    """Guess the share of events that have each column: of an attribute tree, an event has one of the leaves.
+def estimate_presence(table: RowTable, ontology: Ontology) -> Float32Array:
+    """Return the share of events that are taken to have each column.
 
-    So a name has as many events as leaves below it, of all the leaves; a name in no tree is taken to be always there.
+    Of an attribute tree, an event has one of the leaves: a name has as many events as leaves below it, of all the
+    leaves. A name in no tree is taken to be in every event.
     """
     shares: dict[str, float] = {}
     for tree in ontology.attribute_trees.values():
@@ -117,20 +114,20 @@ def present(table: Table, ontology: Ontology) -> NDArray[np.float32]:
     return np.array([min(1.0, shares.get(column.attribute, 1.0)) for column in table.columns], np.float32)
 
 
-def bits_ns(columns: int) -> float:
+def estimate_bitmap_ns(columns: int, tuning: IndexTuning) -> float:
     """Return what a row costs in the bitmaps of so many columns; with very many, it is scanned instead."""
-    return min(SCAN_NS, columns * WORD_NS / 64)
+    return min(tuning.scan_ns, columns * tuning.word_ns / 64)
 
 
-def sampled_ends(table: Table) -> list[NDArray[np.uint32]]:
-    """Return sorted codes of end points that the literals name, as a guess of what events hold."""
+def sample_ends(table: RowTable) -> list[CodeArray]:
+    """Return, for each column, sorted codes of some end points that the literals name."""
     top = np.array([2 * len(space) for space in table.spaces], np.int64)
     ends, count = kernel.sample_ends(*table.literals.arrays, top, SAMPLED)
     return [np.sort(ends[column, : count[column]]) for column in range(len(top))]
 
 
-def total(choice: Choice) -> dict[str, Any]:
+def count_by_kind(plan: AccessPlan) -> dict[str, int]:
     """Return how many rows are found in each way."""
     names = ("always", "hull", "hulls of two columns", "key", "key of two columns")
-    counts = np.bincount(choice.kind, minlength=len(names)).tolist()
+    counts = np.bincount(plan.kind, minlength=len(names)).tolist()
     return {name: count for name, count in zip(names, counts, strict=True) if count}

@@ -1,28 +1,26 @@
 """Tiles: a thousand rows with a bitmap for each bucket of each column that constrains some of them.
 
-A bucket is a stretch of a column's codes; its bitmap has the rows that may accept a value there. So a value
-costs one bitmap, where cumulative bitmaps at edges cost two (docs/decisions). With few distinct ends every
-end is an edge: then the bitmaps decide, and survivors need no check.
+A bucket is a stretch of a column's codes; its bitmap marks the rows that may accept a value there. So a value costs one
+bitmap, where cumulative bitmaps at edges cost two (docs/decisions). An event visits a tile by and-ing the bitmaps of its
+values, 64 rows in one instruction. With few distinct ends every end is an edge between buckets: then the bitmaps are
+exact, and the surviving rows need no check.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from tidings.engine.index.planner import SCAN_NS, WORD_NS
 from tidings.kernels.match import index_build
-from tidings.kernels.match.layout import RowLiterals, IndexTiles
+from tidings.kernels.match.layout import IndexTiles, RowLiterals
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-EXACT_UP_TO = 48
-"""A column with at most so many edges has a bucket for each stretch between them."""
+    from tidings.engine.tuning import IndexTuning
+    from tidings.kernels.array_types import ByteArray, CodeArray, Int32Array, IntArray
 
 EXACT_AT_MOST, EXACT_BITS = 256, 768
-"""So has one with at most so many, while all exact columns together have at most so many bits for a row."""
+"""A column with at most so many edges is exact too, while all exact columns together have so many bits for a row."""
 
 DOUBTED_UP_TO = 12
 """With at most so many columns whose buckets do not tell all ends apart, bitmaps say in which rows there is doubt."""
@@ -30,32 +28,35 @@ DOUBTED_UP_TO = 12
 SAMPLED = 4096
 """Edges of a column from which quantiles are taken."""
 
-BITS = 320
-"""Bits of bitmaps for each row, twice as many where columns are few: they say how many buckets the others have."""
+
+class TileCuts(NamedTuple):
+    """The first row of each tile and the row after its last, its cluster, and the clusters that every event visits."""
+
+    row: CodeArray
+    end: CodeArray
+    cluster: IntArray
+    loose: Int32Array  # numbers among the tiled clusters
 
 
-def tiles_of(
-    rows: RowLiterals,
-    tile_row: NDArray[np.uint32],
-    tile_end: NDArray[np.uint32],
-    *,
-    columns: int,
-    keys: NDArray[np.int64],
-    hull_column: NDArray[np.int64],
-    loose: NDArray[np.int32],
+def build_tiles(
+    rows: RowLiterals, cuts: TileCuts, *, columns: int, keys: IntArray, hull_column: IntArray, tuning: IndexTuning
 ) -> IndexTiles:
-    """Build the bitmaps over the rows from `tile_row` up to `tile_end`; `keys` are the two key columns of each tile."""
+    """Build the bitmaps and hulls of tiles; `keys` and `hull_column` are two columns of each tile, -1: none.
+
+    A key column needs no bitmap: all rows of the tile have the key that led there.
+    """
+    tile_row, tile_end = cuts.row, cuts.end
     constrained = index_build.find_tile_columns(rows.start, rows.head, tile_row, tile_end, keys, columns)
-    constrained[constrained.sum(axis=1) * WORD_NS / 64 > SCAN_NS] = 0  # scanning is cheaper there
+    constrained[constrained.sum(axis=1) * tuning.word_ns / 64 > tuning.scan_ns] = 0  # scanning is cheaper there
     dense = np.flatnonzero(constrained.any(axis=0))
     dense_of = np.full(columns + 1, -1, np.int64)
     dense_of[dense] = np.arange(len(dense))
-    edge_start, edges, exact_column = _edges(rows, tile_row, tile_end, dense_of, len(dense))
+    edge_start, edges, exact_column = _choose_edges(rows, cuts, dense_of, len(dense), tuning)
     buckets = np.diff(edge_start) + 2
     state = np.where(exact_column, index_build.EXACT, index_build.CHECKED).astype(np.uint8)
     if np.count_nonzero(exact_column == 0) <= DOUBTED_UP_TO:
         state[exact_column == 0] = index_build.DOUBTED
-    maps = np.where(state == index_build.DOUBTED, 2 * buckets - 1, buckets)  # of no value there is no doubt
+    maps = np.where(state == index_build.DOUBTED, 2 * buckets - 1, buckets)  # a missing value is never in doubt
     words = (tile_end.astype(np.int64) - tile_row + 63) >> 6
     sizes = constrained[:, dense] * (words[:, None] * maps[None, :])
     place = np.cumsum(sizes).reshape(sizes.shape) - sizes
@@ -89,31 +90,31 @@ def tiles_of(
         edges=edges,
         rate_start=rate_start,
         rates=(counts / total).astype(np.float32),
-        loose=loose,
+        loose=cuts.loose,
     )
 
 
-def _edges(
-    rows: RowLiterals, tile_row: NDArray[Any], tile_end: NDArray[Any], dense_of: NDArray[Any], dense: int
-) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint8]]:
-    """Return for each dense column where its buckets begin, and whether they tell all its ends apart."""
-    most = max(EXACT_UP_TO, EXACT_AT_MOST)
-    known, count, sample, sampled = index_build.collect_edges(rows, tile_row, tile_end, dense_of, dense, most, SAMPLED)
-    exact = (count <= EXACT_UP_TO).astype(np.uint8)
+def _choose_edges(
+    rows: RowLiterals, cuts: TileCuts, dense_of: IntArray, dense: int, tuning: IndexTuning
+) -> tuple[IntArray, CodeArray, ByteArray]:
+    """Return for each dense column the edges between its buckets, and whether every end is an edge (exact)."""
+    most = max(tuning.exact_up_to, EXACT_AT_MOST)
+    listed, count, sample, sampled = index_build.collect_edges(rows, cuts.row, cuts.end, dense_of, dense, most, SAMPLED)
+    exact = (count <= tuning.exact_up_to).astype(np.uint8)
     spent = int(count[exact == 1].sum())
     for number in np.argsort(count, kind="stable").tolist():  # more of them, while there is room
         if not exact[number] and count[number] <= EXACT_AT_MOST and spent + count[number] <= EXACT_BITS:
             exact[number] = 1
             spent += int(count[number])
-    room = BITS if dense > DOUBTED_UP_TO else 2 * BITS
+    room = tuning.bitmap_bits if dense > DOUBTED_UP_TO else 2 * tuning.bitmap_bits
     buckets = min(64, max(8, room // max(1, dense)))
-    lists: list[NDArray[Any]] = []
+    lists: list[CodeArray] = []
     for number in range(dense):
         if exact[number]:
-            lists.append(known[number, : count[number]])
+            lists.append(listed[number, : count[number]])
             continue
         ends = np.sort(sample[number, : sampled[number]])
         lists.append(np.unique(ends[(np.arange(1, buckets) * len(ends)) // buckets]))
     edge_start = np.zeros(dense + 1, np.int64)
-    np.cumsum([len(one) for one in lists], out=edge_start[1:])
+    np.cumsum([len(edges) for edges in lists], out=edge_start[1:])
     return edge_start, np.concatenate([*lists, np.zeros(0)]).astype(np.uint32), exact

@@ -35,7 +35,7 @@ BLOCK = 1 << 20
 _compared: set[tuple[Any, ...]] = set()
 
 
-def checksums_of(chunks: Iterable[Any]) -> dict[str, str]:
+def compute_checksums(chunks: Iterable[Any]) -> dict[str, str]:
     """Return both checksums of a file's content, under the names that a manifest has for them."""
     fast, naming = xxhash.xxh3_128(), hashlib.sha256()
     for chunk in chunks:
@@ -50,7 +50,7 @@ def is_intact(whole: mmap.mmap, entry: Mapping[str, Any], status: os.stat_result
     key = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, entry[name]
     if key in _compared:
         return True
-    if _checksum(whole, name) != entry[name]:
+    if _compute_checksum(whole, name) != entry[name]:
         return False
     if time.time_ns() - status.st_ctime_ns > RACY:
         if len(_compared) >= MOST:
@@ -59,7 +59,7 @@ def is_intact(whole: mmap.mmap, entry: Mapping[str, Any], status: os.stat_result
     return True
 
 
-def _checksum(whole: mmap.mmap, name: str) -> str:
+def _compute_checksum(whole: mmap.mmap, name: str) -> str:
     digest = xxhash.xxh3_128() if name == FAST else hashlib.sha256()
     with memoryview(whole) as view:
         for start in range(0, len(view), BLOCK):

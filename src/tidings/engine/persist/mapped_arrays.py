@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings.engine.persist.checksums import NAMING, checksums_of, is_intact
-from tidings.engine.readonly import frozen
+from tidings.engine.persist.checksums import NAMING, compute_checksums, is_intact
+from tidings.engine.readonly import freeze
 from tidings.errors import SnapshotError
 
 if TYPE_CHECKING:
@@ -39,24 +39,24 @@ NUMBERS = "biuf"
 
 def write_arrays(folder: Path, stem: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
     """Write arrays as the file `stem-CHECKSUM.bin` unless it is there; return its entry in the manifest."""
-    layout, length = _layout(arrays)
-    checksums = checksums_of(_chunks(arrays))
+    layout, length = _plan_layout(arrays)
+    checksums = compute_checksums(_iterate_chunks(arrays))
     entry: dict[str, Any] = {"name": f"{stem}-{checksums[NAMING][:16]}.bin", "bytes": length, **checksums}
-    if not is_there(folder, entry):
-        put(folder / entry["name"], _chunks(arrays))
+    if not has_file(folder, entry):
+        write_atomically(folder / entry["name"], _iterate_chunks(arrays))
     return {**entry, "arrays": layout}
 
 
-def is_there(folder: Path, entry: Mapping[str, Any]) -> bool:
+def has_file(folder: Path, entry: Mapping[str, Any]) -> bool:
     """Tell whether the folder has the file of an entry, undamaged: else writing it again would mend nothing."""
     try:
-        _mapped(folder / entry["name"], entry, verify=True)
+        _map_file(folder / entry["name"], entry, verify=True)
     except SnapshotError:
         return False
     return True
 
 
-def put(path: Path, chunks: Iterator[Any]) -> None:
+def write_atomically(path: Path, chunks: Iterator[Any]) -> None:
     """Write beside, flush to disk, rename into place."""
     beside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
@@ -71,39 +71,39 @@ def put(path: Path, chunks: Iterator[Any]) -> None:
         raise
 
 
-def _layout(arrays: Mapping[str, NDArray[Any]]) -> tuple[dict[str, list[Any]], int]:
+def _plan_layout(arrays: Mapping[str, NDArray[Any]]) -> tuple[dict[str, list[Any]], int]:
     """Return the type, shape and place of each array, and the length of the file."""
     layout: dict[str, list[Any]] = {}
     at = len(MAGIC)
     for name, array in arrays.items():
         layout[name] = [array.dtype.str, list(array.shape), at]
-        at += _padded(array.nbytes)
+        at += _pad(array.nbytes)
     return layout, at
 
 
-def _padded(length: int) -> int:
+def _pad(length: int) -> int:
     return -(-length // ALIGNED) * ALIGNED
 
 
-def _chunks(arrays: Mapping[str, NDArray[Any]]) -> Iterator[Any]:
+def _iterate_chunks(arrays: Mapping[str, NDArray[Any]]) -> Iterator[Any]:
     yield MAGIC
     for array in arrays.values():
         if array.size:
             yield np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
-            yield bytes(_padded(array.nbytes) - array.nbytes)
+            yield bytes(_pad(array.nbytes) - array.nbytes)
 
 
 def map_arrays(folder: Path, entry: Mapping[str, Any], *, verify: bool = True) -> Arrays:
     """Return the arrays of a file, mapped read-only; unless told not to `verify`, its checksum is compared."""
-    path = plain_path(folder, entry["name"])
-    whole = _mapped(path, entry, verify=verify)
+    path = resolve_name(folder, entry["name"])
+    whole = _map_file(path, entry, verify=verify)
     if whole[: len(MAGIC)] != MAGIC:
         msg = f"the file `{path}` is not one of a snapshot's arrays"
         raise SnapshotError(msg)
-    return {name: _view(whole, *place, path=path) for name, place in entry["arrays"].items()}
+    return {name: _view_array(whole, *place, path=path) for name, place in entry["arrays"].items()}
 
 
-def _mapped(path: Path, entry: Mapping[str, Any], *, verify: bool) -> mmap.mmap:
+def _map_file(path: Path, entry: Mapping[str, Any], *, verify: bool) -> mmap.mmap:
     try:
         with path.open("rb") as file:
             status = os.fstat(file.fileno())
@@ -122,7 +122,7 @@ def _mapped(path: Path, entry: Mapping[str, Any], *, verify: bool) -> mmap.mmap:
     return whole
 
 
-def plain_path(folder: Path, name: object) -> Path:
+def resolve_name(folder: Path, name: object) -> Path:
     """Return the path of a file that a manifest names; a name that leads out of the folder is refused."""
     if not isinstance(name, str) or Path(name).name != name:
         msg = f"the manifest of `{folder}` names the file `{name}`, which is not in it"
@@ -130,12 +130,12 @@ def plain_path(folder: Path, name: object) -> Path:
     return folder / name
 
 
-def _view(whole: mmap.mmap, kind: str, shape: list[int], start: int, *, path: Path) -> NDArray[Any]:
+def _view_array(whole: mmap.mmap, kind: str, shape: list[int], start: int, *, path: Path) -> NDArray[Any]:
     dtype, count = np.dtype(kind), math.prod(shape)
     inside = len(MAGIC) <= start and min(shape, default=0) >= 0 and start + count * dtype.itemsize <= len(whole)
     if dtype.kind not in NUMBERS or start % ALIGNED or not inside:
         msg = f"the manifest and the snapshot's file `{path}` do not agree"
         raise SnapshotError(msg)
     if not count:
-        return frozen(np.empty(shape, dtype))
+        return freeze(np.empty(shape, dtype))
     return np.frombuffer(whole, dtype, count, start).reshape(shape)

@@ -15,19 +15,19 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from tidings.engine.compile.code_spaces import packed, restored
+from tidings.engine.compile.code_spaces import open_space, pack_bytes
 from tidings.engine.compile.columns import Column, View
 from tidings.engine.compile.row_table import Literals
-from tidings.engine.compile.source_text import Sources
-from tidings.engine.exact.exact_checks import Item, LawItem, PlaceItem, Second
-from tidings.engine.exact.forest import Forest
-from tidings.engine.exact.place_tests import Places
-from tidings.engine.exact.text_automaton import Automaton
+from tidings.engine.compile.source_text import FilterSources
+from tidings.engine.exact.exact_checks import ExactChecks, ExactItem, LawItem, PlaceItem
+from tidings.engine.exact.forest import TreeForest
+from tidings.engine.exact.place_tests import PlaceTable
+from tidings.engine.exact.text_automaton import TextAutomaton
 from tidings.engine.ids import Ids
-from tidings.engine.index.builder import Index
-from tidings.engine.readonly import frozen
-from tidings.engine.segment import Segment, Trees
-from tidings.engine.state import Part
+from tidings.engine.index.builder import SegmentIndex
+from tidings.engine.readonly import freeze
+from tidings.engine.segment import FilterTrees, Segment
+from tidings.engine.state import LiveSegment
 from tidings.kernels.match.layout import IndexPaths, IndexRows, IndexTiles
 from tidings.lang import parse, render
 from tidings.model import Kind
@@ -56,45 +56,45 @@ _kept: WeakKeyDictionary[Segment, Arrays] = WeakKeyDictionary()
 # Taking apart --------------------------------------------------------------------------------------
 
 
-def arrays_of(segment: Segment) -> Arrays:
+def segment_to_arrays(segment: Segment) -> Arrays:
     """Return all arrays of a segment by name; with `description_of`, all there is to it."""
     known = _kept.get(segment)
     if known is not None:
         return known
     found: Arrays = {}
     for name in GROUPS:
-        found |= _named(name, getattr(segment.index, name)._asdict())
-    rest = [one.name for one in dataclasses.fields(Index) if one.name not in GROUPS]
-    found |= _named("index", {name: getattr(segment.index, name) for name in rest})
+        found |= _prefix_names(name, getattr(segment.index, name)._asdict())
+    rest = [one.name for one in dataclasses.fields(SegmentIndex) if one.name not in GROUPS]
+    found |= _prefix_names("index", {name: getattr(segment.index, name) for name in rest})
     for number, space in enumerate(segment.spaces):
-        found |= _named(f"space.{number}", space.arrays())
-    second = segment.second
-    found |= _named("second", {name: getattr(second, name) for name in SECOND})
-    blob, start = packed([_law(item) for item in second.items])
-    found |= _named("law", {"blob": blob, "start": start})
-    found |= _named("places", second.places.arrays())
+        found |= _prefix_names(f"space.{number}", space.to_arrays())
+    second = segment.exact_checks
+    found |= _prefix_names("second", {name: getattr(second, name) for name in SECOND})
+    blob, start = pack_bytes([_render_law(item) for item in second.items])
+    found |= _prefix_names("law", {"blob": blob, "start": start})
+    found |= _prefix_names("places", second.places.to_arrays())
     for number, automaton in enumerate(segment.automata.values()):
-        found |= _named(f"automaton.{number}", automaton.arrays())
-    for prefix, trees in (("", segment.trees), ("asked.", segment.asked)):
+        found |= _prefix_names(f"automaton.{number}", automaton.to_arrays())
+    for prefix, trees in (("", segment.trees), ("asked.", segment.candidate_trees)):
         if trees is not None:
-            found |= _named(f"{prefix}leaves", {name: getattr(trees.leaves, name) for name in LEAVES})
-            found |= _named(f"{prefix}trees", {name: getattr(trees, name) for name in TREES})
-            found |= _named(f"{prefix}forest", trees.forest.arrays())
-    found |= _named("ids", segment.ids.arrays())
-    found |= _named("sources", segment.sources.arrays())
+            found |= _prefix_names(f"{prefix}leaves", {name: getattr(trees.leaves, name) for name in LEAVES})
+            found |= _prefix_names(f"{prefix}trees", {name: getattr(trees, name) for name in TREES})
+            found |= _prefix_names(f"{prefix}forest", trees.forest.to_arrays())
+    found |= _prefix_names("ids", segment.ids.to_arrays())
+    found |= _prefix_names("sources", segment.sources.to_arrays())
     return found
 
 
-def _named(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> Arrays:
+def _prefix_names(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> Arrays:
     return {f"{prefix}.{name}": array for name, array in arrays.items()}
 
 
-def _law(item: Item) -> bytes:
+def _render_law(item: ExactItem) -> bytes:
     """Return what the law decides as JSON; a place is kept otherwise."""
     return render(item.filter, notation="json").encode() if isinstance(item, LawItem) else b""
 
 
-def description_of(segment: Segment) -> dict[str, Any]:
+def describe_segment(segment: Segment) -> dict[str, Any]:
     """Return what is no array, in plain values that JSON can hold."""
     return {
         "columns": [
@@ -108,7 +108,7 @@ def description_of(segment: Segment) -> dict[str, Any]:
             ]
             for column, kind in zip(segment.columns, segment.kinds, strict=True)
         ],
-        "places": list(segment.second.names),
+        "places": list(segment.exact_checks.names),
         "patterns": list(segment.automata),
         "choice": dict(segment.choice),
     }
@@ -117,7 +117,7 @@ def description_of(segment: Segment) -> dict[str, Any]:
 # Putting together ----------------------------------------------------------------------------------
 
 
-def segment_of(
+def open_segment(
     description: Mapping[str, Any],
     arrays: Arrays,
     bind: Callable[[Filter], Filter],
@@ -127,29 +127,30 @@ def segment_of(
 
     `units` are those that filters ask of attributes, for descriptions that were written without them.
     """
-    parts = _grouped(arrays)
-    columns = [_column(units, *told) for told in description["columns"]]
+    parts = _group_arrays(arrays)
+    columns = [_parse_column(units, *told) for told in description["columns"]]
     index: dict[str, Any] = {**{name: made(**parts[name]) for name, made in GROUPS.items()}, **parts["index"]}
     segment = Segment(
         columns=tuple(column for column, _ in columns),
         kinds=tuple(kind for _, kind in columns),
-        spaces=tuple(restored(parts[f"space.{number}"]) for number in range(len(columns))),
-        index=Index(**index),
-        second=_second(tuple(description["places"]), parts, bind),
+        spaces=tuple(open_space(parts[f"space.{number}"]) for number in range(len(columns))),
+        index=SegmentIndex(**index),
+        exact_checks=_open_checks(tuple(description["places"]), parts, bind),
         automata={
-            name: Automaton.of(parts[f"automaton.{number}"]) for number, name in enumerate(description["patterns"])
+            name: TextAutomaton.from_arrays(parts[f"automaton.{number}"])
+            for number, name in enumerate(description["patterns"])
         },
-        trees=_trees(parts, ""),
-        asked=_trees(parts, "asked."),
-        ids=Ids.of_arrays(parts["ids"]),
-        sources=Sources.of_arrays(parts["sources"]),
+        trees=_open_trees(parts, ""),
+        candidate_trees=_open_trees(parts, "asked."),
+        ids=Ids.from_arrays(parts["ids"]),
+        sources=FilterSources.from_arrays(parts["sources"]),
         choice=dict(description["choice"]),
     )
     _kept[segment] = arrays
     return segment
 
 
-def _column(
+def _parse_column(
     units: Mapping[str, str], attribute: str, view: str, tree: str | None, own: str | None, kind: str, *unit: str | None
 ) -> tuple[Column, Kind]:
     """Read one column's words; without a word for the unit, all filters asked the attribute for the same one."""
@@ -157,49 +158,49 @@ def _column(
     return Column(attribute, View(view), tree, None if own is None else Kind(own), known), Kind(kind)
 
 
-def _grouped(arrays: Arrays) -> dict[str, Arrays]:
+def _group_arrays(arrays: Arrays) -> dict[str, Arrays]:
     found: dict[str, Arrays] = {}
     for name, array in arrays.items():
         group, _, last = name.rpartition(".")
-        found.setdefault(group, {})[last] = frozen(array)
+        found.setdefault(group, {})[last] = freeze(array)
     return found
 
 
-def _second(names: tuple[str, ...], parts: dict[str, Arrays], bind: Callable[[Filter], Filter]) -> Second:
-    arrays, places = parts["second"], Places.of(parts["places"])
-    items = _Items(names, arrays, places, parts["law"], bind)
-    return Second(items=items, places=places, names=names, **{name: arrays[name] for name in SECOND})
+def _open_checks(names: tuple[str, ...], parts: dict[str, Arrays], bind: Callable[[Filter], Filter]) -> ExactChecks:
+    arrays, places = parts["second"], PlaceTable.from_arrays(parts["places"])
+    items = _LazyItems(names, arrays, places, parts["law"], bind)
+    return ExactChecks(items=items, places=places, names=names, **{name: arrays[name] for name in SECOND})
 
 
-def _trees(parts: dict[str, Arrays], prefix: str) -> Trees | None:
+def _open_trees(parts: dict[str, Arrays], prefix: str) -> FilterTrees | None:
     if f"{prefix}trees" not in parts:
         return None
-    leaves, forest = Literals(**parts[f"{prefix}leaves"]), Forest.of(parts[f"{prefix}forest"])
-    return Trees(leaves=leaves, forest=forest, **parts[f"{prefix}trees"])
+    leaves, forest = Literals(**parts[f"{prefix}leaves"]), TreeForest.from_arrays(parts[f"{prefix}forest"])
+    return FilterTrees(leaves=leaves, forest=forest, **parts[f"{prefix}trees"])
 
 
-class _Items(Sequence[Item]):
+class _LazyItems(Sequence[ExactItem]):
     """Second-phase items, each made when it is first asked for."""
 
     def __init__(
-        self, names: tuple[str, ...], arrays: Arrays, places: Places, law: Arrays, bind: Callable[[Filter], Filter]
+        self, names: tuple[str, ...], arrays: Arrays, places: PlaceTable, law: Arrays, bind: Callable[[Filter], Filter]
     ) -> None:
         self._names, self._arrays, self._places, self._law, self._bind = names, arrays, places, law, bind
-        self._made: dict[int, Item] = {}
+        self.decoded: dict[int, ExactItem] = {}
 
     def __len__(self) -> int:
         return len(self._arrays["op_of"])
 
     def __getitem__(self, at: Any) -> Any:
-        made = self._made.get(at)
+        made = self.decoded.get(at)
         if made is None:
             if not 0 <= at < len(self):
                 msg = f"item `{at}` is not among the {len(self)}"
                 raise IndexError(msg)
-            made = self._made[at] = self._item(at)
+            made = self.decoded[at] = self._decode(at)
         return made
 
-    def _item(self, at: int) -> Item:
+    def _decode(self, at: int) -> ExactItem:
         place = int(self._arrays["place_of"][at])
         if place >= 0:
             name = self._names[self._arrays["name_of"][at]]
@@ -212,16 +213,16 @@ class _Items(Sequence[Item]):
 # Parts: what is dead -------------------------------------------------------------------------------
 
 
-def dead_of(parts: Iterable[Part]) -> Arrays:
+def collect_deleted(parts: Iterable[LiveSegment]) -> Arrays:
     """Return the dead slots of the parts that have some, by the number of the part."""
     return {
-        str(number): np.flatnonzero(part.dead).astype(np.uint32)
+        str(number): np.flatnonzero(part.deleted).astype(np.uint32)
         for number, part in enumerate(parts)
-        if part.dead is not None and part.deaths
+        if part.deleted is not None and part.deleted_count
     }
 
 
-def parts_of(segments: Sequence[Segment], dead: Arrays) -> list[Part]:
+def build_parts(segments: Sequence[Segment], dead: Arrays) -> list[LiveSegment]:
     """Return segments as parts, with their dead."""
     none = np.zeros(0, np.uint32)
-    return [Part(segment).without(dead.get(str(number), none)) for number, segment in enumerate(segments)]
+    return [LiveSegment(segment).delete_slots(dead.get(str(number), none)) for number, segment in enumerate(segments)]

@@ -6,7 +6,7 @@ from ipaddress import collapse_addresses
 from typing import TYPE_CHECKING, Any
 
 from tidings.engine.compile.columns import Column, View
-from tidings.engine.compile.encoders.base import Encoded
+from tidings.engine.compile.encoders.base import EncodedPredicate
 from tidings.model import InNetworks, Kind
 
 if TYPE_CHECKING:
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from tidings.model import Address, Condition
 
 
-def encoded(attribute: str, condition: Condition) -> Encoded | None:
+def encode_address(attribute: str, condition: Condition) -> EncodedPredicate | None:
     """Return the intervals of blocks of addresses."""
     assert isinstance(condition, InNetworks)
     versions = [[net for net in condition.networks if net.version == version] for version in (4, 6)]
     joined: list[Any] = [block for nets in versions for block in collapse_addresses(nets)]  # type: ignore[type-var]
-    return Encoded(Column(attribute, View.TEXT, kind=Kind.IP), tuple(map(_block, joined)), Kind.IP)
+    return EncodedPredicate(Column(attribute, View.TEXT, kind=Kind.IP), tuple(map(_block_span, joined)), Kind.IP)
 
 
 def address_bytes(address: Address) -> bytes:
@@ -27,5 +27,5 @@ def address_bytes(address: Address) -> bytes:
     return bytes([address.version]) + address.packed
 
 
-def _block(network: Any) -> Span:
+def _block_span(network: Any) -> Span:
     return address_bytes(network.network_address), address_bytes(network.broadcast_address), 0

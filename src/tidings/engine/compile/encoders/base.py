@@ -16,7 +16,7 @@ Span: TypeAlias = tuple[Any, Any, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Encoded:
+class EncodedPredicate:
     """A predicate as intervals of one column; several intervals are disjoint."""
 
     column: Column
@@ -24,12 +24,12 @@ class Encoded:
     kind: Kind
 
 
-def point(value: Any) -> Span:
+def make_point(value: Any) -> Span:
     """Return the interval of one value."""
     return value, value, 0
 
 
-def interval(low: Any, high: Any, flags: int) -> Span:
+def make_interval(low: Any, high: Any, flags: int) -> Span:
     """Return an interval whose missing ends are marked."""
     if low is None:
         flags |= NO_LOW
@@ -44,6 +44,6 @@ EVERYTHING = NO_LOW | NO_HIGH
 """An interval without ends: any value that is there."""
 
 
-def present(attribute: str, view: View, kind: Kind, *, low: Any) -> Encoded:
+def present(attribute: str, view: View, kind: Kind, *, low: Any) -> EncodedPredicate:
     """Return the interval that any value satisfies; `low` is some value, which the ends of the column will hold."""
-    return Encoded(Column(attribute, view), ((low, low, EVERYTHING),), kind)
+    return EncodedPredicate(Column(attribute, view), ((low, low, EVERYTHING),), kind)

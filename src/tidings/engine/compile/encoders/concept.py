@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tidings.engine.compile.columns import Column, View
-from tidings.engine.compile.encoders.base import Encoded
+from tidings.engine.compile.encoders.base import EncodedPredicate
 from tidings.errors import TidingsError
 from tidings.model import IsA, Kind
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from tidings.model import Condition
 
 
-def encoded(attribute: str, condition: Condition, ontology: Ontology) -> Encoded | None:
+def encode_concept(attribute: str, condition: Condition, ontology: Ontology) -> EncodedPredicate | None:
     """Return the ranges of a concept and all below it, or nothing where no single tree has it."""
     assert isinstance(condition, IsA)
-    label = condition.tree or _home(condition.concept, ontology)
+    label = condition.tree or _find_tree(condition.concept, ontology)
     if label is None:
         return None
     try:
@@ -25,10 +25,10 @@ def encoded(attribute: str, condition: Condition, ontology: Ontology) -> Encoded
     except TidingsError:
         return None
     column = Column(attribute, View.CONCEPT, label)
-    return Encoded(column, tuple((low, high, 0) for low, high in ranges), Kind.CONCEPT)
+    return EncodedPredicate(column, tuple((low, high, 0) for low, high in ranges), Kind.CONCEPT)
 
 
-def _home(concept: str, ontology: Ontology) -> str | None:
+def _find_tree(concept: str, ontology: Ontology) -> str | None:
     """Return the one tree that knows the concept; as it is written before with its case folded."""
     homes = [label for label, tree in ontology.trees.items() if tree.has_spelling(concept)]
     homes = homes or [label for label, tree in ontology.trees.items() if concept in tree]

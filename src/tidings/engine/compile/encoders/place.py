@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tidings.engine.compile.columns import Column, View
-from tidings.engine.compile.encoders.base import Encoded
-from tidings.engine.exact.place_tests import Places
+from tidings.engine.compile.encoders.base import EncodedPredicate
+from tidings.engine.exact.place_tests import PlaceTable
 from tidings.model import Kind
 
 if TYPE_CHECKING:
@@ -16,10 +16,10 @@ WHOLE = (-180.0, 180.0)
 """All longitudes."""
 
 
-def boxes(attribute: str, condition: Within | Near) -> tuple[Encoded, ...]:
+def encode_boxes(attribute: str, condition: Within | Near) -> tuple[EncodedPredicate, ...]:
     """Return intervals of longitude and latitude outside which no value can satisfy the condition."""
-    west, south, east, north = Places.box(condition)
-    found = [Encoded(Column(attribute, View.LATITUDE), ((south, north, 0),), Kind.PLACE)]
+    west, south, east, north = PlaceTable.compute_box(condition)
+    found = [EncodedPredicate(Column(attribute, View.LATITUDE), ((south, north, 0),), Kind.PLACE)]
     if (west, east) != WHOLE:
-        found.insert(0, Encoded(Column(attribute, View.LONGITUDE), ((west, east, 0),), Kind.PLACE))
+        found.insert(0, EncodedPredicate(Column(attribute, View.LONGITUDE), ((west, east, 0),), Kind.PLACE))
     return tuple(found)

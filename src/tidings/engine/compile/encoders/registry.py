@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tidings.engine.compile.columns import Column, View
 from tidings.engine.compile.encoders import address, boolean, concept, number, text, time
-from tidings.engine.compile.encoders.base import Encoded, point
+from tidings.engine.compile.encoders.base import EncodedPredicate, make_point
 from tidings.model import Exists, IsA, IsNull, Kind, condition_kind
 
 if TYPE_CHECKING:
@@ -15,24 +15,24 @@ if TYPE_CHECKING:
     from tidings.concepts import Ontology
     from tidings.model import Condition
 
-ENCODERS: dict[Kind, Callable[[str, Condition], Encoded | None]] = {
-    Kind.NUMBER: number.encoded,
-    Kind.BOOL: boolean.encoded,
-    Kind.TIME: time.encoded,
-    Kind.TEXT: text.encoded,
-    Kind.IP: address.encoded,
+ENCODERS: dict[Kind, Callable[[str, Condition], EncodedPredicate | None]] = {
+    Kind.NUMBER: number.encode_number,
+    Kind.BOOL: boolean.encode_boolean,
+    Kind.TIME: time.encode_time,
+    Kind.TEXT: text.encode_text,
+    Kind.IP: address.encode_address,
 }
 """The encoder of each kind whose predicates are intervals by themselves."""
 
 
-def encoded(attribute: str, condition: Condition, ontology: Ontology) -> Encoded | None:
+def encode_condition(attribute: str, condition: Condition, ontology: Ontology) -> EncodedPredicate | None:
     """Return a condition as intervals of one column, or nothing where it is none."""
     if isinstance(condition, Exists):
-        return Encoded(Column(attribute, View.EXISTS), (point(0),), Kind.OPAQUE)
+        return EncodedPredicate(Column(attribute, View.EXISTS), (make_point(0),), Kind.OPAQUE)
     if isinstance(condition, IsNull):
-        return Encoded(Column(attribute, View.NULL), (point(0),), Kind.OPAQUE)
+        return EncodedPredicate(Column(attribute, View.NULL), (make_point(0),), Kind.OPAQUE)
     if isinstance(condition, IsA):
-        return concept.encoded(attribute, condition, ontology)
+        return concept.encode_concept(attribute, condition, ontology)
     kind = condition_kind(condition)
     encoder = ENCODERS.get(kind) if kind is not None else None
     return encoder(attribute, condition) if encoder else None

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tidings.engine.compile.columns import Column, View
-from tidings.engine.compile.encoders.base import EVERYTHING, HIGH_OPEN, Encoded, point
-from tidings.engine.compile.encoders.number import spans
+from tidings.engine.compile.encoders.base import EVERYTHING, HIGH_OPEN, EncodedPredicate, make_point
+from tidings.engine.compile.encoders.number import to_spans
 from tidings.model import Kind, SameText, TextOp, TextTest
 
 if TYPE_CHECKING:
@@ -18,30 +18,34 @@ if TYPE_CHECKING:
     from tidings.model import Condition
 
 
-def encoded(attribute: str, condition: Condition) -> Encoded | None:
+def encode_text(attribute: str, condition: Condition) -> EncodedPredicate | None:
     """Return the intervals of a condition on text, or nothing where a pattern is asked for."""
     if isinstance(condition, TextTest):
-        return _affix(attribute, condition)
+        return _encode_affix(attribute, condition)
     if isinstance(condition, SameText):
-        points = tuple(point(text.encode()) for text in sorted(condition.folded))
-        return Encoded(Column(attribute, View.FOLDED, kind=Kind.TEXT), points, Kind.TEXT)
-    whole = tuple((low.encode(), high.encode(), flags) for low, high, flags in spans(condition))
-    return Encoded(Column(attribute, View.TEXT, kind=Kind.TEXT), whole, Kind.TEXT)
+        points = tuple(make_point(text.encode()) for text in sorted(condition.folded))
+        return EncodedPredicate(Column(attribute, View.FOLDED, kind=Kind.TEXT), points, Kind.TEXT)
+    whole = tuple((low.encode(), high.encode(), flags) for low, high, flags in to_spans(condition))
+    return EncodedPredicate(Column(attribute, View.TEXT, kind=Kind.TEXT), whole, Kind.TEXT)
 
 
-def _affix(attribute: str, test: TextTest) -> Encoded | None:
+def _encode_affix(attribute: str, test: TextTest) -> EncodedPredicate | None:
     pattern = test.pattern.casefold() if test.ignoring_case else test.pattern
     match test.op:
         case TextOp.STARTS_WITH:
             view = View.FOLDED if test.ignoring_case else View.TEXT
-            return Encoded(Column(attribute, view, kind=Kind.TEXT), (_prefix(pattern.encode()),), Kind.TEXT)
+            return EncodedPredicate(
+                Column(attribute, view, kind=Kind.TEXT), (_prefix_span(pattern.encode()),), Kind.TEXT
+            )
         case TextOp.ENDS_WITH:
             view = View.FOLDED_REVERSED if test.ignoring_case else View.REVERSED
-            return Encoded(Column(attribute, view, kind=Kind.TEXT), (_prefix(pattern[::-1].encode()),), Kind.TEXT)
+            return EncodedPredicate(
+                Column(attribute, view, kind=Kind.TEXT), (_prefix_span(pattern[::-1].encode()),), Kind.TEXT
+            )
     return None
 
 
-def _prefix(prefix: bytes) -> Span:
+def _prefix_span(prefix: bytes) -> Span:
     """Return the interval of everything that begins so; UTF-8 has no byte 255, so the last byte can grow."""
     if not prefix:
         return b"", b"", EVERYTHING

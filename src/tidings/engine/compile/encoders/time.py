@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from tidings.engine.compile.columns import Column, View
-from tidings.engine.compile.encoders.base import Encoded
-from tidings.engine.compile.encoders.number import spans
+from tidings.engine.compile.encoders.base import EncodedPredicate
+from tidings.engine.compile.encoders.number import to_spans
 from tidings.model import Age, Kind
 
 if TYPE_CHECKING:
@@ -19,19 +19,19 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 
 
-def encoded(attribute: str, condition: Condition) -> Encoded | None:
+def encode_time(attribute: str, condition: Condition) -> EncodedPredicate | None:
     """Return the intervals of a condition on times, or of an age."""
     if isinstance(condition, Age):
-        return Encoded(Column(attribute, View.AGE, kind=Kind.TIME), spans(condition.seconds), Kind.TIME)
-    whole = tuple((microseconds(low), microseconds(high), flags) for low, high, flags in spans(condition))
-    return Encoded(Column(attribute, View.NUMBER, kind=Kind.TIME), whole, Kind.TIME)
+        return EncodedPredicate(Column(attribute, View.AGE, kind=Kind.TIME), to_spans(condition.seconds), Kind.TIME)
+    whole = tuple((to_microseconds(low), to_microseconds(high), flags) for low, high, flags in to_spans(condition))
+    return EncodedPredicate(Column(attribute, View.NUMBER, kind=Kind.TIME), whole, Kind.TIME)
 
 
-def microseconds(moment: datetime) -> int:
+def to_microseconds(moment: datetime) -> int:
     """Return a time as whole microseconds since 1970."""
     return (moment - EPOCH) // MICROSECOND
 
 
-def moment(value: int) -> datetime:
+def to_datetime(value: int) -> datetime:
     """Return the time of so many microseconds since 1970."""
     return EPOCH + timedelta(microseconds=value)

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings.engine.exact.text_automaton.expressions import Expression, Expressions
-from tidings.engine.exact.text_automaton.program import Program, programs_of
-from tidings.engine.readonly import frozen
+from tidings.engine.exact.text_automaton.expressions import Expression, Re2Expressions
+from tidings.engine.exact.text_automaton.program import TextProgram, compile_programs
+from tidings.engine.readonly import freeze
 from tidings.kernels.match import text_automaton as kernel
 from tidings.model.filters import TextOp, TextTest
 
@@ -40,7 +40,7 @@ _WORTH_ASKING = 3
 """Shorter literals occur in so many texts that an expression is cheaper in a set than asked after a hit."""
 
 
-class Automaton:
+class TextAutomaton:
     """All patterns at once; a test's id is its place among the tests. Immutable, safe for threads.
 
     >>> from tidings.model.filters import TextOp, TextTest
@@ -50,34 +50,34 @@ class Automaton:
     """
 
     def __init__(self, arrays: Mapping[str, NDArray[np.generic]]) -> None:
-        self._arrays = {name: frozen(array) for name, array in arrays.items()}
+        self._arrays = {name: freeze(array) for name, array in arrays.items()}
         self._tables = tuple(self._arrays[name] for name in _TABLES)
         nodes = self._arrays["nodes"]
         # Whether case-folded text has anything to find: its root has a child, or the empty literal.
         self._folds = bool(nodes[1, 0] < nodes[2, 0] or nodes[1, 2] >= 0)
-        self._expressions = Expressions(self._expression, self._arrays["loose"].tolist())
+        self._expressions = Re2Expressions(self._decode_expression, self._arrays["loose"].tolist())
         self._has_loose = bool(len(self._arrays["loose"]))
         # Stamps in no thread's hands; popping from a list is atomic.
         self._idle: list[tuple[NDArray[np.int32], int]] = []
 
     @classmethod
-    def build(cls, tests: Sequence[TextTest]) -> Automaton:
+    def build(cls, tests: Sequence[TextTest]) -> TextAutomaton:
         """Return the automaton of these tests; to add to it, build anew."""
-        built = cls(_arrays_of(tests))
+        built = cls(_build_arrays(tests))
         built.__dict__["tests"] = tuple(tests)
         return built
 
     @classmethod
-    def of(cls, arrays: Mapping[str, NDArray[np.generic]]) -> Automaton:
+    def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> TextAutomaton:
         """Return the automaton whose `arrays()` these are; nothing is read or compiled yet."""
         return cls(arrays)
 
-    def arrays(self) -> Arrays:
+    def to_arrays(self) -> Arrays:
         """Return all there is to the automaton, as flat arrays by name; some may be empty."""
         return dict(self._arrays)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Automaton, (self._arrays,)
+        return TextAutomaton, (self._arrays,)
 
     def __len__(self) -> int:
         """Count the tests."""
@@ -88,7 +88,7 @@ class Automaton:
         """The tests, in the order of their ids."""
         codes = self._arrays["ops"].tolist()
         return tuple(
-            TextTest(_OPS[code % _IGNORING_CASE], self._pattern(id), code >= _IGNORING_CASE)
+            TextTest(_OPS[code % _IGNORING_CASE], self._decode_pattern(id), code >= _IGNORING_CASE)
             for id, code in enumerate(codes)
         )
 
@@ -118,7 +118,7 @@ class Automaton:
         more = [(text, id) for text, id in asked if self._expressions.accepts(id, parts[2 * text])]
         if self._has_loose:
             more += [(at, id) for at, text in enumerate(parts[::2]) for id in self._expressions.find_loose(text)]
-        return _joined(starts, ids, more) if more else (starts, ids)
+        return _merge_ids(starts, ids, more) if more else (starts, ids)
 
     def _scan(
         self, data: NDArray[np.uint8], bounds: NDArray[np.int64]
@@ -136,19 +136,19 @@ class Automaton:
         self._idle.append((stamps, stamp + texts))
         return found
 
-    def _pattern(self, id: int) -> str:
+    def _decode_pattern(self, id: int) -> str:
         starts = self._arrays["pattern_starts"]
         return self._arrays["patterns"][int(starts[id]) : int(starts[id + 1])].tobytes().decode()
 
-    def _expression(self, id: int) -> Expression:
-        return self._pattern(id), bool(int(self._arrays["ops"][id]) >= _IGNORING_CASE)
+    def _decode_expression(self, id: int) -> Expression:
+        return self._decode_pattern(id), bool(int(self._arrays["ops"][id]) >= _IGNORING_CASE)
 
 
 _TABLES = ("nodes", "dense", "literals", "members", "owners", "doubtful", "program_starts", "programs")
 """The arrays that the scan takes, in its order."""
 
 
-def _joined(
+def _merge_ids(
     starts: NDArray[np.int64], ids: NDArray[np.int32], more: list[tuple[int, int]]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Return the scan's ids with those that RE2 found, in order again; both may know of one, by two alternatives."""
@@ -158,25 +158,25 @@ def _joined(
     return np.searchsorted(keys, np.arange(len(starts)) << 32), (keys & 0xFFFF_FFFF).astype(np.int32)
 
 
-def _packed(parts: Iterable[bytes]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+def _pack(parts: Iterable[bytes]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     parts = list(parts)
     starts = np.fromiter(accumulate(map(len, parts), initial=0), np.int64, len(parts) + 1)
     return starts, np.frombuffer(b"".join(parts), np.uint8)
 
 
-def _arrays_of(tests: Sequence[TextTest]) -> Arrays:
-    owners, programs, loose = _ways(tests)
+def _build_arrays(tests: Sequence[TextTest]) -> Arrays:
+    owners, programs, loose = _compile_tests(tests)
     members: dict[tuple[bool, bytes], list[int]] = {}
-    for place, (program, literal) in enumerate(zip(programs, _needed(programs), strict=True)):
+    for place, (program, literal) in enumerate(zip(programs, _choose_literals(programs), strict=True)):
         members.setdefault((program.folded, literal), []).append(place)
     keys = sorted(members)
-    starts, data = _packed(literal for _, literal in keys)
+    starts, data = _pack(literal for _, literal in keys)
     nodes = kernel.build_tries(data, starts, sum(not folded for folded, _ in keys))
     shorter = np.full(len(keys) + 1, -1, np.int32)
     dense = kernel.link_failures(nodes, shorter)
     first = np.fromiter(accumulate((len(members[key]) for key in keys), initial=0), np.int32, len(keys) + 1)
-    program_starts, program_bytes = _packed(program.sketch for program in programs)
-    pattern_starts, patterns = _packed(test.pattern.encode() for test in tests)
+    program_starts, program_bytes = _pack(program.sketch for program in programs)
+    pattern_starts, patterns = _pack(test.pattern.encode() for test in tests)
     return {
         "nodes": nodes,
         "dense": dense,
@@ -193,14 +193,14 @@ def _arrays_of(tests: Sequence[TextTest]) -> Arrays:
     }
 
 
-def _ways(tests: Sequence[TextTest]) -> tuple[list[int], list[Program], list[int]]:
+def _compile_tests(tests: Sequence[TextTest]) -> tuple[list[int], list[TextProgram], list[int]]:
     """Return the programs with their tests' ids, and the ids of the tests that are left to the sets."""
     owners: list[int] = []
-    programs: list[Program] = []
+    programs: list[TextProgram] = []
     loose: list[int] = []
     for id, test in enumerate(tests):
-        ways = programs_of(test)
-        if not all(way.decides or max(map(len, way.runs()), default=0) >= _WORTH_ASKING for way in ways):
+        ways = compile_programs(test)
+        if not all(way.decides or max(map(len, way.list_runs()), default=0) >= _WORTH_ASKING for way in ways):
             loose.append(id)
             continue
         owners += [id] * len(ways)
@@ -208,9 +208,9 @@ def _ways(tests: Sequence[TextTest]) -> tuple[list[int], list[Program], list[int
     return owners, programs, loose
 
 
-def _needed(programs: list[Program]) -> list[bytes]:
+def _choose_literals(programs: list[TextProgram]) -> list[bytes]:
     """Choose each program's literal: the longest run but, where there is one, not one of a crowd."""
-    runs = [program.runs() for program in programs]
+    runs = [program.list_runs() for program in programs]
     uses = Counter(run for several in runs for run in set(several))
 
     def worth(run: bytes) -> tuple[bool, int]:

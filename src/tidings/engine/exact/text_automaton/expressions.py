@@ -25,7 +25,7 @@ KEPT = 16384
 """Single expressions that stay compiled."""
 
 
-def _options(*, ignoring_case: bool) -> Any:
+def _make_options(*, ignoring_case: bool) -> Any:
     """Return the options of `model.text`, which is the law, less the captures, which nobody reads."""
     import re2
 
@@ -37,14 +37,14 @@ def _options(*, ignoring_case: bool) -> Any:
     return options
 
 
-class Expressions:
+class Re2Expressions:
     """Decides expressions by id; `find` tells an id's expression, `loose` are the ids without a literal."""
 
     def __init__(self, find: Callable[[int], Expression], loose: Sequence[int]) -> None:
         self._find = find
         self._loose = loose
-        self._sets: list[_Set] | None = None
-        self._search = lru_cache(maxsize=KEPT)(self._searcher)
+        self._sets: list[_ExpressionSet] | None = None
+        self._search = lru_cache(maxsize=KEPT)(self._compile_search)
 
     def accepts(self, id: int, text: bytes) -> bool:
         """Tell whether the text satisfies one expression."""
@@ -53,29 +53,29 @@ class Expressions:
     def find_loose(self, text: bytes) -> Iterator[int]:
         """Yield the ids without a literal whose expressions the text satisfies."""
         if self._sets is None:
-            self._sets = list(self._compiled())
+            self._sets = list(self._build_sets())
         for one in self._sets:
             yield from one.find(text, self.accepts)
 
-    def _searcher(self, id: int) -> Callable[[bytes], object]:
+    def _compile_search(self, id: int) -> Callable[[bytes], object]:
         import re2
 
         expression, ignoring_case = self._find(id)
-        compiled = re2.compile(expression, options=_options(ignoring_case=ignoring_case))
+        compiled = re2.compile(expression, options=_make_options(ignoring_case=ignoring_case))
         search: Callable[[bytes], object] = compiled.search
         return search
 
-    def _compiled(self) -> Iterator[_Set]:
+    def _build_sets(self) -> Iterator[_ExpressionSet]:
         for ignoring_case in (False, True):
             ids = [id for id in self._loose if self._find(id)[1] == ignoring_case]
             for at in range(0, len(ids), CHUNK):
-                yield from self._set_of(ids[at : at + CHUNK], ignoring_case=ignoring_case)
+                yield from self._build_set(ids[at : at + CHUNK], ignoring_case=ignoring_case)
 
-    def _set_of(self, ids: list[int], *, ignoring_case: bool) -> Iterator[_Set]:
+    def _build_set(self, ids: list[int], *, ignoring_case: bool) -> Iterator[_ExpressionSet]:
         """Yield one set or, where RE2 finds it too large, two of half the size, down to single expressions."""
         import re2
 
-        options = _options(ignoring_case=ignoring_case)
+        options = _make_options(ignoring_case=ignoring_case)
         options.max_mem = SET_MEMORY
         together = re2.Set.SearchSet(options)
         try:
@@ -85,15 +85,15 @@ class Expressions:
             together.Compile()
         except re2.error:
             if len(ids) == 1:
-                yield _Set(ids, None)
+                yield _ExpressionSet(ids, None)
                 return
-            yield from self._set_of(ids[: len(ids) // 2], ignoring_case=ignoring_case)
-            yield from self._set_of(ids[len(ids) // 2 :], ignoring_case=ignoring_case)
+            yield from self._build_set(ids[: len(ids) // 2], ignoring_case=ignoring_case)
+            yield from self._build_set(ids[len(ids) // 2 :], ignoring_case=ignoring_case)
             return
-        yield _Set(ids, together)
+        yield _ExpressionSet(ids, together)
 
 
-class _Set:
+class _ExpressionSet:
     """Expressions searched for in one pass.
 
     RE2 answers nothing when its memory is spent, as if nothing matched. The set's last member accepts every

@@ -44,7 +44,7 @@ _CONTROLS = {"n": "\n", "r": "\r", "t": "\t"}
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class TextProgram:
     """What a test asks of the plain or the case-folded text; `decides` when it asks all that the test does."""
 
     code: bytes
@@ -63,7 +63,7 @@ class Program:
         inner = code.strip(MANY)
         return code if ONE in inner or MANY in inner else b""
 
-    def runs(self) -> list[bytes]:
+    def list_runs(self) -> list[bytes]:
         """Return the required literals; at the ends of the program they include the text's ends."""
         parts = re.split(rb"[\xf8-\xfa]", self.code)
         parts[0] = _BEGIN + parts[0]
@@ -71,11 +71,11 @@ class Program:
         return [part for part in parts if part not in (b"", _BEGIN, _END)]
 
 
-UNKNOWN = Program(GAP, decides=False)
+UNKNOWN = TextProgram(GAP, decides=False)
 """An expression that requires nothing we could name."""
 
 
-def programs_of(test: TextTest) -> list[Program]:
+def compile_programs(test: TextTest) -> list[TextProgram]:
     r"""Return what the test asks: one of these; several only for an expression with alternatives.
 
     >>> from tidings.model.filters import TextOp, TextTest
@@ -83,16 +83,16 @@ def programs_of(test: TextTest) -> list[Program]:
     [[b'\xffa', b'b\xfe']]
     """
     if test.op is TextOp.MATCHES:
-        return _expression(test.pattern, ignoring_case=test.ignoring_case)
+        return _compile_expression(test.pattern, ignoring_case=test.ignoring_case)
     pattern = test.pattern.casefold() if test.ignoring_case else test.pattern
     if test.op is TextOp.LIKE:
-        return [Program(_wildcards(pattern), folded=test.ignoring_case)]
+        return [TextProgram(_compile_wildcards(pattern), folded=test.ignoring_case)]
     left = b"" if test.op is TextOp.STARTS_WITH else MANY
     right = b"" if test.op is TextOp.ENDS_WITH else MANY
-    return [Program(left + pattern.encode() + right, folded=test.ignoring_case)]
+    return [TextProgram(left + pattern.encode() + right, folded=test.ignoring_case)]
 
 
-def _wildcards(pattern: str) -> bytes:
+def _compile_wildcards(pattern: str) -> bytes:
     parts = []
     for found in _WILDCARD.finditer(pattern):
         match found[0][0]:
@@ -107,25 +107,25 @@ def _wildcards(pattern: str) -> bytes:
     return b"".join(parts)
 
 
-def _expression(pattern: str, *, ignoring_case: bool) -> list[Program]:
+def _compile_expression(pattern: str, *, ignoring_case: bool) -> list[TextProgram]:
     if pattern.startswith("(?i)"):
         pattern, ignoring_case = pattern[4:], True
-    alternatives = None if r"\Q" in pattern else _alternatives(pattern, ignoring_case=ignoring_case)
+    alternatives = None if r"\Q" in pattern else _split_alternatives(pattern, ignoring_case=ignoring_case)
     if alternatives is None:
         return [UNKNOWN]
-    return [_concatenation(parts, ignoring_case=ignoring_case) for parts in alternatives]
+    return [_join_parts(parts, ignoring_case=ignoring_case) for parts in alternatives]
 
 
-def _concatenation(parts: list[bytes], *, ignoring_case: bool) -> Program:
+def _join_parts(parts: list[bytes], *, ignoring_case: bool) -> TextProgram:
     begins, ends = parts[:1] == [_BEGIN], parts[-1:] == [_END]
     # An anchor in the middle is a gap: it takes no text, and says more than we do.
     inner = [GAP if part in (_BEGIN, _END) else part for part in parts[begins : len(parts) - ends]]
     code = b"".join([b"" if begins else MANY, *inner, b"" if ends else MANY])
     # RE2 folds characters one by one, unlike `casefold`: the runs are required, but they do not decide.
-    return Program(code, folded=ignoring_case, decides=not ignoring_case and GAP not in code)
+    return TextProgram(code, folded=ignoring_case, decides=not ignoring_case and GAP not in code)
 
 
-def _alternatives(pattern: str, *, ignoring_case: bool) -> list[list[bytes]] | None:
+def _split_alternatives(pattern: str, *, ignoring_case: bool) -> list[list[bytes]] | None:
     """Return the parts of each alternative, anchors as `_BEGIN` and `_END`; nothing when unsure."""
     alternatives: list[list[bytes]] = [[]]
     at = 0
@@ -135,7 +135,7 @@ def _alternatives(pattern: str, *, ignoring_case: bool) -> list[list[bytes]] | N
             at += 1
             continue
         atom = _ATOM.match(pattern, at)
-        end = atom.end() if atom else _end_of_group(pattern, at)
+        end = atom.end() if atom else _find_group_end(pattern, at)
         if end is None:
             return None
         repetition = _REPETITION.match(pattern, end)
@@ -143,11 +143,11 @@ def _alternatives(pattern: str, *, ignoring_case: bool) -> list[list[bytes]] | N
         anchored = atom is not None and atom.lastgroup in ("begin", "end")
         if pattern[at : at + 1] in ("*", "+", "?", "{") or (anchored and repetition):
             return None
-        alternatives[-1].append(_part(atom, repetition[1] if repetition else "", ignoring_case=ignoring_case))
+        alternatives[-1].append(_compile_atom(atom, repetition[1] if repetition else "", ignoring_case=ignoring_case))
     return alternatives
 
 
-def _part(atom: re.Match[str] | None, times: str, *, ignoring_case: bool) -> bytes:
+def _compile_atom(atom: re.Match[str] | None, times: str, *, ignoring_case: bool) -> bytes:
     """Return the bytes of an atom, or of a group when there is no atom, repeated so many times."""
     match atom.lastgroup if atom else "gap":
         case "begin":
@@ -158,11 +158,11 @@ def _part(atom: re.Match[str] | None, times: str, *, ignoring_case: bool) -> byt
             return {"": ONE, "*": MANY, "+": ONE + MANY}.get(times, GAP)
         case "plain" | "escaped" | "control" if times in ("", "+"):
             assert atom is not None
-            return _run(atom, ignoring_case=ignoring_case) + (GAP if times else b"")
+            return _encode_run(atom, ignoring_case=ignoring_case) + (GAP if times else b"")
     return GAP
 
 
-def _end_of_group(pattern: str, at: int) -> int | None:
+def _find_group_end(pattern: str, at: int) -> int | None:
     """Return where the group that begins here ends; nothing when none does, or when it sets flags."""
     if pattern[at] != "(" or _SETS_FLAGS.match(pattern, at):
         return None
@@ -180,7 +180,7 @@ def _end_of_group(pattern: str, at: int) -> int | None:
     return None
 
 
-def _run(atom: re.Match[str], *, ignoring_case: bool) -> bytes:
+def _encode_run(atom: re.Match[str], *, ignoring_case: bool) -> bytes:
     text = atom["plain"] or atom["escaped"] or _CONTROLS[atom["control"]]
     if not ignoring_case:
         return text.encode()
