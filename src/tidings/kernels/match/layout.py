@@ -6,7 +6,9 @@ values to clusters of rows, and `Tiles` the bitmaps over rows of large clusters.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
+
+from tidings.kernels.array_types import ByteArray, CodeArray, Float32Array, Int, Int32Array, IntArray, WordArray
 
 OP_BITS = 4
 """A literal's head is its column, shifted by this, and its op."""
@@ -15,13 +17,13 @@ OP_BITS = 4
 class RowLiterals(NamedTuple):
     """Rows while they are built: row `r` is the conjunction of the literals from `start[r]` up to `start[r + 1]`."""
 
-    start: Any
-    head: Any
-    low: Any
-    high: Any
-    union_start: Any
-    union_low: Any
-    union_high: Any
+    start: CodeArray
+    head: CodeArray
+    low: CodeArray
+    high: CodeArray
+    union_start: CodeArray
+    union_low: CodeArray
+    union_high: CodeArray
 
 
 class IndexRows(NamedTuple):
@@ -30,24 +32,24 @@ class IndexRows(NamedTuple):
     The three stand together because a row that is looked at is seldom in cache: one line, not three.
     """
 
-    start: Any
-    literal: Any
-    union_start: Any
-    union_low: Any
-    union_high: Any
-    entry: Any  # row -> its first place in `slot`, with one more at the end; empty: every row has one
-    slot: Any  # the subscriptions of each row
-    special: Any  # 1 where a row needs more than emitting its slots: a second phase, or it is one of several
+    start: CodeArray
+    literal: CodeArray
+    union_start: CodeArray
+    union_low: CodeArray
+    union_high: CodeArray
+    entry: CodeArray  # row -> its first place in `slot`, with one more at the end; empty: every row has one
+    slot: CodeArray  # the subscriptions of each row
+    special: ByteArray  # 1 where a row needs more than emitting its slots: a second phase, or it is one of several
 
 
 class EventCells(NamedTuple):
     """The codes of events: `cell[event, column]`, see `kernels.literals`; `plain` events have no `SEVERAL` cell."""
 
-    cell: Any
-    plain: Any
-    many_start: Any
-    many_low: Any
-    many_high: Any
+    cell: CodeArray
+    plain: ByteArray
+    many_start: IntArray
+    many_low: CodeArray
+    many_high: CodeArray
 
 
 class IndexPaths(NamedTuple):
@@ -57,38 +59,38 @@ class IndexPaths(NamedTuple):
     (`hashed`) of the group's own. A packed group is one cluster whose tiles have hulls in the group's columns.
     """
 
-    by_column: Any  # CSR: the keyed groups whose first column it is
-    by_column_start: Any
-    first: Any
-    second: Any  # -1: none
-    base: Any  # where the group's table begins
-    width: Any  # ranks of the second column
-    mask: Any  # hash groups: size of the table - 1; else 0
-    direct: Any  # cluster + 1
-    hash_first: Any
-    hash_second: Any
-    hash_cluster: Any  # cluster + 1
-    cluster_start: Any  # rows
-    cluster_tiled: Any  # -1, or its place in `tiled_start`
-    tiled_start: Any  # tiles
+    by_column: Int32Array  # CSR: the keyed groups whose first column it is
+    by_column_start: IntArray
+    first: Int32Array
+    second: Int32Array  # -1: none
+    base: IntArray  # where the group's table begins
+    width: IntArray  # ranks of the second column
+    mask: IntArray  # hash groups: size of the table - 1; else 0
+    direct: CodeArray  # cluster + 1
+    hash_first: CodeArray
+    hash_second: CodeArray
+    hash_cluster: CodeArray  # cluster + 1
+    cluster_start: CodeArray  # rows
+    cluster_tiled: Int32Array  # -1, or its place in `tiled_start`
+    tiled_start: Int32Array  # tiles
 
 
 class IndexTiles(NamedTuple):
     """Up to a thousand or so rows, with bitmaps for each bucket of each column that constrains some of them."""
 
-    row: Any  # first row
-    end: Any  # the row after its last
-    rest: Any  # rows of each tile that are to be checked whatever the bitmaps say
-    rest_start: Any
-    doubted: Any  # dense columns with bitmaps of doubt behind their others
-    hull_column: Any  # two for each tile; -1: none
-    hull_low: Any
-    hull_high: Any
-    place: Any  # tile * dense columns + dense column -> first word of its bitmaps, or `tiles.NOWHERE`
-    words: Any
-    dense: Any  # dense column -> column
-    edge_start: Any
-    edges: Any
-    rate_start: Any
-    rates: Any  # of each bucket of each dense column: the share of rows that live
-    loose: Any  # tiled clusters that every event visits
+    row: CodeArray  # first row
+    end: CodeArray  # the row after its last
+    rest: WordArray  # rows of each tile that are to be checked whatever the bitmaps say
+    rest_start: IntArray
+    doubted: IntArray  # dense columns with bitmaps of doubt behind their others
+    hull_column: IntArray  # two for each tile; -1: none
+    hull_low: CodeArray
+    hull_high: CodeArray
+    place: WordArray  # tile * dense columns + dense column -> first word of its bitmaps, or `tiles.NOWHERE`
+    words: WordArray
+    dense: IntArray  # dense column -> column
+    edge_start: IntArray
+    edges: CodeArray
+    rate_start: IntArray
+    rates: Float32Array  # of each bucket of each dense column: the share of rows that live
+    loose: Int32Array  # tiled clusters that every event visits
