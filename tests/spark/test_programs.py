@@ -24,9 +24,9 @@ import tidings as td
 from tidings.bench import workloads
 from tidings.cli.app import app
 from tidings.spark.demo import __main__
-from tidings.spark.demo.world import World, publish
-from tidings.spark.pipeline.config import settings
+from tidings.spark.demo.world import DemoWorld, publish
 from tidings.spark.pipeline.config.load import load
+from tidings.spark.pipeline.config.values import Trigger
 from tidings.spark.pipeline.run.runner import run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -99,15 +99,15 @@ def test_every_ad_of_the_demo_is_read_once_by_the_searches_of_its_act(shown):
     assert sum(batch["events"] for batch in batches) == 120
     assert [batch["version"] for batch in batches] == sorted(batch["version"] for batch in batches)
     assert {batch["version"] for batch in batches} == {2, 3, 4, 5}
-    world = World.made(120, 150, seed=3)
+    world = DemoWorld.generate(120, 150, seed=3)
     pairs = set()
     for number, act in enumerate(world.acts):
         searches = td.Matcher(now=workloads.NOW)
-        searches.add_many(list(world.before(number + 1).items()))
-        good = [ad for ad in act.ads if ad["id"] not in world.spoilt]
+        searches.add_many(list(world.searches_before(number + 1).items()))
+        good = [ad for ad in act.ads if ad["id"] not in world.damages]
         pairs |= {(good[at]["id"], id) for at, id in searches.match_many(good)}
     assert {(row["event"], row["subscription"]) for row in rows(folder, "matches/batch=*/*.json")} == pairs
-    assert len(rows(folder, "dead_letters/batch=*/*.json")) == len(world.spoilt)
+    assert len(rows(folder, "dead_letters/batch=*/*.json")) == len(world.damages)
 
 
 def test_the_demo_shows_an_added_and_a_removed_search(shown):
@@ -120,7 +120,7 @@ def test_the_demo_shows_an_added_and_a_removed_search(shown):
 
 def test_the_demos_pipeline_can_be_run_again(shown):
     folder, _ = shown
-    pipeline = replace(load(folder / "pipeline.toml"), trigger=settings.Trigger(available_now=True))
+    pipeline = replace(load(folder / "pipeline.toml"), trigger=Trigger(available_now=True))
     ad = {"id": 999, "make": "ford", "model": "focus", "year": 2020, "price": 1}
     publish(folder / "ads" / "mine.json", [json.dumps(ad)])
     publish(folder / "searches" / "mine.jsonl", [json.dumps({"id": "mine", "filter": "make = 'ford' and price < 2"})])
@@ -143,7 +143,7 @@ def test_the_readme_shows_the_demo_as_it_is(shown):
 
 
 def test_ctrl_c_ends_the_demo_without_a_trace(tmp_path):
-    command = [sys.executable, "-m", "tidings.spark.demo.__main__", "--searches", "50", "--out", str(tmp_path)]
+    command = [sys.executable, "-m", "tidings.spark.demo", "--searches", "50", "--out", str(tmp_path)]
     with subprocess.Popen(leashed(*command), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         begun = wait_for(lambda: list(tmp_path.glob("ads/*.json")) or process.poll() is not None, 120)
         assert begun

@@ -15,7 +15,7 @@ import tidings as td
 from tidings import spark as ts
 from tidings.bench.workloads import NOW
 from tidings.errors import BadFrame, BadSubscriptions, SnapshotError
-from tidings.matcher.live.live import shard_of
+from tidings.matcher.live.sharded_store import shard_of
 from tidings.matcher.live.versions import open_version, read_version
 from tidings.spark.match.worker_stage import distribute_rows
 from tidings.spark.schema import schema_of
@@ -294,8 +294,8 @@ def test_the_driver_sees_a_few_lines_of_each_part_and_no_subscription(spark, tmp
     rows = [row for result in seen for row in result]
     assert rows
     assert len(rows) <= 8
-    assert all("secret" not in row.told or len(row.told) < 20_000 for row in rows)
-    assert sum(len(row.told) for row in rows) < 100_000
+    assert all("secret" not in row.report or len(row.report) < 20_000 for row in rows)
+    assert sum(len(row.report) for row in rows) < 100_000
 
 
 # Skew ----------------------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
-"""Spark's Kafka connector: where it comes from, whether a session has it, and what to say when it has not.
+"""Spark's Kafka connector: where it comes from, whether a session has it, and what to report when it has not.
 
-The connector is Java and no part of pip's PySpark. Spark takes it at its start only: as a folder of jars, or by
-coordinates that it fetches itself. Fetching is Spark's own work (Ivy, before there is a session), and when it fails
-the Java process is gone; so the reason is read off what it left behind.
+The connector is Java and not part of pip's PySpark. Spark loads it only at its start: from a folder of jars, or by
+coordinates that it fetches itself. Fetching is Spark's own work (Ivy, before there is a session), and when it fails the
+Java process is gone; so the reason is inferred from the files that Ivy left behind.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ WORKING = (
 """The connector in four jars, each without its own dependencies, as our tests run it on PySpark 4.3."""
 
 JARS = tuple(coordinates.split(":")[1] for coordinates in WORKING)
-"""What the names of the four begin with."""
+"""The beginnings of the four file names."""
 
 _IVY = Path(".ivy2.5.2")
-"""Where Spark 4.3 puts what it fetched, under the user's home, unless `spark.jars.ivy` says otherwise."""
+"""The folder of fetched jars of Spark 4.3, under the user's home, unless `spark.jars.ivy` names another."""
 
 
 def build_kafka_settings(jars: str | None = None, config: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the settings that bring the connector to a new Spark.
 
-    It comes from the folder that `jars`, else TIDINGS_JARS, names; from nowhere when Spark or `config` has it
-    already; else by its coordinates. What `config` says of other jars is kept.
+    It comes from the folder that `jars`, else TIDINGS_JARS, names; no setting is needed where Spark or `config` has it
+    already; else it comes by its coordinates. Other jars in `config` are kept.
     """
     config = config or {}
     folder = jars or os.environ.get("TIDINGS_JARS")
     if folder:
-        found = _jars_of(folder, "`jars`" if jars else "TIDINGS_JARS")
-        return {"spark.jars": _joined(config.get("spark.jars"), *found)}
-    if not find_missing_jars(_spark_jars()) or _named_in(config):
+        files = _list_jars(folder, "`jars`" if jars else "TIDINGS_JARS")
+        return {"spark.jars": _join(config.get("spark.jars"), *files)}
+    if not find_missing_jars(_spark_folder()) or _is_named(config):
         return {}
-    wanted = f"{KAFKA}:{pyspark.__version__}"
-    return {"spark.jars.packages": _joined(config.get("spark.jars.packages"), wanted)}
+    coordinates = f"{KAFKA}:{pyspark.__version__}"
+    return {"spark.jars.packages": _join(config.get("spark.jars.packages"), coordinates)}
 
 
 def find_missing_jars(folder: Path) -> list[str]:
@@ -63,7 +63,7 @@ def find_missing_jars(folder: Path) -> list[str]:
 
 
 def describe_jars() -> str:
-    """Return the way out where Spark cannot fetch the connector."""
+    """Return advice for where Spark cannot fetch the connector: which jars to put where."""
     return (
         "put its four jars into a folder and name that with `jars` or TIDINGS_JARS; these are known to work with "
         f"Spark 4.3, each without its own dependencies: {', '.join(f'`{jar}`' for jar in WORKING)}"
@@ -71,9 +71,9 @@ def describe_jars() -> str:
 
 
 def require_kafka(session: SparkSession, way_out: str) -> None:
-    """Refuse a session that cannot read Kafka, wherever it would have the connector from."""
+    """Refuse a session that cannot read Kafka; `way_out` advises where the connector should come from."""
     try:
-        # Nothing is read: with the connector, Spark misses the name of a topic; without it, the connector.
+        # Nothing is read: with the connector, the error is about a missing topic; without it, about the connector.
         _ = session.read.format("kafka").load().schema
     except PySparkException as problem:
         if "KAFKA_DATA_SOURCE_NOT_ENABLED" in str(problem):
@@ -82,40 +82,41 @@ def require_kafka(session: SparkSession, way_out: str) -> None:
 
 
 def explain_failed_start(settings: Mapping[str, str], log: str | Path | None = None) -> str:
-    """Return why Spark's Java process ended, as far as it shows: its own words are in the log, or on the screen."""
+    """Return why Spark's Java process ended, as far as can be told; its own output is in the log, or on the screen."""
     where = "above" if log is None else f"in `{log}`"
     wanted = [part for part in settings.get("spark.jars.packages", "").split(",") if part.startswith(f"{KAFKA}:")]
-    if not wanted or _fetched(wanted[0], settings):
+    if not wanted or _is_fetched(wanted[0], settings):
         return f"Spark's Java process ended before it was ready; its own words are {where}"
     return f"Spark could not fetch its Kafka connector `{wanted[0]}`, what it tried is {where}; {describe_jars()}"
 
 
-def _fetched(coordinates: str, settings: Mapping[str, str]) -> bool:
-    """Tell whether Ivy got as far as to put the connector where Spark takes it from."""
+def _is_fetched(coordinates: str, settings: Mapping[str, str]) -> bool:
+    """Tell whether Ivy put the connector into the folder that Spark loads it from."""
     folder = Path(settings.get("spark.jars.ivy") or Path.home() / _IVY)
     group, name, version = coordinates.split(":")
     return (folder / "jars" / f"{group}_{name}-{version}.jar").exists()
 
 
-def _jars_of(folder: str, said_by: str) -> list[str]:
+def _list_jars(folder: str, origin: str) -> list[str]:
+    """Return the jars of a folder, or refuse one that lacks some; `origin` is what named the folder."""
     path = Path(folder)
     jars = sorted(str(jar.resolve()) for jar in path.glob("*.jar"))
-    # What Spark has itself need not be given again.
-    lacking = [jar for jar in find_missing_jars(path) if jar in find_missing_jars(_spark_jars())]
+    # Jars that Spark itself has are not needed.
+    lacking = [jar for jar in find_missing_jars(path) if jar in find_missing_jars(_spark_folder())]
     if lacking:
         holds = f"lacks {', '.join(f'`{jar}`' for jar in lacking)}" if jars else "holds no jars"
-        msg = f"{said_by} names `{folder}`, which {holds}; {describe_jars()}"
+        msg = f"{origin} names `{folder}`, which {holds}; {describe_jars()}"
         raise SparkUnavailable(msg)
     return jars
 
 
-def _spark_jars() -> Path:
+def _spark_folder() -> Path:
     return Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent) / "jars"
 
 
-def _named_in(config: Mapping[str, str]) -> bool:
+def _is_named(config: Mapping[str, str]) -> bool:
     return any(JARS[0] in config.get(key, "") for key in ("spark.jars", "spark.jars.packages"))
 
 
-def _joined(given: str | None, *more: str) -> str:
-    return ",".join((*([given] if given else []), *more))
+def _join(before: str | None, *more: str) -> str:
+    return ",".join((*([before] if before else []), *more))

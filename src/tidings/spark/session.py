@@ -1,8 +1,8 @@
 """A Spark session that is ready for Tidings: the right worker Python, UTC, Arrow, and quiet.
 
-Any SparkSession will do for `match`; this one has the settings that cost people an afternoon each. What can be
-told before Spark starts (no Java, an old Java, no jars) is told in one line instead of a Java trace. Starting
-takes about six seconds, once for each process.
+Any SparkSession will do for `match`; this one has the settings that are hard to find out. Mistakes that show before
+Spark starts (no Java, an old Java, no jars) are reported in one line instead of a Java trace. Starting takes about six
+seconds, once for each process.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from tidings.errors import SparkUnavailable
-from tidings.spark.connector import build_kafka_settings, require_kafka, explain_failed_start
+from tidings.spark.connector import build_kafka_settings, explain_failed_start, require_kafka
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 OLDEST_JAVA = 17
-"""Spark 4 does not start on an older one."""
+"""The oldest Java that Spark 4 starts on."""
 
 _JAVA_HINT = "install it (`sudo apt-get install openjdk-17-jre-headless`) or point JAVA_HOME at one"
 
@@ -59,11 +59,10 @@ def session(
 ) -> SparkSession:
     """Return a Spark session for this process: the running one, or a new one.
 
-    The master is `local[*]`, or what `spark-submit` or SPARK_REMOTE say. `kafka=True` adds Spark's
-    Kafka connector: from the folder that `jars`, else TIDINGS_JARS, names, else by its coordinates. `config` is
-    added last and wins. A master that is not local keeps its own web page and logs. `log` is a file that the words of
-    Spark's Java process are added to, instead of standard output and standard error; a Java process that runs
-    already goes on writing where it does.
+    The master is `local[*]`, or that of `spark-submit` or SPARK_REMOTE. `kafka=True` adds Spark's Kafka connector: from
+    the folder that `jars`, else TIDINGS_JARS, names, else by its coordinates. `config` is added last and wins. A master
+    that is not local keeps its own web page and logs. `log` is a file that the output of Spark's Java process is
+    appended to, instead of standard output and standard error; a Java process that is already running keeps its own.
     """
     # Spark would take the system's python3, which need not have our packages, or even our version.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -72,22 +71,22 @@ def session(
     running = SparkSession.getActiveSession()
     if running is not None and kafka:
         require_kafka(running, "stop() the running session first")
-    # Of a Spark that somebody else started, only the query's own settings are ours to say.
+    # Of a Spark that is already running, only the settings of queries can be changed.
     started = running is not None or "SPARK_REMOTE" in os.environ
     settings = {**_ALWAYS, **(config or {})}
     if not started:
-        settings = {**_starting(master), **settings}
+        settings = {**_build_start_settings(master), **settings}
     by_us = not started and not is_submitted()
     if kafka and by_us:
         settings |= build_kafka_settings(jars, config)
-    made = _started(name, settings, log if by_us else None)
+    spark = _start(name, settings, log if by_us else None)
     if kafka and not by_us:
-        require_kafka(made, "hand it over there: `--jars` or `--packages` of spark-submit or of the Connect server")
-    return made
+        require_kafka(spark, "hand it over there: `--jars` or `--packages` of spark-submit or of the Connect server")
+    return spark
 
 
 def get_query_logger() -> logging.Logger:
-    """Return the logger that PySpark writes mistakes in queries to; made by its own class, which takes more words."""
+    """Return the logger to which PySpark writes mistakes in queries, made by PySpark's own logger class."""
     return PySparkLogger.getLogger("SQLQueryContextLogger")
 
 
@@ -96,8 +95,8 @@ def is_submitted() -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
-def _starting(master: str | None) -> dict[str, str]:
-    """Return the settings of a new Spark; under spark-submit, which has found Java, its own word on the master."""
+def _build_start_settings(master: str | None) -> dict[str, str]:
+    """Return the settings of a new Spark; spark-submit has found Java and chosen the master itself."""
     if not is_submitted():
         require_java()
         master = master or "local[*]"
@@ -106,22 +105,22 @@ def _starting(master: str | None) -> dict[str, str]:
         settings["spark.master"] = master
     if master is None or not master.startswith("local"):
         return settings
-    return {**settings, **_LOCAL, "spark.sql.shuffle.partitions": _cores(master)}
+    return {**settings, **_LOCAL, "spark.sql.shuffle.partitions": _count_cores(master)}
 
 
-def _cores(master: str) -> str:
-    """Return how many parts a shuffle has on this machine: as many as cores. Spark's own 200 are for a cluster."""
-    found = re.match(r"local\[(\d+)", master)
-    return found[1] if found else "1" if master == "local" else str(os.cpu_count() or 1)
+def _count_cores(master: str) -> str:
+    """Return the number of cores of a local master; so many partitions a shuffle gets (Spark's 200 suit a cluster)."""
+    number = re.match(r"local\[(\d+)", master)
+    return number[1] if number else "1" if master == "local" else str(os.cpu_count() or 1)
 
 
-def _started(name: str, settings: Mapping[str, str], log: str | Path | None) -> SparkSession:
+def _start(name: str, settings: Mapping[str, str], log: str | Path | None) -> SparkSession:
     builder = SparkSession.builder.appName(name)
     for key, value in settings.items():
         builder = builder.config(key, value)
     try:
         if log is not None and not is_java_running():
-            _launch(settings, log)
+            _launch_java(settings, log)
         return builder.getOrCreate()
     except PySparkRuntimeError as problem:
         if "JAVA_GATEWAY_EXITED" not in str(problem):
@@ -130,26 +129,26 @@ def _started(name: str, settings: Mapping[str, str], log: str | Path | None) -> 
 
 
 def is_java_running() -> bool:
-    """Tell whether this process has a Java process of Spark's already; it outlives the sessions in it."""
+    """Tell whether this process has already started Spark's Java, which outlives its sessions."""
     from pyspark import SparkContext
 
     return SparkContext._gateway is not None
 
 
-def _launch(settings: Mapping[str, str], log: str | Path) -> None:
-    """Start Spark's Java with the file as its standard output and error; Python's workers inherit them from Java."""
-    # Asked for here: a PySpark that only knows Spark Connect has no way to start Java.
+def _launch_java(settings: Mapping[str, str], log: str | Path) -> None:
+    """Start Spark's Java with the log as its standard output and error; Python workers inherit them from Java."""
+    # Imported here: a PySpark that only has Spark Connect lacks these modules.
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
 
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
-    with Path(log).open("ab") as words:
-        gateway = launch_gateway(conf, {"stdout": words, "stderr": words})  # type: ignore[no-untyped-call]
+    with Path(log).open("ab") as output:
+        gateway = launch_gateway(conf, {"stdout": output, "stderr": output})  # type: ignore[no-untyped-call]
     SparkContext._ensure_initialized(gateway=gateway, conf=conf)
 
 
 def require_java() -> None:
-    """Refuse, in one line, to start without a Java that Spark runs on."""
+    """Raise, with one line of advice, where there is no Java that Spark runs on."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else shutil.which("java")
     if java is None or not Path(java).exists():
@@ -164,7 +163,7 @@ def require_java() -> None:
 
 @lru_cache
 def read_java_version(java: str) -> int | None:
-    """Return the major version of a Java, or nothing when it does not say."""
-    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)  # noqa: S603 - the user's own Java
-    found = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
-    return int(found[1]) if found else None
+    """Return the major version of a Java, or nothing when it does not print one."""
+    result = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)  # noqa: S603 - the user's own Java
+    version = re.search(r'version "(?:1\.)?(\d+)', result.stderr + result.stdout)
+    return int(version[1]) if version else None

@@ -1,8 +1,8 @@
-"""`make demo`: car ads stream in while people save, change and drop searches, and who must hear of which ad comes out.
+"""`make demo`: car ads stream in while people save, change and drop searches; the matches come out.
 
-It is `tidings run` on a `pipeline.toml` that is written first, and a thread that plays the world (`demo_world`): it
-drops files of ads into one folder and changes of searches into another. When the play is over and all is read it
-stops the query, and what was found is read back from the files (`demo_summary`). A few ads are spoilt on purpose.
+It writes a `pipeline.toml`, runs it as `tidings run` does, and simulates the outside world in a thread (`world`) that
+drops files of ads into one folder and changes of searches into another. When all of them are read it stops the query,
+and the results are read back from the files (`summary`). A few ads are damaged on purpose.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rich.text import Text
 from tidings.bench import workloads
 from tidings.errors import TidingsError
 from tidings.spark.demo import summary
-from tidings.spark.demo.world import World, announce, play
+from tidings.spark.demo.world import DemoWorld, publish_changes, run_acts
 from tidings.spark.pipeline.config.load import load
 from tidings.spark.pipeline.run.runner import run
 from tidings.spark.pipeline.run.trouble import SPARKS
@@ -35,7 +35,7 @@ ADS = """
     tags ARRAY<STRING>, posted TIMESTAMP, spot STRUCT<lon: DOUBLE, lat: DOUBLE>,
     seller STRUCT<kind: STRING, name: STRING, rating: DOUBLE>
 """
-"""The stream's columns. A price comes as text, since sellers write what they like; the schema says it is a number."""
+"""The stream's columns. A price comes as text, since sellers write anything; the schema declares it as a number."""
 
 NAME = "car ads"
 
@@ -93,7 +93,7 @@ PAUSE = 0.4
 """Seconds between two files of ads."""
 
 MADE = ("ads", "searches", "matches", "dead_letters", "state", "pipeline.toml", "progress.jsonl")
-"""What a run leaves in its folder, and the next run replaces."""
+"""The files and folders that a run leaves, and the next run replaces."""
 
 
 def demo(
@@ -104,9 +104,9 @@ def demo(
 ) -> None:
     """Match a stream of car ads against saved searches that change meanwhile, on Spark."""
     console = Console(highlight=False)
-    begun = time.monotonic()
+    start = time.monotonic()
     try:
-        world = _prepared(out, ads, searches, seed)
+        world = _prepare_folder(out, ads, searches, seed)
         console.print(Text(f"wrote {out}/pipeline.toml and {searches:,} saved searches"), soft_wrap=True)
         stopped = _run(console, world, out)
     except TidingsError as problem:
@@ -116,23 +116,23 @@ def demo(
         console.print(Text(f"stopped; tidings run {out}/pipeline.toml goes on from here"), soft_wrap=True)
         raise typer.Exit(130)
     console.print()
-    summary.tell(console, world, out, seconds=time.monotonic() - begun)
+    summary.print_summary(console, world, out, seconds=time.monotonic() - start)
 
 
-def _prepared(out: Path, ads: int, searches: int, seed: int) -> World:
-    """Clear the folder, and write the pipeline and the searches that are there from the start."""
+def _prepare_folder(out: Path, ads: int, searches: int, seed: int) -> DemoWorld:
+    """Clear the folder, and write the pipeline and the searches that exist from the start."""
     for name in MADE:
         shutil.rmtree(out / name) if (out / name).is_dir() else (out / name).unlink(missing_ok=True)
     for name in ("ads", "searches"):
         (out / name).mkdir(parents=True)
     (out / "pipeline.toml").write_text(PIPELINE, encoding="utf-8")
-    world = World.made(ads, searches, seed=seed)
-    announce(world, 0, out)
+    world = DemoWorld.generate(ads, searches, seed=seed)
+    publish_changes(world, 0, out)
     return world
 
 
-def _run(console: Console, world: World, out: Path) -> bool:
-    """Run the pipeline while the world plays; tell whether somebody stopped it."""
+def _run(console: Console, world: DemoWorld, out: Path) -> bool:
+    """Run the pipeline while the world changes; return whether a user stopped it."""
     pipeline = load(out / "pipeline.toml")
     player = Player(console, world, out)
     try:
@@ -145,57 +145,57 @@ def _run(console: Console, world: World, out: Path) -> bool:
 
 
 class Player:
-    """Plays the world in a thread of its own, and stops the query when all of it is read."""
+    """Runs the world in a thread of its own, and stops the query when everything is read."""
 
-    def __init__(self, console: Console, world: World, folder: Path) -> None:
-        """Take what is to be played."""
+    def __init__(self, console: Console, world: DemoWorld, folder: Path) -> None:
+        """Prepare the thread; `begin` starts it."""
         self._console, self._world, self._folder = console, world, folder
-        self._over = threading.Event()
+        self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self.problem: Exception | None = None
 
     def begin(self, session: SparkSession) -> None:
-        """Begin to play."""
+        """Start the thread."""
         self._thread = threading.Thread(target=self._play, args=(session,), name="tidings-demo", daemon=True)
         self._thread.start()
 
     def end(self) -> None:
-        """Stop playing, wherever it is."""
-        self._over.set()
+        """Stop the thread, wherever it is, and wait for it."""
+        self._stop.set()
         if self._thread is not None:
             self._thread.join()
 
     def _play(self, session: SparkSession) -> None:
         try:
-            play(
+            run_acts(
                 self._world,
                 self._folder,
-                wait=lambda: not self._over.wait(PAUSE),
-                read=lambda: self._all_read(session),
-                tell=self._tell,
+                wait=lambda: not self._stop.wait(PAUSE),
+                read=lambda: self._wait_until_read(session),
+                report=self._print,
             )
-        except Exception as problem:  # told by who started us, when the query has ended
+        except Exception as problem:
             self.problem = problem
         with suppress(*SPARKS):
-            if (query := self._query(session)) is not None:
+            if (query := self._wait_for_query(session)) is not None:
                 query.stop()
 
-    def _tell(self, text: str) -> None:
+    def _print(self, text: str) -> None:
         self._console.print(Text(text), soft_wrap=True)
 
-    def _all_read(self, session: SparkSession) -> bool:
-        """Wait until every file that is there was read and every sink has its rows."""
-        query = self._query(session)
+    def _wait_until_read(self, session: SparkSession) -> bool:
+        """Wait until every file is read and every sink has its rows; return whether the query still runs."""
+        query = self._wait_for_query(session)
         if query is None:
             return False
-        with suppress(*SPARKS):  # the query ended meanwhile: who runs it says why
+        with suppress(*SPARKS):  # the query has ended: its runner reports why
             query.processAllAvailable()
             return query.isActive
         return False
 
-    def _query(self, session: SparkSession) -> StreamingQuery | None:
-        """Return the running query, once it has started."""
-        while not self._over.wait(0.05):
+    def _wait_for_query(self, session: SparkSession) -> StreamingQuery | None:
+        """Return the running query once it has started, or nothing when the thread is told to stop."""
+        while not self._stop.wait(0.05):
             for query in session.streams.active:
                 if query.name == NAME:
                     return query

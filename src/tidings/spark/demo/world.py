@@ -1,8 +1,8 @@
-"""The world of the demo: car ads that arrive, and people who save, change and drop searches meanwhile.
+"""The simulated world of the demo: car ads that arrive, and people who save, change and drop searches meanwhile.
 
-It is a play in four acts, and a function of three numbers: how many ads, how many searches, the seed. An act begins
-with changes of searches and goes on with a few files of ads. The next one waits until all of those are read, so that
-each ad meets the same searches every time; a real world does not wait, and its ads meet whatever is in force.
+It has four acts, and is a function of three numbers: how many ads, how many searches, the seed. An act begins with
+changes of searches and continues with a few files of ads. The next one waits until all of those are read, so that each
+ad meets the same searches in every run; a real world does not wait, and its ads meet whatever is in force.
 """
 
 from __future__ import annotations
@@ -19,103 +19,107 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-SPOILT = ({"price": "call me"}, {"spot": {"lon": 13.4, "lat": 525.2}}, {"price": "4.500,-"}, None)
-"""What is wrong with the bad ads: each of them gets one of these, or (the last one) is cut short."""
+DAMAGES = ({"price": "call me"}, {"spot": {"lon": 13.4, "lat": 525.2}}, {"price": "4.500,-"}, None)
+"""How ads are damaged: fields are replaced, or (the last one) the line is cut short."""
 
-ONE_IN = 300
-"""So rare are bad ads."""
+DAMAGE_EVERY = 300
+"""One in so many ads is damaged."""
 
 FILES = 3
-"""Files of ads in an act."""
+"""Files of ads in one act."""
 
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """Changes of searches, a filter or nothing for each id, and the ads that come after them."""
+    """Changes of searches (a filter for each id, or nothing to remove it), and the ads that come after them."""
 
-    told: str
+    title: str
     changes: Mapping[str, str | None]
     ads: list[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class World:
-    """All that will happen: the acts in their order, and which ads are spoilt in which way."""
+class DemoWorld:
+    """Everything that will happen: the acts in their order, and the damage of ads by id."""
 
     acts: tuple[Act, ...]
-    spoilt: Mapping[int, dict[str, Any] | None]
+    damages: Mapping[int, dict[str, Any] | None]
 
     @classmethod
-    def made(cls, ads: int, searches: int, *, seed: int) -> World:
-        """Make the world of a seed."""
+    def generate(cls, ads: int, searches: int, *, seed: int) -> DemoWorld:
+        """Return the world of a seed."""
         rng = Random(seed)  # noqa: S311 - a play, not a secret
         some = max(1, searches // 15)
         wanted = workloads.saved_searches(searches + some, seed + 1)
         ids = [id for id, _ in wanted[:searches]]
-        drawn = rng.sample(ids, min(2 * some, len(ids)))
+        chosen = rng.sample(ids, min(2 * some, len(ids)))
         rewritten = dict(
-            zip(drawn[:some], (text for _, text in workloads.saved_searches(some, seed + 2)), strict=False)
+            zip(chosen[:some], (text for _, text in workloads.saved_searches(some, seed + 2)), strict=False)
         )
-        gone: dict[str, str | None] = dict.fromkeys(drawn[some:])
+        gone: dict[str, str | None] = dict.fromkeys(chosen[some:])
         acts = [
             (f"{searches:,} saved searches are there", dict(wanted[:searches])),
             (f"{some:,} searches are added", dict(wanted[searches:])),
             (f"{len(rewritten):,} searches are changed", rewritten),
             (f"{len(gone):,} searches are removed", gone),
         ]
-        made = workloads.car_ads(ads, seed)
+        events = workloads.car_ads(ads, seed)
         size = -(-ads // len(acts))
-        spoilt = {number: rng.choice(SPOILT) for number in rng.sample(range(ads), -(-ads // ONE_IN))}
+        damages = {number: rng.choice(DAMAGES) for number in rng.sample(range(ads), -(-ads // DAMAGE_EVERY))}
         return cls(
-            tuple(Act(*act, made[size * at : size * (at + 1)]) for at, act in enumerate(acts)),  # type: ignore[arg-type]
-            spoilt,
+            tuple(Act(*act, events[size * at : size * (at + 1)]) for at, act in enumerate(acts)),  # type: ignore[arg-type]
+            damages,
         )
 
     @property
     def ads(self) -> int:
-        """How many ads there are."""
+        """The number of ads."""
         return sum(len(act.ads) for act in self.acts)
 
-    def before(self, act: int) -> dict[str, str]:
+    def searches_before(self, act: int) -> dict[str, str]:
         """Return the searches that were in force before an act."""
-        found: dict[str, str | None] = {}
-        for one in self.acts[:act]:
-            found.update(one.changes)
-        return {id: text for id, text in found.items() if text is not None}
+        searches: dict[str, str | None] = {}
+        for earlier in self.acts[:act]:
+            searches.update(earlier.changes)
+        return {id: text for id, text in searches.items() if text is not None}
 
-    def lines(self, act: Act) -> Iterator[list[str]]:
+    def first_ad(self, act: int) -> int:
+        """Return the number of the first ad of an act."""
+        return sum(len(earlier.ads) for earlier in self.acts[:act])
+
+    def split_files(self, act: Act) -> Iterator[list[str]]:
         """Yield the files of an act, each as its lines."""
         size = max(1, -(-len(act.ads) // FILES))
         for start in range(0, len(act.ads), size):
-            yield [self._line(ad) for ad in act.ads[start : start + size]]
+            yield [self._to_line(ad) for ad in act.ads[start : start + size]]
 
-    def _line(self, ad: dict[str, Any]) -> str:
-        if ad["id"] not in self.spoilt:
+    def _to_line(self, ad: dict[str, Any]) -> str:
+        if ad["id"] not in self.damages:
             return json.dumps(ad, default=str)
-        wrong = self.spoilt[ad["id"]]
-        return json.dumps({**ad, **(wrong or {})}, default=str)[: None if wrong else 40]
+        damage = self.damages[ad["id"]]
+        return json.dumps({**ad, **(damage or {})}, default=str)[: None if damage else 40]
 
 
-def announce(world: World, number: int, folder: Path) -> None:
-    """Write the changes of an act, as a file that the pipeline follows."""
+def publish_changes(world: DemoWorld, number: int, folder: Path) -> None:
+    """Write the changes of an act as a file that the pipeline follows."""
     rows = [json.dumps({"id": id, "filter": text}) for id, text in world.acts[number].changes.items()]
     publish(folder / "searches" / f"{number:03}.jsonl", rows)
 
 
-def play(
-    world: World,
+def run_acts(
+    world: DemoWorld,
     folder: Path,
     *,
     wait: Callable[[], bool],
     read: Callable[[], bool],
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
 ) -> None:
-    """Play the acts; `wait` and `read` answer whether to go on, after a moment and when all ads are read."""
+    """Run the acts; `wait` pauses and `read` waits until all ads are read, and both return whether to go on."""
     for number, act in enumerate(world.acts):
         if number:
-            announce(world, number, folder)
-            tell(f"{act.told}: searches/{number:03}.jsonl")
-        for part, lines in enumerate(world.lines(act)):
+            publish_changes(world, number, folder)
+            report(f"{act.title}: searches/{number:03}.jsonl")
+        for part, lines in enumerate(world.split_files(act)):
             publish(folder / "ads" / f"ads-{number}-{part}.json", lines)
             if not wait():
                 return
@@ -124,7 +128,7 @@ def play(
 
 
 def publish(path: Path, lines: list[str]) -> None:
-    """Write a file that is there as a whole or not at all: readers leave names with a dot in front alone."""
-    beside = path.with_name(f".{path.name}")
-    beside.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    beside.rename(path)
+    """Write a file that appears as a whole: readers ignore names that begin with a dot."""
+    hidden = path.with_name(f".{path.name}")
+    hidden.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    hidden.rename(path)

@@ -1,54 +1,58 @@
-"""`detect`: a DataFrame of events in, a DataFrame of patterns that happened out; the same call for batch and stream.
+"""`detect`: a DataFrame of events in, a DataFrame of detected patterns out; the same call for batch and stream.
 
-Events are matched against all filters first, where they lie and without state; what the patterns need of them goes to
-buckets of keys (`dealing`), and each bucket's detector takes its rows in the order of time (`detecting`). A batch is
-sorted whole; a stream waits for its watermark.
+Events are first matched against all filters, where they lie and without state. What the patterns need of them goes to
+buckets of keys (`bucketing`), and each bucket's detector takes its rows in the order of time (`bucket_processor`). A
+batch is sorted as a whole; a stream waits for its watermark.
 """
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 from pyspark.sql.types import StringType, StructField, StructType
 
-from tidings.concepts import Ontology
 from tidings.errors import BadFrame
-from tidings.forecast.predicting.forecaster import ForecastPlan as Foretelling
+from tidings.forecast.predicting.forecaster import ForecastPlan
 from tidings.spark.detect.bucket_forecasts import Foresight
 from tidings.spark.detect.bucket_processor import PACKED, Buckets, Whole, unpacking
 from tidings.spark.detect.bucketing import DEALT, Deal, Letters
-from tidings.spark.detect.pattern_source import attributes_read, detector_of
+from tidings.spark.detect.event_rows import (
+    BATCH_BUCKETS,
+    BUCKETS,
+    SHARDS,
+    check_count,
+    find_columns_read,
+    select_by_place,
+)
+from tidings.spark.detect.pattern_source import build_detector
 from tidings.spark.detect.worker_plan import Plan, output
+from tidings.spark.query_context import QueryContext
 from tidings.spark.schema import (
     arrow_type_of,
-    to_column,
-    find_columns,
     cast_for_arrow,
-    find_names_read,
+    make_unused_name,
     require_columns,
     require_frame,
-    make_unused_name,
+    to_column,
+    to_json_row,
 )
-from tidings.spark.query_context import QueryContext, to_schema, check_unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from os import PathLike
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
-    from tidings.concepts import Regions
-    from tidings.forecast import Model
-    from tidings.patterns import Detector
+    from tidings.concepts import Ontology, Regions
+    from tidings.forecast import Detector, Model
     from tidings.spark.detect.pattern_source import Patterns
     from tidings.spark.query_context import SchemaLike, Unknown
 
-BUCKETS, BATCH_BUCKETS, SHARDS = 32, 64, 8
-"""How many buckets of keys a stream and a batch have, and shards of patterns without keys. A stream's stay as they
-are, whatever the cluster: its checkpoint depends on them.
-"""
+STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+"""The setting that says where streams keep state, and the only store in which Spark has timers and several values."""
 
 
 def detect(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
@@ -99,29 +103,29 @@ def detect(  # noqa: PLR0913 - the public face: keywords, each of its own meanin
     A pattern that names what no column has is refused, with the nearest names; `unknown="absent"` lets those be absent.
     """
     require_frame(events, "the events")
-    given = QueryContext(to_schema(schema), ontology, regions, unknown=check_unknown(unknown))
-    detector = detector_of(events, patterns, given, time=time, key=key)
-    _check_told(events.schema, event_id, keep)
-    asked = Foretelling.of(horizon=horizon, threshold=threshold, tell=tell, step=step)
-    foresight = Foresight.of(patterns, detector, model=model, asked=asked)
+    context = QueryContext.of(schema, ontology, regions, unknown=unknown)
+    detector = build_detector(events, patterns, context, time=time, key=key)
+    _check_columns(events.schema, event_id, keep)
+    forecast = ForecastPlan.of(horizon=horizon, threshold=threshold, tell=tell, step=step)
+    foresight = Foresight.of(patterns, detector, model=model, asked=forecast)
     plan = Plan.of(
         detector,
-        buckets=number_of("buckets", buckets, BUCKETS if events.isStreaming else BATCH_BUCKETS),
-        shards=number_of("shards", shards, SHARDS),
+        buckets=check_count("buckets", buckets, BUCKETS if events.isStreaming else BATCH_BUCKETS),
+        shards=check_count("shards", shards, SHARDS),
         event_id=event_id,
         keep=keep or (),
         model=foresight.model if foresight.plans else None,
         plans=foresight.plans,
     )
-    schema_out = output(events.schema, plan)
+    columns = output(events.schema, plan)
     if not events.isStreaming:
-        dealt = _dealt(events, plan, detector, clock=True, in_order=foresight.by_share(detector))
-        return dealt.groupBy("bucket").applyInArrow(_whole(plan, schema_out), schema_out)
+        rows = _send_to_buckets(events, plan, detector, clock=True, in_order=foresight.by_share(detector))
+        return rows.groupBy("bucket").applyInArrow(_process_bucket(plan, columns), columns)
     _require_watermark(events, time)
-    _require_store(events)
-    dealt = _dealt(events, plan, detector, clock=False, in_order=False)
-    found = dealt.groupBy("bucket").transformWithState(Buckets(plan), PACKED, "append", "eventTime")
-    return found.mapInArrow(unpacking(), schema_out)
+    _ensure_rocksdb(events.sparkSession)
+    rows = _send_to_buckets(events, plan, detector, clock=False, in_order=False)
+    packed = rows.groupBy("bucket").transformWithState(Buckets(plan), PACKED, "append", "eventTime")
+    return packed.mapInArrow(unpacking(), columns)
 
 
 def bad_events(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
@@ -143,71 +147,49 @@ def bad_events(  # noqa: PLR0913 - the public face: keywords, each of its own me
     the schema and the ontology, never on the patterns. Without `event_id` there is no column `event`.
     """
     require_frame(events, "the events")
-    given = QueryContext(to_schema(schema), ontology, regions, unknown=check_unknown(unknown))
-    detector = detector_of(events, patterns, given, time=time, key=key)
+    context = QueryContext.of(schema, ontology, regions, unknown=unknown)
+    detector = build_detector(events, patterns, context, time=time, key=key)
     if event_id is not None:
         require_columns([event_id], events.schema, why="event_id")
     frame = cast_for_arrow(events)
     names = tuple(dict.fromkeys(events.columns))
     require_columns(names, frame.schema, why="the events")
-    reason = make_unused_name("reason", names)
+    reason = StructField(make_unused_name("reason", names), StringType(), nullable=False)
     plan = Plan.of(detector, buckets=1, shards=1, event_id=event_id or time, keep=())
     fields = [StructField(f"_{place}", frame.schema[name].dataType) for place, name in enumerate(names)]
-    plain = frame.select(*(to_column(name).alias(f"_{place}") for place, name in enumerate(names)))
-    letters = Letters(plan, names, columns_asked(events, detector))
-    bad = plain.mapInArrow(letters, StructType([*fields, StructField(reason, StringType(), nullable=False)]))
-    bad = bad.select(*(to_column(f"_{place}").alias(name) for place, name in enumerate(names)), reason)
-    row = F.to_json(F.struct(*map(to_column, names)), {"ignoreNullFields": "false"})
+    letters = Letters(plan, names, find_columns_read(events, detector))
+    bad = select_by_place(frame, names).mapInArrow(letters, StructType([*fields, reason]))
+    bad = bad.select(*(to_column(f"_{place}").alias(name) for place, name in enumerate(names)), reason.name)
     event = [] if event_id is None else [to_column(event_id).alias("event")]
-    return bad.select(*event, to_column(reason).alias("reason"), row.alias("row"))
+    return bad.select(*event, to_column(reason.name).alias("reason"), to_json_row(names).alias("row"))
 
 
-def _dealt(events: DataFrame, plan: Plan, detector: Detector, *, clock: bool, in_order: bool) -> DataFrame:
-    """Send what is read and what is told, and no other column, to the buckets."""
-    read = columns_asked(events, detector)
+def _send_to_buckets(events: DataFrame, plan: Plan, detector: Detector, *, clock: bool, in_order: bool) -> DataFrame:
+    """Return the values for buckets; only columns that are read or reported cross into Python."""
+    read = find_columns_read(events, detector)
     names = tuple(dict.fromkeys([*read, *plan.told]))
-    plain = laid_out(events, names, time=plan.time if in_order else None)
-    return plain.mapInArrow(Deal(plan, names, read, clock, placed=in_order), DEALT)
+    rows = select_by_place(events, names, time=plan.time if in_order else None)
+    return rows.mapInArrow(Deal(plan, names, read, clock, placed=in_order), DEALT)
 
 
-def laid_out(events: DataFrame, names: Sequence[str], *, time: str | None) -> DataFrame:
-    """Return columns by their places; with `time`, rows in its order over all partitions; of one time, as they lie."""
-    columns = [to_column(name).alias(f"_{place}") for place, name in enumerate(names)]
-    if time is None:
-        return events.select(*columns)
-    at = "at"  # no place's name
-    rows = events.select(*columns, F.monotonically_increasing_id().alias(at))
-    return rows.orderBy(f"_{list(names).index(time)}", at).drop(at)
+def _process_bucket(plan: Plan, columns: StructType) -> Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table]:
+    whole = Whole(plan, pa.schema([(field.name, arrow_type_of(field.dataType)) for field in columns]))
 
+    def process(key: tuple[pa.Scalar, ...], rows: pa.Table) -> pa.Table:
+        return whole(key, rows)
 
-def columns_asked(events: DataFrame, detector: Detector) -> tuple[str, ...]:
-    """Return the columns that are read: what filters look at, what gives variables their values, and the time."""
-    asked = find_names_read(detector._matcher.needs(), detector._matcher.ontology or Ontology())
-    asked |= {detector.time, *attributes_read(detector)}
-    read = tuple(find_columns(asked, events.columns))
-    require_columns(read, events.schema, why="the patterns")
-    return read
-
-
-def _whole(plan: Plan, schema: StructType) -> Any:
-    fields = [(field.name, arrow_type_of(field.dataType)) for field in schema]
-    whole = Whole(plan, pa.schema(fields))
-
-    def of_bucket(key: tuple[pa.Scalar, ...], dealt: pa.Table) -> pa.Table:
-        return whole(key, dealt)
-
-    return of_bucket  # Spark counts the arguments of a plain function
+    return process  # Spark counts the arguments of a plain function
 
 
 # Checks ---------------------------------------------------------------------------------------------------
 
 
-def _check_told(frame: StructType, event_id: str, keep: Sequence[str] | None) -> None:
+def _check_columns(frame: StructType, event_id: str, keep: Sequence[str] | None) -> None:
     if isinstance(keep, str):
         msg = f"keep is a list of columns: keep=[{keep!r}]"
         raise BadFrame(msg)
-    told = [event_id, *(keep or ())]
-    repeated = sorted({name for name in told if told.count(name) > 1})
+    names = [event_id, *(keep or ())]
+    repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         msg = f"keep: `{repeated[0]}` is told twice; the id comes along by itself"
         raise BadFrame(msg)
@@ -222,16 +204,23 @@ def _require_watermark(events: DataFrame, time: str) -> None:
         raise BadFrame(msg)
 
 
-def _require_store(events: DataFrame) -> None:
-    """Let the session's queries keep state in RocksDB: Spark has timers and several values there alone."""
-    session, name = events.sparkSession, "spark.sql.streaming.stateStore.providerClass"
-    if "RocksDB" not in (session.conf.get(name, "") or ""):
-        session.conf.set(name, "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider")
+@contextmanager
+def using_rocksdb(session: SparkSession) -> Iterator[None]:
+    """Let queries that start inside keep their state in RocksDB; others of the session are left as they were."""
+    before = session.conf.get(STATE_STORE, None)
+    _ensure_rocksdb(session)
+    try:
+        yield
+    finally:
+        if before is None:
+            session.conf.unset(STATE_STORE)
+        else:
+            session.conf.set(STATE_STORE, before)
 
 
-def number_of(name: str, given: int | None, default: int) -> int:
-    """Return how many there are to be, as given or by default."""
-    if given is not None and (type(given) is not int or given < 1):
-        msg = f"{name} is a number from 1 up, not {given!r}"
-        raise BadFrame(msg)
-    return given or default
+def _ensure_rocksdb(session: SparkSession) -> None:
+    """Set the state store of the session, unless it is RocksDB already."""
+    # Spark reads it from the session when the query starts, which is after `detect` has returned: no option of a query
+    # can say it, and in a cloned session the query would be missing from `session.streams`.
+    if "RocksDB" not in (session.conf.get(STATE_STORE, "") or ""):
+        session.conf.set(STATE_STORE, ROCKSDB)

@@ -1,7 +1,7 @@
-"""Patterns in any of their forms as one detector, understood beside the columns of a DataFrame.
+"""Patterns in any of their forms as one detector whose vocabulary includes the columns of a DataFrame.
 
-Everything that can be wrong is refused here, before any job runs: patterns that cannot be read, columns that cannot
-give a time or a variable its value, filters that use a column as something it is not.
+Every mistake is refused here, before any job runs: patterns that cannot be read, columns that cannot give a time or
+the value of a variable, filters that read a column as a kind that it is not.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from pyspark.sql.types import DateType, IntegralType, StructType, TimestampNTZTy
 
 from tidings.algebra.law.requirements import describe_unknown_attribute
 from tidings.concepts import Vocabulary
-from tidings.errors import BadFrame, FileError, PatternError, TidingsError
+from tidings.errors import BadFrame, FileError, PatternError
+from tidings.forecast import Detector
 from tidings.lang import WrittenPattern, read_patterns
 from tidings.model import Schema
 from tidings.model.patterns import NamedFilter
-from tidings.patterns import Detector
 from tidings.patterns.pattern_input import variable_attributes
-from tidings.patterns.run.portions import written
-from tidings.spark.schema import arrow_type_of, find_breakable, refuse_conflicts, require_columns, schema_of
+from tidings.spark.bad_values import find_breakable
 from tidings.spark.query_context import WAY_OUT, QueryContext
+from tidings.spark.schema import arrow_type_of, refuse_conflicts, require_columns, schema_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from pyspark.sql import DataFrame
 
@@ -38,71 +38,76 @@ Patterns: TypeAlias = (
 """What `detect` takes: a detector, names and texts, what `lang.read_patterns` reads, or the path of a pattern file."""
 
 
-def detector_of(events: DataFrame, patterns: Patterns, given: QueryContext, *, time: str, key: str | None) -> Detector:
-    """Return the patterns, understood beside the frame's columns, with the key that was asked for."""
+def build_detector(
+    events: DataFrame, patterns: Patterns, context: QueryContext, *, time: str, key: str | None
+) -> Detector:
+    """Return a detector of the patterns for events of these columns; patterns without a key get `key` as theirs."""
     _check_time(events.schema, time)
     if key is not None:
         require_columns([key], events.schema, why="key")
-    frame = schema_of(events.schema)
+    columns = schema_of(events.schema)
     if isinstance(patterns, Detector):
-        if given.named:
-            words = " and ".join(f"`{name}`" for name in given.named)
-            msg = f"a detector brings its own {words}; give them to td.Detector, or pass the patterns themselves"
-            raise TidingsError(msg)
-        refuse_conflicts(patterns._matcher.needs(), frame)
-        given.refuse_unknown(patterns._matcher, frame, subject="patterns")
-        around, told = _around(patterns), [written(one) for one in patterns.watched]
-        partials = patterns.partials
+        written, detector = _copy_detector(patterns, columns, context, time=time)
     else:
-        wide = given.with_columns(frame)
-        told = _written(patterns, wide)
-        asked = {time, *(name for one in told for name in variable_attributes(one.pattern)), *([key] if key else ())}
-        # What may break its type is read whoever asks: whether an event is bad must not hang on patterns.
-        asked |= find_breakable(events.schema)
-        around, partials = given.with_columns(frame, asked | _asked(told, wide)), None
-    made = Detector(**around.named, time=time, **({} if partials is None else {"partials": partials}))  # type: ignore[arg-type]
-    if not told:
+        wide = context.with_columns(columns)
+        written = _read_all(patterns, wide.vocabulary)
+        attributes = {time, *([key] if key else ()), *_find_attributes(written, wide.vocabulary)}
+        # Columns that may break their types are read in any case: whether an event is bad must not depend on patterns.
+        attributes |= find_breakable(events.schema)
+        narrow = context.with_columns(columns, attributes)
+        detector = Detector(**narrow.vocabulary.to_keywords(), time=time)
+    if not written:
         msg = "there are no patterns to detect; name one at least"
         raise PatternError(msg)
-    made.add_many(one if key is None else _keyed(one, key) for one in told)
-    _check_variables(made, events.schema)
-    if given.unknown == "error":
-        _refuse_unknown(made, frame)
-    return made
+    detector.add_many(pattern if key is None else _add_key(pattern, key) for pattern in written)
+    _check_variables(detector, events.schema)
+    if context.unknown == "error":
+        _refuse_unknown_variables(detector, columns)
+    return detector
 
 
-def _around(detector: Detector) -> QueryContext:
-    matcher = detector._matcher
-    return QueryContext(matcher.schema, matcher.ontology, matcher.regions)
+def _copy_detector(
+    detector: Detector, columns: Schema, context: QueryContext, *, time: str
+) -> tuple[list[WrittenPattern], Detector]:
+    """Return the patterns of a detector and an empty one of the same settings, checked against the columns."""
+    context.refuse_overrides("a detector", "give them to td.Detector, or pass the patterns themselves")
+    compiled = detector.compile()
+    refuse_conflicts(compiled.matcher.needs(), columns)
+    context.refuse_unknown(compiled.matcher, columns, subject="patterns")
+    empty = Detector(**compiled.vocabulary.to_keywords(), time=time, partials=detector.partials)
+    return [pattern.to_written() for pattern in detector.patterns], empty
 
 
-def _asked(told: Iterable[WrittenPattern], wide: QueryContext) -> set[str]:
-    """Return the attributes that filters ask for."""
-    trial = Detector(**wide.named)  # type: ignore[arg-type]
-    trial.add_many(told)
-    return {name for name, *_ in trial._matcher.admission.needs.to_dict()["demands"]}
+def _find_attributes(patterns: Sequence[WrittenPattern], vocabulary: Vocabulary) -> set[str]:
+    """Return the attributes that filters read and those that give variables their values."""
+    trial = Detector(**vocabulary.to_keywords())
+    trial.add_many(patterns)
+    filters = set(trial.compile().matcher.admission.list_demands())
+    return filters.union(*(variable_attributes(pattern.pattern) for pattern in patterns))
 
 
-def _written(patterns: Patterns, around: QueryContext) -> list[WrittenPattern]:
-    """Return patterns in any of their forms as they are read from a file."""
+def _read_all(patterns: Patterns, vocabulary: Vocabulary) -> list[WrittenPattern]:
+    """Return patterns in any of their forms but a detector."""
+    assert not isinstance(patterns, Detector)
     if isinstance(patterns, str | os.PathLike):
-        return read_patterns(_text(patterns), **around.named)  # type: ignore[arg-type]
-    pairs = patterns.items() if isinstance(patterns, Mapping) else patterns
-    reader = Detector(**around.named)  # type: ignore[arg-type]
-    found: list[WrittenPattern] = []
-    for one in pairs:
-        if isinstance(one, WrittenPattern):
-            found.append(one)
+        return read_patterns(_read_text(patterns), **vocabulary.to_keywords())
+    pairs: Iterable[object] = patterns.items() if isinstance(patterns, Mapping) else patterns
+    reader = Detector(**vocabulary.to_keywords())
+    written: list[WrittenPattern] = []
+    for pattern in pairs:
+        if isinstance(pattern, WrittenPattern):
+            written.append(pattern)
             continue
-        if not isinstance(one, tuple) or len(one) != 2:
-            msg = f"a pattern is a pair of a name and a text, or what lang.read_patterns gives, not `{one!r}`"
+        if not isinstance(pattern, tuple) or len(pattern) != 2:
+            msg = f"a pattern is a pair of a name and a text, or what lang.read_patterns gives, not `{pattern!r}`"
             raise PatternError(msg)
-        reader.add(*one)
-        found.append(WrittenPattern(one[0], reader[one[0]]))
-    return found
+        name, text = pattern
+        reader.add(name, text)
+        written.append(WrittenPattern(name, reader[name]))
+    return written
 
 
-def _text(path: str | os.PathLike[str]) -> str:
+def _read_text(path: str | os.PathLike[str]) -> str:
     try:
         return Path(path).read_text(encoding="utf-8")
     except OSError as problem:
@@ -110,22 +115,22 @@ def _text(path: str | os.PathLike[str]) -> str:
         raise FileError(msg) from problem
 
 
-def _keyed(told: WrittenPattern, key: str) -> WrittenPattern:
-    """Let a column part the stream of a pattern that has no key."""
-    pattern = told.pattern
+def _add_key(written: WrittenPattern, key: str) -> WrittenPattern:
+    """Return a pattern that the column `key` partitions, unless the pattern has a key of its own."""
+    pattern = written.pattern
     if pattern.key_variables():
-        return told
-    taken = {variable for named in pattern.filters for _, variable in named.variables}
+        return written
+    used = {variable for named in pattern.filters for _, variable in named.variables}
     name = "key"
-    while name in taken:
+    while name in used:
         name += "_"
-    filters = tuple(NamedFilter(one.name, one.filter, (*one.variables, (key, name))) for one in pattern.filters)
-    return replace(told, pattern=replace(pattern, filters=filters))
+    filters = tuple(NamedFilter(named.name, named.filter, (*named.variables, (key, name))) for named in pattern.filters)
+    return replace(written, pattern=replace(pattern, filters=filters))
 
 
-def attributes_read(detector: Detector) -> set[str]:
+def find_variable_attributes(detector: Detector) -> set[str]:
     """Return the attributes that give variables their values."""
-    return {name for told in detector.watched for name in variable_attributes(told.pattern)}
+    return set(detector.compile().attributes)
 
 
 def _check_time(frame: StructType, time: str) -> None:
@@ -136,22 +141,19 @@ def _check_time(frame: StructType, time: str) -> None:
         raise BadFrame(msg)
 
 
-def _refuse_unknown(detector: Detector, frame: Schema) -> None:
-    """Refuse variables whose values no column gives; of filters, reading them has told."""
-    around = _around(detector)
-    vocabulary = Vocabulary(schema := frame.merged(around.schema or Schema({})), around.ontology)
-    lines = [
-        describe_unknown_attribute(name, schema)
-        for name in sorted(attributes_read(detector))
-        if not vocabulary.has_attribute(name)
-    ]
-    if lines:
-        raise BadFrame("\n".join([*lines, WAY_OUT]))
+def _refuse_unknown_variables(detector: Detector, columns: Schema) -> None:
+    """Refuse variables whose values no column gives; unknown names in filters are refused when they are parsed."""
+    own = detector.compile().vocabulary
+    schema = columns.merged(own.schema or Schema({}))
+    vocabulary = Vocabulary(schema, own.ontology)
+    unknown = [name for name in sorted(find_variable_attributes(detector)) if not vocabulary.has_attribute(name)]
+    if unknown:
+        raise BadFrame("\n".join([*(describe_unknown_attribute(name, schema) for name in unknown), WAY_OUT]))
 
 
 def _check_variables(detector: Detector, frame: StructType) -> None:
     """Refuse columns that cannot give a variable its value; a name that is no column is absent, as in filters."""
-    for name in sorted(attributes_read(detector)):
+    for name in sorted(find_variable_attributes(detector)):
         kind = arrow_type_of(frame[name].dataType) if name in frame.names else None
         if kind is not None and (pa.types.is_nested(kind) or pa.types.is_binary(kind)):
             msg = f"`{name}` gives a variable its value, and is {frame[name].dataType.simpleString()}; "

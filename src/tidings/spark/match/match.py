@@ -1,9 +1,9 @@
-"""`match` and `dead_letters`: a DataFrame of events in, a DataFrame of who must hear of them out.
+"""`match` and `dead_letters`: a DataFrame of events in, a DataFrame of matches or of unreadable events out.
 
-Both are one `mapInArrow` between two selections (`crossing`), so the same call serves a batch and a stream, and Spark
-Connect: nothing here reaches into the JVM. Only the columns that filters read and the output keeps cross into Python.
-The time that `age` is reckoned against is Spark's own `current_timestamp()`, carried as a column: one moment for a
-whole batch query, one for each micro-batch of a stream, whatever the partition.
+Both are one `mapInArrow` between two selections (`worker_stage`), so the same call serves a batch and a stream, and
+Spark Connect: nothing here reaches into the JVM. Only the columns that filters read and the output keeps cross into
+Python. The time that `age` is measured against is Spark's own `current_timestamp()`, carried as a column: one moment
+for a whole batch query, one for each micro-batch of a stream, whatever the partition.
 """
 
 from __future__ import annotations
@@ -11,18 +11,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
-from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from tidings.errors import BadFrame
 from tidings.matcher import Live
 from tidings.spark.match.output_columns import choose_columns
-from tidings.spark.match.shard_gathering import group_by_row, drop_crowded, number_rows
-from tidings.spark.match.worker_matcher import build_letters, build_lists, build_pairs
+from tidings.spark.match.shard_gathering import MatchQuery
+from tidings.spark.match.shard_plan import ShardPlan
+from tidings.spark.match.worker_matcher import build_letters
 from tidings.spark.match.worker_stage import WorkerStage, match_in_workers
-from tidings.spark.schema import to_column, cast_for_arrow, require_columns, require_frame, schema_of, make_unused_name
+from tidings.spark.query_context import QueryContext, check_unknown
+from tidings.spark.schema import (
+    cast_for_arrow,
+    make_unused_name,
+    require_columns,
+    require_frame,
+    schema_of,
+    to_column,
+    to_json_row,
+)
 from tidings.spark.subscriptions.subscription_source import list_refused, open_subscriptions
-from tidings.spark.query_context import QueryContext, to_schema, check_unknown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,8 +39,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from tidings.concepts import Ontology, Regions
-    from tidings.spark.subscriptions.subscription_source import Subscriptions
     from tidings.spark.query_context import SchemaLike, Unknown
+    from tidings.spark.subscriptions.subscription_source import Subscriptions
 
 
 def match(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
@@ -70,23 +78,15 @@ def match(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
     too; `now` is what `age` is reckoned against, by default the time of the query or micro-batch.
     """
     require_frame(events, "the events")
-    shape = choose_columns(events.schema, event_id=event_id, keep=keep, grouped=grouped)
-    given = QueryContext(to_schema(schema), ontology, regions, now, check_unknown(unknown))
+    columns = choose_columns(events.schema, event_id=event_id, keep=keep, grouped=grouped)
+    context = QueryContext.of(schema, ontology, regions, now=now, unknown=unknown)
     _check_numbers(spread=spread, limit=limit)
-    found = open_subscriptions(events.sparkSession, subscriptions, schema_of(events.schema), given, shards=shards)
-    ids = found.spark_id_type
-    apart = found.store.shards > 1 and (grouped or limit is not None)
-    made = StructField(shape.id_column, ArrayType(ids, containsNull=False) if grouped and not apart else ids, nullable=False)
-    crossing = WorkerStage(shape.kept, shape.names, build_lists if grouped and not apart else build_pairs, (made,), spread=spread)
-    if not apart:
-        result = match_in_workers(events, found, crossing.with_limit(limit), now)
-        return result.select(*map(to_column, shape.output))
-    # What belongs to one event comes from several shards: rows are numbered first, and gathered by number.
-    frame, number = number_rows(events, "grouped=True or limit=")
-    result = match_in_workers(frame, found, crossing.with_column(number), now)
-    result = result if limit is None else drop_crowded(result, number, limit)
-    result = group_by_row(result, number, shape) if grouped else result
-    return result.select(*map(to_column, shape.output))
+    handle = open_subscriptions(events.sparkSession, subscriptions, schema_of(events.schema), context, shards=shards)
+    plan = ShardPlan(handle.store.shards, grouped=grouped, limit=limit, spread=spread)
+    ids = plan.id_field(columns.id_column, handle.spark_id_type, nullable=False)
+    stage = WorkerStage(columns.kept, columns.names, plan.row_builder, (ids,), plan)
+    matches = MatchQuery(handle, stage, columns, now).match_events(events)
+    return matches.select(*map(to_column, columns.output))
 
 
 def dead_letters(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
@@ -111,19 +111,20 @@ def dead_letters(  # noqa: PLR0913 - the public face: keywords, each of its own 
     if event_id is not None:
         require_columns([event_id], events.schema, why="event_id")
     _check_numbers(limit=limit)
-    given = QueryContext(to_schema(schema), ontology, regions, now, check_unknown(unknown))
-    found = open_subscriptions(events.sparkSession, subscriptions, schema_of(events.schema), given, shards=None)
-    if limit is not None and found.store.shards > 1:
+    context = QueryContext.of(schema, ontology, regions, now=now, unknown=unknown)
+    handle = open_subscriptions(events.sparkSession, subscriptions, schema_of(events.schema), context, shards=None)
+    if limit is not None and handle.store.shards > 1:
         msg = "dead_letters(limit=) counts the matches of an event in one place, and these subscriptions are in shards"
         raise BadFrame(msg)
-    made = StructField(make_unused_name("reason", events.columns), StringType(), nullable=False)
+    reason = StructField(make_unused_name("reason", events.columns), StringType(), nullable=False)
     frame = cast_for_arrow(events)
     require_columns(names, frame.schema, why="the events")
-    bad = match_in_workers(frame, found, WorkerStage(names, names, build_letters, (made,), judge=limit is None).with_limit(limit), now)
-    # Rendered on the way out, where only bad rows are left.
-    row = F.to_json(F.struct(*map(to_column, names)), {"ignoreNullFields": "false"})
+    # With a limit, events must be matched to count their subscriptions; without one, reading them is enough.
+    plan = ShardPlan(handle.store.shards, limit=limit, judge=limit is None)
+    letters = match_in_workers(frame, handle, WorkerStage(names, names, build_letters, (reason,), plan), now)
+    # JSON is made after the workers, where only the bad rows are left.
     event = [] if event_id is None else [to_column(event_id).alias("event")]
-    return bad.select(*event, to_column(made.name).alias("reason"), row.alias("row"))
+    return letters.select(*event, to_column(reason.name).alias("reason"), to_json_row(names).alias("row"))
 
 
 def refused(events: DataFrame, subscriptions: Live, *, unknown: Unknown = "error") -> DataFrame:
@@ -136,16 +137,16 @@ def refused(events: DataFrame, subscriptions: Live, *, unknown: Unknown = "error
     if not isinstance(subscriptions, Live):
         msg = f"ts.refused takes a td.Live, not `{type(subscriptions).__name__}`; of others ts.match tells itself"
         raise BadFrame(msg)
-    around = QueryContext(unknown=check_unknown(unknown))
-    found, ids = list_refused(subscriptions, around.close_schema(schema_of(events.schema)))
-    kind = LongType() if pa.types.is_integer(ids) else StringType()
-    fields = [StructField("subscription", kind, nullable=False), StructField("reason", StringType(), nullable=False)]
-    rows = [(id, str(problem)) for id, problem in found]
+    context = QueryContext(unknown=check_unknown(unknown))
+    refusals, ids = list_refused(subscriptions, context.close_schema(schema_of(events.schema)))
+    id_type = LongType() if pa.types.is_integer(ids) else StringType()
+    fields = [StructField("subscription", id_type, nullable=False), StructField("reason", StringType(), nullable=False)]
+    rows = [(id, str(problem)) for id, problem in refusals]
     return events.sparkSession.createDataFrame(rows, StructType(fields))
 
 
-def _check_numbers(**given: int | None) -> None:
-    for name, number in given.items():
+def _check_numbers(**numbers: int | None) -> None:
+    for name, number in numbers.items():
         if number is not None and (type(number) is not int or number < 1):
             msg = f"{name} is a number from 1 up, not {number!r}"
             raise BadFrame(msg)

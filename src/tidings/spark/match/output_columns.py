@@ -1,11 +1,11 @@
-"""The columns `match` gives back, decided and checked before anything runs.
+"""The columns that `match` returns, decided and checked before anything runs.
 
-| asked for | columns |
+| arguments | columns |
 |---|---|
 | `event_id` | `event`, `subscription`, then those of `keep` |
 | `event_id`, `grouped` | `event`, `subscriptions`, then those of `keep` |
 | `keep` alone | those of `keep`, then `subscription` |
-| nothing | all of the event's, then `subscription` |
+| none | all of the event's, then `subscription` |
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class OutputColumns:
-    """What comes back: columns of the event with their new names, the column of matched ids, and the order of all."""
+    """The event columns that are `kept`, their new `names`, the column of matched ids, and the order of all."""
 
     kept: tuple[str, ...]
     names: tuple[str, ...]
@@ -33,29 +33,30 @@ class OutputColumns:
     output: tuple[str, ...]
 
 
-def choose_columns(frame: StructType, *, event_id: str | None, keep: Sequence[str] | None, grouped: bool) -> OutputColumns:
-    """Return the shape of the output, or say what is wrong with what was asked for."""
+def choose_columns(
+    frame: StructType, *, event_id: str | None, keep: Sequence[str] | None, grouped: bool
+) -> OutputColumns:
+    """Return the output columns for these arguments; arguments that do not fit the frame raise `BadFrame`."""
     _refuse_misuse(event_id, keep, grouped)
-    made = "subscriptions" if grouped else "subscription"
+    id_column = "subscriptions" if grouped else "subscription"
     if event_id is not None:
         require_columns([event_id], frame, why="event_id")
         kept = tuple(keep or ())
-        _check_kept(kept, frame, reserved=("event", made))
-        return OutputColumns((event_id, *kept), ("event", *kept), made, ("event", made, *kept))
+        _check_kept(kept, frame, reserved=("event", id_column))
+        return OutputColumns((event_id, *kept), ("event", *kept), id_column, ("event", id_column, *kept))
     if keep is None:
-        return _whole(frame, made)
-    _check_kept(tuple(keep), frame, reserved=(made,))
-    return OutputColumns(tuple(keep), tuple(keep), made, (*keep, made))
+        return _choose_all(frame, id_column)
+    _check_kept(tuple(keep), frame, reserved=(id_column,))
+    return OutputColumns(tuple(keep), tuple(keep), id_column, (*keep, id_column))
 
 
-def _whole(frame: StructType, made: str) -> OutputColumns:
-    if made in map(str.lower, frame.names):
-        msg = (
-            f"the events have a column `{made}` themselves; say event_id= or keep= to choose the columns that come back"
-        )
+def _choose_all(frame: StructType, id_column: str) -> OutputColumns:
+    if id_column in map(str.lower, frame.names):
+        way_out = "say event_id= or keep= to choose the columns that come back"
+        msg = f"the events have a column `{id_column}` themselves; {way_out}"
         raise BadFrame(msg)
     require_columns(dict.fromkeys(frame.names), frame, why="the events")
-    return OutputColumns(tuple(frame.names), tuple(frame.names), made, (*frame.names, made))
+    return OutputColumns(tuple(frame.names), tuple(frame.names), id_column, (*frame.names, id_column))
 
 
 def _refuse_misuse(event_id: str | None, keep: Sequence[str] | None, grouped: bool) -> None:
@@ -68,7 +69,7 @@ def _refuse_misuse(event_id: str | None, keep: Sequence[str] | None, grouped: bo
 
 
 def _check_kept(kept: tuple[str, ...], frame: StructType, *, reserved: tuple[str, ...]) -> None:
-    # Spark resolves names whatever their case, so `Event` beside `event` could not be told apart.
+    # Spark resolves names whatever their case, so `Event` beside `event` would be ambiguous.
     clashes = [name for name in kept if name.lower() in reserved]
     repeated = [name for name, times in Counter(kept).items() if times > 1]
     mistakes = [

@@ -1,62 +1,114 @@
-"""What belongs to one event and came back from several shards, put together again.
+"""Matching as a whole: the worker stage, and after it the rows of one event put together from several shards.
 
-Rows are numbered on the way in, since an id need not be unique. Streams have no such numbers: there, match inside
-foreachBatch, whose frames are batches, as `tidings run` does.
+`ShardPlan` decides whether anything is to be put together. Rows of events are numbered before they go to the workers,
+since ids need not be unique. A stream cannot number its rows: match inside foreachBatch, whose frames are batches, as
+`tidings run` does.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from tidings.errors import BadFrame
+from tidings.spark.match.output_columns import OutputColumns
 from tidings.spark.match.worker_matcher import describe_excess
-from tidings.spark.schema import to_column, make_unused_name
+from tidings.spark.match.worker_stage import WorkerStage, match_in_workers
+from tidings.spark.schema import make_unused_name, to_column, to_json_row
+from tidings.spark.subscriptions.subscription_source import SubscriptionHandle
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import DataFrame
 
-    from tidings.spark.match.output_columns import OutputColumns
+
+@dataclass(frozen=True, slots=True)
+class MatchQuery:
+    """Everything that matching a frame of events takes but the events; `now` is null where Spark's clock counts."""
+
+    subscriptions: SubscriptionHandle
+    stage: WorkerStage
+    columns: OutputColumns
+    now: datetime | None
+
+    def match_events(self, events: DataFrame) -> DataFrame:
+        """Return the matches of the events, a row for each pair or, where they are grouped, for each event."""
+        plan = self.stage.plan
+        if not plan.is_gathered:
+            return match_in_workers(events, self.subscriptions, self.stage, self.now)
+        events, number = number_rows(events, "grouped=True or limit=")
+        matches = match_in_workers(events, self.subscriptions, self.stage.with_column(number), self.now)
+        if plan.limit is not None:
+            matches = _drop_crowded(matches, number, plan.limit)
+        return _group_by_row(matches, number, self.columns) if plan.grouped else matches
+
+    def match_tagged_events(
+        self, events: DataFrame, *, hidden: Sequence[str], keep: Callable[[DataFrame], DataFrame]
+    ) -> DataFrame:
+        """Return matches, dead letters and tallies as one frame, as `worker_matcher.TaggedRows` builds them.
+
+        An event over the limit becomes a dead letter. `hidden` columns are not shown in it. `keep` persists a frame
+        that is read more than once.
+        """
+        plan, id_column = self.stage.plan, to_column(self.columns.id_column)
+        if not plan.is_gathered:
+            return match_in_workers(events, self.subscriptions, self.stage, self.now)
+        events, number = number_rows(events, "per = event or a limit")
+        # With a limit the events are read again, under the same numbers, for the dead letters.
+        events = events if plan.limit is None else keep(events)
+        tagged = keep(match_in_workers(events, self.subscriptions, self.stage.with_column(number), self.now))
+        matches = tagged.where(id_column.isNotNull())
+        others = tagged.where(id_column.isNull()).drop(self.columns.id_column)
+        if plan.limit is not None:
+            count = make_unused_name("count", events.columns)
+            crowded = _count_crowded(matches, number, plan.limit, count=count)
+            shown = [name for name in events.columns if name not in (*hidden, number)]
+            letters = self._report_crowded(events.join(crowded, number), plan.limit, count=count, shown=shown)
+            matches = matches.join(crowded.select(to_column(number)), number, "left_anti")
+            others = others.unionByName(letters, allowMissingColumns=True)
+        matches = _group_by_row(matches, number, self.columns) if plan.grouped else matches
+        return others.unionByName(matches, allowMissingColumns=True).drop(number)
+
+    def _report_crowded(self, events: DataFrame, limit: int, *, count: str, shown: Sequence[str]) -> DataFrame:
+        """Return a dead letter for each of these events; the column `count` says how many subscriptions match it."""
+        # The words of a worker's dead letter, behind a count that Spark formats.
+        words = describe_excess(0, limit).removeprefix("0")
+        reason = F.concat(F.format_number(to_column(count), 0), F.lit(words))
+        pairs = zip(self.columns.kept, self.columns.names, strict=True)
+        kept = [to_column(column).alias(name) for column, name in pairs]
+        return events.select(*kept, reason.alias("reason"), to_json_row(shown).alias("row"))
 
 
-def number_rows(events: DataFrame, wish: str) -> tuple[DataFrame, str]:
-    """Return the rows with a number each, and the name of its column."""
+def number_rows(events: DataFrame, option: str) -> tuple[DataFrame, str]:
+    """Return the rows with a number each, and the name of its column; `option` names what asks for it."""
     if events.isStreaming:
-        msg = f"{wish} with several shards gathers rows of one event, which a stream cannot; match inside foreachBatch"
+        way_out = "match inside foreachBatch"
+        msg = f"{option} with several shards gathers rows of one event, which a stream cannot; {way_out}"
         raise BadFrame(msg)
     name = make_unused_name("row", events.columns)
     return events.withColumn(name, F.monotonically_increasing_id()), name
 
 
-def drop_crowded(found: DataFrame, number: str, limit: int) -> DataFrame:
+def _drop_crowded(matches: DataFrame, number: str, limit: int) -> DataFrame:
     """Leave out the events that more than `limit` subscriptions match."""
-    counted = make_unused_name("count", found.columns)
+    name = make_unused_name("count", matches.columns)
     count = F.count(F.lit(1)).over(Window.partitionBy(to_column(number)))
-    return found.withColumn(counted, count).where(to_column(counted) <= limit)
+    return matches.withColumn(name, count).where(to_column(name) <= limit)
 
 
-def split_crowded(
-    found: DataFrame, events: DataFrame, number: str, *, limit: int, shape: OutputColumns, hidden: Sequence[str]
-) -> tuple[DataFrame, DataFrame]:
-    """Part the matches from the events that more than `limit` subscriptions match; those come with `reason` and `row`.
-
-    `events` are the numbered rows, whose columns but for the `hidden` ones are shown.
-    """
-    counted = make_unused_name("count", events.columns)
-    many = found.groupBy(to_column(number)).agg(F.count(F.lit(1)).alias(counted)).where(to_column(counted) > limit)
-    reason = F.concat(F.format_number(to_column(counted), 0), F.lit(describe_excess(0, limit)[1:]))
-    shown = [to_column(name) for name in events.columns if name not in (*hidden, number)]
-    row = F.to_json(F.struct(*shown), {"ignoreNullFields": "false"})
-    kept = [to_column(old).alias(name) for old, name in zip(shape.kept, shape.names, strict=True)]
-    letters = events.join(many, number).select(*kept, reason.alias("reason"), row.alias("row"))
-    return found.join(many.select(to_column(number)), number, "left_anti"), letters
+def _count_crowded(matches: DataFrame, number: str, limit: int, *, count: str) -> DataFrame:
+    """Return the row numbers of events that more than `limit` subscriptions match, each with its `count`."""
+    counts = matches.groupBy(to_column(number)).agg(F.count(F.lit(1)).alias(count))
+    return counts.where(to_column(count) > limit)
 
 
-def group_by_row(found: DataFrame, number: str, shape: OutputColumns) -> DataFrame:
+def _group_by_row(matches: DataFrame, number: str, columns: OutputColumns) -> DataFrame:
     """Return a row for each event, with the ids of all shards."""
-    kept = [F.first(to_column(name)).alias(name) for name in shape.names]
-    return found.groupBy(to_column(number)).agg(*kept, F.collect_list(to_column(shape.id_column)).alias(shape.id_column))
+    kept = [F.first(to_column(name)).alias(name) for name in columns.names]
+    ids = F.collect_list(to_column(columns.id_column)).alias(columns.id_column)
+    return matches.groupBy(to_column(number)).agg(*kept, ids)

@@ -1,15 +1,15 @@
-"""What runs inside Spark's Python workers: Arrow batch in, matcher, Arrow batches out.
+"""What runs inside Spark's Python workers: Arrow batches in, the matcher, Arrow batches out.
 
 No loop here visits rows one by one: a whole Arrow batch is matched at once, and matched rows are taken from it by
-index. What comes out is cut into bounded pieces, so that a subscription set of which everything matches fills no
-memory: the matcher gives its matches in pieces (`match_in_pieces`), and each goes out in chunks.
+index. Output is cut into bounded pieces, so that memory stays bounded even where every subscription matches every
+event: the matcher returns its matches in pieces (`match_in_pieces`), and each piece leaves in chunks.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -24,24 +24,30 @@ from tidings.spark.subscriptions.worker_store import WorkerStore
 if TYPE_CHECKING:
     from tidings.matcher import Matcher
 
-CHUNK = 1 << 16
-"""Rows of one batch that goes out, about: an event's list of ids is not cut."""
-
-FEW, PAIRS = 128, 1 << 22
-"""So many events are asked about first, and then so many that about `PAIRS` matches come at once."""
-
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 """What Spark counts its microseconds from."""
 
+CHUNK = 1 << 16
+"""Rows of one output batch, about: an event's list of ids is not cut."""
+
 RowBuilder: TypeAlias = Callable[["Answer", pa.DataType], Iterator[pa.RecordBatch]]
-"""Makes the output from what matched, given the type of ids."""
+"""Makes the output rows of an answer, with ids of the given type."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerTuning:
+    """Sizes that bound a worker's memory; they change no result."""
+
+    chunk: int = CHUNK
+    first_events: int = 128  # matched before it is known how many matches an event has
+    pairs: int = 1 << 22  # about so many matches are wanted at once
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of some rows: pairs of a row and an id, and the rows that could not be read.
+    """The matches of some rows, as pairs of a row index and an id, and the rows that could not be read.
 
-    `rows` has the columns that are kept; `whole` all that the event had, to show a bad one as it was.
+    `rows` has the columns that are kept, `whole` all columns of the event, which a dead letter shows.
     """
 
     rows: pa.RecordBatch
@@ -49,80 +55,102 @@ class Answer:
     index: NDArray[np.int64]
     ids: pa.Array
     letters: tuple[DeadLetter, ...]
-    tallied: bool = False  # whether its rows are all of a batch's, and are to be counted
-    mismatches: str | None = None  # values that filters could not read, as `Mismatches.to_rows` in JSON, with the shard
+    is_tally: bool = False  # its rows are a whole batch, to be counted
+    mismatches: str | None = None  # values that filters could not read: `MismatchCounts.to_rows` and the shard, as JSON
+    chunk: int = CHUNK
+
+    @property
+    def letter_rows(self) -> pa.Array:
+        """The row indexes of the dead letters."""
+        return pa.array([letter.index for letter in self.letters], pa.int64())
+
+    @property
+    def letter_reasons(self) -> pa.Array:
+        """The reasons of the dead letters."""
+        return pa.array([letter.reason for letter in self.letters], pa.string())
+
+
+@dataclass(frozen=True, slots=True)
+class StepColumns:
+    """Which columns of an Arrow batch, by place, a `MatchStep` uses.
+
+    The columns `read`, called `names`, are the event; each output row takes the columns `kept`. `now` is a time, or the
+    place of a column that holds it, the same in every row of a query. `shard` is the place of the column that tells
+    which shard a row is for, `refused` of the one that tells why the source could not read the row.
+    """
+
+    read: tuple[int, ...]
+    names: tuple[str, ...]
+    kept: tuple[int, ...]
+    now: datetime | int
+    shard: int | None = None
+    refused: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class MatchStep:
-    """The function Spark runs over Arrow batches, whose columns it knows by their place.
+    """The function that Spark runs over Arrow batches; `judge` returns dead letters only."""
 
-    The columns `read`, called `names`, are the event; each output row takes the columns `kept`. `now` is a moment, or
-    the place of a column that holds it (the same in every row that Spark hands over in one query). `shard` is the place
-    of the column that says which shard a row is for, `refused` of the one that says why the source could not read it.
-    """
-
-    place: WorkerStore
+    store: WorkerStore
     build: RowBuilder
-    read: tuple[int, ...]
-    names: tuple[str, ...]
-    kept: tuple[int, ...]
-    ids: pa.DataType
-    now: datetime | int
-    shard: int | None = None
-    refused: int | None = None
+    columns: StepColumns
+    id_type: pa.DataType
     limit: int | None = None
     judge: bool = False
+    tuning: WorkerTuning = field(default_factory=WorkerTuning)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the output of every batch."""
-        place, pace = None, Pace()
+        store, pace = None, Pace(self.tuning)
         for batch in batches:
-            place = place or self.place.resolve()
-            for shard, rows in self._by_shard(batch):
-                for answer in self._answers(place.open(shard), rows, shard, pace):
-                    yield from self.build(answer, self.ids)
+            store = store or self.store.resolve()
+            for shard, rows in self._split_by_shard(batch):
+                for answer in self._answer_rows(store.open(shard), rows, shard, pace):
+                    yield from self.build(answer, self.id_type)
 
-    def _by_shard(self, batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Part a batch by shard; mostly it is all of one."""
-        if self.shard is None:
+    def _split_by_shard(self, batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield the rows of each shard; mostly a batch is of one shard."""
+        if self.columns.shard is None:
             yield 0, batch
             return
-        column = batch.column(self.shard)
+        column = batch.column(self.columns.shard)
         for shard in pc.unique(column).sort().to_pylist():
             mine = pc.equal(column, shard)
             yield shard, batch if mine.true_count == len(batch) else batch.filter(mine)
 
-    def _answers(self, matcher: Matcher, rows: pa.RecordBatch, shard: int, pace: Pace) -> Iterator[Answer]:
-        good, letters = self._sifted(rows)
-        if shard == 0:
-            none = self._answer(rows, np.zeros(0, np.int64), pa.array([], self.ids), tuple(letters))
-            yield replace(none, tallied=True)
-        for some in pace.cut(good):
-            for first, matches in self._pieces(matcher, some):
-                pace.learn(matches)
-                yield self._limited(some.slice(first, matches.events), matches, report=shard == 0)
-        if counted := matcher.drain_mismatches():
-            nothing = self._answer(rows.slice(0, 0), np.zeros(0, np.int64), pa.array([], self.ids), ())
-            yield replace(nothing, mismatches=json.dumps([shard, counted]))
+    def _answer_rows(self, matcher: Matcher, rows: pa.RecordBatch, shard: int, pace: Pace) -> Iterator[Answer]:
+        """Yield the tally and the refused rows, then the matches in pieces, then the mismatches.
 
-    def _sifted(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, list[DeadLetter]]:
-        """Part the rows that the source could not read from the others."""
-        if self.refused is None or rows.column(self.refused).null_count == len(rows):
+        Every shard sees every event, so only the first one counts them and reports dead letters.
+        """
+        good, letters = self._split_refused(rows)
+        if shard == 0:
+            yield replace(self._build_answer(rows, letters=letters), is_tally=True)
+        for some in pace.cut(good):
+            for first, matches in self._match_pieces(matcher, some):
+                pace.learn(matches)
+                yield self._apply_limit(some.slice(first, matches.events), matches, report=shard == 0)
+        if mismatches := matcher.drain_mismatches():
+            yield replace(self._build_answer(rows.slice(0, 0)), mismatches=json.dumps([shard, mismatches]))
+
+    def _split_refused(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, list[DeadLetter]]:
+        """Return the rows that the source could read, and dead letters for the others."""
+        refused = self.columns.refused
+        if refused is None or rows.column(refused).null_count == len(rows):
             return rows, []
-        reasons = rows.column(self.refused)
+        reasons = rows.column(refused)
         bad = np.flatnonzero(np.asarray(reasons.is_valid()))
         return rows.filter(reasons.is_null()), [DeadLetter(at, reasons[at].as_py()) for at in bad.tolist()]
 
-    def _pieces(self, matcher: Matcher, rows: pa.RecordBatch) -> Iterator[tuple[int, Matches]]:
-        events = EventBatch.from_arrow(rows.select(list(self.read)).rename_columns(list(self.names)))
+    def _match_pieces(self, matcher: Matcher, rows: pa.RecordBatch) -> Iterator[tuple[int, Matches]]:
+        events, now = EventBatch.from_arrow(self._select_events(rows)), self._read_now(rows)
         if self.judge:
-            letters = tuple(matcher.dead_letters(events, now=self._now(rows)))
+            letters = tuple(matcher.dead_letters(events, now=now))
             return iter([(0, Matches(np.zeros(0, np.int64), [], len(events), letters))])
-        return matcher.match_in_pieces(events, on_error="collect", now=self._now(rows))
+        return matcher.match_in_pieces(events, on_error="collect", now=now)
 
-    def _limited(self, rows: pa.RecordBatch, matches: Matches, *, report: bool) -> Answer:
-        """Leave out the events that too many want, and say so."""
+    def _apply_limit(self, rows: pa.RecordBatch, matches: Matches, *, report: bool) -> Answer:
+        """Return the matches without those of events over the limit, each of which becomes a dead letter."""
         index, ids = matches.event_index, matches.id_array()
         letters = list(matches.dead_letters) if report else []
         if self.limit is not None and len(index) > self.limit:
@@ -131,32 +159,35 @@ class MatchStep:
                 letters.append(DeadLetter(at, describe_excess(int(counts[at]), self.limit)))
             fine = counts[index] <= self.limit
             index, ids = index[fine], ids.filter(pa.array(fine))
-        return self._answer(rows, index, ids, tuple(letters))
+        return replace(self._build_answer(rows, letters=letters), index=index, ids=ids)
 
-    def _answer(
-        self, rows: pa.RecordBatch, index: NDArray[np.int64], ids: pa.Array, letters: tuple[DeadLetter, ...]
-    ) -> Answer:
-        whole = rows.select(list(self.read)).rename_columns(list(self.names))
-        return Answer(rows.select(list(self.kept)), whole, index, ids, letters)
+    def _build_answer(self, rows: pa.RecordBatch, *, letters: list[DeadLetter] | None = None) -> Answer:
+        """Return an answer about these rows without a match."""
+        nothing, ids = np.zeros(0, np.int64), pa.array([], self.id_type)
+        kept, whole = rows.select(list(self.columns.kept)), self._select_events(rows)
+        return Answer(kept, whole, nothing, ids, tuple(letters or ()), chunk=self.tuning.chunk)
 
-    def _now(self, rows: pa.RecordBatch) -> datetime:
-        if isinstance(self.now, datetime):
-            return self.now
-        return EPOCH + timedelta(microseconds=rows.column(self.now)[0].value)
+    def _select_events(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        return rows.select(list(self.columns.read)).rename_columns(list(self.columns.names))
+
+    def _read_now(self, rows: pa.RecordBatch) -> datetime:
+        if isinstance(self.columns.now, datetime):
+            return self.columns.now
+        return EPOCH + timedelta(microseconds=rows.column(self.columns.now)[0].value)
 
 
 class Pace:
-    """How many events to ask about at once: few at first, then as many as their matches allow.
+    """How many events to match at once: few at first, then as many as their number of matches allows.
 
-    The engine's own bound is on what it can write down at all; text ids of so many matches would take gigabytes.
+    The engine's own bound is on what it can represent at all; the text ids of so many matches would take gigabytes.
     """
 
-    def __init__(self) -> None:
-        """Begin carefully."""
-        self._events = FEW
+    def __init__(self, tuning: WorkerTuning) -> None:
+        """Start with few events."""
+        self._events, self._pairs = tuning.first_events, tuning.pairs
 
     def cut(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Yield the rows in slices, each as long as was learnt from those before."""
+        """Yield the rows in slices whose size follows `learn`."""
         start = 0
         while start < rows.num_rows:
             some = rows.slice(start, self._events)
@@ -164,61 +195,61 @@ class Pace:
             yield some
 
     def learn(self, matches: Matches) -> None:
-        """Take in how many matches so many events had."""
-        self._events = max(1, PAIRS * matches.events // max(1, len(matches)))
+        """Adapt the size to the number of matches that so many events had."""
+        self._events = max(1, self._pairs * matches.events // max(1, len(matches)))
 
 
 def describe_excess(count: int, limit: int) -> str:
-    """Say that too many want an event."""
+    """Return the reason of a dead letter whose event matches more subscriptions than the limit."""
     return f"{count:,} subscriptions match, more than the limit of {limit:,}"
 
 
-def build_pairs(answer: Answer, ids: pa.DataType) -> Iterator[pa.RecordBatch]:
+def build_pairs(answer: Answer, id_type: pa.DataType) -> Iterator[pa.RecordBatch]:
     """Yield a row for each match: the event's columns and the subscription's id."""
-    found = _as(answer.ids, ids)
-    for start in range(0, len(answer.index), CHUNK):
-        taken = answer.rows.take(pa.array(answer.index[start : start + CHUNK]))
-        yield _with(taken, found.slice(start, CHUNK))
+    ids = _cast_ids(answer.ids, id_type)
+    for start in range(0, len(answer.index), answer.chunk):
+        rows = answer.rows.take(pa.array(answer.index[start : start + answer.chunk]))
+        yield _add_column(rows, ids.slice(start, answer.chunk))
 
 
-def build_lists(answer: Answer, ids: pa.DataType) -> Iterator[pa.RecordBatch]:
+def build_lists(answer: Answer, id_type: pa.DataType) -> Iterator[pa.RecordBatch]:
     """Yield a row for each event that matched: its columns and the list of all ids that match it."""
     order = np.argsort(answer.index, kind="stable")
     events, counts = np.unique(answer.index, return_counts=True)
-    found = _as(answer.ids, ids).take(pa.array(order))
+    ids = _cast_ids(answer.ids, id_type).take(pa.array(order))
     first = 0
-    for some in _cut(counts):
+    for some in _cut_lists(counts, answer.chunk):
         total = int(counts[some].sum())
         ends = np.concatenate(([0], np.cumsum(counts[some])))
-        listed = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), found.slice(first, total))
-        yield _with(answer.rows.take(pa.array(events[some])), listed)
+        lists = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), ids.slice(first, total))
+        yield _add_column(answer.rows.take(pa.array(events[some])), lists)
         first += total
 
 
-def _cut(counts: NDArray[np.int64]) -> Iterator[slice]:
-    """Cut lists into runs of about `CHUNK` ids."""
+def _cut_lists(counts: NDArray[np.int64], chunk: int) -> Iterator[slice]:
+    """Yield slices of lists of these lengths, each of about `chunk` ids in all."""
     at = 0
     while at < len(counts):
-        ends = np.cumsum(counts[at : at + CHUNK])
-        size = max(1, int(np.searchsorted(ends, CHUNK, "right")))
+        ends = np.cumsum(counts[at : at + chunk])
+        size = max(1, int(np.searchsorted(ends, chunk, "right")))
         yield slice(at, at + size)
         at += size
 
 
-def build_letters(answer: Answer, ids: pa.DataType) -> Iterator[pa.RecordBatch]:  # noqa: ARG001 - what a `Build` takes
+def build_letters(answer: Answer, id_type: pa.DataType) -> Iterator[pa.RecordBatch]:  # noqa: ARG001 - a `RowBuilder`
     """Yield a row for each event that could not be read: its columns and the reason."""
     if answer.letters:
-        yield _with(answer.rows.take(_places(answer)), _reasons(answer))
+        yield _add_column(answer.rows.take(answer.letter_rows), answer.letter_reasons)
 
 
 @dataclass(frozen=True, slots=True)
 class TaggedRows:
-    """Matches and dead letters in one pass, and how many events there were.
+    """A row builder for matches, dead letters, tallies and mismatches in one pass.
 
-    After the columns of the match come `reason` and `row` of a dead letter, the row as JSON; `events` and `newest`
-    of a tally: the number of events of a batch and the newest `time` among them; and `mismatches`, what was counted
-    of values that filters could not read. A row of the output has one of the four and null for the others. An event
-    that the source could not decode shows the text that it had, in the column `raw`; columns that are `hidden` are not
+    After the columns of the match come `reason` and `row` of a dead letter, the row as JSON; `events` and `newest` of a
+    tally: the number of events of a batch and the newest `time` among them; and `mismatches`, the counts of values that
+    filters could not read. Each output row is of one of the four sorts and null in the columns of the others. A dead
+    letter of an event that the source could not decode shows its text, from the column `raw`; `hidden` columns are not
     shown.
     """
 
@@ -227,34 +258,33 @@ class TaggedRows:
     time: str | None = None
     hidden: tuple[str, ...] = ()
 
-    def __call__(self, answer: Answer, ids: pa.DataType) -> Iterator[pa.RecordBatch]:
-        """Yield the matches, then the letters, then the tally."""
-        for found in self.build(answer, ids):
-            yield _beside(found, {})
-        made = pa.list_(ids) if self.build is build_lists else ids
+    def __call__(self, answer: Answer, id_type: pa.DataType) -> Iterator[pa.RecordBatch]:
+        """Yield the matches, then the dead letters, then the tally and the mismatches."""
+        for matches in self.build(answer, id_type):
+            yield _add_tags(matches, {})
+        no_id = pa.list_(id_type) if self.build is build_lists else id_type
         if answer.letters:
-            rows = _with(answer.rows.take(_places(answer)), pa.nulls(len(answer.letters), made))
-            yield _beside(rows, {"reason": _reasons(answer), "row": pa.array(self._shown(answer), pa.string())})
-        if answer.tallied:
-            nothing = _nulls(answer.rows.schema)
+            rows = _add_column(answer.rows.take(answer.letter_rows), pa.nulls(len(answer.letters), no_id))
+            yield _add_tags(rows, {"reason": answer.letter_reasons, "row": pa.array(self._render(answer), pa.string())})
+        if answer.is_tally:
             newest = None if self.time is None else pc.max(answer.whole.column(self.time))
-            tally = {"events": pa.array([answer.whole.num_rows], pa.int64()), "newest": _moment(newest)}
-            yield _beside(_with(nothing, pa.nulls(1, made)), tally)
+            count = pa.array([answer.whole.num_rows], pa.int64())
+            nulls = _add_column(_null_row(answer.rows.schema), pa.nulls(1, no_id))
+            yield _add_tags(nulls, {"events": count, "newest": _to_timestamp(newest)})
         if answer.mismatches is not None:
-            yield _beside(
-                _with(_nulls(answer.rows.schema), pa.nulls(1, made)), {"mismatches": pa.array([answer.mismatches])}
-            )
+            nulls = _add_column(_null_row(answer.rows.schema), pa.nulls(1, no_id))
+            yield _add_tags(nulls, {"mismatches": pa.array([answer.mismatches])})
 
-    def _shown(self, answer: Answer) -> list[str]:
-        whole = answer.whole.take(_places(answer))
-        return [self._json(row) for row in whole.to_pylist()]
+    def _render(self, answer: Answer) -> list[str]:
+        """Return the events of the dead letters as JSON."""
+        return [self._to_json(row) for row in answer.whole.take(answer.letter_rows).to_pylist()]
 
-    def _json(self, row: dict[str, Any]) -> str:
+    def _to_json(self, row: dict[str, Any]) -> str:
         row = {name: value for name, value in row.items() if name not in self.hidden}
         raw = row.pop(self.raw, None) if self.raw is not None else None
-        if raw is not None:  # not decoded: what columns there are say where it came from
+        if raw is not None:  # not decoded: its other columns only say where it came from
             row = {**{name: value for name, value in row.items() if value is not None}, "raw": raw}
-        return json.dumps(row, default=_plain, ensure_ascii=False)
+        return json.dumps(row, default=_to_json_value, ensure_ascii=False)
 
 
 TAG_TYPES = {
@@ -264,48 +294,41 @@ TAG_TYPES = {
     "newest": pa.timestamp("us", "UTC"),
     "mismatches": pa.string(),
 }
-"""The columns that `Both` adds, in their order."""
+"""The columns that `TaggedRows` adds, in their order."""
 
 
-def _nulls(schema: pa.Schema) -> pa.RecordBatch:
-    """Return a row of nulls."""
+def _null_row(schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.nulls(1, field.type) for field in schema], names=schema.names)
 
 
-def _beside(rows: pa.RecordBatch, given: dict[str, pa.Array]) -> pa.RecordBatch:
-    for name, kind in TAG_TYPES.items():
-        rows = _with(rows, given.get(name, pa.nulls(rows.num_rows, kind)))
+def _add_tags(rows: pa.RecordBatch, tags: dict[str, pa.Array]) -> pa.RecordBatch:
+    """Add all columns of `TAG_TYPES`, null where `tags` has no value."""
+    for name, tag_type in TAG_TYPES.items():
+        rows = _add_column(rows, tags.get(name, pa.nulls(rows.num_rows, tag_type)))
     return rows
 
 
-def _moment(newest: pa.Scalar | None) -> pa.Array:
+def _to_timestamp(newest: pa.Scalar | None) -> pa.Array:
     """Return the newest time as Spark has it; a date is its midnight, a time without a zone is in UTC."""
-    kind = TAG_TYPES["newest"]
+    target = TAG_TYPES["newest"]
     if newest is None or not newest.is_valid:
-        return pa.nulls(1, kind)
-    found = pa.array([newest.as_py()], newest.type).cast(pa.timestamp("us"))
-    return found.cast(pa.int64()).cast(kind) if newest.type != kind else pa.array([newest.as_py()], kind)
+        return pa.nulls(1, target)
+    if newest.type == target:
+        return pa.array([newest.as_py()], target)
+    return pa.array([newest.as_py()], newest.type).cast(pa.timestamp("us")).cast(pa.int64()).cast(target)
 
 
-def _plain(value: Any) -> Any:
+def _to_json_value(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.isoformat()
     return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
 
 
-def _places(answer: Answer) -> pa.Array:
-    return pa.array([letter.index for letter in answer.letters], pa.int64())
+def _cast_ids(ids: pa.Array, id_type: pa.DataType) -> pa.Array:
+    return ids if ids.type == id_type else ids.cast(id_type)
 
 
-def _reasons(answer: Answer) -> pa.Array:
-    return pa.array([letter.reason for letter in answer.letters], pa.string())
-
-
-def _as(ids: pa.Array, kind: pa.DataType) -> pa.Array:
-    return ids if ids.type == kind else ids.cast(kind)
-
-
-def _with(rows: pa.RecordBatch, column: pa.Array) -> pa.RecordBatch:
-    """Add the column; Spark goes by place, and names only have to differ."""
+def _add_column(rows: pa.RecordBatch, column: pa.Array) -> pa.RecordBatch:
+    """Add a column; Spark reads columns by place, so names only have to differ."""
     columns = [*rows.columns, column]
     return pa.RecordBatch.from_arrays(columns, list(map(str, range(len(columns)))))

@@ -1,27 +1,27 @@
-"""The one way of events into Python and back: what goes in, what comes out, and in how many tasks.
+"""The stage that matches: which columns go into Python, which come back, and in how many tasks.
 
-Subscriptions in shards: every event is copied for each shard, and the copies are dealt to tasks of one shard each, in
-the order of the shards, so that a worker reads one shard after the other and not all at once. Events are dealt by
-turns and not by what they say, and subscriptions by a hash of their ids: a hot kind of event and a huge group
-of like subscriptions are spread over all tasks alike.
+Where subscriptions lie in shards, every event is copied for each shard, and the copies go to tasks of one shard each,
+in the order of the shards, so that a worker reads one shard after the other and not all at once. Events go round robin
+and subscriptions by a hash of their ids, never by content: a frequent kind of event and a large group of similar
+subscriptions are spread over all tasks alike.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 from pyspark.sql.types import StructField, StructType
 
-from tidings.concepts import Ontology
-from tidings.spark.match.worker_matcher import RowBuilder, MatchStep
-from tidings.spark.schema import arrow_type_of, build_bad_value_reason, to_column, find_columns, find_names_read, require_columns
+from tidings.spark.bad_values import build_bad_value_reason
+from tidings.spark.match.shard_plan import ShardPlan
+from tidings.spark.match.worker_matcher import MatchStep, RowBuilder, StepColumns
+from tidings.spark.schema import arrow_type_of, find_columns, find_names_read, require_columns, to_column
 from tidings.spark.subscriptions.shared_folder import count_tasks_per_shard
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from pyspark.sql import DataFrame
 
     from tidings.spark.subscriptions.subscription_source import SubscriptionHandle
@@ -29,90 +29,94 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WorkerStage:
-    """What comes back from Python: columns kept, under their new names, and those that are made there."""
+    """What comes back from the workers: event columns, under new names, and the columns that a row builder adds.
+
+    `refused` names a column with the reason why the source could not read a row. With `whole_events` all columns go to
+    the workers, and rows that are no match come back too.
+    """
 
     kept: tuple[str, ...]
     names: tuple[str, ...]
     build: RowBuilder
     added: tuple[StructField, ...]
-    spread: int | None = None
-    limit: int | None = None
-    judge: bool = False
+    plan: ShardPlan
     refused: str | None = None
     whole_events: bool = False
 
-    def with_limit(self, limit: int | None) -> WorkerStage:
-        """Leave out events that more subscriptions match."""
-        return replace(self, limit=limit)
-
     def with_column(self, name: str) -> WorkerStage:
-        """Keep one column more."""
+        """Return the stage that also carries this column through."""
         return replace(self, kept=(*self.kept, name), names=(*self.names, name))
 
     def output_schema(self, events: StructType) -> StructType:
-        """Return the columns that come back; where the whole event goes, rows that are no match come back too."""
-        kept = zip(self.kept, self.names, strict=True)
+        """Return the columns that come back for events of these columns."""
         fields = [
-            StructField(name, events[old].dataType, events[old].nullable or self.whole_events, events[old].metadata)
-            for old, name in kept
+            StructField(name, field.dataType, field.nullable or self.whole_events, field.metadata)
+            for name, field in zip(self.names, (events[column] for column in self.kept), strict=True)
         ]
         return StructType([*fields, *self.added])
 
+    def find_read_columns(self, events: StructType, subscriptions: SubscriptionHandle) -> tuple[str, ...]:
+        """Return the columns that filters read; all that Arrow carries where the next change may read any of them."""
+        if subscriptions.is_live or self.whole_events:
+            fields = (field for field in events if field.name != self.refused)
+            read = [field.name for field in fields if arrow_type_of(field.dataType) is not None]
+        else:
+            read = find_columns(find_names_read(subscriptions.needs, subscriptions.ontology), events.names)
+        require_columns(read, events, why="the filters")
+        return tuple(read)
 
-def match_in_workers(events: DataFrame, found: SubscriptionHandle, crossing: WorkerStage, now: datetime | None) -> DataFrame:
+    def build_step(self, subscriptions: SubscriptionHandle, columns: StepColumns) -> MatchStep:
+        """Return the function that workers run over rows of these columns."""
+        plan, store = self.plan, subscriptions.store
+        id_type = subscriptions.arrow_id_type
+        return MatchStep(store, self.build, columns, id_type, limit=plan.worker_limit, judge=plan.judge)
+
+
+def match_in_workers(
+    events: DataFrame, subscriptions: SubscriptionHandle, stage: WorkerStage, now: datetime | None
+) -> DataFrame:
     """Send what is read and what is kept, and no other column, through the matcher."""
-    read = _read(events, found, crossing)
-    needed = tuple(dict.fromkeys([*crossing.kept, *read, *([crossing.refused] if crossing.refused else ())]))
-    require_columns(read, events.schema, why="the filters")
+    read = stage.find_read_columns(events.schema, subscriptions)
+    needed = tuple(dict.fromkeys([*stage.kept, *read, *([stage.refused] if stage.refused else ())]))
     columns = [to_column(name) for name in needed]
-    refused = needed.index(crossing.refused) if crossing.refused else None
-    broken = build_bad_value_reason(events.schema, found.declared_columns - {crossing.refused}, found.checked_attributes)
-    if broken is not None:
-        columns.append(broken if refused is None else F.coalesce(columns[refused], broken))
+    refused = needed.index(stage.refused) if stage.refused else None
+    declared = subscriptions.declared_columns - {stage.refused}
+    bad_value = build_bad_value_reason(events.schema, declared, subscriptions.checked_attributes)
+    if bad_value is not None:
+        columns.append(bad_value if refused is None else F.coalesce(columns[refused], bad_value))
         refused = len(columns) - 1
-    moment: datetime | int = now or (found.now if found.now is not None else len(columns))
-    if isinstance(moment, int) or not columns:  # Arrow would lose the number of rows without a column
+    moment = now or subscriptions.now or len(columns)
+    if needs_clock(moment, len(columns)):
         columns.append(F.current_timestamp())
     # By place and under plain names: mapInArrow would take a dot in a column's name for a field of a struct.
-    plain = events.select(*(one.alias(f"_{place}") for place, one in enumerate(columns)))
-    plain, shard = distribute_rows(plain, found.store.shards, crossing.spread)
-    step = MatchStep(
-        found.store,
-        crossing.build,
+    rows = events.select(*(column.alias(f"_{place}") for place, column in enumerate(columns)))
+    rows, shard = distribute_rows(rows, stage.plan.copies, stage.plan.spread)
+    places = StepColumns(
         read=tuple(map(needed.index, read)),
         names=read,
-        kept=tuple(map(needed.index, crossing.kept)),
-        ids=found.arrow_id_type,
+        kept=tuple(map(needed.index, stage.kept)),
         now=moment,
         shard=shard,
         refused=refused,
-        limit=crossing.limit,
-        judge=crossing.judge,
     )
-    return plain.mapInArrow(step, crossing.output_schema(events.schema))
+    return rows.mapInArrow(stage.build_step(subscriptions, places), stage.output_schema(events.schema))
 
 
-def _read(events: DataFrame, found: SubscriptionHandle, crossing: WorkerStage) -> tuple[str, ...]:
-    """Return the columns that matching reads: all that can cross, where the next change may ask for any of them."""
-    if found.is_live or crossing.whole_events:
-        return tuple(
-            field.name
-            for field in events.schema
-            if field.name != crossing.refused and arrow_type_of(field.dataType) is not None
-        )
-    return tuple(find_columns(find_names_read(found.needs, found.ontology or Ontology()), events.columns))
+def needs_clock(moment: datetime | int, columns: int) -> bool:
+    """Tell whether Spark's clock goes along as a column: as the time, or since Arrow loses the rows of no columns."""
+    return not isinstance(moment, datetime) or not columns
 
 
-def distribute_rows(plain: DataFrame, shards: int, spread: int | None) -> tuple[DataFrame, int | None]:
-    """Copy the rows for each shard, and deal them to tasks; return the place of the column that says which shard."""
+def distribute_rows(rows: DataFrame, shards: int, spread: int | None) -> tuple[DataFrame, int | None]:
+    """Copy the rows for each shard, and spread them over tasks; return also the place of the shard's column."""
     if shards == 1:
-        return plain if spread is None else plain.repartition(spread), None
-    tasks = spread or count_tasks_per_shard(plain.sparkSession, shards)
-    place, copies = len(plain.columns), F.explode(F.array(*map(F.lit, range(shards))))
-    # By turns before they are copied. Spark deals so that a task that is run again deals the same rows the same way;
-    # numbers of rows would not be the same after a shuffle, and rows would be lost or come twice.
-    dealt = plain if tasks == 1 else plain.repartition(shards * tasks)
+        return rows if spread is None else rows.repartition(spread), None
+    tasks = spread or count_tasks_per_shard(rows.sparkSession, shards)
+    place, copies = len(rows.columns), F.explode(F.array(*map(F.lit, range(shards))))
+    # Round robin before rows are copied. Spark makes that repeatable: a task that runs again sends the same rows to the
+    # same tasks. Numbers of rows would differ after a shuffle, and rows would be lost or come twice.
+    rows = rows if tasks == 1 else rows.repartition(shards * tasks)
     turn = F.lit(0) if tasks == 1 else F.pmod(F.spark_partition_id(), F.lit(tasks))
-    copied = dealt.withColumn(f"_{place}", copies)
+    copied = rows.withColumn(f"_{place}", copies)
     task = to_column(f"_{place}") * tasks + turn
     return copied.repartitionById(shards * tasks, task.cast("int")), place

@@ -1,10 +1,10 @@
 """Subscriptions of any number into a folder of versions, compiled by the executors and never seen by the driver.
 
-Rows are dealt to parts by a fixed hash of their ids (`matcher.live.shard_of`, said in SQL here), so all rows of an id
-meet in one part. A task compiles a part into a segment file in the folder and returns a few lines: what the segment
-is, what its filters ask of attributes, and what it refused. A second round merges the parts of each shard, since one
-segment is asked quicker than several. The driver puts the lines together into a version, or lists every refusal
-and makes none. The folder must be one that driver and executors see.
+Rows go to parts by a fixed hash of their ids (`matcher.live.shard_of`, here in SQL), so all rows of an id meet in one
+part. A task compiles a part into a segment file in the folder and returns a short report: the entry of the segment, the
+attributes that its filters read, and what it refused. A second round merges the parts of each shard, since one segment
+is queried faster than several. The driver combines the reports into a version, or raises every refusal together and
+makes none. The folder must be visible to driver and executors.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from pyspark.sql.types import IntegralType, StringType
 
 from tidings.errors import BadFrame, BadSubscriptions, SnapshotError, TidingsError
 from tidings.matcher.live import versions
-from tidings.matcher.live.live import TOKENS
+from tidings.matcher.live.sharded_store import TOKENS
 from tidings.matcher.snapshot.directory import MANIFEST, OURS, alone
+from tidings.spark.query_context import QueryContext
 from tidings.spark.schema import require_columns, require_frame
 from tidings.spark.subscriptions.shared_folder import count_tasks_per_shard
-from tidings.spark.query_context import QueryContext, to_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
     from tidings.spark.query_context import SchemaLike
 
 LISTED = 100
-"""Refusals that a task tells in full; the others it counts."""
+"""The number of refusals that a task reports in full; it counts the others."""
 
-RESULT = "part INT, told STRING"
-"""What a task returns: the number of its part or shard, and JSON."""
+REPORT = "part INT, report STRING"
+"""What a task returns: the number of its part or shard, and a report as JSON."""
 
 MOST_PARTS = 16
-"""So many tasks compile a shard at most: what they make is merged by one."""
+"""The largest number of tasks that compile one shard: a single task merges their parts."""
 
 
 def compile(  # the name of the command that does the same
@@ -61,43 +61,48 @@ def compile(  # the name of the command that does the same
     """Compile a DataFrame of subscriptions on the executors into a folder that `match` and `td.Live` open.
 
     `subscriptions` has the columns `id` and `filter` (and `notation`). All or nothing: bad filters are listed by id
-    in one `BadSubscriptions`. `shards` splits the subscriptions into parts that are matched apart: for more than a
-    machine holds. The folder must be new or empty, and visible to all executors.
+    in one `BadSubscriptions`. `shards` splits the subscriptions into parts that are matched separately: for more than
+    a machine holds. The folder must be new or empty, and visible to all executors.
     """
-    given = QueryContext(to_schema(schema), ontology, regions)
-    return compile_into(subscriptions, Path(path), shards=shards, context=given)
+    context = QueryContext.of(schema, ontology, regions)
+    return compile_into(subscriptions, Path(path), shards=shards, context=context)
 
 
 def compile_into(
     subscriptions: DataFrame, folder: Path, *, shards: int, context: QueryContext, events: Schema | None = None
 ) -> Version:
-    """Compile into a folder, with filters understood by `given`; `events` are the attributes of a frame of events."""
+    """Compile into a folder with the vocabulary of `context`; `events` are the columns of a frame of events."""
     check_subscriptions(subscriptions)
     if type(shards) is not int or shards < 1:
         msg = f"shards is 1 or more, not {shards!r}"
         raise BadFrame(msg)
     _check_target(folder)
     parts = shards * min(count_tasks_per_shard(subscriptions.sparkSession, shards), MOST_PARTS)
-    rows = subscriptions.select(*_columns(subscriptions.schema), build_part_column("id", parts).alias("part"))
     wide = context.with_columns(events)
-    task = CompileStep(str(folder.resolve()), wide)
-    told = rows.repartitionById(parts, F.col("part")).mapInArrow(task, RESULT).collect()
-    results = {row.part: json.loads(row.told) for row in told}
-    _refuse(results)
-    asked = {name for result in results.values() for name, *_ in result["needs"]["demands"]}
-    whole = context.with_columns(events, asked).build_matcher()
-    for result in results.values():
-        whole.admission.needs.merge(result["needs"])
-    found = _merged(subscriptions, folder, _by_shard(results, shards, parts), wide)
-    ids = next((result["ids"] for result in results.values()), None)
+    reports = _compile_parts(subscriptions, CompileStep(str(folder.resolve()), wide), parts)
+    _refuse_mistakes(reports)
+    attributes = {name for report in reports.values() for name, *_ in report["needs"]["demands"]}
+    matcher = context.with_columns(events, attributes).build_matcher()
+    for report in reports.values():
+        matcher.admission.needs.merge(report["needs"])
+    entries = _merge_parts(subscriptions, folder, _group_by_shard(reports, shards, parts), wide)
+    ids = next((report["ids"] for report in reports.values()), None)
     with alone(folder):
-        version = versions.write_version(folder, 1, found, around=whole, position={}, ids=ids)
+        version = versions.write_version(folder, 1, entries, matcher=matcher, position={}, ids=ids)
         versions.remove_unnamed(folder)
     return version
 
 
+def _compile_parts(subscriptions: DataFrame, step: CompileStep, parts: int) -> dict[int, dict[str, Any]]:
+    """Compile the rows of each part in a task of its own, and return the reports by part."""
+    part = build_part_column("id", parts).alias("part")
+    rows = subscriptions.select(*_select_columns(subscriptions.schema), part)
+    results = rows.repartitionById(parts, F.col("part")).mapInArrow(step, REPORT).collect()
+    return {row.part: json.loads(row.report) for row in results}
+
+
 def check_subscriptions(frame: DataFrame) -> None:
-    """Refuse what is not a frame of subscriptions."""
+    """Refuse a frame whose columns are not those of subscriptions, or that is a stream."""
     require_frame(frame, "the subscriptions")
     if frame.isStreaming:
         msg = "the subscriptions are a streaming DataFrame; read them with session.read, or follow them with td.Live"
@@ -112,21 +117,21 @@ def check_subscriptions(frame: DataFrame) -> None:
             raise BadFrame(msg)
 
 
-def _columns(schema: StructType) -> list[Column]:
+def _select_columns(schema: StructType) -> list[Column]:
     kind = "long" if isinstance(schema["id"].dataType, IntegralType) else "string"
     notation = F.col("notation") if "notation" in schema.names else F.lit(None).cast("string")
     return [F.col("id").cast(kind).alias("id"), F.col("filter"), notation.alias("notation")]
 
 
 def build_part_column(id: str, parts: int) -> Column:
-    """Return the part of an id, as `matcher.live.shard_of` reckons it; ids that are null go to the first."""
+    """Return the part of an id as `matcher.live.shard_of` computes it; ids that are null go to the first part."""
     digits = F.substring(F.sha2(F.col(id).cast("string"), 256), 1, 8)
     token = F.conv(digits, 16, 10).cast("long") % TOKENS
     return F.coalesce(F.floor(token * parts / TOKENS), F.lit(0)).cast("int")
 
 
 def _check_target(folder: Path) -> None:
-    """Refuse a folder that holds anything; what a refused or broken compilation left is no matter, and goes."""
+    """Refuse a folder that holds anything but the remains of a refused or broken compilation."""
     folder.mkdir(parents=True, exist_ok=True)
     if any(path.name == MANIFEST or not OURS.fullmatch(path.name) for path in folder.iterdir()):
         msg = f"`{folder}` is not empty; give a new folder, or open the subscriptions that it holds with td.Live"
@@ -138,22 +143,23 @@ def _check_target(folder: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class CompileStep:
-    """The function Spark runs: the rows of a part in, its segments in the folder, a few lines out."""
+    """The function that Spark runs over the rows of a part: it writes segments to the folder and yields a report."""
 
     folder: str
-    given: QueryContext
+    context: QueryContext
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Compile all rows; they are of one part, or of none."""
+        """Compile all rows; they are of one part, or there are none."""
         rows = [batch for batch in batches if batch.num_rows]
         if rows:
             table = pa.Table.from_batches(rows)
             for part in table.column("part").unique().sort().to_pylist():
-                yield _result(part, self._told(table.filter(pc.equal(table.column("part"), part))))
+                yield _to_row(part, self._compile_part(table.filter(pc.equal(table.column("part"), part))))
 
-    def _told(self, table: pa.Table) -> dict[str, Any]:
-        matcher = self.given.build_matcher()
-        table, nulls, errors = _sound(table)
+    def _compile_part(self, table: pa.Table) -> dict[str, Any]:
+        """Write the segments of a part, unless something is wrong with it, and return the report."""
+        matcher = self.context.build_matcher()
+        table, nulls, errors = _clean_rows(table)
         errors += [(id, str(error)) for id, error in matcher.add_many(table, on_error="collect")]
         if errors or nulls:
             return {"refused": len(errors), "listed": errors[:LISTED], "nulls": nulls}
@@ -163,8 +169,8 @@ class CompileStep:
         return {"shard": shard, "needs": matcher.admission.needs.to_dict(), "ids": ids}
 
 
-def _sound(table: pa.Table) -> tuple[pa.Table, dict[str, int], list[tuple[Any, str]]]:
-    """Return the rows, each once, how many lack something, and the ids that say several things.
+def _clean_rows(table: pa.Table) -> tuple[pa.Table, dict[str, int], list[tuple[Any, str]]]:
+    """Return the distinct rows without nulls, the number of nulls by column, and errors for ids with several filters.
 
     Rows of a frame have no order, so of two filters under one id neither is the later one.
     """
@@ -174,28 +180,29 @@ def _sound(table: pa.Table) -> tuple[pa.Table, dict[str, int], list[tuple[Any, s
     if len(table.column("id").unique()) == table.num_rows:
         return table, nulls, []
     table = table.group_by(names).aggregate([])
-    counted = pc.value_counts(table.column("id"))
-    several = counted.filter(pc.greater(counted.field("counts"), 1)).field("values").to_pylist()
+    counts = pc.value_counts(table.column("id"))
+    several = counts.filter(pc.greater(counts.field("counts"), 1)).field("values").to_pylist()
     return table, nulls, [(id, "it has several filters, and an id has one") for id in several]
 
 
 @dataclass(frozen=True, slots=True)
 class MergeStep:
-    """The function Spark runs to make one segment of the parts of a shard."""
+    """The function that Spark runs to merge the parts of a shard into one segment."""
 
     folder: str
-    given: QueryContext
+    context: QueryContext
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Merge the parts of each shard that comes along."""
         for batch in batches:
             for row in batch.to_pylist():
-                shard = versions.merged_shard(Path(self.folder), json.loads(row["told"]), self.given.build_matcher())
-                yield _result(row["part"], shard)
+                entries = json.loads(row["report"])
+                shard = versions.merge_shard(Path(self.folder), entries, self.context.build_matcher())
+                yield _to_row(row["part"], shard)
 
 
-def _result(part: int, told: dict[str, Any]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pydict({"part": pa.array([part], pa.int32()), "told": [json.dumps(told)]})
+def _to_row(part: int, report: dict[str, Any]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict({"part": pa.array([part], pa.int32()), "report": [json.dumps(report)]})
 
 
 # On the driver -------------------------------------------------------------------------------------
@@ -204,48 +211,49 @@ def _result(part: int, told: dict[str, Any]) -> pa.RecordBatch:
 def collect_subscriptions(frame: DataFrame) -> pa.Table:
     """Bring a DataFrame of subscriptions to the driver: for clusters without a folder that executors share with it."""
     check_subscriptions(frame)
-    table, nulls, errors = _sound(frame.select(*_columns(frame.schema)).toArrow())
-    _refuse({0: {"refused": len(errors), "listed": errors[:LISTED], "nulls": nulls}})
+    table, nulls, errors = _clean_rows(frame.select(*_select_columns(frame.schema)).toArrow())
+    _refuse_mistakes({0: {"refused": len(errors), "listed": errors[:LISTED], "nulls": nulls}})
     return table
 
 
-def _refuse(results: Mapping[int, dict[str, Any]]) -> None:
-    """Raise what the tasks refused, if they did."""
+def _refuse_mistakes(reports: Mapping[int, dict[str, Any]]) -> None:
+    """Raise the nulls or the bad filters that the tasks reported, if there are any."""
     nulls = Counter[str]()
-    for told in results.values():
-        nulls.update(told.get("nulls", {}))
+    for report in reports.values():
+        nulls.update(report.get("nulls", {}))
     if nulls:
-        said = [
+        lines = [
             f"`{name}` is null in {number:,} rows; leave them out: .where('{name} is not null')"
             for name, number in nulls.items()
         ]
-        raise BadFrame("the subscriptions: " + "; ".join(said))
-    total = sum(told.get("refused", 0) for told in results.values())
+        raise BadFrame("the subscriptions: " + "; ".join(lines))
+    total = sum(report.get("refused", 0) for report in reports.values())
     if not total:
         return
-    listed = sorted((one for told in results.values() for one in told.get("listed", ())), key=lambda one: str(one[0]))
-    lines = [f"  `{id}`: {said}".replace("\n", "\n    ") for id, said in listed]
-    more = [f"  and {total - len(listed):,} others"] if total > len(listed) else []
+    refusals = [refusal for report in reports.values() for refusal in report.get("listed", ())]
+    refusals.sort(key=lambda refusal: str(refusal[0]))
+    lines = [f"  `{id}`: {reason}".replace("\n", "\n    ") for id, reason in refusals]
+    more = [f"  and {total - len(refusals):,} others"] if total > len(refusals) else []
     msg = "\n".join([f"{total:,} subscriptions were refused, so none was taken:", *lines, *more])
-    raise BadSubscriptions(msg, errors=tuple((id, TidingsError(said)) for id, said in listed))
+    raise BadSubscriptions(msg, errors=tuple((id, TidingsError(reason)) for id, reason in refusals))
 
 
-def _by_shard(results: Mapping[int, dict[str, Any]], shards: int, parts: int) -> list[list[dict[str, Any]]]:
-    """Return what became of the parts of each shard; parts go to shards in their order, as tokens do."""
+def _group_by_shard(reports: Mapping[int, dict[str, Any]], shards: int, parts: int) -> list[list[dict[str, Any]]]:
+    """Return the entries of the parts of each shard; parts go to shards in ascending order, as hash tokens do."""
     return [
-        [results[part]["shard"] for part in sorted(results) if part * shards // parts == shard]
+        [reports[part]["shard"] for part in sorted(reports) if part * shards // parts == shard]
         for shard in range(shards)
     ]
 
 
-def _merged(
-    frame: DataFrame, folder: Path, parts: list[list[dict[str, Any]]], given: QueryContext
+def _merge_parts(
+    frame: DataFrame, folder: Path, parts: list[list[dict[str, Any]]], context: QueryContext
 ) -> list[dict[str, Any]]:
-    """Return the shards, each of one segment; those that came in several parts are merged by the executors."""
-    done = {shard: mine[0] if mine else dict(versions.EMPTY) for shard, mine in enumerate(parts) if len(mine) < 2}
-    open_ones = [(shard, json.dumps(mine)) for shard, mine in enumerate(parts) if shard not in done]
-    if open_ones:
-        rows = frame.sparkSession.createDataFrame(open_ones, RESULT).repartitionById(len(parts), F.col("part"))
-        told = rows.mapInArrow(MergeStep(str(folder.resolve()), given), RESULT).collect()
-        done |= {row.part: json.loads(row.told) for row in told}
-    return [done[shard] for shard in range(len(parts))]
+    """Return the entries of the shards, each of one segment; executors merge the shards that have several parts."""
+    entries = {shard: own[0] if own else dict(versions.EMPTY) for shard, own in enumerate(parts) if len(own) < 2}
+    split = [(shard, json.dumps(own)) for shard, own in enumerate(parts) if shard not in entries]
+    if split:
+        rows = frame.sparkSession.createDataFrame(split, REPORT).repartitionById(len(parts), F.col("part"))
+        results = rows.mapInArrow(MergeStep(str(folder.resolve()), context), REPORT).collect()
+        entries |= {row.part: json.loads(row.report) for row in results}
+    return [entries[shard] for shard in range(len(parts))]

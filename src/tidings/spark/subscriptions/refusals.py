@@ -1,9 +1,9 @@
 """Subscriptions that a frame's columns refuse: left out of a `td.Live` one by one, and listed.
 
-A `td.Live` is written by many. One filter that asks a column for what none of its values can be (`sold < 3`, where
-`sold` is a BOOLEAN) must not stop the query for all others, nor, when it comes while a stream runs, the stream. So
-whoever opens a version for a frame, driver and workers alike, takes out those that the check refuses; each opens its
-own copy, and the folder stays as it is.
+Many people write to a `td.Live`. A filter that reads a column as a kind that none of its values has (`sold < 3`, where
+`sold` is a BOOLEAN) must not stop the query for all others, nor a stream that is already running. So whoever opens a
+version for a frame, driver and workers alike, removes the refused subscriptions from its own copy; the folder stays
+unchanged.
 """
 
 from __future__ import annotations
@@ -26,69 +26,78 @@ if TYPE_CHECKING:
     from tidings.model import Filter, Schema
 
 Refusals = list[tuple["SubId", TidingsError]]
-"""Ids that were left out, and why."""
+"""Ids that were left out, with the reasons."""
 
 SHOWN = 3
-"""So many are named in the log; `ts.refused` lists all."""
+"""The number of refusals that are named in the log; `ts.refused` lists all."""
 
 _log = logging.getLogger("tidings.spark")
 
 
-def remove_refused(matcher: Matcher, frame: Schema, whole: Callable[[], Matcher] | None = None) -> Refusals:
+def remove_refused(matcher: Matcher, frame: Schema, open_all: Callable[[], Matcher] | None = None) -> Refusals:
     """Remove the subscriptions that a frame of these columns refuses, and return them with the reasons.
 
-    With a closed schema of the frame, so is a filter that names what no column has. A shard answers for the demands of
-    all shards, so it leaves out those of the `whole`; it returns its own. Who asks for what is refused is looked up in
-    the index: one such filter among a million costs milliseconds, not a look at each.
+    A filter is refused when it reads a column as a kind that the column is not and, if the frame's schema is closed,
+    when it names what no column has. The matcher of one shard knows the demands of all shards: `open_all` opens the
+    whole set, and only the shard's own refusals are returned. Readers of a refused attribute are looked up in the
+    index, so one bad filter among a million costs milliseconds.
     """
-    keys = [*_conflicting(matcher, frame), *_unknown(matcher, frame)]
+    keys = [*_find_conflicts(matcher, frame), *_find_unknown(matcher, frame)]
     if not keys:
         return []
-    every = matcher if whole is None else whole()
-    refused = [(id, _problem(every[id], every, frame)) for id in every.find_readers(keys)]
-    mine = [(id, problem) for id, problem in refused if id in matcher]
-    matcher.release_demands([every[id] for id, _ in refused if id not in matcher])
-    matcher.remove_many([id for id, _ in mine])
-    return mine
+    everything = matcher if open_all is None else open_all()
+    refusals = [(id, _explain_refusal(everything[id], everything, frame)) for id in everything.find_readers(keys)]
+    own = [(id, problem) for id, problem in refusals if id in matcher]
+    matcher.release_demands([everything[id] for id, _ in refusals if id not in matcher])
+    matcher.remove_many([id for id, _ in own])
+    return own
 
 
-def _conflicting(matcher: Matcher, frame: Schema) -> list[TypedAttribute]:
-    """Return the ways in which attributes are read that the frame's columns are not."""
-    needs = matcher.needs().items()
-    return [key for name, ways in needs for need in ways if has_conflict(frame.get(name), need) for key in need.keys(name)]
+def _find_conflicts(matcher: Matcher, frame: Schema) -> list[TypedAttribute]:
+    """Return the typed reads of attributes whose columns have another kind."""
+    return [
+        key
+        for name, specs in matcher.needs().items()
+        for spec in specs
+        if has_conflict(frame.get(name), spec)
+        for key in spec.keys(name)
+    ]
 
 
-def _unknown(matcher: Matcher, frame: Schema) -> list[TypedAttribute]:
-    """Return the ways in which attributes are read that neither the frame nor the matcher's own schema has."""
+def _find_unknown(matcher: Matcher, frame: Schema) -> list[TypedAttribute]:
+    """Return the typed reads of attributes that neither the closed frame nor the matcher's own schema has."""
     if not frame.closed:
         return []
-    names = frame if matcher.schema is None else frame.merged(matcher.schema)
-    vocabulary, needs = Vocabulary(names, matcher.ontology), matcher.needs().items()
-    unknown = [(name, ways) for name, ways in needs if not vocabulary.has_attribute(name)]
-    return [key for name, ways in unknown for need in ways for key in need.keys(name)]
+    vocabulary, needs = _merge_vocabulary(matcher, frame), matcher.needs().items()
+    unknown = [(name, specs) for name, specs in needs if not vocabulary.has_attribute(name)]
+    return [key for name, specs in unknown for spec in specs for key in spec.keys(name)]
 
 
-def _problem(tree: Filter, matcher: Matcher, frame: Schema) -> TidingsError:
+def _merge_vocabulary(matcher: Matcher, frame: Schema) -> Vocabulary:
+    return Vocabulary(frame if matcher.schema is None else frame.merged(matcher.schema), matcher.ontology)
+
+
+def _explain_refusal(tree: Filter, matcher: Matcher, frame: Schema) -> TidingsError:
     """Return why the frame refuses a filter."""
-    names = frame if matcher.schema is None else frame.merged(matcher.schema)
-    vocabulary = Vocabulary(names, matcher.ontology)
-    used = vocabulary.concepts
-    needs = RequirementTracker(matcher.schema, used)
+    vocabulary = _merge_vocabulary(matcher, frame)
+    tracker = RequirementTracker(matcher.schema, vocabulary.concepts)
     try:
-        needs.add(fold_names(tree, used), "the subscription")
-        refuse_conflicts(needs.to_requirements().attributes, frame)
+        tracker.add(fold_names(tree, vocabulary.concepts), "the subscription")
+        refuse_conflicts(tracker.to_requirements().attributes, frame)
     except TidingsError as problem:
         return problem
-    asked = [name for name, *_ in needs.to_dict()["demands"] if not vocabulary.has_attribute(name)]
-    return UnknownAttributes("\n".join(describe_unknown_attribute(name, names) for name in asked), names=tuple(asked))
+    unknown = [name for name, *_ in tracker.to_dict()["demands"] if not vocabulary.has_attribute(name)]
+    names = vocabulary.schema or frame
+    lines = [describe_unknown_attribute(name, names) for name in unknown]
+    return UnknownAttributes("\n".join(lines), names=tuple(unknown))
 
 
-def warn_refused(refused: Refusals, folder: str) -> None:
-    """Say in the log that some are left out."""
-    if refused:
-        named = "; ".join(f"`{id}`: {problem}" for id, problem in refused[:SHOWN])
-        more = f"; and {len(refused) - SHOWN:,} others" if len(refused) > SHOWN else ""
+def warn_refused(refusals: Refusals, folder: str) -> None:
+    """Log that some subscriptions are left out, and name the first of them."""
+    if refusals:
+        named = "; ".join(f"`{id}`: {problem}" for id, problem in refusals[:SHOWN])
+        more = f"; and {len(refusals) - SHOWN:,} others" if len(refusals) > SHOWN else ""
         _log.warning(
             "%s subscriptions of `%s` do not fit the events and are left out (ts.refused lists them): %s%s",
-            f"{len(refused):,}", folder, named, more,
+            f"{len(refusals):,}", folder, named, more,
         )  # fmt: skip

@@ -1,7 +1,8 @@
-"""A folder that the driver and all workers see: where snapshots lie that this process makes.
+"""A folder that the driver and all workers see, for the snapshots that this process makes.
 
-With a local master every folder is such a one, and a temporary one is taken, which goes when the process ends. On a
-cluster TIDINGS_SHARED names it: a mounted volume. Without one, small sets travel inside the job.
+With a local master every folder is one, and a temporary folder is used that is removed when the process ends. On a
+cluster the environment variable TIDINGS_SHARED names it: a mounted volume. Without one, small sets travel inside the
+job.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ SHARED = "TIDINGS_SHARED"
 
 
 def make_shared_folder(session: SparkSession) -> Path | None:
-    """Return a new, empty folder that workers see, or nothing where none is known."""
-    named = os.environ.get(SHARED)
-    if named is None and not is_local(session):
+    """Return a new, empty folder that workers see, or nothing where no shared folder is configured."""
+    root = os.environ.get(SHARED)
+    if root is None and not is_local(session):
         return None
-    return Path(tempfile.mkdtemp(dir=_base(named)))
+    return Path(tempfile.mkdtemp(dir=_make_process_folder(root)))
 
 
 def count_tasks_per_shard(session: SparkSession, shards: int) -> int:
-    """Return how many tasks a shard gets, so that all cores have something to do."""
+    """Return how many tasks a shard gets so that all cores are busy."""
     cores = int(session.conf.get("spark.sql.shuffle.partitions") or 1)
     return max(1, -(-cores // shards))
 
@@ -44,10 +45,10 @@ def is_local(session: SparkSession) -> bool:
 
 
 @lru_cache
-def _base(named: str | None) -> str:
-    """Make this process's own folder, and see to it that it goes with the process."""
-    if named is not None:
-        Path(named).mkdir(parents=True, exist_ok=True)
-    folder = tempfile.mkdtemp(prefix="tidings-", dir=named)
+def _make_process_folder(root: str | None) -> str:
+    """Make the folder of this process below the root, to be removed when the process ends."""
+    if root is not None:
+        Path(root).mkdir(parents=True, exist_ok=True)
+    folder = tempfile.mkdtemp(prefix="tidings-", dir=root)
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder

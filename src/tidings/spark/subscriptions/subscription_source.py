@@ -1,9 +1,9 @@
-"""Subscriptions in any of their forms as a place that workers can open, and what is known of it on the driver.
+"""Subscriptions in any of their forms as a store that workers can open, and what the driver knows of them.
 
 Pairs, Arrow tables and matchers become a snapshot in a folder of this process; a DataFrame is compiled by the
-executors, and never passes through the driver; paths and `td.Live` are there already. Filters meet the frame's schema
-before any job runs on events, so that a bad one is refused by its id; in a `td.Live`, where each is somebody else's, it
-is left out and the others count (`spark.refusals`).
+executors, and never passes through the driver; paths and `td.Live` are opened where they lie. Filters are checked
+against the frame's schema before any job runs on events, so that a bad one is refused by its id; in a `td.Live`, which
+many people write to, it is left out and the others count (`subscriptions.refusals`).
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from pyspark.sql.types import IntegralType, LongType, StringType
 
 from tidings.algebra import ReadSpec
 from tidings.concepts import Ontology
-from tidings.errors import BadFrame, TidingsError
+from tidings.errors import BadFrame
 from tidings.matcher import Live, Matcher
 from tidings.matcher.live.versions import is_versioned, open_version, read_version
 from tidings.model import Schema
 from tidings.spark.schema import refuse_conflicts
-from tidings.spark.subscriptions.compile import compile_into, collect_subscriptions
+from tidings.spark.subscriptions.compile import collect_subscriptions, compile_into
 from tidings.spark.subscriptions.refusals import remove_refused, warn_refused
 from tidings.spark.subscriptions.shared_folder import make_shared_folder
-from tidings.spark.subscriptions.worker_store import LiveStore, PackedStore, WorkerStore, SnapshotStore, VersionStore
+from tidings.spark.subscriptions.worker_store import LiveStore, PackedStore, SnapshotStore, VersionStore, WorkerStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
     from tidings.matcher.live.versions import Version
     from tidings.model import Filter
-    from tidings.spark.subscriptions.refusals import Refusals
     from tidings.spark.query_context import QueryContext
+    from tidings.spark.subscriptions.refusals import Refusals
 
 Pairs: TypeAlias = "Iterable[tuple[str | int, str | Filter]]"
 """Ids and filters, as text or parsed; a third member, where there is one, names the notation."""
@@ -50,61 +50,61 @@ Subscriptions: TypeAlias = "DataFrame | Matcher | Live | str | os.PathLike[str] 
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionHandle:
-    """Subscriptions that workers can open, and what the driver needs to know of them."""
+    """A store of subscriptions that workers open, and what the driver needs to know of them."""
 
     store: WorkerStore
     needs: Mapping[str, tuple[ReadSpec, ...]]
     ontology: Ontology | None
     arrow_id_type: pa.DataType
-    now: datetime | None  # its own time, if it brings one
-    declared_columns: frozenset[str] = frozenset()  # columns whose types events are held to, read or not
-    checked_attributes: frozenset[str] = frozenset()  # attributes that the matcher holds events to itself
+    now: datetime | None  # the time that the subscriptions bring along
+    declared_columns: frozenset[str] = frozenset()  # an event that breaks the type of one is bad, read or not
+    checked_attributes: frozenset[str] = frozenset()  # the matcher itself checks the types of these
 
     @property
     def spark_id_type(self) -> LongType | StringType:
-        """The type of the ids, as Spark has it."""
+        """The Spark type of the ids."""
         return LongType() if pa.types.is_integer(self.arrow_id_type) else StringType()
 
     @property
     def is_live(self) -> bool:
-        """Whether what it needs of events may change from batch to batch."""
+        """Whether subscriptions, and so the attributes they read, may change from batch to batch."""
         return isinstance(self.store, LiveStore)
 
 
 def open_subscriptions(
-    session: SparkSession, subscriptions: Subscriptions, frame: Schema, given: QueryContext, *, shards: int | None
+    session: SparkSession, subscriptions: Subscriptions, frame: Schema, context: QueryContext, *, shards: int | None
 ) -> SubscriptionHandle:
-    """Return the place of these subscriptions; `frame` is the schema of the events' DataFrame."""
+    """Return a handle on subscriptions in any form; `frame` is the schema of the events' DataFrame."""
     if shards is not None and (type(shards) is not int or shards < 1):
         msg = f"shards is 1 or more, not {shards!r}"
         raise BadFrame(msg)
     if isinstance(subscriptions, Live):
-        return _live(subscriptions, frame, given, shards)
+        return _open_live(subscriptions, frame, context, shards)
     if isinstance(subscriptions, str | os.PathLike):
-        return open_stored(str(subscriptions), frame, given, shards)
+        return open_stored(str(subscriptions), frame, context, shards)
     if isinstance(subscriptions, Matcher):
-        _refuse_surroundings(given)
+        _refuse_overrides(context)
         refuse_conflicts(subscriptions.needs(), frame)
-        given.refuse_unknown(subscriptions, frame)
-        return _placed(session, subscriptions, shards)
+        context.refuse_unknown(subscriptions, frame)
+        return _store_matcher(session, subscriptions, shards)
     folder = make_shared_folder(session)
     if isinstance(subscriptions, DataFrame) and folder is not None:
-        return _compiled(subscriptions, folder, frame, given, shards or 1)
+        return _compile_frame(subscriptions, folder, frame, context, shards or 1)
     table = collect_subscriptions(subscriptions) if isinstance(subscriptions, DataFrame) else subscriptions
-    found = _placed(session, _matcher(table, frame, given), shards)
-    return replace(found, declared_columns=_declared(frame, given))
+    handle = _store_matcher(session, _build_matcher(table, frame, context), shards)
+    return replace(handle, declared_columns=_find_declared(frame, context))
 
 
-def _live(live: Live, frame: Schema, given: QueryContext, shards: int | None) -> SubscriptionHandle:
-    _refuse_surroundings(given)
+def _open_live(live: Live, frame: Schema, context: QueryContext, shards: int | None) -> SubscriptionHandle:
+    _refuse_overrides(context)
     live.sync()
     version = live.version
     _check_shards(str(live.folder), version, shards)
-    columns = given.close_schema(frame)
-    place = LiveStore(str(live.folder.resolve()), live.follow, len(version.shards), version.number, columns)
+    columns = context.close_schema(frame)
+    store = LiveStore(str(live.folder.resolve()), live.follow, len(version.shards), version.number, columns)
     matcher = live.open(version.number)
     warn_refused(remove_refused(matcher, columns), str(live.folder))
-    return _known(place, matcher, frame, version)
+    return _build_handle(store, matcher, frame, version)
 
 
 def list_refused(live: Live, frame: Schema) -> tuple[Refusals, pa.DataType]:
@@ -114,37 +114,39 @@ def list_refused(live: Live, frame: Schema) -> tuple[Refusals, pa.DataType]:
     return remove_refused(live.open(version.number), frame), to_arrow_id_type(version.ids)
 
 
-def open_stored(path: str, frame: Schema, given: QueryContext, shards: int | None) -> SubscriptionHandle:
-    """Return the place of a snapshot or of a folder of versions; it needs no session."""
-    _refuse_surroundings(given)
+def open_stored(path: str, frame: Schema, context: QueryContext, shards: int | None) -> SubscriptionHandle:
+    """Return a handle on a snapshot or on the newest version of a folder of versions; it needs no session."""
+    _refuse_overrides(context)
     if is_versioned(path):
         version = read_version(path)
         _check_shards(path, version, shards)
-        place, matcher = VersionStore.of(path, version.number), open_version(path, version)
-        given.refuse_unknown(matcher, frame)
-        return _known(place, matcher, frame, version)
+        store, matcher = VersionStore.of(path, version.number), open_version(path, version)
+        context.refuse_unknown(matcher, frame)
+        return _build_handle(store, matcher, frame, version)
     if shards not in (None, 1):
         msg = f"the snapshot `{path}` is of one shard; compile the subscriptions with ts.compile(..., shards={shards})"
         raise BadFrame(msg)
     matcher = Matcher.open(path)
-    given.refuse_unknown(matcher, frame)
-    return _known(SnapshotStore.of(path), matcher, frame)
+    context.refuse_unknown(matcher, frame)
+    return _build_handle(SnapshotStore.of(path), matcher, frame)
 
 
-def _known(place: WorkerStore, matcher: Matcher, frame: Schema, version: Version | None = None) -> SubscriptionHandle:
+def _build_handle(
+    store: WorkerStore, matcher: Matcher, frame: Schema, version: Version | None = None
+) -> SubscriptionHandle:
     needs = matcher.needs()
     refuse_conflicts(needs, frame)
-    kind = version.ids if version is not None else _kind_of_ids(matcher)
+    id_type = to_arrow_id_type(version.ids if version is not None else _find_id_kind(matcher))
     checked = frozenset(matcher.schema or ())
-    return SubscriptionHandle(place, needs, matcher.ontology, to_arrow_id_type(kind), matcher.now, checked_attributes=checked)
+    return SubscriptionHandle(store, needs, matcher.ontology, id_type, matcher.now, checked_attributes=checked)
 
 
 def to_arrow_id_type(kind: str | None) -> pa.DataType:
-    """Return the Arrow type of ids of a kind; of no ids, text."""
+    """Return the Arrow type of ids of a kind, `"integer"` or `"text"`; text where there are no ids."""
     return pa.int64() if kind == "integer" else pa.string()
 
 
-def _kind_of_ids(matcher: Matcher) -> str:
+def _find_id_kind(matcher: Matcher) -> str:
     return "integer" if isinstance(next(iter(matcher), None), int) else "text"
 
 
@@ -154,60 +156,63 @@ def _check_shards(path: str, version: Version, shards: int | None) -> None:
         raise BadFrame(msg)
 
 
-# What comes from the driver ------------------------------------------------------------------------
+# Subscriptions of this process ---------------------------------------------------------------------
 
 
-def _placed(session: SparkSession, matcher: Matcher, shards: int | None) -> SubscriptionHandle:
-    """Write a matcher where workers can open it; without such a folder it travels as bytes."""
+def _store_matcher(session: SparkSession, matcher: Matcher, shards: int | None) -> SubscriptionHandle:
+    """Write a matcher to a folder that workers see; without such a folder it travels as bytes."""
     folder = make_shared_folder(session)
-    around = Schema({}).opened()
+    frame = Schema({}).opened()  # the matcher was checked against the events' columns before
     if folder is None:
         if shards not in (None, 1):
             msg = "shards need a folder that all workers see: set TIDINGS_SHARED to one, or compile with ts.compile"
             raise BadFrame(msg)
-        return _known(PackedStore.of(matcher), matcher, around)
+        return _build_handle(PackedStore.of(matcher), matcher, frame)
     if shards in (None, 1):
         matcher.save(folder)
-        return _known(SnapshotStore.of(str(folder)), matcher, around)
-    return _known(_dealt(folder, matcher, shards or 1), matcher, around, read_version(folder))
+        return _build_handle(SnapshotStore.of(str(folder)), matcher, frame)
+    return _build_handle(_split_into_shards(folder, matcher, shards or 1), matcher, frame, read_version(folder))
 
 
-def _dealt(folder: Path, matcher: Matcher, shards: int) -> VersionStore:
-    """Deal the subscriptions of a matcher to shards."""
-    around = {name: getattr(matcher, name) for name in ("schema", "ontology", "regions", "now")}
-    live = Live(folder, shards=shards, **around)
+def _split_into_shards(folder: Path, matcher: Matcher, shards: int) -> VersionStore:
+    """Write the subscriptions of a matcher to a folder of versions with so many shards."""
+    keywords = {name: getattr(matcher, name) for name in ("schema", "ontology", "regions", "now")}
+    live = Live(folder, shards=shards, **keywords)
     live.add_many([(id, matcher[id]) for id in matcher])
     return VersionStore.of(str(folder))
 
 
-def _matcher(subscriptions: Pairs | pa.Table, frame: Schema, given: QueryContext) -> Matcher:
-    wide = given.with_columns(frame)
+def _build_matcher(subscriptions: Pairs | pa.Table, frame: Schema, context: QueryContext) -> Matcher:
+    """Return a matcher whose schema has, of the frame's columns, those that its filters read."""
+    wide = context.with_columns(frame)
     matcher = wide.build_matcher()
     matcher.add_many(subscriptions)
-    narrow = given.with_columns(frame, {name for name, *_ in matcher.admission.needs.to_dict()["demands"]})
+    narrow = context.with_columns(frame, matcher.admission.list_demands())
     if narrow == wide:
         return matcher
-    made = narrow.build_matcher()
-    made.add_many([(id, matcher[id]) for id in matcher])
-    return made
+    narrowed = narrow.build_matcher()
+    narrowed.add_many([(id, matcher[id]) for id in matcher])
+    return narrowed
 
 
-def _compiled(frame: DataFrame, folder: Path, events: Schema, given: QueryContext, shards: int) -> SubscriptionHandle:
+def _compile_frame(
+    subscriptions: DataFrame, folder: Path, events: Schema, context: QueryContext, shards: int
+) -> SubscriptionHandle:
     """Compile a DataFrame on the executors."""
-    version = compile_into(frame, folder, shards=shards, context=given, events=events)
-    integers = isinstance(frame.schema["id"].dataType, IntegralType)
-    known = _known(VersionStore.of(str(folder), version.number), open_version(folder, version), events, version)
-    # The type of ids is known even of none.
-    return replace(known, arrow_id_type=pa.int64() if integers else pa.string(), declared_columns=_declared(events, given))
+    version = compile_into(subscriptions, folder, shards=shards, context=context, events=events)
+    store = VersionStore.of(str(folder), version.number)
+    handle = _build_handle(store, open_version(folder, version), events, version)
+    # An empty DataFrame has no ids, but its column has a type.
+    is_integer = isinstance(subscriptions.schema["id"].dataType, IntegralType)
+    id_type = pa.int64() if is_integer else pa.string()
+    return replace(handle, arrow_id_type=id_type, declared_columns=_find_declared(events, context))
 
 
-def _declared(frame: Schema, given: QueryContext) -> frozenset[str]:
-    """Return the columns whose types are declarations: those of which the caller's schema says nothing else."""
-    return frozenset(name for name in frame if "." not in name and (given.schema is None or name not in given.schema))
+def _find_declared(frame: Schema, context: QueryContext) -> frozenset[str]:
+    """Return the columns whose Spark types count as declarations: those that the caller's schema leaves alone."""
+    schema = context.vocabulary.schema or ()
+    return frozenset(name for name in frame if "." not in name and name not in schema)
 
 
-def _refuse_surroundings(given: QueryContext) -> None:
-    if given.named:
-        words = " and ".join(f"`{name}`" for name in given.named)
-        msg = f"a matcher brings its own {words}; give them to td.Matcher, or pass the subscriptions as pairs"
-        raise TidingsError(msg)
+def _refuse_overrides(context: QueryContext) -> None:
+    context.refuse_overrides("a matcher", "give them to td.Matcher, or pass the subscriptions as pairs")

@@ -13,10 +13,18 @@ pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
 import tidings as td
 from tidings.bench.workloads import NOW
-from tidings.matcher.live.live import shard_of
+from tidings.matcher.live.sharded_store import shard_of
 from tidings.model import DeadLetter
-from tidings.spark.match import worker_matcher
-from tidings.spark.match.worker_matcher import Answer, TaggedRows, MatchStep, build_letters, build_lists, build_pairs
+from tidings.spark.match.worker_matcher import (
+    Answer,
+    MatchStep,
+    StepColumns,
+    TaggedRows,
+    WorkerTuning,
+    build_letters,
+    build_lists,
+    build_pairs,
+)
 from tidings.spark.subscriptions.worker_store import PackedStore, VersionStore
 
 ROWS = pa.RecordBatch.from_pydict({"event": [10, 11, 12], "tags": [["a"], None, []]})
@@ -63,7 +71,7 @@ def test_matches_and_letters_come_in_one_pass():
 def test_a_tally_counts_the_events_of_a_batch_and_finds_the_newest():
     moments = [datetime(2024, 5, day, tzinfo=UTC) for day in (2, 9, 1)]
     rows = pa.RecordBatch.from_pydict({"posted": pa.array(moments, pa.timestamp("us", "UTC"))})
-    answer = Answer(rows, rows, np.zeros(0, np.int64), pa.array([], pa.int64()), (), tallied=True)
+    answer = Answer(rows, rows, np.zeros(0, np.int64), pa.array([], pa.int64()), (), is_tally=True)
     assert columns(TaggedRows(build_pairs, time="posted")(answer, pa.int64()))[-3:] == [[3], [moments[1]], [None]]
 
 
@@ -75,9 +83,8 @@ def test_values_that_filters_could_not_read_come_in_a_row_of_their_own():
     assert all(column == [None] for column in made[:-1])
 
 
-def test_what_comes_out_is_cut_into_chunks(monkeypatch):
-    monkeypatch.setattr(worker_matcher, "CHUNK", 2)
-    answer = found([0, 0, 0, 1, 2], [1, 2, 3, 4, 5])
+def test_what_comes_out_is_cut_into_chunks():
+    answer = replace(found([0, 0, 0, 1, 2], [1, 2, 3, 4, 5]), chunk=2)
     assert [batch.num_rows for batch in build_pairs(answer, pa.int64())] == [2, 2, 1]
     assert [batch.num_rows for batch in build_lists(answer, pa.int64())] == [1, 2]
     assert columns(build_lists(answer, pa.int64()))[2] == [[1, 2, 3], [4], [5]]
@@ -92,13 +99,20 @@ def searches(*filters):
 def test_now_is_read_from_its_column():
     moment = datetime(2024, 5, 1, tzinfo=UTC)
     batch = pa.RecordBatch.from_pydict({"posted": [datetime(2024, 4, 30, tzinfo=UTC)] * 3000, "now": [moment] * 3000})
-    step = MatchStep(PackedStore.of(searches("age(posted) < 2 days")), build_pairs, (0,), ("posted",), (), pa.int64(), 1)
+    step = MatchStep(
+        PackedStore.of(searches("age(posted) < 2 days")), build_pairs, StepColumns((0,), ("posted",), (), 1), pa.int64()
+    )
     assert sum(part.num_rows for part in step(iter([batch]))) == 3000
 
 
 def test_rows_that_the_source_refused_are_letters_and_are_not_matched():
     batch = pa.RecordBatch.from_pydict({"a": [1, None, 1], "why": [None, "not JSON", None]})
-    step = MatchStep(PackedStore.of(searches("a = 1")), TaggedRows(build_pairs), (0,), ("a",), (0,), pa.int64(), datetime.now(UTC), refused=1)
+    step = MatchStep(
+        PackedStore.of(searches("a = 1")),
+        TaggedRows(build_pairs),
+        StepColumns((0,), ("a",), (0,), datetime.now(UTC), refused=1),
+        pa.int64(),
+    )
     made = columns(step(iter([batch])))
     assert made[1:3] == [[None, None, 0, 0], ["not JSON", None, None, None]]
     assert made[4] == [None, 3, None, None]
@@ -107,7 +121,13 @@ def test_rows_that_the_source_refused_are_letters_and_are_not_matched():
 def test_an_event_that_too_many_want_is_reported_with_the_number():
     wide = searches(*["a > 0"] * 5, "a = 2")
     batch = pa.RecordBatch.from_pydict({"a": [1, 2, 0]})
-    step = MatchStep(PackedStore.of(wide), TaggedRows(build_pairs), (0,), ("a",), (0,), pa.int64(), datetime.now(UTC), limit=5)
+    step = MatchStep(
+        PackedStore.of(wide),
+        TaggedRows(build_pairs),
+        StepColumns((0,), ("a",), (0,), datetime.now(UTC)),
+        pa.int64(),
+        limit=5,
+    )
     made = columns(step(iter([batch])))
     rows = [row for row in zip(*made, strict=True) if row[4] is None]
     assert [row[0] for row in rows] == [1] * 5 + [2]
@@ -118,41 +138,46 @@ def test_copies_for_several_shards_go_to_their_shards(tmp_path):
     live = td.Live(tmp_path / "s", shards=3)
     live.add_many([(n, "a = 1") for n in range(30)])
     batch = pa.RecordBatch.from_pydict({"a": [1] * 5, "shard": [0, 1, 2, 0, 1]})
-    step = MatchStep(VersionStore.of(str(tmp_path / "s")), build_pairs, (0,), ("a",), (1,), pa.int64(), datetime.now(UTC), shard=1)
+    step = MatchStep(
+        VersionStore.of(str(tmp_path / "s")),
+        build_pairs,
+        StepColumns((0,), ("a",), (1,), datetime.now(UTC), shard=1),
+        pa.int64(),
+    )
     shard, ids = columns(step(iter([batch])))
     assert {(s, n) for s, n in zip(shard, ids, strict=True)} == {(shard_of(n, 3), n) for n in range(30)}
 
 
-def test_however_events_are_cut_for_their_matches_the_answers_are_the_same(monkeypatch):
+def test_however_events_are_cut_for_their_matches_the_answers_are_the_same():
     matcher = td.Matcher()
     matcher.add_many([(n, f"price < {n}") for n in range(20)])
     prices = [str(n % 23) if n % 7 else "dear" for n in range(90)]
     batch = pa.record_batch({"id": list(range(90)), "price": prices})
 
-    def answered(build):
-        step = MatchStep(
-            PackedStore.of(matcher), build, read=(1,), names=("price",), kept=(0,), ids=pa.int64(), now=NOW, limit=15
-        )
+    def answered(build, tuning=None):
+        columns = StepColumns(read=(1,), names=("price",), kept=(0,), now=NOW)
+        sizes = tuning or WorkerTuning()
+        step = MatchStep(PackedStore.of(matcher), build, columns, pa.int64(), limit=15, tuning=sizes)
         return sorted(str(row) for out in step(iter([batch, batch])) for row in out.to_pylist())
 
     whole = [answered(build) for build in (build_pairs, build_lists, build_letters)]
-    monkeypatch.setattr(worker_matcher, "FEW", 3)
-    monkeypatch.setattr(worker_matcher, "PAIRS", 10)
-    assert [answered(build) for build in (build_pairs, build_lists, build_letters)] == whole
+    small = WorkerTuning(first_events=3, pairs=10)
+    assert [answered(build, small) for build in (build_pairs, build_lists, build_letters)] == whole
     assert all(whole)
 
 
 CROWD = """
 import resource, sys
 import pyarrow as pa, tidings as td
-from tidings.spark.match.worker_matcher import Step, lists
-from tidings.spark.subscriptions.worker_store import Snapshot
+from tidings.spark.match.worker_matcher import MatchStep, StepColumns, build_lists
+from tidings.spark.subscriptions.worker_store import SnapshotStore
 from tidings.testing.workloads import NOW
 matcher = td.Matcher()
 matcher.add_many([(f"subscription-{n:08}", f"price < {10_000 + n}") for n in range(20_000)])
 matcher.save(sys.argv[1])
 batch = pa.record_batch({"id": list(range(1000)), "price": [1] * 1000})
-step = Step(Snapshot.of(sys.argv[1]), lists, read=(1,), names=("price",), kept=(0,), ids=pa.string(), now=NOW)
+columns = StepColumns(read=(1,), names=("price",), kept=(0,), now=NOW)
+step = MatchStep(SnapshotStore.of(sys.argv[1]), build_lists, columns, pa.string())
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 total = sum(len(out.column(1).values) for out in step(iter([batch])))
 print(total, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)

@@ -9,6 +9,7 @@ pytest.importorskip("pyspark", reason="needs tidings[spark]")
 import tidings as td
 from tidings.engine.persist import checksums
 from tidings.errors import SnapshotError
+from tidings.spark.open_cache import OpenCache
 from tidings.spark.subscriptions import worker_store
 from tidings.spark.subscriptions.worker_store import PackedStore, SnapshotStore, VersionStore
 
@@ -22,7 +23,7 @@ def searches(*filters):
 @pytest.fixture
 def fresh_worker(monkeypatch):
     """A process that has opened nothing yet."""
-    monkeypatch.setattr(worker_store, "_open", type(worker_store._open)())
+    monkeypatch.setattr(worker_store, "MATCHERS", OpenCache(worker_store.MATCHERS.size))
     monkeypatch.setattr(checksums, "_compared", set())
 
 
@@ -48,13 +49,13 @@ def version(folder):
 
 @pytest.mark.parametrize("made", [snapshot, version])
 def test_a_worker_refuses_a_damaged_file_and_reads_a_whole_one_once(made, tmp_path, fresh_worker, monkeypatch):
-    place, read, real = made(tmp_path / "kept"), [], checksums._checksum
-    monkeypatch.setattr(checksums, "_checksum", lambda whole, name: read.append(name) or real(whole, name))
+    place, read, real = made(tmp_path / "kept"), [], checksums._compute_checksum
+    monkeypatch.setattr(checksums, "_compute_checksum", lambda whole, name: read.append(name) or real(whole, name))
     for _ in range(3):
         assert sum(len(place.open(shard)) for shard in range(place.shards)) == 50
     assert len(read) == place.shards
     damage(tmp_path / "kept")
-    worker_store._open.clear()
+    worker_store.MATCHERS.clear()
     with pytest.raises(SnapshotError, match="its checksum is another"):
         place.open(0)
 
@@ -73,8 +74,8 @@ def test_packed_bytes_do_not_follow_later_changes():
 
 
 def test_a_worker_keeps_a_few_matchers_and_forgets_the_longest_unused(monkeypatch):
-    monkeypatch.setattr(worker_store, "_open", type(worker_store._open)())
-    packed = [PackedStore.of(searches(f"a = {n}")) for n in range(worker_store.KEPT + 1)]
+    monkeypatch.setattr(worker_store, "MATCHERS", OpenCache(worker_store.MATCHERS.size))
+    packed = [PackedStore.of(searches(f"a = {n}")) for n in range(worker_store.MATCHERS.size + 1)]
     opened = [one.open(0) for one in packed]
     assert packed[1].open(0) is opened[1]
     assert packed[0].open(0) is not opened[0]
