@@ -15,7 +15,8 @@ from tidings.cli.app import run
 from tidings.errors import SparkUnavailable
 from tidings.spark import pipeline
 from tidings.spark.pipeline.config import analysis
-from tidings.spark.pipeline.config.settings import Trigger
+from tidings.spark.pipeline.config.reading import FileMistake
+from tidings.spark.pipeline.config.values import Trigger
 
 SECRET = "swordfish-4711"
 
@@ -47,7 +48,7 @@ def here(tidings, tmp_path, monkeypatch):
     """Run a command on a pipeline's text; without Spark, whose word is what `spark_says` holds."""
     (tmp_path / "searches").mkdir()
     said = []
-    monkeypatch.setattr(analysis, "check_here", lambda events: [line.format(events=events) for line in said])
+    monkeypatch.setattr(analysis, "check_locally", lambda _: list(said))
     monkeypatch.setenv("BROKERS", f"{SECRET}:9092")
     monkeypatch.setenv("LOGIN", SECRET)
 
@@ -101,21 +102,29 @@ def test_a_check_as_json_is_one_object_of_the_same_words(here):
 
 
 def test_mistakes_of_the_file_and_of_spark_come_together(here):
-    here.spark_says.append("[source] `id` is wrong")
+    here.spark_says.append(FileMistake(("source", "id"), "[source] `id` is wrong"))
     done = here(KAFKA.replace("trigger", "triger"), "--check", "--json")
     assert (done.code, done.lines) == (
         1,
-        [{"ok": False, "mistakes": ["`triger` is not a key; did you mean `trigger`?", "[source] `id` is wrong"]}],
+        [
+            {
+                "ok": False,
+                "mistakes": [
+                    "line 3: `triger` is not a key; did you mean `trigger`?",
+                    "line 10: [source] `id` is wrong",
+                ],
+            }
+        ],
     )
     assert done.err.splitlines() == [
         "error: `pipeline.toml` has 2 mistakes:",
-        "`triger` is not a key; did you mean `trigger`?",
-        "[source] `id` is wrong",
+        "line 3: `triger` is not a key; did you mean `trigger`?",
+        "line 10: [source] `id` is wrong",
     ]
 
 
 def test_a_secret_is_in_nothing_that_is_printed(here):
-    here.spark_says.append(f"[source] `columns` cannot be read: {SECRET}")
+    here.spark_says.append(FileMistake(("source", "columns"), f"[source] `columns` cannot be read: {SECRET}"))
     for options in (["--check"], ["--check", "--json"], []):
         done = here(KAFKA.replace("trigger", "triger"), *options)
         assert done.code == 1
@@ -132,10 +141,10 @@ def test_without_spark_the_files_own_mistakes_are_told(here, monkeypatch):
         msg = "Spark needs Java"
         raise SparkUnavailable(msg)
 
-    monkeypatch.setattr(analysis, "check_here", refuse)
+    monkeypatch.setattr(analysis, "check_locally", refuse)
     assert here(KAFKA, "--check").err == "error: Spark needs Java\n"
     assert here(KAFKA.replace("trigger", "triger"), "--check").err.splitlines()[1:] == [
-        "`triger` is not a key; did you mean `trigger`?",
+        "line 3: `triger` is not a key; did you mean `trigger`?",
         "columns and SQL were not checked: Spark needs Java",
     ]
 
@@ -184,9 +193,9 @@ def test_spark_is_asked_in_a_process_of_its_own(spawn, tmp_path):
     out, err = process.communicate(timeout=180)
     assert process.returncode == 1
     said = json.loads(out)["mistakes"]
-    assert [line.partition(":")[0] for line in said] == [
-        "[derived] `x` cannot be computed",
-        "[source] `id` names `idd`, and there is no such column; did you mean `id`?",
+    assert [": ".join(line.split(": ")[:2]) for line in said] == [
+        "line 22: [derived] `x` cannot be computed",
+        "line 10: [source] `id` names `idd`, and there is no such column; did you mean `id`?",
     ]
     assert b"Traceback" not in err
     assert b"SQLQueryContext" not in err

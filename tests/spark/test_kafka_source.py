@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
-from tidings.spark.pipeline.config.settings import Source
+from tidings.spark.pipeline.config.settings import SourceSettings
 from tidings.spark.pipeline.sources.sources import events_of
 
 AT = datetime(2024, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -39,7 +39,9 @@ def test_records_come_with_their_columns_and_what_kafka_says_of_them(spark, kafk
         },
         {"key": None, "value": '{"price": 2}', "timestamp": AT},
     )
-    source = Source("kafka", servers=kafka.servers, topic=topic, columns="id BIGINT, price DOUBLE", options=EARLIEST)
+    source = SourceSettings(
+        "kafka", servers=kafka.servers, topic=topic, columns="id BIGINT, price DOUBLE", options=EARLIEST
+    )
     (first, second), _ = rows_of(spark, source, {"name": "concat(kafka.key, '-', kafka.headers['site'])"})
     assert [*first] == ["id", "price", "kafka", "name", "_refused", "_raw"]
     assert (first["id"], first["price"], first["name"], first["_refused"]) == (1, 8.5, "k1-b", None)
@@ -58,7 +60,7 @@ def test_records_that_do_not_decode_are_refused_with_their_place(spark, kafka):
     topic = kafka.topic("ads")
     values = ['{"id": 1}', None, b"", "not JSON", '{"id": "x"}', b'{"id": 2, "m": "\xff"}', "[1]", '{"id": 3}']
     kafka.produce(topic, *[{"key": b"\xff", "value": value} for value in values])
-    source = Source("kafka", servers=kafka.servers, topic=topic, columns="id BIGINT", options=EARLIEST)
+    source = SourceSettings("kafka", servers=kafka.servers, topic=topic, columns="id BIGINT", options=EARLIEST)
     rows, _ = rows_of(spark, source)
     assert [row["id"] for row in rows if row["_refused"] is None] == [1, 3]
     assert [(row["kafka"]["offset"], row["_refused"]) for row in rows if row["_refused"] is not None] == [
@@ -76,7 +78,7 @@ def test_records_that_do_not_decode_are_refused_with_their_place(spark, kafka):
 def test_values_may_be_text(spark, kafka):
     topic = kafka.topic("words")
     kafka.produce(topic, "hello", "", None, b"\xff")
-    source = Source("kafka", servers=kafka.servers, topic=topic, value="text", options=EARLIEST)
+    source = SourceSettings("kafka", servers=kafka.servers, topic=topic, value="text", options=EARLIEST)
     rows, _ = rows_of(spark, source)
     assert [row["value"] for row in rows] == ["hello", "", None, None]
     assert [row["_refused"] for row in rows] == [None, None, "no value (null)", "not UTF-8: '\ufffd'"]
@@ -87,7 +89,7 @@ def test_several_topics_and_the_readers_options_pass_through(spark, kafka):
     kafka.produce(one, *['{"id": 1}'] * 4)
     kafka.produce(two, *['{"id": 2}'] * 4)
     options = {**EARLIEST, "maxOffsetsPerTrigger": "4", "failOnDataLoss": "false", "kafka.fetch.max.bytes": "1000000"}
-    source = Source("kafka", servers=kafka.servers, topic=f"{one},{two}", columns="id INT", options=options)
+    source = SourceSettings("kafka", servers=kafka.servers, topic=f"{one},{two}", columns="id INT", options=options)
     rows, sizes = rows_of(spark, source)
     assert sorted((row["kafka"]["topic"], row["id"]) for row in rows) == [(one, 1)] * 4 + [(two, 2)] * 4
     assert max(sizes) <= 4
@@ -98,7 +100,7 @@ def test_a_listener_that_asks_for_a_password_is_read(spark, kafka):
     kafka.produce(topic, '{"id": 5}')
     options = {**EARLIEST, **kafka.sasl_options()}
     options.pop("kafka.bootstrap.servers", None)
-    source = Source("kafka", servers=kafka.sasl_servers, topic=topic, columns="id INT", options=options)
+    source = SourceSettings("kafka", servers=kafka.sasl_servers, topic=topic, columns="id INT", options=options)
     rows, _ = rows_of(spark, source)
     assert [row["id"] for row in rows] == [5]
     assert kafka.password not in repr(source)

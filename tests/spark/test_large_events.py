@@ -11,7 +11,7 @@ pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
 from tests.spark.piping import COLUMNS
 
-from tidings.spark.pipeline.config.settings import Source
+from tidings.spark.pipeline.config.settings import SourceSettings
 from tidings.spark.pipeline.sources import sources
 from tidings.spark.pipeline.sources.size_limits import too_large
 
@@ -29,7 +29,7 @@ def test_a_large_file_is_read_by_several_tasks_and_in_order(spark, tmp_path, mon
 
     monkeypatch.setattr(files, "RANGE", 1000)
     (tmp_path / "a.json").write_text("".join(json.dumps({"id": number}) + "\n" for number in range(500)))
-    source = Source("json", path=str(tmp_path), columns="id BIGINT")
+    source = SourceSettings("json", path=str(tmp_path), columns="id BIGINT")
     query = (
         sources.events_of(spark, source, {})
         .selectExpr("id", "spark_partition_id() AS task")

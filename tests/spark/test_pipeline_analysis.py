@@ -4,10 +4,9 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
-from tidings.spark.pipeline.config.analysis import check_here, check_on_spark
-from tidings.spark.pipeline.config.load import Events
-from tidings.spark.pipeline.config.settings import Matching, Sink, Source
-from tidings.spark.pipeline.config.variables import Expanded
+from tidings.spark.pipeline.config.analysis import check_locally, check_on_spark
+from tidings.spark.pipeline.config.settings import MatchingSettings, PipelineFile, SinkSettings, SourceSettings
+from tidings.spark.pipeline.config.variables import ExpandedText
 
 COLUMNS = "id BIGINT, make STRING, price DOUBLE, posted TIMESTAMP, tags ARRAY<STRING>"
 SECRET = "swordfish"
@@ -15,7 +14,13 @@ SECRET = "swordfish"
 
 def events(columns=COLUMNS, *, derived=None, keep=None, sinks=(), **source):
     source = {"kind": "json", "columns": columns, **source}
-    return Events(Source(**source), derived or {}, Matching(keep=keep), tuple(sinks))
+    return PipelineFile(
+        checkpoint="state",
+        source=SourceSettings(**source),
+        derived=derived or {},
+        matching=MatchingSettings(keep=keep),
+        sinks=tuple(sinks),
+    )
 
 
 KAFKA = {"kind": "kafka", "servers": "b:1", "topic": "t"}
@@ -28,7 +33,7 @@ SOUND = [
     events(None, value="text", derived={"n": "length(value)"}, **KAFKA),
     events(None, kind="rate", id="value", time="timestamp"),
     events("`dotted.name` INT, id INT", id="dotted.name", keep=("dotted.name",)),
-    events("id INT, batch INT", id="id", sinks=[Sink("json")]),
+    events("id INT, batch INT", id="id", sinks=[SinkSettings("json")]),
 ]
 
 WRONG = [
@@ -74,7 +79,7 @@ WRONG = [
         ["[matching] the events have a column `subscription` themselves; say `keep`"],
     ),
     (
-        events("id INT, batch INT", sinks=[Sink("json")]),
+        events("id INT, batch INT", sinks=[SinkSettings("json")]),
         [
             "[matching] the column `batch` would be hidden by the sinks' folders `batch=N`; "
             "call it otherwise in [derived], and say `keep`"
@@ -102,7 +107,7 @@ def test_nothing_is_wrong_with_what_is_sound(spark, sound):
 
 @pytest.mark.parametrize(("wrong", "told"), WRONG, ids=[told[0] for _, told in WRONG])
 def test_each_mistake_is_one_line(spark, capfd, wrong, told):
-    found = check_on_spark(spark, wrong)
+    found = [str(mistake) for mistake in check_on_spark(spark, wrong)]
     assert len(found) == len(told)
     assert [line for line, begins in zip(found, told, strict=True) if not line.startswith(begins)] == []
     assert not any("\n" in line or "SQLSTATE" in line for line in found)
@@ -112,22 +117,22 @@ def test_each_mistake_is_one_line(spark, capfd, wrong, told):
 @pytest.mark.parametrize(
     "wrong",
     [
-        events(Expanded(f"{SECRET} BIGNT", "${COLUMNS}")),
-        events(Expanded(f"{SECRET} BIGINT", "${COLUMNS}"), id="x", keep=("y",), derived={"a": "z"}),
-        events(Expanded(SECRET, "${COLUMNS}")),
-        events(id=Expanded(SECRET, "${ID}")),
-        events(keep=(Expanded(f"id.{SECRET}", "${KEEP}"),)),
-        events(derived={"a": Expanded(f"price + {SECRET}", "price + ${X}")}),
+        events(ExpandedText(f"{SECRET} BIGNT", "${COLUMNS}")),
+        events(ExpandedText(f"{SECRET} BIGINT", "${COLUMNS}"), id="x", keep=("y",), derived={"a": "z"}),
+        events(ExpandedText(SECRET, "${COLUMNS}")),
+        events(id=ExpandedText(SECRET, "${ID}")),
+        events(keep=(ExpandedText(f"id.{SECRET}", "${KEEP}"),)),
+        events(derived={"a": ExpandedText(f"price + {SECRET}", "price + ${X}")}),
     ],
     ids=["type", "names", "no type", "id", "keep", "sql"],
 )
 def test_what_a_variable_holds_is_not_told(spark, capfd, wrong):
-    found = check_on_spark(spark, wrong)
+    found = [str(mistake) for mistake in check_on_spark(spark, wrong)]
     assert found
     assert all(line.endswith("; a variable is part of it, so the reason is not shown") for line in found)
     assert SECRET not in f"{found} {capfd.readouterr()}"
 
 
 def test_a_session_that_runs_is_used_and_left_running(spark):
-    assert check_here(events(id="id")) == []
+    assert check_locally(events(id="id")) == []
     assert spark.range(1).count() == 1

@@ -11,7 +11,7 @@ from pyspark.sql import Row
 from tests.spark.piping import filters, jsonl
 
 import tidings as td
-from tidings.spark.pipeline.config.settings import Trigger
+from tidings.spark.pipeline.config.values import Trigger
 from tidings.spark.pipeline.run.spark_feeds import TopicFeed
 
 FIRST = {"a": "price < 10", "gone": "price >= 0", "same": "price = 5"}

@@ -133,7 +133,7 @@ def test_patterns_alone_go_on_after_a_restart_where_they_were(watch):
 
 def test_spark_is_asked_about_the_columns_that_patterns_name(watch, spark):
     pipe = watch(keep='keep = ["url"]\nkey = "ipp"')
-    assert check_on_spark(spark, load(pipe.folder / "pipeline.toml")) == [
+    assert [str(mistake) for mistake in check_on_spark(spark, load(pipe.folder / "pipeline.toml"))] == [
         "[patterns] `key` names `ipp`, and there is no such column; did you mean `ip`?",
         "[patterns] `keep` names `url`, and there is no such column; there are `id`, `ip`, `status`, `size`, `ts`",
     ]
@@ -142,7 +142,7 @@ def test_spark_is_asked_about_the_columns_that_patterns_name(watch, spark):
         PIPELINE.replace("KEEP", "").replace("ip STRING", "tags ARRAY<STRING>").replace('ip = "text"', 'tags = "text"')
     )
     (pipe.folder / "pipeline.toml").write_text(text)
-    (told,) = check_on_spark(spark, load(pipe.folder / "pipeline.toml"))
+    (told,) = map(str, check_on_spark(spark, load(pipe.folder / "pipeline.toml")))
     assert told.startswith(
         "[patterns] `file` does not go with the columns:\n  `tags` gives a variable its value, and is"
     )

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from tidings.errors import BadFrame
-from tidings.spark.pipeline.config.settings import Source
+from tidings.spark.pipeline.config.settings import SourceSettings
 from tidings.spark.pipeline.sources.json_decode import decoded
 from tidings.spark.pipeline.sources.sources import columns_of, events_of
 
@@ -217,7 +217,7 @@ DRIFT = {
 def test_files_that_change_while_the_query_runs_never_stop_it_and_every_line_is_accounted_for(spark, tmp_path, kind):
     folder = tmp_path / "in"
     folder.mkdir()
-    source = Source(kind, path=str(folder), columns=ADS)
+    source = SourceSettings(kind, path=str(folder), columns=ADS)
     with Running(events_of(spark, source, {"twice": "price * 2"})) as running:
         for number, (content, good, refused) in enumerate(DRIFT[kind]):
             before = len(running.rows)
@@ -241,7 +241,7 @@ def test_hidden_files_are_left_alone_and_folders_are_gone_through(spark, tmp_pat
         file = tmp_path / f"{name}.{kind}"
         file.parent.mkdir(exist_ok=True)
         file.write_text(content.format(number))
-    good, refused = parted(all_of(spark, Source(kind, path=str(tmp_path), columns=ADS)))
+    good, refused = parted(all_of(spark, SourceSettings(kind, path=str(tmp_path), columns=ADS)))
     assert (ids(good), refused) == (list(range(len(names))), [])
 
 
@@ -250,7 +250,7 @@ def test_options_of_the_listing_are_handed_on(spark, tmp_path):
         (tmp_path / f"{number}.csv").write_text(f"id;make\n{number};x\n")
     (tmp_path / "4.txt").write_text("id;make\n4;x\n")
     options = {"maxFilesPerTrigger": "2", "pathGlobFilter": "*.csv", "sep": ";"}
-    source = Source("csv", path=str(tmp_path), columns=ADS, options=options)
+    source = SourceSettings("csv", path=str(tmp_path), columns=ADS, options=options)
     running = Running(events_of(spark, source, {}), availableNow=True)
     running.query.awaitTermination()
     assert running.batches == [2, 2]
@@ -260,13 +260,13 @@ def test_options_of_the_listing_are_handed_on(spark, tmp_path):
 def test_spark_lists_files_without_reading_them(spark, tmp_path):
     with (tmp_path / "huge.parquet").open("wb") as file:
         file.truncate(3 << 30)  # Spark itself would refuse to take in more than 2 GB of it
-    (row,) = all_of(spark, Source("parquet", path=str(tmp_path), columns=ADS))
+    (row,) = all_of(spark, SourceSettings("parquet", path=str(tmp_path), columns=ADS))
     assert row["_refused"].startswith("the file cannot be read")
     assert json.loads(row["_raw"])["file"].endswith("huge.parquet")
 
 
 def test_columns_that_a_csv_file_cannot_hold_are_refused_together(spark, tmp_path):
-    source = Source("csv", path=str(tmp_path), columns="id INT, tags ARRAY<INT>, seller STRUCT<stars: INT>")
+    source = SourceSettings("csv", path=str(tmp_path), columns="id INT, tags ARRAY<INT>, seller STRUCT<stars: INT>")
     with pytest.raises(BadFrame, match=r"`tags` array<int>, `seller` struct<stars:int> *;"):
         events_of(spark, source, {})
 
@@ -290,7 +290,7 @@ FAILING = [
 
 def test_an_expression_that_fails_on_a_row_refuses_the_row_and_never_stops_the_query(spark, tmp_path):
     (tmp_path / "a.json").write_bytes(lines_of({"id": 1, "make": "ford", "price": 0}))
-    source = Source("json", path=str(tmp_path), columns=ADS)
+    source = SourceSettings("json", path=str(tmp_path), columns=ADS)
     frames = [
         events_of(spark, source, {"made": expression}).selectExpr(
             "id", f"{number} number", "made IS NULL empty", "_refused"
@@ -314,7 +314,9 @@ def test_derived_columns_use_those_before_and_are_null_where_a_row_is_refused(sp
         "one": "1",
         "now": "now()",
     }
-    rows = sorted(all_of(spark, Source("json", path=str(tmp_path), columns=ADS), derived), key=lambda row: row["id"])
+    rows = sorted(
+        all_of(spark, SourceSettings("json", path=str(tmp_path), columns=ADS), derived), key=lambda row: row["id"]
+    )
     assert [*rows[0]] == ["id", "make", "price", *derived, "_refused", "_raw"]
     assert [(row["share"], row["both"], row["one"]) for row in rows] == [
         (2.5, 3.5, 1),
@@ -332,21 +334,21 @@ def test_derived_columns_use_those_before_and_are_null_where_a_row_is_refused(sp
 
 def test_columns_are_known_without_reading_anything(spark):
     assert (
-        columns_of(Source("json", columns="id BIGINT NOT NULL, `a b` INT")).simpleString()
+        columns_of(SourceSettings("json", columns="id BIGINT NOT NULL, `a b` INT")).simpleString()
         == "struct<id:bigint,a b:int>"
     )
-    assert columns_of(Source("json", columns="id BIGINT NOT NULL"))["id"].nullable
-    assert columns_of(Source("rate")).names == ["timestamp", "value"]
-    assert columns_of(Source("socket", value="text")).names == ["value"]
-    assert columns_of(Source("kafka", columns="id INT")).names == ["id", "kafka"]
-    assert columns_of(Source("kafka", columns="id INT"))["kafka"].dataType.names[0] == "key"
+    assert columns_of(SourceSettings("json", columns="id BIGINT NOT NULL"))["id"].nullable
+    assert columns_of(SourceSettings("rate")).names == ["timestamp", "value"]
+    assert columns_of(SourceSettings("socket", value="text")).names == ["value"]
+    assert columns_of(SourceSettings("kafka", columns="id INT")).names == ["id", "kafka"]
+    assert columns_of(SourceSettings("kafka", columns="id INT"))["kafka"].dataType.names[0] == "key"
     for columns in (None, "", "BIGINT"):
         with pytest.raises(BadFrame, match="must be names and types"):
-            columns_of(Source("json", columns=columns))
+            columns_of(SourceSettings("json", columns=columns))
 
 
 def test_a_rate_comes_with_its_two_columns(spark):
-    source = Source("rate", options={"rowsPerSecond": "100", "rampUpTime": "0"})
+    source = SourceSettings("rate", options={"rowsPerSecond": "100", "rampUpTime": "0"})
     frame = events_of(spark, source, {"odd": "value % 2 = 1"})
     assert frame.columns == ["timestamp", "value", "odd", "_refused", "_raw"]
     with Running(frame) as running:
@@ -368,7 +370,7 @@ def test_a_socket_gives_lines_of_json_or_text(spark, value):
 
         thread = threading.Thread(target=serve)
         thread.start()
-        source = Source("socket", host="127.0.0.1", port=server.getsockname()[1], value=value, columns="id INT")
+        source = SourceSettings("socket", host="127.0.0.1", port=server.getsockname()[1], value=value, columns="id INT")
         name = f"lines_{uuid.uuid4().hex}"
         query = events_of(spark, source, {}).writeStream.format("memory").queryName(name).start()
         try:
@@ -391,7 +393,7 @@ def test_packed_json_is_read_and_a_broken_file_is_one_refused_row(spark, tmp_pat
     (tmp_path / "cut.json.gz").write_bytes(gzip.compress(whole.encode())[:-200])
     (tmp_path / "noise.json.gz").write_bytes(bytes(range(256)) * 4)
     (tmp_path / "plain.json").write_text('{"id": 5000, "name": "x"}\n\nnot JSON\n')
-    rows = all_of(spark, Source("json", path=str(tmp_path), columns="id BIGINT, name STRING"))
+    rows = all_of(spark, SourceSettings("json", path=str(tmp_path), columns="id BIGINT, name STRING"))
     reasons = [row["_refused"] for row in rows if row["_refused"] is not None]
     assert sum("the file cannot be read" in reason for reason in reasons) == 2
     assert sum("not JSON" in reason for reason in reasons) >= 1

@@ -1,7 +1,7 @@
-"""What only Spark can tell of a pipeline: whether its columns, its SQL and the names in it hold.
+"""Checks of a pipeline that need Spark: columns, SQL, and names that must be columns.
 
-An empty frame with the source's columns goes through the derived columns one after the other, as events will. No
-job runs. Each mistake is one line: ours, then Spark's own sentence without its plan.
+An empty frame with the source's columns is given the derived columns one after the other, as events will be. No job
+runs. A mistake is our sentence, then Spark's own without its plan.
 """
 
 from __future__ import annotations
@@ -27,13 +27,12 @@ from pyspark.sql.types import (
 
 from tidings.concepts import did_you_mean
 from tidings.errors import BadFrame, TidingsError
-from tidings.spark.detect.pattern_source import detector_of
+from tidings.spark.detect.pattern_source import build_detector
 from tidings.spark.pipeline.config.checks import RESERVED
-from tidings.spark.pipeline.config.pattern_checks import written_patterns
-from tidings.spark.pipeline.config.settings import Pipeline
-from tidings.spark.pipeline.config.variables import Expanded, written
+from tidings.spark.pipeline.config.pattern_checks import parse_pattern_file
+from tidings.spark.pipeline.config.reading import FileMistake, TomlPath
+from tidings.spark.pipeline.config.variables import ExpandedText, mask
 from tidings.spark.pipeline.run.match_batches import TIME, path
-from tidings.spark.pipeline.run.subscription_follower import given_by
 from tidings.spark.pipeline.run.trouble import said
 from tidings.spark.pipeline.sources.derived_columns import HIDDEN, with_derived
 from tidings.spark.pipeline.sources.sources import columns_of
@@ -46,169 +45,166 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from tidings.spark.pipeline.config.load import Events
-    from tidings.spark.query_context import QueryContext
+    from tidings.spark.pipeline.config.settings import PipelineFile
 
-_BRIEF = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+_SHORT_SESSION = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
 """A session of seconds ends before Java's second compiler pays."""
 
 _TIMES = (TimestampType, TimestampNTZType, DateType, NullType)
 _COMPOSED = (ArrayType, MapType, StructType, BinaryType, VariantType)
 
 
-def check_on_spark(session: SparkSession, pipeline: Pipeline | Events) -> list[str]:
-    """Return what is wrong with the columns, the SQL and the names of a pipeline; nothing where all holds."""
-    check = _Check(pipeline)
-    with _unlogged():
-        frame = check.read(session)
+def check_on_spark(session: SparkSession, file: PipelineFile) -> list[FileMistake]:
+    """Return what is wrong with the columns, the SQL and the names of a pipeline."""
+    check = _SparkCheck(file)
+    with _silence_query_log():
+        frame = check.read_source(session)
         if frame is not None:
             derived = check.derive(frame)
             columns = derived.schema
-            check.id_and_time(columns)
-            check.keep(columns)
-            check.hidden(columns)
-            check.patterns(derived)
+            check.check_id_and_time(columns)
+            check.check_kept(("matching", "keep"), file.matching.keep or (), columns)
+            check.check_hidden(columns)
+            check.check_patterns(derived)
     return check.mistakes
 
 
-def check_here(events: Events) -> list[str]:
-    """Return the same by the session that runs, or by one on this machine that ends with the check.
+def check_locally(file: PipelineFile) -> list[FileMistake]:
+    """Run `check_on_spark` in the active session, or in a local one that ends with the check.
 
-    Where the pipeline will run need not be up. Of its settings, only those count that say what SQL means.
+    The cluster of the pipeline need not be up. Of its settings, only those count that change the meaning of SQL.
     """
-    running = SparkSession.getActiveSession()
-    meant = {name: value for name, value in events.spark.items() if name.startswith(("spark.sql.", "spark.jars"))}
-    session = running or ts_session("tidings run --check", master="local[1]", config={**_BRIEF, **meant})
+    active = SparkSession.getActiveSession()
+    config = {name: value for name, value in file.spark.items() if name.startswith(("spark.sql.", "spark.jars"))}
+    session = active or ts_session("tidings run --check", master="local[1]", config={**_SHORT_SESSION, **config})
     try:
-        return check_on_spark(session, events)
+        return check_on_spark(session, file)
     finally:
-        if running is None:
+        if active is None:
             session.stop()
 
 
-class _Check:
+class _SparkCheck:
     """The mistakes of one pipeline.
 
     Where a variable is part of what Spark reads, nothing that Spark made of it is quoted: neither its sentences, nor
     names of columns.
     """
 
-    def __init__(self, pipeline: Pipeline | Events) -> None:
-        self.mistakes: list[str] = []
-        self._source, self._matching = pipeline.source, pipeline.matching
-        self._sql, self._sinks = pipeline.derived, pipeline.sinks
-        self._patterns, self._given = pipeline.patterns, _given(pipeline)
-        asked = self._patterns
-        kept = (*(self._matching.keep or ()), *((asked.key, *(asked.keep or ())) if asked else ()))
-        read = (self._source.columns, self._source.id, self._source.time, *kept)
-        self._open = not any(isinstance(text, Expanded) for text in (*read, *self._sql.values()))
+    def __init__(self, file: PipelineFile) -> None:
+        self.mistakes: list[FileMistake] = []
+        self._file, self._source = file, file.source
+        kept = [*(file.matching.keep or ())]
+        if file.patterns is not None:
+            kept += [file.patterns.key or "", *(file.patterns.keep or ())]
+        texts = (self._source.columns, self._source.id, self._source.time, *kept, *file.derived.values())
+        self._has_variables = any(isinstance(text, ExpandedText) for text in texts)
 
-    def _wrong(self, what: str, why: str) -> None:
-        self.mistakes.append(what + (why if self._open else "; a variable is part of it, so the reason is not shown"))
+    def _add(self, path: TomlPath, text: str, reason: str) -> None:
+        """Add a mistake about a key; the reason may quote Spark."""
+        if self._has_variables:
+            reason = "; a variable is part of it, so the reason is not shown"
+        self.mistakes.append(FileMistake(path, f"[{path[0]}] `{path[1]}` {text}{reason}"))
 
-    def read(self, session: SparkSession) -> DataFrame | None:
-        """Return an empty frame as the source gives it, where there is nothing wrong with its columns."""
+    def read_source(self, session: SparkSession) -> DataFrame | None:
+        """Return an empty frame with the columns of the source, if they are valid."""
+        path = ("source", "columns")
         try:
             columns = columns_of(self._source)
         except PySparkException as problem:
-            self._wrong("[source] `columns` cannot be read", f": {said(problem)}")
+            self._add(path, "cannot be read", f": {said(problem)}")
             return None
         except BadFrame:  # Spark reads a lone `BIGINT` as a type
-            self._wrong("[source] `columns` must be names and types", f", not `{self._source.columns}`")
+            self._add(path, "must be names and types", f", not `{self._source.columns}`")
             return None
-        for clash in _clashes(columns):
-            self._wrong("[source] `columns` has names that cannot be", f": {clash}")
+        for clash in _find_clashes(columns):
+            self._add(path, "has names that cannot be", f": {clash}")
         return None if self.mistakes else session.createDataFrame([], columns)
 
     def derive(self, frame: DataFrame) -> DataFrame:
-        """Add the derived columns; one that fails is null, of no type, to those after it."""
-        for name, sql in self._sql.items():
+        """Add the derived columns; one that fails becomes a null without a type, for those after it."""
+        for name, sql in self._file.derived.items():
             if name.lower() in map(str.lower, frame.columns):
-                self._wrong(f"[derived] `{name}` is a column already", "; take another name")
+                self._add(("derived", name), "is a column already", "; take another name")
                 continue
             try:
-                frame = _derived(frame, name, sql)
+                frame = _add_derived(frame, name, sql)
             except PySparkException as problem:
-                self._wrong(f"[derived] `{name}` cannot be computed", f": {said(problem)}")
+                self._add(("derived", name), "cannot be computed", f": {said(problem)}")
                 frame = frame.withColumn(name, F.lit(None))
         return frame
 
-    def id_and_time(self, columns: StructType) -> None:
-        """Look for the columns that name and date an event."""
+    def check_id_and_time(self, columns: StructType) -> None:
+        """Look for the columns of an event's id and time, and check their types."""
         for key, name in (("id", self._source.id), ("time", self._source.time)):
-            kind, missing = (None, "") if name is None else _field(columns, name)
-            what = f"[source] `{key}` names `{written(name or '')}`"
             if name is None:
                 continue
+            kind, hint = _find_type(columns, name)
+            path, text = ("source", key), f"names `{mask(name)}`"
             if kind is None:
-                self._wrong(f"{what}, and there is no such column", missing)
+                self._add(path, f"{text}, and there is no such column", hint)
             elif key == "time" and not isinstance(kind, _TIMES):
                 way_out = "make one in [derived], by to_timestamp(...)"
-                self._wrong(f"{what}, not a timestamp or a date", f" but {kind.simpleString()}; {way_out}")
+                self._add(path, f"{text}, not a timestamp or a date", f" but {kind.simpleString()}; {way_out}")
             elif key == "id" and isinstance(kind, _COMPOSED):
-                self._wrong(f"{what}, not a text or a number", f" but {kind.simpleString()}")
+                self._add(path, f"{text}, not a text or a number", f" but {kind.simpleString()}")
 
-    def keep(self, columns: StructType) -> None:
-        """Look for the columns that come along; a field must become a column first."""
-        self._named("[matching] `keep`", self._matching.keep or (), columns)
-
-    def _named(self, what: str, names: Iterable[str], columns: StructType) -> None:
+    def check_kept(self, path: TomlPath, names: Iterable[str], columns: StructType) -> None:
+        """Look for columns that a key names; a field of a column must become a column first."""
         for name in names:
             if name in columns.names:
                 continue
-            kind, why = _field(columns, name)
+            kind, hint = _find_type(columns, name)
             if kind is not None:
-                why = f'; a field gets its name in [derived]: {name.rpartition(".")[2]} = "{name}"'
-            self._wrong(f"{what} names `{written(name)}`, and there is no such column", why)
+                hint = f'; a field gets its name in [derived]: {name.rpartition(".")[2]} = "{name}"'
+            self._add(path, f"names `{mask(name)}`, and there is no such column", hint)
 
-    def hidden(self, columns: StructType) -> None:
+    def check_hidden(self, columns: StructType) -> None:
         """Refuse columns that come out under a name that something else has there."""
-        kept = self._matching.keep
+        kept = self._file.matching.keep
         if kept is None:
             kept = tuple(columns.names) if self._source.id is None else ()
             if "subscription" in map(str.lower, kept):
-                self.mistakes.append("[matching] the events have a column `subscription` themselves; say `keep`")
-        in_folders = any(sink.kind in ("json", "parquet") for sink in self._sinks)
+                text = "[matching] the events have a column `subscription` themselves; say `keep`"
+                self.mistakes.append(FileMistake(("matching",), text))
+        in_folders = any(sink.kind in ("json", "parquet") for sink in self._file.sinks)
         if in_folders and "batch" in map(str.lower, kept):
-            what = "[matching] the column `batch` would be hidden by the sinks' folders `batch=N`"
-            self.mistakes.append(f"{what}; call it otherwise in [derived], and say `keep`")
+            text = "[matching] the column `batch` would be hidden by the sinks' folders `batch=N`"
+            text += "; call it otherwise in [derived], and say `keep`"
+            self.mistakes.append(FileMistake(("matching",), text))
 
-    def patterns(self, frame: DataFrame) -> None:
-        """Read the patterns beside the events' columns, which say of what kind the attributes are."""
-        about, time = self._patterns, self._source.time
-        if about is None:
+    def check_patterns(self, frame: DataFrame) -> None:
+        """Parse the patterns beside the events' columns, which give the kinds of the attributes."""
+        patterns, time = self._file.patterns, self._source.time
+        if patterns is None:
             return
         before = len(self.mistakes)
-        self._named("[patterns] `key`", [about.key] if about.key else (), frame.schema)
-        self._named("[patterns] `keep`", about.keep or (), frame.schema)
-        if time is None or len(self.mistakes) > before or _field(frame.schema, time)[0] is None:
-            return  # told already
-        closed = self._given.schema is not None and self._given.schema.closed and self._given.unknown == "error"
-        around = self._given if closed else self._given.with_columns(schema_of(frame.schema))
+        self.check_kept(("patterns", "key"), [patterns.key] if patterns.key else (), frame.schema)
+        self.check_kept(("patterns", "keep"), patterns.keep or (), frame.schema)
+        if time is None or len(self.mistakes) > before or _find_type(frame.schema, time)[0] is None:
+            return  # reported already
+        context = self._file.query_context
+        schema = context.vocabulary.schema
+        closed = schema is not None and schema.closed and context.unknown == "error"
+        names = context if closed else context.with_columns(schema_of(frame.schema))
         timed = frame.withColumn(TIME, path(frame, time).cast("timestamp"))
         try:
-            detector_of(timed, written_patterns(about.file, around), self._given, time=TIME, key=about.key)
+            build_detector(timed, parse_pattern_file(patterns.file, names), context, time=TIME, key=patterns.key)
         except TidingsError as problem:
-            told = str(problem).replace("\n", "\n  ")
-            self._wrong("[patterns] `file` does not go with the columns", f":\n  {told}")
+            lines = str(problem).replace("\n", "\n  ")
+            self._add(("patterns", "file"), "does not go with the columns", f":\n  {lines}")
 
 
-def _given(pipeline: Pipeline | Events) -> QueryContext:
-    if isinstance(pipeline, Pipeline):
-        return given_by(pipeline)
-    return pipeline.given
-
-
-def _derived(frame: DataFrame, name: str, sql: str) -> DataFrame:
+def _add_derived(frame: DataFrame, name: str, sql: str) -> DataFrame:
     """Add a column, first by itself, which Spark has clear words on, then as the pipeline will."""
     added = frame.withColumn(name, F.expr(sql))
     _ = added.schema  # a Connect session has not looked before
-    hidden = frame.withColumns({one: F.lit(None).cast("string") for one in HIDDEN})
+    hidden = frame.withColumns(dict.fromkeys(HIDDEN, F.lit(None).cast("string")))
     _ = with_derived(hidden, {name: sql}).schema
     return added
 
 
-def _clashes(columns: StructType) -> Iterator[str]:
+def _find_clashes(columns: StructType) -> Iterator[str]:
     """Yield names that stand twice, to Spark, which does not tell `ID` from `id`; and names of our own."""
     seen: set[str] = set()
     for name in columns.names:
@@ -219,7 +215,7 @@ def _clashes(columns: StructType) -> Iterator[str]:
         seen.add(name.lower())
 
 
-def _field(columns: StructType, name: str) -> tuple[DataType | None, str]:
+def _find_type(columns: StructType, name: str) -> tuple[DataType | None, str]:
     """Return the type of a column, or of a field below one; else what would be there."""
     if name in columns.names:
         return columns[name].dataType, ""
@@ -228,18 +224,20 @@ def _field(columns: StructType, name: str) -> tuple[DataType | None, str]:
         if isinstance(kind, MapType):
             return kind.valueType, ""
         if not isinstance(kind, StructType) or part not in kind.names:
-            known = [".".join([*parts[:at], one]) for one in kind.names] if isinstance(kind, StructType) else []
-            return None, did_you_mean(name, known) or _listed(known)
+            candidates = (
+                [".".join([*parts[:at], field]) for field in kind.names] if isinstance(kind, StructType) else []
+            )
+            return None, did_you_mean(name, candidates) or _list_names(candidates)
         kind = kind[part].dataType
     return kind, ""
 
 
-def _listed(names: list[str]) -> str:
+def _list_names(names: list[str]) -> str:
     return f"; there are {', '.join(f'`{name}`' for name in names)}" if names else ""
 
 
 @contextmanager
-def _unlogged() -> Iterator[None]:
+def _silence_query_log() -> Iterator[None]:
     """Keep PySpark from writing each refusal to standard error, with the plan and the values in it."""
     logger = get_query_logger()
     before, logger.disabled = logger.disabled, True

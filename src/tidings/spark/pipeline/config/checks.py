@@ -1,194 +1,228 @@
-"""What must hold between the parts of a pipeline, and with the files it names.
+"""Rules between the keys of a table, between tables, and with the disk.
 
-Everything here needs more than one key, or the disk. What is wrong by itself was told already by `sections`, and is
-left out here: a check looks at good values only.
+A single wrong value was reported and left out by `reading`; the checks here look at good values only.
 """
 
 from __future__ import annotations
 
-import sys
 from fnmatch import fnmatchcase
-from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any
+from pathlib import PurePath
+from typing import TYPE_CHECKING
 
 from tidings.errors import TidingsError
-from tidings.spark.pipeline.config.variables import written
+from tidings.spark.pipeline.config import pattern_checks
+from tidings.spark.pipeline.config.reading import FileMistake
+from tidings.spark.pipeline.config.settings import FEEDS, SourceSettings, get_rule, list_keys, phrase, settings_class
+from tidings.spark.pipeline.config.variables import mask
 from tidings.spark.pipeline.sinks.batch_folders import local_path
-from tidings.spark.pipeline.sinks.sinks import imported
+from tidings.spark.pipeline.sinks.user_function import import_function
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Iterator
 
-    from tidings.spark.pipeline.config import settings
-    from tidings.spark.pipeline.config.tables import Reader, Said
+    from tidings.spark.pipeline.config.reading import FileReading, TomlPath
+    from tidings.spark.pipeline.config.settings import PipelineFile, SinkSettings
 
 RESERVED = ("_refused", "_raw", "_text", "_broken", "_file", "_went_well", "_first", "_again", "_whole")
 """Columns of our own that travel with the events, or that sources use on the way."""
 
-MADE = ("event", "subscription", "subscriptions")
+MATCH_COLUMNS = ("event", "subscription", "subscriptions")
 """Columns of the matches that are not the event's."""
 
 
-# --- files ---------------------------------------------------------------------------------------
+def check_tables(reading: FileReading, file: PipelineFile) -> None:
+    """Add all mistakes that concern more than one key."""
+    sinks = list(_list_sinks(file))
+    check_kinds(reading, file, sinks)
+    check_presence(reading, file)
+    check_source(reading, file)
+    if file.patterns is not None:
+        pattern_checks.check_patterns(reading, file)
+    check_needs(reading, file)
+    for name in dict.fromkeys(name for name in file.matching.keep or () if name in MATCH_COLUMNS):
+        text = f"names `{name}`, a column of the matches; call it otherwise in [derived]"
+        reading.refuse_key(("matching", "keep"), text)
+    check_doubles(reading, "matching", file.matching.keep)
+    check_doubles(reading, "patterns", file.patterns.keep if file.patterns else None)
+    check_paths(reading, file, sinks)
+    for path, sink in sinks:
+        check_topic(reading, file, path, sink)
+        check_function(reading, path, sink)
 
 
-def loaded(reader: Reader, said: Said, name: str, load: Callable[[str], Any]) -> Any:
-    """Return what a file that a key names holds; what is wrong with the file is told in its own words."""
-    path = said[name]
-    if path is None or not _there(reader, said, name, folder=False, remote=False):
-        return None
-    return attempted(reader, said, name, lambda: load(path))
+def _list_sinks(file: PipelineFile) -> Iterator[tuple[TomlPath, SinkSettings]]:
+    """Yield all that rows are written to, with its place in the file."""
+    for name, sinks in (("sink", file.sinks), ("detections", file.detections)):
+        yield from (((name, number), sink) for number, sink in enumerate(sinks))
+    if file.dead_letters is not None:
+        yield ("dead_letters",), file.dead_letters
 
 
-def attempted(reader: Reader, said: Said, name: str, load: Callable[[], Any]) -> Any:
-    """Return what a call makes, or nothing where it refuses."""
-    try:
-        return load()
-    except TidingsError as problem:
-        told = reader.variables.hide(str(problem)).replace("\n", "\n  ")
-        reader.wrong(said, name, f"does not load:\n  {told}")
-        return None
+# Keys that depend on a table's kind --------------------------------------------------------------
 
 
-def subscriptions(reader: Reader, said: Said, top: Said) -> None:
-    """Look for what subscriptions are read from; a snapshot brings its schema, ontology and regions along."""
-    for name, folder in (("file", False), ("directory", True), ("snapshot", True)):
-        _there(reader, said, name, folder=folder)
-    for name in ("schema", "ontology", "regions") if said["snapshot"] else ():
-        if not top.lacks(name):
-            reader.wrong(top, name, "does not go with `snapshot` in [subscriptions]: a snapshot brings its own")
+def check_kinds(reading: FileReading, file: PipelineFile, sinks: list[tuple[TomlPath, SinkSettings]]) -> None:
+    """Compare the keys of each table with its kind, or with the feed of the subscriptions."""
+    tables: list[tuple[TomlPath, SourceSettings | SinkSettings]] = [(("source",), file.source), *sinks]
+    for path, settings in tables:
+        if settings.kind:
+            is_text = isinstance(settings, SourceSettings) and settings.value == "text"
+            _check_kind(
+                reading, path, settings.kind, f'kind = "{settings.kind}"', optional="columns" if is_text else ""
+            )
+    if not isinstance(reading.get(("subscriptions",)), dict):
+        return
+    feeds = [name for name in FEEDS if not reading.lacks(("subscriptions", name))]
+    if len(feeds) == 1:
+        _check_kind(reading, ("subscriptions",), feeds[0], f"`{feeds[0]}`")
+        return
+    listing = ", ".join(f"`{name}`" for name in FEEDS)
+    several = f", not {' and '.join(f'`{name}`' for name in feeds)}" if feeds else ""
+    reading.refuse_table(("subscriptions",), f"needs exactly one of {listing}{several}")
 
 
-def jars(reader: Reader, top: Said) -> None:
-    """Look for the folder of jars."""
-    if _there(reader, top, "jars", folder=True, remote=False) and not any(Path(top["jars"]).glob("*.jar")):
-        reader.wrong(top, "jars", f"names `{written(top['jars'])}`, which holds no jars")
+def _check_kind(reading: FileReading, table: TomlPath, kind: str, shown: str, *, optional: str = "") -> None:
+    for name, field in list_keys(settings_class(table[0])).items():
+        rule, path = get_rule(field), (*table, name)
+        if rule.kinds and kind not in rule.kinds and reading.is_good(path):
+            reading.refuse_key(path, f"does not go with {shown}; it is for {', '.join(rule.kinds)}")
+        if rule.required and kind in rule.kinds and reading.lacks(path) and name != optional:
+            reading.refuse_key(path, f"is missing with {shown}: {phrase(field)}")
 
 
-def _there(reader: Reader, said: Said, name: str, *, folder: bool, remote: bool = True) -> bool:
-    """Tell whether the path is there; one that only Spark reaches is left to Spark."""
-    path = said[name]
-    if path is None:
-        return False
-    local, what = local_path(path), "folder" if folder else "file"
-    if local is None:
-        if not remote:
-            reader.wrong(said, name, f"must be a {what} of this machine, not `{written(path)}`")
-        return remote
-    if local.is_dir() if folder else local.is_file():
-        return True
-    hint = f"; it is a {'file' if folder else 'folder'}" if local.exists() else ""
-    reader.wrong(said, name, f"names `{written(path)}`: there is no such {what}{hint}")
-    return False
+# Tables that depend on each other ----------------------------------------------------------------
 
 
-# --- source, sinks and checkpoint among each other -----------------------------------------------
+def check_presence(reading: FileReading, file: PipelineFile) -> None:
+    """Require subscriptions or patterns, and sinks for what they produce."""
+    keys = list_keys(type(file))
+    if file.subscriptions is None and file.patterns is None:
+        text = f"is missing: {phrase(keys['subscriptions'])}; or [patterns], {phrase(keys['patterns'])}"
+        reading.refuse_table(("subscriptions",), text)
+    for name, producer in (("sink", file.subscriptions), ("detections", file.patterns)):
+        if producer is not None and not reading.raw.get(name):
+            reading.refuse_table((name,), f"is missing: {phrase(keys[name])}", shown=f"[[{name}]]")
+    pattern_checks.check_presence(reading, file)
+    for name in ("schema", "ontology", "regions") if file.subscriptions and file.subscriptions.snapshot else ():
+        if not reading.lacks((name,)):
+            reading.refuse_key((name,), "does not go with `snapshot` in [subscriptions]: a snapshot brings its own")
 
 
-def source(reader: Reader, said: Said) -> None:
-    """Refuse columns for text, which is a column of its own."""
-    if said["value"] == "text" and said["columns"] is not None:
-        reader.wrong(said, "columns", 'does not go with value = "text", which gives one column `value`')
+def check_source(reading: FileReading, file: PipelineFile) -> None:
+    """Refuse columns for texts, and derived columns under names of our own."""
+    if file.source.value == "text" and file.source.columns is not None:
+        text = 'does not go with value = "text", which gives one column `value`'
+        reading.refuse_key(("source", "columns"), text)
+    reserved = (*RESERVED, "kafka") if file.source.kind == "kafka" else RESERVED
+    for name in file.derived:
+        if name in reserved:
+            reading.refuse_key(("derived", name), "is a column of Tidings' own; take another name")
 
 
-def missing_source(about: settings.Source) -> list[str]:
-    """Return the mistake that the folder of events is not there, if it is one; it may come between check and run."""
-    local = local_path(about.path) if about.path is not None else None
+def check_needs(reading: FileReading, file: PipelineFile) -> None:
+    """Require the id and the time of events where something depends on them."""
+    if reading.lacks(("source", "id")):
+        if file.matching.per == "event":
+            reading.refuse_key(("matching", "per"), 'cannot be "event" without `id` in [source]')
+        if file.duplicates is not None:
+            reading.refuse_table(("duplicates",), "needs `id` in [source]: it says what comes twice")
+        for number, sink in enumerate(file.sinks):
+            if sink.kind == "kafka":
+                text = 'cannot be "kafka" without `id` in [source]: the key of a record has it'
+                reading.refuse_key(("sink", number, "kind"), text)
+    if reading.lacks(("source", "time")) and file.late is not None:
+        reading.refuse_table(("late",), "needs `time` in [source]: it says how old an event is")
+
+
+def check_doubles(reading: FileReading, table: str, names: tuple[str, ...] | None) -> None:
+    """Refuse columns that `keep` names twice."""
+    names = names or ()
+    for name in dict.fromkeys(name for name in names if names.count(name) > 1):
+        reading.refuse_key((table, "keep"), f"names `{mask(name)}` twice")
+
+
+# Places that are read and written ----------------------------------------------------------------
+
+
+def find_missing_source(source: SourceSettings) -> list[FileMistake]:
+    """Return the mistake that the folder of events does not exist; it may be created between check and run."""
+    local = local_path(source.path) if source.path is not None else None
     if local is None or any(sign in str(local) for sign in "*?[{") or local.is_dir():
         return []
-    return [f"[source] `path` names `{written(about.path or '')}`: there is no such folder"]
+    text = f"[source] `path` names `{mask(source.path or '')}`: there is no such folder"
+    return [FileMistake(("source", "path"), text)]
 
 
-def derived(reader: Reader, said: Said, source: Said) -> None:
-    """Refuse names that Tidings uses."""
-    taken = (*RESERVED, "kafka") if source["kind"] == "kafka" else RESERVED
-    for name in said.values:
-        if name in taken:
-            reader.wrong(said, name, "is a column of Tidings' own; take another name")
+def check_paths(reading: FileReading, file: PipelineFile, sinks: list[tuple[TomlPath, SinkSettings]]) -> None:
+    """Refuse folders whose rows would be read as events, or that two sinks write to."""
+    owners: dict[str, str] = {}
+    for table, shown, path in _list_folders(reading, file, sinks):
+        owner = owners.setdefault(_normalize_path(path), shown)
+        refusals = [
+            (owner != shown, f"is that of {owner.rstrip(':')} too: `{mask(path)}`"),
+            (
+                _is_inside(path, file.source.path),
+                f"`{mask(path)}` lies within the source's, so its rows would come in as events",
+            ),
+            (
+                _is_inside(path, file.checkpoint),
+                f"`{mask(path)}` lies within the checkpoint's, which is Spark's own",
+            ),
+        ]
+        for is_refused, text in refusals:
+            if is_refused:
+                reading.refuse_key((*table, "path"), text, table=shown)
+    if file.checkpoint and _is_inside(file.checkpoint, file.source.path):
+        reading.refuse_key(("checkpoint",), f"`{mask(file.checkpoint)}` lies within the source's path")
 
 
-def needs(reader: Reader, source: Said, others: Mapping[str, Said], sinks: Sequence[Said]) -> None:
-    """Ask for the id and the time where something needs them."""
-    if source.lacks("id"):
-        if others["matching"]["per"] == "event":
-            reader.wrong(others["matching"], "per", 'cannot be "event" without `id` in [source]')
-        if "duplicates" in others:
-            reader.mistakes.append("[duplicates] needs `id` in [source]: it says what comes twice")
-        for sink in sinks:
-            if sink["kind"] == "kafka":
-                reader.wrong(sink, "kind", 'cannot be "kafka" without `id` in [source]: the key of a record has it')
-    if source.lacks("time") and "late" in others:
-        reader.mistakes.append("[late] needs `time` in [source]: it says how old an event is")
+def _list_folders(
+    reading: FileReading, file: PipelineFile, sinks: list[tuple[TomlPath, SinkSettings]]
+) -> Iterator[tuple[TomlPath, str, str]]:
+    """Yield the folders of sinks: where in the file, how messages name it, and the path."""
+    letters = file.dead_letters
+    if file.patterns is not None and letters is not None and letters.path is not None:
+        # Patterns write their dead letters beside those of matching.
+        sinks = [*sinks[:-1], (("dead_letters",), pattern_checks.place_pattern_letters(letters)), sinks[-1]]
+    for table, sink in sinks:
+        if sink.path is not None:
+            shown = reading.show_table(table)
+            is_beside = table == ("dead_letters",) and sink is not letters
+            yield table, f"{shown} of patterns" if is_beside else shown, sink.path
 
 
-def keep(reader: Reader, matching: Said) -> None:
-    """Refuse columns that are kept twice, or under a name that the matches have."""
-    for name in dict.fromkeys(name for name in matching["keep"] or () if name in MADE):
-        reader.wrong(matching, "keep", f"names `{name}`, a column of the matches; call it otherwise in [derived]")
-    doubles(reader, matching)
+def check_topic(reading: FileReading, file: PipelineFile, path: TomlPath, sink: SinkSettings) -> None:
+    """Refuse a topic that is read and written: its rows would come in as events for ever."""
+    topics = {topic.strip() for topic in (file.source.topic or "").split(",")}
+    if sink.topic in topics and sink.servers == file.source.servers:
+        text = f"`{mask(sink.topic or '')}` is the source's, so its rows would come in as events"
+        reading.refuse_key((*path, "topic"), text)
 
 
-def doubles(reader: Reader, said: Said) -> None:
-    """Refuse columns that are kept twice."""
-    names = said["keep"] or ()
-    for name in dict.fromkeys(name for name in names if names.count(name) > 1):
-        reader.wrong(said, "keep", f"names `{written(name)}` twice")
-
-
-def places(reader: Reader, top: Said, source: Said, sinks: Sequence[Said], letters: Said | None) -> None:
-    """Refuse folders that would be read as events, or written by two."""
-    taken: dict[str, Said] = {}
-    for sink in (*sinks, *([letters] if letters else [])):
-        path = sink["path"]
-        if path is None:
-            continue
-        if (other := taken.setdefault(_bare(path), sink)) is not sink:
-            reader.wrong(sink, "path", f"is that of {other.place.rstrip(':')} too: `{written(path)}`")
-        _apart(reader, sink, source["path"], "the source's, so its rows would come in as events")
-        _apart(reader, sink, top["checkpoint"], "the checkpoint's, which is Spark's own")
-    if top["checkpoint"] and source["path"] and _inside(top["checkpoint"], source["path"]):
-        reader.wrong(top, "checkpoint", f"`{written(top['checkpoint'])}` lies within the source's path")
-
-
-def topics(reader: Reader, source: Said, sinks: Sequence[Said], letters: Said | None) -> None:
-    """Refuse a topic that is read and written: what comes out would come in again, for ever."""
-    read = {topic.strip() for topic in (source["topic"] or "").split(",")}
-    for sink in (*sinks, *([letters] if letters else [])):
-        if sink["topic"] in read and sink["servers"] == source["servers"]:
-            reader.wrong(
-                sink, "topic", f"`{written(sink['topic'])}` is the source's, so its rows would come in as events"
-            )
-
-
-def function(reader: Reader, sink: Said) -> None:
-    """Import the user's function, which may lie beside the pipeline's file."""
-    name = sink["function"]
-    if name is None:
+def check_function(reading: FileReading, path: TomlPath, sink: SinkSettings) -> None:
+    """Import the function of a `python` sink, whose module may lie beside the file."""
+    if sink.function is None:
         return
-    if str(reader.folder) not in sys.path:
-        sys.path.append(str(reader.folder))  # and it stays: the function may import more when it runs
     try:
-        imported(name)
+        import_function(sink.function, reading.context.folder)
     except TidingsError as problem:
-        reader.wrong(sink, "function", f"cannot be used: {reader.variables.hide(str(problem))}")
+        text = reading.context.variables.hide(str(problem))
+        reading.refuse_key((*path, "function"), f"cannot be used: {text}")
 
 
-def _apart(reader: Reader, sink: Said, other: str | None, whose: str) -> None:
-    if other is not None and _inside(sink["path"], other):
-        reader.wrong(sink, "path", f"`{written(sink['path'])}` lies within {whose}")
-
-
-def _inside(path: str, folder: str) -> bool:
+def _is_inside(path: str, folder: str | None) -> bool:
     """Tell whether a path is the folder or lies in it; the folder may be a pattern.
 
-    >>> _inside("/data/in/out", "/data/*"), _inside("/data/out", "/data/in")
+    >>> _is_inside("/data/in/out", "/data/*"), _is_inside("/data/out", "/data/in")
     (True, False)
     """
-    parts, wanted = PurePath(_bare(path)).parts, PurePath(_bare(folder)).parts
+    if folder is None:
+        return False
+    parts, wanted = PurePath(_normalize_path(path)).parts, PurePath(_normalize_path(folder)).parts
     return len(parts) >= len(wanted) and all(map(fnmatchcase, parts, wanted))
 
 
-def _bare(path: str) -> str:
+def _normalize_path(path: str) -> str:
     """Return one spelling of a path: `file:///data/out` and `/data/out` are the same."""
     local = local_path(path)
     return path.rstrip("/") if local is None else str(local)

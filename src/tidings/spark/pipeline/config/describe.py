@@ -1,6 +1,6 @@
-"""A pipeline in words, a line for each part: what `tidings run --check` says will happen.
+"""A pipeline in words, a line for each part: the output of `tidings run --check`.
 
-Nothing here shows what a variable stands for, or the value of any option: of options, only the names are told.
+Neither the value of a variable nor that of an option appears: of options, only the names are listed.
 """
 
 from __future__ import annotations
@@ -8,87 +8,100 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from tidings.lang.filters.literals import shown_seconds
-from tidings.spark.pipeline.config.pattern_checks import letters_of
-from tidings.spark.pipeline.config.variables import written
+from tidings.lang.filters.literals import format_seconds
+from tidings.spark.pipeline.config.pattern_checks import place_pattern_letters
+from tidings.spark.pipeline.config.variables import mask
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from datetime import timedelta
 
-    from tidings.spark.pipeline.config.settings import Patterns, Pipeline, Shown, Sink, Source, Subscriptions, Trigger
+    from tidings.spark.pipeline.config.settings import (
+        MonitorSettings,
+        PatternSettings,
+        Pipeline,
+        SinkSettings,
+        SourceSettings,
+        SubscriptionSettings,
+    )
+    from tidings.spark.pipeline.config.values import Trigger
 
 _FORMS = {"json": "JSON", "csv": "CSV", "parquet": "Parquet"}
 
 
-def told(pipeline: Pipeline) -> dict[str, str]:
+def describe_pipeline(pipeline: Pipeline) -> dict[str, str]:
     """Return what each part will do, in the order of the file."""
-    return dict(_told(pipeline))
+    return dict(_describe_parts(pipeline))
 
 
-def _told(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
-    yield "name", written(pipeline.name)
-    yield "source", _source(pipeline.source)
+def _describe_parts(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
+    yield "name", mask(pipeline.name)
+    yield "source", _describe_source(pipeline.source)
     if pipeline.derived:
-        yield "derived", _names(pipeline.derived)
+        yield "derived", _list_names(pipeline.derived)
     if pipeline.subscriptions is not None:
-        yield "subscriptions", _subscriptions(pipeline.subscriptions)
-    yield from _meaning(pipeline)
+        yield "subscriptions", _describe_subscriptions(pipeline.subscriptions)
+    yield from _describe_vocabulary(pipeline)
     if pipeline.subscriptions is not None:
-        yield "matching", _matching(pipeline)
+        yield "matching", _describe_matching(pipeline)
     if pipeline.late is not None:
-        yield "late", f"dead letters when {_length(pipeline.late.after)} older than the newest event before"
+        yield "late", f"dead letters when {_format_duration(pipeline.late.after)} older than the newest event before"
     if pipeline.duplicates is not None:
         which = "left out of matching" if pipeline.patterns is not None else "left out"
-        yield "duplicates", f"{which} when the id came within {_length(pipeline.duplicates.within)}"
+        yield "duplicates", f"{which} when the id came within {_format_duration(pipeline.duplicates.within)}"
     for at, sink in enumerate(pipeline.sinks, start=1):
-        yield ("sink" if len(pipeline.sinks) == 1 else f"sink {at}"), _sink(sink)
+        yield ("sink" if len(pipeline.sinks) == 1 else f"sink {at}"), _describe_sink(sink)
     if pipeline.patterns is not None:
-        yield "patterns", _patterns(pipeline.patterns)
+        yield "patterns", _describe_patterns(pipeline.patterns)
     for at, sink in enumerate(pipeline.detections, start=1):
-        yield ("detections" if len(pipeline.detections) == 1 else f"detections {at}"), _sink(sink)
+        yield ("detections" if len(pipeline.detections) == 1 else f"detections {at}"), _describe_sink(sink)
     if pipeline.subscriptions is not None:
-        yield "dead letters", _sink(pipeline.dead_letters)
+        yield "dead letters", _describe_sink(pipeline.dead_letters)
     if pipeline.patterns is not None:
-        yield "letters of patterns", _sink(letters_of(pipeline.dead_letters))
-    yield "checkpoint", _shown(pipeline.checkpoint)
-    yield "trigger", _trigger(pipeline.trigger)
-    yield "shown", _shows(pipeline.shown)
-    yield "spark", _spark(pipeline)
+        yield "letters of patterns", _describe_sink(place_pattern_letters(pipeline.dead_letters))
+    yield "checkpoint", _show(pipeline.checkpoint)
+    yield "trigger", _describe_trigger(pipeline.trigger)
+    yield "shown", _describe_monitor(pipeline.shown)
+    yield "spark", _describe_spark(pipeline)
 
 
-def _source(source: Source) -> str:
+def _describe_source(source: SourceSettings) -> str:
     match source.kind:
         case "kafka":
-            where = f"Kafka topic {_shown(source.topic)} at {_shown(source.servers)}, values as {source.value}"
+            where = f"Kafka topic {_show(source.topic)} at {_show(source.servers)}, values as {source.value}"
         case "rate":
             where = "made up by Spark, for trying out"
         case "socket":
-            where = f"lines from {_shown(source.host)}:{source.port}, as {source.value}"
+            where = f"lines from {_show(source.host)}:{source.port}, as {source.value}"
         case form:
-            where = f"{_FORMS[form]} files in {_shown(source.path)}"
-    columns = f"; columns {_shown(source.columns)}" if source.columns else ""
-    named = [f"{key} `{_shown(name)}`" for key, name in (("id", source.id), ("time", source.time)) if name]
-    return where + columns + "".join(f"; {one}" for one in named) + _options(source.options)
+            where = f"{_FORMS[form]} files in {_show(source.path)}"
+    columns = f"; columns {_show(source.columns)}" if source.columns else ""
+    named = [f"{key} `{_show(name)}`" for key, name in (("id", source.id), ("time", source.time)) if name]
+    return where + columns + "".join(f"; {column}" for column in named) + _describe_options(source.options)
 
 
-def _subscriptions(said: Subscriptions) -> str:
-    if said.file:
-        where = f"file {_shown(said.file)}, read again when it changes"
-    elif said.directory:
-        where = f"change files in {_shown(said.directory)}, in the order of their names"
-    elif said.table:
-        often = f"every {_length(said.refresh)}" if said.refresh else "with each micro-batch"
-        where = f"table {_shown(said.table)}, looked at {often}"
-    elif said.topic:
-        where = f"Kafka topic {_shown(said.topic)} at {_shown(said.servers)}, followed"
+def _describe_subscriptions(settings: SubscriptionSettings) -> str:
+    if settings.file:
+        where = f"file {_show(settings.file)}, read again when it changes"
+    elif settings.directory:
+        where = f"change files in {_show(settings.directory)}, in the order of their names"
+    elif settings.table:
+        often = f"every {_format_duration(settings.refresh)}" if settings.refresh else "with each micro-batch"
+        where = f"table {_show(settings.table)}, looked at {often}"
+    elif settings.topic:
+        where = f"Kafka topic {_show(settings.topic)} at {_show(settings.servers)}, followed"
     else:
-        where = f"snapshot {_shown(said.snapshot)}"
-    notation = "" if said.snapshot else f"; filters as {said.notation}"
-    return where + notation + (f"; {said.shards:,} shards" if said.shards > 1 else "") + _options(said.options)
+        where = f"snapshot {_show(settings.snapshot)}"
+    notation = "" if settings.snapshot else f"; filters as {settings.notation}"
+    return (
+        where
+        + notation
+        + (f"; {settings.shards:,} shards" if settings.shards > 1 else "")
+        + _describe_options(settings.options)
+    )
 
 
-def _meaning(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
+def _describe_vocabulary(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
     if pipeline.schema is not None:
         yield "schema", f"{len(pipeline.schema):,} attributes"
     if pipeline.ontology is not None:
@@ -97,74 +110,76 @@ def _meaning(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
         yield "regions", f"{len(pipeline.regions):,} areas"
 
 
-def _matching(pipeline: Pipeline) -> str:
-    said = pipeline.matching
-    made = "subscriptions" if said.per == "event" else "subscription"
-    kept = said.keep
+def _describe_matching(pipeline: Pipeline) -> str:
+    settings = pipeline.matching
+    unit = "subscriptions" if settings.per == "event" else "subscription"
+    kept = settings.keep
     if pipeline.source.id is not None:
-        columns = ", ".join(["event", made, *map(_shown, kept or ())])
+        columns = ", ".join(["event", unit, *map(_show, kept or ())])
     else:
-        columns = ", ".join([*map(_shown, kept), made]) if kept is not None else f"all of the event's, {made}"
-    parts = [f"a row for each {said.per}: {columns}"]
-    parts += [f"at most {said.limit:,} matches an event"] if said.limit else []
-    parts += [f"spread over {said.spread:,} tasks"] if said.spread else []
-    parts += [f"ages reckoned from {said.now.isoformat()}"] if said.now else []
+        columns = ", ".join([*map(_show, kept), unit]) if kept is not None else f"all of the event's, {unit}"
+    parts = [f"a row for each {settings.per}: {columns}"]
+    parts += [f"at most {settings.limit:,} matches an event"] if settings.limit else []
+    parts += [f"spread over {settings.spread:,} tasks"] if settings.spread else []
+    parts += [f"ages reckoned from {settings.now.isoformat()}"] if settings.now else []
     return "; ".join(parts)
 
 
-def _patterns(said: Patterns) -> str:
-    key = f"; parted by `{_shown(said.key)}`" if said.key else ""
-    kept = f"; detections carry {', '.join(f'`{_shown(name)}`' for name in said.keep)}" if said.keep else ""
-    return f"file {_shown(said.file)}; events wait {_length(said.lateness)} to be put in order{key}{kept}"
+def _describe_patterns(settings: PatternSettings) -> str:
+    key = f"; parted by `{_show(settings.key)}`" if settings.key else ""
+    kept = f"; detections carry {', '.join(f'`{_show(name)}`' for name in settings.keep)}" if settings.keep else ""
+    return (
+        f"file {_show(settings.file)}; events wait {_format_duration(settings.lateness)} to be put in order{key}{kept}"
+    )
 
 
-def _sink(sink: Sink) -> str:
+def _describe_sink(sink: SinkSettings) -> str:
     match sink.kind:
         case "kafka":
-            where = f"Kafka topic {_shown(sink.topic)} at {_shown(sink.servers)}; at least once, exact by key"
+            where = f"Kafka topic {_show(sink.topic)} at {_show(sink.servers)}; at least once, exact by key"
         case "console":
             where = f"the terminal, {sink.rows:,} rows of a micro-batch; at least once"
         case "python":
-            where = f"the function {_shown(sink.function)}; at least once, with the batch's number"
+            where = f"the function {_show(sink.function)}; at least once, with the batch's number"
         case form:
-            where = f"{_FORMS[form]} files in {_shown(sink.path)}; exactly once"
-    return where + _options(sink.options)
+            where = f"{_FORMS[form]} files in {_show(sink.path)}; exactly once"
+    return where + _describe_options(sink.options)
 
 
-def _trigger(trigger: Trigger) -> str:
+def _describe_trigger(trigger: Trigger) -> str:
     if trigger.available_now:
         return "until all is read, then it ends"
-    return f"every {_length(trigger.every)}" if trigger.every else "as soon as the last micro-batch is done"
+    return f"every {_format_duration(trigger.every)}" if trigger.every else "as soon as the last micro-batch is done"
 
 
-def _shows(shown: Shown) -> str:
-    parts = [f"view {shown.view}"]
-    parts += [f"metrics at {_shown(shown.metrics)}"] if shown.metrics else []
-    parts += ["JSON lines on standard output"] if shown.lines == "-" else []
-    parts += [f"JSON lines in {_shown(shown.lines)}"] if shown.lines not in (None, "-") else []
+def _describe_monitor(monitor: MonitorSettings) -> str:
+    parts = [f"view {monitor.view}"]
+    parts += [f"metrics at {_show(monitor.metrics)}"] if monitor.metrics else []
+    parts += ["JSON lines on standard output"] if monitor.lines == "-" else []
+    parts += [f"JSON lines in {_show(monitor.lines)}"] if monitor.lines not in (None, "-") else []
     return "; ".join(parts)
 
 
-def _spark(pipeline: Pipeline) -> str:
-    where = f"master {_shown(pipeline.master)}" if pipeline.master else "local, or where spark-submit says"
-    kafka = "; with the Kafka connector" if pipeline.kafka else ""
-    jars = f" from {_shown(pipeline.jars)}" if pipeline.kafka and pipeline.jars else ""
-    return where + kafka + jars + _options(pipeline.spark, "settings")
+def _describe_spark(pipeline: Pipeline) -> str:
+    where = f"master {_show(pipeline.master)}" if pipeline.master else "local, or where spark-submit says"
+    kafka = "; with the Kafka connector" if pipeline.needs_kafka else ""
+    jars = f" from {_show(pipeline.jars)}" if pipeline.needs_kafka and pipeline.jars else ""
+    return where + kafka + jars + _describe_options(pipeline.spark, "settings")
 
 
-def _shown(text: str | None) -> str:
+def _show(text: str | None) -> str:
     """Return a text as the file has it; who logs in by a URI stays hidden."""
-    return re.sub(r"//[^/@\s]+@", "//...@", written(text or ""))
+    return re.sub(r"//[^/@\s]+@", "//...@", mask(text or ""))
 
 
-def _options(options: Mapping[str, str], word: str = "options") -> str:
-    return f"; {word} {_names(options)}" if options else ""
+def _describe_options(options: Mapping[str, str], word: str = "options") -> str:
+    return f"; {word} {_list_names(options)}" if options else ""
 
 
-def _names(named: Mapping[str, str]) -> str:
+def _list_names(named: Mapping[str, str]) -> str:
     return ", ".join(f"`{name}`" for name in named)
 
 
-def _length(length: timedelta) -> str:
+def _format_duration(length: timedelta) -> str:
     seconds = length.total_seconds()
-    return shown_seconds(int(seconds) if seconds.is_integer() else seconds)
+    return format_seconds(int(seconds) if seconds.is_integer() else seconds)

@@ -1,163 +1,325 @@
-"""What a pipeline is told: plain values, read from `pipeline.toml` by `reading`, used by everything else here.
+"""The tables and keys of `pipeline.toml` as pydantic dataclasses: every key is one field.
 
-Each class is a table of the file and each field a key of it, under the same name. Values are checked before they
-come here; what a key means, what it may be and what it is by default stands in docs/guide/pipeline.md.
+The annotation of a field has the Python type, the `ValueKind` that checks and converts a file's value, and a `KeyRule`
+for what a field cannot say; the text beneath it is its description. Loading (`load`), messages, the tables of
+keys in docs/guide/pipeline.md and the JSON schema for editors (`reference`) all read these classes, so a new key is
+one field here.
+
+An object built by code is not checked. One that `load` builds from a file with mistakes has None for refused keys, also
+where the type does not allow None; it serves to find further mistakes and is never run.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+
+import pydantic.dataclasses
+from pydantic import ConfigDict, Field
 
 from tidings.concepts import Ontology, Regions
 from tidings.model import Schema
+from tidings.spark.pipeline.config import values
+from tidings.spark.pipeline.config.values import Trigger, make_choice_kind
+from tidings.spark.pipeline.config.variables import derive_text
+from tidings.spark.pipeline.sources.size_limits import LARGEST
+from tidings.spark.query_context import QueryContext
+
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
 
 SourceKind: TypeAlias = Literal["json", "csv", "parquet", "kafka", "rate", "socket"]
 SinkKind: TypeAlias = Literal["json", "parquet", "kafka", "console", "python"]
-
-LARGEST = 8_000_000
-"""Bytes that an event may have where the file says nothing."""
+RecordFormat: TypeAlias = Literal["json", "text"]
+Notation: TypeAlias = Literal["text", "json", "url"]
+RowUnit: TypeAlias = Literal["match", "event"]
+ViewMode: TypeAlias = Literal["auto", "on", "off"]
+UnknownNames: TypeAlias = Literal["error", "absent"]
+ReportPolicy: TypeAlias = Literal["crossing", "episode", "every", "change"]
 
 Options: TypeAlias = Mapping[str, str]
 """Handed to Spark as they are. Values may hold secrets: never print or log them."""
 
+FILES = ("json", "csv", "parquet")
+FOLDERS = ("json", "parquet")
+WITH_COLUMNS = (*FILES, "kafka", "socket")
+FEEDS = ("file", "directory", "table", "topic", "snapshot")
 
-@dataclass(frozen=True, slots=True)
-class Source:
+_CONFIG = ConfigDict(
+    extra="forbid",
+    arbitrary_types_allowed=True,
+    use_attribute_docstrings=True,
+    validate_by_name=True,
+    validate_by_alias=True,
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class KeyRule:
+    """What the field of a key cannot say.
+
+    `kinds` are the kinds of the table (or the feeds of `[subscriptions]`) that the key belongs to, all of them where it
+    is empty; `required` says that each of those needs it. `default` is the default in the words of the docs, where
+    it is not simply the value of the field.
+    """
+
+    kinds: tuple[str, ...] = ()
+    required: bool = False
+    default: str = ""
+
+
+@pydantic.dataclasses.dataclass(frozen=True, slots=True, config=_CONFIG)
+class SourceSettings:
     """Where events come from; `id` and `time` are columns, or fields of them such as `kafka.key`."""
 
-    kind: SourceKind
-    path: str | None = None  # json, csv, parquet
-    columns: str | None = None  # Spark's words: "id BIGINT, make STRING, price DOUBLE"
-    servers: str | None = None  # kafka
-    topic: str | None = None  # kafka; several are parted by commas
-    value: Literal["json", "text"] = "json"  # kafka, socket
-    host: str | None = None  # socket
-    port: int | None = None  # socket
-    id: str | None = None
-    time: str | None = None
-    largest: int = LARGEST  # bytes of an event; rate has none
-    options: Options = field(default_factory=dict, repr=False)
+    kind: Annotated[SourceKind, make_choice_kind(SourceKind)]
+    """What the events are read from."""
+    path: Annotated[str | None, values.PATH, KeyRule(FILES, required=True)] = None
+    """Folder of files; new files are new events. May hold `*`."""
+    columns: Annotated[str | None, values.TEXT, KeyRule(WITH_COLUMNS, required=True)] = None
+    """Columns in Spark's words: "id BIGINT, make STRING, price DOUBLE". Not with value = "text"."""
+    servers: Annotated[str | None, values.TEXT, KeyRule(("kafka",), required=True)] = None
+    """The brokers, parted by commas."""
+    topic: Annotated[str | None, values.TEXT, KeyRule(("kafka",), required=True)] = None
+    """The topic; several are parted by commas."""
+    value: Annotated[RecordFormat, make_choice_kind(RecordFormat), KeyRule(("kafka", "socket"))] = "json"
+    """What a record's value or a line is: JSON with `columns`, or text in a column `value`."""
+    host: Annotated[str | None, values.TEXT, KeyRule(("socket",), required=True)] = None
+    """Whom to ask for lines."""
+    port: Annotated[int | None, values.PORT, KeyRule(("socket",), required=True)] = None
+    """The port of the host."""
+    id: Annotated[str | None, values.TEXT] = None
+    """Column that names an event, or a field of one such as `kafka.key`."""
+    time: Annotated[str | None, values.TEXT] = None
+    """Column with an event's time, or a field of one such as `kafka.timestamp`."""
+    largest: Annotated[int, values.SIZE, KeyRule(WITH_COLUMNS, default='"8 MB"')] = LARGEST
+    """The most bytes an event may have; a larger one is a dead letter with its first 200 bytes."""
+    options: Annotated[Options, values.OPTIONS] = Field(default_factory=dict, repr=False)
+    """Handed to Spark's reader as they are."""
 
 
-@dataclass(frozen=True, slots=True)
-class Subscriptions:
-    """Where subscriptions come from: exactly one of the first five is given."""
+@pydantic.dataclasses.dataclass(frozen=True, slots=True, config=_CONFIG)
+class SubscriptionSettings:
+    """Where subscriptions come from: exactly one of the five feeds is set."""
 
-    file: str | None = None
-    directory: str | None = None
-    table: str | None = None
-    topic: str | None = None
-    snapshot: str | None = None
-    servers: str | None = None  # with topic
-    notation: Literal["text", "json", "url"] = "text"
-    shards: int = 1
-    refresh: timedelta | None = None  # with table
-    options: Options = field(default_factory=dict, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Patterns:
-    """What is looked for over time; events wait for `lateness` and are then taken in the order of their times."""
-
-    file: str
-    lateness: timedelta
-    key: str | None = None
-    keep: tuple[str, ...] | None = None
-    model: str | None = None
-    horizon: int | str | None = None
-    threshold: float = 0.5
-    tell: str = "crossing"
-    step: float = 0.1
+    file: Annotated[str | None, values.FEED_FILE] = None
+    """File of subscriptions; it is read again when it changes."""
+    directory: Annotated[str | None, values.FEED_FOLDER] = None
+    """Folder of change files, applied in the order of their names."""
+    table: Annotated[str | None, values.TEXT] = None
+    """Table with columns `id` and `filter` (and `notation`)."""
+    topic: Annotated[str | None, values.TEXT] = None
+    """Compacted Kafka topic: the key is the id, the value the filter, null removes."""
+    snapshot: Annotated[str | None, values.FEED_FOLDER] = None
+    """Snapshot made by `tidings compile`, or a live folder."""
+    servers: Annotated[str | None, values.TEXT, KeyRule(("topic",), required=True)] = None
+    """The brokers of the topic, parted by commas."""
+    notation: Annotated[Notation, make_choice_kind(Notation), KeyRule(FEEDS[:4])] = "text"
+    """How filters are written where a row does not say."""
+    shards: Annotated[int, values.COUNT] = 1
+    """Into how many parts the subscriptions are split."""
+    refresh: Annotated[timedelta | None, values.DURATION, KeyRule(("table",), default="each micro-batch")] = None
+    """How often the table is looked at."""
+    options: Annotated[Options, values.OPTIONS, KeyRule(("topic",))] = Field(default_factory=dict, repr=False)
+    """Handed to Spark's reader as they are."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sink:
-    """Where rows go."""
+@pydantic.dataclasses.dataclass(frozen=True, slots=True, config=_CONFIG)
+class MatchingSettings:
+    """What comes out for an event that matches."""
 
-    kind: SinkKind
-    path: str | None = None  # json, parquet
-    servers: str | None = None  # kafka
-    topic: str | None = None  # kafka
-    function: str | None = None  # python: "package.module:name", called with a DataFrame and the batch's number
-    rows: int = 20  # console
-    options: Options = field(default_factory=dict, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Matching:
-    """What comes out for an event that somebody wants."""
-
-    per: Literal["match", "event"] = "match"
-    keep: tuple[str, ...] | None = None
-    limit: int | None = None
-    spread: int | None = None
-    now: datetime | None = None
+    per: Annotated[RowUnit, make_choice_kind(RowUnit)] = "match"
+    """A row for each match, or one for each event with the array `subscriptions`."""
+    keep: Annotated[tuple[str, ...] | None, values.TEXTS, KeyRule(default="none with `source.id`, else all")] = None
+    """Columns of the event that come along."""
+    limit: Annotated[int | None, values.COUNT, KeyRule(default="none")] = None
+    """The most subscriptions of one event; an event with more is told of."""
+    spread: Annotated[int | None, values.COUNT, KeyRule(default="as the source gives it")] = None
+    """Over how many tasks a micro-batch is spread."""
+    now: Annotated[datetime | None, values.MOMENT, KeyRule(default="that of each micro-batch")] = None
+    """The time that ages are reckoned against."""
 
 
-@dataclass(frozen=True, slots=True)
-class Late:
-    """Events older than `after` before the newest one of the batches before go to the dead letters."""
+@pydantic.dataclasses.dataclass(frozen=True, slots=True, config=_CONFIG)
+class LateSettings:
+    """Events older than `after` before the newest one of earlier batches go to the dead letters."""
 
-    after: timedelta
+    after: Annotated[timedelta, values.DURATION]
+    """Events that are older than this before the newest one seen are dead letters."""
 
 
-@dataclass(frozen=True, slots=True)
-class Duplicates:
+@pydantic.dataclasses.dataclass(frozen=True, slots=True, config=_CONFIG)
+class DuplicateSettings:
     """An event whose id came before, `within` this time, is left out and counted."""
 
-    within: timedelta
+    within: Annotated[timedelta, values.DURATION]
+    """An event whose id came before, within this time, is left out and counted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Trigger:
-    """When a micro-batch starts: every so often, at once after the last one (nothing given), or until all is read."""
+@pydantic.dataclasses.dataclass(frozen=True, slots=True, config=_CONFIG)
+class SinkSettings:
+    """Where rows go."""
 
-    every: timedelta | None = None
-    available_now: bool = False
+    kind: Annotated[SinkKind, make_choice_kind(SinkKind)]
+    """What the rows are written to."""
+    path: Annotated[str | None, values.PATH, KeyRule(FOLDERS, required=True)] = None
+    """Folder that gets one folder `batch=N` for each micro-batch."""
+    servers: Annotated[str | None, values.TEXT, KeyRule(("kafka",), required=True)] = None
+    """The brokers, parted by commas."""
+    topic: Annotated[str | None, values.TEXT, KeyRule(("kafka",), required=True)] = None
+    """The topic."""
+    function: Annotated[str | None, values.FUNCTION, KeyRule(("python",), required=True)] = None
+    """Called with a DataFrame and the batch's number."""
+    rows: Annotated[int, values.COUNT, KeyRule(("console",))] = 20
+    """How many rows of a micro-batch are shown."""
+    options: Annotated[Options, values.OPTIONS, KeyRule((*FOLDERS, "kafka"))] = Field(default_factory=dict, repr=False)
+    """Handed to Spark's writer as they are."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """How the running pipeline tells of itself."""
+@pydantic.dataclasses.dataclass(frozen=True, slots=True, config=_CONFIG)
+class PatternSettings:
+    """Patterns over time; events wait for `lateness` and are then taken in the order of their times."""
 
-    view: Literal["auto", "on", "off"] = "auto"
-    metrics: str | None = None  # "127.0.0.1:9464", for Prometheus
-    lines: str | None = None  # a file of JSON lines; "-" is standard output
+    file: Annotated[str, values.LOCAL_FILE]
+    """File of patterns; it is read when the pipeline starts."""
+    lateness: Annotated[timedelta, values.DURATION]
+    """How far an event may be behind the newest one seen; events wait so long to be put in order."""
+    key: Annotated[str | None, values.TEXT, KeyRule(default="none")] = None
+    """Column that parts the events for patterns without variables."""
+    keep: Annotated[tuple[str, ...] | None, values.TEXTS, KeyRule(default="none")] = None
+    """Columns of the events that detections carry."""
+    model: Annotated[str | None, values.LOCAL_FILE, KeyRule(default="none")] = None
+    """Model of the patterns; then there are forecasts among the detections."""
+    horizon: Annotated[int | str | None, values.HORIZON, KeyRule(default="none")] = None
+    """How far ahead forecasts look; needed with `model`."""
+    threshold: Annotated[float, values.CHANCE] = 0.5
+    """What a probability must exceed to be told."""
+    tell: Annotated[ReportPolicy, make_choice_kind(ReportPolicy)] = "crossing"
+    """When forecasts are told."""
+    step: Annotated[float, values.CHANCE] = 0.1
+    """By how much it must change, with `tell = "change"`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pipeline:
-    """A whole pipeline: subscriptions with sinks, patterns with detections, or both."""
+@pydantic.dataclasses.dataclass(frozen=True, slots=True, config=_CONFIG)
+class MonitorSettings:
+    """How a running pipeline reports its progress."""
 
-    name: str
-    folder: Path  # of the file; relative paths were resolved against it
-    checkpoint: str
-    source: Source
-    subscriptions: Subscriptions | None
-    sinks: tuple[Sink, ...]
-    dead_letters: Sink
-    matching: Matching = Matching()
-    derived: Mapping[str, str] = field(default_factory=dict)  # name -> Spark SQL
-    schema: Schema | None = None
-    ontology: Ontology | None = None
-    regions: Regions | None = None
-    late: Late | None = None
-    duplicates: Duplicates | None = None
-    patterns: Patterns | None = None
-    detections: tuple[Sink, ...] = ()  # where those go
-    trigger: Trigger = Trigger()
-    shown: Shown = Shown()
-    master: str | None = None
-    jars: str | None = None
-    unknown: Literal["error", "absent"] = "error"  # names in filters and patterns that no column has
-    spark: Options = field(default_factory=dict, repr=False)  # settings of the session
+    view: Annotated[ViewMode, make_choice_kind(ViewMode)] = "auto"
+    """A live view on the terminal; `auto` is on where there is one."""
+    metrics: Annotated[str | None, values.ADDRESS, KeyRule(default="nowhere")] = None
+    """Where Prometheus may ask."""
+    lines: Annotated[str | None, values.OUTPUT_FILE, KeyRule(default="none")] = None
+    """File of progress as JSON lines; "-" is standard output."""
+
+
+@pydantic.dataclasses.dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
+class PipelineFile:
+    """A whole `pipeline.toml`: subscriptions with sinks, patterns with detections, or both."""
+
+    name: Annotated[str, values.TEXT, KeyRule(default="the file's name")] = ""
+    """What the query is called, in Spark and in what is shown."""
+    checkpoint: Annotated[str, values.PATH]
+    """Folder where the query remembers how far it came; it belongs to this pipeline alone."""
+    trigger: Annotated[Trigger, values.TRIGGER, KeyRule(default='"1 second"')] = Trigger(every=timedelta(seconds=1))
+    """When a micro-batch starts."""
+    master: Annotated[str | None, values.TEXT, KeyRule(default='"local[*,4]", or what spark-submit says')] = None
+    """Where Spark runs."""
+    jars: Annotated[str | None, values.JARS, KeyRule(default="TIDINGS_JARS, else by coordinates")] = None
+    """Folder with the Kafka connector's jars."""
+    schema: Annotated[Schema | None, values.SCHEMA] = None
+    """Kinds of attributes: a file, or the table `[schema]` itself."""
+    unknown: Annotated[UnknownNames, make_choice_kind(UnknownNames)] = "error"
+    """Names that no column has: a subscription is refused and listed, or they are absent in every event."""
+    ontology: Annotated[Ontology | None, values.ONTOLOGY] = None
+    """File of concepts, synonyms and units."""
+    regions: Annotated[Regions | None, values.REGIONS] = None
+    """GeoJSON file of named regions, for `within @name`."""
+    source: SourceSettings
+    """Where events come from."""
+    subscriptions: SubscriptionSettings | None = None
+    """Who wants to hear of what."""
+    matching: MatchingSettings = MatchingSettings()
+    """What comes out."""
+    late: LateSettings | None = None
+    """Late events."""
+    duplicates: DuplicateSettings | None = None
+    """Duplicates."""
+    sinks: tuple[SinkSettings, ...] = Field(default=(), validation_alias="sink")
+    """Where rows go."""
+    patterns: PatternSettings | None = None
+    """What is to happen over time."""
+    detections: tuple[SinkSettings, ...] = ()
+    """Where detections go."""
+    dead_letters: SinkSettings | None = None
+    """Where dead letters go."""
+    shown: MonitorSettings = MonitorSettings()
+    """How it tells of itself."""
+    derived: Annotated[Mapping[str, str], values.NAMED_TEXTS] = Field(default_factory=dict)
+    """Each key is a new column, each value Spark SQL; a later one may use the earlier."""
+    spark: Annotated[Options, values.SPARK] = Field(default_factory=dict, repr=False)
+    """Settings of the Spark session; each begins with `spark.`."""
 
     @property
-    def kafka(self) -> bool:
-        """Whether something of it needs Spark's Kafka connector."""
+    def query_context(self) -> QueryContext:
+        """What the file says about the meaning of names in filters and patterns."""
+        return QueryContext.of(self.schema, self.ontology, self.regions, unknown=self.unknown)
+
+
+@pydantic.dataclasses.dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
+class Pipeline(PipelineFile):
+    """A pipeline that can run: a file without mistakes, with the defaults that depend on its path."""
+
+    folder: Path
+    dead_letters: SinkSettings
+
+    @classmethod
+    def from_file(cls, file: PipelineFile, path: Path) -> Pipeline:
+        """Complete the settings of the file at `path`."""
+        keys = {field.name: getattr(file, field.name) for field in dataclasses.fields(file)}
+        beside = derive_text(file.checkpoint, f"{file.checkpoint.rstrip('/')}/dead_letters")
+        keys["name"] = file.name or path.stem
+        keys["dead_letters"] = file.dead_letters or SinkSettings("json", path=beside)
+        return cls(**keys, folder=path.parent)
+
+    @property
+    def needs_kafka(self) -> bool:
+        """Whether some part needs Spark's Kafka connector."""
         kinds = [self.source.kind, self.dead_letters.kind, *(sink.kind for sink in (*self.sinks, *self.detections))]
         return "kafka" in kinds or (self.subscriptions is not None and self.subscriptions.topic is not None)
+
+
+# Introspection -----------------------------------------------------------------------------------
+
+
+def list_keys(settings: Any) -> dict[str, FieldInfo]:
+    """Return the keys of a settings class by the names that the file uses."""
+    fields: dict[str, FieldInfo] = settings.__pydantic_fields__
+    return {str(field.validation_alias or name): field for name, field in fields.items()}
+
+
+SECTIONS = tuple(list_keys(PipelineFile))[tuple(list_keys(PipelineFile)).index("source") :]
+"""The names of all tables; the keys at the top of the file stand before `source` in `PipelineFile`."""
+
+TOP_KEYS = tuple(name for name in list_keys(PipelineFile) if name not in SECTIONS)
+"""The keys at the top of the file."""
+
+
+def get_rule(field: FieldInfo) -> KeyRule:
+    """Return the rule of a key."""
+    return next((rule for rule in field.metadata if isinstance(rule, KeyRule)), KeyRule())
+
+
+def phrase(field: FieldInfo) -> str:
+    """Return the first sentence of a key's description, to end another sentence with."""
+    first = (field.description or "").partition(". ")[0].rstrip(".")
+    return first[0].lower() + first[1:]
+
+
+def settings_class(section: str | int) -> Any:
+    """Return the settings class of a table of the file."""
+    annotation = list_keys(PipelineFile)[str(section)].annotation
+    classes = (annotation, *getattr(annotation, "__args__", ()))
+    return next((cls for cls in classes if hasattr(cls, "__pydantic_fields__")), None)

@@ -1,8 +1,8 @@
-"""`${NAME}` in a pipeline's file: the value comes from the environment, and is never shown.
+"""`${NAME}` in `pipeline.toml`: replaced by the environment's variable NAME, whose value is never shown.
 
-A text that a variable went into is an `Expanded`: it is the text itself to whoever uses it, and what stands in the
-file to whoever prints a repr. So a pipeline can be shown whole, and only `written` may go into a message. What
-others write of it (Spark, a file's own error) passes through `Variables.hide` first.
+A text in which a variable was replaced is an `ExpandedText`: a str with the real value, whose repr is the text of the
+file. So a pipeline can be printed whole. Messages contain `mask(text)` only, and what others write about a value
+(Spark, the loader of a file) passes through `Variables.hide` first.
 """
 
 from __future__ import annotations
@@ -16,100 +16,100 @@ from tidings.errors import TidingsError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-_SPOT = re.compile(r"\$\$\{|\$\{([^{}]*)\}|\$\{")
-_SHORTEST = 3  # a shorter one is no secret, and its letters stand in every word
+_REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)\}|\$\{")
+_SHORTEST_SECRET = 3  # a shorter value is no secret, and its letters stand in every word
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-class Expanded(str):
-    """A text with a variable's value in it, which shows itself as it stands in the file.
+class ExpandedText(str):
+    """A text with a variable's value in it; its repr shows the text of the file instead.
 
-    >>> Expanded("broker:9092", "${BROKERS}")
+    >>> ExpandedText("broker:9092", "${BROKERS}")
     '${BROKERS}'
     """
 
-    __slots__ = ("written",)
-    written: str
+    __slots__ = ("template",)
+    template: str
 
-    def __new__(cls, value: str, written: str) -> Expanded:
-        """Hold the value, and what may be shown of it."""
-        made = super().__new__(cls, value)
-        made.written = written
-        return made
+    def __new__(cls, value: str, template: str) -> ExpandedText:
+        """Take the value, and the text of the file that may be shown for it."""
+        text = super().__new__(cls, value)
+        text.template = template
+        return text
 
-    def __reduce__(self) -> tuple[type[Expanded], tuple[str, str]]:
-        """Say how to make it again, after a pickle."""
-        return Expanded, (str.__str__(self), self.written)
+    def __reduce__(self) -> tuple[type[ExpandedText], tuple[str, str]]:
+        """Pickle both texts."""
+        return ExpandedText, (str.__str__(self), self.template)
 
     def __repr__(self) -> str:
-        """Show what stands in the file."""
-        return repr(self.written)
+        """Show the text of the file."""
+        return repr(self.template)
 
 
-def written(text: str) -> str:
-    """Return what may be shown of a text: itself, or what stands in the file where a variable went into it."""
-    return text.written if isinstance(text, Expanded) else text
+def mask(text: str) -> str:
+    """Return what may be shown of a text: itself, or the text of the file where a variable was replaced in it."""
+    return text.template if isinstance(text, ExpandedText) else text
 
 
-def like(text: str, value: str) -> str:
-    """Return a value that was made of the text, as secret as the text is."""
-    return Expanded(value, text.written) if isinstance(text, Expanded) else value
+def derive_text(text: str, value: str) -> str:
+    """Return a value computed from a text, shown as the text is."""
+    return ExpandedText(value, text.template) if isinstance(text, ExpandedText) else value
 
 
 class Variables:
-    """The environment, the values that were taken from it, and what was wrong with the asking."""
+    """The environment, and the values that texts took from it so far."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         """Take values from this environment."""
         self._environ = environ
-        self._taken: dict[str, str] = {}  # value -> name
+        self._names: dict[str, str] = {}  # value -> name of its variable
 
     def expand(self, text: str) -> tuple[str, list[str]]:
         """Return the text with its variables replaced, and what is wrong with them; `$${` stands for `${`."""
         mistakes: list[str] = []
-        taken = False
+        replaced = False
 
-        def value(found: re.Match[str]) -> str:
-            nonlocal taken
-            if found[0] == "$${":
+        def replace(reference: re.Match[str]) -> str:
+            nonlocal replaced
+            if reference[0] == "$${":
                 return "${"
-            wrong = self._wrong(found[1])
-            if wrong is not None:
-                mistakes.append(f"{wrong}; `$${{` stands for a plain `${{`")
+            mistake = self._find_mistake(reference[1])
+            if mistake is not None:
+                mistakes.append(f"{mistake}; `$${{` stands for a plain `${{`")
                 return ""
-            taken = True
-            return self._value(found[1])
+            replaced = True
+            return self._look_up(reference[1])
 
-        made = _SPOT.sub(value, text)
-        return (Expanded(made, text) if taken else made), mistakes
+        value = _REFERENCE.sub(replace, text)
+        return (ExpandedText(value, text) if replaced else value), mistakes
 
     def hide(self, text: str) -> str:
-        """Return a text that others wrote, with every value that was taken shown as its variable."""
-        for value in sorted(self._taken, key=len, reverse=True):
-            if len(value) >= _SHORTEST:
-                text = text.replace(value, f"${{{self._taken[value]}}}")
+        """Return a text that others wrote, with every value of a variable shown as `${NAME}`."""
+        for value in sorted(self._names, key=len, reverse=True):
+            if len(value) >= _SHORTEST_SECRET:
+                text = text.replace(value, f"${{{self._names[value]}}}")
         return text
 
     @contextmanager
-    def hidden(self) -> Iterator[None]:
-        """Let no error of ours out of the block with a value in its text."""
+    def mask_errors(self) -> Iterator[None]:
+        """Let no error of ours leave the block with a variable's value in its text."""
         try:
             yield
         except TidingsError as problem:
-            shown = self.hide(str(problem))
-            if shown == str(problem):
+            masked = self.hide(str(problem))
+            if masked == str(problem):
                 raise
-            raise type(problem)(shown) from None  # the first one would show the value, as its cause
+            raise type(problem)(masked) from None  # the first one would show the value, as its cause
 
-    def _wrong(self, name: str | None) -> str | None:
+    def _find_mistake(self, name: str | None) -> str | None:
         if name is None:
             return "a `${` has no `}`"
         if not _NAME.fullmatch(name):
             return f"`${{{name}}}` names no variable"
         return None if name in self._environ else f"the variable `{name}` is not set"
 
-    def _value(self, name: str) -> str:
+    def _look_up(self, name: str) -> str:
         value = self._environ[name]
         if value:
-            self._taken[value] = name
+            self._names[value] = name
         return value

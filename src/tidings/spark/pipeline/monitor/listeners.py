@@ -19,7 +19,7 @@ from tidings.spark.pipeline.monitor.text_log import PlainText
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tidings.spark.pipeline.config import settings
+    from tidings.spark.pipeline.config.settings import MonitorSettings
     from tidings.spark.pipeline.monitor.report import Report, Watch
 
 STANDARD_OUTPUT = "-"
@@ -73,7 +73,7 @@ class Several:
                 PlainText(self._console, every=None).warn(text)
 
 
-def watch_of(shown: settings.Shown, *, name: str, console: Console) -> Several:
+def watch_of(shown: MonitorSettings, *, name: str, console: Console) -> Several:
     """Return what a pipeline tells its progress to.
 
     On a terminal that is the live view, elsewhere a line of text every few seconds; `view = "on"` draws the view
@@ -96,7 +96,7 @@ def watch_of(shown: settings.Shown, *, name: str, console: Console) -> Several:
     return Several(watches, console=console)
 
 
-def _for_people(shown: settings.Shown, name: str, console: Console) -> Watch:
+def _for_people(shown: MonitorSettings, name: str, console: Console) -> Watch:
     if shown.view == "off":
         return PlainText(console if console.stderr else Console(stderr=True, highlight=False), every=None)
     if shown.view == "on" and not console.is_terminal:

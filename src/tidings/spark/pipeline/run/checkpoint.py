@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import tidings as td
-from tidings.engine.persist.mapped_arrays import put
+from tidings.engine.persist.mapped_arrays import write_atomically
 from tidings.errors import CheckpointError
 from tidings.spark.pipeline.run.trouble import wrong_with
 from tidings.spark.pipeline.sinks.batch_folders import local_path
@@ -63,7 +63,7 @@ class Checkpoint:
                 _check_empty(mark.parent)
                 mark.parent.mkdir(parents=True, exist_ok=True)
                 told = {"format": FORMAT, "tidings": td.__version__, "id": str(uuid.uuid4())}
-                put(mark, iter([json.dumps(told).encode()]))
+                write_atomically(mark, iter([json.dumps(told).encode()]))
         except OSError as problem:
             msg = f"the checkpoint `{folder}` cannot be made: {problem.strerror}; give a folder that can be written to"
             raise CheckpointError(msg) from problem
@@ -103,8 +103,9 @@ class Checkpoint:
 
         What a feed has read, by names of files or offsets, means nothing to another one.
         """
-        told = {name: part.to_dict() for name, part in given.named.items()}  # type: ignore[attr-defined]
-        closed = given.schema is not None and given.schema.closed
+        told = {name: part.to_dict() for name, part in given.overrides.items()}
+        schema = given.vocabulary.schema
+        closed = schema is not None and schema.closed
         said = json.dumps({**told, "closed": closed, "feed": dict(feed)}, sort_keys=True, default=str)
         return self.folder / "subscriptions" / hashlib.sha256(said.encode()).hexdigest()[:16]
 
@@ -121,7 +122,7 @@ class Checkpoint:
     def note_newest(self, batch: int, newest: datetime) -> None:
         """Remember the newest time of an event."""
         told = {"batch": batch, "newest": newest.isoformat()}
-        put(self.folder / "newest.json", iter([json.dumps(told).encode()]))
+        write_atomically(self.folder / "newest.json", iter([json.dumps(told).encode()]))
 
     # Refused subscriptions ---------------------------------------------------------------------
 

@@ -15,19 +15,21 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
+from tidings.forecast import Detector
 from tidings.spark.detect.detect import detect
-from tidings.spark.detect.pattern_source import detector_of
-from tidings.spark.match.worker_matcher import TaggedRows, build_pairs
+from tidings.spark.detect.pattern_source import build_detector
+from tidings.spark.match.shard_plan import ShardPlan
+from tidings.spark.match.worker_matcher import TaggedRows
 from tidings.spark.match.worker_stage import WorkerStage, match_in_workers
-from tidings.spark.pipeline.config.pattern_checks import ID, foreseeing
-from tidings.spark.pipeline.config.variables import written
+from tidings.spark.pipeline.config.pattern_checks import ID, load_model
+from tidings.spark.pipeline.config.variables import mask
 from tidings.spark.pipeline.monitor.report import Report
 from tidings.spark.pipeline.run.match_batches import EVENT, LATE, RAW, REFUSED, TIME, path
 from tidings.spark.pipeline.run.microbatch import Turns, kept
 from tidings.spark.pipeline.sinks.batch_folders import EXACT
-from tidings.spark.schema import to_column, schema_of
-from tidings.spark.subscriptions.subscription_source import open_subscriptions
 from tidings.spark.query_context import QueryContext
+from tidings.spark.schema import schema_of, to_column
+from tidings.spark.subscriptions.subscription_source import open_subscriptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,8 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row
 
     from tidings.lang import WrittenPattern
-    from tidings.patterns import Detector
-    from tidings.spark.pipeline.config.settings import Pipeline
+    from tidings.spark.pipeline.config.settings import PatternSettings, Pipeline
     from tidings.spark.pipeline.run.checkpoint import Checkpoint
     from tidings.spark.pipeline.run.match_batches import Sinks
 
@@ -83,10 +84,25 @@ def watched(
     events = _timed(events if pipeline.subscriptions is None else events.where(to_column(REFUSED).isNull()), pipeline)
     in_time = events.where(to_column(REFUSED).isNull()).drop(REFUSED, RAW)
     in_time = in_time.withWatermark(TIME, f"{int(about.lateness.total_seconds() * 1000)} milliseconds")
-    detector = detector_of(in_time, patterns, given, time=TIME, key=about.key)
-    told = foreseeing(detector, about)  # its names were judged when it was made
+    detector = build_detector(in_time, patterns, given, time=TIME, key=about.key)
+    told = add_forecasts(detector, about)  # its names were judged when it was made
     found = detect(in_time, told, time=TIME, event_id=EVENT, keep=about.keep, unknown="absent")
     return _renamed(found, about.keep or ()).unionByName(_judged(events, detector), allowMissingColumns=True)
+
+
+def add_forecasts(detector: Detector, settings: PatternSettings) -> Detector:
+    """Return a detector of the same patterns that also forecasts them; without a model, the detector itself."""
+    if settings.model is None:
+        return detector
+    forecaster = Detector(model=load_model(settings.model), time=detector.time, **detector.vocabulary.to_keywords())
+    forecaster.add_many(
+        [pattern.to_written() for pattern in detector.patterns],
+        horizon=settings.horizon,
+        threshold=settings.threshold,
+        tell=settings.tell,
+        step=settings.step,
+    )
+    return forecaster
 
 
 def _renamed(found: DataFrame, keep: Sequence[str]) -> DataFrame:
@@ -106,7 +122,7 @@ def _timed(events: DataFrame, pipeline: Pipeline) -> DataFrame:
     assert source.id is not None
     assert source.time is not None
     events = events.withColumns({EVENT: path(events, source.id), TIME: path(events, source.time).cast("timestamp")})
-    lacks = F.when(to_column(TIME).isNull(), F.lit(f"no time: `{written(source.time)}` is null, and patterns need one"))
+    lacks = F.when(to_column(TIME).isNull(), F.lit(f"no time: `{mask(source.time)}` is null, and patterns need one"))
     return events.withColumn(REFUSED, F.coalesce(to_column(REFUSED), lacks))
 
 
@@ -116,10 +132,13 @@ def _judged(events: DataFrame, detector: Detector) -> DataFrame:
     They are judged by the matcher that detection reads them with: what takes no part there is told here.
     """
     alone = QueryContext(unknown="absent")  # the matcher brings its own, and its names were judged
-    found = open_subscriptions(events.sparkSession, detector._matcher, schema_of(events.schema), alone, shards=None)
-    build = TaggedRows(build_pairs, raw=RAW, hidden=(EVENT, TIME))
-    crossing = WorkerStage((EVENT,), ("event",), build, _ADDED, judge=True, refused=REFUSED, whole_events=True)
-    rows = match_in_workers(events, found, crossing, None)
+    found = open_subscriptions(
+        events.sparkSession, detector.compile().matcher, schema_of(events.schema), alone, shards=None
+    )
+    plan = ShardPlan(found.store.shards, judge=True)
+    build = TaggedRows(plan.row_builder, raw=RAW, hidden=(EVENT, TIME))
+    stage = WorkerStage((EVENT,), ("event",), build, _ADDED, plan, refused=REFUSED, whole_events=True)
+    rows = match_in_workers(events, found, stage, None)
     return rows.select("event", "reason", "row", to_column("events").alias(SEEN))
 
 

@@ -10,7 +10,7 @@ import socket
 from typing import TYPE_CHECKING
 
 from tidings.errors import PipelineFailed
-from tidings.spark.pipeline.config.variables import written
+from tidings.spark.pipeline.config.variables import mask
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +28,7 @@ def require_brokers(pipeline: Pipeline) -> None:
     """Refuse to start while no broker of a list takes a connection."""
     for where, servers in dict(_named(pipeline)).items():
         if not any(map(_answers, servers.split(","))):
-            msg = f"{where}: none of the servers `{written(servers)}` takes a connection; is Kafka running there?"
+            msg = f"{where}: none of the servers `{mask(servers)}` takes a connection; is Kafka running there?"
             raise PipelineFailed(msg)
 
 

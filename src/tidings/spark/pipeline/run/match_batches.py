@@ -16,23 +16,24 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
-from pyspark.sql.types import ArrayType, LongType, StringType, StructField, TimestampType
+from pyspark.sql.types import LongType, StringType, StructField, TimestampType
 
 from tidings.matcher.live.live import Change
 from tidings.matcher.live.versions import read_version
 from tidings.spark.match.output_columns import choose_columns
-from tidings.spark.match.shard_gathering import group_by_row, number_rows, split_crowded
-from tidings.spark.match.worker_matcher import TaggedRows, build_lists, describe_excess, build_pairs
-from tidings.spark.match.worker_stage import WorkerStage, match_in_workers
+from tidings.spark.match.shard_gathering import MatchQuery
+from tidings.spark.match.shard_plan import ShardPlan
+from tidings.spark.match.worker_matcher import TaggedRows, describe_excess
+from tidings.spark.match.worker_stage import WorkerStage
 from tidings.spark.pipeline.monitor.mismatch_totals import PipelineMismatches
 from tidings.spark.pipeline.monitor.report import Report
 from tidings.spark.pipeline.run.microbatch import Turns, kept
 from tidings.spark.pipeline.sinks.sinks import Output
-from tidings.spark.schema import to_column, schema_of
+from tidings.spark.query_context import QueryContext
+from tidings.spark.schema import schema_of, to_column
 from tidings.spark.subscriptions.refusals import remove_refused
 from tidings.spark.subscriptions.subscription_source import SubscriptionHandle, to_arrow_id_type
 from tidings.spark.subscriptions.worker_store import VersionStore
-from tidings.spark.query_context import QueryContext
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -96,7 +97,7 @@ class Batches(Turns):
         changes, self._changes[:] = list(self._changes), []
         found, version = self._subscribed(claim, columns)
         with ExitStack() as held:
-            tagged = kept(self._crossed(frame, found, claim, held), held)
+            tagged = kept(self._match(frame, found, claim, held), held)
             counts = self._counted(tagged)
             self._written(tagged, counts, batch)
         if counts["newest"] is not None:
@@ -166,41 +167,17 @@ class Batches(Turns):
 
     # What becomes of it ------------------------------------------------------------------------
 
-    def _crossed(self, frame: DataFrame, found: SubscriptionHandle, claim: Claim, held: ExitStack) -> DataFrame:
+    def _match(self, frame: DataFrame, handle: SubscriptionHandle, claim: Claim, held: ExitStack) -> DataFrame:
         """Return matches, dead letters and tallies as one frame."""
-        frame = self._prepared(frame, claim.facts)
-        shape, limit = self._shape(frame), self._pipeline.matching.limit
-        grouped = self._pipeline.matching.per == "event"
-        now = datetime.fromisoformat(claim.facts["now"])
-        if found.store.shards == 1 or (not grouped and limit is None):
-            return match_in_workers(frame, found, self._crossing(shape, found, grouped=grouped).with_limit(limit), now)
-        # What belongs to one event comes from several shards: rows are numbered, and gathered by number.
-        frame, number = number_rows(frame, "per = event or a limit")
-        frame = frame if limit is None else kept(frame, held)  # asked for again, under the same numbers
-        crossing = self._crossing(shape, found, grouped=False).with_column(number)
-        tagged = kept(match_in_workers(frame, found, crossing, now), held)
-        matched = tagged.where(to_column(shape.id_column).isNotNull())
-        others = tagged.where(to_column(shape.id_column).isNull()).drop(shape.id_column)
-        if limit is not None:
-            matched, letters = split_crowded(matched, frame, number, limit=limit, shape=shape, hidden=_HIDDEN)
-            others = others.unionByName(letters, allowMissingColumns=True)
-        matched = group_by_row(matched, number, shape) if grouped else matched
-        return others.unionByName(matched, allowMissingColumns=True).drop(number)
-
-    def _crossing(self, shape: OutputColumns, found: SubscriptionHandle, *, grouped: bool) -> WorkerStage:
-        matching = self._pipeline.matching
-        made = StructField(shape.id_column, ArrayType(found.spark_id_type, containsNull=False) if grouped else found.spark_id_type)
+        frame, matching = self._prepared(frame, claim.facts), self._pipeline.matching
+        columns, grouped = self._shape(frame), matching.per == "event"
+        plan = ShardPlan(handle.store.shards, grouped=grouped, limit=matching.limit, spread=matching.spread)
         time = TIME if self._pipeline.late is not None else None
-        build = TaggedRows(build_lists if grouped else build_pairs, raw=RAW, time=time, hidden=(EVENT, TIME))
-        return WorkerStage(
-            shape.kept,
-            shape.names,
-            build,
-            (made, *_ADDED),
-            spread=matching.spread,
-            refused=REFUSED,
-            whole_events=True,
-        )
+        build = TaggedRows(plan.row_builder, raw=RAW, time=time, hidden=(EVENT, TIME))
+        added = (plan.id_field(columns.id_column, handle.spark_id_type), *_ADDED)
+        stage = WorkerStage(columns.kept, columns.names, build, added, plan, refused=REFUSED, whole_events=True)
+        query = MatchQuery(handle, stage, columns, datetime.fromisoformat(claim.facts["now"]))
+        return query.match_tagged_events(frame, hidden=_HIDDEN, keep=lambda rows: kept(rows, held))
 
     def _prepared(self, frame: DataFrame, facts: Mapping[str, Any]) -> DataFrame:
         """Add the columns of our own, and refuse what is late."""

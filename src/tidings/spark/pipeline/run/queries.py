@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from tidings.spark.pipeline.config.settings import Trigger
+    from tidings.spark.pipeline.config.values import Trigger
     from tidings.spark.pipeline.monitor.report import Report, Watch
     from tidings.spark.pipeline.run.checkpoint import Checkpoint
     from tidings.spark.pipeline.run.stopping import Stopping

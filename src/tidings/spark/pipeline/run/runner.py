@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
@@ -20,9 +20,9 @@ from rich.console import Console
 
 from tidings.errors import BadPipeline, SparkUnavailable
 from tidings.spark.pipeline.config.analysis import check_on_spark
-from tidings.spark.pipeline.config.checks import missing_source
-from tidings.spark.pipeline.config.pattern_checks import letters_of, written_patterns
-from tidings.spark.pipeline.config.settings import Pipeline
+from tidings.spark.pipeline.config.checks import find_missing_source
+from tidings.spark.pipeline.config.pattern_checks import parse_pattern_file, place_pattern_letters
+from tidings.spark.pipeline.config.settings import PatternSettings, Pipeline, SinkSettings
 from tidings.spark.pipeline.monitor.listeners import watch_of
 from tidings.spark.pipeline.monitor.report import Watch
 from tidings.spark.pipeline.run.checkpoint import Checkpoint
@@ -33,9 +33,9 @@ from tidings.spark.pipeline.run.microbatch import SUMMED
 from tidings.spark.pipeline.run.queries import follow, start
 from tidings.spark.pipeline.run.spark_log import spark_log
 from tidings.spark.pipeline.run.stopping import Stopping
-from tidings.spark.pipeline.run.subscription_follower import given_by, live_of, surroundings_of
+from tidings.spark.pipeline.run.subscription_follower import build_query_context, live_of
 from tidings.spark.pipeline.run.trouble import SPARKS, Trouble
-from tidings.spark.pipeline.sinks.sinks import output_of
+from tidings.spark.pipeline.sinks.sinks import SinkContext, open_sink
 from tidings.spark.pipeline.sources.sources import events_of
 from tidings.spark.schema import to_column
 from tidings.spark.session import is_submitted
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from tidings.spark.pipeline.config import settings
+    from tidings.spark.pipeline.config.reading import FileMistake
     from tidings.spark.pipeline.run.microbatch import Turns
     from tidings.spark.pipeline.run.queries import Running
 
@@ -79,7 +79,7 @@ def run(
     console = console or Console(highlight=False)
     with ExitStack() as stack:
         stopping = stack.enter_context(Stopping())
-        _refuse(missing_source(pipeline.source))
+        _refuse(find_missing_source(pipeline.source))
         checkpoint = Checkpoint.opened(pipeline.checkpoint)
         stack.enter_context(checkpoint.alone())
         watch = watch_of(pipeline.shown, name=pipeline.name, console=console)
@@ -112,9 +112,10 @@ def _started(events: DataFrame, turns: Turns, pipeline: Pipeline, checkpoint: Ch
     return running
 
 
-def _refuse(mistakes: list[str]) -> None:
+def _refuse(mistakes: Sequence[FileMistake]) -> None:
     if mistakes:
-        raise BadPipeline("\n".join(mistakes), mistakes=tuple(mistakes))
+        texts = tuple(map(str, mistakes))
+        raise BadPipeline("\n".join(texts), mistakes=texts)
 
 
 def _session(pipeline: Pipeline, log: Path | None) -> SparkSession:
@@ -123,7 +124,7 @@ def _session(pipeline: Pipeline, log: Path | None) -> SparkSession:
         raise SparkUnavailable(msg)
     master = pipeline.master or (None if is_submitted() else MASTER)
     return ts_session(
-        pipeline.name, master=master, kafka=pipeline.kafka, jars=pipeline.jars, config=pipeline.spark, log=log
+        pipeline.name, master=master, kafka=pipeline.needs_kafka, jars=pipeline.jars, config=pipeline.spark, log=log
     )
 
 
@@ -160,10 +161,10 @@ class _Making:
         self.watch.status(f"{len(live):,} subscriptions; waiting for events")
         return batches
 
-    def _patterns(self, events: DataFrame, about: settings.Patterns) -> tuple[DataFrame, Turns]:
-        patterns = written_patterns(about.file, surroundings_of(self.session, self.pipeline))
-        given = given_by(self.pipeline)
-        letters = letters_of(self.pipeline.dead_letters)
+    def _patterns(self, events: DataFrame, about: PatternSettings) -> tuple[DataFrame, Turns]:
+        patterns = parse_pattern_file(about.file, build_query_context(self.session, self.pipeline))
+        given = self.pipeline.query_context
+        letters = place_pattern_letters(self.pipeline.dead_letters)
         # An event may be a dead letter of both queries, so the reason is part of what names one of these.
         key = KEY if about.model is None else DETECTION
         sinks = self._sinks(self.pipeline.detections, key, letters, ["event", "reason"])
@@ -172,11 +173,12 @@ class _Making:
         return watched(events, self.pipeline, patterns, given=given), turns
 
     def _sinks(
-        self, sinks: Sequence[settings.Sink], key: Sequence[str], letters: settings.Sink, letters_key: Sequence[str]
+        self, sinks: Sequence[SinkSettings], key: Sequence[str], letters: SinkSettings, letters_key: Sequence[str]
     ) -> Sinks:
         """Open sinks; each is closed when the pipeline ends."""
-        opened = [output_of(one, key=key, owner=self.checkpoint.id, console=self.console) for one in sinks]
-        dead = output_of(letters, key=letters_key, owner=self.checkpoint.id, console=self.console)
+        context = SinkContext(key=key, owner=self.checkpoint.id, console=self.console, folder=self.pipeline.folder)
+        opened = [open_sink(sink, context) for sink in sinks]
+        dead = open_sink(letters, replace(context, key=letters_key))
         for output in (*opened, dead):
             self.stack.callback(output.close)
         return Sinks(opened, dead)

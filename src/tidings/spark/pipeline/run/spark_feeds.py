@@ -22,7 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from tidings.errors import FileError
 from tidings.matcher.live.change_rounds import Step
 from tidings.matcher.live.feeds import Changes
-from tidings.spark.pipeline.config.variables import Expanded, written
+from tidings.spark.pipeline.config.variables import ExpandedText, mask
 from tidings.spark.pipeline.run.trouble import SPARKS, words
 from tidings.spark.pipeline.sources.sources import text_of
 from tidings.spark.subscriptions.compile import check_subscriptions
@@ -60,13 +60,13 @@ class TopicFeed:
         except SPARKS as problem:
             if not offsets:
                 raise
-            return _unread(f"the topic `{written(self.topic)}`", problem, position, self._is_open())
+            return _unread(f"the topic `{mask(self.topic)}`", problem, position, self._is_open())
         rows = sorted(rows, key=lambda row: (row.partition, row.offset))
         offsets |= {str(row.partition): row.offset + 1 for row in rows}
         return Changes([self._step(row) for row in rows], {"offsets": offsets} if offsets else position)
 
     def _is_open(self) -> bool:
-        return not any(isinstance(text, Expanded) for text in (self.topic, self.servers, *self.options.values()))
+        return not any(isinstance(text, ExpandedText) for text in (self.topic, self.servers, *self.options.values()))
 
     def _step(self, row: Row) -> Step:
         if row.key is None:
@@ -178,8 +178,8 @@ class TableFeed:
         except SPARKS as problem:
             if not told:
                 raise
-            is_open = not isinstance(self.table, Expanded)
-            return _unread(f"the table `{written(self.table)}`", problem, position, is_open)
+            is_open = not isinstance(self.table, ExpandedText)
+            return _unread(f"the table `{mask(self.table)}`", problem, position, is_open)
         finally:
             self._looked = time.monotonic()
 
@@ -197,7 +197,7 @@ class TableFeed:
 
     def _step(self, row: Row) -> Step:
         if row.id is None or row.filter is None:
-            problem = FileError(f"the table `{written(self.table)}` has a row without `id` or `filter`")
+            problem = FileError(f"the table `{mask(self.table)}` has a row without `id` or `filter`")
             return Step(row.id, problem=problem)
         return Step(row.id, row.filter, row.notation)
 

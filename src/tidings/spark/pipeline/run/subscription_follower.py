@@ -21,16 +21,16 @@ from tidings.matcher.snapshot.directory import manifest_of
 from tidings.matcher.snapshot.snapshot import ARRAYS
 from tidings.spark.pipeline.run.spark_feeds import TableFeed, TopicFeed
 from tidings.spark.pipeline.sources.sources import events_of
+from tidings.spark.query_context import QueryContext
 from tidings.spark.schema import schema_of
 from tidings.spark.subscriptions.compile import compile_into
-from tidings.spark.query_context import QueryContext
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from pyspark.sql import SparkSession
 
-    from tidings.spark.pipeline.config.settings import Pipeline, Subscriptions
+    from tidings.spark.pipeline.config.settings import Pipeline, SubscriptionSettings
     from tidings.spark.pipeline.run.checkpoint import Checkpoint
 
 
@@ -40,7 +40,7 @@ def live_of(session: SparkSession, pipeline: Pipeline, checkpoint: Checkpoint) -
     assert about is not None
     if about.snapshot is not None:
         return _of_snapshot(about.snapshot, checkpoint)
-    given = surroundings_of(session, pipeline)
+    given = build_query_context(session, pipeline)
     folder = checkpoint.subscriptions(given, _identity(about))
     if about.table is not None:
         seconds = about.refresh.total_seconds() if about.refresh is not None else 0.0
@@ -51,7 +51,7 @@ def live_of(session: SparkSession, pipeline: Pipeline, checkpoint: Checkpoint) -
     return _made(folder, given, about.shards, _feed(session, about))
 
 
-def _identity(about: Subscriptions) -> dict[str, Any]:
+def _identity(about: SubscriptionSettings) -> dict[str, Any]:
     """Return what makes these subscriptions others than those that were read before, and lets them be read anew.
 
     A file, a table and a snapshot are compared with what is in force, wherever they lie; change files and records are
@@ -62,7 +62,7 @@ def _identity(about: Subscriptions) -> dict[str, Any]:
     return {"kind": kind, "where": where, "notation": about.notation, "shards": about.shards}
 
 
-def _feed(session: SparkSession, about: Subscriptions) -> FileFeed | FolderFeed | TopicFeed:
+def _feed(session: SparkSession, about: SubscriptionSettings) -> FileFeed | FolderFeed | TopicFeed:
     if about.file is not None:
         return FileFeed(about.file, about.notation)
     if about.directory is not None:
@@ -72,23 +72,17 @@ def _feed(session: SparkSession, about: Subscriptions) -> FileFeed | FolderFeed 
 
 
 def _made(folder: Path, given: QueryContext, shards: int, feed: Any) -> Live:
-    around = {"schema": given.schema, "ontology": given.ontology, "regions": given.regions}
     if newest(folder) is not None:
         return Live(folder, shards=shards, follow=feed)
-    return Live(folder, shards=shards, follow=feed, **around)  # type: ignore[arg-type]
+    return Live(folder, shards=shards, follow=feed, **given.vocabulary.to_keywords())
 
 
-def given_by(pipeline: Pipeline) -> QueryContext:
-    """Return what the pipeline's file says of how filters and patterns are understood."""
-    return QueryContext(pipeline.schema, pipeline.ontology, pipeline.regions, unknown=pipeline.unknown)
-
-
-def surroundings_of(session: SparkSession, pipeline: Pipeline) -> QueryContext:
+def build_query_context(session: SparkSession, pipeline: Pipeline) -> QueryContext:
     """Return what filters are understood by: the events' columns, and over them what the pipeline says.
 
     A closed schema stands alone: filters can name nothing else, and events are held to nothing else.
     """
-    given = given_by(pipeline)
+    given = pipeline.query_context
     if pipeline.schema is not None and pipeline.schema.closed and pipeline.unknown == "error":
         return given
     events = events_of(session, pipeline.source, pipeline.derived).drop("_refused", "_raw")

@@ -133,7 +133,7 @@ class LocalFolder:
             # Spark takes the text after `file://` as it is: no escapes, and never its default file system.
             _writer(frame, self.format, self.options).save(f"file://{staging}")
             if self._has_rows(staging):
-                _published(staging, final)
+                publish(staging, final)
         except (*SPARKS, OSError) as problem:
             shutil.rmtree(staging, ignore_errors=True)
             way_out = wrong_with(self.path, words(problem))
@@ -237,7 +237,7 @@ def _text_has_bytes(path: Path) -> bool:
         return True
 
 
-def _published(staging: Path, final: Path) -> None:
+def publish(staging: Path, final: Path) -> None:
     """Give the folder its name, once all of it is on disk."""
     for path in _written(staging):
         _sync(path)

@@ -1,16 +1,17 @@
-"""Where a micro-batch's rows go: files, Kafka, the console, or a function of the user's.
+"""The sinks of a pipeline: files, Kafka, the console, or a function of the user's.
 
-Spark hands a batch over at least once: after a crash, the same batch comes again under the same number, with the same
-rows. What becomes of that is each sink's own: files are exact (`folders`), a Kafka record comes again under the same
-key, the console prints again, and the user's function is called again with the same number.
+Spark delivers a batch at least once: after a crash, the same batch comes again with the same number and rows. Files
+are exact all the same (`batch_folders`); a Kafka record comes again under the same key, the console prints again,
+and the user's function is called again with the same number. A new kind of sink is a class with `write` and `close`, a
+line in `SINKS`, and its keys in `config.settings`.
 """
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
@@ -20,48 +21,46 @@ from rich.text import Text
 
 from tidings.errors import SinkError
 from tidings.spark.pipeline.sinks.batch_folders import EXACT, Format, LocalFolder, RemoteFolder, local_path
+from tidings.spark.pipeline.sinks.user_function import import_from, import_function
 from tidings.spark.schema import to_column
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pyspark.sql import Column, Row
 
-    from tidings.spark.pipeline.config import settings
+    from tidings.spark.pipeline.config.settings import SinkKind, SinkSettings
 
 
 class Output(Protocol):
     """An open sink."""
 
     def write(self, frame: DataFrame, batch: int) -> None:
-        """Take the rows of a micro-batch; the same number means the same rows."""
+        """Write the rows of a micro-batch; the same number means the same rows."""
 
     def close(self) -> None:
-        """Let go of what is held; nothing is written after that."""
+        """Release resources; nothing is written after that."""
 
 
-def output_of(
-    sink: settings.Sink, *, key: Sequence[str], owner: str | None = None, console: Console | None = None
-) -> Output:
-    """Open a sink.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkContext:
+    """What sinks need besides their settings.
 
-    `key` names the columns that make a row the one it is; they are the key of a Kafka record. `owner` stands for the
-    checkpoint whose numbers the batches have: a folder with batches of another one is refused. `console` is the one
-    that a live view is drawn on, so that tables are printed above it.
+    `key` names the columns that identify a row; they are the key of a Kafka record. `owner` is the id of the checkpoint
+    that numbers the batches: a folder with batches of another one is refused. `console` is where a live view is
+    drawn, so that tables are printed above it. `folder` is that of `pipeline.toml`, for modules beside it.
     """
-    match sink.kind:
-        case "json" | "parquet" as format:
-            return _folder_of(_given(sink, "path"), format, options=sink.options, owner=owner)
-        case "kafka":
-            return Topic(_given(sink, "servers"), _given(sink, "topic"), key=tuple(key), options=sink.options)
-        case "console":
-            return Printed(console or Console(highlight=False), sink.rows)
-        case "python":
-            name = _given(sink, "function")
-            return Call(name, imported(name))
+
+    key: Sequence[str]
+    owner: str | None = None
+    console: Console | None = None
+    folder: Path | None = None
 
 
-def _given(sink: settings.Sink, name: str) -> str:
+def open_sink(sink: SinkSettings, context: SinkContext) -> Output:
+    """Open a sink."""
+    return SINKS[sink.kind](sink, context)
+
+
+def _require(sink: SinkSettings, name: str) -> str:
     value: str | None = getattr(sink, name)
     if not value:
         msg = f"a sink of kind `{sink.kind}` needs `{name}`"
@@ -69,11 +68,35 @@ def _given(sink: settings.Sink, name: str) -> str:
     return value
 
 
-def _folder_of(path: str, format: Format, *, options: Mapping[str, str], owner: str | None) -> Output:
+def _open_folder(sink: SinkSettings, context: SinkContext) -> Output:
+    path, format = _require(sink, "path"), cast("Format", sink.kind)
     local = local_path(path)
     if local is None:
-        return RemoteFolder(path, format, options)
-    return LocalFolder.opened(local, format, options=options, owner=owner)
+        return RemoteFolder(path, format, sink.options)
+    return LocalFolder.opened(local, format, options=sink.options, owner=context.owner)
+
+
+def _open_topic(sink: SinkSettings, context: SinkContext) -> Output:
+    return Topic(_require(sink, "servers"), _require(sink, "topic"), key=tuple(context.key), options=sink.options)
+
+
+def _open_console(sink: SinkSettings, context: SinkContext) -> Output:
+    return ConsoleTable(context.console or Console(highlight=False), sink.rows)
+
+
+def _open_function(sink: SinkSettings, context: SinkContext) -> Output:
+    name = _require(sink, "function")
+    return FunctionCall(name, import_function(name, context.folder), context.folder)
+
+
+SINKS: Mapping[SinkKind, Callable[[SinkSettings, SinkContext], Output]] = {
+    "json": _open_folder,
+    "parquet": _open_folder,
+    "kafka": _open_topic,
+    "console": _open_console,
+    "python": _open_function,
+}
+"""How a sink of each kind is opened."""
 
 
 # --- Kafka ---------------------------------------------------------------------------------------
@@ -95,7 +118,7 @@ class Topic:
 
     def write(self, frame: DataFrame, batch: int) -> None:  # noqa: ARG002 - a record does not say its batch
         """Send each row as a record."""
-        records = frame.select(*_record(self.key))
+        records = frame.select(*_build_record(self.key))
         writer = records.write.format("kafka").options(**self.options)
         writer.option("kafka.bootstrap.servers", self.servers).option("topic", self.topic).save()
 
@@ -103,12 +126,12 @@ class Topic:
         """Nothing is open: Spark's producers are the executors'."""
 
 
-def _record(key: Sequence[str]) -> list[Column]:
+def _build_record(key: Sequence[str]) -> list[Column]:
     value = F.to_json(F.struct("*"), EXACT).alias("value")
-    return [json_array(key).alias("key"), value] if key else [value]
+    return [to_json_array(key).alias("key"), value] if key else [value]
 
 
-def json_array(names: Sequence[str]) -> Column:
+def to_json_array(names: Sequence[str]) -> Column:
     """Return the text of a JSON array of columns, each in its own type: `["s1",17]`.
 
     Spark's arrays have one type for all elements, and would make text of the 17; so each is an array of its own,
@@ -123,50 +146,50 @@ def json_array(names: Sequence[str]) -> Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Printed:
-    """The first rows of each batch as a table, for trying out; a batch without rows prints nothing."""
+class ConsoleTable:
+    """Prints the first rows of each batch as a table; a batch without rows prints nothing."""
 
     console: Console
     rows: int
 
     def write(self, frame: DataFrame, batch: int) -> None:
-        """Print the first rows. One more than those is fetched, to tell whether there are more, and never all."""
-        found = frame.limit(self.rows + 1).collect()
-        if found:
-            self.console.print(Text(f"batch {batch}: {self._counted(len(found))}"))
-            self.console.print(_table(frame.columns, found[: self.rows]))
+        """Print the first rows; one more is fetched, to tell whether there are more, and never all."""
+        rows = frame.limit(self.rows + 1).collect()
+        if rows:
+            self.console.print(Text(f"batch {batch}: {self._describe_count(len(rows))}"))
+            self.console.print(_build_table(frame.columns, rows[: self.rows]))
 
     def close(self) -> None:
         """The console stays the caller's."""
 
-    def _counted(self, found: int) -> str:
-        if found > self.rows:
+    def _describe_count(self, count: int) -> str:
+        if count > self.rows:
             return f"more than {self.rows:,} rows; the first {self.rows:,}:"
-        return "1 row" if found == 1 else f"{found:,} rows"
+        return "1 row" if count == 1 else f"{count:,} rows"
 
 
-def _table(columns: Sequence[str], rows: Sequence[Row]) -> Table:
+def _build_table(columns: Sequence[str], rows: Sequence[Row]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="")
     for name in columns:
-        table.add_column(Text(_printable(name)))
+        table.add_column(Text(_escape_control(name)))
     for row in rows:
-        table.add_row(*(Text(_printable(_cell(value))) for value in row))
+        table.add_row(*(Text(_escape_control(_format_cell(value))) for value in row))
     return table
 
 
-def _cell(value: Any) -> str:
-    return "null" if value is None else str(_without_rows(value))
+def _format_cell(value: Any) -> str:
+    return "null" if value is None else str(_to_plain(value))
 
 
-def _without_rows(value: Any) -> Any:
-    """Return a value whose records are plain dicts, those in a list too."""
+def _to_plain(value: Any) -> Any:
+    """Return a value with its Spark rows turned into dicts, also those in a list."""
     if isinstance(value, list):
-        return [_without_rows(one) for one in value]
+        return [_to_plain(item) for item in value]
     return value.asDict(recursive=True) if hasattr(value, "asDict") else value
 
 
-def _printable(text: str) -> str:
-    """Return text that cannot steer the terminal; events are written by strangers."""
+def _escape_control(text: str) -> str:
+    """Return a text without control characters: events come from strangers, and must not steer the terminal."""
     return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in text)
 
 
@@ -174,7 +197,7 @@ def _printable(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class FunctionCall:
     """A Python function, called on the driver with the batch's DataFrame and number.
 
     It is called again, with the same number and rows, when the batch is tried again after a crash: a function that
@@ -183,33 +206,16 @@ class Call:
 
     name: str
     function: Callable[[DataFrame, int], object]
+    folder: Path | None = None
 
     def write(self, frame: DataFrame, batch: int) -> None:
         """Call it; what it raises stops the pipeline, under its name."""
         try:
-            self.function(frame, batch)
+            with import_from(self.folder):
+                self.function(frame, batch)
         except Exception as problem:
             msg = f"the sink `{self.name}` failed in batch {batch}: {type(problem).__name__}: {problem}"
             raise SinkError(msg) from problem
 
     def close(self) -> None:
         """The function keeps what it keeps."""
-
-
-def imported(name: str) -> Callable[..., object]:
-    """Return the function that `package.module:name` names; `name` may have dots, for what a class holds."""
-    module, colon, path = name.partition(":")
-    if not (module and colon and path):
-        msg = f"`{name}` names no function; write `package.module:name`"
-        raise SinkError(msg)
-    try:
-        found: Any = importlib.import_module(module)
-    except Exception as problem:
-        msg = f"the module of the sink `{name}` cannot be imported: {type(problem).__name__}: {problem}"
-        raise SinkError(msg) from problem
-    for part in path.split("."):
-        found = getattr(found, part, None)
-    if not callable(found):
-        msg = f"the sink `{name}` is no function: `{module}` has nothing of that name that can be called"
-        raise SinkError(msg)
-    return found  # type: ignore[no-any-return]

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from tidings.spark.pipeline.config.settings import Options, Source
+    from tidings.spark.pipeline.config.settings import Options, SourceSettings
 
 LISTED = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"
 """The columns of the format `binaryFile`; a stream must be told."""
@@ -77,7 +77,7 @@ class Reading:
                 yield from read_safely(path, self.table, self.read)
 
 
-def rows_of_files(session: SparkSession, source: Source, columns: StructType) -> DataFrame:
+def rows_of_files(session: SparkSession, source: SourceSettings, columns: StructType) -> DataFrame:
     """Return the rows of a directory's CSV or Parquet files: the columns, `_refused` and `_raw`."""
     form = {} if source.kind == "parquet" else {"form": csv_form(source.options)}
     read: Reader = partial(read_csv if form else read_parquet, largest=source.largest, **form)  # type: ignore[arg-type]
@@ -103,7 +103,7 @@ class LineReading:
                 yield from read_safely(path, LINE, read)
 
 
-def lines_of_files(session: SparkSession, source: Source, *, named: str | None) -> DataFrame:
+def lines_of_files(session: SparkSession, source: SourceSettings, *, named: str | None) -> DataFrame:
     """Return the lines of files as bytes in `_text`, and in `_broken` and `_file` what could not be read, and why.
 
     Spark's own reader stops the query at a packed file that is broken, and at every restart again; and it holds a line

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidings.spark.pipeline.config.settings import LARGEST
-
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+LARGEST = 8_000_000
+"""Bytes that an event may have where the file says nothing."""
 
 FIRST = 200
 """Bytes of a too large event that its dead letter shows."""
@@ -22,10 +23,10 @@ UNITS = {"kB": 10**3, "MB": 10**6, "GB": 10**9}
 """The units of a size, in bytes."""
 
 
-def shown_size(size: int) -> str:
+def format_size(size: int) -> str:
     """Return a size as the file writes it, where that is a round number.
 
-    >>> shown_size(8_000_000), shown_size(1_500), shown_size(123_456_789)
+    >>> format_size(8_000_000), format_size(1_500), format_size(123_456_789)
     ('8 MB', '1.5 kB', '123,456,789 bytes')
     """
     for unit, factor in reversed(UNITS.items()):
@@ -40,7 +41,7 @@ def bound_words(largest: int) -> str:
     >>> bound_words(8_000_000)
     ' bytes are more than an event may have (8 MB); `largest` in [source] says how many'
     """
-    return f" bytes are more than an event may have ({shown_size(largest)}); `largest` in [source] says how many"
+    return f" bytes are more than an event may have ({format_size(largest)}); `largest` in [source] says how many"
 
 
 def too_large(size: int, largest: int) -> str:

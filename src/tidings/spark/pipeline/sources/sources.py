@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from tidings.spark.pipeline.config.settings import Source
+    from tidings.spark.pipeline.config.settings import SourceSettings
 
 KAFKA = "key STRING, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, headers MAP<STRING, STRING>"
 """What Kafka says of a record, in the column `kafka`."""
@@ -34,7 +34,7 @@ KAFKA = "key STRING, topic STRING, partition INT, offset BIGINT, timestamp TIMES
 _BLANK = " \t\r\u00a0"
 
 
-def events_of(session: SparkSession, source: Source, derived: Mapping[str, str]) -> DataFrame:
+def events_of(session: SparkSession, source: SourceSettings, derived: Mapping[str, str]) -> DataFrame:
     """Return the source's events as a stream: columns, derived columns, `_refused`, `_raw`."""
     match source.kind:
         case "csv" | "parquet":
@@ -54,7 +54,7 @@ def events_of(session: SparkSession, source: Source, derived: Mapping[str, str])
     return with_derived(events, derived)
 
 
-def columns_of(source: Source) -> StructType:
+def columns_of(source: SourceSettings) -> StructType:
     """Return the columns that filters and derived SQL see; a session must run, since Spark reads the words."""
     if source.kind == "rate":
         return StructType([StructField("timestamp", TimestampType()), StructField("value", LongType())])
@@ -64,7 +64,7 @@ def columns_of(source: Source) -> StructType:
     return columns
 
 
-def _declared(source: Source) -> StructType:
+def _declared(source: SourceSettings) -> StructType:
     """Return the declared columns, each nullable whatever was said: any of them may be missing in an event."""
     if source.kind in ("kafka", "socket") and source.value == "text":
         return StructType([StructField("value", StringType())])
@@ -75,7 +75,7 @@ def _declared(source: Source) -> StructType:
     return columns.toNullable()
 
 
-def _decoded(texts: DataFrame, source: Source, *kept: str) -> DataFrame:
+def _decoded(texts: DataFrame, source: SourceSettings, *kept: str) -> DataFrame:
     """Return the texts as columns; what Kafka says of a record comes after them."""
     columns = _declared(source)
     is_text = source.kind != "json" and source.value == "text"
@@ -91,12 +91,12 @@ def _written(lines: DataFrame) -> DataFrame:
     return lines.filter((F.btrim(F.col("_text"), F.lit(_BLANK)) != "") | F.col("_broken").isNotNull())
 
 
-def _lines(session: SparkSession, source: Source) -> DataFrame:
+def _lines(session: SparkSession, source: SourceSettings) -> DataFrame:
     reader = session.readStream.format("text").options(**{**LISTING, **source.options})
     return reader.load(source.path).select(F.col("value").alias("_text"))
 
 
-def _of_lines(session: SparkSession, source: Source) -> DataFrame:
+def _of_lines(session: SparkSession, source: SourceSettings) -> DataFrame:
     """Return the events of files of JSON lines.
 
     There are two streams of files, those that are packed and all others, unless the options choose the files: so it
@@ -113,7 +113,7 @@ def _of_lines(session: SparkSession, source: Source) -> DataFrame:
     return _sound(_decoded(_written(texts), source, "_broken", "_file"))
 
 
-def _is_ours(source: Source) -> bool:
+def _is_ours(source: SourceSettings) -> bool:
     """Tell whether our workers read the lines; what is remote may need Spark's own settings to be reached."""
     usual = not {"lineSep", "wholetext"} & set(source.options)
     return usual and source.path is not None and local_path(source.path) is not None
@@ -129,13 +129,13 @@ def _sound(rows: DataFrame) -> DataFrame:
     return rows.withColumns(told).drop("_broken", "_file")
 
 
-def _socket(session: SparkSession, source: Source) -> DataFrame:
+def _socket(session: SparkSession, source: SourceSettings) -> DataFrame:
     reader = session.readStream.format("socket").options(**source.options)
     lines = reader.option("host", source.host or "localhost").option("port", source.port or 0).load()
     return lines.select(F.col("value").alias("_text"))
 
 
-def _records(session: SparkSession, source: Source) -> DataFrame:
+def _records(session: SparkSession, source: SourceSettings) -> DataFrame:
     reader = session.readStream.format("kafka").option("includeHeaders", "true").options(**source.options)
     if source.servers is not None:
         reader = reader.option("kafka.bootstrap.servers", source.servers)

@@ -21,11 +21,10 @@ import pyarrow.csv as pcsv
 import pyarrow.fs as pfs
 import pyarrow.parquet as pq
 
-from tidings.spark.pipeline.config.settings import LARGEST
 from tidings.spark.pipeline.sources.arrow_cast import Fitted, fitted
 from tidings.spark.pipeline.sources.csv_limits import WholeRows
 from tidings.spark.pipeline.sources.line_cutter import Refusal, lines_of
-from tidings.spark.pipeline.sources.size_limits import FIRST, too_large
+from tidings.spark.pipeline.sources.size_limits import FIRST, LARGEST, too_large
 from tidings.spark.pipeline.sources.utf8_repair import Mended, unmended
 
 BLOCK = 16 << 20

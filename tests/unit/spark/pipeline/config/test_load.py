@@ -14,13 +14,16 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
+from tests.unit.spark.pipeline.config.mistake_lines import without_lines
+
 import tidings as td
 from tidings.errors import BadPipeline, FileError, TidingsError
-from tidings.spark.pipeline.config import keys
+from tidings.spark.pipeline.config import reference
 from tidings.spark.pipeline.config import settings as config
-from tidings.spark.pipeline.config.describe import told
+from tidings.spark.pipeline.config.describe import describe_pipeline
 from tidings.spark.pipeline.config.load import load, read
-from tidings.spark.pipeline.config.variables import Expanded
+from tidings.spark.pipeline.config.reading import FileMistake
+from tidings.spark.pipeline.config.variables import ExpandedText
 
 PAGE = (Path(__file__).parents[5] / "docs" / "guide" / "pipeline.md").read_text(encoding="utf-8")
 SECRET = "swordfish-4711"
@@ -81,11 +84,12 @@ def mistakes(place):
 
     def found(said, **environ):
         path = place / "pipeline.toml"
-        path.write_text(said if isinstance(said, str) else toml(said), encoding="utf-8")
+        text = said if isinstance(said, str) else toml(said)
+        path.write_text(text, encoding="utf-8")
         try:
             load(path, environ=environ)
         except BadPipeline as refused:
-            return [line.replace(f"{place}/", "") for line in refused.mistakes]
+            return [line.replace(f"{place}/", "") for line in without_lines(refused.mistakes, text)]
         return []
 
     return found
@@ -132,10 +136,10 @@ def test_a_small_file_becomes_a_pipeline_with_its_defaults(loaded, place):
         name="pipeline",
         folder=place,
         checkpoint=str(place / "state"),
-        source=config.Source("rate"),
-        subscriptions=config.Subscriptions(file=str(place / "searches.jsonl")),
-        sinks=(config.Sink("console"),),
-        dead_letters=config.Sink("json", path=str(place / "state" / "dead_letters")),
+        source=config.SourceSettings("rate"),
+        subscriptions=config.SubscriptionSettings(file=str(place / "searches.jsonl")),
+        sinks=(config.SinkSettings("console"),),
+        dead_letters=config.SinkSettings("json", path=str(place / "state" / "dead_letters")),
         trigger=config.Trigger(every=timedelta(seconds=1)),
     )
 
@@ -177,17 +181,17 @@ def test_every_key_reaches_the_pipeline(loaded, place):
     assert said.schema.to_dict() == {"price": "number"}
     assert (said.ontology is not None, said.regions is not None) == (True, True)
     assert said.source.options == {"failOnDataLoss": "false", "maxOffsetsPerTrigger": "500", "kafka.client.id": "x"}
-    assert said.subscriptions == config.Subscriptions(
+    assert said.subscriptions == config.SubscriptionSettings(
         table="searches", notation="url", shards=4, refresh=timedelta(seconds=90)
     )
     now = datetime(2024, 7, 1, 12, tzinfo=UTC)
-    assert said.matching == config.Matching(per="event", keep=("upper",), limit=7, spread=3, now=now)
+    assert said.matching == config.MatchingSettings(per="event", keep=("upper",), limit=7, spread=3, now=now)
     assert (said.late.after, said.duplicates.within) == (timedelta(hours=2), timedelta(milliseconds=500))
     assert said.sinks[1].rows == 5
     assert said.dead_letters.options == {"kafka.acks": "all"}
-    assert said.shown == config.Shown("off", "127.0.0.1:9464", "-")
+    assert said.shown == config.MonitorSettings("off", "127.0.0.1:9464", "-")
     assert said.spark == {"spark.sql.shuffle.partitions": "8", "spark.executor.memory": "4g"}
-    assert said.kafka
+    assert said.needs_kafka
 
 
 def test_toml_has_times_of_its_own(loaded):
@@ -455,8 +459,8 @@ def test_the_error_lists_all_under_the_files_name(place):
         load(path, environ={})
     assert str(refused.value).splitlines() == [
         "`two.toml` has 2 mistakes:",
-        "`triger` is not a key; did you mean `trigger`?",
-        "`nme` is not a key; did you mean `name`?",
+        "line 2: `triger` is not a key; did you mean `trigger`?",
+        "line 3: `nme` is not a key; did you mean `name`?",
     ]
     assert refused.value.mistakes == tuple(str(refused.value).splitlines()[1:])
 
@@ -526,16 +530,16 @@ def test_an_empty_variable_gives_nothing(mistakes):
 
 
 def test_an_expanded_text_keeps_its_secret_through_a_pickle():
-    text = pickle.loads(pickle.dumps(Expanded(SECRET, "${PASSWORD}")))
-    assert (text == SECRET, repr(text), text.written) == (True, "'${PASSWORD}'", "${PASSWORD}")
+    text = pickle.loads(pickle.dumps(ExpandedText(SECRET, "${PASSWORD}")))
+    assert (text == SECRET, repr(text), text.template) == (True, "'${PASSWORD}'", "${PASSWORD}")
 
 
 def spots():
     """Every place where a value can be a text."""
-    for table in keys.TABLES:
-        for key in table.keys:
-            above = ("sink", 0) if table.name == "sink" else (table.name,) if table.name else ()
-            yield (*above, key.name, "x") if key.kind is keys.Kind.SETTINGS else (*above, key.name)
+    for table, keys in reference.list_tables().items():
+        for key in keys:
+            above = ("sink", 0) if table == "sink" else (table,) if table else ()
+            yield (*above, key, "x") if key == "options" else (*above, key)
     yield from (("derived", "x"), ("spark", "spark.x"), ("schema", "x"))
 
 
@@ -546,51 +550,82 @@ def test_a_secret_is_nowhere_to_be_seen(place, spot, text):
     path.write_text(toml(changed((spot, [text] if spot[-1] == "keep" else text))))
     draft = read(path, environ={"PASSWORD": SECRET})
     assert SECRET not in repr(draft)
-    assert SECRET not in str(draft.refuse("more"))
+    assert SECRET not in str(draft.refuse(FileMistake((), "more")))
     assert SECRET not in repr(draft.refuse().mistakes)
     if draft.pipeline is not None:
-        assert SECRET not in str(told(draft.pipeline))
+        assert SECRET not in str(describe_pipeline(draft.pipeline))
         assert SECRET not in f"{draft.pipeline} {draft.pipeline!r} {draft.events!r}"
 
 
 def test_the_value_of_an_option_is_never_told(loaded):
     options = {"kafka.sasl.jaas.config": SECRET}
     said = loaded(changed((("source",), {**KAFKA, "options": options}), (("spark",), {"spark.password": SECRET})))
-    assert "options `kafka.sasl.jaas.config`" in told(said)["source"]
-    assert SECRET not in f"{told(said)} {said!r}"
+    assert "options `kafka.sasl.jaas.config`" in describe_pipeline(said)["source"]
+    assert SECRET not in f"{describe_pipeline(said)} {said!r}"
 
 
 def test_who_logs_in_by_a_uri_is_not_told(loaded):
     said = loaded(changed((SINK_PATH, f"s3a://me:{SECRET}@bucket/out")))
-    assert told(said)["sink 1"] == "Parquet files in s3a://...@bucket/out; exactly once"
+    assert describe_pipeline(said)["sink 1"] == "Parquet files in s3a://...@bucket/out; exactly once"
 
 
 # The page ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("table", keys.TABLES, ids=lambda table: table.name or "top")
+@pytest.mark.parametrize("table", reference.list_tables(), ids=lambda table: table or "top")
 def test_the_page_has_every_key_as_it_is_described(table):
-    assert keys.described(table) in PAGE
+    assert reference.build_markdown(table) in PAGE
 
 
 def test_the_page_has_every_table():
-    for name in keys.SECTIONS:
+    for name in config.SECTIONS:
         assert re.search(rf"^###.*`\[+{name}\]+`", PAGE, re.MULTILINE), name
 
 
-def test_every_key_is_a_field_and_every_field_a_key():
-    for table, made in (
-        (keys.SOURCE, config.Source),
-        (keys.SUBSCRIPTIONS, config.Subscriptions),
-        (keys.MATCHING, config.Matching),
-        (keys.LATE, config.Late),
-        (keys.DUPLICATES, config.Duplicates),
-        (keys.SINK, config.Sink),
-        (keys.SHOWN, config.Shown),
-    ):
-        assert set(table.names) == set(made.__dataclass_fields__)
-    made_of_tables = {"folder", "sinks", *keys.SECTIONS} - {"sink"}
-    assert set(config.Pipeline.__dataclass_fields__) - made_of_tables == set(keys.TOP.names)
+def test_a_pipeline_is_what_the_file_says_and_its_folder():
+    assert {*config.Pipeline.__dataclass_fields__} == {*config.PipelineFile.__dataclass_fields__, "folder"}
+
+
+def test_a_documented_default_is_the_one_that_is_used(loaded, place):
+    """A default that the docs write as the file would is what a file without the key gets."""
+    small = {
+        "checkpoint": "state",
+        "source": {"kind": "json", "path": "ads", "columns": "id INT"},
+        "subscriptions": {"file": "searches.jsonl"},
+        "sink": [{"kind": "console"}],
+    }
+    said = loaded({**small, "trigger": "1 second", "source": {**small["source"], "largest": "8 MB"}})
+    assert said == loaded(small)
+
+
+# The JSON schema ---------------------------------------------------------------------------------
+
+
+def test_the_installed_schema_is_that_of_the_settings():
+    assert reference.SCHEMA_FILE.read_text(encoding="utf-8") == reference.format_json_schema()
+
+
+@pytest.mark.parametrize(
+    ("steps", "valid"),
+    [
+        ([], True),
+        ([(("trigger",), 1)], False),
+        ([(("triger",), "1 s")], False),
+        ([(("checkpoint",), ...)], False),
+        ([(("source", "kind"), "jsn")], False),
+        ([(("source", "path"), ...)], False),
+        ([(("source", "topic"), "x")], False),
+        ([(("subscriptions", "file"), "x")], False),
+        ([(("subscriptions", "refresh"), "1 s")], False),
+        ([(("sink", 0, "path"), ...)], False),
+        ([(("schema",), {"price": "number"})], True),
+        ([(("spark",), {"spark.x": 1})], True),
+    ],
+)
+def test_the_schema_accepts_what_the_file_may_say(steps, valid):
+    jsonschema = pytest.importorskip("jsonschema")
+    validator = jsonschema.Draft202012Validator(reference.build_json_schema())
+    assert validator.is_valid(changed(*steps)) == valid
 
 
 def test_the_pages_examples_load(loaded):

@@ -13,10 +13,11 @@ pytest.importorskip("pyspark", reason="needs tidings[spark]")
 from rich.console import Console
 from tests.spark.test_pipeline_patterns import ATTACKS as SIZED_ATTACKS
 from tests.spark.test_pipeline_patterns import PIPELINE
+from tests.unit.spark.pipeline.config.mistake_lines import without_lines
 
 from tidings.errors import BadPipeline
 from tidings.spark.pipeline.config import settings
-from tidings.spark.pipeline.config.describe import told
+from tidings.spark.pipeline.config.describe import describe_pipeline
 from tidings.spark.pipeline.config.load import load
 from tidings.spark.pipeline.monitor.live_view import LiveView
 from tidings.spark.pipeline.monitor.metrics import Metrics
@@ -82,7 +83,7 @@ def mistakes(loaded, tmp_path):
     def found(text, **about):
         with pytest.raises(BadPipeline) as refused:
             loaded(text, **about)
-        return [line.replace(f"{tmp_path}/", "") for line in refused.value.mistakes]
+        return [line.replace(f"{tmp_path}/", "") for line in without_lines(refused.value.mistakes, text)]
 
     return found
 
@@ -93,9 +94,9 @@ def mistakes(loaded, tmp_path):
 def test_patterns_may_stand_alone(loaded, tmp_path):
     said = loaded(ALONE)
     assert (said.subscriptions, said.sinks) == (None, ())
-    assert said.patterns == settings.Patterns(str(tmp_path / "attacks.patterns"), timedelta(minutes=10))
-    assert said.detections == (settings.Sink("json", path=str(tmp_path / "attacks")),)
-    assert not said.kafka
+    assert said.patterns == settings.PatternSettings(str(tmp_path / "attacks.patterns"), timedelta(minutes=10))
+    assert said.detections == (settings.SinkSettings("json", path=str(tmp_path / "attacks")),)
+    assert not said.needs_kafka
 
 
 def test_patterns_may_stand_beside_subscriptions_and_say_more(loaded):
@@ -103,11 +104,11 @@ def test_patterns_may_stand_beside_subscriptions_and_say_more(loaded):
     said = loaded(ALONE.replace(DETECTIONS, more) + SUBSCRIPTIONS)
     assert (said.patterns.key, said.patterns.keep) == ("ip", ("ip",))
     assert (said.subscriptions is not None, len(said.sinks)) == (True, 1)
-    assert said.kafka
+    assert said.needs_kafka
 
 
 def test_a_check_says_what_patterns_will_do(loaded, tmp_path):
-    parts = told(loaded(ALONE.replace('"10 min"', '"10 min"\nkey = "ip"\nkeep = ["status"]')))
+    parts = describe_pipeline(loaded(ALONE.replace('"10 min"', '"10 min"\nkey = "ip"\nkeep = ["status"]')))
     assert "subscriptions" not in parts
     assert "matching" not in parts
     assert parts["patterns"].replace(f"{tmp_path}/", "") == (
@@ -117,7 +118,7 @@ def test_a_check_says_what_patterns_will_do(loaded, tmp_path):
     assert "dead letters" not in parts
     letters = parts["letters of patterns"].replace(f"{tmp_path}/", "")
     assert letters == "JSON files in state/dead_letters_of_patterns; exactly once"
-    both = told(loaded(f'{ALONE}{SUBSCRIPTIONS}[duplicates]\nwithin = "1 hour"\n'))
+    both = describe_pipeline(loaded(f'{ALONE}{SUBSCRIPTIONS}[duplicates]\nwithin = "1 hour"\n'))
     assert both["duplicates"] == "left out of matching when the id came within 1 h"
 
 
@@ -208,7 +209,7 @@ def test_a_bad_pattern_is_shown_with_its_line_and_a_caret(mistakes):
 
 def test_the_guides_pattern_loads_and_its_mistake_is_shown_as_it_is(loaded, mistakes):
     (pattern,) = re.findall(r"^```\n(pattern .*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-    (shown,) = re.findall(r"^```\n(\[patterns\] .*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    (shown,) = re.findall(r"^```\nline \d+: (\[patterns\] .*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     assert loaded(ALONE, patterns=pattern).patterns is not None
     assert mistakes(ALONE, patterns=pattern.replace("; enter", "; entr")) == [shown.rstrip()]
 

@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 
 from tidings.errors import CannotServe, FileError, TidingsError
-from tidings.spark.pipeline.config.settings import Shown
+from tidings.spark.pipeline.config.settings import MonitorSettings
 from tidings.spark.pipeline.monitor.json_lines import JsonLines
 from tidings.spark.pipeline.monitor.listeners import Several, watch_of
 from tidings.spark.pipeline.monitor.live_view import LiveView, worst
@@ -280,16 +280,16 @@ def kinds(watch):
 
 def test_what_is_asked_for_is_put_together(tmp_path):
     lines = str(tmp_path / "lines.jsonl")
-    assert kinds(watch_of(Shown(), name="cars", console=screen())) == ["PlainText"]
-    assert kinds(watch_of(Shown(), name="cars", console=screen(force_terminal=True))) == ["LiveView"]
-    assert kinds(watch_of(Shown(view="on"), name="cars", console=screen())) == ["LiveView"]
-    every = Shown(view="on", lines=lines, metrics="127.0.0.1:0")
+    assert kinds(watch_of(MonitorSettings(), name="cars", console=screen())) == ["PlainText"]
+    assert kinds(watch_of(MonitorSettings(), name="cars", console=screen(force_terminal=True))) == ["LiveView"]
+    assert kinds(watch_of(MonitorSettings(view="on"), name="cars", console=screen())) == ["LiveView"]
+    every = MonitorSettings(view="on", lines=lines, metrics="127.0.0.1:0")
     assert kinds(watch_of(every, name="cars", console=screen())) == ["Metrics", "JsonLines", "LiveView"]
 
 
 def test_without_a_view_only_warnings_are_told_and_on_standard_error(capsys):
     console = screen()
-    watch = watch_of(Shown(view="off"), name="cars", console=console)
+    watch = watch_of(MonitorSettings(view="off"), name="cars", console=console)
     watch.status("running")
     watch.report(report())
     watch.warn("tight")
@@ -299,7 +299,7 @@ def test_without_a_view_only_warnings_are_told_and_on_standard_error(capsys):
 
 
 def test_lines_on_standard_output_are_alone_there(capsys):
-    watch = watch_of(Shown(lines="-"), name="cars", console=Console())
+    watch = watch_of(MonitorSettings(lines="-"), name="cars", console=Console())
     watch.status("running")
     watch.report(report())
     watch.close()
@@ -313,7 +313,7 @@ def test_what_was_opened_is_closed_when_the_rest_cannot_be(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with pytest.raises(TidingsError):
-        watch_of(Shown(metrics=f"127.0.0.1:{port}", lines=str(tmp_path)), name="cars", console=screen())
+        watch_of(MonitorSettings(metrics=f"127.0.0.1:{port}", lines=str(tmp_path)), name="cars", console=screen())
     Metrics(f"127.0.0.1:{port}", name="cars").close()
 
 

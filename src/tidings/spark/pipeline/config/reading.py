@@ -1,0 +1,210 @@
+"""A parsed `pipeline.toml` and its mistakes: pydantic's, in our words, and those that later checks add.
+
+The file is validated as one `PipelineFile`. Where pydantic refuses something, the refused keys are left out and the
+rest is validated again, so that checks between tables see everything that is good. A key that was refused still
+counts as present, so that no mistake is reported that only follows from another one.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from pydantic import TypeAdapter, ValidationError
+
+from tidings.concepts import did_you_mean, nearest
+from tidings.spark.pipeline.config.settings import (
+    SECTIONS,
+    TOP_KEYS,
+    PipelineFile,
+    list_keys,
+    phrase,
+    settings_class,
+)
+from tidings.spark.pipeline.config.toml_lines import find_lines
+from tidings.spark.pipeline.config.values import FileContext, WrongTable, WrongValue, name_type
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pydantic_core import ErrorDetails
+
+TomlPath: TypeAlias = tuple[str | int, ...]
+"""Names of tables and keys, and numbers within arrays of tables: `("sink", 0, "path")`."""
+
+_ADAPTER = TypeAdapter(PipelineFile)
+
+
+@dataclass(frozen=True, slots=True)
+class FileMistake:
+    """Something wrong with a pipeline: what it is about, and a message that names it."""
+
+    path: TomlPath
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class FileReading:
+    """A parsed file, the mistakes found so far, and which keys the file has."""
+
+    def __init__(self, raw: dict[str, Any], text: str, context: FileContext) -> None:
+        """Take the file's tables and text, and what its values depend on."""
+        self.raw, self.context = raw, context
+        self.mistakes: list[FileMistake] = []
+        self._text = text
+        self._unusable: set[str | int] = set()  # tables with a key or value that was refused
+        self._intended: set[TomlPath] = set()  # keys that a misspelled one probably means
+
+    # What the file has ---------------------------------------------------------------------------
+
+    def get(self, path: TomlPath) -> Any:
+        """Return the raw value at a path, or None."""
+        value: Any = self.raw
+        for name in path:
+            if isinstance(value, dict):
+                value = value.get(name)
+            else:
+                value = value[name] if isinstance(value, list) and isinstance(name, int) else None
+        return value
+
+    def lacks(self, path: TomlPath) -> bool:
+        """Tell whether a key is missing from a table that can be read; one with a wrong value is not missing."""
+        table = self.get(path[:-1])
+        return isinstance(table, dict) and path[-1] not in table and path not in self._intended
+
+    def is_good(self, path: TomlPath) -> bool:
+        """Tell whether the file has the key, and nothing was said against it."""
+        return self.get(path) is not None and not any(mistake.path == path for mistake in self.mistakes)
+
+    def is_usable(self, table: str) -> bool:
+        """Tell whether no key of the table was refused."""
+        return table not in self._unusable
+
+    # Mistakes ------------------------------------------------------------------------------------
+
+    def show_table(self, path: TomlPath) -> str:
+        """Return how messages name a table: `[source]`, `[[sink]] 2:`, `[sink.options] 2:`, nothing for the top."""
+        names = [name for name in path if isinstance(name, str)]
+        numbers = [f" {number + 1}:" for number in path if isinstance(number, int) and len(self.get(path[:1])) > 1]
+        shown = f"[{'.'.join(names)}]" if names else ""
+        return (f"[{shown}]" if len(path) == 2 and len(names) == 1 else shown) + "".join(numbers)
+
+    def refuse_key(self, path: TomlPath, text: str, *, table: str | None = None) -> None:
+        """Add a mistake about a key; `table` replaces the usual name of its table."""
+        shown = self.show_table(path[:-1]) if table is None else table
+        self._unusable.add(path[0])
+        self.mistakes.append(FileMistake(path, f"{shown} `{path[-1]}` {text}".lstrip()))
+
+    def refuse_table(self, path: TomlPath, text: str, *, shown: str | None = None) -> None:
+        """Add a mistake about a table as a whole, whose keys may be good."""
+        self.mistakes.append(FileMistake(path, f"{shown or self.show_table(path)} {text}"))
+
+    def render(self, mistakes: list[FileMistake]) -> tuple[str, ...]:
+        """Return mistakes as texts, each after the line of its key or else of its table."""
+        lines = find_lines(self._text) if mistakes else {}
+        numbers = [_find_line(mistake.path, lines) for mistake in mistakes]
+        return tuple(
+            f"line {number}: {mistake}" if number else str(mistake)
+            for number, mistake in zip(numbers, mistakes, strict=True)
+        )
+
+    def sort_mistakes(self) -> None:
+        """Put the mistakes into the order of the file; those without a line come first."""
+        lines = find_lines(self._text) if self.mistakes else {}
+        self.mistakes.sort(key=lambda mistake: _find_line(mistake.path, lines) or 0)
+
+    # Validation ----------------------------------------------------------------------------------
+
+    def validate(self) -> PipelineFile:
+        """Return the settings of the file without its refused keys; `mistakes` has what was refused."""
+        rest, problems, is_first = self.raw, list[Any](), True
+        while True:
+            try:
+                return _ADAPTER.validate_python(rest, context=self.context)
+            except ValidationError as error:
+                problems = error.errors(include_url=False, include_input=False)
+            if is_first:
+                self._add_problems(problems)
+                is_first, rest = False, copy.deepcopy(rest)
+            for problem in problems:
+                _leave_out(rest, problem)
+
+    def _add_problems(self, problems: list[ErrorDetails]) -> None:
+        # Unknown keys first: one of them may be meant for a key that is missing.
+        for problem in sorted(problems, key=lambda problem: problem["type"] != "unexpected_keyword_argument"):
+            path: TomlPath = problem["loc"]
+            match problem["type"]:
+                case "unexpected_keyword_argument":
+                    self._add_unknown(path)
+                case "missing" if path not in self._intended:
+                    self._add_missing(path)
+                case "dataclass_type":
+                    self._unusable.add(path[0])
+                    self.refuse_table(path, f"must be a table, not {name_type(self.get(path))}")
+                case "tuple_type":
+                    self._add_single_table(str(path[0]))
+                case "value_error":
+                    self._add_wrong_value(path, problem["ctx"]["error"])
+
+    def _add_unknown(self, path: TomlPath) -> None:
+        name, value = str(path[-1]), self.get(path)
+        if len(path) == 1 and (isinstance(value, dict) or (isinstance(value, list) and any(map(_is_table, value)))):
+            hint = did_you_mean(name, SECTIONS) or f"; the tables are {', '.join(SECTIONS)}"
+            self.refuse_table(path, f"is not a table of a pipeline{hint}")
+            return
+        known = TOP_KEYS if len(path) == 1 else tuple(list_keys(settings_class(path[0])))
+        hint = did_you_mean(name, known) or f"; the keys are {', '.join(known)}"
+        if len(path) > 1 and name in TOP_KEYS:
+            hint = " of this table; it stands at the top of the file, before the first table"
+        self.refuse_key(path, f"is not a key{hint}")
+        self._intended.add((*path[:-1], nearest(name, known) or name))
+
+    def _add_missing(self, path: TomlPath) -> None:
+        keys = list_keys(PipelineFile if len(path) == 1 else settings_class(path[0]))
+        text = f"is missing: {phrase(keys[str(path[-1])])}"
+        if path[-1] in SECTIONS and len(path) == 1:
+            self._unusable.add(path[0])
+            self.refuse_table(path, text)
+        else:
+            self.refuse_key(path, text)
+
+    def _add_single_table(self, name: str) -> None:
+        value = self.raw[name]
+        text = f"written [[{name}]], since there may be several" if _is_table(value) else name_type(value)
+        self.refuse_table((name,), f"is {text}")
+
+    def _add_wrong_value(self, path: TomlPath, wrong: WrongValue) -> None:
+        for name, text in wrong.mistakes:
+            if isinstance(wrong, WrongTable):
+                self._unusable.add(path[0])
+                self.refuse_table(path, text)
+            else:
+                self.refuse_key((*path, name) if name else path, text)
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def _leave_out(raw: dict[str, Any], problem: ErrorDetails) -> None:
+    """Take what was refused out of the file; what must be there is None, or an empty table."""
+    *above, last = problem["loc"]
+    table: Any = raw
+    for name in above:
+        table = table[name]
+    if problem["type"] == "dataclass_type" or problem["loc"] == ("source",):
+        table[last] = {}
+    elif problem["type"] == "missing":
+        table[last] = None
+    else:
+        del table[last]
+
+
+def _find_line(path: TomlPath, lines: Mapping[str, int]) -> int | None:
+    for end in range(len(path), 0, -1):
+        if (line := lines.get(".".join(map(str, path[:end])))) is not None:
+            return line
+    return None

@@ -1,0 +1,445 @@
+"""The kinds of values that `pipeline.toml` may have, as pydantic annotations.
+
+A `ValueKind` stands in the annotation of a key's field. It names the kind in the words of messages and of the docs,
+checks a raw TOML value, replaces `${NAME}` in texts and converts the result. A value that cannot be used raises
+`WrongValue`, whose texts follow the key's name in a message: "must be a whole number, not a text". Messages quote
+only what stands in the file, never what a variable was replaced by.
+
+Values are checked only when a file is read, that is with a `FileContext`. A settings object that code constructs is
+taken as it is. TOML has no null, so None always means a key that is missing or was refused before.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+from pydantic_core import core_schema
+
+from tidings.concepts import Ontology, Regions, did_you_mean
+from tidings.errors import TidingsError
+from tidings.forecast import Horizon
+from tidings.lang.filters.literals import parse_number, to_seconds
+from tidings.model import Schema
+from tidings.model.values import Quantity
+from tidings.spark.pipeline.config.variables import Variables, derive_text, mask
+from tidings.spark.pipeline.sinks.batch_folders import local_path
+from tidings.spark.pipeline.sources.size_limits import UNITS, format_size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationInfo
+
+_MEASURE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
+_ADDRESS = re.compile(r"(?:[^\s:/]+|\[[0-9A-Fa-f:.]+\]):(\d{1,5})")
+_FUNCTION = re.compile(r"\w+(\.\w+)*:\w+(\.\w+)*")
+_LARGEST_PORT = 65535
+
+MAX_EVENT_BYTES = 10**9
+"""Upper bound of `largest`; Java's arrays end at twice as many bytes."""
+
+_TYPE_WORDS = {dict: "a table", list: "a list", str: "a text", bool: "true or false", int: "a whole number"}
+
+
+@dataclass(frozen=True, slots=True)
+class FileContext:
+    """What the meaning of a value depends on: the folder that relative paths start from, and the variables."""
+
+    folder: Path
+    variables: Variables
+
+
+class WrongValue(ValueError):
+    """A value that cannot be used: a text for each mistake, with the name of the setting where it is in a table."""
+
+    def __init__(self, *texts: str, settings: tuple[tuple[str, str], ...] = ()) -> None:
+        """Take the texts about the value itself, and those about single settings within it."""
+        super().__init__(*texts)
+        self.mistakes = (*(("", text) for text in texts), *settings)
+
+
+class WrongTable(WrongValue):
+    """A value that should be a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class ValueKind:
+    """A kind of value: how messages and docs name it, how a raw value is converted, and its JSON schema."""
+
+    words: str
+    convert: Callable[[Any, FileContext], Any]
+    json_schema: Mapping[str, Any]
+
+    def validate(self, value: Any, info: ValidationInfo) -> Any:
+        """Convert a value of a file; without the context of a file, return it as it is."""
+        return value if info.context is None or value is None else self.convert(value, info.context)
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        return core_schema.with_info_plain_validator_function(self.validate)
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return dict(self.json_schema)
+
+
+# Texts -------------------------------------------------------------------------------------------
+
+
+def make_text_kind(words: str, convert: Callable[[str, FileContext], Any], **json_schema: Any) -> ValueKind:
+    """Return a kind that is a text in the file; `convert` gets it with its variables replaced."""
+    return ValueKind(
+        words,
+        lambda value, context: convert(expand_text(value, context, wanted=words), context),
+        {"type": "string", **json_schema},
+    )
+
+
+def expand_text(value: Any, context: FileContext, *, wanted: str = "a text") -> str:
+    """Return a text with its variables replaced."""
+    if not isinstance(value, str):
+        raise _reject(wanted, value)
+    text, mistakes = context.variables.expand(value)
+    if mistakes:
+        raise WrongValue(*(f"cannot be read: {mistake}" for mistake in mistakes))
+    if not text.strip():
+        raise WrongValue("is empty" if text is value else f"is empty: `{value}` gives nothing")
+    return text
+
+
+def _reject(wanted: str, value: Any) -> WrongValue:
+    """Return the mistake of a value that is not what it should be; only a text is quoted."""
+    quoted = f"`{mask(value)}`" if isinstance(value, str) else name_type(value)
+    return WrongValue(f"must be {wanted}, not {quoted}")
+
+
+def name_type(value: Any) -> str:
+    """Return the type of a TOML value in words, without the value: it may be a secret at the wrong place."""
+    if isinstance(value, date | time):  # a datetime is a date
+        return "a time"
+    return _TYPE_WORDS.get(type(value), "a number")
+
+
+def make_choice_kind(literal: Any) -> ValueKind:
+    """Return the kind whose values are the words of a `Literal`."""
+    choices = get_args(literal)
+
+    def convert(text: str, _: FileContext) -> str:
+        if text not in choices:
+            hint = did_you_mean(text, choices) if text is mask(text) else ""
+            raise WrongValue(f"cannot be `{mask(text)}`" + (hint or f"; it is one of {', '.join(choices)}"))
+        return str(text)  # a plain text: a word of a fixed list is no secret
+
+    kind = make_text_kind("one of a few words", convert, enum=list(choices))
+    return ValueKind(" ".join(f"`{choice}`" for choice in choices), kind.convert, kind.json_schema)
+
+
+def _convert_texts(value: Any, context: FileContext) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise _reject(TEXTS.words, value)
+    return tuple(expand_text(text, context, wanted="texts in a list") for text in value)
+
+
+def _convert_address(text: str, _: FileContext) -> str:
+    address = _ADDRESS.fullmatch(text)
+    if not address or int(address[1]) > _LARGEST_PORT:
+        raise _reject(ADDRESS.words, text)
+    return text
+
+
+def _convert_function(text: str, _: FileContext) -> str:
+    if not _FUNCTION.fullmatch(text):
+        raise _reject(FUNCTION.words, text)
+    return text
+
+
+TEXT = make_text_kind("a text", lambda text, _: text)
+TEXTS = ValueKind("a list of texts", _convert_texts, {"type": "array", "items": {"type": "string"}})
+ADDRESS = make_text_kind('an address such as "127.0.0.1:9464"', _convert_address)
+FUNCTION = make_text_kind('a function such as "package.module:name"', _convert_function, pattern=_FUNCTION.pattern)
+
+
+# Numbers -----------------------------------------------------------------------------------------
+
+
+def _make_count_kind(largest: int | None = None) -> ValueKind:
+    """Return the kind of whole numbers from one up to a bound."""
+    words = "a whole number"
+
+    def convert(value: Any, _: FileContext) -> int:
+        if type(value) is not int:
+            raise _reject(words, value)
+        if value < 1 or (largest is not None and value > largest):
+            raise _reject("at least 1" if value < 1 else f"at most {largest}", str(value))
+        return value
+
+    bound = {} if largest is None else {"maximum": largest}
+    return ValueKind(words, convert, {"type": "integer", "minimum": 1, **bound})
+
+
+def _convert_chance(value: Any, _: FileContext) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise _reject(CHANCE.words, str(value) if type(value) in (int, float) else value)
+    return float(value)
+
+
+COUNT = _make_count_kind()
+PORT = _make_count_kind(_LARGEST_PORT)
+CHANCE = ValueKind("a probability from 0 to 1", _convert_chance, {"type": "number", "minimum": 0, "maximum": 1})
+
+
+# Durations, sizes and times ----------------------------------------------------------------------
+
+
+def parse_duration(text: str) -> timedelta:
+    """Return a duration above zero: `10 minutes`, in the units that filters know.
+
+    >>> parse_duration("90 s")
+    datetime.timedelta(seconds=90)
+    """
+    measure = _MEASURE.fullmatch(text)
+    if not measure:
+        raise _reject(DURATION.words, text)
+    try:
+        length = timedelta(seconds=to_seconds(Quantity(parse_number(measure[1]), measure[2])))
+    except (ValueError, OverflowError):  # a unit that filters do not know, or more than Python counts
+        raise _reject(DURATION.words, text) from None
+    if not length:
+        wanted = "longer than nothing"
+        raise _reject(wanted, text)
+    return length
+
+
+def parse_size(text: str) -> int:
+    """Return a number of bytes, from one to 1 GB: `8 MB`.
+
+    >>> parse_size("1.5 MB"), parse_size("200 kB")
+    (1500000, 200000)
+    """
+    measure = _MEASURE.fullmatch(text)
+    factor = next((UNITS[unit] for unit in UNITS if measure and unit.lower() == measure[2].lower()), None)
+    if measure is None or factor is None:
+        msg = f"must be {SIZE.words}, not `{mask(text)}`; the units are {', '.join(UNITS)}"
+        raise WrongValue(msg)
+    size = int(Decimal(measure[1]) * factor)
+    if not 1 <= size <= MAX_EVENT_BYTES:
+        most = f"at most {format_size(MAX_EVENT_BYTES)}: Java's heap holds an event several times"
+        raise _reject(most if size else "above zero", text)
+    return size
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """When a micro-batch starts: every so often, right after the last one (no field set), or until all is read."""
+
+    every: timedelta | None = None
+    available_now: bool = False
+
+
+def _convert_trigger(text: str, _: FileContext) -> Trigger:
+    if text == "available now":
+        return Trigger(available_now=True)
+    if text == "as soon as possible":
+        return Trigger()
+    try:
+        return Trigger(every=parse_duration(text))
+    except WrongValue:
+        raise _reject(TRIGGER.words, text) from None
+
+
+def _convert_moment(value: Any, context: FileContext) -> datetime:
+    # TOML has times of its own, and a datetime is a date.
+    text = value.isoformat() if isinstance(value, date) else expand_text(value, context, wanted=MOMENT.words)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise _reject(MOMENT.words, text) from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _convert_horizon(value: Any, context: FileContext) -> int | str:
+    horizon: int | str = value if type(value) is int else expand_text(value, context, wanted=HORIZON.words)
+    try:
+        Horizon.of(horizon)
+    except TidingsError:
+        raise _reject(HORIZON.words, horizon if isinstance(horizon, str) else str(horizon)) from None
+    return horizon
+
+
+DURATION = make_text_kind('a duration such as "10 minutes"', lambda text, _: parse_duration(text))
+SIZE = make_text_kind('a size such as "8 MB"', lambda text, _: parse_size(text))
+TRIGGER = make_text_kind('"1 second", "available now" or "as soon as possible"', _convert_trigger)
+MOMENT = ValueKind("a time such as 2024-07-01T12:00:00Z", _convert_moment, {"type": "string"})
+HORIZON = ValueKind('a number of events, "10 own events" or "5 min"', _convert_horizon, {"type": ["integer", "string"]})
+
+
+# Paths and files ---------------------------------------------------------------------------------
+
+
+def resolve_path(text: str, context: FileContext) -> str:
+    """Return a path as an absolute one, relative to the file's folder; a URI is left as it is."""
+    if ":" in text and (local_path(text) is None or text.startswith("file:")):
+        return text
+    return derive_text(text, os.path.abspath(context.folder / text))
+
+
+def require_path(path: str, *, folder: bool, remote: bool = False) -> str:
+    """Return a path if it is there; with `remote`, one that only Spark can reach is taken unseen."""
+    local, noun = local_path(path), "folder" if folder else "file"
+    if local is None:
+        if remote:
+            return path
+        msg = f"must be a {noun} of this machine, not `{mask(path)}`"
+        raise WrongValue(msg)
+    if not (local.is_dir() if folder else local.is_file()):
+        hint = f"; it is a {'file' if folder else 'folder'}" if local.exists() else ""
+        msg = f"names `{mask(path)}`: there is no such {noun}{hint}"
+        raise WrongValue(msg)
+    return path
+
+
+def _make_path_kind(*, folder: bool, remote: bool) -> ValueKind:
+    """Return the kind of paths that must be there when the file is read."""
+    return make_text_kind(
+        PATH.words, lambda text, context: require_path(resolve_path(text, context), folder=folder, remote=remote)
+    )
+
+
+def _convert_jars(text: str, context: FileContext) -> str:
+    path = require_path(resolve_path(text, context), folder=True)
+    if not any(Path(path).glob("*.jar")):
+        msg = f"names `{mask(path)}`, which holds no jars"
+        raise WrongValue(msg)
+    return path
+
+
+def load_or_reject(load: Callable[[], Any], context: FileContext) -> Any:
+    """Return the result of loading a file; an error of ours becomes a `WrongValue` in its own words."""
+    try:
+        return load()
+    except TidingsError as problem:
+        lines = context.variables.hide(str(problem)).replace("\n", "\n  ")
+        msg = f"does not load:\n  {lines}"
+        raise WrongValue(msg) from None
+
+
+def _make_loaded_kind(load: Callable[[str], Any], words: str = "a path") -> ValueKind:
+    """Return the kind of paths that stand for what their file holds."""
+
+    def convert(text: str, context: FileContext) -> Any:
+        path = require_path(resolve_path(text, context), folder=False)
+        return load_or_reject(lambda: load(path), context)
+
+    return make_text_kind(words, convert)
+
+
+def _convert_schema(value: Any, context: FileContext) -> Schema:
+    if not isinstance(value, dict):
+        return _SCHEMA_FILE.convert(value, context)  # type: ignore[no-any-return]
+    attributes = value.get("attributes", value)
+    flat = dict(flatten(attributes)) if isinstance(attributes, dict) else attributes
+    return load_or_reject(lambda: Schema(flat), context)  # type: ignore[no-any-return]
+
+
+PATH = make_text_kind("a path", resolve_path)
+FEED_FILE = _make_path_kind(folder=False, remote=True)
+FEED_FOLDER = _make_path_kind(folder=True, remote=True)
+LOCAL_FILE = _make_path_kind(folder=False, remote=False)
+JARS = make_text_kind(PATH.words, _convert_jars)
+OUTPUT_FILE = make_text_kind(PATH.words, lambda text, context: text if text == "-" else resolve_path(text, context))
+ONTOLOGY = _make_loaded_kind(Ontology.load)
+REGIONS = _make_loaded_kind(Regions.load)
+_SCHEMA_FILE = _make_loaded_kind(Schema.load, "a path, or a table of attributes")
+SCHEMA = ValueKind(_SCHEMA_FILE.words, _convert_schema, {"type": ["string", "object"]})
+
+
+# Tables of the user's own keys -------------------------------------------------------------------
+
+
+def flatten(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield dotted names and values: TOML reads a dotted key as a table within a table."""
+    for name, value in table.items():
+        if isinstance(value, dict):
+            yield from flatten(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, value
+
+
+def make_settings_kind(words: str, replaced: Mapping[str, str], *, prefix: str = "") -> ValueKind:
+    """Return the kind of tables of settings for Spark.
+
+    `replaced` maps settings that a key of `pipeline.toml` already gives to that key; `prefix` begins every name.
+    """
+
+    def convert(value: Any, context: FileContext) -> dict[str, str]:
+        def convert_setting(name: str, setting: Any) -> str:
+            text = _convert_setting(setting, context)
+            if name in replaced:
+                msg = f"is not set here; the key `{replaced[name]}` says it"
+                raise WrongValue(msg)
+            if not name.startswith(prefix):
+                msg = f"is not a setting of Spark; each begins with `{prefix}`"
+                raise WrongValue(msg)
+            return text
+
+        return _convert_each(flatten(_require_table(value)), convert_setting)
+
+    return ValueKind(words, convert, {"type": "object"})
+
+
+def _convert_setting(value: Any, context: FileContext) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return str(value)
+    # An empty one means something to Spark, such as no delimiter at all.
+    return "" if value == "" else expand_text(value, context, wanted="a text, a number, or true or false")
+
+
+def _convert_named_texts(value: Any, context: FileContext) -> dict[str, str]:
+    return _convert_each(_require_table(value).items(), lambda _, text: expand_text(text, context))
+
+
+def _require_table(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        msg = f"must be a table, not {name_type(value)}"
+        raise WrongTable(msg)
+    return value
+
+
+def _convert_each(items: Any, convert: Callable[[str, Any], str]) -> dict[str, str]:
+    """Convert every value of a table; all that cannot be used are in one `WrongValue`."""
+    values: dict[str, str] = {}
+    mistakes: list[tuple[str, str]] = []
+    for name, value in items:
+        try:
+            values[name] = convert(name, value)
+        except WrongValue as wrong:
+            mistakes += [(name, text) for _, text in wrong.mistakes]
+    if mistakes:
+        raise WrongValue(settings=tuple(mistakes))
+    return values
+
+
+_GIVEN_BY_KEYS = {
+    "kafka.bootstrap.servers": "servers",
+    "subscribe": "topic",
+    "subscribePattern": "topic",
+    "assign": "topic",
+    "topic": "topic",
+    "path": "path",
+    "host": "host",
+    "port": "port",
+    "checkpointLocation": "checkpoint",
+}
+
+OPTIONS = make_settings_kind("a table of settings", _GIVEN_BY_KEYS)
+SPARK = make_settings_kind("a table of settings", {"spark.master": "master", "spark.app.name": "name"}, prefix="spark.")
+NAMED_TEXTS = ValueKind(
+    "a table of texts", _convert_named_texts, {"type": "object", "additionalProperties": {"type": "string"}}
+)
