@@ -45,7 +45,7 @@ def filled(folder: Path, count: int) -> float:
     matcher.add_many(columns)
     matcher.compact()
     shard = versions.write_shard(folder, matcher)
-    versions.write_version(folder, 1, [shard], around=matcher, position={}, ids="text")
+    versions.write_version(folder, 1, [shard], matcher=matcher, position={}, ids="text")
     return time.perf_counter() - begun
 
 

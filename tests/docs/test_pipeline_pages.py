@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import tidings as td
-from tidings.matcher.live import claims, versions
-from tidings.matcher.live.live import TOKENS, shard_of
+from tidings.matcher.live.sharded_store import TOKENS, shard_of
+from tidings.matcher.tuning import LIVE_TUNING
 
 DOCS = Path(__file__).parents[2] / "docs"
 SNAPSHOT = (DOCS / "snapshot.md").read_text(encoding="utf-8").split("## A folder of versions")[1].split("\n## ")[0]
@@ -31,8 +31,8 @@ def test_the_page_names_the_files_of_the_folder(tmp_path):
     live.claim("query", 345)
     assert [path.name for path in (tmp_path / "claims" / "query").iterdir()] == ["0000000345.json"]
     assert "`claims/QUERY/0000000345.json`" in SNAPSHOT
-    assert f"last {claims.KEPT} claims stay" in SNAPSHOT
-    assert f"last {versions.KEPT} versions stay" in SNAPSHOT
+    assert f"last {LIVE_TUNING.claims_kept} claims stay" in SNAPSHOT
+    assert f"last {LIVE_TUNING.versions_kept} versions stay" in SNAPSHOT
 
 
 def test_the_page_says_which_shard_an_id_is_in():

@@ -60,7 +60,7 @@ def kept(kind: str) -> Kept:
         live.add_many(FILTERS.items())
         live.remove("n3")
         live.claim("query", 7)
-        return Kept(folder, lambda path: (answers(td.Live(path).open()), claims.claimed(path, "query", 7)))
+        return Kept(folder, lambda path: (answers(td.Live(path).open()), claims.read_claim(path, "query", 7)))
     matcher = made(kind)
     matcher.save(folder)
     matcher.remove_many(["n3", "near"])

@@ -81,7 +81,7 @@ def test_a_change_is_in_force_in_the_first_batch_that_begins_after_it(world, liv
         2: [(2, "ford"), (2, "new1")],
     }
     assert seen == [found[batch] for batch in range(3)]
-    told = {batch: claims.claimed(live.folder, world.queries[0], batch).version for batch in range(3)}
+    told = {batch: claims.read_claim(live.folder, world.queries[0], batch).version for batch in range(3)}
     assert told == {0: 2, 1: 3, 2: 5}
     assert [set(live.open(told[batch])) for batch in range(3)] == [{"ford"}, {"ford", "new0"}, {"ford", "new1"}]
 
@@ -94,7 +94,7 @@ def test_a_query_that_is_stopped_and_started_again_goes_on(world, live):
     world.write((2, "ford", 1), (3, "fiat", 1))
     assert world.run(td.Live(live.folder), spread=2) == {0: [(1, "ford")], 1: [(3, "fiat")]}
     assert len(set(world.queries)) == 1
-    assert claims.claimed(live.folder, world.queries[0], 1).version == 3
+    assert claims.read_claim(live.folder, world.queries[0], 1).version == 3
 
 
 def test_a_batch_that_is_run_again_gives_the_same_rows_whatever_changed_since(world, live):

@@ -1,4 +1,9 @@
-"""How subscriptions get in: parsed, folded, bound, their demands counted, and staged, all or nothing."""
+"""How subscriptions get in: parsed, folded, bound, their demands on attributes counted, and staged, all or nothing.
+
+`Admission` holds what is common to all subscriptions of a matcher: the vocabulary that filters are read by, and the
+demands of those in force (which attributes they read, as which kinds). The backend holds the subscriptions themselves.
+Invariant: the demands are exactly those of the filters in force, also after a refusal halfway through a call.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,7 @@ from collections.abc import Iterable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from tidings.algebra import Binder, Needs, fold_names
+from tidings.algebra import Binder, RequirementTracker, fold_names
 from tidings.errors import BadSubscriptions, TidingsError
 from tidings.lang import parse, parse_stored
 from tidings.lang.filters.ambiguities import WarningCollector
@@ -17,14 +22,14 @@ from tidings.model.values import INT_MAX, INT_MIN, check_text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tidings.concepts import Ontology, Regions
-    from tidings.engine.engine import Engine
+    from tidings.concepts import Vocabulary
+    from tidings.engine.engine import Removal
     from tidings.errors import FilterWarning
     from tidings.matcher.algorithm import SubId
-    from tidings.matcher.algorithm_store import AlgorithmStore
-    from tidings.model import Filter, Schema
+    from tidings.matcher.backend import Intake
+    from tidings.model import Filter
 
-Given = tuple[Any, Any, str]
+Submission = tuple[Any, Any, str]
 """An id, a filter in any form, and its notation."""
 
 Refusals = list[tuple[Any, TidingsError]]
@@ -33,110 +38,136 @@ Refusals = list[tuple[Any, TidingsError]]
 RowRefusals = list[tuple[int, TidingsError]]
 """Rows that were refused, in order, and why: an id may come more than once."""
 
-TREES = (Test, And, Or, Not)
-
 MANY = 1000
 """From so many subscriptions on, the garbage collector waits until all are in: it would visit them again and again."""
 
 
 class Admission:
-    """Reads filters against a schema, an ontology and regions, and keeps the demands of those in force."""
+    """Reads filters by a vocabulary, and counts the demands of those in force."""
 
-    def __init__(
-        self, schema: Schema | None, ontology: Ontology | None, used: Ontology, regions: Regions | None
-    ) -> None:
+    def __init__(self, vocabulary: Vocabulary) -> None:
         """Start without demands."""
-        self._around = {"schema": schema, "ontology": ontology, "regions": regions}
-        self._used = used
-        self._binder = Binder(schema, used, regions)
-        self.needs = Needs(schema, used)
+        self.vocabulary, self.concepts = vocabulary, vocabulary.concepts
+        self._keywords = vocabulary.to_keywords()
+        self._binder = Binder(vocabulary.schema, self.concepts, vocabulary.regions)
+        self.needs = RequirementTracker(vocabulary.schema, self.concepts)
 
     def parse(self, source: Any, notation: str = "text", warnings: list[FilterWarning] | None = None) -> Filter:
-        """Return the filter of text, of a decoded tree, or as it is; a list given as `warnings` takes them."""
-        if isinstance(source, TREES):
+        """Return the filter of a text or a decoded JSON tree; a filter is returned as it is.
+
+        Warnings are appended to the list `warnings`, or issued where there is none.
+        """
+        if isinstance(source, Test | And | Or | Not):
             return source
         if isinstance(source, dict | bool | list):
             notation = "json"
-        return parse(source, notation=notation, warnings=warnings, **self._around)  # type: ignore[arg-type]
+        return parse(source, notation=notation, warnings=warnings, **self._keywords)
 
     def parse_stored(self, text: str) -> Filter:
-        """Return the filter of a text that is in force: no warning comes twice, and no rule changes what it means."""
-        return parse_stored(text, **self._around)
+        """Return the filter of a text that is in force: no warning comes twice, and no rule changes its meaning."""
+        return parse_stored(text, **self._keywords)
 
     def bind_filter(self, tree: Filter) -> Filter:
         """Return a filter with its names, units, concepts and regions resolved."""
-        return self._binder.bound(fold_names(tree, self._used))
+        return self._binder.bind_filter(fold_names(tree, self.concepts))
 
     def release(self, tree: Filter) -> None:
         """Take back the demands of a filter."""
-        self.needs.discard(fold_names(tree, self._used))
+        self.needs.discard(fold_names(tree, self.concepts))
 
-    def enter(self, given: list[Given], kept: Engine | AlgorithmStore, *, keep_good: bool) -> Refusals:
+    def release_removed(self, removal: Removal) -> None:
+        """Take back the demands of subscriptions that a backend removed."""
+        for (name, demand), count in removal.demands.items():
+            self.needs.count(name, demand, -count)
+        for tree in removal.filters:
+            self.release(tree)
+
+    def list_demands(self) -> dict[str, str]:
+        """Return the attributes that filters in force ask for, each with the words for a filter that does."""
+        return {row[0]: row[4] for row in self.needs.to_dict()["demands"]}
+
+    def enter(self, submissions: list[Submission], backend: Intake, *, keep_good: bool) -> Refusals:
         """Put subscriptions in force; return the refusals, with which, unless `keep_good`, nothing is."""
-        return [(given[row][0], problem) for row, problem in self.enter_rows(given, kept, keep_good=keep_good)]
+        refusals = self.enter_rows(submissions, backend, keep_good=keep_good)
+        return [(submissions[row][0], problem) for row, problem in refusals]
 
-    def enter_rows(self, given: list[Given], kept: Engine | AlgorithmStore, *, keep_good: bool) -> RowRefusals:
+    def enter_rows(self, submissions: list[Submission], backend: Intake, *, keep_good: bool) -> RowRefusals:
         """Put subscriptions in force as `enter` does; refusals come by row, in the order of the rows."""
-        before, errors, stage = self.needs.to_dict(), RowRefusals(), kept.stage()
-        known = kept.find_existing([id for id, _, _ in given if is_id(id)]) if len(kept) else set()
-        first = next(iter(kept), None)
-        seen: dict[SubId, int] = {}
-        collected = WarningCollector()
-        with _pause_collector(len(given) >= MANY):
-            for at, (id, source, notation) in enumerate(given):
+        before, refusals, entry = self.needs.to_dict(), RowRefusals(), _Entry(self, submissions, backend)
+        with _pause_collector(len(submissions) >= MANY):
+            for row, submission in enumerate(submissions):
                 try:
-                    _check_beside(id, id if first is None else first)
-                    first = id if first is None else first
-                    doubts: list[FilterWarning] = []
-                    tree = self.parse(source, notation, doubts)
-                    collected.add(doubts, id)
-                    old = None
-                    if id in seen:
-                        old = self.parse(*given[seen[id]][1:], doubts)
-                    elif id in known:
-                        old = kept.get_filter(id)
-                    bound = self._count_demands(id, tree, old)
-                    written = source if type(source) is str and notation == "text" else tree
-                    try:
-                        stage.add(id, bound, written, faithful=bound is tree)
-                    except TidingsError:  # what the matcher cannot express must not be asked of events either
-                        self._uncount_demands(id, tree, old)
-                        raise
-                    seen[id] = at
+                    entry.stage_row(row, submission)
                 except TidingsError as problem:
-                    errors.append((at, problem))
-            if errors and not keep_good:
+                    refusals.append((row, problem))
+            if refusals and not keep_good:
                 self.needs.restore(before)
             else:
                 try:
-                    collected.issue()  # before: where warnings are errors, nothing is added
-                    kept.commit(stage)  # type: ignore[arg-type]
+                    entry.doubts.issue()  # before the commit: where warnings are errors, nothing is added
+                    backend.commit(entry.stage)
                 except BaseException:
                     self.needs.restore(before)
                     raise
-        return errors
+        return refusals
 
-    def _count_demands(self, id: SubId, tree: Filter, old: Filter | None) -> Filter:
-        """Count a filter's demands in place of the old one's, and return what it means; or nothing has changed."""
-        folded = fold_names(tree, self._used)
-        bound = self._binder.bound(folded)
+    def replace_demands(self, id: SubId, tree: Filter, old: Filter | None) -> Filter:
+        """Count a filter's demands in place of the old one's and return it bound; a refusal changes no count."""
+        folded = fold_names(tree, self.concepts)
+        bound = self._binder.bind_filter(folded)
         if old is not None:
             self.release(old)
         try:
             self.needs.add(folded, f"subscription `{id}`")
         except TidingsError:
-            self._recount_demands(id, old)
+            self._count_again(id, old)
             raise
         return bound
 
-    def _uncount_demands(self, id: SubId, tree: Filter, old: Filter | None) -> None:
-        """Take back what `_booked` did."""
+    def restore_demands(self, id: SubId, tree: Filter, old: Filter | None) -> None:
+        """Undo `replace_demands`."""
         self.release(tree)
-        self._recount_demands(id, old)
+        self._count_again(id, old)
 
-    def _recount_demands(self, id: SubId, old: Filter | None) -> None:
+    def _count_again(self, id: SubId, old: Filter | None) -> None:
         if old is not None:
-            self.needs.add(fold_names(old, self._used), f"subscription `{id}`")
+            self.needs.add(fold_names(old, self.concepts), f"subscription `{id}`")
+
+
+class _Entry:
+    """One call of `enter_rows`: its stage, and what later rows must know of earlier ones."""
+
+    def __init__(self, admission: Admission, submissions: list[Submission], backend: Intake) -> None:
+        self._admission, self._submissions, self._backend = admission, submissions, backend
+        self.stage, self.doubts = backend.stage(), WarningCollector()
+        ids = [id for id, _, _ in submissions if is_id(id)] if len(backend) else []
+        self._existing = backend.find_existing(ids) if ids else set()
+        self._first = next(iter(backend), None)
+        self._staged: dict[SubId, int] = {}
+
+    def stage_row(self, row: int, submission: Submission) -> None:
+        """Judge one subscription after all before it; a refusal leaves stage and demands as they were."""
+        id, source, notation = submission
+        _check_beside(id, id if self._first is None else self._first)
+        self._first = id if self._first is None else self._first
+        warnings: list[FilterWarning] = []
+        tree = self._admission.parse(source, notation, warnings)
+        self.doubts.add(warnings, id)
+        old = self._find_replaced(id)
+        bound = self._admission.replace_demands(id, tree, old)
+        written = source if type(source) is str and notation == "text" else tree
+        try:
+            self.stage.add(id, bound, written, lossless=bound is tree)
+        except TidingsError:  # what the matcher cannot express must not be asked of events either
+            self._admission.restore_demands(id, tree, old)
+            raise
+        self._staged[id] = row
+
+    def _find_replaced(self, id: SubId) -> Filter | None:
+        """Return the filter that this id has so far: an earlier row's, or the one in force."""
+        if id in self._staged:
+            return self._admission.parse(*self._submissions[self._staged[id]][1:], [])
+        return self._backend.get_filter(id) if id in self._existing else None
 
 
 @contextmanager
@@ -165,10 +196,10 @@ def check_ids(ids: Any) -> list[SubId]:
     if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
         msg = f"remove_many takes a list of ids, not {ids!r}; remove takes one"
         raise TidingsError(msg)
-    found = list(ids)
-    for id in found:
+    distinct = list(ids)
+    for id in distinct:
         check_id(id)
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(distinct))
 
 
 def check_id(id: object) -> None:
@@ -178,8 +209,15 @@ def check_id(id: object) -> None:
         raise TidingsError(msg)
 
 
+def check_on_error(on_error: str) -> None:
+    """Refuse what is none of the two ways to treat bad subscriptions and events."""
+    if on_error not in ("raise", "collect"):
+        msg = f"on_error is `raise` or `collect`, not `{on_error}`"
+        raise TidingsError(msg)
+
+
 def _check_beside(id: SubId, first: SubId) -> None:
-    """Refuse an id that cannot be one, or not beside the first."""
+    """Refuse an id that cannot be one, or is of another type than the first id of the matcher."""
     check_id(id)
     if type(first) is not type(id):
         msg = f"ids are all text or all integers: {id!r} comes after {first!r}"
@@ -198,6 +236,6 @@ def _check_beside(id: SubId, first: SubId) -> None:
 
 def build_refusal(errors: Refusals, total: int) -> BadSubscriptions:
     """Return the error that lists every refusal."""
-    listed = "\n".join(f"  `{id}`: {problem}".replace("\n", "\n    ") for id, problem in errors)
-    msg = f"{len(errors)} of {total} subscriptions were refused, so none was added:\n{listed}"
+    lines = "\n".join(f"  `{id}`: {problem}".replace("\n", "\n    ") for id, problem in errors)
+    msg = f"{len(errors)} of {total} subscriptions were refused, so none was added:\n{lines}"
     return BadSubscriptions(msg, errors=tuple(errors))

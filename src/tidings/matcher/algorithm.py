@@ -20,7 +20,7 @@ class Algorithm(Protocol):
     nothing; `add_many` takes what `compiled` returned. So many filters are all taken, or none.
     """
 
-    def compiled(self, tree: Filter) -> Any:
+    def compile_filter(self, tree: Filter) -> Any:
         """Return the filter in the algorithm's own terms; what it cannot express raises `Unsupported`."""
 
     def add_many(self, filters: Iterable[tuple[SubId, Any]]) -> None:

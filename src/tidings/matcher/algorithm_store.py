@@ -1,4 +1,7 @@
-"""Subscriptions of an algorithm that keeps nothing but bound filters: what was written is kept beside it."""
+"""A backend out of a paper's algorithm: the algorithm keeps compiled filters, the store keeps what was written.
+
+The store has one state, which changes in place: an algorithm makes no promise to readers while it is changed.
+"""
 
 from __future__ import annotations
 
@@ -7,75 +10,89 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tidings.algebra.law.typed_attribute import asked_of
-from tidings.engine.engine import SegmentMatches, Removal
+from tidings.algebra.law.typed_attribute import collect_attributes
+from tidings.engine.engine import Removal, SegmentMatches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
     from tidings.algebra.law.typed_attribute import TypedAttribute
-    from tidings.engine.events.event_source import Arrivals
+    from tidings.engine.events.event_source import EventSource
     from tidings.matcher.algorithm import Algorithm, SubId
     from tidings.model import Filter
 
 
 class _Entry(NamedTuple):
-    written: Any
+    written: str | Filter
     compiled: Any
 
 
+class AlgorithmState(NamedTuple):
+    """The one state of an algorithm: no segments and no columns, so events are read row by row."""
+
+    parts: None = None
+    waiting: tuple[()] = ()
+
+    def collect_columns(self) -> tuple[()]:
+        """Return no columns."""
+        return ()
+
+
 class AlgorithmStage:
-    """Subscriptions of one call."""
+    """The subscriptions of one call, compiled by the algorithm and not yet in force."""
 
     def __init__(self, algorithm: Algorithm) -> None:
         """Start empty."""
         self._algorithm = algorithm
-        self.added: dict[SubId, _Entry] = {}
+        self.entries: dict[SubId, _Entry] = {}
 
-    def add(self, id: SubId, bound: Filter, written: Any, *, faithful: bool) -> None:
-        """Take a subscription, or refuse what the algorithm cannot express."""
-        del faithful
-        self.added[id] = _Entry(written, self._algorithm.compiled(bound))
+    def add(self, id: SubId, bound: Filter, written: str | Filter, *, lossless: bool) -> None:
+        """Take a subscription; a filter that the algorithm cannot express raises `Unsupported`."""
+        del lossless  # the written filter is kept in any case
+        self.entries[id] = _Entry(written, self._algorithm.compile_filter(bound))
 
 
 class AlgorithmStore:
-    """An algorithm with the written filters beside it; offers what the engine offers."""
+    """An algorithm with the written filters beside it, as a backend of `Matcher`."""
 
-    def __init__(self, algorithm: Algorithm, bind: Callable[[Filter], Filter], parse: Any) -> None:
-        """Start empty; `bind` gives what a filter means, `parse` reads text that was written."""
-        self._algorithm, self._bind, self._parse = algorithm, bind, parse
-        self._written: dict[SubId, Any] = {}
+    state = AlgorithmState()
+    bulk_engine = None
+    is_merging = False
+
+    def __init__(self, algorithm: Algorithm, bind: Callable[[Filter], Filter], parse: Callable[[str], Filter]) -> None:
+        """Start empty; `bind` resolves the names of a filter, `parse` reads a text that was accepted before."""
+        self.algorithm, self._bind, self._parse = algorithm, bind, parse
+        self._written: dict[SubId, str | Filter] = {}
 
     def stage(self) -> AlgorithmStage:
         """Return an empty stage."""
-        return AlgorithmStage(self._algorithm)
+        return AlgorithmStage(self.algorithm)
 
-    def commit(self, stage: Any) -> None:
+    def commit(self, stage: AlgorithmStage) -> None:
         """Put a stage in force."""
-        self._algorithm.add_many((id, one.compiled) for id, one in stage.added.items())
-        self._written.update((id, one.written) for id, one in stage.added.items())
-
-    def discard(self, ids: Sequence[SubId]) -> None:
-        """Remove subscriptions."""
-        for id in ids:
-            del self._written[id]
-            self._algorithm.remove(id)
+        self.algorithm.add_many((id, entry.compiled) for id, entry in stage.entries.items())
+        self._written.update((id, entry.written) for id, entry in stage.entries.items())
 
     def remove(self, ids: Sequence[SubId]) -> Removal:
-        """Remove many; if some are not there, nothing is removed, and they are told."""
+        """Remove subscriptions; where an id is missing, nothing is removed, and the result names it."""
         missing = [id for id in ids if id not in self._written]
-        trees: list[Any] = [] if missing else [self.get_filter(id) for id in ids]
-        if not missing:
-            self.discard(ids)
-        return Removal(missing, Counter(), trees)
+        if missing:
+            return Removal(missing, Counter(), [])
+        filters = [self._parse_written(self._written.pop(id)) for id in ids]
+        for id in ids:
+            self.algorithm.remove(id)
+        return Removal([], Counter(), filters)
 
     def get_filter(self, id: SubId) -> Filter | None:
-        """Return a subscription's filter as written, or nothing."""
-        found = self._written.get(id)
-        return self._parse(found) if isinstance(found, str) else found
+        """Return a subscription's filter as it was written, or None."""
+        written = self._written.get(id)
+        return None if written is None else self._parse_written(written)
+
+    def _parse_written(self, written: str | Filter) -> Filter:
+        return self._parse(written) if isinstance(written, str) else written
 
     def find_existing(self, ids: Sequence[SubId]) -> set[SubId]:
-        """Return those of the ids that are there."""
+        """Return the subset of `ids` that is subscribed."""
         return self._written.keys() & set(ids)
 
     def __len__(self) -> int:
@@ -90,24 +107,34 @@ class AlgorithmStore:
         """Yield the ids."""
         return iter(list(self._written))
 
-    def match(self, arrivals: Arrivals, state: object = None) -> list[SegmentMatches]:
+    def match(self, arrivals: EventSource, state: object = None) -> list[SegmentMatches]:
         """Return the pairs of event and subscription; there is one state only."""
         del state
-        readings = [arrivals.reading(event) for event in range(len(arrivals))]
+        readings = [arrivals.read_event(event) for event in range(len(arrivals))]
         if len(readings) == 1:
-            lists = [self._algorithm.match(readings[0], arrivals.setting)]
+            lists = [self.algorithm.match(readings[0], arrivals.setting)]
         else:
-            lists = self._algorithm.match_many(readings, arrivals.setting)
-        ids = [id for found in lists for id in found]
-        events = np.repeat(np.arange(len(lists), dtype=np.int64), [len(found) for found in lists])
+            lists = self.algorithm.match_many(readings, arrivals.setting)
+        ids = [id for matches in lists for id in matches]
+        events = np.repeat(np.arange(len(lists), dtype=np.int64), [len(matches) for matches in lists])
         return [SegmentMatches(events, np.arange(len(ids)), ids)]
 
     def find_readers(self, keys: Collection[TypedAttribute]) -> list[SubId]:
-        """Return the ids of the subscriptions that read some attribute in one of these ways."""
+        """Return the ids of the subscriptions that read an attribute in one of these ways."""
         wanted = frozenset(keys)
-        trees = ((id, self.get_filter(id)) for id in self._written)
-        return [id for id, tree in trees if tree is not None and not wanted.isdisjoint(asked_of(self._bind(tree)))]
+        filters = ((id, self._bind(self._parse_written(written))) for id, written in self._written.items())
+        return [id for id, bound in filters if not wanted.isdisjoint(collect_attributes(bound))]
+
+    def seal(self) -> AlgorithmState:
+        """Return the one state; nothing waits."""
+        return self.state
+
+    def compact(self) -> None:
+        """Do nothing: there are no segments."""
+
+    def settle(self) -> None:
+        """Do nothing: nothing is merged in the background."""
 
     def explain(self) -> dict[str, object]:
         """Return what the algorithm does with these filters."""
-        return self._algorithm.explain()
+        return self.algorithm.explain()

@@ -24,7 +24,7 @@ class Brute:
         """Start without filters."""
         self._filters: dict[SubId, Filter] = {}
 
-    def compiled(self, tree: Filter) -> Filter:
+    def compile_filter(self, tree: Filter) -> Filter:
         """Return the filter as it is: the law decides every one."""
         return tree
 

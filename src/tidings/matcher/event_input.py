@@ -6,75 +6,102 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tidings.engine.events.event_source import Plain, Read
+from tidings.engine.events.event_source import ArrowEvents, ReadEvents
 from tidings.errors import BadEvent
 from tidings.model import DeadLetter
 from tidings.model.arrow_types import rows_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
+    import pyarrow as pa
     from numpy.typing import NDArray
 
-    from tidings.algebra import Reader, Reading, Requirements, Setting
-    from tidings.algebra.law.mismatches import Mismatches
+    from tidings.algebra import AttributeReader, Reading, Requirements, Setting
+    from tidings.algebra.law.mismatches import MismatchCounts
+    from tidings.algebra.law.typed_attribute import TypedAttribute
     from tidings.engine.compile.columns import Column
-    from tidings.engine.events.event_source import Arrivals
+    from tidings.engine.events.event_source import EventSource
+    from tidings.matcher.backend import BackendState
     from tidings.model import EventBatch
 
 
-class Arrived(NamedTuple):
-    """Good events with their places in the batch; several of these make up a batch."""
+class EventGroup(NamedTuple):
+    """Good events that were read in one way, and their places in the batch; several groups make up a batch."""
 
-    arrivals: Arrivals
+    arrivals: EventSource
     places: NDArray[np.int64]
 
 
-class Arriving:
-    """Reads batches of events for one moment's needs."""
+class MatchView(NamedTuple):
+    """How to read events, and the subscriptions to match them with, at one moment; every change replaces both."""
 
-    def __init__(
-        self, reader: Reader, required: Requirements, setting: Setting, mismatches: Mismatches | None = None
-    ) -> None:
-        """Take what is needed of events, and how to read it; what cannot be read as asked is counted."""
-        self._reader, self._required, self._setting, self._mismatches = reader, required, setting, mismatches
+    reader: AttributeReader
+    required: Requirements
+    counted: frozenset[TypedAttribute]  # the readings of which mismatches are counted
+    state: BackendState
+
+
+class BatchReader:
+    """Reads batches of events for the filters of one view; `dead` collects the events that cannot be read."""
+
+    def __init__(self, view: MatchView, setting: Setting, counts: MismatchCounts | None = None) -> None:
+        """Start without events; values of another kind than asked for are counted in `counts`."""
+        self.view, self._setting, self._counts = view, setting, counts
         self.dead: list[DeadLetter] = []
-        self.readings: list[Reading] = []  # of the events that were read one by one
+        self._readings: list[Reading] = []  # of the events that were read one by one
 
-    def batch(self, batch: EventBatch, wanted: Iterable[Column] | None, *, collect: bool) -> list[Arrived]:
-        """Return the good events; `wanted` are the columns to try a table's fast way with (nothing: do not)."""
-        table = batch.table
-        if wanted is not None and table is not None:
-            from tidings.engine.events.arrow_table import columns_of_table
+    def read_batch(self, batch: EventBatch, columns: Sequence[Column], *, collect: bool) -> list[EventGroup]:
+        """Return the good events; `columns` are those that a table is read into, where the backend has segments.
 
-            found = columns_of_table(
-                table,
-                self._required,
-                wanted=list(wanted),
-                setting=self._setting,
-                automata=lambda _: None,  # type: ignore[arg-type,return-value]
-                mismatches=self._mismatches,
-            )
-            if found is not None:
-                plain = table if not len(found.odd) else table.take(found.plain)
-                arrivals = Plain(plain, self._required, self._setting, self._of_row, known=(tuple(wanted), found.batch))
-                odd = self._rows(rows_of(table.take(found.odd)), found.odd, collect=collect) if len(found.odd) else []
-                return [Arrived(arrivals, found.plain), *odd]
-        return self._rows(batch, np.arange(len(batch)), collect=collect)
+        A bad event raises `BadEvent`, or with `collect` is noted in `dead`.
+        """
+        if batch.table is not None and self.view.state.parts is not None:
+            groups = self._read_table(batch.table, columns, collect=collect)
+            if groups is not None:
+                return groups
+        return self._read_rows(batch, np.arange(len(batch)), collect=collect)
 
-    def _of_row(self, table: Any) -> Reading:
-        return self._reader.read(rows_of(table)[0], self._setting.now)
+    def _read_table(self, table: pa.Table, columns: Sequence[Column], *, collect: bool) -> list[EventGroup] | None:
+        """Read a table by whole columns, and its odd rows one by one; None where every row must be read by itself."""
+        from tidings.engine.events.arrow_table import build_table_columns
 
-    def _rows(self, events: Iterable[Any], indexes: NDArray[np.int64], *, collect: bool) -> list[Arrived]:
+        result = build_table_columns(
+            table,
+            self.view.required,
+            wanted=list(columns),
+            setting=self._setting,
+            automata=lambda _: None,  # type: ignore[arg-type,return-value]
+            mismatches=self._counts,
+        )
+        if result is None:
+            return None
+        plain = table if not len(result.odd) else table.take(result.plain)
+        ready = (tuple(columns), result.batch)
+        events = ArrowEvents(plain, self.view.required, self._setting, self._read_row, known=ready)
+        groups = [EventGroup(events, result.plain)]
+        if len(result.odd):
+            groups += self._read_rows(rows_of(table.take(result.odd)), result.odd, collect=collect)
+        return groups
+
+    def count_mismatches(self) -> None:
+        """Count the mismatches of the events that were read row by row; those of tables are counted on reading."""
+        if self._counts is not None:
+            self._counts.count(self._readings, self.view.counted)
+
+    def _read_row(self, table: Any) -> Reading:
+        return self.view.reader.read(rows_of(table)[0], self._setting.now)
+
+    def _read_rows(self, events: Iterable[Any], places: NDArray[np.int64], *, collect: bool) -> list[EventGroup]:
         readings, good = [], []
-        for index, event in zip(indexes.tolist(), events, strict=True):
+        for place, event in zip(places.tolist(), events, strict=True):
             try:
-                readings.append(self._reader.read(event, self._setting.now))
-                good.append(index)
+                readings.append(self.view.reader.read(event, self._setting.now))
+                good.append(place)
             except BadEvent as problem:
                 if not collect:
-                    msg = f"event {index}: {problem}"
-                    raise BadEvent(msg, attribute=problem.attribute, index=index) from problem
-                self.dead.append(DeadLetter(index, str(problem)))
-        self.readings += readings
-        return [Arrived(Read(readings, self._setting), np.array(good, np.int64))] if good else []
+                    msg = f"event {place}: {problem}"
+                    raise BadEvent(msg, attribute=problem.attribute, index=place) from problem
+                self.dead.append(DeadLetter(place, str(problem)))
+        self._readings += readings
+        return [EventGroup(ReadEvents(readings, self._setting), np.array(good, np.int64))] if good else []

@@ -1,9 +1,10 @@
-"""The façade over the engine and the other matching algorithms.
+"""`Matcher`: subscriptions in, events in, ids of the subscriptions that the events satisfy out.
 
-It parses and binds subscriptions, keeps the kinds they agree on, reads events once, and hands them to the
-algorithm named by `kind`. Changes are all or nothing: a refused subscription leaves everything as it was.
-Any number of threads may match while others change it; each match sees one state. So does a process that is forked
-meanwhile (`tidings.forks`).
+A façade over three parts: `Admission` reads filters and counts what they ask of attributes, a `Backend` (the engine, or
+an algorithm of a paper) keeps them and finds matches, and a `MatchView` says how events are read for the filters that
+are in force. Changes are all or nothing: a refused subscription leaves everything as it was. Any number of threads may
+match while others change the matcher: a match sees one view. So does a process that is forked meanwhile
+(`tidings.forks`).
 """
 
 from __future__ import annotations
@@ -13,54 +14,39 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tidings import forks
-from tidings.algebra import Reader, Setting
-from tidings.algebra.law.mismatches import Mismatches
-from tidings.concepts import Ontology, Vocabulary, parse_now
-from tidings.engine.engine import Engine
-from tidings.engine.events.event_source import Read
-from tidings.engine.segment import Crowded
+from tidings.algebra import AttributeReader, Setting
+from tidings.algebra.law.mismatches import MismatchCounts
+from tidings.concepts import Vocabulary, parse_now
+from tidings.engine.events.event_source import ReadEvents
+from tidings.engine.segment import TooManyPairs
 from tidings.errors import TidingsError, UnknownSubscription
-from tidings.matcher.admission import Admission, check_ids, is_id, build_refusal
-from tidings.matcher.algorithm_store import AlgorithmStore
-from tidings.matcher.event_input import Arriving
-from tidings.matcher.loading.parameter_table import in_parameters
+from tidings.matcher.admission import Admission, build_refusal, check_ids, check_on_error, is_id
+from tidings.matcher.event_input import BatchReader, MatchView
+from tidings.matcher.loading.parameter_table import is_parameter_table
 from tidings.matcher.loading.subscription_input import Watched, pairs_of
 from tidings.matcher.mismatch_report import MismatchReport, describe_mismatches
 from tidings.matcher.plan import Plan
-from tidings.matcher.registry import ENGINE, build_algorithm
-from tidings.matcher.results import ids_of, concatenate_matches, matches_of
+from tidings.matcher.registry import ENGINE, build_backend
+from tidings.matcher.results import concatenate_matches, ids_of, matches_of
+from tidings.matcher.tuning import MATCHER_TUNING
 from tidings.matcher.why import Explanation, explain_match
 from tidings.model import EventBatch, Matches
 from tidings.model.events import is_arrow
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from tidings.algebra import Need, Reading, Requirements
+    from tidings.algebra import ReadSpec
     from tidings.algebra.law.typed_attribute import TypedAttribute
-    from tidings.concepts import Regions
-    from tidings.engine.state import State
-    from tidings.matcher.admission import RowRefusals
+    from tidings.concepts import Ontology, Regions
+    from tidings.engine.state import LiveSegment
+    from tidings.matcher.admission import RowRefusals, Submission
     from tidings.matcher.algorithm import SubId
+    from tidings.matcher.backend import Backend
     from tidings.matcher.loading.bulk_load import Load
+    from tidings.matcher.tuning import MatcherTuning
     from tidings.model import DeadLetter, EventLike, Filter, Schema
-
-DEFAULT_KIND = ENGINE
-"""The algorithm of `td.Matcher()`."""
-
-
-BATCH = 32
-"""From so many events on, subscriptions that wait are compiled before they are asked."""
-
-
-class MatchView(NamedTuple):
-    """What is read of events and the subscriptions that are asked, of one moment: each change replaces both."""
-
-    reader: Reader
-    required: Requirements
-    counted: frozenset[TypedAttribute]  # what mismatches are counted of
-    state: State | None  # nothing: not the engine
 
 
 class Piece(NamedTuple):
@@ -70,8 +56,15 @@ class Piece(NamedTuple):
     matches: Matches
 
 
+class Captured(NamedTuple):
+    """What a matcher had in force at one moment, for a snapshot."""
+
+    parts: Sequence[LiveSegment] | None  # None: the backend keeps filters, not segments
+    demands: dict[str, Any]
+
+
 class Matcher:
-    """Who must hear of which event.
+    """Subscriptions, and which of them an event satisfies.
 
     >>> searches = Matcher()
     >>> searches.add("s1", "make = 'ford' and price < 9000")
@@ -85,26 +78,21 @@ class Matcher:
 
     def __init__(
         self,
-        kind: str = DEFAULT_KIND,
+        kind: str = ENGINE,
         *,
         schema: Schema | None = None,
         ontology: Ontology | None = None,
         regions: Regions | None = None,
         now: datetime | None = None,
+        tuning: MatcherTuning = MATCHER_TUNING,
     ) -> None:
         """Start without subscriptions."""
-        Vocabulary.of(schema, ontology, regions)
-        self.kind = kind
-        self.schema, self.ontology, self.regions, self.now = schema, ontology, regions, parse_now(now)
-        self._used = ontology or Ontology()
-        self.admission = Admission(schema, ontology, self._used, regions)
-        self.backend: Engine | AlgorithmStore = (
-            Engine(self._used, self.admission.bind_filter, self.admission.parse_stored)
-            if kind == ENGINE
-            else AlgorithmStore(build_algorithm(kind, self._used), self.admission.bind_filter, self.admission.parse_stored)
-        )
+        self.kind, self.tuning, self.now = kind, tuning, parse_now(now)
+        self.schema, self.ontology, self.regions = schema, ontology, regions
+        self.admission = Admission(Vocabulary.of(schema, ontology, regions))
+        self.backend: Backend = build_backend(kind, self.admission)
+        self.mismatch_counts = MismatchCounts()
         self._view: MatchView | None = None
-        self._mismatches = Mismatches()
         self._lock = RLock()
         forks.guard(self, forks.Level.MATCHER)
 
@@ -112,7 +100,7 @@ class Matcher:
 
     def add(self, id: SubId, filter: str | Filter, *, notation: str = "text") -> None:
         """Add a subscription, or replace the one with this id."""
-        for _, problem in self._enter([(id, filter, notation)], keep_good=False):
+        for _, problem in self.enter_rows([(id, filter, notation)], keep_good=False):
             raise problem
 
     def add_many(
@@ -130,84 +118,73 @@ class Matcher:
         """
         check_on_error(on_error)
         keep_good = on_error == "collect"
-        load_of = self._load_of(subscriptions)
-        if load_of is not None:
+        if (loader := self._choose_loader(subscriptions)) is not None:
             with self._lock:
-                load = load_of(subscriptions, self.admission, self.backend, schema=self.schema, ontology=self._used)
+                load = loader(subscriptions, self.admission, self.backend, bulk_rows=self.tuning.bulk_rows)
                 total, errors = load.table.num_rows, load.enter(keep_good=keep_good)
                 self._view = None
         else:
-            given = subscriptions if isinstance(subscriptions, Watched) else list(pairs_of(subscriptions))
-            total, errors = len(given), self._enter(given, keep_good=keep_good)
+            rows = subscriptions if isinstance(subscriptions, Watched) else list(pairs_of(subscriptions))
+            refusals = self.enter_rows(rows, keep_good=keep_good)
+            total, errors = len(rows), [(rows[row][0], problem) for row, problem in refusals]
         if errors and on_error == "raise":
             raise build_refusal(errors, total)
         return errors
 
-    def _load_of(self, subscriptions: Any) -> type[Load] | None:
-        """Return how a table goes in by whole columns, if it does."""
-        if in_parameters(subscriptions):
+    def _choose_loader(self, subscriptions: Any) -> type[Load] | None:
+        """Return the class that loads a table by whole columns, or None where rows go in one by one."""
+        if is_parameter_table(subscriptions):
             from tidings.matcher.loading.bulk_load import Load
 
             return Load
-        if self.kind == ENGINE and is_arrow(subscriptions):
+        if self.backend.bulk_engine is not None and is_arrow(subscriptions):
             from tidings.matcher.loading import text_load
 
-            return text_load.TextLoad if text_load.takes(subscriptions) else None
+            return text_load.TextLoad if text_load.is_worth_columns(subscriptions) else None
         return None
 
-    def _enter(self, given: list[Any], *, keep_good: bool) -> list[tuple[SubId, TidingsError]]:
-        return [(given[row][0], problem) for row, problem in self.enter_rows(given, keep_good=keep_good)]
+    def enter_rows(self, rows: list[Submission], *, keep_good: bool) -> RowRefusals:
+        """Put triples of id, filter and notation in force; return the rows that were refused, in order.
 
-    def enter_rows(self, given: list[Any], *, keep_good: bool) -> RowRefusals:
-        """Put subscriptions in force; return the rows that were refused, in order."""
+        Where one is refused, nothing is put in force, unless `keep_good`.
+        """
         from tidings.matcher.loading import text_load
 
-        table = text_load.table_of(given) if self.kind == ENGINE else None
+        table = text_load.build_text_table(rows) if self.backend.bulk_engine is not None else None
         with self._lock:
             if table is not None:
-                load = text_load.TextLoad(table, self.admission, self.backend, schema=self.schema, ontology=self._used)
+                load = text_load.TextLoad(table, self.admission, self.backend, bulk_rows=self.tuning.bulk_rows)
                 problems = [problem for _, problem in load.enter(keep_good=keep_good)]
-                self._view = None
-                return list(zip(load.refused, problems, strict=True))
-            errors = self.admission.enter_rows(given, self.backend, keep_good=keep_good)
+                refusals = list(zip(load.refused, problems, strict=True))
+            else:
+                refusals = self.admission.enter_rows(rows, self.backend, keep_good=keep_good)
             self._view = None
-        return errors
+        return refusals
 
-    def release_demands(self, trees: Iterable[Filter]) -> None:
+    def release_demands(self, filters: Iterable[Filter]) -> None:
         """Take back the demands of filters that are in force elsewhere, in another shard of the same whole."""
         with self._lock:
-            for tree in trees:
+            for tree in filters:
                 self.admission.release(tree)
             self._view = None
 
     def remove(self, id: SubId) -> None:
-        """Remove a subscription; `UnknownSubscription`, a `KeyError`, if it is not there."""
-        with self._lock:
-            self.admission.release(self._filter(id))
-            self.backend.discard([id])
-            self._view = None
+        """Remove a subscription; `UnknownSubscription`, a `KeyError`, if there is none with this id."""
+        if not is_id(id):
+            raise _unknown_ids([id])
+        self._remove([id])
 
     def remove_many(self, ids: Iterable[SubId]) -> None:
-        """Remove many; if one of them is not there, `UnknownSubscription`, and none is removed."""
-        gone = check_ids(ids)
-        with self._lock:
-            found = self.backend.remove(gone)
-            if found.missing:
-                others = f" (nor {len(found.missing) - 1:,} others of these)" if len(found.missing) > 1 else ""
-                msg = f"no subscription has the id {found.missing[0]!r}{others}"
-                raise UnknownSubscription(msg)
-            for (name, demand), count in found.demands.items():
-                self.admission.needs.count(name, demand, -count)
-            for tree in found.trees:
-                self.admission.release(tree)
-            self._view = None
+        """Remove many; if one of them is unknown, `UnknownSubscription`, and none is removed."""
+        self._remove(check_ids(ids))
 
-    def _filter(self, id: SubId) -> Filter:
-        found = self.backend.get_filter(id) if is_id(id) else None
-        if found is None:
-            msg = f"no subscription has the id {id!r}"
-            raise UnknownSubscription(msg)
-        return found
+    def _remove(self, ids: list[SubId]) -> None:
+        with self._lock:
+            removal = self.backend.remove(ids)
+            if removal.missing:
+                raise _unknown_ids(removal.missing)
+            self.admission.release_removed(removal)
+            self._view = None
 
     def __len__(self) -> int:
         """Count the subscriptions."""
@@ -223,86 +200,97 @@ class Matcher:
 
     def __getitem__(self, id: SubId) -> Filter:
         """Return a subscription's filter as written."""
-        return self._filter(id)
+        tree = self.backend.get_filter(id) if is_id(id) else None
+        if tree is None:
+            raise _unknown_ids([id])
+        return tree
 
     def compact(self) -> None:
         """Put all subscriptions into one index now; otherwise that happens bit by bit, in the background."""
-        if isinstance(self.backend, Engine):
-            self.backend.compact()
+        self.backend.compact()
 
     def settle(self) -> None:
         """Wait until nothing is left to merge in the background."""
-        if isinstance(self.backend, Engine):
-            self.backend.settle()
+        self.backend.settle()
 
     @property
     def merging(self) -> bool:
         """Whether segments are being merged in the background."""
-        return isinstance(self.backend, Engine) and self.backend.is_merging
+        return self.backend.is_merging
 
     # Matching ----------------------------------------------------------------------------------
 
     def match(self, event: EventLike, *, now: datetime | None = None) -> list[SubId]:
         """Return the ids of the subscriptions that accept the event, each once, in no promised order."""
-        setting, moment = self._setting(now), self.current_view()
-        reading = moment.reader.read(event, setting.now)
-        self._mismatches.count([reading], moment.counted)
-        arrivals = Read([reading], setting)
-        return ids_of(self.backend.match(arrivals, moment.state))
+        setting, view = self.make_setting(now), self.current_view()
+        reading = view.reader.read(event, setting.now)
+        self.mismatch_counts.count([reading], view.counted)
+        return ids_of(self.backend.match(ReadEvents([reading], setting), view.state))
 
     def match_many(
-        self, events: Any, *, on_error: Literal["raise", "collect"] = "raise", now: datetime | None = None
+        self,
+        events: Any,
+        *,
+        on_error: Literal["raise", "collect"] = "raise",
+        now: datetime | None = None,
+        counts: MismatchCounts | None = None,
     ) -> Matches:
         """Match a list of events, an Arrow table or a `td.EventBatch`.
 
         A bad event raises `BadEvent`; with `on_error="collect"` it goes to `.dead_letters` with its index.
         """
-        pieces = list(self.match_in_pieces(events, on_error=on_error, now=now))
+        pieces = list(self.match_in_pieces(events, on_error=on_error, now=now, counts=counts))
         return pieces[0].matches if len(pieces) == 1 else concatenate_matches(pieces)
 
     def match_in_pieces(
-        self, events: Any, *, on_error: Literal["raise", "collect"] = "raise", now: datetime | None = None
+        self,
+        events: Any,
+        *,
+        on_error: Literal["raise", "collect"] = "raise",
+        now: datetime | None = None,
+        counts: MismatchCounts | None = None,
     ) -> Iterator[Piece]:
-        """Match as `match_many` does, for more matches than memory holds: a piece of the events after the other.
+        """Match as `match_many` does, for more matches than memory holds: one piece of the events after the other.
 
         A batch is one piece unless its matches are too many (tens of millions); a piece tells how many events
-        came before it. All pieces see the subscriptions of the moment when the first was asked for.
+        came before it. All pieces see the subscriptions of the moment when the first was asked for. Mismatches
+        are counted in `counts` instead of the matcher's own counts, where that is given.
         """
         check_on_error(on_error)
-        batch, setting = EventBatch.of(events), self._setting(now)
-        moment = self.prepare_view(len(batch))
+        batch, setting = EventBatch.of(events), self.make_setting(now)
+        view, counts = self.prepare_view(len(batch)), self.mismatch_counts if counts is None else counts
         waiting = [(0, batch)]
         while waiting:
             first, some = waiting.pop()
+            reader = BatchReader(view, setting, counts)
             try:
-                yield Piece(first, self._matched(some, moment, setting, collect=on_error == "collect"))
-            except Crowded as crowd:
+                yield Piece(first, self._match_batch(some, reader, collect=on_error == "collect"))
+            except TooManyPairs as crowd:
                 if len(some) == 1:
                     msg = f"one event matches {crowd.pairs:,} subscriptions of one segment; split them into shards"
                     raise TidingsError(msg) from crowd
-                starts = range(0, len(some), crowd.fewer)
-                waiting += [(first + start, some.slice(start, crowd.fewer)) for start in reversed(starts)]
+                starts = range(0, len(some), crowd.batch_size)
+                waiting += [(first + start, some.slice(start, crowd.batch_size)) for start in reversed(starts)]
 
     def dead_letters(self, events: Any, *, now: datetime | None = None) -> list[DeadLetter]:
-        """Return the events that cannot be read, with the reason, and ask no subscription about the others."""
-        batch, moment = EventBatch.of(events), self.current_view()
-        arriving = Arriving(moment.reader, moment.required, self._setting(now))
-        arriving.batch(batch, () if moment.state is not None else None, collect=True)
-        return sorted(arriving.dead, key=lambda letter: letter.index)
+        """Return the events that cannot be read, with the reason; the others are matched with no subscription."""
+        batch, view = EventBatch.of(events), self.current_view()
+        reader = BatchReader(view, self.make_setting(now))
+        reader.read_batch(batch, (), collect=True)
+        return sorted(reader.dead, key=lambda letter: letter.index)
 
-    def _matched(self, batch: EventBatch, moment: MatchView, setting: Setting, *, collect: bool) -> Matches:
-        arriving = Arriving(moment.reader, moment.required, setting, self._mismatches)
-        wanted = None if moment.state is None else moment.state.wanted()
-        arrived = arriving.batch(batch, wanted, collect=collect)
-        self._mismatches.count(arriving.readings, moment.counted)
-        found = [(index, one) for arrivals, index in arrived for one in self.backend.match(arrivals, moment.state)]
-        return matches_of(found, len(batch), tuple(arriving.dead))
+    def _match_batch(self, batch: EventBatch, reader: BatchReader, *, collect: bool) -> Matches:
+        state = reader.view.state
+        groups = reader.read_batch(batch, state.collect_columns(), collect=collect)
+        reader.count_mismatches()
+        matches = [(places, part) for events, places in groups for part in self.backend.match(events, state)]
+        return matches_of(matches, len(batch), tuple(reader.dead))
 
     def why(self, event: EventLike, id: SubId, *, now: datetime | None = None) -> Explanation:
         """Tell why a subscription hears of an event: the tests that decided, and what they saw."""
-        written, setting = self._filter(id), self._setting(now)
-        bound = self.admission.bind_filter(written)
-        return explain_match(id, written, bound, self._read(event, setting), setting)
+        written, setting = self[id], self.make_setting(now)
+        reading = self.current_view().reader.read(event, setting.now)
+        return explain_match(id, written, self.admission.bind_filter(written), reading, setting)
 
     def why_not(self, event: EventLike, id: SubId, *, now: datetime | None = None) -> Explanation:
         """Tell why a subscription does not hear of an event; `matched` says if it does after all."""
@@ -314,63 +302,57 @@ class Matcher:
 
     def mismatches(self) -> tuple[MismatchReport, ...]:
         """Return which values of events matched so far are not of the kind that subscriptions ask for, and who asks."""
-        return tuple(describe_mismatches(self._mismatches, self.backend))
+        return tuple(describe_mismatches(self.mismatch_counts, self.backend))
 
     def find_readers(self, keys: Collection[TypedAttribute]) -> list[SubId]:
-        """Return the ids of the subscriptions that read some attribute in one of these ways."""
+        """Return the ids of the subscriptions that read an attribute in one of these ways."""
         return self.backend.find_readers(keys)
 
     def drain_mismatches(self) -> list[list[Any]]:
-        """Return the counts of `mismatches` in plain values, for who adds them up, and start counting anew."""
-        if not self._mismatches.sorts:  # what fits is counted on, until something does not
+        """Return the counts of `mismatches` in plain values, for a caller that adds them up, and start anew."""
+        if not self.mismatch_counts.types:  # values that fit are counted on, until one does not
             return []
-        counted, self._mismatches = self._mismatches, Mismatches()
-        return counted.to_rows()
+        counts, self.mismatch_counts = self.mismatch_counts, MismatchCounts()
+        return counts.to_rows()
 
-    def needs(self) -> dict[str, tuple[Need, ...]]:
+    def needs(self) -> dict[str, tuple[ReadSpec, ...]]:
         """Return the attributes that matching reads, and the ways in which it reads each of them."""
         return dict(self.current_view().required.attributes)
 
     def current_view(self) -> MatchView:
-        """Return how to read events and whom to ask; waits for a change only when nobody matched since the last one."""
-        known = self._view
-        if known is None:
+        """Return how to read events and what to match; waits for a change only when none matched since the last one."""
+        view = self._view
+        if view is None:
             with self._lock:
-                required = self.admission.needs.resolved()
-                known = self._view = MatchView(Reader(required, self._used), required, required.lenient(), self._state)
-        elif known.state is not self._state and self._lock.acquire(blocking=False):
-            # Merged, and the same as before: nobody is changing it while we hold the lock.
+                required = self.admission.needs.to_requirements()
+                reader = AttributeReader(required, self.admission.concepts)
+                view = self._view = MatchView(reader, required, required.find_lenient(), self.backend.state)
+        elif view.state is not self.backend.state and self._lock.acquire(blocking=False):
+            # Merged, and the same subscriptions as before: nobody changes them while we hold the lock.
             try:
-                if self._view is known:
-                    known = self._view = known._replace(state=self._state)
+                if self._view is view:
+                    view = self._view = view._replace(state=self.backend.state)
             finally:
                 self._lock.release()
-        return known
+        return view
 
     def prepare_view(self, events: int) -> MatchView:
-        """Return the moment for a batch; for more than a few events, what waits is compiled first.
+        """Return the view for a batch of so many events; where they are many, what waits is compiled first.
 
-        Asking what waits reads every event by itself, which costs more than an index of a few subscriptions.
+        Testing what waits reads every event by itself, which costs more than an index of a few subscriptions.
         """
-        moment = self.current_view()
-        if events >= BATCH and moment.state and moment.state.waiting and self._lock.acquire(blocking=False):
+        view = self.current_view()
+        if events >= self.tuning.batch_events and view.state.waiting and self._lock.acquire(blocking=False):
             try:
-                if isinstance(self.backend, Engine):
-                    self.backend.seal()
+                self.backend.seal()
             finally:
                 self._lock.release()
-            moment = self.current_view()
-        return moment
+            view = self.current_view()
+        return view
 
-    @property
-    def _state(self) -> State | None:
-        return self.backend.state if isinstance(self.backend, Engine) else None
-
-    def _read(self, event: EventLike, setting: Setting) -> Reading:
-        return self.current_view().reader.read(event, setting.now)
-
-    def _setting(self, now: datetime | None) -> Setting:
-        return Setting(self._used, parse_now(now) or self.now or datetime.now(UTC))
+    def make_setting(self, now: datetime | None = None) -> Setting:
+        """Return what tests are decided by besides the event: the concepts and the time."""
+        return Setting(self.admission.concepts, parse_now(now) or self.now or datetime.now(UTC))
 
     # Keeping -----------------------------------------------------------------------------------
 
@@ -391,30 +373,27 @@ class Matcher:
 
         return load(path, verify=verify)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the engine's arrays; of other kinds what was given, to build the rest again."""
-        from tidings.matcher.snapshot.snapshot import packed, unpacked
+    def capture(self) -> Captured:
+        """Compile what waits, and return the segments in force with the demands that go with them."""
+        with self._lock:
+            return Captured(self.backend.seal().parts, self.admission.needs.to_dict())
 
-        arrays = packed(self)
-        if arrays is not None:
-            return unpacked, (arrays,)
-        surroundings = (self.schema, self.ontology, self.regions, self.now)
-        return _rebuilt, (self.kind, surroundings, [(id, self._filter(id)) for id in self])
+    def adopt(self, backend: Backend) -> None:
+        """Put the subscriptions of another backend in force instead; `admission` must have their demands already."""
+        with self._lock:
+            self.backend, self._view = backend, None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle segments as their arrays; of backends without segments the filters, to be added again."""
+        from tidings.matcher.snapshot.snapshot import reduce_matcher
+
+        return reduce_matcher(self)
 
     def __repr__(self) -> str:
         """Show the algorithm and the number of subscriptions."""
         return f"<Matcher {self.kind}: {len(self):,} subscriptions>"
 
 
-def _rebuilt(kind: str, surroundings: tuple[Any, ...], filters: Iterable[tuple[SubId, Filter]]) -> Matcher:
-    schema, ontology, regions, now = surroundings
-    made = Matcher(kind, schema=schema, ontology=ontology, regions=regions, now=now)
-    made.add_many(filters)
-    return made
-
-
-def check_on_error(on_error: str) -> None:
-    """Refuse what is none of the two ways to treat what is bad."""
-    if on_error not in ("raise", "collect"):
-        msg = f"on_error is `raise` or `collect`, not `{on_error}`"
-        raise TidingsError(msg)
+def _unknown_ids(ids: Sequence[SubId]) -> UnknownSubscription:
+    others = f" (nor {len(ids) - 1:,} others of these)" if len(ids) > 1 else ""
+    return UnknownSubscription(f"no subscription has the id {ids[0]!r}{others}")

@@ -1,7 +1,7 @@
-"""Values that are not what filters ask for, told to people: which attribute, how many, and who asks.
+"""Values of events that are not of the kind that filters ask for: which attribute, how many, and which filters.
 
-Somebody who writes `model > 5` where models are text hears of nothing, and nobody else is touched; so it must be
-easy to see. Who asks is looked up when it is told, in the subscriptions that are in force then.
+A user who writes `model > 5` where models are text gets no match, and no error either; so it must be easy to see. The
+subscriptions that ask are looked up when the report is made, among those in force then.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ from tidings.matcher.algorithm import SubId
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tidings.algebra.law.mismatches import Mismatches
-    from tidings.engine.engine import Engine
-    from tidings.matcher.algorithm_store import AlgorithmStore
+    from tidings.algebra.law.mismatches import MismatchCounts
+    from tidings.matcher.backend import Backend
 
 NAMED = 3
-"""Subscriptions that are named."""
+"""Subscriptions that a report names; the others are counted."""
 
 PLURALS = {
     "number": "numbers",
@@ -35,7 +34,7 @@ PLURALS = {
 
 @dataclass(frozen=True, slots=True)
 class MismatchReport:
-    """So many of so many values of an attribute are not of the kind that some subscriptions ask for."""
+    """How many of the values of an attribute are not of the kind that some subscriptions ask for."""
 
     attribute: str
     kind: str
@@ -70,11 +69,11 @@ class MismatchReport:
         }
 
 
-def describe_mismatches(counts: Mismatches, kept: Engine | AlgorithmStore) -> Iterator[MismatchReport]:
-    """Yield what does not fit, most of it first; what nobody asks for any more is left out."""
+def describe_mismatches(counts: MismatchCounts, backend: Backend) -> Iterator[MismatchReport]:
+    """Yield a report for each attribute and kind with mismatches that a filter in force still asks for."""
     for key, count in counts:
-        ids = kept.find_readers([key])
+        ids = backend.find_readers([key])
         if ids:
             yield MismatchReport(
-                key.name, key.kind, key.unit, count.values, count.mismatched, count.sorts, len(ids), tuple(ids[:NAMED])
+                key.name, key.kind, key.unit, count.values, count.mismatched, count.types, len(ids), tuple(ids[:NAMED])
             )

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tidings.algebra import Need
+from tidings.algebra import ReadSpec
 from tidings.matcher.mismatch_report import MismatchReport
 
 SHOWN = 12
@@ -50,7 +50,7 @@ class Plan:
 
     kind: str
     work: Mapping[str, Any]
-    attributes: Mapping[str, tuple[Need, ...]]
+    attributes: Mapping[str, tuple[ReadSpec, ...]]
     mismatches: tuple[MismatchReport, ...] = ()
 
     def to_dict(self) -> dict[str, object]:
@@ -184,12 +184,12 @@ def _rest(count: int, what: str) -> tuple[str, ...]:
     return (f"and {_many(count - 2 * SHOWN, f'more {what}')}",) if count > 2 * SHOWN else ()
 
 
-def _words(needs: tuple[Need, ...]) -> str:
+def _words(needs: tuple[ReadSpec, ...]) -> str:
     """Return what an attribute is read as; where filters ask for several kinds, all of them."""
     ways = dict.fromkeys(_way(need) for need in needs if need.kind is not None or len(needs) == 1)
     return " ".join([*(["several"] if needs[0].several else []), " and ".join(ways)])
 
 
-def _way(need: Need) -> str:
+def _way(need: ReadSpec) -> str:
     parts = (need.kind.value if need.kind else "any", need.tree, f"in {need.unit}" if need.unit else None)
     return " ".join(part for part in parts if part)

@@ -8,21 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from tidings.concepts import Ontology
+from tidings.engine.engine import Engine
 from tidings.errors import UnknownMatcher
 from tidings.matcher.algorithm import Algorithm
+from tidings.matcher.algorithm_store import AlgorithmStore
 from tidings.matcher.brute import Brute
+
+if TYPE_CHECKING:
+    from tidings.matcher.admission import Admission
+    from tidings.matcher.backend import Backend
 
 Factory: TypeAlias = Callable[[Ontology], Algorithm]
 """Builds an empty algorithm for filters over the concepts of an ontology."""
 
 ENGINE = "engine"
-"""The name of the engine, which is no algorithm of this list: `td.Matcher` builds it by itself."""
+"""The name of the engine, which is a backend by itself and no algorithm of this list."""
 
 
-def _of_paper(package: str, kind: str) -> Factory:
+def _find_in_paper(package: str, kind: str) -> Factory:
     """Return a factory that looks itself up in `tidings.papers.<package>.MATCHERS` when it is called."""
 
     def build(ontology: Ontology) -> Algorithm:
@@ -42,7 +48,7 @@ PAPERS = {
 
 ALGORITHMS: dict[str, Factory] = {
     "brute": lambda _: Brute(),
-    **{kind: _of_paper(package, kind) for package, kinds in PAPERS.items() for kind in kinds},
+    **{kind: _find_in_paper(package, kind) for package, kinds in PAPERS.items() for kind in kinds},
 }
 """Each algorithm's name and how to build it for filters over these concepts."""
 
@@ -58,3 +64,15 @@ def build_algorithm(kind: str, ontology: Ontology) -> Algorithm:
         msg = f"unknown matcher `{kind}`; td.matchers() lists {', '.join(matchers())}"
         raise UnknownMatcher(msg)
     return ALGORITHMS[kind](ontology)
+
+
+def build_engine(admission: Admission) -> Engine:
+    """Return an empty engine for filters that this admission reads."""
+    return Engine(admission.concepts, admission.bind_filter, admission.parse_stored)
+
+
+def build_backend(kind: str, admission: Admission) -> Backend:
+    """Return the empty backend of a matcher of this kind."""
+    if kind == ENGINE:
+        return build_engine(admission)
+    return AlgorithmStore(build_algorithm(kind, admission.concepts), admission.bind_filter, admission.parse_stored)

@@ -13,30 +13,33 @@ from tidings.model import Matches
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     from tidings.engine.engine import SegmentMatches
     from tidings.model import DeadLetter
 
 
-def ids_of(found: Sequence[SegmentMatches]) -> list[Any]:
+def ids_of(segments: Sequence[SegmentMatches]) -> list[Any]:
     """Return the ids of all pairs."""
     result: list[Any] = []
-    for _, slots, ids in found:
+    for _, slots, ids in segments:
         if len(slots):
             result += ids.to_list(slots) if isinstance(ids, Ids) else [ids[slot] for slot in slots.tolist()]
     return result
 
 
-def matches_of(found: Sequence[tuple[NDArray[np.int64], SegmentMatches]], events: int, dead: tuple[DeadLetter, ...]) -> Matches:
-    """Return the pairs; `found` comes with the indexes of its events in the batch."""
-    parts = [(index, one) for index, one in found if len(one.slots)]
+def matches_of(
+    groups: Sequence[tuple[NDArray[np.int64], SegmentMatches]], events: int, dead: tuple[DeadLetter, ...]
+) -> Matches:
+    """Return the pairs of a batch of so many events; each group comes with the places of its events in the batch."""
+    parts = [(places, segment) for places, segment in groups if len(segment.slots)]
     if len(parts) == 1 and len(parts[0][0]) == events:
         event_index = parts[0][1].events
     else:
-        event_index = np.concatenate([np.zeros(0, np.int64), *(index[one.events] for index, one in parts)])
+        event_index = np.concatenate([np.zeros(0, np.int64), *(places[segment.events] for places, segment in parts)])
     dead = tuple(sorted(dead, key=lambda letter: letter.index))
-    return Matches(event_index, lambda: _arrow([one for _, one in parts]), events, dead)
+    return Matches(event_index, lambda: _take_ids([segment for _, segment in parts]), events, dead)
 
 
 def concatenate_matches(pieces: Sequence[tuple[int, Matches]]) -> Matches:
@@ -46,20 +49,22 @@ def concatenate_matches(pieces: Sequence[tuple[int, Matches]]) -> Matches:
         replace(letter, index=letter.index + first) for first, matches in pieces for letter in matches.dead_letters
     ]
     events = sum(matches.events for _, matches in pieces)
-    return Matches(index, lambda: _concatenate_arrays([matches.id_array() for _, matches in pieces]), events, tuple(letters))
+    return Matches(
+        index, lambda: _concatenate_arrays([matches.id_array() for _, matches in pieces]), events, tuple(letters)
+    )
 
 
-def _arrow(parts: Sequence[SegmentMatches]) -> Any:
+def _take_ids(segments: Sequence[SegmentMatches]) -> pa.Array:
     import pyarrow as pa
 
     arrays = [
         ids.take(slots) if isinstance(ids, Ids) else pa.array([ids[slot] for slot in slots.tolist()])
-        for _, slots, ids in parts
+        for _, slots, ids in segments
     ]
     return _concatenate_arrays(arrays)
 
 
-def _concatenate_arrays(arrays: list[Any]) -> Any:
+def _concatenate_arrays(arrays: list[pa.Array]) -> pa.Array:
     import pyarrow as pa
 
     arrays = [array for array in arrays if len(array)]

@@ -1,14 +1,14 @@
-"""Names that filters ask for and nobody has: told together, each with the nearest name that there is.
+"""Attribute names that filters ask for and neither the events nor a schema has, reported together.
 
-A filter on `pirce` would never be satisfied, and nobody would notice. Where events have columns, or a schema says what
-there is, such a name is a mistake, unless somebody asks for the open world.
+A filter on `pirce` would never be satisfied, and nobody would notice. Where events have columns, or a schema lists the
+names, such a name is a mistake, and the message has the nearest name that exists; a caller may ask for the open world.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidings.algebra.law.requirements import unknown_attribute
+from tidings.algebra.law.requirements import describe_unknown_attribute
 from tidings.concepts import Vocabulary
 from tidings.errors import UnknownAttributes
 
@@ -19,29 +19,31 @@ if TYPE_CHECKING:
     from tidings.model import Schema
 
 LISTED = 10
-"""Names that are told of; the others are counted."""
+"""Names that a message lists; the others are counted."""
 
 
-def refuse_unknown(matcher: Matcher, known: Schema, *, where: str, way_out: str, what: str = "subscriptions") -> None:
-    """Refuse names that filters of the matcher ask for and neither `known` nor its own schema and ontology have.
+def refuse_unknown(matcher: Matcher, names: Schema, *, where: str, way_out: str, what: str = "subscriptions") -> None:
+    """Refuse names that filters of the matcher ask for and neither `names` nor its own schema and ontology have.
 
-    `where` says who has the names that are known, `way_out` how to ask for the open world.
+    In the message, `where` says who lacks the names, and `way_out` how to ask for the open world.
     """
-    there = known if matcher.schema is None else known.merged(matcher.schema)
-    vocabulary = Vocabulary(there, matcher.ontology)
-    asked = {row[0]: row[4] for row in matcher.admission.needs.to_dict()["demands"]}
-    unknown = {name: who for name, who in asked.items() if not vocabulary.has_attribute(name)}
+    schema = names if matcher.schema is None else names.merged(matcher.schema)
+    vocabulary = Vocabulary(schema, matcher.ontology)
+    demands = matcher.admission.list_demands()
+    unknown = sorted(name for name in demands if not vocabulary.has_attribute(name))
     if unknown:
-        named = what == "subscriptions"  # the filters of patterns have numbers that say nothing
-        said = {name: f" ({who} asks for it)" if named else "" for name, who in unknown.items()}
-        lines = [f"{unknown_attribute(name, there)}{said[name]}" for name in sorted(unknown)]
+        has_ids = what == "subscriptions"  # the filters of patterns have numbers that mean nothing to a user
+        lines = [
+            describe_unknown_attribute(name, schema) + (f" ({demands[name]} asks for it)" if has_ids else "")
+            for name in unknown
+        ]
         more = f"\nand {len(lines) - LISTED:,} more" if len(lines) > LISTED else ""
         listed = "\n".join(lines[:LISTED])
         msg = f"the {what} ask for names that {where} not have:\n{listed}{more}\n{way_out}"
-        raise UnknownAttributes(msg, names=tuple(sorted(unknown)))
+        raise UnknownAttributes(msg, names=tuple(unknown))
 
 
-def asking_for(matcher: Matcher, names: Collection[str]) -> list[str | int]:
-    """Return the subscriptions that ask for one of the names, as the index knows them."""
+def find_asking(matcher: Matcher, names: Collection[str]) -> list[str | int]:
+    """Return the subscriptions that ask for one of the names."""
     needs = matcher.needs()
     return matcher.find_readers([key for name in names for need in needs[name] for key in need.keys(name)])

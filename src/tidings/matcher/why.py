@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidings.algebra import holds
-from tidings.algebra.law.typed_attribute import compared_with, typed
+from tidings.algebra.law.typed_attribute import resolve_attribute, resolve_compared
 from tidings.lang import render
 from tidings.matcher.algorithm import SubId
 from tidings.model import And, Compare, Not, Or, Test
@@ -66,8 +66,8 @@ def _deciding(written: Filter, bound: Filter, reading: Reading, setting: Setting
                 if holds(meant, reading, setting) == truth:
                     yield from _deciding(part, meant, reading, setting)
         case Test(), Test(attribute, condition):
-            keys = [typed(attribute, condition)]
+            keys = [resolve_attribute(attribute, condition)]
             if isinstance(condition, Compare):
-                keys.append(compared_with(condition))
+                keys.append(resolve_compared(condition))
             seen = [value for key in keys for value in reading.values.get(key, reading.elements.get(key.name, ()))]
             yield Reason(render(written), truth, tuple(seen))

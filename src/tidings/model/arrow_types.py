@@ -1,8 +1,9 @@
 """Arrow types as attribute kinds, and Arrow rows as event mappings.
 
-Scalars have one value, lists several, structs dotted names, maps any name below theirs. A struct with
-fields `lon` and `lat` is also a place. Columns of text are text that may also be asked for as a concept or an
-address; who wants one read as a number or a time says so in a schema. Values of maps have no kind of their own.
+`find_kind` is the one table from scalar types to kinds: schemas, event columns and columns of parameters use it.
+Scalars have one value, lists several, structs dotted names, maps any name below theirs. A struct with fields `lon` and
+`lat` is also a place. Columns of text are text that may also be asked for as a concept or an address; to have one read
+as a number or a time, declare it in a schema. Values of maps have no kind of their own.
 """
 
 from __future__ import annotations
@@ -19,34 +20,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def attributes_of(schema: pa.Schema) -> dict[str, Attribute]:
-    """Return the attributes of an Arrow schema, by dotted name."""
-    found: dict[str, Attribute] = {}
-    for field in schema:
-        found.update(_of_type(field.name, field.type, several=False))
-    return found
+# Types ---------------------------------------------------------------------------------------------
 
 
-def _of_type(name: str, kind: pa.DataType, *, several: bool) -> Iterator[tuple[str, Attribute]]:
-    import pyarrow.types as t
+def find_kind(kind: pa.DataType) -> Kind | None:
+    """Return the attribute kind of a scalar Arrow type: `OPAQUE` where there is none, None for nulls alone.
 
-    if t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind):
-        yield from _of_type(name, kind.value_type, several=True)
-    elif t.is_struct(kind):
-        fields = [kind.field(i) for i in range(kind.num_fields)]
-        place = {"lon", "lat"} <= {field.name for field in fields}
-        yield name, Attribute(Kind.PLACE if place else Kind.RECORD, several=several)
-        for field in fields:
-            yield from _of_type(f"{name}.{field.name}", field.type, several=several)
-    elif t.is_map(kind):
-        yield name, Attribute(Kind.RECORD, several=several)
-        yield f"{name}.*", Attribute(several=True)
-    else:
-        scalar = _scalar(kind)
-        yield name, Attribute(scalar, several=several, refinable=scalar is Kind.TEXT)
-
-
-def _scalar(kind: pa.DataType) -> Kind | None:
+    >>> import pyarrow as pa
+    >>> find_kind(pa.date32()), find_kind(pa.dictionary(pa.int8(), pa.string())), find_kind(pa.binary())
+    (<Kind.TIME: 'time'>, <Kind.TEXT: 'text'>, <Kind.OPAQUE: 'opaque'>)
+    """
     import pyarrow.types as t
 
     if t.is_boolean(kind):
@@ -56,100 +39,150 @@ def _scalar(kind: pa.DataType) -> Kind | None:
     if t.is_timestamp(kind) or t.is_date(kind):
         return Kind.TIME
     if t.is_dictionary(kind):
-        return _scalar(kind.value_type)
-    if t.is_string(kind) or t.is_large_string(kind) or t.is_string_view(kind):
+        return find_kind(kind.value_type)
+    if is_text_type(kind):
         return Kind.TEXT
-    if t.is_null(kind):
-        return None
-    return Kind.OPAQUE
+    return None if t.is_null(kind) else Kind.OPAQUE
+
+
+def is_text_type(kind: pa.DataType) -> bool:
+    """Tell whether a type is one of Arrow's types of text."""
+    import pyarrow.types as t
+
+    return bool(t.is_string(kind) or t.is_large_string(kind) or t.is_string_view(kind))
+
+
+def is_list_type(kind: pa.DataType) -> bool:
+    """Tell whether a type is one of Arrow's types of lists."""
+    import pyarrow.types as t
+
+    return bool(t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind))
+
+
+def limit_timestamp(kind: pa.TimestampType) -> pa.TimestampType:
+    """Return the timestamp type nearest to `kind` that Python can hold: no nanoseconds, and UTC for any zone."""
+    import pyarrow as pa
+
+    return pa.timestamp("us" if kind.unit == "ns" else kind.unit, "UTC" if kind.tz else None)
+
+
+def attributes_of(schema: pa.Schema) -> dict[str, Attribute]:
+    """Return the attributes of an Arrow schema, by dotted name."""
+    attributes: dict[str, Attribute] = {}
+    for field in schema:
+        attributes.update(_iterate_attributes(field.name, field.type, several=False))
+    return attributes
+
+
+def _iterate_attributes(name: str, kind: pa.DataType, *, several: bool) -> Iterator[tuple[str, Attribute]]:
+    import pyarrow.types as t
+
+    if is_list_type(kind):
+        yield from _iterate_attributes(name, kind.value_type, several=True)
+    elif t.is_struct(kind):
+        fields = [kind.field(number) for number in range(kind.num_fields)]
+        is_place = {"lon", "lat"} <= {field.name for field in fields}
+        yield name, Attribute(Kind.PLACE if is_place else Kind.RECORD, several=several)
+        for field in fields:
+            yield from _iterate_attributes(f"{name}.{field.name}", field.type, several=several)
+    elif t.is_map(kind):
+        yield name, Attribute(Kind.RECORD, several=several)
+        yield f"{name}.*", Attribute(several=True)
+    else:
+        scalar = find_kind(kind)
+        yield name, Attribute(scalar, several=several, refinable=scalar is Kind.TEXT)
+
+
+# Rows ----------------------------------------------------------------------------------------------
 
 
 def rows_of(table: pa.Table | pa.RecordBatch) -> list[dict[str, Any]]:
-    """Return the rows as mappings; a value that Python cannot hold is looked for, and is `Unreadable`."""
+    """Return the rows as mappings; a value that Python cannot hold is `Unreadable`, and the others are read."""
     import pyarrow as pa
 
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
     try:
-        return _rows(table)
+        return _to_rows(table)
     except (OverflowError, ValueError):
-        return [_row(table.slice(index, 1)) for index in range(table.num_rows)]
+        return [_to_row(table.slice(index, 1)) for index in range(table.num_rows)]
 
 
-def _rows(table: pa.Table) -> list[dict[str, Any]]:
+def _to_rows(table: pa.Table) -> list[dict[str, Any]]:
     if not table.num_columns:
         return [{} for _ in range(table.num_rows)]
-    columns = [_column(column) for column in table.columns]
+    columns = [_to_list(column) for column in table.columns]
     return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
-def _row(table: pa.Table) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _to_row(table: pa.Table) -> dict[str, Any]:
+    row: dict[str, Any] = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         try:
-            found[name] = _column(column)[0]
+            row[name] = _to_list(column)[0]
         except (OverflowError, ValueError):
-            found[name] = _held(column[0])
-    return found
+            row[name] = _to_value(column[0])
+    return row
 
 
-def _held(value: pa.Scalar) -> Any:
+def _to_value(scalar: pa.Scalar) -> Any:
     """Return a value as Python's, part by part: what Python cannot hold is `Unreadable`."""
     import pyarrow.types as t
 
     try:
-        return value.as_py()
+        return scalar.as_py()
     except (OverflowError, ValueError) as problem:
-        if t.is_struct(value.type):
-            return {name: _held(part) for name, part in value.items()}
-        if t.is_list(value.type) or t.is_large_list(value.type):
-            return [_held(part) for part in value.values]
+        if t.is_struct(scalar.type):
+            return {name: _to_value(part) for name, part in scalar.items()}
+        if t.is_list(scalar.type) or t.is_large_list(scalar.type):
+            return [_to_value(part) for part in scalar.values]
         return Unreadable(str(problem))
 
 
-def _column(column: pa.ChunkedArray) -> list[Any]:
-    told = _in_utc(column.type)
-    if told != column.type:
-        column = column.cast(told, safe=False)
+def _to_list(column: pa.ChunkedArray) -> list[Any]:
+    kind = _limit_timestamps(column.type)
+    if kind != column.type:
+        column = column.cast(kind, safe=False)
     values = column.to_pylist()
-    return [_mapped(value, column.type) for value in values] if _holds_map(column.type) else values
+    return [_to_dicts(value, column.type) for value in values] if _has_map(column.type) else values
 
 
-def _in_utc(kind: pa.DataType) -> pa.DataType:
-    """Return the type with times as Python can hold them: microseconds, and UTC for any zone Arrow can name."""
+def _limit_timestamps(kind: pa.DataType) -> pa.DataType:
+    """Return the type with `limit_timestamp` applied wherever it has a timestamp."""
     import pyarrow as pa
     import pyarrow.types as t
 
     if t.is_timestamp(kind):
-        return pa.timestamp("us" if kind.unit == "ns" else kind.unit, "UTC" if kind.tz else None)
+        return limit_timestamp(kind)
     if t.is_large_list(kind):
-        return pa.large_list(_field_in_utc(kind.value_field))
+        return pa.large_list(_limit_field(kind.value_field))
     if t.is_list(kind):
-        return pa.list_(_field_in_utc(kind.value_field))
+        return pa.list_(_limit_field(kind.value_field))
     if t.is_struct(kind):
-        return pa.struct([_field_in_utc(kind.field(place)) for place in range(kind.num_fields)])
+        return pa.struct([_limit_field(kind.field(number)) for number in range(kind.num_fields)])
     if t.is_map(kind):
-        return pa.map_(kind.key_field, _field_in_utc(kind.item_field))
+        return pa.map_(kind.key_field, _limit_field(kind.item_field))
     return kind
 
 
-def _field_in_utc(field: pa.Field) -> pa.Field:
-    return field.with_type(_in_utc(field.type))
+def _limit_field(field: pa.Field) -> pa.Field:
+    return field.with_type(_limit_timestamps(field.type))
 
 
-def _holds_map(kind: pa.DataType) -> bool:
+def _has_map(kind: pa.DataType) -> bool:
     import pyarrow.types as t
 
-    return t.is_map(kind) or any(_holds_map(kind.field(i).type) for i in range(kind.num_fields))
+    return t.is_map(kind) or any(_has_map(kind.field(number).type) for number in range(kind.num_fields))
 
 
-def _mapped(value: Any, kind: pa.DataType) -> Any:
+def _to_dicts(value: Any, kind: pa.DataType) -> Any:
+    """Return a value with its maps, which Arrow gives as lists of pairs, as mappings."""
     import pyarrow.types as t
 
-    if value is None or not _holds_map(kind):
+    if value is None or not _has_map(kind):
         return value
     if t.is_map(kind):
-        return {str(key): _mapped(item, kind.item_type) for key, item in value}
+        return {str(key): _to_dicts(item, kind.item_type) for key, item in value}
     if t.is_struct(kind):
-        return {name: _mapped(item, kind.field(name).type) for name, item in value.items()}
-    return [_mapped(item, kind.value_type) for item in value]
+        return {name: _to_dicts(item, kind.field(name).type) for name, item in value.items()}
+    return [_to_dicts(item, kind.value_type) for item in value]

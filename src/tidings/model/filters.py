@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from tidings.errors import FilterError
 from tidings.model.areas import Area
-from tidings.model.values import Kind, Network, Point, Range, Scalar, check_value, check_text, kind_of
+from tidings.model.values import Kind, Network, Point, Range, Scalar, check_text, check_value, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -9,17 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tidings.algebra import Reader, Reading, Setting
+from tidings.algebra import AttributeReader, Reading, Setting
 from tidings.bench.harness.measure import US
 from tidings.bench.harness.subscription_forms import unwatched
 from tidings.bench.harness.timing import seconds_of
 from tidings.bench.workloads import NOW
-from tidings.concepts import Ontology
+from tidings.concepts import Vocabulary
 from tidings.matcher.admission import Admission, build_refusal
 from tidings.matcher.algorithm import SubId
 from tidings.matcher.algorithm_store import AlgorithmStore
 from tidings.matcher.loading.bulk_load import Load
-from tidings.matcher.loading.parameter_table import in_parameters
+from tidings.matcher.loading.parameter_table import is_parameter_table
 from tidings.matcher.loading.subscription_input import pairs_of
 from tidings.model import Filter, Schema
 from tidings.model.arrow_types import rows_of
@@ -50,19 +50,18 @@ class Bound:
 def bound(workload: Workload, subscriptions: Any, events: pa.Table) -> Bound:
     """Bind subscriptions (a table of columns, or pairs) and read events, as `td.Matcher` would."""
     schema = Schema(dict(workload.schema)) if workload.schema else None
-    ontology = workload.make_ontology() if workload.make_ontology else None
-    used = ontology or Ontology()
-    admission, gathered = Admission(schema, ontology, used, None), _Gathered()
+    vocabulary = Vocabulary(schema, workload.make_ontology() if workload.make_ontology else None)
+    admission, gathered, used = Admission(vocabulary), _Gathered(), vocabulary.concepts
     kept = AlgorithmStore(gathered, admission.bind_filter, admission.parse_stored)
     with unwatched():
-        if in_parameters(subscriptions):
-            errors = Load(subscriptions, admission, kept, schema=schema, ontology=used).enter(keep_good=False)
+        if is_parameter_table(subscriptions):
+            errors = Load(subscriptions, admission, kept).enter(keep_good=False)
         else:
             errors = admission.enter(list(pairs_of(subscriptions)), kept, keep_good=False)
         if errors:
             raise build_refusal(errors, len(subscriptions))
         setting = Setting(used, NOW)
-        reader = Reader(admission.needs.resolved(), used)
+        reader = AttributeReader(admission.needs.to_requirements(), used)
         readings: list[Reading] = []
         seconds = seconds_of(lambda: readings.extend(reader.read(row, setting.now) for row in rows_of(events)))
     return Bound(gathered.filters, readings, setting, seconds / len(readings) * US)

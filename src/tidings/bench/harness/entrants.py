@@ -25,7 +25,7 @@ from tidings.bench.harness.forked_process import READY, status
 from tidings.bench.harness.measure import BATCH_SIZE, GROWTH, US
 from tidings.bench.harness.subscription_forms import loaded, unwatched
 from tidings.bench.harness.timing import seconds_of
-from tidings.engine.events.event_source import Read
+from tidings.engine.events.event_source import ReadEvents
 from tidings.matcher.registry import build_algorithm
 from tidings.matcher.results import matches_of
 
@@ -111,7 +111,7 @@ class OfReadEngine(OfEngine):
         for at in range(0, count, BATCH_SIZE):
             readings = self._bound.readings[at : min(count, at + BATCH_SIZE)]
             places = np.arange(len(readings))
-            parts = engine.match(Read(readings, self._bound.setting), state)
+            parts = engine.match(ReadEvents(readings, self._bound.setting), state)
             found.append(matches_of([(places, part) for part in parts], len(readings), ()))
         return found
 
@@ -131,7 +131,7 @@ class OfAlgorithm:
         few = count < len(self._bound)
         with unwatched():
             filters = self._bound.filters[:count] if few else self._bound.filters
-            made.add_many([(id, made.compiled(tree)) for id, tree in filters])
+            made.add_many([(id, made.compile_filter(tree)) for id, tree in filters])
 
     def prepare(self, count: int) -> None:
         """Nothing: events have been read."""

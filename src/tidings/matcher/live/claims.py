@@ -1,8 +1,8 @@
 """Which version a batch of a query uses: settled once, written down, and the same whenever the batch is run again.
 
-`claims/QUERY/BATCH.json` is made by whoever asks first, by a link that cannot replace another, so that of several
-workers that begin a batch together all use the same version. A claimed version is not removed. The newest claims of
-each query stay; a stream never goes back further than its last batch.
+`claims/QUERY/BATCH.json` is written by the first worker that begins the batch, through a link that cannot replace
+another, so that of several workers that begin together all use the same version. A claimed version is not removed. The
+newest claims of each query stay (`LiveTuning`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from tidings.engine.persist.mapped_arrays import put
+from tidings.engine.persist.mapped_arrays import write_atomically
 from tidings.errors import SnapshotError
 from tidings.matcher.snapshot.directory import signed
 
@@ -27,81 +27,75 @@ if TYPE_CHECKING:
 
 CLAIMS = "claims"
 
-KEPT = 64
-"""So many claims of a query stay."""
-
-SILENT = 30 * 86_400
-"""Seconds after its last claim that a query is taken to be gone; it would find other versions if it came back."""
-
 _NAME = re.compile(r"(\d{10,})\.json")
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The version that a batch uses, and whatever else was settled when it began."""
+    """The version that a batch uses, and further facts that were settled when it began."""
 
     version: int
     facts: Mapping[str, Any]
 
 
-def claimed(folder: Path, query: str, batch: int) -> Claim | None:
-    """Return what was settled for a batch, if it was."""
+def read_claim(folder: Path, query: str, batch: int) -> Claim | None:
+    """Return what was settled for a batch, or None."""
     path = _path(folder, query, batch)
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        claim = Claim(int(told["version"]), told["facts"])
+        table = json.loads(path.read_text(encoding="utf-8"))
+        claim = Claim(int(table["version"]), table["facts"])
     except FileNotFoundError:
         return None
     except (OSError, ValueError, LookupError, TypeError) as problem:
         msg = f"the claim `{path}` cannot be read: {problem}"
         raise SnapshotError(msg) from problem
-    if "checksum" in told and signed(told) != told:  # older versions wrote none
+    if "checksum" in table and signed(table) != table:  # older versions wrote none
         msg = f"the claim `{path}` is altered: its checksum is another; copy it back, or begin with a new checkpoint"
         raise SnapshotError(msg)
     return claim
 
 
-def settle(folder: Path, query: str, batch: int, *, claim: Claim) -> Claim:
-    """Write a claim, and return it, or the one that was there first."""
+def settle(folder: Path, query: str, batch: int, *, claim: Claim, keep: int) -> Claim:
+    """Write a claim and return it, or return the one that was written first; the `keep` newest of the query stay."""
     path = _path(folder, query, batch)
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    put(beside, iter([json.dumps(signed({"version": claim.version, "facts": dict(claim.facts)})).encode()]))
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    write_atomically(draft, iter([json.dumps(signed({"version": claim.version, "facts": dict(claim.facts)})).encode()]))
     try:
-        os.link(beside, path)
+        os.link(draft, path)
     except FileExistsError:
-        first = claimed(folder, query, batch)
+        first = read_claim(folder, query, batch)
         assert first is not None
         return first
     finally:
-        beside.unlink(missing_ok=True)
-    _forget(path.parent)
+        draft.unlink(missing_ok=True)
+    _remove_old(path.parent, keep)
     return claim
 
 
-def versions_claimed(folder: Path) -> set[int]:
-    """Return the versions that some claim names; of queries that have been silent for long, claims are removed."""
-    _forget_silent(folder)
-    found = set()
+def find_claimed_versions(folder: Path, *, silent_seconds: float) -> set[int]:
+    """Return the versions that some claim names; claims of queries that have been silent for so long are removed."""
+    _remove_silent(folder, silent_seconds)
+    versions = set()
     for path in (folder / CLAIMS).glob("*/*.json"):
         try:
-            found.add(int(json.loads(path.read_text(encoding="utf-8"))["version"]))
-        except FileNotFoundError:  # forgotten meanwhile
+            versions.add(int(json.loads(path.read_text(encoding="utf-8"))["version"]))
+        except FileNotFoundError:  # removed meanwhile
             continue
-    return found
+    return versions
 
 
-def _forget_silent(folder: Path) -> None:
+def _remove_silent(folder: Path, silent_seconds: float) -> None:
     for query in (folder / CLAIMS).glob("*"):
-        with suppress(FileNotFoundError):  # forgotten meanwhile
+        with suppress(FileNotFoundError):  # removed meanwhile
             times = [path.stat().st_mtime for path in query.glob("*.json")]
-            if times and time.time() - max(times) > SILENT:
+            if times and time.time() - max(times) > silent_seconds:
                 shutil.rmtree(query, ignore_errors=True)
 
 
-def _forget(folder: Path) -> None:
-    numbered = sorted((int(found[1]), path) for path in folder.iterdir() if (found := _NAME.fullmatch(path.name)))
-    for _, path in numbered[:-KEPT]:
+def _remove_old(folder: Path, keep: int) -> None:
+    numbered = sorted((int(match[1]), path) for path in folder.iterdir() if (match := _NAME.fullmatch(path.name)))
+    for _, path in numbered[:-keep]:
         path.unlink(missing_ok=True)
 
 

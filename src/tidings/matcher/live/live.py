@@ -1,17 +1,17 @@
 """Subscriptions that change while streams run: every change is a version, every batch uses one of them.
 
-    live = td.Live("searches/")                  # a folder that everybody sees
+    live = td.Live("searches/")                  # a folder that all processes see
     live.add("s1", "price < 9000")               # written, and in force in every batch that starts from now on
     ts.match(ads, live, event_id="id")
 
-A change costs what it changes: the new subscriptions become a small segment beside the large ones, and the version is
-a small file. Several processes may write, one after the other (a lock on the folder); each goes on from the newest
-version, whoever wrote it. `follow` names a feed that is looked at when a batch begins: a folder of changes, say.
+A change costs in proportion to itself: the new subscriptions become a small segment beside the large ones, and the
+version is a small file. Several processes may write, one after the other (a lock on the folder); each goes on from the
+newest version, whichever process wrote it. `follow` names a feed that is read when a batch begins: a folder of change
+files, say.
 """
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -21,34 +21,32 @@ from typing import TYPE_CHECKING, Any, Literal
 from tidings import forks
 from tidings.concepts import parse_now
 from tidings.errors import SnapshotError, TidingsError
-from tidings.matcher.admission import check_id, check_ids, build_refusal
+from tidings.matcher.admission import build_refusal, check_id, check_ids
 from tidings.matcher.live import claims, versions
 from tidings.matcher.live.change_rounds import Step, rounds_of
 from tidings.matcher.live.claims import Claim
 from tidings.matcher.live.feeds import feed_of
-from tidings.matcher.live.sharded_store import ShardedStore
 from tidings.matcher.loading.subscription_input import pairs_of
 from tidings.matcher.matcher import Matcher
 from tidings.matcher.snapshot.directory import MANIFEST, alone
+from tidings.matcher.tuning import LIVE_TUNING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from tidings.concepts import Ontology, Regions
-    from tidings.matcher.admission import RowRefusals
+    from tidings.engine.state import LiveSegment
     from tidings.matcher.algorithm import SubId
     from tidings.matcher.live.feeds import Feed
-    from tidings.matcher.live.versions import Version
+    from tidings.matcher.live.versions import Version, WritableShards
+    from tidings.matcher.tuning import LiveTuning
     from tidings.model import Filter, Schema
-
-TOKENS = 4096
-"""Subscriptions are dealt to tokens by a fixed hash of their ids, and tokens to shards."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What became of a change: the version that has it, and how much it was."""
+    """The outcome of a change: the version that has it, how many ids it added and removed, and the refusals."""
 
     version: int
     added: int = 0
@@ -56,16 +54,10 @@ class Change:
     refused: list[tuple[Any, TidingsError]] = field(default_factory=list)
 
 
-def shard_of(id: SubId, shards: int) -> int:
-    """Return the shard of a subscription: the same everywhere and always (`spark.compile` says it in SQL)."""
-    token = int(hashlib.sha256(str(id).encode()).hexdigest()[:8], 16) % TOKENS
-    return token * shards // TOKENS
-
-
 class Live:
     """A folder of subscriptions that may change at any time."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the public keywords
         self,
         folder: str | Path,
         *,
@@ -76,66 +68,65 @@ class Live:
         now: datetime | None = None,
         follow: Feed | str | Path | None = None,
         verify: bool = True,
+        tuning: LiveTuning = LIVE_TUNING,
     ) -> None:
-        """Open the folder, or make one; what is there already brings its own schema, ontology, regions and shards.
+        """Open the folder, or make one; an existing one has its own schema, ontology, regions and shards.
 
-        Files are compared with their checksums when they are first mapped, unless told not to `verify` them.
+        With `verify`, files are compared with their checksums when they are first mapped.
         """
-        self.folder, self.verify = Path(folder), verify
+        self.folder, self.verify, self.tuning = Path(folder), verify, tuning
         self.follow = feed_of(follow) if isinstance(follow, str | Path) else follow
         self._lock, self._depth = threading.RLock(), 0
-        self._version: Version | None = None
-        self._open: list[Matcher] = []
+        self._opened: tuple[Version, WritableShards] | None = None  # the version that a writer goes on from
         forks.listen(self)
-        around = {"schema": schema, "ontology": ontology, "regions": regions, "now": parse_now(now)}
+        keywords = {"schema": schema, "ontology": ontology, "regions": regions, "now": parse_now(now)}
         if versions.newest(self.folder) is None:
-            self._make(1 if shards is None else shards, around)
+            self._make_folder(1 if shards is None else shards, keywords)
         else:
-            self._agree(shards, around)
+            self._check_folder(shards, keywords)
 
-    def _make(self, shards: int, around: dict[str, Any]) -> None:
+    def _make_folder(self, shards: int, keywords: dict[str, Any]) -> None:
         if shards < 1:
             msg = f"shards is 1 or more, not {shards}"
             raise TidingsError(msg)
-        if (self.folder / MANIFEST).exists():  # its files would be removed as files that no version names
+        if (self.folder / MANIFEST).exists():  # its files would be removed, as no version names them
             msg = f"`{self.folder}` is a snapshot; open it with td.Matcher, and make a new folder for td.Live"
             raise SnapshotError(msg)
         with self._writing():
             if versions.newest(self.folder) is None:
-                empty = Matcher(**around)
-                none = [dict(versions.EMPTY) for _ in range(shards)]
-                versions.write_version(self.folder, 1, none, around=empty, position={}, ids=None)
+                entries = [dict(versions.EMPTY) for _ in range(shards)]
+                versions.write_version(self.folder, 1, entries, matcher=Matcher(**keywords), position={}, ids=None)
 
-    def _agree(self, shards: int | None, around: dict[str, Any]) -> None:
-        there = self.version
-        if shards is not None and shards != len(there.shards):
-            msg = f"`{self.folder}` has {len(there.shards)} shards, not {shards}; make another folder to change that"
+    def _check_folder(self, shards: int | None, keywords: dict[str, Any]) -> None:
+        """Refuse shards and a vocabulary that are not those of the folder."""
+        latest = self.version
+        if shards is not None and shards != len(latest.shards):
+            msg = f"`{self.folder}` has {len(latest.shards)} shards, not {shards}; make another folder to change that"
             raise SnapshotError(msg)
-        given_ones = {name: given for name, given in around.items() if given is not None}
-        kept = versions.open_version(self.folder, there, 0, verify=self.verify) if given_ones else None
-        for name, given in given_ones.items():
-            if given != getattr(kept, name):
+        values = {name: value for name, value in keywords.items() if value is not None}
+        matcher = versions.open_version(self.folder, latest, 0, verify=self.verify) if values else None
+        for name, value in values.items():
+            if value != getattr(matcher, name):
                 msg = f"`{self.folder}` was made with another `{name}`; make another folder to change that"
                 raise SnapshotError(msg)
 
     def _after_fork(self) -> None:
-        """In a child: what another thread had begun goes on in the parent alone; what is in force is on disk."""
-        if self._lock.acquire(blocking=False):  # nobody's, or the thread's own that forked
+        """In a child: a change that another thread had begun goes on in the parent alone; all versions are on disk."""
+        if self._lock.acquire(blocking=False):  # free, or held by the thread that forked
             self._lock.release()
             return
-        self._lock, self._depth, self._version, self._open = threading.RLock(), 0, None, []
+        self._lock, self._depth, self._opened = threading.RLock(), 0, None
 
     # Looking -----------------------------------------------------------------------------------
 
     @property
     def version(self) -> Version:
-        """The newest version, whoever wrote it."""
+        """The newest version, whichever process wrote it."""
         return versions.read_version(self.folder)
 
     def open(self, version: int | None = None) -> Matcher:
-        """Return the subscriptions of a version, by default the newest; what is done to them stays with you."""
-        there = versions.read_version(self.folder, version)
-        return versions.open_version(self.folder, there, verify=self.verify)
+        """Return a matcher of a version's subscriptions, by default the newest's; changing it changes no version."""
+        return versions.open_version(self.folder, versions.read_version(self.folder, version), verify=self.verify)
 
     def __len__(self) -> int:
         """Count the subscriptions."""
@@ -154,8 +145,8 @@ class Live:
         return f"<Live {str(self.folder)!r}: {len(self):,} subscriptions, version {self.version.number}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Travel as the folder's path: the subscriptions stay where they are."""
-        return _again, (str(self.folder.resolve()), self.follow, self.verify)
+        """Pickle the folder's path; the subscriptions stay on disk."""
+        return _reopen, (str(self.folder.resolve()), self.follow, self.verify, self.tuning)
 
     # Changing ----------------------------------------------------------------------------------
 
@@ -171,7 +162,7 @@ class Live:
         return self.change(subscriptions, on_error=on_error)
 
     def remove(self, id: SubId) -> int:
-        """Remove one subscription, and return the version that lacks it; what is not there is no mistake."""
+        """Remove one subscription, and return the version that lacks it; an unknown id is no mistake."""
         return self.change((), [id]).version
 
     def change(
@@ -189,100 +180,71 @@ class Live:
         """
         steps = [*(Step(id, removes=True) for id in check_ids(removed)), *(Step(*triple) for triple in pairs_of(added))]
         with self._writing():
-            return self._changed(steps, position, keep_good=on_error == "collect")
+            return self._apply(steps, position, keep_good=on_error == "collect")
 
     def replace(self, matcher: Matcher, *, position: Mapping[str, Any] | None = None) -> Change:
         """Put the subscriptions of a matcher in force instead of all there are; its schema and ontology come along."""
         with self._writing():
-            there = self._latest()
-            if len(self._open) > 1:
-                msg = f"`{self.folder}` has {len(self._open)} shards; a snapshot is of one"
+            latest = self.version
+            if len(latest.shards) > 1:
+                msg = f"`{self.folder}` has {len(latest.shards)} shards; a snapshot is of one"
                 raise SnapshotError(msg)
-            self._open = [matcher]
-            made = self._published(there, position)
-            self._version = None  # the matcher stays the caller's
-            return Change(made.number, added=made.count)
+            parts = matcher.capture().parts
+            assert parts is not None
+            version = self._publish(latest, matcher, [parts], position)
+            self._opened = None  # the matcher stays the caller's
+            return Change(version.number, added=version.count)
 
-    def _changed(self, steps: list[Step], position: Mapping[str, Any] | None, *, keep_good: bool) -> Change:
-        there = self._latest()
+    def _apply(self, steps: list[Step], position: Mapping[str, Any] | None, *, keep_good: bool) -> Change:
+        """Apply the changes to the newest version, and publish the result as the next one."""
+        latest, opened = self._open_latest()
+        matcher = opened.matcher
         try:
-            applied = self._applied(steps)
-            if applied.refused and not keep_good:
-                raise build_refusal(applied.refused, sum(not step.removes for step in steps))
-            if not applied.added and not applied.removed and (position is None or position == there.position):
-                return Change(there.number, refused=applied.refused)
-            made = self._published(there, position)
+            change = _apply_steps(steps, matcher)
+            if change.refused and not keep_good:
+                raise build_refusal(change.refused, sum(not step.removes for step in steps))
+            if not change.added and not change.removed and (position is None or position == latest.position):
+                return replace(change, version=latest.number)
+            shards = [engine.seal().parts for engine in opened.engines]
+            version = self._publish(latest, matcher, shards, position)
+            self._opened = version, opened
         except BaseException:
-            self._version = None  # what is open is half changed, or changed and not written
+            self._opened = None  # the matcher is half changed, or changed and not written
             raise
-        return replace(applied, version=made.number)
+        return replace(change, version=version.number)
 
-    def _applied(self, steps: list[Step]) -> Change:
-        """Judge and apply the changes in their order; count what has become of each id in the end."""
-        problems = {place: problem for place, step in enumerate(steps) if (problem := _unfit(step)) is not None}
-        good = [(place, step) for place, step in enumerate(steps) if place not in problems]
-        before = self._known({step.id for _, step in good if step.removes})
-        in_force: dict[SubId, bool] = {}
-        for one in rounds_of(good):
-            self._removed(one.removed)
-            in_force |= dict.fromkeys(one.removed, False)
-            bad = dict(self._entered(one.added))
-            problems |= {one.places[row]: problem for row, problem in bad.items()}
-            in_force |= {id: True for row, (id, _, _) in enumerate(one.added) if row not in bad}
-        added = sum(in_force.values())
-        removed = sum(not there and id in before for id, there in in_force.items())
-        return Change(0, added, removed, [(steps[place].id, problems[place]) for place in sorted(problems)])
-
-    def _entered(self, given: list[Any]) -> RowRefusals:
-        if len(self._open) == 1:
-            return self._open[0].enter_rows(given, keep_good=True)
-        return self._open[0].admission.enter_rows(given, self._dealt(), keep_good=True)
-
-    def _removed(self, ids: list[SubId]) -> None:
-        """Remove those that are there."""
-        known = self._known(ids)
-        for shard, matcher in enumerate(self._open if known else ()):
-            mine = [id for id in known if self._shard(id) == shard]
-            if mine:
-                matcher.remove_many(mine)
-
-    def _known(self, ids: Iterable[SubId]) -> set[SubId]:
-        """Return those of the ids that are in force."""
-        known: set[SubId] = self._dealt().find_existing(list(ids))
-        return known
-
-    def _dealt(self) -> Any:
-        return ShardedStore([matcher.backend for matcher in self._open], self._shard)  # type: ignore[misc]
-
-    def _shard(self, id: Any) -> int:
-        return shard_of(id, len(self._open)) if len(self._open) > 1 else 0
-
-    def _published(self, there: Version, position: Mapping[str, Any] | None) -> Version:
-        shards = [versions.write_shard(self.folder, matcher) for matcher in self._open]
-        first = next((id for matcher in self._open for id in matcher), None)
-        ids = there.ids if first is None else "integer" if isinstance(first, int) else "text"
-        self._version = versions.write_version(
+    def _publish(
+        self,
+        latest: Version,
+        matcher: Matcher,
+        shards: Sequence[Sequence[LiveSegment]],
+        position: Mapping[str, Any] | None,
+    ) -> Version:
+        """Write the segments that have no file yet, and the version after the latest; remove old versions."""
+        entries = [versions.write_parts(self.folder, parts) for parts in shards]
+        first = next(iter(matcher), None)
+        version = versions.write_version(
             self.folder,
-            there.number + 1,
-            shards,
-            around=self._open[0],
-            position=there.position if position is None else position,
-            ids=ids,
+            latest.number + 1,
+            entries,
+            matcher=matcher,
+            position=latest.position if position is None else position,
+            ids=latest.ids if first is None else "integer" if isinstance(first, int) else "text",
         )
-        versions.remove_old(self.folder, claims.versions_claimed(self.folder))
-        return self._version
+        claimed = claims.find_claimed_versions(self.folder, silent_seconds=self.tuning.silent_seconds)
+        versions.remove_old(self.folder, claimed, keep=self.tuning.versions_kept)
+        return version
 
-    def _latest(self) -> Version:
-        """Return the newest version, open to be changed."""
-        there = self.version
-        if self._version is None or self._version.checksum != there.checksum:
-            self._open = versions.open_shards(self.folder, there, verify=self.verify)
-            self._version = there
-        return there
+    def _open_latest(self) -> tuple[Version, WritableShards]:
+        """Return the newest version, and its subscriptions open to be changed."""
+        latest = self.version
+        if self._opened is None or self._opened[0].checksum != latest.checksum:
+            self._opened = latest, versions.open_shards(self.folder, latest, verify=self.verify)
+        return latest, self._opened[1]
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """Keep all other writers out: other threads by a lock, other processes by one on the folder."""
+        """Keep all other writers out: other threads by a lock, other processes by a lock on the folder."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as problem:
@@ -300,13 +262,12 @@ class Live:
     # Batches -----------------------------------------------------------------------------------
 
     def sync(self) -> Change:
-        """Take in what the feed has, now; without a feed, or with nothing new, there is no new version."""
+        """Apply what the feed has, now; without a feed, or with nothing new, there is no new version."""
         if self.follow is None:
             return Change(self.version.number)
         with self._writing():
-            there = self._latest()
-            found = self.follow.changes(there.position, self)
-            return self._changed(found.steps, found.position, keep_good=True)
+            changes = self.follow.changes(self.version.position, self)
+            return self._apply(changes.steps, changes.position, keep_good=True)
 
     def claim(
         self,
@@ -316,23 +277,41 @@ class Live:
         facts: Mapping[str, Any] | None = None,
         heard: Callable[[Change], object] | None = None,
     ) -> Claim:
-        """Settle what a batch uses: the newest version at this moment; asked again, the answer is the same.
+        """Settle which version a batch uses: the newest at this moment; called again, the answer is the same.
 
-        The feed is looked at first, so a change that was written before the batch began is in force in it; `heard` is
-        told what it brought. `facts` are kept with the claim: whatever else must be the same the next time.
+        The feed is read first, so a change that was written before the batch began is in force in it; `heard` is
+        called with what it brought. `facts` are kept with the claim: whatever else must be the same the next time.
         """
-        known = claims.claimed(self.folder, query, batch)
-        if known is not None:
-            return known
+        settled = claims.read_claim(self.folder, query, batch)
+        if settled is not None:
+            return settled
         with self._writing():
             change = self.sync()
-            claim = claims.settle(self.folder, query, batch, claim=Claim(change.version, dict(facts or {})))
+            claim = Claim(change.version, dict(facts or {}))
+            claim = claims.settle(self.folder, query, batch, claim=claim, keep=self.tuning.claims_kept)
         if heard is not None:
             heard(change)
         return claim
 
 
-def _unfit(step: Step) -> TidingsError | None:
+def _apply_steps(steps: list[Step], matcher: Matcher) -> Change:
+    """Judge and apply the changes in their order; count what has become of each id in the end."""
+    problems = {place: problem for place, step in enumerate(steps) if (problem := _find_problem(step)) is not None}
+    good = [(place, step) for place, step in enumerate(steps) if place not in problems]
+    before = matcher.backend.find_existing(list({step.id for _, step in good if step.removes}))
+    in_force: dict[SubId, bool] = {}
+    for round in rounds_of(good):
+        matcher.remove_many(matcher.backend.find_existing(round.removed))
+        in_force |= dict.fromkeys(round.removed, False)
+        refusals = dict(matcher.enter_rows(round.added, keep_good=True))
+        problems |= {round.places[row]: problem for row, problem in refusals.items()}
+        in_force |= {id: True for row, (id, _, _) in enumerate(round.added) if row not in refusals}
+    added = sum(in_force.values())
+    removed = sum(not exists and id in before for id, exists in in_force.items())
+    return Change(0, added, removed, [(steps[place].id, problems[place]) for place in sorted(problems)])
+
+
+def _find_problem(step: Step) -> TidingsError | None:
     """Return why a change cannot even be judged: it could not be read, or has no id."""
     try:
         check_id(step.id) if step.problem is None else None
@@ -341,6 +320,6 @@ def _unfit(step: Step) -> TidingsError | None:
     return step.problem
 
 
-def _again(folder: str, follow: Feed | None, verify: bool) -> Live:
-    versions.read_version(folder)  # who does not see the folder must not make an empty one
-    return Live(folder, follow=follow, verify=verify)
+def _reopen(folder: str, follow: Feed | None, verify: bool, tuning: LiveTuning) -> Live:
+    versions.read_version(folder)  # a process that does not see the folder must not make an empty one
+    return Live(folder, follow=follow, verify=verify, tuning=tuning)

@@ -1,66 +1,156 @@
-"""Several engines that take subscriptions in as one does: each goes to its shard, in the order they were given.
+"""A backend of several engines, one for each shard of a live folder: every subscription goes to the shard of its id.
 
-What is refused, and for whose sake, must not depend on the number of shards: of two filters that contradict each
-other the later one is refused, wherever the two lie, and ids are all text or all integers in the whole.
+Which filters are refused does not depend on the number of shards: `Admission` judges them in the order of the whole,
+and only the stage deals them to shards. Matching takes the segments of all shards as those of one engine.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import hashlib
+from collections import Counter
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from tidings.engine.engine import Engine, Removal
+from tidings.engine.state import EngineState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
-    from tidings.engine.engine import Engine
+    from tidings.algebra.law.requirement_counts import Demand
+    from tidings.algebra.law.typed_attribute import TypedAttribute
+    from tidings.engine.compile.source_text import FilterSource
+    from tidings.engine.engine import SegmentMatches
+    from tidings.engine.events.event_source import EventSource
     from tidings.engine.staging import Stage
     from tidings.matcher.algorithm import SubId
     from tidings.model import Filter
+
+TOKENS = 4096
+"""Ids are hashed to this many tokens, and contiguous ranges of tokens belong to shards."""
+
+
+def shard_of(id: SubId, shards: int) -> int:
+    """Return the shard of a subscription: the same in every process and release (`spark.compile` says it in SQL)."""
+    token = int(hashlib.sha256(str(id).encode()).hexdigest()[:8], 16) % TOKENS
+    return token * shards // TOKENS
 
 
 class ShardedStage:
     """A stage for each shard."""
 
-    def __init__(self, stages: list[Stage], shard: Callable[[SubId], int]) -> None:
+    def __init__(self, stages: Sequence[Stage]) -> None:
         """Take empty stages."""
-        self.stages, self._shard = stages, shard
+        self.stages = stages
 
-    def add(self, id: SubId, bound: Filter, written: Any, *, faithful: bool) -> None:
+    def add(self, id: SubId, bound: Filter, source: FilterSource, *, lossless: bool) -> None:
         """Take a subscription into the stage of its shard."""
-        self.stages[self._shard(id)].add(id, bound, written, faithful=faithful)
+        self.stages[shard_of(id, len(self.stages))].add(id, bound, source, lossless=lossless)
 
 
 class ShardedStore:
-    """The engines of all shards; offers what `Admission.enter` asks of one."""
+    """The engines of all shards, as one backend of `Matcher`."""
 
-    def __init__(self, engines: Sequence[Engine], shard: Callable[[SubId], int]) -> None:
-        """Take the engines, and who says which shard an id belongs to."""
-        self._engines, self._shard = engines, shard
+    def __init__(self, engines: Sequence[Engine]) -> None:
+        """Take the engines, in the order of their shards."""
+        self.engines = tuple(engines)
+
+    @property
+    def bulk_engine(self) -> Engine | None:
+        """The engine of a single shard; rows of a table are not dealt to several."""
+        return self.engines[0] if len(self.engines) == 1 else None
 
     def stage(self) -> ShardedStage:
         """Return an empty stage."""
-        return ShardedStage([engine.stage() for engine in self._engines], self._shard)
+        return ShardedStage([engine.stage() for engine in self.engines])
 
     def commit(self, stage: ShardedStage) -> None:
-        """Put a stage in force."""
-        for engine, one in zip(self._engines, stage.stages, strict=True):
-            if one.few or one.ids:
-                engine.commit(one)
+        """Put a stage in force; engines that get nothing stay untouched."""
+        for engine, own in zip(self.engines, stage.stages, strict=True):
+            if own.waiting or own.ids:
+                engine.commit(own)
+
+    def remove(self, ids: Sequence[SubId]) -> Removal:
+        """Remove subscriptions; where an id is missing, nothing is removed, and the result names it."""
+        if len(self.engines) == 1:
+            return self.engines[0].remove(ids)
+        existing = self.find_existing(ids)
+        if len(existing) < len(ids):
+            return Removal([id for id in ids if id not in existing], Counter(), [])
+        demands: Counter[tuple[str, Demand]] = Counter()
+        filters: list[Filter] = []
+        for engine, own in self._deal(ids):
+            removal = engine.remove(own)
+            demands.update(removal.demands)
+            filters += removal.filters
+        return Removal([], demands, filters)
 
     def find_existing(self, ids: Sequence[SubId]) -> set[SubId]:
-        """Return those of the ids that are there."""
-        mine: list[list[SubId]] = [[] for _ in self._engines]
+        """Return the subset of `ids` that is subscribed."""
+        return {id for engine, own in self._deal(ids) for id in engine.find_existing(own)}
+
+    def _deal(self, ids: Sequence[SubId]) -> list[tuple[Engine, list[SubId]]]:
+        """Return the engines that own some of the ids, each with its own."""
+        owned: list[list[SubId]] = [[] for _ in self.engines]
         for id in ids:
-            mine[self._shard(id)].append(id)
-        return {id for engine, some in zip(self._engines, mine, strict=True) if some for id in engine.find_existing(some)}
+            owned[self._shard(id)].append(id)
+        return [(engine, own) for engine, own in zip(self.engines, owned, strict=True) if own]
+
+    def _shard(self, id: SubId) -> int:
+        return shard_of(id, len(self.engines)) if len(self.engines) > 1 else 0
 
     def get_filter(self, id: SubId) -> Filter | None:
-        """Return a subscription's filter as written, or nothing."""
-        return self._engines[self._shard(id)].get_filter(id)
+        """Return a subscription's filter as it was written, or None."""
+        return self.engines[self._shard(id)].get_filter(id)
 
     def __len__(self) -> int:
         """Count the subscriptions."""
-        return sum(map(len, self._engines))
+        return sum(map(len, self.engines))
+
+    def __contains__(self, id: object) -> bool:
+        """Tell whether there is a subscription with this id."""
+        return any(id in engine for engine in self.engines)
 
     def __iter__(self) -> Iterator[SubId]:
         """Yield the ids."""
-        return (id for engine in self._engines for id in engine)
+        return chain.from_iterable(self.engines)
+
+    @property
+    def state(self) -> EngineState:
+        """The segments of all shards as the state of one engine."""
+        states = [engine.state for engine in self.engines]
+        waiting = {id: entry for state in states for id, entry in state.waiting.items()}
+        return EngineState(tuple(part for state in states for part in state.parts), waiting)
+
+    def match(self, arrivals: EventSource, state: EngineState | None = None) -> list[SegmentMatches]:
+        """Return pairs of event and subscription; any engine matches against any state."""
+        return self.engines[0].match(arrivals, self.state if state is None else state)
+
+    def find_readers(self, keys: Collection[TypedAttribute]) -> list[SubId]:
+        """Return the ids of the subscriptions that read an attribute in one of these ways."""
+        return [id for engine in self.engines for id in engine.find_readers(keys)]
+
+    def seal(self) -> EngineState:
+        """Compile what waits in every shard, and return the state that is then in force."""
+        for engine in self.engines:
+            engine.seal()
+        return self.state
+
+    def compact(self) -> None:
+        """Merge the segments of each shard into one."""
+        for engine in self.engines:
+            engine.compact()
+
+    def settle(self) -> None:
+        """Wait for the merges of all shards."""
+        for engine in self.engines:
+            engine.settle()
+
+    @property
+    def is_merging(self) -> bool:
+        """Whether a shard is merging in the background."""
+        return any(engine.is_merging for engine in self.engines)
+
+    def explain(self) -> dict[str, object]:
+        """Return the plan of each shard."""
+        return {"shards": [engine.explain() for engine in self.engines]}

@@ -1,29 +1,37 @@
 """Loading a table of parameters: whole columns at once where they are plain, row by row where they are not.
 
 A column is plain when its values mean what they say: no concepts to fold, no synonyms, no text to read as a time.
-Of plain columns, rows that only the long way can judge (a NaN, a range upside down, a set with a null) are odd
-and take it; so does everything when demands contradict each other, since then the order of rows decides who
-is refused. The long way is the law, and both give the same answers, refusals and filters.
+Rows of plain columns that only row-by-row admission can judge (a NaN, a range upside down, a set with a null) are odd
+and go that way; so do all rows when demands contradict each other, since then the order of rows decides which of them
+is refused. Row by row is the definition (`Admission.enter_rows`); both ways give the same answers, refusals and
+filters.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tidings.algebra.law.requirement_counts import Demand
-from tidings.engine.compile.bulk_table import Areas, Ends, Points, Sets, Spans, Tested, table_of
-from tidings.engine.compile.draft import Draft
-from tidings.engine.compile.row_table import Table
-from tidings.engine.compile.source_text import Sources
-from tidings.engine.engine import Engine
+from tidings.engine.compile.bulk_table import (
+    AreaColumn,
+    EndColumn,
+    EqualityColumn,
+    PredicateColumn,
+    RangeColumn,
+    SetColumn,
+    build_bulk_table,
+)
+from tidings.engine.compile.row_table import RowTable
+from tidings.engine.compile.source_text import FilterSources
 from tidings.engine.ids import Ids
-from tidings.engine.merge import joined
+from tidings.engine.merge import merge_tables
 from tidings.errors import FilterWarning, KindConflict, TidingsError
-from tidings.matcher.loading.parameter_columns import Plain
-from tidings.matcher.loading.parameter_table import ParameterRows, asked_of, check_types, declared_kinds
+from tidings.matcher.loading.parameter_columns import PlainColumns
+from tidings.matcher.loading.parameter_table import ParameterRows, check_types, find_kinds, parse_column_names
+from tidings.matcher.tuning import MATCHER_TUNING
 from tidings.model import Kind
 
 if TYPE_CHECKING:
@@ -32,247 +40,252 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from tidings.concepts import Ontology
+    from tidings.engine.compile.draft import FilterDraft
+    from tidings.engine.engine import Engine
     from tidings.matcher.admission import Admission, Refusals
     from tidings.matcher.algorithm import SubId
-    from tidings.matcher.algorithm_store import AlgorithmStore
-    from tidings.model import Filter, Schema
-
-LEAST = 200
-"""Fewer rows than this go one by one: they may wait beside the index until there are more."""
+    from tidings.matcher.backend import Backend, Intake
+    from tidings.model import Filter
 
 LONG = 200
-"""A row of so many tests is not read back from its literals (`engine.draft`)."""
+"""A row of so many tests is not read back from its literals (`engine.compile.draft`)."""
+
+
+class RowRefusal(NamedTuple):
+    """A row that was refused."""
+
+    row: int
+    id: Any
+    problem: TidingsError
 
 
 class Load:
-    """A table on its way in, and what its names mean."""
+    """A table of parameters on its way into a backend."""
 
     def __init__(
-        self, table: Any, admission: Admission, kept: Engine | AlgorithmStore, *, schema: Schema | None, ontology: Ontology
+        self, table: Any, admission: Admission, backend: Backend, *, bulk_rows: int = MATCHER_TUNING.bulk_rows
     ) -> None:
         """Read the names of the columns; refuse what is no table of parameters."""
         import pyarrow as pa
 
         self.table: pa.Table = pa.Table.from_batches([table]) if isinstance(table, pa.RecordBatch) else table
         check_types(self.table)
-        self.asked = asked_of(self.table.column_names, schema)
-        self.kinds = declared_kinds(self.asked, schema, ontology)
-        self.admission, self.kept, self.ontology = admission, kept, ontology
-        self.refused: list[int] = []  # the rows that were, once they are in
+        self._parameters = parse_column_names(self.table.column_names, admission.vocabulary.schema)
+        self._kinds = find_kinds(self._parameters, admission.vocabulary)
+        self._admission, self._backend, self._bulk_rows = admission, backend, bulk_rows
+        self.refused: list[int] = []  # the rows that were refused, in order, once `enter` has returned
 
     def enter(self, *, keep_good: bool) -> Refusals:
         """Put the rows in force; return the refusals, with which, unless `keep_good`, nothing is."""
-        before = self.admission.needs.to_dict()
-        if isinstance(self.kept, Engine) and self.table.num_rows >= LEAST:
+        before = self._admission.needs.to_dict()
+        engine = self._backend.bulk_engine
+        if engine is not None and self.table.num_rows >= self._bulk_rows:
             try:
-                return self._at_once(self.kept, before, keep_good)
-            except _LongWay:
-                self.admission.needs.restore(before)
+                return self._enter_columns(engine, before, keep_good)
+            except _RowByRow:
+                self._admission.needs.restore(before)
             except FilterWarning:  # where warnings are errors, nothing is added
-                self.admission.needs.restore(before)
+                self._admission.needs.restore(before)
                 raise
-        return self._one_by_one(before, keep_good)
+        return self._enter_rows(before, keep_good)
 
-    # The long way ------------------------------------------------------------------------------
+    # Row by row --------------------------------------------------------------------------------
 
-    def _one_by_one(self, before: Any, keep_good: bool) -> Refusals:
-        stand_in = _Staging(self.kept, self.kept.stage())
-        errors = self._judged(np.arange(self.table.num_rows), stand_in)
-        if errors and not keep_good:
-            self.admission.needs.restore(before)
+    def _enter_rows(self, before: Any, keep_good: bool) -> Refusals:
+        intake = _StageOnly(self._backend, self._backend.stage())
+        refusals = self._stage_rows(np.arange(self.table.num_rows), intake)
+        if refusals and not keep_good:
+            self._admission.needs.restore(before)
         else:
-            self.kept.commit(stand_in.staged)
-        return self._refusals(errors)
+            self._backend.commit(intake.staged)
+        return self._note(refusals)
 
-    def _refusals(self, errors: list[tuple[int, Any, TidingsError]]) -> Refusals:
-        self.refused = [row for row, _, _ in errors]
-        return [(id, problem) for _, id, problem in errors]
+    def _note(self, refusals: list[RowRefusal]) -> Refusals:
+        self.refused = [refusal.row for refusal in refusals]
+        return [(refusal.id, refusal.problem) for refusal in refusals]
 
-    def _judged(self, rows: NDArray[np.int64], stand_in: _Staging) -> list[tuple[int, Any, TidingsError]]:
-        """Stage the filters of rows in the ordinary way; return what was refused, by row."""
-        table = self.table.take(rows)
-        ids = table.column("id").to_pylist()
-        errors, given, numbers = [], [], []
-        for row, name, made in zip(rows.tolist(), ids, self._filters(rows), strict=True):
-            if isinstance(made, TidingsError):
-                errors.append((row, name, made))
+    def _stage_rows(self, rows: NDArray[np.int64], intake: _StageOnly) -> list[RowRefusal]:
+        """Stage the filters of rows through `Admission`; return the refusals, by row."""
+        ids = self.table.take(rows).column("id").to_pylist()
+        refusals, submissions, numbers = [], [], []
+        for row, id, tree in zip(rows.tolist(), ids, self._make_filters(rows), strict=True):
+            if isinstance(tree, TidingsError):
+                refusals.append(RowRefusal(row, id, tree))
             else:
-                given.append((name, made, "text"))
+                submissions.append((id, tree, "text"))
                 numbers.append(row)
-        stand_in.rows = {_key(tree): row for (_, tree, _), row in zip(given, numbers, strict=True)}
-        for at, problem in self.admission.enter_rows(given, stand_in, keep_good=True):  # type: ignore[arg-type]
-            errors.append((numbers[at], given[at][0], problem))
-        return sorted(errors, key=lambda error: error[0])
+        intake.rows = {_key(tree): row for (_, tree, _), row in zip(submissions, numbers, strict=True)}
+        for at, problem in self._admission.enter_rows(submissions, intake, keep_good=True):
+            refusals.append(RowRefusal(numbers[at], submissions[at][0], problem))
+        return sorted(refusals, key=lambda refusal: refusal.row)
 
-    def _filters(self, rows: NDArray[np.int64]) -> Iterable[Any]:
+    def _make_filters(self, rows: NDArray[np.int64]) -> Iterable[Any]:
         """Return the filter of each row, or what is wrong with it."""
-        return ParameterRows(self.table.take(rows), self.asked, self.kinds).made()
+        return ParameterRows(self.table.take(rows), self._parameters, self._kinds).parse_rows()
 
-    def _left(self) -> NDArray[np.bool_]:
-        """Return the rows that the columns do not hold."""
+    def _find_unparsed(self) -> NDArray[np.bool_]:
+        """Return a mask of the rows that are not in the columns."""
         return np.zeros(self.table.num_rows, bool)
 
     # Whole columns -----------------------------------------------------------------------------
 
-    def _at_once(self, kept: Engine, before: Any, keep_good: bool) -> Refusals:
-        read = Plain(self.table, self.kinds, self.ontology)
-        asked = [test for one in self.asked if (test := read.test(one)) is not None]
-        odd = read.odd | self._odd_ids(kept) | self._left()
+    def _enter_columns(self, engine: Engine, before: Any, keep_good: bool) -> Refusals:
+        columns = PlainColumns(self.table, self._kinds, self._admission.concepts)
+        tests = [test for parameter in self._parameters if (test := columns.read(parameter)) is not None]
+        odd = columns.odd | self._find_odd_ids(engine) | self._find_unparsed()
         plain = ~odd
-        tests = [_only(test, plain, whole=not odd.any()) for test in asked]
-        self._count(tests)
-        errors, accepted, draft = self._odd_rows(kept, odd)
-        if errors and not keep_good:
-            self.admission.needs.restore(before)
-            return self._refusals(errors)
+        tests = [_mask_rows(test, plain, whole=not odd.any()) for test in tests]
+        self._count_demands(tests)
+        refusals, accepted, draft = self._compile_odd_rows(engine, odd)
+        if refusals and not keep_good:
+            self._admission.needs.restore(before)
+            return self._note(refusals)
         rows = np.flatnonzero(accepted)
         slots = np.cumsum(accepted) - 1
-        ids = Ids.of(self._ids() if len(rows) == len(accepted) else self._ids().take(rows))
-        self._uncount(tests, rows, ids, draft is not None)
-        self._leave(kept, ids)
-        table = table_of(tests, np.flatnonzero(plain), read.texts)
+        ids = Ids.build(self._id_array() if len(rows) == len(accepted) else self._id_array().take(rows))
+        self._uncount_repeated(tests, rows, ids, draft is not None)
+        self._uncount_replaced(engine, ids)
+        table = build_bulk_table(tests, np.flatnonzero(plain), columns.texts, engine.tuning)
         if draft is not None:
-            table = joined([table, Table.of(draft)])
-        kept.add_table(
-            replace(table, slot=slots[table.slot].astype(np.uint32)), ids, self._sources(tests, read, odd, slots)
-        )
-        return self._refusals(errors)
+            table = merge_tables([table, RowTable.from_draft(draft)], engine.tuning)
+        sources = self._keep_sources(self._find_lossy(tests, columns, odd, slots), slots)
+        engine.add_table(replace(table, slot=slots[table.slot].astype(np.uint32)), ids, sources)
+        return self._note(refusals)
 
-    def _ids(self) -> pa.Array:
+    def _id_array(self) -> pa.Array:
         return self.table.column("id").combine_chunks()
 
-    def _odd_ids(self, kept: Engine) -> NDArray[np.bool_]:
-        """Return where the id is none, or not of the kind that the others are."""
+    def _find_odd_ids(self, engine: Engine) -> NDArray[np.bool_]:
+        """Return where the id is null; ids of another kind than those in force are judged row by row."""
         import pyarrow.types as t
 
         column = self.table.column("id")
-        first = next(iter(kept), None)
+        first = next(iter(engine), None)
         kind = column.type.value_type if t.is_dictionary(column.type) else column.type
         textual, whole = t.is_string(kind) or t.is_large_string(kind) or t.is_string_view(kind), t.is_integer(kind)
         if not (textual or whole) or (first is not None and textual != isinstance(first, str)) or t.is_uint64(kind):
-            raise _LongWay
+            raise _RowByRow
         return np.asarray(column.is_null().to_numpy(), bool)
 
-    def _count(self, tests: list[Tested]) -> None:
+    def _count_demands(self, tests: list[PredicateColumn]) -> None:
         """Count the demands of all plain rows; where they contradict others, the order of rows decides."""
         try:
             for test in tests:
-                count = int(np.count_nonzero(test.given))
+                count = int(np.count_nonzero(test.mask))
                 if count:
-                    first = self.table["id"][int(np.argmax(test.given != 0))].as_py()
-                    self.admission.needs.count(*_demand(test), count, witness=f"subscription `{first}`")
+                    first = self.table["id"][int(np.argmax(test.mask != 0))].as_py()
+                    self._admission.needs.count(*_demand_of(test), count, witness=f"subscription `{first}`")
         except TidingsError as problem:
-            raise _LongWay from problem
+            raise _RowByRow from problem
 
-    def _uncount(self, tests: list[Tested], rows: NDArray[np.int64], ids: Ids, mixed: bool) -> None:
+    def _uncount_repeated(self, tests: list[PredicateColumn], rows: NDArray[np.int64], ids: Ids, mixed: bool) -> None:
         """Take back the demands of rows whose id comes again later."""
-        again = rows[ids.duplicates()]
-        if not len(again):
+        repeated = rows[ids.find_duplicates()]
+        if not len(repeated):
             return
         if mixed:
-            raise _LongWay
+            raise _RowByRow
         for test in tests:
-            self.admission.needs.count(*_demand(test), -int(np.count_nonzero(test.given[again])))
+            self._admission.needs.count(*_demand_of(test), -int(np.count_nonzero(test.mask[repeated])))
 
-    def _leave(self, kept: Engine, ids: Ids) -> None:
-        """Take back the demands of the subscriptions that are replaced."""
-        replaced = kept.list_existing(ids)
+    def _uncount_replaced(self, engine: Engine, ids: Ids) -> None:
+        """Take back the demands of the subscriptions in force that have these ids."""
+        replaced = engine.list_existing(ids)
         if replaced:
-            found = kept.remove(replaced, keep=True)
-            for (name, demand), count in found.demands.items():
-                self.admission.needs.count(name, demand, -count)
-            for tree in found.trees:
-                self.admission.release(tree)
+            self._admission.release_removed(engine.remove(replaced, dry_run=True))
 
-    def _odd_rows(
-        self, kept: Engine, odd: NDArray[np.bool_]
-    ) -> tuple[list[tuple[int, Any, TidingsError]], NDArray[np.bool_], Draft | None]:
-        """Compile the odd rows one by one: return the refusals, which rows are accepted, and the draft."""
+    def _compile_odd_rows(
+        self, engine: Engine, odd: NDArray[np.bool_]
+    ) -> tuple[list[RowRefusal], NDArray[np.bool_], FilterDraft | None]:
+        """Compile the odd rows one by one: return the refusals, a mask of all accepted rows, and the draft."""
         accepted = ~odd
         if not odd.any():
             return [], accepted, None
         rows = np.flatnonzero(odd)
-        first = next(iter(kept), None)
+        first = next(iter(engine), None)
         if first is None and accepted.any():
             first = self.table["id"][int(np.argmax(accepted))].as_py()
-        staged = _Compiled(Draft(self.ontology))
-        stand_in = _Staging([] if first is None else [first], staged)
-        staged.stand_in = stand_in
-        errors = self._judged(rows, stand_in)
-        if any(isinstance(problem, KindConflict) for _, _, problem in errors):
-            raise _LongWay
-        refused = {row for row, _, _ in errors}
+        stage = _DraftStage(engine.draft())
+        intake = _StageOnly([] if first is None else [first], stage)
+        stage.intake = intake
+        refusals = self._stage_rows(rows, intake)
+        if any(isinstance(refusal.problem, KindConflict) for refusal in refusals):
+            raise _RowByRow
+        refused = {refusal.row for refusal in refusals}
         accepted[[row for row in rows.tolist() if row not in refused]] = True
-        return errors, accepted, staged.draft if accepted[rows].any() else None
+        return refusals, accepted, stage.draft if accepted[rows].any() else None
 
-    def _sources(self, tests: list[Tested], read: Plain, odd: NDArray[np.bool_], slots: NDArray[np.int64]) -> Sources:
-        """Return what was written by the rows that do not say it: it is read from the table when asked for."""
-        rows = self._unsaid(tests, read, odd, slots)
-        written = ParameterRows(self.table.take(rows).combine_chunks(), self.asked, self.kinds) if len(rows) else []
-        return Sources(slots[rows].astype(np.int64), written)
-
-    def _unsaid(
-        self, tests: list[Tested], read: Plain, odd: NDArray[np.bool_], slots: NDArray[np.int64]
+    def _find_lossy(
+        self,
+        tests: list[PredicateColumn],
+        columns: PlainColumns,
+        odd: NDArray[np.bool_],
+        slots: NDArray[np.int64],
     ) -> NDArray[np.int64]:
-        """Return the rows whose literals do not say what was written."""
-        kept = np.diff(slots, prepend=-1) > 0
-        unsaid = (read.unsaid | odd) & kept
+        """Return the accepted rows whose literals do not give back what was written."""
+        accepted = np.diff(slots, prepend=-1) > 0
+        lossy = (columns.lossy | odd) & accepted
         if len(tests) >= LONG:
-            unsaid |= (sum(test.given.astype(np.int64) for test in tests) >= LONG) & kept
-        return np.flatnonzero(unsaid)
+            lossy |= (sum(test.mask.astype(np.int64) for test in tests) >= LONG) & accepted
+        return np.flatnonzero(lossy)
+
+    def _keep_sources(self, rows: NDArray[np.int64], slots: NDArray[np.int64]) -> FilterSources:
+        """Return the written filters of rows: each is read from the table again when it is asked for."""
+        table = self.table.take(rows).combine_chunks() if len(rows) else None
+        filters = [] if table is None else ParameterRows(table, self._parameters, self._kinds)
+        return FilterSources(slots[rows].astype(np.int64), filters)
 
 
-class _LongWay(Exception):
+class _RowByRow(Exception):
     """Columns cannot decide this."""
 
 
-def _demand(test: Tested) -> tuple[str, Demand]:
-    if isinstance(test, Areas):
+def _demand_of(test: PredicateColumn) -> tuple[str, Demand]:
+    if isinstance(test, AreaColumn):
         return test.attribute, Demand(Kind.PLACE)
     return test.column.attribute, Demand(test.column.kind)
 
 
-def _only(test: Tested, plain: NDArray[np.bool_], *, whole: bool) -> Tested:
+def _mask_rows(test: PredicateColumn, plain: NDArray[np.bool_], *, whole: bool) -> PredicateColumn:
     """Return the test for plain rows alone."""
     if whole:
         return test
-    mask = plain.view(np.uint8)
+    rows = plain.view(np.uint8)
     match test:
-        case Points(column, ends):
-            return Points(column, Ends(ends.values, ends.given * mask))
-        case Spans(column, low, high):
-            return Spans(column, Ends(low.values, low.given * mask), Ends(high.values, high.given * mask))
-        case Sets(start=start, given=given):
-            given = given * mask
-            values = np.repeat(given, np.diff(start)) * test.ends.given
-            return replace(test, given=given, ends=Ends(test.ends.values, values))
-        case Areas(given=given):
-            return replace(test, given=given * mask)
+        case EqualityColumn(column, ends):
+            return EqualityColumn(column, EndColumn(ends.values, ends.mask * rows))
+        case RangeColumn(column, low, high):
+            return RangeColumn(column, EndColumn(low.values, low.mask * rows), EndColumn(high.values, high.mask * rows))
+        case SetColumn(start=start, mask=mask):
+            mask = mask * rows
+            values = np.repeat(mask, np.diff(start)) * test.ends.mask
+            return replace(test, mask=mask, ends=EndColumn(test.ends.values, values))
+        case AreaColumn(mask=mask):
+            return replace(test, mask=mask * rows)
 
 
-class _Compiled:
+class _DraftStage:
     """A stage that compiles into a draft, whose slots are rows of the table."""
 
-    def __init__(self, draft: Draft) -> None:
+    def __init__(self, draft: FilterDraft) -> None:
         self.draft = draft
-        self.stand_in: _Staging | None = None
+        self.intake: _StageOnly | None = None
 
-    def add(self, id: SubId, bound: Filter, written: Any, *, faithful: bool) -> None:
-        del id, faithful
-        assert self.stand_in is not None
-        self.draft.add(self.stand_in.rows[_key(written)], bound)
+    def add(self, id: SubId, bound: Filter, source: Any, *, lossless: bool) -> None:
+        del id, lossless
+        assert self.intake is not None
+        self.draft.add(self.intake.rows[_key(source)], bound)
 
 
 def _key(tree: Any) -> int:
     return id(tree)
 
 
-class _Staging:
-    """Stands for what is in force while filters are judged: nothing is committed, the stage stays in hand."""
+class _StageOnly:
+    """Stands for a backend while filters are judged: `commit` does nothing, the stage stays with the load."""
 
-    def __init__(self, kept: Engine | AlgorithmStore | Sequence[SubId], staged: Any) -> None:
-        self._kept, self.staged = kept, staged
+    def __init__(self, existing: Intake | Sequence[SubId], staged: Any) -> None:
+        self._existing, self.staged = existing, staged
         self.rows: dict[int, int] = {}
 
     def stage(self) -> Any:
@@ -281,14 +294,14 @@ class _Staging:
     def commit(self, stage: Any) -> None:
         pass
 
-    def known(self, ids: Sequence[SubId]) -> set[SubId]:
-        return set() if isinstance(self._kept, list) else self._kept.find_existing(ids)  # type: ignore[union-attr]
+    def find_existing(self, ids: Sequence[SubId]) -> set[SubId]:
+        return set() if isinstance(self._existing, list) else self._existing.find_existing(ids)  # type: ignore[union-attr]
 
-    def written(self, id: SubId) -> Filter | None:
-        return self._kept.get_filter(id)  # type: ignore[union-attr]
+    def get_filter(self, id: SubId) -> Filter | None:
+        return self._existing.get_filter(id)  # type: ignore[union-attr]
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._existing)
 
     def __iter__(self) -> Iterator[SubId]:
-        return iter(self._kept)
+        return iter(self._existing)

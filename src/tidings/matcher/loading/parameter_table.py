@@ -1,8 +1,8 @@
 """Subscriptions in columns: a table with a column for each parameter, in the manner of the URL notation.
 
 `make` is equality or, as a list, a set; `price_from` and `price_to` are the closed ends of one range,
-`price_above` and `price_below` its open ones; `spot_within` is an area in WKT. A null asks nothing. What a row
-means is said here, one row at a time; `matcher.bulk` does the same for whole columns.
+`price_above` and `price_below` its open ones; `spot_within` is an area in WKT. A null asks nothing. This module defines
+the meaning of a row, one row at a time; `matcher.loading.bulk_load` does the same for whole columns.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from tidings.concepts import Vocabulary
 from tidings.errors import FilterError, Mistake, TidingsError
 from tidings.lang.filters import literals
 from tidings.model import Filter, InNetworks, Kind, Range, Test, Within, all_of, one_of
+from tidings.model.arrow_types import is_list_type, is_text_type, limit_timestamp
 from tidings.model.events import is_arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tidings.concepts import Ontology
+    from tidings.concepts import Vocabulary
     from tidings.model import Condition, Schema
     from tidings.model.areas import Area
 
 
-class Says(StrEnum):
-    """What a column says of its attribute; the value is the ending of the column's name."""
+class Role(StrEnum):
+    """What a column is for its attribute; the value is the ending of the column's name."""
 
-    IS = ""
+    EQUAL = ""
     FROM = "_from"
     ABOVE = "_above"
     TO = "_to"
@@ -38,63 +38,63 @@ class Says(StrEnum):
     WITHIN = "_within"
 
 
-LOW, HIGH = (Says.FROM, Says.ABOVE), (Says.TO, Says.BELOW)
+LOW, HIGH = (Role.FROM, Role.ABOVE), (Role.TO, Role.BELOW)
 """The ends of a range: closed, open."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """One test that a row may ask, and the columns that say what: one, or the ends of a range."""
+class Parameter:
+    """One test that a row may have, and its columns by their roles: one, or the ends of a range."""
 
     attribute: str
-    columns: dict[Says, str]
+    columns: dict[Role, str]
 
     @property
-    def ranged(self) -> bool:
+    def is_range(self) -> bool:
         """Whether it is a range."""
-        return not self.columns.keys() & {Says.IS, Says.WITHIN}
+        return not self.columns.keys() & {Role.EQUAL, Role.WITHIN}
 
 
-def in_parameters(table: Any) -> bool:
+def is_parameter_table(table: Any) -> bool:
     """Tell whether this is an Arrow table of parameters; other things of Arrow's, such as arrays, have no columns."""
-    return is_arrow(table) and hasattr(table, "column") and hasattr(table, "schema") and named(table.schema.names)
+    has_columns = is_arrow(table) and hasattr(table, "column") and hasattr(table, "schema")
+    return has_columns and has_parameters(table.schema.names)
 
 
-def named(names: Sequence[str]) -> bool:
+def has_parameters(names: Sequence[str]) -> bool:
     """Tell whether columns of these names are parameters: there is `id` and more, but no `filter`."""
     return "id" in names and "filter" not in names and len(names) > 1
 
 
-def asked_of(names: Sequence[str], schema: Schema | None) -> list[Asked]:
-    """Read the names of columns: the tests in the order of the first column of each.
+def parse_column_names(names: Sequence[str], schema: Schema | None) -> list[Parameter]:
+    """Return the parameters that columns of these names make up, in the order of the first column of each.
 
-    >>> [(one.attribute, one.ranged) for one in asked_of(["id", "make", "price_from", "price_to"], None)]
+    >>> [(one.attribute, one.is_range) for one in parse_column_names(["id", "make", "price_from", "price_to"], None)]
     [('make', False), ('price', True)]
     """
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        msg = f"the table of subscriptions has the column `{twice}` twice"
+    repeated = next((name for name in names if names.count(name) > 1), None)
+    if repeated is not None:
+        msg = f"the table of subscriptions has the column `{repeated}` twice"
         raise TidingsError(msg)
-    declared = set(schema or ())
-    found: dict[tuple[str, str], Asked] = {}
+    attributes = set(schema or ())
+    parameters: dict[tuple[str, str], Parameter] = {}
     for name in names:
         if name == "id":
             continue
-        says = next(
-            (one for one in Says if one and name.endswith(one) and name != one and name not in declared), Says.IS
-        )
-        attribute = name.removesuffix(says)
-        group = "range" if says in (*LOW, *HIGH) else says
-        found.setdefault((attribute, group), Asked(attribute, {})).columns[says] = name
-    return list(found.values())
+        roles = (role for role in Role if role and name.endswith(role) and name != role and name not in attributes)
+        role = next(roles, Role.EQUAL)
+        attribute = name.removesuffix(role)
+        group = "range" if role in (*LOW, *HIGH) else role
+        parameters.setdefault((attribute, group), Parameter(attribute, {})).columns[role] = name
+    return list(parameters.values())
 
 
 class ParameterRows(Sequence[Filter]):
-    """The filters of a table of parameters; each is made when it is asked for, and then may be refused."""
+    """The filters of a table of parameters; each is made when it is read, and may be refused only then."""
 
-    def __init__(self, table: pa.Table, asked: Sequence[Asked], kinds: Mapping[str, Kind | None]) -> None:
-        """Take the table as it is; `kinds` are those that are declared, of attributes that are."""
-        self._table, self._asked, self._kinds = table, asked, kinds
+    def __init__(self, table: pa.Table, parameters: Sequence[Parameter], kinds: Mapping[str, Kind | None]) -> None:
+        """Keep the table; `kinds` are the declared kinds of attributes."""
+        self._table, self._parameters, self._kinds = table, parameters, kinds
 
     def __len__(self) -> int:
         """Count the rows."""
@@ -102,107 +102,109 @@ class ParameterRows(Sequence[Filter]):
 
     def __getitem__(self, at: Any) -> Any:
         """Return the filter of a row, or raise what is wrong with it."""
-        found = next(ParameterRows(self._table.slice(at, 1), self._asked, self._kinds).made())
-        if isinstance(found, TidingsError):
-            raise found
-        return found
+        tree = next(ParameterRows(self._table.slice(at, 1), self._parameters, self._kinds).parse_rows())
+        if isinstance(tree, TidingsError):
+            raise tree
+        return tree
 
     def __iter__(self) -> Iterator[Filter]:
         """Yield the filters of all rows; made together, they take a fraction of the time."""
-        for found in self.made():
-            if isinstance(found, TidingsError):
-                raise found
-            yield found
+        for tree in self.parse_rows():
+            if isinstance(tree, TidingsError):
+                raise tree
+            yield tree
 
-    def made(self) -> Iterator[Filter | TidingsError]:
+    def parse_rows(self) -> Iterator[Filter | TidingsError]:
         """Yield the filter of each row, or what is wrong with it."""
-        cells = {name: _cells(self._table.column(name)) for name in self._table.column_names if name != "id"}
-        kinds = [self._kinds.get(one.attribute) for one in self._asked]
+        cells = {name: _to_cells(self._table.column(name)) for name in self._table.column_names if name != "id"}
+        kinds = [self._kinds.get(parameter.attribute) for parameter in self._parameters]
         groups = [
-            (one, kind, [(says, cells[name]) for says, name in one.columns.items()])
-            for one, kind in zip(self._asked, kinds, strict=True)
+            (parameter.attribute, kind, [(role, cells[name]) for role, name in parameter.columns.items()])
+            for parameter, kind in zip(self._parameters, kinds, strict=True)
         ]
         for at in range(self._table.num_rows):
             try:
                 yield all_of(
                     [
-                        _test(one, kind, said)
-                        for one, kind, columns in groups
-                        if (said := {says: column[at] for says, column in columns if column[at] is not None})
+                        _make_test(attribute, kind, values)
+                        for attribute, kind, columns in groups
+                        if (values := {role: column[at] for role, column in columns if column[at] is not None})
                     ]
                 )
             except TidingsError as problem:
                 yield problem
 
 
-def declared_kinds(asked: Sequence[Asked], schema: Schema | None, ontology: Ontology) -> dict[str, Kind | None]:
-    """Return the kinds that a schema or an ontology declares of the attributes, by the names in the table."""
-    vocabulary = Vocabulary(schema, ontology)
-    found = {one.attribute: vocabulary.find_attribute(ontology.attribute(one.attribute)) for one in asked}
-    return {name: attribute.kind if attribute is not None else None for name, attribute in found.items()}
+def find_kinds(parameters: Sequence[Parameter], vocabulary: Vocabulary) -> dict[str, Kind | None]:
+    """Return the declared kinds of the attributes, by their names in the table."""
+    canonical = vocabulary.concepts.attribute
+    names = {parameter.attribute for parameter in parameters}
+    attributes = {name: vocabulary.find_attribute(canonical(name)) for name in names}
+    return {name: attribute.kind if attribute is not None else None for name, attribute in attributes.items()}
 
 
-def _test(asked: Asked, kind: Kind | None, said: dict[Says, Any]) -> Test:
+def _make_test(attribute: str, kind: Kind | None, values: dict[Role, Any]) -> Test:
     try:
-        return Test(asked.attribute, _condition(kind, said))
+        return Test(attribute, _make_condition(kind, values))
     except ValueError as problem:
-        mistake = Mistake(f"`{asked.attribute}`: {problem}")
+        mistake = Mistake(f"`{attribute}`: {problem}")
         raise FilterError(mistake.message, mistakes=(mistake,), text=None) from problem
 
 
-def _condition(kind: Kind | None, said: dict[Says, Any]) -> Condition:
-    if Says.WITHIN in said:
-        return Within(area_of_text(said[Says.WITHIN]))
-    if Says.IS in said:
-        return _set(said[Says.IS], kind)
-    low, low_open = _end(said, LOW, kind)
-    high, high_open = _end(said, HIGH, kind)
+def _make_condition(kind: Kind | None, values: dict[Role, Any]) -> Condition:
+    if Role.WITHIN in values:
+        return Within(parse_area(values[Role.WITHIN]))
+    if Role.EQUAL in values:
+        return _make_set(values[Role.EQUAL], kind)
+    low, low_open = _find_end(values, LOW, kind)
+    high, high_open = _find_end(values, HIGH, kind)
     return Range(low, high, low_open=low_open, high_open=high_open)
 
 
-def _set(given: Any, kind: Kind | None) -> Condition:
-    values = [_value(one, kind) for one in (given if isinstance(given, list) else [given])]
+def _make_set(cell: Any, kind: Kind | None) -> Condition:
+    values = [_to_literal(value, kind) for value in (cell if isinstance(cell, list) else [cell])]
     if not values:
         msg = "the set has no values; leave it null where nothing is asked"
         raise ValueError(msg)
     return InNetworks(tuple(values)) if hasattr(values[0], "prefixlen") else one_of(values)
 
 
-def _end(said: dict[Says, Any], ends: tuple[Says, Says], kind: Kind | None) -> tuple[Any, bool]:
-    there = [says for says in ends if says in said]
-    if len(there) > 1:
+def _find_end(values: dict[Role, Any], ends: tuple[Role, Role], kind: Kind | None) -> tuple[Any, bool]:
+    """Return one end of a range, and whether it is open; None where there is none."""
+    roles = [role for role in ends if role in values]
+    if len(roles) > 1:
         msg = f"the row has `{ends[0]}` and `{ends[1]}`, two {'low' if ends is LOW else 'high'} ends of one range"
         raise ValueError(msg)
-    return (_value(said[there[0]], kind), there[0] == ends[1]) if there else (None, False)
+    return (_to_literal(values[roles[0]], kind), roles[0] == ends[1]) if roles else (None, False)
 
 
-def _value(given: Any, kind: Kind | None) -> Any:
+def _to_literal(cell: Any, kind: Kind | None) -> Any:
     """Return a value as a filter has it; text takes the declared kind, as in the URL notation."""
-    if given is None:
+    if cell is None:
         msg = "the set has a null among its values"
         raise ValueError(msg)
-    if isinstance(given, _Beyond):
-        raise ValueError(given.reason)
-    if not isinstance(given, str):
-        return given
+    if isinstance(cell, _UnreadableCell):
+        raise ValueError(cell.reason)
+    if not isinstance(cell, str):
+        return cell
     match kind:
         case Kind.TIME:
-            return literals.parse_moment(given)
+            return literals.parse_moment(cell)
         case Kind.IP:
-            return literals.parse_network(given)
-        case Kind.BOOL if given in ("true", "false"):
-            return given == "true"
+            return literals.parse_network(cell)
+        case Kind.BOOL if cell in ("true", "false"):
+            return cell == "true"
         case Kind.NUMBER | Kind.BOOL:
-            if kind is Kind.NUMBER and literals.NUMBER.fullmatch(given):
-                return literals.parse_number(given)
-            msg = f"`{given}` is not {kind}"
+            if kind is Kind.NUMBER and literals.NUMBER.fullmatch(cell):
+                return literals.parse_number(cell)
+            msg = f"`{cell}` is not {kind}"
             raise ValueError(msg)
-    return given
+    return cell
 
 
 @lru_cache(maxsize=65536)
-def area_of_text(text: Any) -> Area:
-    """Return the area that WKT says; the same object for the same text, while it is remembered."""
+def parse_area(text: Any) -> Area:
+    """Return the area of a WKT text; the same object for the same text, while it is in the cache."""
     if not isinstance(text, str):
         msg = f"an area is text such as POLYGON((lon lat, ...)), not {text!r}"
         raise ValueError(msg)
@@ -213,46 +215,46 @@ def area_of_text(text: Any) -> Area:
 
 
 @dataclass(frozen=True, slots=True)
-class _Beyond:
+class _UnreadableCell:
     """A cell that Python cannot hold."""
 
     reason: str
 
 
-def _cells(column: Any) -> list[Any]:
+def _to_cells(column: Any) -> list[Any]:
     """Return a column as Python has it: times in microseconds, small floats as floats."""
-    column = column.cast(readable(column.type), safe=False)
+    column = column.cast(to_cell_type(column.type), safe=False)
     try:
         return list(column.to_pylist())
     except (OverflowError, ValueError, ArithmeticError):
-        return [_cell(column[at]) for at in range(len(column))]
+        return [_to_cell(column[at]) for at in range(len(column))]
 
 
-def _cell(scalar: Any) -> Any:
+def _to_cell(scalar: Any) -> Any:
     try:
         return scalar.as_py()
     except (OverflowError, ValueError, ArithmeticError) as problem:
-        return _Beyond(f"{problem}")
+        return _UnreadableCell(f"{problem}")
 
 
-def readable(kind: pa.DataType) -> pa.DataType:
-    """Return the type that cells of this type are read as, or refuse it."""
+def to_cell_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type that cells of this type are read as; what no filter can name raises `TypeError`."""
     import pyarrow as pa
     import pyarrow.types as t
 
     if t.is_dictionary(kind):
-        return readable(kind.value_type)
-    if t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind):
+        return to_cell_type(kind.value_type)
+    if is_list_type(kind):
         if t.is_nested(kind.value_type):
-            raise TypeError(f"Arrow's `{kind}`")  # noqa: EM102 - said to no user as it is
-        return pa.large_list(readable(kind.value_type))
+            raise TypeError(f"Arrow's `{kind}`")  # noqa: EM102 - completed by `check_types`
+        return pa.large_list(to_cell_type(kind.value_type))
     if t.is_timestamp(kind):
-        return pa.timestamp("us" if kind.unit == "ns" else kind.unit, "UTC" if kind.tz else None)
+        return limit_timestamp(kind)
     if t.is_date(kind):
         return pa.date32()
     if t.is_floating(kind):
         return pa.float64()
-    if t.is_string(kind) or t.is_large_string(kind) or t.is_string_view(kind):
+    if is_text_type(kind):
         return pa.large_string()
     if t.is_integer(kind) or t.is_boolean(kind) or t.is_null(kind):
         return kind
@@ -264,7 +266,7 @@ def check_types(table: pa.Table) -> None:
     """Refuse columns whose values no filter can name."""
     for field in table.schema:
         try:
-            readable(field.type)
+            to_cell_type(field.type)
         except TypeError as problem:
             if field.name != "id":
                 msg = f"the column `{field.name}` is {problem}; a parameter is a number, text, truth, time, or a list"

@@ -68,7 +68,7 @@ class RowFile:
     def parameters(self) -> Iterable[pa.RecordBatch] | None:
         """Return the file as columns where they are parameters of subscriptions: Parquet with `id` and no `filter`."""
         self._rows = self._rows or self._started(*self.looked())
-        if isinstance(self._rows, ParquetRows) and parameters.named(self._rows.schema.names):
+        if isinstance(self._rows, ParquetRows) and parameters.has_parameters(self._rows.schema.names):
             return self._rows.tables()
         return None
 

@@ -126,15 +126,16 @@ class Lines:
             yield rest
 
     def _chunks(self) -> Iterator[bytes]:
-        first = self._read()
+        first = self.read_chunk()
         if b"\0" in first[:1024]:
             msg = f"cannot read `{self.name}`: it holds binary data, or text that is not UTF-8"
             raise FileError(msg)
         yield first.removeprefix(b"\xef\xbb\xbf")
-        while chunk := self._read():
+        while chunk := self.read_chunk():
             yield chunk
 
-    def _read(self) -> bytes:
+    def read_chunk(self) -> bytes:
+        """Return the next bytes of the stream; empty at its end."""
         try:
             return self._stream.read1(CHUNK)
         except (OSError, EOFError, zlib.error) as problem:

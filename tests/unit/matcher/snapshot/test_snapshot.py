@@ -303,7 +303,7 @@ def test_a_pickle_of_an_opened_matcher_needs_no_files(saved):
 
 # The page ------------------------------------------------------------------------------------------
 
-PAGE = (Path(__file__).parents[3] / "docs" / "snapshot.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[4] / "docs" / "snapshot.md").read_text(encoding="utf-8")
 
 
 def test_the_page_shows_a_manifest_as_it_is_written(tmp_path):

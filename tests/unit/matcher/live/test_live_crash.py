@@ -7,10 +7,11 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from tests.unit.test_live import QUICK, START, answers, data_files, fresh, named_files
+from tests.unit.matcher.live.test_live import QUICK, START, answers, data_files, fresh, named_files
 
 import tidings as td
 from tidings.matcher.live import versions
+from tidings.matcher.tuning import LiveTuning
 
 
 @pytest.fixture
@@ -53,10 +54,10 @@ NEXT = {"s1": "a = 2", "s4": "b = 1"}
 @pytest.mark.parametrize("dead", [True, False], ids=["killed", "failed"])
 @pytest.mark.parametrize("after", [True, False], ids=["after", "before"])
 def test_whenever_a_writer_dies_the_version_before_stands_and_the_next_goes_on(quick, monkeypatch, dead, after):
-    monkeypatch.setattr(versions, "KEPT", 2)
+    tuning = LiveTuning(versions_kept=2)
     for last in count(1):
         folder = quick / str(last)
-        live = td.Live(folder, shards=2)
+        live = td.Live(folder, shards=2, tuning=tuning)
         live.add_many({"s0": "c exists"})
         before = live.add_many(START).version
         live.remove("s0")
@@ -73,7 +74,7 @@ def test_whenever_a_writer_dies_the_version_before_stands_and_the_next_goes_on(q
         assert there - before in (1, 2)
         assert answers(live.open()) == answers(fresh(filters))
         assert answers(live.open(before + 1)) == answers(fresh(START))
-        writer = td.Live(folder) if dead else live
+        writer = td.Live(folder, tuning=tuning) if dead else live
         writer.add("s9", "b is null")
         assert answers(writer.open()) == answers(fresh({**filters, "s9": "b is null"}))
         for number in range(3):

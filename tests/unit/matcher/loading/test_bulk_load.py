@@ -10,7 +10,7 @@ from hypothesis import given, settings
 import tidings as td
 from tidings.bench.workloads import workload
 from tidings.errors import BadSubscriptions, TidingsError
-from tidings.matcher.loading import bulk_load
+from tidings.matcher.tuning import MatcherTuning
 from tidings.model import Is, Kind, Range, Test, Within, all_of, one_of
 from tidings.model.areas import area_of
 
@@ -22,10 +22,8 @@ SQUARES = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _every_table_at_once(monkeypatch):
-    monkeypatch.setattr(bulk_load, "LEAST", 1)
-
+AT_ONCE = MatcherTuning(bulk_rows=1)
+"""Every table, however small, goes in by whole columns."""
 
 # A twin written apart: what a row of these columns means ------------------------------------------
 
@@ -62,7 +60,7 @@ def judged(rows):
 
 def loaded(table, **around):
     """Load a table at once, and its rows one by one into the law; both must say the same."""
-    at_once, law = td.Matcher(**around), td.Matcher("brute", **around)
+    at_once, law = td.Matcher(**around, tuning=AT_ONCE), td.Matcher("brute", **around)
     errors = at_once.add_many(table, on_error="collect")
     rows = table.to_pylist()
     filters = judged(rows)
@@ -180,10 +178,10 @@ def test_a_second_table_replaces_what_has_the_same_id(one, other):
 @settings(max_examples=30)
 def test_a_table_with_a_bad_row_changes_nothing(table):
     bad = sum(one is None for one in judged(table.to_pylist()))
-    errors = td.Matcher().add_many(table, on_error="collect")
+    errors = td.Matcher(tuning=AT_ONCE).add_many(table, on_error="collect")
     assert len(errors) >= bad
     if errors:
-        matcher = td.Matcher()
+        matcher = td.Matcher(tuning=AT_ONCE)
         with pytest.raises(BadSubscriptions, match=f"of {table.num_rows} subscriptions") as refused:
             matcher.add_many(table)
         assert [id for id, _ in refused.value.errors] == [id for id, _ in errors]
@@ -210,25 +208,25 @@ def test_workloads_in_columns_are_those_in_text(key):
 
 def test_a_declared_name_is_an_attribute_whatever_its_ending():
     schema = td.Schema({"valid_from": "number", "price": "number"})
-    matcher = td.Matcher(schema=schema)
+    matcher = td.Matcher(schema=schema, tuning=AT_ONCE)
     matcher.add_many(pa.table({"id": [1], "valid_from": [5], "price_to": [9]}))
     assert matcher[1] == td.parse("valid_from = 5 and price <= 9")
 
 
 def test_different_attributes_come_in_the_order_of_the_columns():
-    matcher = td.Matcher()
+    matcher = td.Matcher(tuning=AT_ONCE)
     matcher.add_many(pa.table({"b_to": [3], "id": ["x"], "a": ["v"], "b_from": [1]}))
     assert matcher["x"] == td.parse("b in [1 .. 3] and a = 'v'")
 
 
 def test_a_row_of_nulls_accepts_everything():
-    matcher = td.Matcher()
+    matcher = td.Matcher(tuning=AT_ONCE)
     matcher.add_many(pa.table({"id": [1, 2], "a": pa.array([None, 3])}))
     assert matcher.match({}) == [1]
 
 
 def test_dates_are_their_midnight_and_nanoseconds_are_cut():
-    matcher = td.Matcher()
+    matcher = td.Matcher(tuning=AT_ONCE)
     ns = pa.array([1_577_836_800_000_000_001], pa.timestamp("ns"))
     matcher.add_many(pa.table({"id": [1], "d_from": pa.array([date(2020, 1, 1)]), "t": ns}))
     assert matcher[1] == td.parse("d >= 2020-01-01 and t = 2020-01-01T00:00:00Z")
@@ -236,7 +234,7 @@ def test_dates_are_their_midnight_and_nanoseconds_are_cut():
 
 def test_text_takes_the_declared_kind():
     schema = td.Schema({"t": "time", "ip": "ip", "n": "number", "b": "bool"})
-    matcher = td.Matcher(schema=schema)
+    matcher = td.Matcher(schema=schema, tuning=AT_ONCE)
     table = pa.table(
         {"id": [1, 2], "t_from": ["2020-01-01", None], "ip": [None, "10.0.0.0/8"], "n": ["5", "x"], "b": ["true", None]}
     )
@@ -253,7 +251,7 @@ def test_synonyms_concepts_and_units_mean_what_they_do_in_filters():
         }
     )
     table = pa.table({"id": [1, 2, 3], "sort": ["car", "van", "tram"], "width_to": [1, None, 2], "n": [1, 2, 3]})
-    matcher = td.Matcher(ontology=ontology)
+    matcher = td.Matcher(ontology=ontology, tuning=AT_ONCE)
     errors = matcher.add_many(table, on_error="collect")
     one_by_one = td.Matcher("brute", ontology=ontology)
     refused = one_by_one.add_many(
@@ -266,14 +264,14 @@ def test_synonyms_concepts_and_units_mean_what_they_do_in_filters():
 
 
 def test_columns_of_different_kinds_live_side_by_side():
-    matcher = td.Matcher()
+    matcher = td.Matcher(tuning=AT_ONCE)
     table = pa.table({"id": [1, 2, 3], "a": pa.array([None, "x", None]), "a_from": pa.array([1, None, 2])})
     assert matcher.add_many(table, on_error="collect") == []
     assert (matcher.match({"a": "x"}), sorted(matcher.match({"a": 2}))) == ([2], [1, 3])
 
 
 def test_a_column_of_another_kind_than_the_schema_has_is_refused():
-    matcher = td.Matcher(schema=td.Schema({"a": "number"}))
+    matcher = td.Matcher(schema=td.Schema({"a": "number"}), tuning=AT_ONCE)
     table = pa.table({"id": [1, 2, 3], "a": pa.array([None, "x", None]), "a_from": pa.array([1, None, 2])})
     errors = matcher.add_many(table, on_error="collect")
     assert [id for id, _ in errors] == [2]
@@ -281,14 +279,14 @@ def test_a_column_of_another_kind_than_the_schema_has_is_refused():
 
 
 def test_ids_of_another_kind_are_refused_one_by_one():
-    matcher = td.Matcher()
+    matcher = td.Matcher(tuning=AT_ONCE)
     matcher.add("x", "a = 1")
     with pytest.raises(BadSubscriptions, match="all text or all integers"):
         matcher.add_many(pa.table({"id": [1, 2], "a": [1, 2]}))
 
 
 def test_reasons_name_the_attribute_and_the_id():
-    matcher = td.Matcher()
+    matcher = td.Matcher(tuning=AT_ONCE)
     table = pa.table({
         "id": ["nan", "swapped", "empty", "area", None],
         "f": [float("nan"), None, None, None, 1.0],
@@ -308,12 +306,12 @@ def test_reasons_name_the_attribute_and_the_id():
 
 def test_columns_that_no_filter_can_name_are_refused():
     with pytest.raises(TidingsError, match="the column `place` is Arrow's `struct"):
-        td.Matcher().add_many(pa.table({"id": [1], "place": [{"lon": 1.0}]}))
+        td.Matcher(tuning=AT_ONCE).add_many(pa.table({"id": [1], "place": [{"lon": 1.0}]}))
     with pytest.raises(TidingsError, match="has the column `a` twice"):
-        td.Matcher().add_many(pa.Table.from_arrays([pa.array([1])] * 3, names=["id", "a", "a"]))
+        td.Matcher(tuning=AT_ONCE).add_many(pa.Table.from_arrays([pa.array([1])] * 3, names=["id", "a", "a"]))
 
 
 def test_a_batch_is_taken_as_a_table_is():
-    matcher = td.Matcher()
+    matcher = td.Matcher(tuning=AT_ONCE)
     matcher.add_many(pa.record_batch({"id": ["x"], "a": [1]}))
     assert [need.kind for need in matcher.needs()["a"]] == [Kind.NUMBER]

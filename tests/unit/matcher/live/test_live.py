@@ -18,8 +18,9 @@ import tidings as td
 from tidings.errors import BadSubscriptions, SnapshotError, TidingsError
 from tidings.matcher.live import claims, versions
 from tidings.matcher.live.claims import Claim
-from tidings.matcher.live.live import shard_of
+from tidings.matcher.live.sharded_store import shard_of
 from tidings.matcher.snapshot.directory import OURS
+from tidings.matcher.tuning import LIVE_TUNING, LiveTuning
 from tidings.testing.strategies import NOW
 
 FILTERS = (
@@ -76,7 +77,7 @@ def data_files(folder):
 
 def named_files(folder):
     numbers = [int(path.stem) for path in (folder / "versions").glob("*.json")]
-    return {name for number in numbers for name in versions._named(versions.read_version(folder, number))}
+    return {name for number in numbers for name in versions.list_files(versions.read_version(folder, number))}
 
 
 class Changing(RuleBasedStateMachine):
@@ -85,8 +86,7 @@ class Changing(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
         self.base = tempfile.mkdtemp(dir=QUICK)
-        self.kept = versions.KEPT, claims.KEPT
-        versions.KEPT, claims.KEPT = 3, 4  # so that a few steps get there
+        self.tuning = LiveTuning(versions_kept=3, claims_kept=4)  # so that a few steps get there
         self.folder = Path(self.base, "live")
         self.model: dict = {}
         self.claimed: dict = defaultdict(dict)
@@ -95,10 +95,9 @@ class Changing(RuleBasedStateMachine):
     @initialize(shards=st.sampled_from([1, 3]), ids=st.sampled_from([TEXT, NUMBERS]), several=st.integers(1, 3))
     def made(self, shards, ids, several):
         self.shards, self.ids = shards, ids
-        self.lives = [td.Live(self.folder, shards=shards) for _ in range(several)]
+        self.lives = [td.Live(self.folder, shards=shards, tuning=self.tuning) for _ in range(several)]
 
     def teardown(self):
-        versions.KEPT, claims.KEPT = self.kept
         shutil.rmtree(self.base)
 
     def writer(self, at):
@@ -132,7 +131,7 @@ class Changing(RuleBasedStateMachine):
         before, model = self.lives[0].version.number, fresh(self.model)
         gone = {id for id in removed if id in model}
         model.remove_many(gone)
-        errors = model.add_many(given, on_error="collect")
+        errors = [error for pair in given for error in model.add_many([pair], on_error="collect")]
         if errors and on_error == "raise":
             with pytest.raises(BadSubscriptions) as refused:
                 self.writer(at).change(given, removed)
@@ -154,7 +153,7 @@ class Changing(RuleBasedStateMachine):
 
     @rule(at=st.integers(0, 2))
     def reopen(self, at):
-        self.lives[at % len(self.lives)] = td.Live(self.folder)
+        self.lives[at % len(self.lives)] = td.Live(self.folder, tuning=self.tuning)
 
     @rule(at=st.integers(0, 2), query=st.sampled_from(["one", "a/b ü"]))
     def claim(self, at, query):
@@ -163,7 +162,7 @@ class Changing(RuleBasedStateMachine):
         assert claim == Claim(self.lives[0].version.number, facts)
         mine = self.claimed[query]
         mine[batch] = claim, answers(fresh(self.model)), set(self.model)
-        for old in sorted(mine)[: -claims.KEPT]:
+        for old in sorted(mine)[: -self.tuning.claims_kept]:
             del mine[old]
 
     @precondition(lambda self: any(self.claimed.values()))
@@ -286,16 +285,16 @@ def test_a_version_that_is_altered_is_refused_by_name(tmp_path):
         live.open()
 
 
-def test_an_old_version_that_cannot_be_read_does_not_stop_writers(tmp_path, monkeypatch):
-    monkeypatch.setattr(versions, "KEPT", 2)
+def test_an_old_version_that_cannot_be_read_does_not_stop_writers(tmp_path):
     live = made(tmp_path / "live")
     live.claim("q", 1)
     rewritten(live, count=7)
     for number in range(4):
         versions.write_version(  # what a writer does that has it open
-            live.folder, number + 3, [], around=td.Matcher(), position={}, ids=None
+            live.folder, number + 3, [], matcher=td.Matcher(), position={}, ids=None
         )
-        versions.remove_old(live.folder, claims.versions_claimed(live.folder))
+        claimed = claims.find_claimed_versions(live.folder, silent_seconds=LIVE_TUNING.silent_seconds)
+        versions.remove_old(live.folder, claimed, keep=2)
     assert live.version.number == 6
 
 

@@ -58,4 +58,4 @@ def test_counts_that_are_merged_are_held_to_the_declaration():
     with pytest.raises(KindConflict, match="declared number, but subscription `s2` uses it as text"):
         one.admission.needs.merge(two.admission.needs.to_dict())
     two.admission.needs.merge(one.admission.needs.to_dict())
-    assert [need.kind for need in two.admission.needs.resolved().attributes["price"]] == ["number", "text"]
+    assert [need.kind for need in two.admission.needs.to_requirements().attributes["price"]] == ["number", "text"]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import tidings as td
 from tidings.lang import render
 from tidings.matcher.loading import text_load
-from tidings.matcher.loading.text_load import laid_out, read_texts, takes
+from tidings.matcher.loading.text_load import is_worth_columns, lay_out, read_texts
 from tidings.testing.strategies import cases
 
 NAMES = st.sampled_from(["a", "b", "price", "year_from", "x9", "_y", "in", "And", "größe", "s.t", "kind"])
@@ -49,9 +49,9 @@ def loaded(given, *, by_column):
     matcher = td.Matcher()
     table = pa.table({"id": [f"s{n}" for n in range(len(given))], "filter": pa.array(given, pa.string())})
     if by_column:
-        load = text_load.TextLoad(table, matcher.admission, matcher.backend, schema=None, ontology=matcher._used)
+        load = text_load.TextLoad(table, matcher.admission, matcher.backend, bulk_rows=1)
         errors = load.enter(keep_good=True)
-        matcher._view = None
+        matcher.adopt(matcher.backend)  # its view is made anew
     else:
         errors = matcher.add_many(list(zip(*table.to_pydict().values(), strict=True)), on_error="collect")
     return matcher, [(id, str(problem)) for id, problem in errors]
@@ -73,11 +73,6 @@ def answer(matcher, event):
         return "bad"
 
 
-@pytest.fixture(autouse=True)
-def _few(monkeypatch):
-    monkeypatch.setattr("tidings.matcher.loading.bulk_load.LEAST", 1)
-
-
 @given(st.lists(written, min_size=1, max_size=12))
 def test_text_by_columns_is_text_one_by_one(given):
     one, two = loaded(given, by_column=True), loaded(given, by_column=False)
@@ -96,11 +91,9 @@ def test_filters_of_every_kind_go_in_the_same_way(case):
     for by_column in (True, False):
         matcher = td.Matcher(**case.world.keywords)
         if by_column:
-            load = text_load.TextLoad(
-                table, matcher.admission, matcher.backend, schema=matcher.schema, ontology=matcher._used
-            )
+            load = text_load.TextLoad(table, matcher.admission, matcher.backend, bulk_rows=1)
             errors = load.enter(keep_good=True)
-            matcher._view = None
+            matcher.adopt(matcher.backend)  # its view is made anew
         else:
             errors = matcher.add_many(list(zip(*table.to_pydict().values(), strict=True)), on_error="collect")
         made.append((matcher, [(id, str(problem)) for id, problem in errors]))
@@ -111,7 +104,7 @@ def test_filters_of_every_kind_go_in_the_same_way(case):
 
 def test_typical_searches_are_read_by_the_kernel():
     given = ["make = 'ford' and price in [1000 .. 9000]", "fuel in ('gas', 'diesel')", "a<5", "year >= 2015.5"]
-    laid = laid_out(read_texts(pa.array(given)))
+    laid = lay_out(read_texts(pa.array(given)))
     assert not laid.long.any()
     assert laid.columns["price_from"].to_pylist() == [1000, None, None, None]
     assert laid.columns["fuel"].to_pylist() == [None, ["gas", "diesel"], None, None]
@@ -125,7 +118,7 @@ def test_typical_searches_are_read_by_the_kernel():
      "a = 1234567890123456", "in = 1", "a.b = 1", "x_from = 1", "a = 1 and", "a = 1and b = 2", "a = 1 and b", "a in 5"],
 )  # fmt: skip
 def test_what_is_not_plain_is_left_to_the_parser(text):
-    assert laid_out(read_texts(pa.array([text]))).long.tolist() == [True]
+    assert lay_out(read_texts(pa.array([text]))).long.tolist() == [True]
 
 
 def test_rows_whose_tests_stand_in_another_order_keep_their_text():
@@ -137,10 +130,10 @@ def test_rows_whose_tests_stand_in_another_order_keep_their_text():
 
 def test_large_tables_of_text_take_this_way_and_others_do_not():
     many = pa.table({"id": np.arange(text_load.MANY), "filter": ["a = 1"] * text_load.MANY})
-    assert takes(many)
-    assert not takes(many.slice(1))
-    assert not takes(many.set_column(1, "filter", pa.array(["a exists"] * text_load.MANY)))
-    assert not takes(many.append_column("notation", pa.array(["url"] * text_load.MANY)))
+    assert is_worth_columns(many)
+    assert not is_worth_columns(many.slice(1))
+    assert not is_worth_columns(many.set_column(1, "filter", pa.array(["a exists"] * text_load.MANY)))
+    assert not is_worth_columns(many.append_column("notation", pa.array(["url"] * text_load.MANY)))
     matcher = td.Matcher()
     matcher.add_many(many)
     assert len(matcher.match({"a": 1})) == text_load.MANY
@@ -148,7 +141,7 @@ def test_large_tables_of_text_take_this_way_and_others_do_not():
 
 def test_texts_that_begin_in_the_middle_of_a_buffer_are_read_there():
     whole = pa.array(["x = 9", "a = 1", "b = 'y'", None])
-    laid = laid_out(read_texts(whole.slice(1)))
+    laid = lay_out(read_texts(whole.slice(1)))
     assert laid.columns["a"].to_pylist() == [1, None, None]
     assert laid.columns["b"].to_pylist() == [None, "y", None]
     assert laid.long.tolist() == [False, False, True]

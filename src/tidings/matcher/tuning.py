@@ -1,0 +1,34 @@
+"""Thresholds of matchers and live folders: none changes an answer, each was measured or guards memory and disk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class MatcherTuning:
+    """When a `Matcher` takes the way for many instead of the way for few."""
+
+    batch_events: int = 32
+    """From so many events on, subscriptions that wait are compiled first: testing them reads every event by itself."""
+
+    bulk_rows: int = 200
+    """A table of fewer rows goes in one by one: its subscriptions may wait beside the index until there are more."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveTuning:
+    """How much of the past a `Live` folder keeps."""
+
+    versions_kept: int = 16
+    """Newest versions that stay, claimed or not: a reader may have read a number and not opened the version yet."""
+
+    claims_kept: int = 64
+    """Newest claims of a query that stay; a stream never goes back further than its last batch."""
+
+    silent_seconds: float = 30 * 86_400
+    """Time after its last claim when a query is taken to be gone; coming back, it would find other versions."""
+
+
+MATCHER_TUNING, LIVE_TUNING = MatcherTuning(), LiveTuning()
+"""The defaults."""
