@@ -39,6 +39,7 @@ from tidings.engine.events.event_columns import (
     find_patterns,
 )
 from tidings.model import Kind
+from tidings.model.arrow_types import is_list_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -100,7 +101,7 @@ def _iterate_names(field: pa.Field, prefix: str = "") -> Iterator[str]:
     yield name
     if t.is_map(field.type):
         raise NotPlain  # its names stand in the rows
-    inner = field.type.value_type if _is_list(field.type) else field.type
+    inner = field.type.value_type if is_list_type(field.type) else field.type
     if t.is_struct(inner):
         for at in range(inner.num_fields):
             yield from _iterate_names(inner.field(at), f"{name}.")
@@ -186,7 +187,7 @@ class _TableReader:
             array = array.take(pa.array(np.arange(len(array)), mask=~alive))
         if need.kind is Kind.RECORD:
             return AttributeValues(self.read_record(name, need, array), len(array), null)
-        if _is_list(array.type):
+        if is_list_type(array.type):
             return self.read_lists(name, need, array, source, null)
         return AttributeValues(self.read_values(name, need, array, source), len(array), null)
 
@@ -217,7 +218,7 @@ class _TableReader:
 
     def read_lists(self, name: str, need: ReadSpec, array: pa.Array, source: str, null: Mask | None) -> AttributeValues:
         """Read a column of lists: their elements are the values, and where there is one value a list is bad."""
-        if _is_list(array.type.value_type) or (need.kind is Kind.PLACE and not t.is_struct(array.type.value_type)):
+        if is_list_type(array.type.value_type) or (need.kind is Kind.PLACE and not t.is_struct(array.type.value_type)):
             raise NotPlain
         if not need.several:
             return AttributeValues(
@@ -287,10 +288,6 @@ def _find_nulls(array: pa.Array, alive: Mask | None) -> Mask | None:
     if present is None:
         return None
     return ~present if alive is None else ~present & alive
-
-
-def _is_list(told: pa.DataType) -> bool:
-    return bool(t.is_list(told) or t.is_large_list(told) or t.is_fixed_size_list(told))
 
 
 def _refuse_strange(told: pa.DataType) -> None:

@@ -24,6 +24,7 @@ from tidings.algebra.law.typed_attribute import AS_IS, Mismatch, TypedAttribute
 from tidings.engine.compile.columns import UNREADABLE
 from tidings.engine.events.views import EPOCH, micros
 from tidings.model import Kind
+from tidings.model.arrow_types import find_kind, is_text_type
 from tidings.model.values import INT_MAX
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def read_array(
         return ArrayValues(find_valid(array), numbers=array.fill_null(False).to_numpy(zero_copy_only=False))
     if kind is Kind.TIME and (t.is_timestamp(told) or t.is_date(told)):
         return _read_times(array, strict=need.strict)
-    if kind in (Kind.TEXT, Kind.CONCEPT) and is_text(told) and not need.folded:
+    if kind in (Kind.TEXT, Kind.CONCEPT) and is_text_type(told) and not need.folded:
         sound = not seen and _is_valid_utf8(array)
         return ArrayValues(find_valid(array)) if sound else _read_distinct(array, str, {}, strict=need.strict)
     return _read_distinct(array, _build_reader(need, source, setting), memo.setdefault(need, {}), strict=need.strict)
@@ -117,7 +118,7 @@ def _never_fits(kind: Kind, told: pa.DataType) -> bool:
     """Tell whether no value of a type can be read as the kind, so that none has to be tried."""
     if t.is_dictionary(told):
         return _never_fits(kind, told.value_type)
-    return kind is not _natural_kind(told) and not is_text(told) and not t.is_null(told)
+    return kind is not find_kind(told) and not is_text_type(told) and not t.is_null(told)
 
 
 def find_valid(array: pa.Array) -> Mask | None:
@@ -140,25 +141,7 @@ def mark_unreadable(array: pa.Array, *, strict: bool = True) -> ArrayValues:
     if strict:
         return ArrayValues(present, np.ones(len(array), dtype=bool) if present is None else present)
     index = np.zeros(len(array), np.int64) if present is None else np.where(present, 0, -1)
-    return ArrayValues(present, index=index, distinct=(Mismatch(_natural_kind(array.type)),))
-
-
-def is_text(told: pa.DataType) -> bool:
-    """Tell whether a type is text."""
-    return bool(t.is_string(told) or t.is_large_string(told) or t.is_string_view(told))
-
-
-def _natural_kind(told: pa.DataType) -> Kind:
-    """Return the kind that a value of this type has by itself."""
-    if t.is_dictionary(told):
-        return _natural_kind(told.value_type)
-    if t.is_integer(told) or t.is_floating(told) or t.is_decimal(told):
-        return Kind.NUMBER
-    if t.is_boolean(told):
-        return Kind.BOOL
-    if t.is_timestamp(told) or t.is_date(told):
-        return Kind.TIME
-    return Kind.TEXT if is_text(told) else Kind.OPAQUE
+    return ArrayValues(present, index=index, distinct=(Mismatch(find_kind(array.type) or Kind.OPAQUE),))
 
 
 def _is_valid_utf8(array: pa.Array) -> bool:
@@ -241,7 +224,7 @@ def _read_places(array: pa.Array, *, strict: bool) -> ArrayValues:
 
 def _read_degrees(array: pa.Array) -> NDArray[np.float64]:
     """Return degrees, with NaN for what is none."""
-    if t.is_boolean(array.type) or is_text(array.type) or t.is_null(array.type):
+    if t.is_boolean(array.type) or is_text_type(array.type) or t.is_null(array.type):
         return np.full(len(array), np.nan)
     if not (t.is_integer(array.type) or t.is_floating(array.type)):
         raise NotPlain
