@@ -29,7 +29,7 @@ class Plain:
     @classmethod
     def of(cls, detector: Detector, horizon: int, threshold: float) -> Plain:
         """Take courses and probabilities from a detector with a model."""
-        forecaster = detector._foretelling()
+        forecaster = detector.prepare_forecasting().forecaster
         known = list(forecaster.patterns.values())
         chances = [forecaster.table(one.name, detector.horizons()[one.name]).chances[:, 0].tolist() for one in known]
         labels = [{label: number for number, label in enumerate(one.course.labels)} for one in known]

@@ -12,7 +12,7 @@ import pytest
 import tidings as td
 from tidings import lang
 from tidings.patterns.definition import reports, seen
-from tidings.patterns.state.detector_bytes import resume_at, where
+from tidings.patterns.state.run_bytes import run_from_bytes, run_to_bytes
 
 FOLDER = Path(__file__).parent / "patterns"
 CASES = [case for path in sorted(FOLDER.glob("*.json")) for case in json.loads(path.read_text("utf-8"))]
@@ -78,8 +78,8 @@ def test_case_handed_on_after_each_step(case):
     def handed(detector):
         if "add" in str(case["script"]):  # where a detector stands does not say since when it has its patterns
             return detector
-        forked = detector.forked()
-        resume_at(forked, where(detector))
+        forked = detector.fork()
+        run_from_bytes(forked.run, run_to_bytes(detector.run))
         return forked
 
     judge(case, *played(case, handed))

@@ -50,8 +50,8 @@ def random_events(length, seed=1, kinds="abc", keys=None):
     return events_of(word, None if keys is None else rng.integers(0, keys, length).tolist())
 
 
-def watching(pattern, mode="restart", name="p", model=None, learn=False, **plan):
-    made = td.Detector(model=model, learn=learn)
+def watching(pattern, mode="restart", name="p", model=None, learn=False, tuning=None, **plan):
+    made = td.Detector(model=model, learn=learn, tuning=tuning)
     made.add(name, pattern, mode=mode, **plan)
     return made
 

@@ -83,7 +83,11 @@ def test_first_passage_is_the_probability_of_all_words_with_a_match(machine):
 
 def test_first_passage_runs_as_plain_python_too():
     args = np.array([[0.5, 0.5]]), np.zeros((1, 2), np.int32), np.array([[True, False]]), 3
-    assert sum_first_passages(*args)[:, 0].tolist() == sum_first_passages.py_func(*args)[:, 0].tolist() == [0, 0.5, 0.75, 0.875]
+    assert (
+        sum_first_passages(*args)[:, 0].tolist()
+        == sum_first_passages.py_func(*args)[:, 0].tolist()
+        == [0, 0.5, 0.75, 0.875]
+    )
 
 
 # Every probability ------------------------------------------------------------------------------------
@@ -309,7 +313,7 @@ def test_an_estimate_says_what_it_is_made_of():
     course = build_course(pattern_of("a , b"), Mode.RESTART, context=1)
     model = td.Model()
     made = Estimates(
-        course, model.recall_pattern(watching(pattern_of("a , b")).watched[0]).counts, np.full(3, 1 / 3), 0.5
+        course, model.recall_pattern(watching(pattern_of("a , b")).patterns[0]).counts, np.full(3, 1 / 3), 0.5
     )
     assert made.estimator == "both"
     assert made.shrinking == 20

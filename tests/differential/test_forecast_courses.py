@@ -85,7 +85,7 @@ def test_a_detector_that_forecasts_stands_where_its_course_does(pattern, events,
     model = td.Model(context=1)
     watch = watching(pattern, mode, model=model, horizon=3, tell="every")
     watch.detect_many(events)
-    following, number = watch._foretelling().find_member("p")
+    following, number = watch.prepare_forecasting().forecaster.find_member("p")
     course = following.group.members[number].course
     assert not course.approximate
     labels = labels_of(course, pattern, events)

@@ -13,10 +13,14 @@ from hypothesis import strategies as st
 import tidings as td
 from tidings.errors import FileError, StateError
 from tidings.forecast.learning.training import extend_model
+from tidings.forecast.tuning import ForecastTuning
+from tidings.patterns.tuning import DetectorTuning
 from tidings.testing.strategies.patterns import patterns, streams
 
 PLAIN = {"conditions": False, "absence": False}
 KEYED = " and key = $x"
+FEW = DetectorTuning(kept_values=20)
+"""Values are numbered anew after every batch."""
 SETTINGS = st.fixed_dictionaries(
     {
         "context": st.integers(0, 2),
@@ -119,59 +123,58 @@ def test_long_waits_go_on_over_pieces():
         same(pieces, whole, 1e-9)
 
 
-def test_counting_at_once_or_little_by_little_is_the_same(monkeypatch):
+def test_counting_at_once_or_little_by_little_is_the_same():
     """Waits are settled when many events wait to be counted: when that is changes nothing."""
     rng = np.random.default_rng(4)
     events = events_of(rng.choice(list("abc"), 4000).tolist(), rng.integers(0, 2, 4000).tolist())
-    watch = td.Detector()
-    watch.add("p", pattern_of("a , b , a , b", key=KEYED))
-    watch.add("q", pattern_of("a , a , a ; c"))
-    watch.add("r", pattern_of("a ; b within 5 s", key=KEYED))
+    watch, patient = td.Detector(), td.Detector(forecast_tuning=ForecastTuning(counted_at_once=100))
+    for detector in (watch, patient):
+        detector.add("p", pattern_of("a , b , a , b", key=KEYED))
+        detector.add("q", pattern_of("a , a , a ; c"))
+        detector.add("r", pattern_of("a ; b within 5 s", key=KEYED))
     whole = td.train(watch, events, horizons=["30 s"], half_life="10 min")
-    monkeypatch.setattr("tidings.forecast.learning.learner.AT_ONCE", 100)
     little = td.train(
-        watch, iter([events[at : at + 99] for at in range(0, 4000, 99)]), horizons=["30 s"], half_life="10 min"
+        patient, iter([events[at : at + 99] for at in range(0, 4000, 99)]), horizons=["30 s"], half_life="10 min"
     )
     same(little, whole, 1e-9)
 
 
 @pytest.mark.parametrize("timed", [False, True])
-def test_many_keys_are_trained_although_their_names_are_forgotten(timed, monkeypatch):
+def test_many_keys_are_trained_although_their_names_are_forgotten(timed):
     """A detector numbers values anew when they are many; what is counted of a key must go along."""
     rng = np.random.default_rng(6)
     events = events_of(rng.choice(list("abc"), 3000).tolist(), rng.integers(0, 200, 3000).tolist())
-    watch = td.Detector()
-    watch.add("p", pattern_of("a ; b ; c", key=KEYED))
-    if timed:
-        watch.add("q", pattern_of("a ; b within 99 s", key=KEYED))
+    watch, cramped = td.Detector(), td.Detector(tuning=FEW)
+    for detector in (watch, cramped):
+        detector.add("p", pattern_of("a ; b ; c", key=KEYED))
+        if timed:
+            detector.add("q", pattern_of("a ; b within 99 s", key=KEYED))
     whole = td.train(watch, events)
-    monkeypatch.setattr("tidings.patterns.detector.MANY", 20)
     pieces = [events[at : at + 100] for at in range(0, 3000, 100)]
-    same(td.train(watch, iter(pieces)), whole)
+    same(td.train(cramped, iter(pieces)), whole)
     same(td.train(td_with_model(watch, whole), iter(pieces)), whole)
 
 
 def td_with_model(watch, model):
-    made = td.Detector(model=model)
-    for one in watch.watched:
+    made = td.Detector(model=model, tuning=FEW)
+    for one in watch.patterns:
         made.add(one.name, one.pattern, mode=one.mode)
     return made
 
 
-def test_many_keys_are_learned_although_their_names_are_forgotten(monkeypatch):
+def test_many_keys_are_learned_although_their_names_are_forgotten():
     rng = np.random.default_rng(7)
     events = events_of(rng.choice(list("abc"), 1500).tolist(), rng.integers(0, 100, 1500).tolist())
     pattern = pattern_of("a ; b ; c", key=KEYED)
 
-    def run():
-        watch, found = watching(pattern, learn=True, horizon=10, threshold=0.2), []
+    def run(tuning=None):
+        watch, found = watching(pattern, learn=True, horizon=10, threshold=0.2, tuning=tuning), []
         for at in range(0, 1500, 50):
             found += told(watch.detect_many(events[at : at + 50]).forecasts)
         return found, watch.model
 
     wanted, whole = run()
-    monkeypatch.setattr("tidings.patterns.detector.MANY", 20)
-    found, model = run()
+    found, model = run(FEW)
     same(model, whole)
     assert found == wanted
     assert wanted

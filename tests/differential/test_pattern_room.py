@@ -10,34 +10,21 @@ from pattern_worlds import PLENTY, S, detector_of, end_of, hold, moment, same
 
 import tidings as td
 from tidings.model.patterns import Mode
-from tidings.patterns import detector as module
-from tidings.patterns.run.graph_run import GraphRun, _empty
+from tidings.patterns.tuning import BufferSizes, DetectorTuning
 from tidings.testing.strategies.patterns import patterns, streams
 
 ALL = tuple(Mode)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _little_room():
-    """Let every run begin with buffers of one row, and every detector tidy up after each batch of three events."""
-    with pytest.MonkeyPatch.context() as patch:
-        begin = GraphRun.__init__
-
-        def cramped(self, *args, **options):
-            begin(self, *args, **options)
-            state = self.state
-            small = {
-                name: np.empty((1, *getattr(state, name).shape[1:]), np.int64) for name in ("found", "out", "listed")
-            }
-            small |= {name: np.empty((4, *getattr(state, name).shape[1:]), np.int64) for name in ("pool", "path")}
-            if self.keyed:
-                small |= {"cells": _empty(2), "spent": _empty(2), "fresh": np.full(1, -1, np.int64)}
-            self.state = state._replace(**small)
-
-        patch.setattr(GraphRun, "__init__", cramped)
-        for name, size in {"MANY": 0, "CHUNKS": 1, "PIECE": 3}.items():
-            patch.setattr(module, name, size)
-        yield
+CRAMPED = DetectorTuning(
+    kept_values=0,
+    archive_chunks=1,
+    piece=3,
+    buffers=BufferSizes(
+        pool=4, cells=2, fresh=1, spent=2, spent_per_pattern=0, candidates=1, out=1, listed_events=1, path=4
+    ),
+)
+"""Buffers begin with a row or two, and a detector tidies up after each batch of three events."""
 
 
 @pytest.mark.parametrize("variables", [False, True, "joins"])
@@ -45,7 +32,7 @@ def _little_room():
 @settings(max_examples=max(20, settings().max_examples // 2))
 def test_little_room_changes_nothing(variables, data, events, more):
     pattern = data.draw(patterns(variables=variables, overlapping=data.draw(st.booleans()), most_steps=4))
-    detector, until = detector_of(pattern, *ALL), end_of(events, more * S)
+    detector, until = detector_of(pattern, *ALL, tuning=CRAMPED), end_of(events, more * S)
     answers = [detector.detect_many(events[low : low + 4]) for low in range(0, len(events), 4)]
     found = detector.on_time(moment(until))
     found = [one for answer in answers for one in answer] + found  # read when the detector has moved on
@@ -66,19 +53,19 @@ TEXTS = ["a ; b", "a , b ; c", "a ; not c ; b within 200 s", "a{2,} ; b", "(a an
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_many_keys_report_as_the_stream_of_each_alone(text):
-    events, whole = crowd(2_000, 7), td.Detector()
+    events, whole = crowd(2_000, 7), td.Detector(tuning=CRAMPED)
     names = [name for name in "abc" if name in "".join(sign if sign.isalpha() else " " for sign in text).split()]
     for mode in ALL:
         limit = PLENTY if mode == "any" else None
         keyed = "".join(f"{name} = kind = '{name}' and key = $x\n" for name in names)
         whole.add(mode, keyed + text, mode=mode, limit=limit)
-    alone = td.Detector()
+    alone = td.Detector(tuning=CRAMPED)
     for mode in ALL:
         plain = "".join(f"{name} = kind = '{name}'\n" for name in names)
         alone.add(mode, plain + text, mode=mode, limit=PLENTY if mode == "any" else None)
     found = [*whole.detect_many(events), *whole.on_time(10**6)]
     for key in {event["key"] for event in events}:
-        one = alone.forked()
+        one = alone.fork()
         mine = [event for event in events if event["key"] == key]
         wanted = [*one.detect_many(mine), *one.on_time(10**6)]
         got = [td.Detection(two.pattern, two.events, two.at) for two in found if two.bindings == {"x": key}]
@@ -87,7 +74,7 @@ def test_many_keys_report_as_the_stream_of_each_alone(text):
 
 
 def test_one_event_may_complete_more_than_a_buffer_holds():
-    detector = td.Detector()
+    detector = td.Detector(tuning=CRAMPED)
     detector.add("p", "a = kind = 'a'\na{2,}", mode="any", limit=10**6)
     found = detector.detect_many([{"id": n, "time": n, "kind": "a"} for n in range(19)])
     assert len(found) == 2**19 - 19 - 1
@@ -95,7 +82,7 @@ def test_one_event_may_complete_more_than_a_buffer_holds():
 
 @pytest.mark.parametrize("text", ["a ; s:a", "(a ; s:a) @ t(s) - t(a) < 9 s"])
 def test_cuts_are_counted_once_though_reports_need_more_room(text):
-    detector = td.Detector()
+    detector = td.Detector(tuning=CRAMPED)
     for number in range(5):
         detector.add(f"p{number}", f"a = kind = 'a' and n != {number}\n{text}", mode="any", limit=1)
     detector.detect_many([{"id": n, "time": n, "kind": "a", "n": -1} for n in range(3)])

@@ -13,7 +13,7 @@ from pattern_worlds import PLENTY, S, alike, hold, moment
 import tidings as td
 from tidings.model.patterns import Mode
 from tidings.patterns.definition import seen
-from tidings.patterns.state.detector_bytes import resume_at, where
+from tidings.patterns.state.run_bytes import run_from_bytes, run_to_bytes
 from tidings.testing.strategies.patterns import patterns
 
 NAMES = st.sampled_from(["p", "q", "r"])
@@ -75,18 +75,18 @@ class Sets(RuleBasedStateMachine):
     @rule()
     def go_on_from_a_snapshot(self):
         self.detector = td.Detector.resume(self.detector.snapshot())
-        assert list(self.detector) == [told.name for told in self.detector.watched]
+        assert list(self.detector) == [told.name for told in self.detector.patterns]
 
     @rule()
     def go_on_from_where_it_stands(self):
-        if all(told.born == 0 for told in self.detector.watched):
-            forked = self.detector.forked()
-            resume_at(forked, where(self.detector))
+        if all(told.born == 0 for told in self.detector.patterns):
+            forked = self.detector.fork()
+            run_from_bytes(forked.run, run_to_bytes(self.detector.run))
             self.detector = forked
 
     @rule(pattern=GIVEN)
     def another_fork_changes_nothing(self, pattern):
-        forked = self.detector.forked()
+        forked = self.detector.fork()
         forked.add("another", pattern)
         for name in list(self.told)[:1]:
             forked.remove(name)
@@ -188,8 +188,8 @@ def test_a_pattern_that_is_added_while_events_wait_sees_what_is_later_than_they(
 def test_events_that_wait_may_be_handed_to_other_patterns():
     detector = waiting(AB, "c = kind = 'c'\nc")
     detector.detect_many(letters("acb"))
-    other = waiting("c = kind = 'c'\nz = kind = 'z'\nz ; c", AB).forked()
-    resume_at(other, where(detector))
+    other = waiting("c = kind = 'c'\nz = kind = 'z'\nz ; c", AB).fork()
+    run_from_bytes(other.run, run_to_bytes(detector.run))
     assert [events for _, events in finish(other)] == [(0, 2)]
 
 
@@ -201,7 +201,7 @@ def test_a_fork_begins_anew_and_changes_by_itself():
     detector.detect_many(letters("zz"))
     detector.add("one", AB)
     detector.detect_many(letters("a", 2))
-    forked = detector.forked()
+    forked = detector.fork()
     forked.add("two", "c = kind = 'c'\nc")
     detector.add("three", "d = kind = 'd'\nd")
     assert [one.pattern for one in forked.detect_many(letters("abcd"))] == ["one", "two"]
@@ -215,7 +215,7 @@ def test_a_fork_sees_all_though_events_waited_when_its_pattern_came():
     detector = waiting("z = kind = 'z'\nz")
     detector.detect_many(letters("y", 50))
     detector.add("one", AB)
-    forked = detector.forked()
+    forked = detector.fork()
     forked.detect_many(letters("ab"))
     assert finish(forked) == [("one", (0, 1))]
 
@@ -224,6 +224,6 @@ def test_what_was_compiled_is_shared_with_a_fork():
     detector = td.Detector()
     detector.add("one", AB)
     detector.detect_many(letters("a"))
-    forked = detector.forked()
-    assert forked._machines[0][0] is detector._machines[0][0]
+    forked = detector.fork()
+    assert forked.run.graph_runs()[0][0] is detector.run.graph_runs()[0][0]
     assert alike(forked.detect_many(letters("ab"))) == [("one", S, (0, 1), ())]

@@ -18,7 +18,7 @@ from tidings import lang
 from tidings.model.patterns import Mode
 from tidings.patterns.compile.automaton import PatternAutomaton, determinise
 from tidings.patterns.definition import Seen, seen
-from tidings.patterns.state.detector_bytes import resume_at, where
+from tidings.patterns.state.run_bytes import run_from_bytes, run_to_bytes
 from tidings.testing.strategies.patterns import patterns, streams, words
 
 ALL = tuple(Mode)
@@ -213,7 +213,7 @@ def test_all_words_of_six_letters_are_reported_as_the_definition_says(merged):
     for word in product("abc", repeat=6):
         events = stream_of([(kind, place * S) for place, kind in enumerate(word)])
         stream = [Seen(place * S, frozenset(kind), {}) for place, kind in enumerate(word)]
-        detector, found = merged.forked(), {}
+        detector, found = merged.fork(), {}
         for one in [*detector.detect_many(events), *detector.on_time(moment(until))]:
             found.setdefault(one.pattern, []).append(one)
         for text, tree in trees.items():
@@ -267,10 +267,10 @@ def in_pieces(detector, events, cuts, form=list):
 @given(SETS, streams(), st.sets(st.integers(0, 8)))
 def test_batches_report_as_events_one_by_one(given, events, cuts):
     detector = watching(given)
-    whole = list(detector.forked().detect_many(events))
-    one_by_one = detector.forked()
+    whole = list(detector.fork().detect_many(events))
+    one_by_one = detector.fork()
     assert same(whole, [found for event in events for found in one_by_one.on_event(event)])
-    assert same(whole, in_pieces(detector.forked(), events, cuts))
+    assert same(whole, in_pieces(detector.fork(), events, cuts))
 
 
 def as_table(events, *, coded=False):
@@ -293,9 +293,9 @@ def texts_of(events):
 @given(SETS, streams().map(texts_of), st.sets(st.integers(0, 8)), st.booleans())
 def test_arrow_tables_report_as_rows(given, events, cuts, coded):
     detector = watching(given)
-    whole = list(detector.forked().detect_many(events))
-    assert same(whole, in_pieces(detector.forked(), events, cuts, lambda piece: as_table(piece, coded=coded)))
-    assert same(whole, in_pieces(detector.forked(), events, cuts, lambda piece: td.EventBatch.of(as_table(piece))))
+    whole = list(detector.fork().detect_many(events))
+    assert same(whole, in_pieces(detector.fork(), events, cuts, lambda piece: as_table(piece, coded=coded)))
+    assert same(whole, in_pieces(detector.fork(), events, cuts, lambda piece: td.EventBatch.of(as_table(piece))))
 
 
 @share(5)
@@ -307,9 +307,9 @@ def test_a_long_table_of_few_kinds_reports_as_rows(given, seed, size):
     ]
     given = [(pattern, mode) for pattern, mode in given if mode not in ("any", "next")]
     detector = watching(given)
-    one_by_one = detector.forked()
+    one_by_one = detector.fork()
     expected = [found for event in rows for found in one_by_one.on_event(event)]
-    assert same(expected, list(detector.forked().detect_many(as_table(rows, coded=bool(seed % 2)))))
+    assert same(expected, list(detector.fork().detect_many(as_table(rows, coded=bool(seed % 2)))))
 
 
 # Kept and gone on -------------------------------------------------------------------------------------
@@ -321,8 +321,8 @@ def gone_on(detector, way):
         return td.Detector.resume(detector.snapshot())
     if way == "pickle":
         return pickle.loads(pickle.dumps(detector))
-    forked = detector.forked()
-    resume_at(forked, where(detector))
+    forked = detector.fork()
+    run_from_bytes(forked.run, run_to_bytes(detector.run))
     return forked
 
 
@@ -332,10 +332,10 @@ def gone_on(detector, way):
 def test_a_run_that_is_resumed_anywhere_is_the_uninterrupted_one(way, given, events, more, lateness):
     until = moment(end_of(events, more))
     fresh = watching(given, lateness=lateness, keep=["kind"])
-    whole = fresh.forked()
+    whole = fresh.fork()
     wanted = [*whole.detect_many(events), *whole.on_time(until)]
     for split in range(len(events) + 1):
-        first = fresh.forked()
+        first = fresh.fork()
         found = list(first.detect_many(events[:split]))
         then = gone_on(first, way)
         assert then.next_deadline() == first.next_deadline()
@@ -350,7 +350,7 @@ def test_a_run_that_is_resumed_anywhere_is_the_uninterrupted_one(way, given, eve
 @given(SETS, streams(most=6))
 def test_a_run_may_be_resumed_after_every_event(given, events):
     detector = watching(given)
-    wanted, found = list(detector.forked().detect_many(events)), []
+    wanted, found = list(detector.fork().detect_many(events)), []
     for event in events:
         detector = gone_on(detector, "snapshot")
         found += detector.on_event(event)
@@ -388,7 +388,7 @@ def test_what_is_too_late_is_told_and_as_if_it_never_came(given, events, order):
         behind = latest is not None and event["time"] < latest
         (late if behind else taken).append(event)
         latest = event["time"] if latest is None else max(latest, event["time"])
-    plain = detector.forked()
+    plain = detector.fork()
     found = detector.detect_many(mixed)
     assert same(list(plain.detect_many(taken)), list(found))
     assert [(one.event, one.time) for one in found.late] == [(event["id"], event["time"]) for event in late]
@@ -416,8 +416,8 @@ def test_the_next_deadline_is_when_the_next_absence_completes(given, events):
     detector = watching([(pattern, mode) for pattern, mode in given if mode != "restart"])
     detector.detect_many(events)
     while (deadline := detector.next_deadline()) is not None:
-        before = detector.forked()
-        resume_at(before, where(detector))
+        before = detector.fork()
+        run_from_bytes(before.run, run_to_bytes(detector.run))
         assert before.on_time(deadline - timedelta(microseconds=1)) == []
         found = detector.on_time(deadline)
         assert all(one.at == deadline for one in found)

@@ -102,7 +102,7 @@ def change(step):
 
 def child():
     other = td.Detector.resume(detector.snapshot())
-    for one in (other, detector.forked()):
+    for one in (other, detector.fork()):
         one.on_event({"id": 1, "time": 1, "a": 1, "b": 0})
         if [found.pattern for found in one.on_event({"id": 2, "time": 2, "a": 0, "b": 1})] != ["stays"]:
             return False

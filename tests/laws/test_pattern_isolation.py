@@ -81,7 +81,7 @@ def test_other_patterns_change_nothing(ours, others, events, at, schema, data):
     events = [event | data.draw(UNASKED) for event in events]
     events += data.draw(st.lists(BAD, max_size=1))
     alone, beside = watching("p", ours, schema=schema), watching("o", others, schema=schema)
-    for one in alone.watched:
+    for one in alone.patterns:
         beside.add(one.name, one.pattern, mode=one.mode, limit=one.limit if one.mode == "any" else None)
     assert outcome(alone, cut(events, at)) == outcome(beside, cut(events, at))
 
@@ -124,7 +124,7 @@ def test_other_patterns_change_nothing_in_tables(ours, others, events, form):
         lists = [None if key is None else [1] * (1 + isinstance(key, str)) for key in keys]
         table = table.append_column("key", column if form == "text" else pa.array(lists, pa.list_(pa.int64())))
     alone, beside = watching("p", ours), watching("o", others)
-    for one in alone.watched:
+    for one in alone.patterns:
         beside.add(one.name, one.pattern, mode=one.mode, limit=one.limit if one.mode == "any" else None)
     rows = watching("p", ours)
     first = outcome(alone, [table])

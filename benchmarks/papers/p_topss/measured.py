@@ -73,7 +73,7 @@ def paper_states(machine: PaperMachine) -> States:
 
 def our_states(detector: td.Detector) -> States:
     """Count the places of ours; each way in which matches end is one too, as the paper's last states are."""
-    ((machine, _),) = detector._runs()
+    ((machine, _),) = detector.run.graph_runs()
     merged = machine.merged
     edges = [(key[0], key[-1], len(merged.edge(key))) for key in merged.edge_keys()]
     before = {target: source for source, target, _ in edges if target >= 0}  # sequences: one way to each place

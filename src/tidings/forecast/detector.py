@@ -1,45 +1,60 @@
-"""The façade: a detector that also says how likely its patterns are to complete, with a model."""
+"""The façade of patterns, the twin of `Matcher`: which patterns happen in a stream, and how likely they are to happen.
+
+A detector puts parts together: a catalog of patterns, a run over what the catalog compiles, and, with a model, an
+observer that forecasts. It adds one thing of its own: a lock, so that several threads may use it.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from threading import RLock
+from typing import TYPE_CHECKING, Any, Literal
 
-from tidings.errors import TidingsError, UnknownPattern
+from tidings.concepts.vocabulary import Vocabulary
+from tidings.errors import TidingsError
 from tidings.forecast.forecasts import Forecasts
 from tidings.forecast.horizon import Horizon
 from tidings.forecast.model import Model
-from tidings.forecast.predicting.forecaster import Forecaster, ForecastPlan
-from tidings.forecast.predicting.forecaster_state import load_forecaster, dump_forecaster
-from tidings.forecast.predicting.handover import carry_over
+from tidings.forecast.predicting.forecaster import ForecastPlan
+from tidings.forecast.predicting.observer import ForecastObserver
 from tidings.forecast.predicting.probability_table import require_times
-from tidings.forks import locked
-from tidings.patterns.detector import Detector as PatternDetector
+from tidings.forecast.tuning import ForecastTuning
+from tidings.forks import Level, guard, locked
+from tidings.lang import parse_pattern, render_pattern
+from tidings.matcher.admission import check_on_error
+from tidings.model.patterns import Pattern
+from tidings.patterns import PatternCatalog, Run, StreamSettings
 from tidings.patterns.pattern_input import check_pattern
-from tidings.patterns.run.graph_run import LONG_AGO
+from tidings.patterns.run.event_times import datetime_of, moment_of
+from tidings.patterns.run.graph_run import MOST_PARTIALS
+from tidings.patterns.state.graph_bytes import pack_state, unpack_state
+from tidings.patterns.state.run_bytes import dump_patterns, dump_run, load_patterns, load_run
+from tidings.patterns.tuning import DetectorTuning
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from datetime import datetime
+    from collections.abc import Iterable, Iterator, Mapping
+    from datetime import datetime, timedelta
 
-    import numpy as np
-
-    from tidings.forecast.forecasts import ForecastBatch, Forecast
-    from tidings.forecast.learning.learner import Learner
+    from tidings.concepts import Ontology, Regions
+    from tidings.forecast.forecasts import Forecast
     from tidings.lang import WrittenPattern
-    from tidings.model import DeadLetter
-    from tidings.model.patterns import Pattern
-    from tidings.patterns.detections import Detection, Detections
-    from tidings.patterns.run.event_reader import EncodedEvents
-    from tidings.patterns.run.machine import Machine
-    from tidings.patterns.run.graph_run import GraphRun
+    from tidings.model import EventLike, Schema
+    from tidings.patterns import Detection, Detections, PatternSet
+    from tidings.patterns.compile.graph import CompiledPattern
+    from tidings.patterns.run.mismatch_counts import PatternMismatch
 
 
-IDLE = 1 << 16
-"""Keys that have begun nothing and are kept: their last events and their pace count in what comes next."""
+@dataclass(frozen=True, slots=True)
+class DetectorParts:
+    """What a detector is made of, where it does not begin anew: a fork, or one that is resumed."""
+
+    catalog: PatternCatalog
+    forecasting: ForecastObserver | None
+    forecast_tuning: ForecastTuning
 
 
-class Detector(PatternDetector):
+class Detector:
     """Which patterns happen in a stream of events, and how likely they are to happen next.
 
     >>> import tidings as td
@@ -52,12 +67,13 @@ class Detector(PatternDetector):
     >>> log = [{"id": n, "time": n, "status": "denied", "ip": "10.0.0.1"} for n in range(3)]
     >>> attacks.detect_many(log)
     <Detections: 0, 0 late, 0 dead letters>
-    >>> [found] = attacks.on_event({"id": 3, "time": 9, "status": "success", "ip": "10.0.0.1"})
-    >>> found.pattern, found.events, found.bindings
+    >>> [detection] = attacks.on_event({"id": 3, "time": 9, "status": "success", "ip": "10.0.0.1"})
+    >>> detection.pattern, detection.events, detection.bindings
     ('intrusion', (0, 1, 2, 3), {'x': '10.0.0.1'})
 
     Events come in the order of time; one that is more than `lateness` behind the latest is not taken, and listed in
-    `Detections.late`. With a lateness, events wait until it has passed and are put in order. `time` and `event_id` name
+    `Detections.late`. With a lateness, events wait until it has passed and are put in order. One without a time stands
+    where it came, and takes no part in patterns that ask for times (`mismatches` counts). `time` and `event_id` name
     the fields of mappings and Arrow tables; `keep` names fields that detections carry. `partials` bounds the partial
     matches that one key may have at one step: of more, the newest stay, and `dropped` counts the others.
 
@@ -66,25 +82,35 @@ class Detector(PatternDetector):
     With `learn`, the events it takes are counted too: it predicts first and learns then; `model` is what it knows.
     """
 
-    _idle = IDLE
-
-    def __init__(self, *, model: Model | str | Path | None = None, learn: bool = False, **settings: Any) -> None:
-        """Start without patterns."""
-        super().__init__(**settings)
-        if model is not None and not isinstance(model, Model | str | Path):
-            msg = f"a model is a td.Model or the path of one that was saved, not `{model!r}`"
-            raise TidingsError(msg)
-        self._given = Model.load(model) if isinstance(model, str | Path) else model
-        self._learn, self._part = learn, 1.0
-        if learn and self._given is None:
-            self._given = Model()
-        self._plans: dict[str, ForecastPlan] = {}
-        self._forecaster: Forecaster | None = None
-        self._before: Forecaster | None = None  # of the patterns before they changed
-        self._listener: tuple[Learner, bool] | None = None
-        self._told: list[ForecastBatch] = []
-        self.foretold = Forecasts()  # what the latest events gave rise to: for those that come one by one
-        self.keep_fed: list[tuple[EncodedEvents, list[Any]]] | None = None  # what was taken and reported, for judges
+    def __init__(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
+        self,
+        *,
+        model: Model | str | Path | None = None,
+        learn: bool = False,
+        schema: Schema | None = None,
+        ontology: Ontology | None = None,
+        regions: Regions | None = None,
+        time: str = "time",
+        event_id: str = "id",
+        keep: Iterable[str] = (),
+        lateness: timedelta | str | None = None,
+        partials: int = MOST_PARTIALS,
+        tuning: DetectorTuning | None = None,
+        forecast_tuning: ForecastTuning | None = None,
+        parts: DetectorParts | None = None,
+    ) -> None:
+        """Start without patterns; with `parts`, of a fork or a state, nothing else is looked at."""
+        if parts is None:
+            settings = StreamSettings(time, event_id, tuple(keep), 0, partials, tuning or DetectorTuning())
+            catalog = PatternCatalog(Vocabulary.of(schema, ontology, regions), settings.with_lateness(lateness))
+            forecast_tuning = forecast_tuning or ForecastTuning()
+            parts = DetectorParts(catalog, _open_forecasting(model, learn, forecast_tuning), forecast_tuning)
+        self._catalog, self._forecasting = parts.catalog, parts.forecasting
+        self.forecast_tuning = parts.forecast_tuning
+        self._run = Run(self._catalog.compile(), observers=[self._forecasting] if self._forecasting else ())
+        self.latest_forecasts = Forecasts()  # of the latest events: for those that come one by one
+        self._lock = RLock()
+        guard(self, Level.DETECTOR)
 
     # Patterns ----------------------------------------------------------------------------------
 
@@ -106,12 +132,15 @@ class Detector(PatternDetector):
         Where events wait for their turn (`lateness`), it sees those that are later than all that came so far.
         `mode` is `restart`, `overlap`, `next` or `any`; `limit` is how many embeddings `any` reports at one event.
 
-        With a `horizon` (`10` events, `"10 own events"` of the key, `"5 min"`) the pattern is foretold: when its
+        With a `horizon` (`10` events, `"10 own events"` of the key, `"5 min"`) the pattern is forecast: when its
         probability rises strictly above `threshold` (`tell="crossing"`), only once until it matches or its beginnings
         are gone (`"episode"`), when it has changed by more than `step` (`"change"`), or at every event (`"every"`).
         """
-        given = check_pattern(name, self._parsed(pattern, notation), mode, limit)
-        self.add_many([given], horizon=horizon, threshold=threshold, tell=tell, step=step)
+        if isinstance(pattern, Pattern):  # built by hand: the notation's checks are the only ones
+            pattern, notation = render_pattern(pattern, "json"), "json"
+        parsed = parse_pattern(pattern, notation=notation, **self.vocabulary.to_keywords())
+        written = check_pattern(name, parsed, mode, limit)
+        self.add_many([written], horizon=horizon, threshold=threshold, tell=tell, step=step)
 
     @locked
     def add_many(self, patterns: Iterable[WrittenPattern], **plan: Any) -> None:
@@ -119,28 +148,180 @@ class Detector(PatternDetector):
 
         `horizon`, `threshold`, `tell` and `step` hold for all of them: see `add`.
         """
-        given = list(patterns)
-        told = ForecastPlan.of(**({"horizon": None, "threshold": 0.5, "tell": "crossing", "step": 0.1} | plan))
-        if told.horizon is not None and self._given is None:
-            names = ", ".join(f"`{one.name}`" for one in given[:3])
+        written = list(patterns)
+        common = ForecastPlan.of(**({"horizon": None, "threshold": 0.5, "tell": "crossing", "step": 0.1} | plan))
+        self._check_horizon(common.horizon, written)
+        # Without a plan a pattern that is replaced loses its own.
+        planned = [pattern.name for pattern in written if plan or pattern.name in self]
+        self._catalog.add_many(written, born=self._run.position, since=self._run.visible_after)
+        if self._forecasting is not None:
+            self._forecasting.plans |= dict.fromkeys(planned, common)
+
+    def _check_horizon(self, horizon: Horizon | None, patterns: list[WrittenPattern]) -> None:
+        """Refuse a horizon without a model, and a span of time with a model that knows no times."""
+        if horizon is None:
+            return
+        if self._forecasting is None:
+            names = ", ".join(f"`{pattern.name}`" for pattern in patterns[:3])
             msg = f"forecasts need a model: td.Detector(model=td.train(...)), or learn=True to begin without; {names}"
             raise TidingsError(msg)
-        if told.horizon is not None and self._given is not None and not self._learn:
-            require_times(told.horizon, self._given.traffic)
-        # Without a plan one that is replaced loses its own; one that is resumed has its plans before its patterns.
-        planned = [one.name for one in given if plan or one.name in self]
-        super().add_many(given)
-        self._plans |= dict.fromkeys(planned, told)
+        if not self._forecasting.learns:
+            require_times(horizon, self._forecasting.base_model.traffic)
 
     @locked
     def remove(self, name: str) -> None:
         """Remove a pattern; `UnknownPattern`, a `KeyError`, if it is not there."""
-        super().remove(name)
-        self._plans.pop(name, None)
+        self._catalog.remove(name)
+        if self._forecasting is not None:
+            self._forecasting.plans.pop(name, None)
 
-    def horizons(self) -> dict[str, Horizon]:
-        """Return how far ahead each pattern is foretold, of those that are."""
-        return {name: plan.horizon for name, plan in self._plans.items() if plan.horizon is not None}
+    def __len__(self) -> int:
+        """Count the patterns."""
+        return len(self._catalog)
+
+    def __contains__(self, name: object) -> bool:
+        """Tell whether there is a pattern of this name."""
+        return name in self._catalog
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names."""
+        return iter(self._catalog)
+
+    def __getitem__(self, name: str) -> Pattern:
+        """Return a pattern."""
+        return self._catalog[name]
+
+    @property
+    def patterns(self) -> tuple[CompiledPattern, ...]:
+        """The patterns with their modes, in the order they were added."""
+        return self._catalog.patterns
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """Schema, ontology and regions: what names in patterns and events mean."""
+        return self._catalog.vocabulary
+
+    def compile(self) -> PatternSet:
+        """Return the patterns as a set that runs go through."""
+        return self._catalog.compile()
+
+    @locked
+    def share_patterns(self) -> PatternSet:
+        """Return the set of the patterns for another stream; it stays as it is when this detector changes."""
+        return self._catalog.fork().compile()
+
+    # Events ------------------------------------------------------------------------------------
+
+    @property
+    def run(self) -> Run:
+        """The run over the patterns that are there now."""
+        # Here, not in `add`: patterns that are added one by one are compiled together.
+        self._run.change_patterns(self._catalog.compile())
+        return self._run
+
+    def on_event(self, event: EventLike) -> list[Detection]:
+        """Take one event and return what it completes; `BadEvent` when it cannot be read."""
+        return list(self.detect_many([event]))
+
+    @locked
+    def detect_many(self, events: Any, *, on_error: Literal["raise", "collect"] = "raise") -> Detections:
+        """Take a list of events, an Arrow table or a `td.EventBatch`, and return what they complete.
+
+        A bad event raises `BadEvent` before any event is taken; with `on_error="collect"` it goes to `.dead_letters`.
+        """
+        check_on_error(on_error)
+        detections = self.run.detect_many(events, collect=on_error == "collect")
+        detections.forecasts = self._collect_forecasts()
+        return detections
+
+    @locked
+    def on_time(self, now: datetime | float | str) -> list[Detection]:
+        """Let time pass: absences complete, waiting events are taken, and partial matches that came too late go.
+
+        What comes later with an earlier time is late. Forecasts of events that waited are in `latest_forecasts`.
+        """
+        detections = self.run.pass_time(moment_of(now))
+        self._collect_forecasts()
+        return list(detections)
+
+    def _collect_forecasts(self) -> Forecasts:
+        self.latest_forecasts = Forecasts(self._forecasting.collect() if self._forecasting is not None else ())
+        return self.latest_forecasts
+
+    def next_deadline(self) -> datetime | None:
+        """Return when the earliest absence may complete; nothing when none is waited for."""
+        deadline = self.run.next_deadline
+        return None if deadline is None else datetime_of(deadline)
+
+    @property
+    def dropped(self) -> int:
+        """How many partial matches were given up because a key had too many."""
+        return self.run.dropped_count
+
+    @property
+    def cut(self) -> int:
+        """How many times the limit of a pattern in the mode `any` cut its reports short."""
+        return self.run.cut_count
+
+    @property
+    def late(self) -> int:
+        """How many events came too late to be taken."""
+        return self.run.late_count
+
+    @property
+    def transitions(self) -> int:
+        """How many steps were served by events so far."""
+        return self.run.transitions
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether events have been given."""
+        return self._run.arrived > 0
+
+    @property
+    def latest_time(self) -> datetime | None:
+        """The time up to which events have come; nothing before the first that has one."""
+        return self._run.latest_time
+
+    def mismatches(self) -> tuple[PatternMismatch, ...]:
+        """Return what patterns could not use of the events so far, and which patterns that is about.
+
+        Values that filters cannot read as the kind they ask for, values that no variable takes (several, records),
+        and events without a time where patterns ask for times. None of it makes an event bad, or touches others.
+        """
+        return self.compile().mismatches()
+
+    # Settings ----------------------------------------------------------------------------------
+
+    @property
+    def time(self) -> str:
+        """The field that has an event's time."""
+        return self._catalog.settings.time
+
+    @property
+    def event_id(self) -> str:
+        """The field that has an event's id."""
+        return self._catalog.settings.event_id
+
+    @property
+    def keep(self) -> tuple[str, ...]:
+        """The fields that detections carry."""
+        return self._catalog.settings.keep
+
+    @property
+    def lateness(self) -> int:
+        """How far, in microseconds, an event may be behind the latest."""
+        return self._catalog.settings.lateness
+
+    @property
+    def partials(self) -> int:
+        """How many partial matches one key may have at one step."""
+        return self._catalog.settings.partials
+
+    @locked
+    def rename_fields(self, time: str, event_id: str) -> None:
+        """Read the time and the id of the events from now on from other fields."""
+        self._catalog.change_settings(replace(self._catalog.settings, time=time, event_id=event_id))
 
     # Forecasts ---------------------------------------------------------------------------------
 
@@ -151,130 +332,84 @@ class Detector(PatternDetector):
         Of a pattern with a key: one forecast for each key that has begun something, and one (`key` nothing) for those
         that have not. Of any other pattern: exactly one.
         """
-        if name not in self:
-            msg = f"no pattern is called `{name}`"
-            raise UnknownPattern(msg)
-        told = None if horizon is None else Horizon.of(horizon)
-        return self._foretelling().forecasts(name, told, self._names, self._latest)
+        self[name]  # raises where there is none
+        asked = None if horizon is None else Horizon.of(horizon)
+        return self.prepare_forecasting().forecast(name, asked)
+
+    @locked
+    def prepare_forecasting(self) -> ForecastObserver:
+        """Return the observer that forecasts, with the probabilities of the patterns that are there now."""
+        if self._forecasting is None:
+            msg = "forecasts need a model: td.Detector(model=td.train(detector, history))"
+            raise TidingsError(msg)
+        self.run.prepare()
+        return self._forecasting
 
     @property
     def model(self) -> Model | None:
         """The model; of a detector that learns, with everything it has taken so far."""
-        last = self._forecaster or self._before
-        return self._given if last is None or last.learner is None else last.learner.model()
+        return None if self._forecasting is None else self._forecasting.model
 
-    def _foretelling(self) -> Forecaster:
-        self._runs()  # what waits is told of new patterns first
-        if self._forecaster is None:
-            if self._given is None:
-                msg = "forecasts need a model: td.Detector(model=td.train(detector, history))"
-                raise TidingsError(msg)
-            self._forecaster = Forecaster(
-                self._given,
-                self.watched,
-                self._filters,
-                self._plans,
-                learn=self._learn,
-                part=self._part,
-                **self._around,
-            )
-            if self._before is not None:
-                carry_over(self._before, self._forecaster)
-                self._before = None
-        return self._forecaster
+    @property
+    def plans(self) -> Mapping[str, ForecastPlan]:
+        """Which forecasts are emitted of the patterns that were added with a horizon or are forecast on demand."""
+        return {} if self._forecasting is None else self._forecasting.plans
 
-    # Events ------------------------------------------------------------------------------------
+    def horizons(self) -> dict[str, Horizon]:
+        """Return how far ahead each pattern is forecast, of those that are."""
+        return {name: plan.horizon for name, plan in self.plans.items() if plan.horizon is not None}
+
+    # States ------------------------------------------------------------------------------------
 
     @locked
-    def take(self, events: EncodedEvents, *, dead_letters: tuple[DeadLetter, ...] = ()) -> Detections:
-        """Take events that were read before; `detect_many` reads them first."""
-        found = super().take(events, dead_letters=dead_letters)
-        found.forecasts = self.foretold = Forecasts(self._told)
-        self._told = []
-        return found
+    def snapshot(self) -> bytes:
+        """Return everything as bytes: the patterns, and where they stand."""
+        header, arrays = dump_patterns(self.compile())
+        run_header, run_arrays = dump_run(self.run)
+        if self._forecasting is not None:
+            plans = [[name, *plan.to_tuple()] for name, plan in self.plans.items()]
+            header |= {"plans": plans, "learn": self._forecasting.learns, "part": self._forecasting.share}
+            forecaster = self._forecasting.forecaster if len(self) else None
+            # A learner's counts go with the run: the model is the one that probabilities were last computed from.
+            model = self._forecasting.base_model if forecaster is None else forecaster.model
+            arrays["model"] = model.to_bytes()
+        return pack_state(header | run_header, arrays | run_arrays)
 
-    @locked
-    def on_time(self, now: datetime | float | str) -> list[Detection]:
-        """Let time pass: absences complete, waiting events are taken, and partial matches that came too late go.
-
-        What comes later with an earlier time is late. Forecasts of events that waited are in `foretold`.
-        """
-        found = super().on_time(now)
-        self.foretold, self._told = Forecasts(self._told), []
-        return found
-
-    def listen(self, learner: Learner, *, reports: bool) -> None:
-        """Let a learner hear all events; without `reports` nothing is detected meanwhile."""
-        self._listener = (learner, reports)
-
-    @locked
-    def close(self) -> None:
-        """Take the events that still wait for their turn."""
-        if self._waiting is not None:
-            self._taken(self._released(self._latest), self._runs())
-
-    def _fed(self, piece: EncodedEvents, runs: list[tuple[Machine, GraphRun]], *, until: int = LONG_AGO) -> list[Any]:
-        if self._listener is not None:
-            learner, reports = self._listener
-            parts = super()._fed(piece, runs, until=until) if reports else []
-            learner.take(piece, parts, self._seq, self._names)
-            return parts
-        if self._given is not None:
-            self._foretelling()  # what is wrong with it is said before any event is taken
-        parts = super()._fed(piece, runs, until=until)
-        if self.keep_fed is not None:
-            self.keep_fed.append((piece, parts))
-        if self._given is not None:
-            self._told += self._foretelling().take(piece, parts, self._seq, self._names)
-        return parts
-
-    def _held(self) -> list[np.ndarray]:
-        if self._listener is not None:
-            return self._listener[0].keys_in_use()
-        if self._given is None or not len(self):
-            return []
-        return self._foretelling().keys_in_use(self._latest, self._idle)
-
-    def _renamed(self, known: np.ndarray) -> None:
-        if self._listener is not None:
-            self._listener[0].renumber_keys(known)
-        if self._forecaster is not None:
-            self._forecaster.renumber_keys(known)
-
-    def _changed(self) -> None:
-        super()._changed()
-        if self._forecaster is not None:  # where unchanged patterns stand is taken over when it is needed
-            self._given = self.model
-            self._before, self._forecaster = self._forecaster, None
-
-    def forked(self) -> Detector:
-        """Return a detector of the same patterns that has seen nothing; what was compiled is shared."""
-        made = super().forked()
-        assert isinstance(made, Detector)
-        made._plans, made._told, made._forecaster = dict(self._plans), [], None
-        made._listener = made._before = None
-        return made
-
-    # Keeping -----------------------------------------------------------------------------------
-
-    def _kept(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        if self._given is None:
-            return {}, {}
-        plans = [[name, *plan.to_tuple()] for name, plan in self._plans.items()]
-        told = self._given if not len(self) else self._foretelling().model  # as probabilities were last reckoned
-        return {"plans": plans, "learn": self._learn, "part": self._part}, {"model": told.to_bytes()}
-
-    def _take_back(self, header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    @classmethod
+    def resume(cls, state: bytes) -> Detector:
+        """Return the detector of a snapshot; it goes on exactly. `StateError` when the bytes are not one."""
+        header, arrays = unpack_state(state)
+        catalog, forecasting = load_patterns(header, arrays), None
         if "model" in arrays:
-            self._given, self._learn, self._part = Model.from_bytes(arrays["model"]), header["learn"], header["part"]
+            model, plans = Model.from_bytes(arrays["model"]), {}
             for name, horizon, threshold, tell, step in header["plans"]:
-                self._plans[name] = ForecastPlan.of(horizon=horizon, threshold=threshold, tell=tell, step=step)
+                plans[name] = ForecastPlan.of(horizon=horizon, threshold=threshold, tell=tell, step=step)
+            forecasting = ForecastObserver(model, learns=header["learn"], plans=plans, share=header["part"])
+        detector = cls(parts=DetectorParts(catalog, forecasting, ForecastTuning()))
+        load_run(detector.run, header, arrays)
+        return detector
 
-    def _standing(self, held: np.ndarray) -> tuple[dict[str, Any], dict[str, Any]]:
-        if self._given is None or not len(self):
-            return {}, {}
-        return dump_forecaster(self._foretelling(), held, list(self._filters))
+    @locked
+    def fork(self) -> Detector:
+        """Return a detector of the same patterns that has seen nothing; what was compiled is shared."""
+        forecasting = None if self._forecasting is None else self._forecasting.fork()
+        return Detector(parts=DetectorParts(self._catalog.fork(), forecasting, self.forecast_tuning))
 
-    def _stand(self, header: dict[str, Any], arrays: dict[str, Any]) -> None:
-        if self._given is not None and "followings" in header:
-            load_forecaster(self._foretelling(), header, arrays, dict(self._filters))
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle as a snapshot."""
+        return type(self).resume, (self.snapshot(),)
+
+    def __repr__(self) -> str:
+        """Say how many patterns there are."""
+        return f"<Detector: {len(self):,} patterns>"
+
+
+def _open_forecasting(model: Any, learn: bool, tuning: ForecastTuning) -> ForecastObserver | None:
+    """Return the observer of a model as users give it; nothing without a model, unless there is to be learned."""
+    if model is not None and not isinstance(model, Model | str | Path):
+        msg = f"a model is a td.Model or the path of one that was saved, not `{model!r}`"
+        raise TidingsError(msg)
+    opened = Model.load(model) if isinstance(model, str | Path) else model
+    if opened is None and not learn:
+        return None
+    return ForecastObserver(opened or Model(), learns=learn, tuning=tuning)

@@ -158,8 +158,8 @@ class Model:
             raise TidingsError(msg)
         timed = self.settings.half_life is not None and self.settings.half_life.timed
         latest = max(self.now[1], other.now[1])
-        one, two = (of._fade(latest) if timed else of for of in (self, other))
-        made = self.with_counts(known={**two.patterns, **one.patterns}, traffic=one.traffic.plus(two.traffic))
+        one, two = (of.fade(latest) if timed else of for of in (self, other))
+        made = self.with_counts(patterns={**two.patterns, **one.patterns}, traffic=one.traffic.plus(two.traffic))
         for key in one.patterns.keys() & two.patterns.keys():
             if not is_same_course(one.patterns[key].course, two.patterns[key].course):
                 msg = f"the models count `{one.patterns[key].name}` in different ways; train both with one schema"
@@ -177,7 +177,7 @@ class Model:
     def using(self, *, estimator: str | None = None, smoothing: float | None = None) -> Model:
         """Return the same counts, reckoned in another way."""
         told = self.settings
-        made = self.with_counts(known=dict(self.patterns), traffic=self.traffic)
+        made = self.with_counts(patterns=dict(self.patterns), traffic=self.traffic)
         made.settings = ModelSettings.of(
             context=told.context,
             smoothing=told.smoothing if smoothing is None else smoothing,
@@ -186,17 +186,19 @@ class Model:
         )
         return made
 
-    def _fade(self, now: int) -> Model:
+    def fade(self, now: int) -> Model:
+        """Return the model with its counts as much weaker as its half-life makes them until a time."""
         assert self.settings.half_life is not None
         by = self.settings.half_life.fading(self.now, (0, now))
         known = {key: replace(one, counts=one.counts.scale(by)) for key, one in self.patterns.items()}
-        return self.with_counts(known=known, traffic=self.traffic.scale(by))
+        return self.with_counts(patterns=known, traffic=self.traffic.scale(by))
 
     def with_counts(
-        self, *, known: dict[str, CountedPattern], traffic: Traffic, now: tuple[int, int] | None = None
+        self, *, patterns: dict[str, CountedPattern], traffic: Traffic, now: tuple[int, int] | None = None
     ) -> Model:
+        """Return a model of the same settings with other counts."""
         made = Model()
-        made.settings, made.patterns, made.traffic = self.settings, known, traffic
+        made.settings, made.patterns, made.traffic = self.settings, patterns, traffic
         made.now = self.now if now is None else now
         return made
 

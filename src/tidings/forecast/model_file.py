@@ -17,7 +17,7 @@ from tidings.forecast.learning.counting import HalfLife
 from tidings.forecast.learning.counts import CODES, EDGES, Counts, Traffic
 from tidings.lang import parse_pattern, render_pattern
 from tidings.model.patterns import Mode
-from tidings.patterns.state.run_bytes import pack_state, unpack_state
+from tidings.patterns.state.graph_bytes import pack_state, unpack_state
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,7 +6,7 @@ would otherwise count and its absence not.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,13 +16,21 @@ from tidings.forecast.detector import Detector
 from tidings.forecast.horizon import Horizon
 from tidings.forecast.learning.counting import select_reports
 from tidings.forecast.model import Model, is_keyed
+from tidings.forecast.predicting.forecaster import ForecastPlan
+from tidings.forecast.predicting.observer import ForecastObserver
+from tidings.forecast.predicting.probability_table import require_times
 from tidings.forecast.scoring.scores import Score, Warnings, score
 from tidings.lang import WrittenPattern
+from tidings.patterns import PatternCatalog, Run
+from tidings.patterns.observer import SilentObserver
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from tidings.patterns import PatternSet
     from tidings.patterns.compile.graph import CompiledPattern
+    from tidings.patterns.detections import ReportBatch
+    from tidings.patterns.run.event_reader import EncodedEvents
 
 BASE = "base rate"
 """The forecast that says the same at every event: the share of all that was known by then."""
@@ -93,7 +101,7 @@ def prequential(
     for estimator in estimators:
         if progress is not None:
             progress(estimator)
-        for name, (event, key, p), found in _told(
+        for name, (event, key, p), found in _forecast_all(
             detector, events, begun.using(estimator=estimator), told, learn=learn
         ):
             if name not in trials:
@@ -104,36 +112,51 @@ def prequential(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Found:
-    """What was detected: keys, events and times of a pattern's matches; and the times of all events."""
+class _Matches:
+    """Keys, events and times of a pattern's matches; and the times of all events."""
 
     reports: np.ndarray
     times: np.ndarray
 
 
-def _told(
+class _Recorder(SilentObserver):
+    """Keeps the times of the events that a run takes, and its reports."""
+
+    def __init__(self) -> None:
+        self.times: list[np.ndarray] = [np.empty(0, np.int64)]
+        self.reports: list[ReportBatch] = []
+
+    def on_batch(self, events: EncodedEvents, reports: Sequence[ReportBatch]) -> None:
+        self.times.append(events.times)
+        self.reports += reports
+
+
+def _forecast_all(
     detector: Detector, events: Any, model: Model, horizon: Horizon, *, learn: bool
-) -> Iterator[tuple[str, tuple[np.ndarray, ...], _Found]]:
+) -> Iterator[tuple[str, tuple[np.ndarray, ...], _Matches]]:
     """Yield, of each pattern, the forecasts at every event of its streams, and its matches."""
-    watching = _copy(detector, model, horizon, learn=learn)
-    batches: list[Any] = []
-    watching.keep_fed = batches
-    found = watching.detect_many(events)
-    watching.close()
-    rows = [*found.forecasts._batches, *watching._told]
-    times = np.concatenate([piece.times for piece, _ in batches]) if batches else np.empty(0, np.int64)
-    parts = [part for _, of in batches for part in of]
-    for place, one in enumerate(detector.watched):
-        yield one.name, _rows(rows, one), _found(parts, place, times, one)
+    if not learn:
+        require_times(horizon, model.traffic)
+    patterns = _copy_patterns(detector)
+    plan = ForecastPlan.of(horizon=horizon, threshold=0.5, tell="every", step=0.1)
+    forecasting, recorder = (
+        ForecastObserver(model, learns=learn, plans=dict.fromkeys(patterns.names, plan)),
+        _Recorder(),
+    )
+    run = Run(patterns, observers=[forecasting, recorder])
+    run.detect_many(events)
+    run.close()
+    batches, times = forecasting.collect(), np.concatenate(recorder.times)
+    for place, compiled in enumerate(patterns.patterns):
+        yield compiled.name, _rows(batches, compiled), _select_matches(recorder.reports, place, times, compiled)
 
 
-def _copy(detector: Detector, model: Model, horizon: Horizon, *, learn: bool) -> Detector:
-    settings = {name: getattr(detector, name) for name in ("time", "event_id", "partials")}
-    made = Detector(model=model, learn=learn, **settings, **detector._around)
-    made.lateness = detector.lateness
-    given = [WrittenPattern(one.name, one.pattern, one.mode, None) for one in detector.watched]
-    made.add_many(given, horizon=horizon, tell="every")
-    return made
+def _copy_patterns(detector: Detector) -> PatternSet:
+    """Return the detector's patterns, compiled anew: what is counted of them does not count in the detector."""
+    settings = replace(detector.compile().settings, keep=())
+    catalog = PatternCatalog(detector.vocabulary, settings)
+    catalog.add_many(WrittenPattern(one.name, one.pattern, one.mode, None) for one in detector.patterns)
+    return catalog.compile()
 
 
 def _rows(batches: list[Any], watched: CompiledPattern) -> tuple[np.ndarray, ...]:
@@ -147,16 +170,16 @@ def _rows(batches: list[Any], watched: CompiledPattern) -> tuple[np.ndarray, ...
     return tuple(np.concatenate(column) for column in zip(*found, strict=True))
 
 
-def _found(parts: list[Any], place: int, times: np.ndarray, watched: CompiledPattern) -> _Found:
+def _select_matches(parts: list[Any], place: int, times: np.ndarray, watched: CompiledPattern) -> _Matches:
     reports = select_reports(parts, place)
     if not is_keyed(watched.pattern):
         reports[:, 0] = 0
     if watched.pattern.absence is not None:  # a deadline counts from the first event that comes after it
         reports[:, 1] = np.searchsorted(times, reports[:, 2])
-    return _Found(reports, times)
+    return _Matches(reports, times)
 
 
-def _trial(name: str, horizon: Horizon, event: np.ndarray, key: np.ndarray, found: _Found) -> Trial:
+def _trial(name: str, horizon: Horizon, event: np.ndarray, key: np.ndarray, found: _Matches) -> Trial:
     y, known = np.zeros(len(event), bool), np.zeros(len(event), bool)
     ahead = np.full(len(event), -1, np.int64)
     last = len(found.times) - 1

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from tidings.kernels.patterns.reports import O_AT, O_BEGIN, O_END, O_KEY, O_PATTERN, O_SEQ, O_VALUES
 from tidings.patterns.run.event_times import datetime_of
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
     from tidings.model import DeadLetter
     from tidings.patterns.run.event_archive import EventArchive, EventRecords
+
+IntArray: TypeAlias = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,7 @@ class LateEvent:
 class ReportLayout:
     """How reports of one graph are read: its patterns' places in the detector, and the names of variables."""
 
-    places: np.ndarray
+    places: IntArray
     variables: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]  # of each pattern: of the key, and the others
 
 
@@ -60,6 +63,21 @@ class ReportBatch:
     reports: Reports
     layout: ReportLayout
     values: list[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ReportColumns:
+    """Reports in the order they completed, as columns; `values` has what the numbers of keys stand for.
+
+    The ids of the events are end to end: those of report `i` are `events[ends[i]:ends[i + 1]]`.
+    """
+
+    patterns: IntArray
+    keys: IntArray
+    values: list[Any]
+    at: IntArray
+    events: IntArray
+    ends: IntArray
 
 
 class Detections:
@@ -83,8 +101,8 @@ class Detections:
         self._parts, self._patterns, self._archive = tuple(parts), tuple(patterns), archive
         self.late, self.dead_letters = late, dead_letters
         self.forecasts: Any = ()  # of a detector with a model: what the same events made likely
-        self._order: np.ndarray | None = None
-        self._told: tuple[EventRecords, np.ndarray] | None = None
+        self._order: IntArray | None = None
+        self._told: tuple[EventRecords, IntArray] | None = None
 
     def __len__(self) -> int:
         """Count the detections."""
@@ -140,11 +158,19 @@ class Detections:
             columns["fields"] = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), kept)
         return pa.table(columns)
 
-    def _column(self, of: Any) -> np.ndarray:
+    def to_columns(self, values: list[Any]) -> ReportColumns:
+        """Return the reports as columns, for events whose ids are integers; `values` are those of the run's names."""
+        records, ends = self._gather_events()
+        order = self._sort_reports()
+        patterns = self._column(lambda part: part.layout.places[part.reports.rows[:, O_PATTERN]])[order]
+        keys, at = (self._column(lambda part, at=at: part.reports.rows[:, at])[order] for at in (O_KEY, O_AT))
+        return ReportColumns(patterns, keys, values, at, np.asarray(records.ids, np.int64), ends)
+
+    def _column(self, of: Any) -> IntArray:
         columns = [of(part) for part in self._parts]
         return np.concatenate(columns) if columns else np.empty(0, np.int64)
 
-    def _sort_reports(self) -> np.ndarray:
+    def _sort_reports(self) -> IntArray:
         """Return the places of the reports in the order of completion; a deadline comes before events of its time."""
         if self._order is None:
             at, seq = (self._column(lambda part, c=c: part.reports.rows[:, c]) for c in (O_AT, O_SEQ))
@@ -152,7 +178,7 @@ class Detections:
             self._order = np.lexsort((pattern, seq, at)) if len(at) else np.empty(0, np.int64)
         return self._order
 
-    def _gather_events(self) -> tuple[EventRecords, np.ndarray]:
+    def _gather_events(self) -> tuple[EventRecords, IntArray]:
         """Return the events of all detections end to end, and where each one's begin."""
         if self._told is None:
             begins = [part.reports.rows[:, O_BEGIN] for part in self._parts]

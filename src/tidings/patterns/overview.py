@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.model.patterns import Mode
 from tidings.patterns.compile.automaton import PatternAutomaton, determinise
-from tidings.patterns.run.event_times import datetime_of
-from tidings.patterns.run.graph_run import LONG_AGO
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from datetime import datetime
 
+    from tidings.concepts.vocabulary import Vocabulary
     from tidings.patterns.compile.graph import MergedGraph, CompiledPattern
-    from tidings.patterns.detector import Detector
+    from tidings.patterns.pattern_set import PatternSet
 
 MOST_AUTOMATA = 50
 """Patterns up to which automata are made unless told otherwise; ten steps over ten filters take a third of a second."""
@@ -54,46 +52,35 @@ class Overview:
     apart: int
 
 
-def overview(detector: Detector, *, automata: bool | None = None) -> Overview:
-    r"""Return what a detector watches; `automata` tells whether to make them, by default if the patterns are few.
+def overview(patterns: PatternSet, *, automata: bool | None = None) -> Overview:
+    r"""Return the numbers of a pattern set; `automata` tells whether to build them, by default if the patterns are few.
 
-    >>> from tidings.patterns import Detector
+    >>> from tidings import Detector
     >>> watch = Detector()
     >>> watch.add("ab", "a = kind = 'a'\nb = kind = 'b'\na ; b")
     >>> watch.add("ac", "a = kind = 'a'\nc = kind = 'c'\na ; c")
-    >>> found = overview(watch)
-    >>> found.together, found.apart, [one.shared for one in found.patterns]
+    >>> numbers = overview(watch.compile())
+    >>> numbers.together, numbers.apart, [summary.shared for summary in numbers.patterns]
     (4, 5, [1, 1])
     """
-    automata = len(detector) <= MOST_AUTOMATA if automata is None else automata
-    graphs = [machine.merged for machine, _ in detector._runs()]
-    counts = {name: (mine, shared) for merged in graphs for name, mine, shared in _counts(merged)}
-    patterns = tuple(_summary(told, *counts[told.name], detector if automata else None) for told in detector.watched)
+    automata = len(patterns) <= MOST_AUTOMATA if automata is None else automata
+    graphs = [machine.merged for machine in patterns.machines]
+    counts = {name: (own, shared) for merged in graphs for name, own, shared in _counts(merged)}
+    vocabulary = patterns.vocabulary if automata else None
+    summaries = tuple(_summary(compiled, *counts[compiled.name], vocabulary) for compiled in patterns.patterns)
     together = sum(len(merged.nodes) + len(set(_ends(merged).values())) for merged in graphs)
-    return Overview(patterns, together, sum(merged.unmerged for merged in graphs))
+    return Overview(summaries, together, sum(merged.unmerged for merged in graphs))
 
 
-def around(detector: Detector) -> dict[str, Any]:
-    """Return what says what names mean to a detector, as the keywords that everything takes."""
-    return detector._around
-
-
-def latest(detector: Detector) -> datetime | None:
-    """Return the time up to which a detector's events have come; nothing before the first that has one."""
-    return None if detector._latest <= LONG_AGO else datetime_of(detector._latest)
-
-
-def has_begun(detector: Detector) -> bool:
-    """Tell whether a detector has been given events."""
-    return detector._arrived > 0
-
-
-def _summary(told: CompiledPattern, states: int, shared: int, detector: Detector | None) -> Summary:
-    pattern, size, reason = told.pattern, None, None
-    if detector is not None:
-        made = determinise(pattern, told.mode, **around(detector))
-        size, reason = (len(made.states), None) if isinstance(made, PatternAutomaton) else (None, made.reason)
-    return Summary(told.name, told.mode, len(pattern.steps()), pattern.key_variables(), states, shared, size, reason)
+def _summary(compiled: CompiledPattern, states: int, shared: int, vocabulary: Vocabulary | None) -> Summary:
+    pattern, mode, size, reason = compiled.pattern, compiled.mode, None, None
+    if vocabulary is not None:
+        automaton = determinise(pattern, mode, **vocabulary.to_keywords())
+        if isinstance(automaton, PatternAutomaton):
+            size = len(automaton.states)
+        else:
+            reason = automaton.reason
+    return Summary(compiled.name, mode, len(pattern.steps()), pattern.key_variables(), states, shared, size, reason)
 
 
 def _counts(merged: MergedGraph) -> Iterator[tuple[str, int, int]]:

@@ -33,4 +33,4 @@ def test_the_loop_stands_where_the_detector_does():
     loop.take(stream.names())
     told = detector.detect_many(stream.table()).forecasts
     assert loop.told == len(told)
-    assert loop.cells == detector._foretelling().followings[0].cells[:, 0].tolist()
+    assert loop.cells == detector.prepare_forecasting().forecaster.followers[0].cells[:, 0].tolist()

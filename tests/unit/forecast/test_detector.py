@@ -234,11 +234,11 @@ def test_events_that_time_lets_go_are_foretold_too(model):
     watch = td.Detector(model=model, lateness="3 s")
     watch.add("pair", PAIR, horizon=2, tell="every")
     watch.detect_many(EVENTS[:6])
-    assert [one.event for one in watch.foretold] == [0, 1, 2]
+    assert [one.event for one in watch.latest_forecasts] == [0, 1, 2]
     assert len(watch.on_time(20)) == 1
-    assert [one.event for one in watch.foretold] == [3, 4, 5]
+    assert [one.event for one in watch.latest_forecasts] == [3, 4, 5]
     watch.on_time(21)
-    assert len(watch.foretold) == 0
+    assert len(watch.latest_forecasts) == 0
 
 
 AGED = {

@@ -6,6 +6,7 @@ import pytest
 
 import tidings as td
 from tidings.forecast.predicting.following import POLICIES
+from tidings.patterns.tuning import DetectorTuning
 from tidings.kernels.forecast.forecasts import CHANGE, CROSSING, EPISODE, EVERY, judge_forecast
 
 KEYED = "a = kind = 'a' and key = $x\nb = kind = 'b' and key = $x\na ; b"
@@ -61,11 +62,20 @@ def test_where_nothing_has_begun_an_alarm_that_stays_is_told_once():
     assert judge(EPISODE, 0.5, [(0.6, False, True), (0.6, False, False), (0.6, False, True)]) == [0, 2]
 
 
-@pytest.fixture
-def watch():
-    made = td.Detector(learn=True)
+def watching(**settings):
+    made = td.Detector(learn=True, **settings)
     made.add("pair", KEYED, horizon=5, tell="every")
     return made
+
+
+@pytest.fixture
+def watch():
+    return watching()
+
+
+@pytest.fixture
+def cramped():
+    return watching(tuning=DetectorTuning(kept_values=2))
 
 
 def test_keys_that_have_begun_something_are_live(watch):
@@ -84,25 +94,21 @@ def test_keys_are_told_as_they_were_given(watch):
     assert found.to_arrow().column("key").to_pylist() == ["x", "1", "true"]
 
 
-def test_keys_that_are_numbered_anew_go_on(watch, monkeypatch):
-    other = td.Detector(learn=True)
-    other.add("pair", KEYED, horizon=5, tell="every")
+def test_keys_that_are_numbered_anew_go_on(watch, cramped):
     events = [{"kind": "abc"[place % 3], "key": place % 7 if place < 200 else place % 13} for place in range(400)]
     wanted = [
         (one.event, one.forecast)
         for at in range(0, 400, 40)
-        for one in other.detect_many(events[at : at + 40]).forecasts
+        for one in watch.detect_many(events[at : at + 40]).forecasts
     ]
-    monkeypatch.setattr("tidings.patterns.detector.MANY", 2)
     found = [
         (one.event, one.forecast)
         for at in range(0, 400, 40)
-        for one in watch.detect_many(events[at : at + 40]).forecasts
+        for one in cramped.detect_many(events[at : at + 40]).forecasts
     ]
     assert found == wanted
 
 
-def test_forecasts_are_read_later_although_keys_were_numbered_anew(watch, monkeypatch):
-    monkeypatch.setattr("tidings.patterns.detector.MANY", 2)
-    kept = [watch.detect_many([{"kind": "b", "key": f"k{place}"}]).forecasts for place in range(50)]
+def test_forecasts_are_read_later_although_keys_were_numbered_anew(cramped):
+    kept = [cramped.detect_many([{"kind": "b", "key": f"k{place}"}]).forecasts for place in range(50)]
     assert [one.forecast.key for of in kept for one in of] == [f"k{place}" for place in range(50)]

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import tidings as td
-from tidings.patterns import detector as patterns_detector
+from tidings.forecast.tuning import ForecastTuning
+from tidings.patterns.tuning import DetectorTuning
 
 NEXT = "a = kind = 'a' and k = $x\nb = kind = 'b' and k = $x\na , b"
 TIMED = "a = kind = 'a' and k = $x\nb = kind = 'b' and k = $x\na ; b within 1 min"
@@ -19,17 +20,16 @@ def history():
     ]
 
 
-@pytest.fixture(scope="module")
-def detector():
-    made = td.Detector()
+def detector_of(**settings):
+    made = td.Detector(**settings)
     made.add("next", NEXT)
     made.add("timed", TIMED)
     return made
 
 
 @pytest.fixture(scope="module")
-def model(detector, history):
-    return td.train(detector, history)
+def model(history):
+    return td.train(detector_of(), history)
 
 
 def watching(model):
@@ -44,8 +44,8 @@ def told(found):
     return {(row["event"], row["pattern"]): row["probability"] for row in rows}
 
 
-def test_names_that_are_numbered_anew_change_no_count(monkeypatch, detector, history, model):
-    monkeypatch.setattr(patterns_detector, "MANY", 100)
+def test_names_that_are_numbered_anew_change_no_count(history, model):
+    detector = detector_of(tuning=DetectorTuning(kept_values=100))
     cut = td.train(detector, iter([history[at : at + 250] for at in range(0, len(history), 250)]))
     for name in ("next", "timed"):
         for column in ("moves", "waits", "later"):
@@ -64,14 +64,13 @@ def test_a_snapshot_keeps_the_last_events_and_the_pace_of_keys_that_have_begun_n
     assert parts == whole
 
 
-def test_keys_that_are_given_up_leave_the_others_as_they_are(monkeypatch, history, model):
-    monkeypatch.setattr(patterns_detector, "MANY", -100_000)  # tidy up after every batch
-    monkeypatch.setattr(td.Detector, "_idle", 20)
-    made = td.Detector(model=model)
+def test_keys_that_are_given_up_leave_the_others_as_they_are(history, model):
+    often = DetectorTuning(kept_values=-100_000)  # tidy up after every batch
+    made = td.Detector(model=model, tuning=often, forecast_tuning=ForecastTuning(idle_keys=20))
     made.add("next", NEXT, horizon=10, tell="every")
     for at in range(0, len(history), 100):
         found = told(made.detect_many(history[at : at + 100]))
         assert all(0 <= p <= 1 for p in found.values())
-    assert len(made._names) < 200
+    assert len(made.run.names) < 200
     lasts = {row["k"]: row["kind"] for row in history}
     assert {one.key for one in made.forecast("next")} - {None} == {key for key, kind in lasts.items() if kind == "a"}

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import tidings as td
-from tidings.forecast.learning import counting
 from tidings.forecast.learning.counting import HalfLife
+from tidings.forecast.tuning import ForecastTuning
 
 PAIR = "a = kind = 'a'\nb = kind = 'b'\na , b"
 
@@ -42,10 +42,8 @@ def test_seen_and_filters_fade_too():
     assert traffic.rate == pytest.approx(1e-6)
 
 
-def test_of_too_many_waits_the_oldest_are_taken_as_cut_off(monkeypatch):
-    monkeypatch.setattr(counting, "KEPT", 50)
-    monkeypatch.setattr("tidings.forecast.learning.learner.AT_ONCE", 100)
-    watch = td.Detector()
+def test_of_too_many_waits_the_oldest_are_taken_as_cut_off():
+    watch = td.Detector(forecast_tuning=ForecastTuning(pending_waits=50, counted_at_once=100))
     watch.add("pair", PAIR)
     events = [{"kind": kind} for kind in "abc" * 300]
     model = td.train(watch, iter([events[at : at + 100] for at in range(0, 900, 100)]), context=0)
@@ -91,7 +89,7 @@ def test_counts_are_looked_at_again_soon_after_the_patterns_changed():
         found = []
         for _ in range(count):
             watch.on_event({"kind": "a"})
-            found.append(watch._foretelling().model.now[0])
+            found.append(watch.prepare_forecasting().forecaster.model.now[0])
         return sorted(set(found))
 
     assert looks(40) == [3000, 3016, 3032]

@@ -7,7 +7,6 @@ import pyarrow as pa
 import pytest
 
 import tidings as td
-from tidings.patterns.run.portions import advance
 
 AB = "a = kind = 'a'\nb = kind = 'b'\na ; b"
 KEYED = (
@@ -79,7 +78,7 @@ def test_detections_stay_readable_when_the_detector_goes_on_and_forgets():
         {"id": numbers, "time": [100 + n // 50 for n in numbers], "kind": kinds, "k": numbers, "j": numbers}
     )
     detector.detect_many(table)
-    assert len(detector._archive) < 100_000
+    assert len(detector.run.archive) < 100_000
     [one] = early
     assert (one.events, one.bindings, one.fields) == ((0, 1, 2), {"x": "x", "y": 5}, ({"k": "x"},) * 3)
 
@@ -112,6 +111,6 @@ def test_a_bucket_calls_patterns_by_their_places_whether_they_ask_for_times_or_n
     for name, end in {"plain": "", "timed": " within 5 s", "silent": " ; not b for 5 s"}.items():
         watch.add(name, text + end)
     rows = [{"id": n, "time": n, "kind": kind, "k": 1} for n, kind in enumerate("ab")]
-    events, _ = watch._reading().read(rows, watch._names, 0)
-    found = advance(watch, events, 20_000_000)
+    events, _ = watch.compile().reader.read(rows, watch.run.names, 0)
+    found = watch.run.advance(events, 20_000_000)
     assert [list(watch)[place] for place in found.patterns.tolist()] == ["plain", "timed", "silent"]

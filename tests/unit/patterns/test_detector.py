@@ -405,10 +405,10 @@ def test_nothing_grows_on_a_long_stream_of_ever_new_keys(lateness):
         n = np.arange(piece * 25_000, (piece + 1) * 25_000)
         kinds = pa.array(["a", "b", "z"]).take(n * 7 % 3)
         detector.detect_many(pa.table({"id": n, "time": n // 10, "kind": kinds, "k": n // 3, "j": n}))
-        runs = [run for _, run in detector._runs()]
+        runs = [run for _, run in detector.run.graph_runs()]
         pools = sum(run.state.pool.size + run.state.cells.size + run.state.spent.size for run in runs)
         fresh = sum(run.state.fresh.size for run in runs)
-        sizes.append((pools, fresh, len(detector._names), len(detector._archive)))
+        sizes.append((pools, fresh, len(detector.run.names), len(detector.run.archive)))
     assert np.all(np.max(sizes[8:], axis=0) <= 2 * np.max(sizes[4:8], axis=0))
     assert np.all(np.max(sizes, axis=0) < [8_000_000, 4_000_000, 400_000, 400_000])
     assert sum(run.tidy() for run in runs) < 2_000, "what five seconds hold, and no more"
@@ -441,7 +441,7 @@ def test_it_is_a_collection_of_patterns():
         ["p"],
         "<Detector: 1 patterns>",
     )
-    assert detector["p"] == detector.watched[0].pattern
+    assert detector["p"] == detector.patterns[0].pattern
     detector.remove("p")
     assert (len(detector), found(detector, letters("ab"))) == (0, [])
     assert detector.on_time(5) == []

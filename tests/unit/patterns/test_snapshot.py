@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import tidings as td
 from tidings.errors import StateError
-from tidings.patterns.state.detector_bytes import _plain, _value, resume_at, where
-from tidings.patterns.state.run_bytes import pack_state, unpack_state
+from tidings.patterns.state.run_bytes import from_plain, run_from_bytes, run_to_bytes, to_plain
+from tidings.patterns.state.graph_bytes import pack_state, unpack_state
 
 KEYED = "a = kind = 'a' and k = $x\nb = kind = 'b' and k = $x\na ; b"
 NOW = datetime(2020, 1, 2, 3, 4, 5, 6, tzinfo=UTC).replace(tzinfo=None)
@@ -57,11 +57,11 @@ plain = st.recursive(
 
 @given(plain)
 def test_a_value_in_plain_form_comes_back(value):
-    assert _value(_plain(value)) == value
+    assert from_plain(to_plain(value)) == value
 
 
 def test_what_has_no_form_is_kept_as_text():
-    assert _value(_plain(1 + 2j)) == "(1+2j)"
+    assert from_plain(to_plain(1 + 2j)) == "(1+2j)"
 
 
 def snapshot():
@@ -94,7 +94,7 @@ def test_what_is_no_state_is_refused(other):
 
 def test_where_a_detector_stands_is_not_a_detector():
     with pytest.raises(StateError, match="the state of a stream, not of a detector"):
-        td.Detector.resume(where(detector_of()))
+        td.Detector.resume(run_to_bytes(detector_of().run))
 
 
 def test_a_state_goes_on_among_other_patterns():
@@ -104,8 +104,8 @@ def test_a_state_goes_on_among_other_patterns():
     second.add("new", "a = kind = 'a'\ne = kind = 'e'\na ; e")
     second.add("one", KEYED)
     first.detect_many([{"id": 0, "time": 0, "kind": "a", "k": 1}, {"id": 1, "time": 0, "kind": "c"}])
-    forked = second.forked()
-    resume_at(forked, where(first))
+    forked = second.fork()
+    run_from_bytes(forked.run, run_to_bytes(first.run))
     found = forked.detect_many([{"id": 2 + n, "time": 1, "kind": kind, "k": 1} for n, kind in enumerate("bde")])
     assert [(one.pattern, one.events) for one in found] == [("one", (0, 2))]
 
@@ -118,10 +118,10 @@ def test_settings_and_surroundings_come_back():
     other = td.Detector.resume(detector.snapshot())
     for name in ("time", "event_id", "keep", "lateness", "partials"):
         assert getattr(other, name) == getattr(detector, name)
-    assert [(one.name, one.mode, one.limit) for one in other.watched] == [
-        (one.name, one.mode, one.limit) for one in detector.watched
+    assert [(one.name, one.mode, one.limit) for one in other.patterns] == [
+        (one.name, one.mode, one.limit) for one in detector.patterns
     ]
-    assert other._matcher.schema == schema
+    assert other.vocabulary.schema == schema
     assert other.snapshot() == detector.snapshot()
 
 

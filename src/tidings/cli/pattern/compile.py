@@ -1,4 +1,4 @@
-"""`tidings pattern compile`: a file of patterns checked, and what becomes of each."""
+"""`tidings pattern compile`: checks a file of patterns and prints what each compiles to."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from tidings.cli import render
-from tidings.cli.pattern.pattern_origin import check_place, save
+from tidings.cli.pattern.pattern_origin import check_target, save_state
 from tidings.errors import PatternError
 from tidings.matcher.plan import Sheet
 from tidings.patterns.overview import overview
@@ -14,48 +14,51 @@ from tidings.patterns.overview import overview
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tidings.cli.pattern.pattern_origin import Source
+    from tidings.cli.pattern.pattern_origin import PatternOrigin
     from tidings.patterns.overview import Overview, Summary
 
-HEAD = ("pattern", "mode", "steps", "key", "states", "shared", "automaton")
-"""The columns."""
+COLUMNS = ("pattern", "mode", "steps", "key", "states", "shared", "automaton")
 
 
-def run(source: Source, output: Path | None, *, automata: bool | None, as_json: bool) -> None:
-    """Print what the patterns are, and write the state; with `--json` a refusal is JSON on standard output too."""
+def run(origin: PatternOrigin, output: Path | None, *, automata: bool | None) -> None:
+    """Print a row for each pattern and write the state; with `--json` a refusal is JSON on standard output too."""
+    as_json = origin.options.as_json
     if output is not None:
-        check_place(output)
+        check_target(output)
     try:
-        detector = source.detector()
-    except PatternError as refused:
+        detector = origin.open_detector()
+    except PatternError as problem:
         if as_json:
-            render.out_json({"error": str(refused), "mistakes": [asdict(mistake) for mistake in refused.mistakes]})
+            render.write_json({"error": str(problem), "mistakes": [asdict(mistake) for mistake in problem.mistakes]})
         raise
-    found = overview(detector, automata=automata)
+    summary = overview(detector.compile(), automata=automata)
     if as_json:
-        counts = {"together": found.together, "one_by_one": found.apart}
+        counts = {"together": summary.together, "one_by_one": summary.apart}
         state = None if output is None else str(output)
-        render.out_json({"patterns": [one.to_dict() for one in found.patterns], "states": counts, "state": state})
+        patterns = [pattern.to_dict() for pattern in summary.patterns]
+        render.write_json({"patterns": patterns, "states": counts, "state": state})
     else:
-        render.sheet(_sheet(found))
+        render.print_sheet(_build_sheet(summary))
     if output is not None:
-        save(detector, output)
+        save_state(detector, output)
         if not as_json:
             render.note(
                 f"`{output}` is where they begin; detect with: tidings pattern detect --state {output} -e EVENTS"
             )
 
 
-def _sheet(found: Overview) -> Sheet:
-    rows = tuple(_row(one) for one in found.patterns)
-    total = f"{found.together:,} states together, {found.apart:,} one by one"
+def _build_sheet(summary: Overview) -> Sheet:
+    rows = tuple(_build_row(pattern) for pattern in summary.patterns)
+    total = f"{summary.together:,} states together, {summary.apart:,} one by one"
     title = f"{len(rows):,} pattern{'s' * (len(rows) != 1)}: {total}"
-    return Sheet(title, HEAD, rows, frozenset({2, 4, 5}))
+    return Sheet(title, COLUMNS, rows, frozenset({2, 4, 5}))
 
 
-def _row(one: Summary) -> tuple[str, ...]:
-    automaton = f"{one.automaton:,} states" if one.automaton is not None else f"none: {one.reason}"
-    if one.automaton is None and one.reason is None:
-        automaton = "not counted"
-    key = ", ".join(f"${variable}" for variable in one.key) or "-"
-    return one.name, str(one.mode), f"{one.steps:,}", key, f"{one.states:,}", f"{one.shared:,}", automaton
+def _build_row(pattern: Summary) -> tuple[str, ...]:
+    if pattern.automaton is not None:
+        automaton = f"{pattern.automaton:,} states"
+    else:
+        automaton = "not counted" if pattern.reason is None else f"none: {pattern.reason}"
+    key = ", ".join(f"${variable}" for variable in pattern.key) or "-"
+    counts = f"{pattern.states:,}", f"{pattern.shared:,}"
+    return pattern.name, str(pattern.mode), f"{pattern.steps:,}", key, *counts, automaton

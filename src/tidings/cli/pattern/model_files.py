@@ -1,11 +1,11 @@
-"""Where models are read from and written to, with words for what goes wrong."""
+"""Models read from files and written to files, with messages for what goes wrong."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from tidings.cli import render
-from tidings.cli.pattern import pattern_origin
+from tidings.cli.pattern.pattern_origin import check_target, make_write_error
 from tidings.errors import FileError, StateError
 from tidings.forecast import Model
 from tidings.forecast.model import pattern_key
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
     from tidings.forecast import Detector
 
-SHOWN = 5
-"""Patterns that are named."""
+MAX_NAMED = 5
+"""Patterns that a warning names."""
 
 
-def read(path: Path) -> Model:
+def load_model(path: Path) -> Model:
     """Return the model of a file."""
     try:
         return Model.load(path)
@@ -34,27 +34,30 @@ def read(path: Path) -> Model:
         raise FileError(msg) from problem
 
 
-def warn_of_unknown(model: Model, detector: Detector) -> None:
-    """Say on standard error which patterns a model has counted nothing of: what is foretold of them is a guess."""
-    unknown = [one.name for one in detector.watched if pattern_key(one.pattern, one.mode) not in model.patterns]
-    if unknown:
-        names = ", ".join(f"`{name}`" for name in unknown[:SHOWN]) + " and others" * (len(unknown) > SHOWN)
-        render.warning(
-            f"the model has counted nothing of {names}; how often their filters are satisfied is all there is"
-        )
+def warn_of_uncounted(model: Model, detector: Detector) -> None:
+    """Warn of patterns that a model has not counted: their forecasts are guesses."""
+    uncounted = [
+        pattern.name
+        for pattern in detector.patterns
+        if pattern_key(pattern.pattern, pattern.mode) not in model.patterns
+    ]
+    if uncounted:
+        names = ", ".join(f"`{name}`" for name in uncounted[:MAX_NAMED])
+        names += " and others" * (len(uncounted) > MAX_NAMED)
+        render.warn(f"the model has counted nothing of {names}; how often their filters are satisfied is all there is")
 
 
-def check_place(path: Path) -> None:
-    """Refuse a place where no model can go, before hours of work."""
-    pattern_origin.check_place(path, magic=MAGIC, called="model")
+def check_model_target(path: Path) -> None:
+    """Refuse a path where no model can be written, before hours of work."""
+    check_target(path, magic=MAGIC, called="model")
 
 
-def write(model: Model, path: Path) -> int:
-    """Write a model, whole or not at all; return how many bytes it has."""
+def save_model(model: Model, path: Path) -> int:
+    """Write a model, whole or not at all; return its size in bytes."""
     try:
         model.save(path)
         return path.stat().st_size
     except FileError:
         raise
     except (OSError, ValueError) as problem:
-        raise pattern_origin.unwritable(path, problem, "model") from problem
+        raise make_write_error(path, problem, "model") from problem

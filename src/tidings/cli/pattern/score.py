@@ -12,192 +12,193 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tidings.cli import render
-from tidings.cli.pattern.history import Batches, Careful, History
-from tidings.cli.pattern.model_files import read, warn_of_unknown
+from tidings.cli.pattern.history import History, HistoryReader
+from tidings.cli.pattern.model_files import load_model, warn_of_uncounted
+from tidings.cli.pattern.train import new_model
 from tidings.errors import MissingExtra, TidingsError
-from tidings.forecast import Model, score
+from tidings.forecast import score
 from tidings.forecast.prequential import BASE, prequential
 from tidings.forecast.scoring.reliability import draw, reliability
 from tidings.forecast.scoring.scores import Warnings, skill_against
 from tidings.matcher.plan import Sheet
 
 if TYPE_CHECKING:
-    from tidings.cli.options import FileForm
-    from tidings.cli.pattern.pattern_origin import Source
-    from tidings.cli.pattern.tally import Tally
+    from tidings.cli.pattern.options import PatternOptions
+    from tidings.cli.pattern.pattern_origin import PatternOrigin
+    from tidings.forecast import Detector, Model
     from tidings.forecast.prequential import Trial
     from tidings.forecast.scoring.scores import Score
+    from tidings.matcher.loading.row_files import RowFile
     from tidings.model import Event
 
-HEAD = ("", "brier", "skill", "log loss", "auc", "precision", "recall", "f1", "mcc", "lead", "false")
-"""The columns: `lead` in events, `false` alarms in 1,000 events."""
+COLUMNS = ("", "brier", "skill", "log loss", "auc", "precision", "recall", "f1", "mcc", "lead", "false")
+"""`lead` is in events, `false` counts false alarms in 1,000 events."""
 
-MOST = 12
-"""Patterns that have a table each; of more, there is one of all, and JSON has each."""
+MAX_TABLES = 12
+"""Patterns that have a table each; more have one table for all of them, and JSON has each."""
 
 
 @dataclass(frozen=True, slots=True)
-class Trying:
-    """What is tried: how far ahead, above which threshold, with which counts and estimators."""
+class Scoring:
+    """What `score` has of its own: whether it learns, whether each estimator is scored, and where the plot goes."""
 
-    horizon: str
-    threshold: float
-    model: Path | None
     learn: bool
     every: bool
-    counting: dict[str, Any]
-
-    def begun(self) -> Model:
-        """Return the model to begin with."""
-        return Model(**self.counting) if self.model is None else read(self.model)
-
-
-@dataclass(frozen=True, slots=True)
-class Ends:
-    """What is left of the run."""
-
     plot: Path | None
-    dead_letters: Path | None
-    quiet: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Judged:
-    """One pattern, or all: forecasts by estimator with what came of them, and how matches were announced."""
+class PatternScores:
+    """Forecasts of one pattern, or of all, by estimator, with their outcomes and how matches were announced."""
 
     name: str
-    y: np.ndarray
-    p: dict[str, np.ndarray]
+    y: npt.NDArray[np.bool_]
+    p: dict[str, npt.NDArray[np.float64]]
     matches: int
     unknown: int
     warnings: dict[str, Warnings]
 
 
-def run(source: Source, events: str, trying: Trying, ends: Ends, *, form: FileForm | None, as_json: bool) -> None:
-    """Score, print tables or JSON, and draw the plot."""
-    started = time.perf_counter()
-    if ends.plot is not None:
+def run(origin: PatternOrigin, events: str, task: Scoring) -> None:
+    """Score the forecasts, print tables or JSON, and draw the plot."""
+    started, options = time.perf_counter(), origin.options
+    if task.plot is not None:
         _check_drawing()
-    with History((events,), form, ends.dead_letters).opened() as (files, tally):
-        model = trying.begun()
-        detector = source.new(Careful)
-        if not trying.learn:
-            warn_of_unknown(model, detector)
-        taken = _taken(detector, Batches(detector, tally), files, tally)
-    tally.warn(detector, ends.dead_letters)
-    ours = model.settings.estimator if model.settings.estimator != "printed" else "both"
-    tried = list(dict.fromkeys([ours, *(("chain", "direct") if trying.every else ()), "printed"]))
+    with History((events,), options.form, options.dead_letters).open() as (files, tally):
+        model = new_model(options) if options.model is None else load_model(options.model)
+        detector = origin.build_detector()
+        if not task.learn:
+            warn_of_uncounted(model, detector)
+        reader = HistoryReader(detector, tally)
+        readable = _read_events(detector, reader, files)
+        if not readable:
+            msg = f"there is no event to score on; {tally.losses}"
+            raise TidingsError(msg)
+    tally.warn(detector, options.dead_letters)
+    estimators = _list_estimators(model, every=task.every)
     trials = prequential(
         detector,
-        taken,
-        horizon=trying.horizon,
-        estimators=tried,
+        readable,
+        horizon=options.horizon,
+        estimators=estimators,
         model=model,
-        learn=trying.learn,
-        progress=_say if sys.stderr.isatty() else None,
+        learn=task.learn,
+        progress=_note_estimator if sys.stderr.isatty() else None,
     )
-    judged = [_judged(trial, trying.threshold) for trial in trials]
-    names = list(dict.fromkeys([ours, BASE, "printed", *tried]))
-    _tell(judged, trying, names, as_json=as_json)
-    if ends.plot is not None:
-        _draw(_pooled(judged), ends.plot, trying)
-    if not ends.quiet:
+    scores = [_collect_scores(trial, options.threshold) for trial in trials]
+    names = list(dict.fromkeys([estimators[0], BASE, "printed", *estimators]))
+    _print_scores(scores, options, names)
+    if task.plot is not None:
+        _draw(_pool(scores), task.plot, options)
+    if not options.quiet:
         seconds = time.perf_counter() - started
-        patterns = f"{len(judged):,} pattern{'s' * (len(judged) != 1)}"
-        render.note(f"{tally.events:,} events, {patterns}, {tally.left} ({seconds:.1f} s)")
+        patterns = f"{len(scores):,} pattern{'s' * (len(scores) != 1)}"
+        render.note(f"{tally.events:,} events, {patterns}, {tally.losses} ({seconds:.1f} s)")
 
 
-def _taken(detector: Careful, batches: Batches, files: Any, tally: Tally) -> list[Event]:
-    """Return the events that can be read, after a first look at all of them."""
-    taken: list[Event] = []
-    for events in batches.of(files, named=False):
-        lost = {letter.index for letter in detector.detect_many(events).dead_letters}
-        taken += [event for place, event in enumerate(events) if place not in lost]
-    if not taken:
-        msg = f"there is no event to score on; {tally.left}"
-        raise TidingsError(msg)
-    return taken
+def _list_estimators(model: Model, *, every: bool) -> list[str]:
+    """Return the estimators to score: the model's own first, the paper's formulas as printed last."""
+    own = model.settings.estimator if model.settings.estimator != "printed" else "both"
+    return list(dict.fromkeys([own, *(("chain", "direct") if every else ()), "printed"]))
 
 
-def _judged(trial: Trial, threshold: float) -> Judged:
-    known = trial.known
-    p = {name: of[known] for name, of in trial.p.items()}
+def _read_events(detector: Detector, reader: HistoryReader, files: list[RowFile]) -> list[Event]:
+    """Return the events that the detector can read, after a first pass over all of them."""
+    readable: list[Event] = []
+    for events in reader.read_batches(files, show_names=False):
+        before = detector.latest_time
+        detections = detector.detect_many(events, on_error="collect")
+        reader.count(detections, before)
+        dead = {letter.index for letter in detections.dead_letters}
+        readable += [event for index, event in enumerate(events) if index not in dead]
+    return readable
+
+
+def _collect_scores(trial: Trial, threshold: float) -> PatternScores:
+    judged = trial.known
+    p = {name: probabilities[judged] for name, probabilities in trial.p.items()}
     warnings = {name: trial.warnings(name, threshold) for name in trial.p}
-    return Judged(trial.pattern, trial.y[known], p, trial.matches, int((~known).sum()), warnings)
+    return PatternScores(trial.pattern, trial.y[judged], p, trial.matches, int((~judged).sum()), warnings)
 
 
-def _pooled(judged: list[Judged]) -> Judged:
-    """Return all patterns as one."""
-    if len(judged) == 1:
-        return judged[0]
-    names = judged[0].p
-    return Judged(
-        f"all {len(judged):,} patterns",
-        np.concatenate([one.y for one in judged]),
-        {name: np.concatenate([one.p[name] for one in judged]) for name in names},
-        sum(one.matches for one in judged),
-        sum(one.unknown for one in judged),
-        {name: reduce(add, (one.warnings[name] for one in judged)) for name in names},
+def _pool(scores: list[PatternScores]) -> PatternScores:
+    """Return the forecasts of all patterns as one."""
+    if len(scores) == 1:
+        return scores[0]
+    names = scores[0].p
+    return PatternScores(
+        f"all {len(scores):,} patterns",
+        np.concatenate([pattern.y for pattern in scores]),
+        {name: np.concatenate([pattern.p[name] for pattern in scores]) for name in names},
+        sum(pattern.matches for pattern in scores),
+        sum(pattern.unknown for pattern in scores),
+        {name: reduce(add, (pattern.warnings[name] for pattern in scores)) for name in names},
     )
 
 
-# Words ------------------------------------------------------------------------------------------
+# Output -----------------------------------------------------------------------------------------
 
 
-def _tell(judged: list[Judged], trying: Trying, names: list[str], *, as_json: bool) -> None:
-    if as_json:
-        for one in judged:
-            render.out_json(_plain(one, trying, names))
+def _print_scores(scores: list[PatternScores], options: PatternOptions, names: list[str]) -> None:
+    if options.as_json:
+        for pattern in scores:
+            render.write_json(_to_dict(pattern, options, names))
         return
-    shown = [*(judged if len(judged) <= MOST else []), *([_pooled(judged)] if len(judged) > 1 else [])]
-    for place, one in enumerate(shown):
-        if place:
-            render.out("")
-        render.sheet(_sheet(one, trying, names))
+    tables = [*(scores if len(scores) <= MAX_TABLES else []), *([_pool(scores)] if len(scores) > 1 else [])]
+    for index, pattern in enumerate(tables):
+        if index:
+            render.write("")
+        render.print_sheet(_build_sheet(pattern, options, names))
 
 
-def _sheet(one: Judged, trying: Trying, names: list[str]) -> Sheet:
-    scores = {name: score(one.p[name], one.y, trying.threshold) for name in names}
-    ahead = f"within {trying.horizon}{'' if ' ' in trying.horizon else ' events'}"
-    rate = f"{one.y.mean():.3f} came true" if len(one.y) else "none came true"
-    left = f", {one.unknown:,} not known yet" if one.unknown else ""
-    title = f"{one.name}, {ahead}: {len(one.y):,} forecasts, {rate}{left}; {one.matches:,} matches"
-    rows = tuple(_row(name, scores[name], one.warnings[name]) for name in names)
-    return Sheet(title, HEAD, rows, frozenset(range(1, len(HEAD))))
+def _build_sheet(pattern: PatternScores, options: PatternOptions, names: list[str]) -> Sheet:
+    rate = f"{pattern.y.mean():.3f} came true" if len(pattern.y) else "none came true"
+    rest = f", {pattern.unknown:,} not known yet" if pattern.unknown else ""
+    counts = f"{len(pattern.y):,} forecasts, {rate}{rest}; {pattern.matches:,} matches"
+    rows = tuple(
+        _build_row(name, score(pattern.p[name], pattern.y, options.threshold), pattern.warnings[name]) for name in names
+    )
+    return Sheet(f"{_format_title(pattern, options)}: {counts}", COLUMNS, rows, frozenset(range(1, len(COLUMNS))))
 
 
-def _row(name: str, scored: Score, warned: Warnings) -> tuple[str, ...]:
-    small = [f"{value:.4f}" for value in (scored.brier, scored.skill, scored.log_loss, scored.auc)]
-    rest = [f"{value:.3f}" for value in (scored.precision, scored.recall, scored.f1, scored.mcc)]
-    whole = [f"{value:.1f}" for value in (warned.lead, warned.false_per_1000)]
-    return name, *(("-" if text == "nan" else text) for text in [*small, *rest, *whole])
+def _format_title(pattern: PatternScores, options: PatternOptions) -> str:
+    return f"{pattern.name}, within {options.horizon}{'' if ' ' in options.horizon else ' events'}"
 
 
-def _plain(one: Judged, trying: Trying, names: list[str]) -> dict[str, Any]:
-    by = {name: _scores(one, name, trying.threshold) for name in names}
-    counts = {"forecasts": len(one.y), "unknown": one.unknown, "matches": one.matches}
-    return {"pattern": one.name, "horizon": trying.horizon, "threshold": trying.threshold, **counts, "scores": by}
+def _build_row(name: str, scores: Score, warnings: Warnings) -> tuple[str, ...]:
+    four_digits = [f"{value:.4f}" for value in (scores.brier, scores.skill, scores.log_loss, scores.auc)]
+    three_digits = [f"{value:.3f}" for value in (scores.precision, scores.recall, scores.f1, scores.mcc)]
+    one_digit = [f"{value:.1f}" for value in (warnings.lead, warnings.false_per_1000)]
+    return name, *(("-" if text == "nan" else text) for text in [*four_digits, *three_digits, *one_digit])
 
 
-def _scores(one: Judged, name: str, threshold: float) -> dict[str, Any]:
-    warned = one.warnings[name]
-    told = {"lead": warned.lead, "warned": warned.share, "false_per_1000": warned.false_per_1000}
-    against = {other: skill_against(one.p[name], one.p[other], one.y) for other in (BASE, "printed") if other != name}
+def _to_dict(pattern: PatternScores, options: PatternOptions, names: list[str]) -> dict[str, Any]:
+    scores = {name: _scores_to_dict(pattern, name, options.threshold) for name in names}
+    counts = {"forecasts": len(pattern.y), "unknown": pattern.unknown, "matches": pattern.matches}
+    question = {"pattern": pattern.name, "horizon": options.horizon, "threshold": options.threshold}
+    return {**question, **counts, "scores": scores}
+
+
+def _scores_to_dict(pattern: PatternScores, name: str, threshold: float) -> dict[str, Any]:
+    warnings, p = pattern.warnings[name], pattern.p
+    announced = {"lead": warnings.lead, "warned": warnings.share, "false_per_1000": warnings.false_per_1000}
+    against = {other: skill_against(p[name], p[other], pattern.y) for other in (BASE, "printed") if other != name}
     return {
-        **score(one.p[name], one.y, threshold).to_dict(),
-        "skill_against": {other: _number(value) for other, value in against.items()},
-        **{key: _number(value) for key, value in told.items()},
+        **score(p[name], pattern.y, threshold).to_dict(),
+        "skill_against": {other: _to_number(value) for other, value in against.items()},
+        **{key: _to_number(value) for key, value in announced.items()},
     }
 
 
-def _number(value: float) -> float | None:
+def _to_number(value: float) -> float | None:
     return None if isnan(value) else value
 
 
 def _check_drawing() -> None:
-    """Refuse a plot that nothing can draw before hours of work."""
+    """Refuse a plot without matplotlib, before hours of work."""
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError as problem:
@@ -205,12 +206,11 @@ def _check_drawing() -> None:
         raise MissingExtra(msg) from problem
 
 
-def _draw(one: Judged, path: Path, trying: Trying) -> None:
-    curves = {name: reliability(told, one.y) for name, told in one.p.items() if name != BASE}
-    ahead = f"within {trying.horizon}{'' if ' ' in trying.horizon else ' events'}"
-    draw(path, curves, title=f"{one.name}, {ahead}")
+def _draw(pattern: PatternScores, path: Path, options: PatternOptions) -> None:
+    curves = {name: reliability(p, pattern.y) for name, p in pattern.p.items() if name != BASE}
+    draw(path, curves, title=_format_title(pattern, options))
     render.note(f"wrote `{path}`")
 
 
-def _say(estimator: str) -> None:
+def _note_estimator(estimator: str) -> None:
     render.note(f"forecasts by `{estimator}`")

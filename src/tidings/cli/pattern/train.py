@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidings.cli import render
-from tidings.cli.pattern.history import Batches, Careful, History
-from tidings.cli.pattern.model_files import check_place, read, write
+from tidings.cli.pattern.history import History, HistoryReader
+from tidings.cli.pattern.model_files import check_model_target, load_model, save_model
 from tidings.forecast import Model
 from tidings.forecast.learning.training import extend_model
 from tidings.matcher.plan import Sheet
@@ -17,83 +17,86 @@ from tidings.matcher.plan import Sheet
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tidings.cli.pattern.pattern_origin import Source
+    from tidings.cli.pattern.options import PatternOptions
+    from tidings.cli.pattern.pattern_origin import PatternOrigin
     from tidings.forecast.model import CountedPattern
     from tidings.matcher.loading.row_files import RowFile
 
-__all__ = ["History", "Wanted", "run"]
+__all__ = ["History", "Training", "run"]
 
-HEAD = ("pattern", "mode", "states", "cells", "counted", "how")
-"""The columns."""
+COLUMNS = ("pattern", "mode", "states", "cells", "counted", "how")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """Where the model goes and begins, how it counts, and what is said of it."""
+class Training:
+    """What `train` has of its own: where the model goes and begins, and the spans it counts directly."""
 
     output: Path
     start: Path | None
-    counting: dict[str, Any]
     horizons: tuple[str, ...]
-    quiet: bool
-    as_json: bool
 
 
-def run(source: Source, history: History, wanted: Wanted) -> None:
-    """Train, write the model, and say what it knows."""
-    started = time.perf_counter()
-    with history.opened() as (files, tally):
-        check_place(wanted.output)
-        model = Model(**wanted.counting) if wanted.start is None else read(wanted.start)
-        detector = source.new(Careful)
-        batches = Batches(detector, tally)
-        for stream in _streams(files, apart=history.apart):
-            events = batches.of(stream, named=len(files) > 1)
-            model = extend_model(model, detector, events, horizons=wanted.horizons)
-    size = write(model, wanted.output)
+def run(origin: PatternOrigin, history: History, task: Training) -> None:
+    """Train a model, write it, and print what it has counted."""
+    started, options = time.perf_counter(), origin.options
+    with history.open() as (files, tally):
+        check_model_target(task.output)
+        model = new_model(options, estimator=options.estimator.value) if task.start is None else load_model(task.start)
+        detector = origin.build_detector()
+        reader = HistoryReader(detector, tally)
+        for stream in _split_streams(files, apart=history.apart):
+            batches = reader.read_batches(stream, show_names=len(files) > 1)
+            model = extend_model(model, detector, batches, horizons=task.horizons, listener=reader.count)
+    size = save_model(model, task.output)
     tally.warn(detector, history.dead_letters)
-    if wanted.as_json:
-        render.out_json(_summary(model, tally.events, size))
-    elif not wanted.quiet:
-        render.sheet(_sheet(model))
-        words = f"{tally.events:,} events, {tally.left} ({time.perf_counter() - started:.1f} s)"
-        render.note(f"{words}; the model is in `{wanted.output}`, {size:,} bytes")
+    if options.as_json:
+        render.write_json(_summarize(model, tally.events, size))
+    elif not options.quiet:
+        render.print_sheet(_build_sheet(model))
+        counts = f"{tally.events:,} events, {tally.losses} ({time.perf_counter() - started:.1f} s)"
+        render.note(f"{counts}; the model is in `{task.output}`, {size:,} bytes")
 
 
-def _streams(files: list[RowFile], *, apart: bool) -> Iterator[list[RowFile]]:
+def new_model(options: PatternOptions, **settings: Any) -> Model:
+    """Return an empty model that counts as the options say."""
+    return Model(context=options.context, smoothing=options.smoothing, half_life=options.half_life, **settings)
+
+
+def _split_streams(files: list[RowFile], *, apart: bool) -> Iterator[list[RowFile]]:
     if apart:
         yield from ([file] for file in files)
     else:
         yield files
 
 
-def _sheet(model: Model) -> Sheet:
-    rows = tuple(_row(one) for one in model.patterns.values())
+def _build_sheet(model: Model) -> Sheet:
+    rows = tuple(_build_row(counted) for counted in model.patterns.values())
     title = f"{len(model):,} pattern{'s' * (len(model) != 1)} counted over {model.now[0]:,} events"
-    return Sheet(title, HEAD, rows, frozenset({2, 3, 4}))
+    return Sheet(title, COLUMNS, rows, frozenset({2, 3, 4}))
 
 
-def _row(one: CountedPattern) -> tuple[str, ...]:
-    course = one.course
+def _build_row(counted: CountedPattern) -> tuple[str, ...]:
+    course = counted.course
     how = "approximate" if course.approximate else f"exact, last {course.depth} events" if course.depth else "exact"
-    return one.name, str(one.mode), f"{len(course.states):,}", f"{course.cells:,}", f"{_counted(one):,.0f}", how
+    sizes = f"{len(course.states):,}", f"{course.cells:,}", f"{_count_events(counted):,.0f}"
+    return counted.name, str(counted.mode), *sizes, how
 
 
-def _counted(one: CountedPattern) -> float:
-    """Return how many events were counted for a pattern: of a key each, where it has one."""
-    return float(one.counts.moves.sum())
+def _count_events(counted: CountedPattern) -> float:
+    """Return how many events were counted for a pattern, those of each key separately."""
+    return float(counted.counts.moves.sum())
 
 
-def _summary(model: Model, events: int, size: int) -> dict[str, Any]:
+def _summarize(model: Model, events: int, size: int) -> dict[str, Any]:
     patterns = [
         {
-            "pattern": one.name,
-            "mode": str(one.mode),
-            "states": len(one.course.states),
-            "cells": one.course.cells,
-            "counted": _counted(one),
-            "approximate": one.course.approximate,
+            "pattern": counted.name,
+            "mode": str(counted.mode),
+            "states": len(counted.course.states),
+            "cells": counted.course.cells,
+            "counted": _count_events(counted),
+            "approximate": counted.course.approximate,
         }
-        for one in model.patterns.values()
+        for counted in model.patterns.values()
     ]
     return {"patterns": patterns, "events": events, "events_of_the_model": model.now[0], "bytes": size}

@@ -6,9 +6,10 @@ A kind is the set of filters an event satisfies. There are few, so what a kind m
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from tidings.kernels.forecast.forecasts import SILENCES, hash_symbol_sets, update_mean_gaps
 from tidings.patterns.run.machine import compute_keys
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from tidings.patterns.run.event_reader import EncodedEvents
     from tidings.patterns.run.machine import Partitioning
     from tidings.patterns.run.value_numbers import ValueNumbers
+
+IntArray: TypeAlias = npt.NDArray[np.int64]
+FloatArray: TypeAlias = npt.NDArray[np.float64]
 
 RECENT = 16
 """Gaps that a running mean is made of."""

@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from tidings.forecast.courses.streams import EventKinds
     from tidings.patterns.detections import ReportBatch
 
-KEPT = 1 << 20
-"""Entries whose waits are not known yet: of more, the oldest are taken as cut off."""
-
 _NONE = np.empty(0, np.int64)
 
 _Following: TypeAlias = tuple[np.ndarray, np.ndarray]
@@ -91,8 +88,9 @@ class HalfLife:
 class GroupCounter:
     """What one group of patterns learns: counts of its members, in the order of `group.members`."""
 
-    def __init__(self, group: CourseGroup, counts: list[Counts], half_life: HalfLife | None) -> None:
-        """Go on from some counts."""
+    def __init__(self, group: CourseGroup, counts: list[Counts], half_life: HalfLife | None, *, most: int) -> None:
+        """Go on from some counts; of more than `most` pending entries the oldest are taken as cut off."""
+        self._most = most
         self.group, self.counts, self.half_life = group, counts, half_life
         self.pending, self.fresh = NOTHING, list[PendingWaits]()
         self.reports: list[np.ndarray] = [np.empty((0, 3), np.int64) for _ in group.tracked]
@@ -162,7 +160,7 @@ class GroupCounter:
         if spans and len(pending):
             passed = pending.time <= now[1] - max(spans)
             done = np.minimum(done, np.add.reduceat(passed, entries.starts[:-1], dtype=np.int64))
-        over = len(pending) - int(done.sum()) - KEPT
+        over = len(pending) - int(done.sum()) - self._most
         if over > 0:  # too many wait: the oldest of each go, as cut off
             done = done + np.ceil((sizes - done) * (over / (len(pending) - done.sum()))).astype(np.int64)
         return np.asarray(done)

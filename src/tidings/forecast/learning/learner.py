@@ -12,20 +12,19 @@ from tidings.forecast.courses.streams import EventKinds, build_entries
 from tidings.forecast.learning.counting import GroupCounter, count_traffic
 from tidings.forecast.learning.counts import Traffic
 from tidings.forecast.model import Model, filter_key, pattern_key
+from tidings.forecast.tuning import ForecastTuning
+from tidings.patterns.run.event_archive import unite_numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from tidings.forecast.courses.streams import Ways
+    from tidings.forecast.courses.streams import IntArray, Ways
     from tidings.forecast.model import CountedPattern
     from tidings.model import Filter
-    from tidings.patterns.compile.graph import CompiledPattern
     from tidings.patterns.detections import ReportBatch
+    from tidings.patterns.pattern_set import PatternSet
     from tidings.patterns.run.event_reader import EncodedEvents
     from tidings.patterns.run.value_numbers import ValueNumbers
-
-AT_ONCE = 1 << 17
-"""Entries that are counted at once, at most."""
 
 
 class Learner:
@@ -34,30 +33,37 @@ class Learner:
     def __init__(
         self,
         model: Model,
-        watched: Sequence[CompiledPattern],
-        filters: Mapping[Filter, int],
+        patterns: PatternSet,
         *,
         spans: Iterable[int] = (),
-        **surroundings: Any,
+        tuning: ForecastTuning | None = None,
     ) -> None:
-        """Go on from a model."""
-        self._model, self.kinds, self._filters = model, EventKinds(), filters
+        """Go on from a model; `spans` are horizons in microseconds that are counted directly."""
+        self._model, self.kinds, self._filters = model, EventKinds(), patterns.filters
+        self._tuning = tuning or ForecastTuning()
         self.patterns: dict[str, CountedPattern] = {}
         self.places: dict[str, int] = {}
-        for place, one in enumerate(watched):
-            key = pattern_key(one.pattern, one.mode)
+        keywords = patterns.vocabulary.to_keywords()
+        for place, compiled in enumerate(patterns.patterns):
+            key = pattern_key(compiled.pattern, compiled.mode)
             if key not in self.patterns:
-                self.patterns[key] = model.recall_pattern(one, spans=spans, **surroundings)
+                self.patterns[key] = model.recall_pattern(compiled, spans=spans, **keywords)
                 self.places[key] = place
         self.counters: list[GroupCounter] = []
         self.arrange()
-        named = [(one.pattern, name) for one in self.patterns.values() for name in one.pattern.used()]
-        told = {filters[pattern[name].filter]: (pattern, name) for pattern, name in named}
-        self._named = {number: filter_key(*one) for number, one in told.items()}
+        used = [(one.pattern, name) for one in self.patterns.values() for name in one.pattern.used()]
+        self._filter_keys = {
+            patterns.filters[pattern[name].filter]: filter_key(pattern, name) for pattern, name in used
+        }
         self.traffic = model.traffic
         self.last_time: int | None = None
         self.now = model.now
-        self._waiting = 0
+        self.gathered = 0  # events since counts were last settled
+
+    @property
+    def needs_reports(self) -> bool:
+        """Whether some pattern is tracked: then the learner has to be told what the run detects."""
+        return any(counter.group.tracked for counter in self.counters)
 
     def arrange(self, together: Iterable[Sequence[str]] = ()) -> None:
         """Make the lessons: patterns that have learned together stay so, the others part as their streams do."""
@@ -69,9 +75,9 @@ class Learner:
         self.counters = []
         for group in groups:
             counts = [self.patterns[one.name].counts.copy() for one in group.members]
-            lesson = GroupCounter(group, counts, self._model.settings.half_life)
-            lesson.now = self._model.now
-            self.counters.append(lesson)
+            counter = GroupCounter(group, counts, self._model.settings.half_life, most=self._tuning.pending_waits)
+            counter.now = self._model.now
+            self.counters.append(counter)
 
     def numbers(self, filters: Iterable[Filter]) -> list[int]:
         """Return the numbers that some filters have."""
@@ -81,7 +87,7 @@ class Learner:
         """Take over what another had seen of the stream; lessons that go on have their `ways` in them."""
         self.now, self.last_time = old.now, old.last_time
         self.traffic = old.traffic.plus(Traffic(own=old.own(but=ways)))
-        self._waiting, self.kinds = old._waiting, old.kinds
+        self.gathered, self.kinds = old.gathered, old.kinds
 
     def add_reports(self, parts: Sequence[ReportBatch], base: int, times: np.ndarray) -> None:
         """Hear what events completed that come next; `base` is the number that the detector gave the first of them."""
@@ -102,20 +108,20 @@ class Learner:
         if half_life is not None:
             weights = half_life.weights(at, events.times, now)
             self.traffic = self.traffic.scale(half_life.fading(self.now, now))
-        more = count_traffic(kinds, events.times, self.last_time, weights, self._named, self.kinds)
+        more = count_traffic(kinds, events.times, self.last_time, weights, self._filter_keys, self.kinds)
         self.traffic, self.last_time = self.traffic.plus(more), int(events.times[-1])
         for lesson in self.counters:
             entries = build_entries(events, kinds, lesson.group.partitioning, names)
             lesson.take(entries, events.times, self.now[0])
         self.now = now
-        self._waiting += len(events)
-        if self._waiting >= AT_ONCE:
+        self.gathered += len(events)
+        if self.gathered >= self._tuning.counted_at_once:
             self.settle()
 
-    def keys_in_use(self) -> list[np.ndarray]:
+    def keys_in_use(self) -> IntArray:
         """Return the keys that are still needed."""
         self.settle()
-        return [lesson.keys_in_use() for lesson in self.counters]
+        return unite_numbers([counter.keys_in_use() for counter in self.counters])
 
     def renumber_keys(self, known: np.ndarray) -> None:
         """Call each key by its place in `known`, which lists all that are held."""
@@ -126,7 +132,7 @@ class Learner:
         """Count what was kept for it."""
         for lesson in self.counters:
             lesson.settle(self.kinds, self.now)
-        self._waiting = 0
+        self.gathered = 0
 
     def own(self, but: Iterable[Ways] = ()) -> dict[str, float]:
         """Return the gaps between events of one key, for each set of ways; those of some ways are left out."""
@@ -150,7 +156,7 @@ class Learner:
         for lesson in self.counters:
             for member, counts in zip(lesson.group.members, lesson.close_counts(self.kinds), strict=True):
                 known[member.name] = self._with(member.name, counts)
-        return self._model.with_counts(known=known, traffic=traffic, now=self.now)
+        return self._model.with_counts(patterns=known, traffic=traffic, now=self.now)
 
     def _with(self, key: str, counts: Any) -> CountedPattern:
         return replace(self.patterns[key], counts=counts)

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tidings.errors import TidingsError
 from tidings.forecast.detector import Detector
 from tidings.forecast.horizon import Horizon
 from tidings.forecast.learning.learner import Learner
+from tidings.forecast.learning.observer import LearningObserver
 from tidings.forecast.model import Model
 from tidings.model import Event
+from tidings.patterns import Run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from datetime import timedelta
+    from datetime import datetime, timedelta
+
+    from tidings.patterns import Detections
+
+BatchListener: TypeAlias = "Callable[[Detections, datetime | None], object]"
+"""Is called after each batch with what was late or bad in it, and the latest time before it."""
 
 
 def train(
@@ -62,28 +69,34 @@ def extend_model(
     *,
     horizons: Iterable[Any] = (),
     progress: Callable[[int], object] | None = None,
+    listener: BatchListener | None = None,
 ) -> Model:
-    """Return a model with the counts of a further history, one that begins anew."""
+    """Return a model with the counts of a further history, one that begins anew.
+
+    With a `listener`, bad events are left out instead of raised.
+    """
     if not isinstance(detector, Detector):
         msg = f"what is trained is a td.Detector with its patterns, not `{detector!r}`"
         raise TidingsError(msg)
     if isinstance(horizons, str) or not isinstance(horizons, Iterable):
         msg = f"horizons are a list, such as [10, '5 min'], not `{horizons}`"
         raise TidingsError(msg)
-    watched = detector.watched
-    if not watched:
+    if not len(detector):
         msg = "the detector has no patterns to train; add them first"
         raise TidingsError(msg)
-    forked = detector.forked()
-    told = [*map(Horizon.of, horizons), *detector.horizons().values()]
-    spans = {one.amount for one in told if one.unit == "time"}
-    learner = Learner(model, watched, forked._filters, spans=spans, **forked._around)
-    forked.listen(learner, reports=any(lesson.group.tracked for lesson in learner.counters))
+    all_horizons = [*map(Horizon.of, horizons), *detector.horizons().values()]
+    spans = {horizon.amount for horizon in all_horizons if horizon.unit == "time"}
+    patterns = detector.share_patterns()
+    learner = Learner(model, patterns, spans=spans, tuning=detector.forecast_tuning)
+    run = Run(patterns, observers=[LearningObserver(learner)], detects=learner.needs_reports)
     for batch in _batches(history):
-        forked.detect_many(batch)
+        before = run.latest_time
+        detections = run.detect_many(batch, collect=listener is not None)
+        if listener is not None:
+            listener(detections, before)
         if progress is not None:
             progress(learner.now[0] - model.now[0])
-    forked.close()
+    run.close()
     return learner.model()
 
 

@@ -19,14 +19,19 @@ from tidings.kernels.forecast.forecasts import (
     R_ENTRY,
     R_PATTERN,
     SILENT,
-    follow_patterns,
+    AlarmTable,
+    AlarmTables,
+    CourseTables,
+    ForecastBuffer,
+    KeyedEntries,
     emit_forecasts,
+    follow_patterns,
 )
 from tidings.patterns.run.event_archive import unite_numbers
 
 if TYPE_CHECKING:
     from tidings.forecast.courses.groups import CourseGroup
-    from tidings.forecast.courses.streams import StreamEntries, EventKinds
+    from tidings.forecast.courses.streams import EventKinds, StreamEntries
     from tidings.forecast.predicting.probability_table import ProbabilityTable
 
 POLICIES = {"crossing": CROSSING, "episode": EPISODE, "every": EVERY, "change": CHANGE}
@@ -87,24 +92,25 @@ class GroupFollower:
 
     def _pack_tables(self) -> None:
         exact = self.tables[: len(self.group.exact)]
-        self._policies = np.array([one.policy for one in self.rules], np.int64)
-        self._limits = np.array([one.limit for one in self.rules])
-        self._grids = np.array([1 if one is None else one.grid for one in exact], np.int64)
-        self._gaps = np.array([-1 if one is None else one.gap for one in exact], np.int64)
-        self._offsets = np.array([0.0 if one is None else one.offset for one in exact])
-        flat = [_NO_TABLE if one is None else one.chances.ravel() for one in exact]
-        self._chances = np.concatenate(flat) if flat else _NO_TABLE
-        self._chances_at = np.append(0, np.cumsum([len(one) for one in flat])).astype(np.int64)
-        self._packed = self._crossings(flat)
+        policies = np.array([rule.policy for rule in self.rules], np.int64)
+        limits = np.array([rule.limit for rule in self.rules])
+        grids = np.array([1 if table is None else table.grid for table in exact], np.int64)
+        gaps = np.array([-1 if table is None else table.gap for table in exact], np.int64)
+        offsets = np.array([0.0 if table is None else table.offset for table in exact])
+        flat = [_NO_TABLE if table is None else table.chances.ravel() for table in exact]
+        chances = np.concatenate(flat) if flat else _NO_TABLE
+        chances_at = np.append(0, np.cumsum([len(chances) for chances in flat])).astype(np.int64)
+        alarms = AlarmTables(policies, limits, chances_at, grids, gaps, offsets, chances, np.zeros(0, np.int32))
+        self._alarms = alarms._replace(packed=self._crossings(flat, alarms))
 
-    def _crossings(self, chances: list[np.ndarray]) -> np.ndarray:
+    def _crossings(self, chances: list[np.ndarray], alarms: AlarmTables) -> np.ndarray:
         """Return, for each move, where the row of the next cell begins, and in the last bit whether it is above."""
-        group, limits = self.group, self._limits
+        group, limits = self.group, alarms.limits
         sizes = np.diff(group.move_at)
         following = group.table.astype(np.int64)
         packed = (following * np.repeat(group.widths, sizes)) << 1
         for number, one in enumerate(chances):
-            if self._policies[number] == CROSSING and self._grids[number] == 1 and self._gaps[number] < 0:
+            if alarms.policies[number] == CROSSING and alarms.grids[number] == 1 and alarms.gaps[number] < 0:
                 begin, end = group.move_at[number], group.move_at[number + 1]
                 packed[begin:end] |= (one > limits[number])[following[begin:end]]
         return packed.astype(np.int32)
@@ -160,37 +166,20 @@ class GroupFollower:
     ) -> list[tuple[np.ndarray, np.ndarray]]:
         group, told, begin = self.group, list[tuple[np.ndarray, np.ndarray]](), 0
         exact = len(group.exact)
-        quiet = not self._policies[:exact].any()
+        quiet = not self._alarms.policies[:exact].any()
         while begin < exact:
             room = 1 if quiet else max(1 << 12, 2 * len(entries))
             out, chances, found = np.empty((room, 3), np.int64), np.empty(room), np.zeros(1, np.int64)
             begin = follow_patterns(
                 begin,
-                entries.kind,
-                entries.starts,
-                entries.rows,
-                where,
-                group.labels,
-                group.cell_at,
-                group.move_at,
-                group.widths,
-                group.table,
-                group.hits,
-                group.idle,
+                KeyedEntries(entries.kind, entries.starts, entries.rows, where, silences),
+                CourseTables(
+                    group.labels, group.cell_at, group.move_at, group.widths, group.table, group.hits, group.idle
+                ),
+                self._alarms,
                 self.cells,
                 self.last,
-                self._policies,
-                self._limits,
-                self._chances_at,
-                self._grids,
-                silences,
-                self._gaps,
-                self._offsets,
-                self._chances,
-                self._packed,
-                out,
-                chances,
-                found,
+                ForecastBuffer(out, chances, found),
             )
             told.append((out[: found[0]], chances[: found[0]]))
         return told
@@ -217,20 +206,12 @@ class GroupFollower:
             return []
         out, chances = np.empty(len(entries), np.int64), np.empty(len(entries))
         found = emit_forecasts(
-            entries.starts,
-            entries.rows,
-            where,
+            KeyedEntries(entries.kind, entries.starts, entries.rows, where, silences),
             cells,
             hit,
             member.course.idle,
             self.last[number],
-            asked.policy,
-            asked.limit,
-            table.grid,
-            silences,
-            table.gap,
-            table.offset,
-            table.chances.ravel(),
+            AlarmTable(asked.policy, asked.limit, table.grid, table.gap, table.offset, table.chances.ravel()),
             out,
             chances,
         )

@@ -21,16 +21,18 @@ from tidings.forecast.learning.learner import Learner
 from tidings.forecast.model import pattern_key, is_keyed
 from tidings.forecast.predicting.following import POLICIES, AlarmRule, GroupFollower
 from tidings.forecast.predicting.probability_table import QUANTILES, require_times, build_table
+from tidings.patterns.run.event_archive import unite_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from tidings.forecast.courses.streams import IntArray
     from tidings.forecast.learning.counts import Floats
     from tidings.forecast.model import CountedPattern, Model
     from tidings.forecast.predicting.probability_table import ProbabilityTable
-    from tidings.model import Filter
-    from tidings.patterns.compile.graph import CompiledPattern
+    from tidings.forecast.tuning import ForecastTuning
     from tidings.patterns.detections import ReportBatch
+    from tidings.patterns.pattern_set import PatternSet
     from tidings.patterns.run.event_reader import EncodedEvents
     from tidings.patterns.run.value_numbers import ValueNumbers
 
@@ -76,28 +78,25 @@ class Forecaster:
     def __init__(
         self,
         model: Model,
-        watched: Sequence[CompiledPattern],
-        filters: Mapping[Filter, int],
+        pattern_set: PatternSet,
         plans: Mapping[str, ForecastPlan],
         *,
-        learn: bool,
-        part: float = 1.0,
-        **surroundings: Any,
+        learns: bool,
+        share: float = 1.0,
+        tuning: ForecastTuning | None = None,
     ) -> None:
-        """Start with nothing seen; `part` is how much of the stream comes here."""
-        self.model, self.plans = model, dict(plans)
-        self._part = part
+        """Start with nothing seen; `share` is how much of the stream comes here."""
+        self.model, self.pattern_set, self.plans = model, pattern_set, dict(plans)
+        self._share = share
         self.kinds = EventKinds()
-        self.patterns: dict[str, CountedPattern] = {
-            one.name: model.recall_pattern(one, **surroundings) for one in watched
-        }
+        compiled, keywords = pattern_set.patterns, pattern_set.vocabulary.to_keywords()
+        self.patterns: dict[str, CountedPattern] = {one.name: model.recall_pattern(one, **keywords) for one in compiled}
         members = [CourseMember(name, one.pattern, one.course) for name, one in self.patterns.items()]
-        self.followers = [GroupFollower(group) for group in build_groups(members, filters)]
-        self.compiled = tuple(watched)
-        self._places = {one.name: place for place, one in enumerate(watched)}
-        self._keys = {one.name: pattern_key(one.pattern, one.mode) for one in watched} if learn else {}
+        self.followers = [GroupFollower(group) for group in build_groups(members, pattern_set.filters)]
+        self._places = {name: place for place, name in enumerate(pattern_set.names)}
+        self._keys = {one.name: pattern_key(one.pattern, one.mode) for one in compiled} if learns else {}
         spans = {plan.horizon.amount for plan in plans.values() if plan.horizon and plan.horizon.unit == "time"}
-        self.learner = Learner(model, watched, filters, spans=spans, **surroundings) if learn else None
+        self.learner = Learner(model, pattern_set, spans=spans, tuning=tuning) if learns else None
         self._tables: dict[tuple[str, Horizon], ProbabilityTable] = {}
         self._curves: dict[ProbabilityTable, Floats] = {}
         self._arrange()
@@ -167,7 +166,7 @@ class Forecaster:
                 for one, plan in zip(following.group.members, plans, strict=True)
             ]
             pace = self.model.traffic.pace(following.group.ways)
-            following.arrange([plan.to_alarm_rule() for plan in plans], tables, part=self._part, pace=pace)
+            following.arrange([plan.to_alarm_rule() for plan in plans], tables, part=self._share, pace=pace)
 
     def table(self, name: str, horizon: Horizon) -> ProbabilityTable:
         """Return the probabilities of a pattern's cells."""
@@ -239,21 +238,21 @@ class Forecaster:
 
     def fork(self) -> Forecaster:
         """Return one that goes on from here by itself, without learning; the tables are shared."""
-        made = copy(self)
-        made.followers, made.learner = [following.fork() for following in self.followers], None
-        return made
+        fork = copy(self)
+        fork.followers, fork.learner = [follower.fork() for follower in self.followers], None
+        return fork
 
-    def keys_in_use(self, now: int, most: int) -> list[np.ndarray]:
-        """Return the keys that are still needed, and `most` of those that have begun nothing."""
-        mine = [following.keys_in_use(now, most) for following in self.followers]
-        return mine + (self.learner.keys_in_use() if self.learner else [])
+    def keys_in_use(self, now: int, most_idle: int) -> IntArray:
+        """Return the keys that are still needed, and `most_idle` of those that have begun nothing."""
+        keys = [follower.keys_in_use(now, most_idle) for follower in self.followers]
+        return unite_numbers(keys if self.learner is None else [*keys, self.learner.keys_in_use()])
 
-    def renumber_keys(self, known: np.ndarray) -> None:
-        """Call each key by its place in `known`, which lists all that are held."""
-        for following in self.followers:
-            following.renumber_keys(known)
+    def renumber_keys(self, kept: IntArray) -> None:
+        """Replace each key by its position in `kept`, which has all that are in use."""
+        for follower in self.followers:
+            follower.renumber_keys(kept)
         if self.learner is not None:
-            self.learner.renumber_keys(known)
+            self.learner.renumber_keys(kept)
 
 
 def _split_reports(reports: list[list[np.ndarray]], end: int, time: int) -> list[list[np.ndarray]]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from tidings.forecast.learning.counting import PendingWaits
 from tidings.forecast.learning.counts import Counts, Traffic
-from tidings.patterns.state.run_bytes import hash_text
+from tidings.patterns.state.graph_bytes import hash_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 def carry_over(before: Forecaster, after: Forecaster) -> None:
     """Let patterns that are in both go on where they stood."""
-    then = {one.name: one for one in before.compiled}
-    stay = [one for one in after.compiled if one.name in then and _is_unchanged(then[one.name], one)]
+    then = {one.name: one for one in before.pattern_set.patterns}
+    stay = [one for one in after.pattern_set.patterns if one.name in then and _is_unchanged(then[one.name], one)]
     names = {one.name for one in stay}
     for following in after.followers:
         old = next((one for one in before.followers if one.group.partitioning == following.group.partitioning), None)

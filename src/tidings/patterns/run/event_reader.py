@@ -158,16 +158,14 @@ class EventReader:
         few = self._find_kinds(table)
         if few is not None:
             kinds, codes = few
-            before, self.matcher._mismatches = self.matcher._mismatches, MismatchCounts()
+            counts = MismatchCounts()
             try:
-                found = self.matcher.match_many(kinds)
-                self._recount(before, kinds, codes)
+                found = self.matcher.match_many(kinds, counts=counts)
+                self._recount(counts, kinds, codes)
                 ends, symbols = group_by_event(found.event_index, _filter_numbers(found), kinds.num_rows)
                 return (*take_lists(ends, symbols, codes), [])
             except BadEvent:
                 pass  # asked one by one below, where the bad ones are named
-            finally:
-                self.matcher._mismatches = before
         found = self.matcher.match_many(self._select_columns(table), on_error="collect" if collect else "raise")
         ends, symbols = group_by_event(found.event_index, _filter_numbers(found), table.num_rows)
         return ends, symbols, list(found.dead_letters)
@@ -185,16 +183,16 @@ class EventReader:
     def _recount(self, counts: MismatchCounts, kinds: pa.Table, codes: np.ndarray) -> None:
         """Count mismatches by events: what was counted so far is each kind of event once."""
         often = np.bincount(codes, minlength=kinds.num_rows)
-        needs = self.matcher.needs()
-        for key, _ in self.matcher._mismatches:
+        needs, total = self.matcher.needs(), self.matcher.mismatch_counts
+        for key, _ in counts:
             of_key = tuple(need for need in needs[key.name] if key in need.keys(key.name))
             reader = AttributeReader(Requirements({key.name: of_key}), self.matcher.ontology or Ontology())
             for events, row in zip(often.tolist(), rows_of(kinds.select([key.name])), strict=True):
                 values = reader.read(row, EPOCH).values.get(key, ())
-                counts.values[key] += events * len(values)
+                total.values[key] += events * len(values)
                 for value in values:
                     if isinstance(value, Mismatch):
-                        counts.add(key, describe_type(value.raw), events)
+                        total.add(key, describe_type(value.raw), events)
 
     def _find_kinds(self, table: pa.Table) -> tuple[pa.Table, np.ndarray] | None:
         """Return the distinct rows of what filters look at, and which of them each event is; nothing if too many."""

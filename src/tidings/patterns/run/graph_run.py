@@ -83,13 +83,13 @@ class GraphRun:
             fresh=np.full(sizes.fresh if keyed else 1, -1, np.int64),
             spent=_empty(spent if keyed else patterns),
             queues=np.full((len(graph.absences), 2), -1, np.int64),
-            candidates=np.empty((sizes.found, 2), np.int64),
+            candidates=np.empty((sizes.candidates, 2), np.int64),
             stamps=np.zeros(symbols, np.int64),
             fronts=np.zeros((nodes, 2), np.int64),
             best=np.zeros((patterns, 2), np.int64),
             completed_patterns=np.zeros(patterns, np.int64),
             out=np.empty((sizes.out, O_VALUES + graph.variables.shape[1]), np.int64),
-            listed_events=np.empty(sizes.listed, np.int64),
+            listed_events=np.empty(sizes.listed_events, np.int64),
             path=np.empty((sizes.path, 4), np.int64),
         )
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.algebra.law.typed_attribute import collect_attributes
 from tidings.matcher.mismatch_report import PLURALS
-from tidings.patterns.pattern_input import asks_for_time, variable_attributes, list_filters
+from tidings.patterns.pattern_input import asks_for_time, list_filters, variable_attributes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -98,7 +98,7 @@ def describe_pattern_mismatches(
 
 def _of_filters(matcher: Matcher, watched: list[CompiledPattern]) -> Iterator[PatternMismatch]:
     """Tell the matcher's counts, with the names of patterns: it knows their filters by numbers alone."""
-    for key, count in matcher._mismatches:
+    for key, count in matcher.mismatch_counts:
         names = tuple(one.name for one in watched if _asks(one, key, matcher))
         if names:
             asked = PLURALS.get(key.kind, key.kind) + (f" in {key.unit}" if key.unit else "")

@@ -17,14 +17,10 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
-from tidings.kernels.patterns.reports import O_AT, O_KEY, O_PATTERN
-from tidings.lang import WrittenPattern
-from tidings.model.patterns import Gap, Mode, Sequence, Timed, children_of, conditions_of
-from tidings.patterns.detections import Detections
-from tidings.patterns.detector import Detector
-from tidings.patterns.pattern_input import variable_attributes
-from tidings.patterns.run.event_archive import unite_numbers
+from tidings.model.patterns import Gap, Sequence, Timed, children_of, conditions_of
+from tidings.patterns.pattern_set import PatternCatalog, StreamSettings
 from tidings.patterns.run.machine import find_ways
 
 if TYPE_CHECKING:
@@ -32,7 +28,7 @@ if TYPE_CHECKING:
 
     from tidings.model.patterns import Node, Pattern
     from tidings.patterns.compile.graph import CompiledPattern
-    from tidings.patterns.run.event_reader import EncodedEvents
+    from tidings.patterns.pattern_set import PatternSet
 
 Ways = tuple[tuple[str, ...], ...]
 """The attributes that give a key, one set of them for each way."""
@@ -40,38 +36,33 @@ Ways = tuple[tuple[str, ...], ...]
 
 @dataclass(frozen=True)
 class Portion:
-    """Patterns that part the stream alike, and into how many buckets; its detector is forked, and never fed."""
+    """Patterns that divide the stream by the same keys, and the number of buckets that these are hashed to."""
 
     name: str
-    detector: Detector
+    patterns: PatternSet
     ways: Ways
     buckets: int
-    symbols: np.ndarray  # of each filter of the whole set its number here, or -1
+    symbols: npt.NDArray[np.int64]  # of each filter of the whole set its number here, or -1
 
     @property
     def is_keyed(self) -> bool:
-        """Whether keys part the stream."""
+        """Whether state is kept for each key."""
         return self.ways != ((),)
-
-    @cached_property
-    def attributes(self) -> tuple[str, ...]:
-        """The attributes that give variables their values."""
-        return tuple(sorted({name for told in self.detector.watched for name in variable_attributes(told.pattern)}))
 
     @cached_property
     def is_contiguous(self) -> bool:
         """Whether a pattern asks for the very next event, so that every event counts."""
-        return any(_has_contiguous_joint(told.pattern.root) for told in self.detector.watched)
+        return any(_has_contiguous_joint(compiled.pattern.root) for compiled in self.patterns.patterns)
 
     @cached_property
     def has_absence(self) -> bool:
         """Whether a pattern ends with an absence, so that time itself completes it."""
-        return any(told.pattern.absence is not None for told in self.detector.watched)
+        return any(compiled.pattern.absence is not None for compiled in self.patterns.patterns)
 
     @cached_property
     def span(self) -> int:
         """How long, in microseconds, a partial match lives that has a bound; 0 when none has."""
-        return max((_total_bounds(told.pattern) for told in self.detector.watched), default=0)
+        return max((_total_bounds(compiled.pattern) for compiled in self.patterns.patterns), default=0)
 
     def name_bucket(self, bucket: int) -> str:
         """Return the name of a bucket, the same in every process and after every restart."""
@@ -82,66 +73,27 @@ class Portion:
         return stable_hash(key_text(key)) % self.buckets
 
 
-def split_patterns(whole: Detector, *, buckets: int, shards: int) -> list[Portion]:
-    """Return the portions of a detector's patterns."""
+def split_patterns(whole: PatternSet, *, buckets: int, shards: int) -> list[Portion]:
+    """Return the portions of a pattern set."""
     groups: dict[tuple[str, Ways], list[CompiledPattern]] = {}
-    for told in whole.watched:
-        ways = find_ways(told.pattern)
-        name = json.dumps(ways) if ways != ((),) else f"shard {stable_hash(told.name) % shards} of {shards}"
-        groups.setdefault((name, ways), []).append(told)
-    return [_build_portion(whole, name, ways, told, buckets) for (name, ways), told in groups.items()]
+    for compiled in whole.patterns:
+        ways = find_ways(compiled.pattern)
+        name = json.dumps(ways) if ways != ((),) else f"shard {stable_hash(compiled.name) % shards} of {shards}"
+        groups.setdefault((name, ways), []).append(compiled)
+    return [_build_portion(whole, name, ways, members, buckets) for (name, ways), members in groups.items()]
 
 
-def _build_portion(whole: Detector, name: str, ways: Ways, watched: Iterable[CompiledPattern], buckets: int) -> Portion:
-    made = Detector(time=whole.time, partials=whole.partials, **whole._around)
-    made.add_many(map(written, watched))
-    symbols = np.full(whole._numbered, -1, np.int64)
-    for told, number in made._filters.items():
-        symbols[whole._filters[told]] = number
-    return Portion(name, made, ways, buckets if ways != ((),) else 1, symbols)
-
-
-def written(told: CompiledPattern) -> WrittenPattern:
-    """Return a pattern as it was added."""
-    return WrittenPattern(told.name, told.pattern, told.mode, told.limit if told.mode is Mode.ANY else None)
-
-
-# Time -----------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class ReportColumns:
-    """Reports in the order they completed, as columns; `values` says what the numbers of keys stand for.
-
-    The ids of the events are end to end: those of report `i` are `events[ends[i]:ends[i + 1]]`.
-    """
-
-    patterns: np.ndarray
-    keys: np.ndarray
-    values: list[Any]
-    at: np.ndarray
-    events: np.ndarray
-    ends: np.ndarray
-
-
-def advance(detector: Detector, events: EncodedEvents | None, until: int) -> ReportColumns:
-    """Take events, which are in order and whose ids are integers, and let time pass to `until`."""
-    runs, names = detector._runs(), detector._names
-    parts = detector._taken(events, runs, until=until)
-    detector._latest = max(detector._latest, until)
-    found = Detections(parts, list(detector), detector._archive)
-    told, ends = found._gather_events()
-    order = found._sort_reports()
-    patterns = found._column(lambda part: part.layout.places[part.reports.rows[:, O_PATTERN]])[order]
-    keys, at = (found._column(lambda part, at=at: part.reports.rows[:, at])[order] for at in (O_KEY, O_AT))
-    ids = np.asarray(told.ids, np.int64)
-    detector._tidied()
-    return ReportColumns(patterns, keys, names.values, at, ids, ends)
-
-
-def held(detector: Detector) -> np.ndarray:
-    """Return the ids of the events that reports may still name, ascending; ids must be the numbers of the events."""
-    return unite_numbers([run.events_in_use() for _, run in detector._runs()])
+def _build_portion(
+    whole: PatternSet, name: str, ways: Ways, members: Iterable[CompiledPattern], buckets: int
+) -> Portion:
+    settings = StreamSettings(time=whole.settings.time, partials=whole.settings.partials)
+    catalog = PatternCatalog(whole.vocabulary, settings)
+    catalog.add_many(compiled.to_written() for compiled in members)
+    patterns = catalog.compile()
+    symbols = np.full(max(whole.filters.values(), default=-1) + 1, -1, np.int64)
+    for tree, number in patterns.filters.items():
+        symbols[whole.filters[tree]] = number
+    return Portion(name, patterns, ways, buckets if ways != ((),) else 1, symbols)
 
 
 # Keys -----------------------------------------------------------------------------------------------

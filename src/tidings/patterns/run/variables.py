@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidings.algebra import ReadSpec, RequirementTracker, Requirements
 from tidings.algebra import AttributeReader as AttributeReader
+from tidings.algebra import ReadSpec, Requirements, RequirementTracker
 from tidings.algebra.law.coerce import coerce
 from tidings.algebra.law.event_reading import is_missing
 from tidings.algebra.law.typed_attribute import Mismatch, TypedAttribute, describe_type

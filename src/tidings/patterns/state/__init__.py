@@ -1,1 +1,1 @@
-"""A detector as bytes and back: `detector_bytes` the whole, `run_bytes` one run."""
+"""States as bytes: `graph_bytes` has one merged graph and the packing, `run_bytes` patterns and a whole run."""

@@ -20,7 +20,7 @@ from tidings.concepts.vocabulary import Vocabulary
 from tidings.errors import StateError
 from tidings.kernels.patterns.layout import KEY, SLOTS
 from tidings.lang import WrittenPattern, parse_pattern, render_pattern
-from tidings.matcher.snapshot.snapshot import read_surroundings, surroundings_of
+from tidings.matcher.snapshot.vocabulary_files import dump_vocabulary, read_vocabulary
 from tidings.model.patterns import Mode
 from tidings.patterns.pattern_set import PatternCatalog, StreamSettings
 from tidings.patterns.run.event_archive import EventArchive, EventRecords
@@ -48,7 +48,9 @@ def dump_patterns(patterns: PatternSet) -> tuple[dict[str, Any], dict[str, Any]]
         ],
         "settings": [settings.time, settings.event_id, list(settings.keep), settings.lateness, settings.partials],
     }
-    return header, {f"around.{name}": data for name, data in surroundings_of(patterns.matcher).items()}
+    return header, {
+        f"around.{name}": data for name, data in dump_vocabulary(patterns.matcher.admission.vocabulary).items()
+    }
 
 
 def load_patterns(header: dict[str, Any], arrays: dict[str, Any]) -> PatternCatalog:
@@ -59,7 +61,7 @@ def load_patterns(header: dict[str, Any], arrays: dict[str, Any]) -> PatternCata
     files = {name.removeprefix("around."): data for name, data in arrays.items() if name.startswith("around.")}
     time_field, event_id, keep, lateness, partials = header["settings"]
     settings = StreamSettings(time_field, event_id, tuple(keep), lateness, partials)
-    catalog = PatternCatalog(Vocabulary.of(**read_surroundings(files)), settings)
+    catalog = PatternCatalog(Vocabulary.of(**read_vocabulary(files)), settings)
     for name, tree, mode, limit, born, since in header["patterns"]:
         own_limit = limit if Mode(mode) is Mode.ANY else None
         pattern = parse_pattern(tree, notation="json")
@@ -153,9 +155,7 @@ def _renumber(arrays: dict[str, IntArray], slots: int, kept: IntArray, *, keyed:
     values[values >= 0] = np.searchsorted(kept, values[values >= 0])
 
 
-def _dump_waiting(
-    waiting: EncodedEvents, filters: Mapping[Filter, int]
-) -> tuple[dict[str, Any], dict[str, Any]]:
+def _dump_waiting(waiting: EncodedEvents, filters: Mapping[Filter, int]) -> tuple[dict[str, Any], dict[str, Any]]:
     places = {number: place for place, number in enumerate(filters.values())}
     symbols = np.array([places[number] for number in waiting.symbols.tolist()], np.int64)
     header = {

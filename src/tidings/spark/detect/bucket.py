@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from tidings.patterns import Run
+from tidings.patterns.detections import ReportColumns
 from tidings.patterns.run.event_archive import EventRecords
 from tidings.patterns.run.event_reader import EncodedEvents
-from tidings.patterns.run.portions import ReportColumns, advance, held, key_text
+from tidings.patterns.run.portions import key_text
 from tidings.patterns.run.graph_run import LONG_AGO
-from tidings.patterns.state.detector_bytes import resume_at, where
-from tidings.patterns.state.run_bytes import pack_state, unpack_state
-from tidings.spark.detect.bucket_forecasts import Foreseer, columns_of, owned, told_by
+from tidings.patterns.state.run_bytes import run_from_bytes, run_to_bytes
+from tidings.patterns.state.graph_bytes import pack_state, unpack_state
+from tidings.spark.detect.bucket_forecasts import columns_of, owned, place_events
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,7 +70,8 @@ class Bucket:
     def __init__(self, portion: Portion, number: int, plan: Plan) -> None:
         """Start with nothing seen."""
         self._portion, self._number, self._plan = portion, number, plan
-        self._detector = plan.open().detector(portion)
+        self._forecasting = plan.open().build_observer(portion)
+        self._run = Run(portion.patterns, observers=[self._forecasting] if self._forecasting else ())
         self._held: pa.Table | None = None
         self._seqs = np.empty(0, np.int64)
         self._arrived = self._seen = self._place = 0
@@ -76,14 +79,14 @@ class Bucket:
     def go_on(self, state: bytes) -> None:
         """Go on where a bucket stood; the patterns may be others."""
         header, arrays = unpack_state(state)
-        resume_at(self._detector, arrays["where"])
+        run_from_bytes(self._run, arrays["where"])
         self._place = header.get("place", 0)
         if header["held"]:
             self._held, self._seqs = from_bytes(arrays["rows"]), arrays["seqs"]
 
     def state(self) -> bytes:
         """Return where it stands."""
-        at = where(self._detector)
+        at = run_to_bytes(self._run)
         self._forget()
         rows = b"" if self._held is None else to_bytes(self._held)
         header = {"held": self._held is not None, "place": self._place}
@@ -96,8 +99,7 @@ class Bucket:
     @property
     def deadline(self) -> int | None:
         """When the earliest absence may complete, in microseconds."""
-        due = [run.next_deadline for _, run in self._detector._runs() if run.next_deadline is not None]
-        return min(due, default=None)
+        return self._run.next_deadline
 
     @property
     def holds(self) -> int:
@@ -106,17 +108,19 @@ class Bucket:
 
     def take(self, rows: pa.Table | None, until: int = LONG_AGO) -> pa.Table | None:
         """Take rows, which are in order, and let time pass; return what comes of it, if anything."""
-        base = self._detector._seq
+        base = self._run.position
         told = None if rows is None else rows.select([name for name in rows.column_names if name.startswith(TELL)])
-        events = None if rows is None else prepared(rows, base, self._portion, self._detector._names)
-        if rows is not None and isinstance(self._detector, Foreseer) and self._plan.open().shared(self._portion):
-            self._detector.place(self._places(rows))
-        found = advance(self._detector, events, until)
+        events = None if rows is None else prepared(rows, base, self._portion, self._run.names)
+        if rows is not None and self._forecasting and self._plan.open().needs_positions(self._portion):
+            self._run.prepare()
+            place_events(self._forecasting, self._places(rows))
+        found = self._run.advance(events, until)
         pieces = [one for one in (self._held, told) if one is not None]
         known = together(pieces) if pieces else None
-        seqs = np.concatenate([self._seqs, np.arange(base, self._detector._seq)])
+        seqs = np.concatenate([self._seqs, np.arange(base, self._run.position)])
         answers = [self._answer(self._owned(found), known, seqs) if len(found.patterns) else None]
-        answers += [self._foretold(batch, known, seqs) for batch in told_by(self._detector)]
+        if self._forecasting:
+            answers += [self._foretold(batch, known, seqs) for batch in self._forecasting.collect()]
         self._held, self._seqs = known, seqs
         some = [answer for answer in answers if answer is not None]
         return pa.concat_tables(some) if some else None
@@ -125,7 +129,7 @@ class Bucket:
         """Return where rows stand in the whole stream: as they tell, else evenly among what has come since the last."""
         if PLACE in rows.column_names:
             return _numbers(rows.column(PLACE))
-        count, taken = rows.num_rows, self._detector._seq + rows.num_rows
+        count, taken = rows.num_rows, self._run.position + rows.num_rows
         start = self._place
         # Of all that arrived here so much was taken; of what arrived elsewhere, about as much.
         self._place = max(start + count, round(self._seen * taken / max(1, self._arrived)))
@@ -150,7 +154,7 @@ class Bucket:
     def _answer(self, found: ReportColumns, known: pa.Table | None, seqs: np.ndarray) -> pa.Table | None:
         if not len(found.patterns) or known is None:
             return None
-        names = pa.array(list(self._portion.detector), pa.string())
+        names = pa.array(self._portion.patterns.names, pa.string())
         keys = _texts(found) if self._portion.is_keyed else pa.nulls(len(found.keys), pa.string())
         events = known.take(np.searchsorted(seqs, found.events))
         return rows_of("match", names.take(found.patterns), keys, found.at, lists_of(events, found.ends, self._plan))
@@ -171,7 +175,7 @@ class Bucket:
 
     def _forget(self) -> None:
         """Let go of events that no report can name any more."""
-        needed = held(self._detector)
+        needed = self._run.events_in_use()
         if self._held is not None and len(needed) < len(self._seqs):
             places = np.flatnonzero(np.isin(self._seqs, needed, assume_unique=True))
             self._held, self._seqs = self._held.take(places), self._seqs[places]
@@ -204,7 +208,7 @@ def prepared(rows: pa.Table, base: int, portion: Portion, names: ValueNumbers) -
     rows = rows.combine_chunks()
     lists = rows.column(SYMBOLS).chunk(0) if rows.num_rows else pa.array([], pa.list_(pa.int32()))
     values = {}
-    for name in portion.attributes:
+    for name in portion.patterns.attributes:
         known = VALUE + name in rows.column_names
         values[name] = names.numbers(rows.column(VALUE + name)) if known else np.full(rows.num_rows, -1, np.int64)
     ids = pa.array(np.arange(base, base + rows.num_rows))

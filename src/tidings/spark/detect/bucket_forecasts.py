@@ -19,10 +19,10 @@ from tidings.forecast import Detector, Model
 from tidings.forecast.courses.streams import KeyGaps
 from tidings.forecast.forecasts import Forecasts
 from tidings.forecast.model import is_keyed
-from tidings.forecast.predicting.forecaster import ForecastPlan
+from tidings.forecast.predicting.forecaster import Forecaster, ForecastPlan
+from tidings.forecast.predicting.observer import ForecastObserver
 from tidings.forecast.predicting.probability_table import require_times
-from tidings.patterns import Detector as PatternDetector
-from tidings.patterns.run.portions import written
+from tidings.forecast.tuning import ForecastTuning
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -55,7 +55,7 @@ class Foresight:
         if known is not None and not isinstance(known, Model):
             msg = f"model is a td.Model, or the path of one that was saved, not `{model!r}`"
             raise TidingsError(msg)
-        if isinstance(patterns, PatternDetector):
+        if isinstance(patterns, Detector):
             made = cls._brought(patterns, known, asked)
         elif known is None and asked != NOTHING_SAID:
             msg = "forecasts need a model: model=ts.train(events, patterns)"
@@ -66,19 +66,19 @@ class Foresight:
         return made
 
     @classmethod
-    def _brought(cls, detector: PatternDetector, model: Model | None, asked: ForecastPlan) -> Foresight:
+    def _brought(cls, detector: Detector, model: Model | None, asked: ForecastPlan) -> Foresight:
         if asked != NOTHING_SAID:
             msg = (
                 "a detector brings its own horizons: say them in add(..., horizon=10), or pass the patterns themselves"
             )
             raise TidingsError(msg)
-        if not isinstance(detector, Detector):
-            return cls(model, {})
-        return cls(detector.model if model is None else model, dict(detector._plans))
+        return cls(detector.model if model is None else model, dict(detector.plans))
 
-    def by_share(self, detector: PatternDetector) -> bool:
+    def by_share(self, detector: Detector) -> bool:
         """Tell whether anything is foretold by how often a key comes in the whole stream."""
-        plans = [self.plans[told.name] for told in detector.watched if is_keyed(told.pattern) and told.name in self.plans]
+        plans = [
+            self.plans[told.name] for told in detector.patterns if is_keyed(told.pattern) and told.name in self.plans
+        ]
         return any(plan.horizon is not None and plan.horizon.unit != "own" for plan in plans)
 
     def _check(self, *, explicit: bool) -> None:
@@ -108,47 +108,26 @@ class Placed(KeyGaps):
         return self.update_gaps(entries, self._places[position - self._first + entries.event], times[entries.event])
 
 
-class Foreseer(Detector):
-    """A detector of a bucket, whose state is laid down after every call and has room for fewer keys."""
-
-    _idle = KEYS
-
-    def place(self, places: np.ndarray) -> None:
-        """Hear where the next events stand in the whole stream."""
-        for following in self._foretelling().followers:
-            following.silences = Placed(places, following.seen, following.silences)
+def place_events(forecasting: ForecastObserver, places: np.ndarray) -> None:
+    """Tell forecasts where the next events stand in the whole stream."""
+    assert forecasting.forecaster is not None
+    for follower in forecasting.forecaster.followers:
+        follower.silences = Placed(places, follower.seen, follower.silences)
 
 
-def foreseeing(portion: Portion, model: Model | None = None) -> Detector:
-    """Return a detector of a portion's patterns that can forecast; its filters have the numbers they have there."""
-    plain = portion.detector
-    made = Foreseer(model=model, time=plain.time, partials=plain.partials, **plain._around)
-    made.add_many(map(written, plain.watched))
-    return made
-
-
-class Started:
+class PortionForecaster:
     """A portion's patterns with a model, made ready once in a worker."""
 
     def __init__(self, portion: Portion, model: Model, plans: Mapping[str, ForecastPlan]) -> None:
-        """Reckon what is foretold."""
-        self._first = foreseeing(portion, model)
-        self._first._plans = {name: plans[name] for name in portion.detector if name in plans}
-        self._ready = self._first._foretelling()
+        """Compute the probabilities."""
+        self._model = model
+        self._plans = {name: plans[name] for name in portion.patterns.names if name in plans}
+        self._forecaster = Forecaster(model, portion.patterns, self._plans, learns=False)
 
-    def detector(self) -> Detector:
-        """Return a detector that has seen nothing."""
-        made = self._first.forked()
-        made._forecaster = self._ready.fork()
-        return made
-
-
-def told_by(detector: Any) -> list[ForecastBatch]:
-    """Return what a detector has foretold since it was asked last."""
-    if not isinstance(detector, Detector):
-        return []
-    found, detector._told = detector._told, []
-    return found
+    def build_observer(self) -> ForecastObserver:
+        """Return an observer that has seen nothing; its state has room for fewer keys than elsewhere."""
+        tuning, forecaster = ForecastTuning(idle_keys=KEYS), self._forecaster.fork()
+        return ForecastObserver(self._model, plans=self._plans, tuning=tuning, forecaster=forecaster)
 
 
 def owned(batch: ForecastBatch, portion: Portion, number: int) -> np.ndarray:

@@ -278,4 +278,4 @@ def _known_again(rows: pa.Table, portion: Portion) -> pa.Table:
 
 
 def _names(portion: Portion) -> dict[int, str]:
-    return {number: repr(told) for told, number in portion.detector._filters.items()}
+    return {number: repr(told) for told, number in portion.patterns.filters.items()}

@@ -115,7 +115,7 @@ def readable(opened: Opened, table: pa.Table, read: tuple[str, ...], names: Valu
 
     A DataFrame has no order but that of time, so here every pattern needs it, whatever it asks for.
     """
-    time = opened.whole.time
+    time = opened.whole.settings.time
     letters: list[DeadLetter] = []
     places = np.arange(table.num_rows)
     missing = times_of(table, time) == NO_TIME
@@ -123,7 +123,7 @@ def readable(opened: Opened, table: pa.Table, read: tuple[str, ...], names: Valu
         letters = [DeadLetter(place, f"the event has no `{time}`") for place in np.flatnonzero(missing).tolist()]
         places = np.flatnonzero(~missing)
         table = table.take(places)
-    events, dead = opened.whole._reading().read(table.select(list(read)), names, 0, collect=True)
+    events, dead = opened.whole.reader.read(table.select(list(read)), names, 0, collect=True)
     if dead:
         letters += [DeadLetter(int(places[one.index]), one.reason) for one in dead]
         alive = np.ones(table.num_rows, bool)
@@ -164,7 +164,7 @@ class Dealer:
 
     def counts_all(self, portion: Portion) -> bool:
         """Tell whether a portion needs every event of its stream."""
-        return portion.is_contiguous or self._opened.foretold(portion)
+        return portion.is_contiguous or self._opened.has_forecasts(portion)
 
     def clocked(self, portion: Portion) -> bool:
         """Tell whether a portion's buckets wait for time to pass."""
@@ -172,7 +172,9 @@ class Dealer:
 
     def last_words(self, *, clock: bool) -> Iterator[pa.RecordBatch]:
         """Yield the newest time and the number of events, for all buckets that need to know."""
-        told = [one for one in self._opened.portions if self._opened.shared(one) or (clock and self.clocked(one))]
+        told = [
+            one for one in self._opened.portions if self._opened.needs_positions(one) or (clock and self.clocked(one))
+        ]
         if told and self._seen:
             names = [portion.name_bucket(bucket) for portion in told for bucket in range(portion.buckets)]
             yield _values(names, self._arrived, self._newest, [None] * len(names), seen=self._seen)
@@ -196,7 +198,7 @@ class Dealer:
         if self._placed and portion.is_keyed:
             columns[PLACE] = pa.array(self._seen + np.arange(len(events)))
         columns |= {TELL + name: found.rows.column(name) for name in self._plan.told}
-        columns |= {VALUE + name: self._value(name, found) for name in portion.attributes}
+        columns |= {VALUE + name: self._value(name, found) for name in portion.patterns.attributes}
         sorted_rows = pa.table(columns).take(rows).combine_chunks()
         sorted_rows = sorted_rows.append_column(TELLS, pa.array(_first(rows, told)))
         edges = np.flatnonzero(np.diff(buckets, prepend=-1, append=-1))
@@ -226,7 +228,7 @@ class Dealer:
     def _value(self, name: str, found: Readable) -> Any:
         """Return a variable's values: the column where it gives them as they are, or else what was read."""
         column = found.rows.column(name) if name in found.rows.column_names else None
-        if column is not None and self._opened.whole._reading().variables.takes_as_is(name, column.type):
+        if column is not None and self._opened.whole.reader.variables.takes_as_is(name, column.type):
             # A date as its midnight: a state keeps times, and a date would come back as text.
             return column.cast(pa.timestamp("us", "UTC")) if pa.types.is_date(column.type) else column
         numbers = found.events.values[name]

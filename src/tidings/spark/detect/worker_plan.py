@@ -25,14 +25,16 @@ from pyspark.sql.types import (
 from tidings.errors import CheckpointError
 from tidings.forecast import Model
 from tidings.forecast.predicting.forecaster import ForecastPlan as Foretelling
-from tidings.patterns import Detector
 from tidings.patterns.run.portions import Portion, split_patterns
-from tidings.spark.detect.bucket_forecasts import Started, foreseeing
+from tidings.patterns.state.graph_bytes import unpack_state
+from tidings.patterns.state.run_bytes import load_patterns
+from tidings.spark.detect.bucket_forecasts import PortionForecaster
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tidings.forecast import Detector as Foreseeing
+    from tidings.forecast import Detector
+    from tidings.forecast.predicting.observer import ForecastObserver
 
 KEPT = 6
 """Pattern sets that a worker keeps open."""
@@ -41,14 +43,13 @@ _open: OrderedDict[tuple[str, int, int], Opened] = OrderedDict()
 
 
 class Opened:
-    """A pattern set in a worker: one detector to read events with, and the portions that take them."""
+    """A pattern set in a worker: the whole, to read events with, and the portions that take them."""
 
     def __init__(self, plan: Plan) -> None:
         """Read the patterns."""
-        self.whole = Detector.resume(plan.state)
+        self.whole = load_patterns(*unpack_state(plan.state)).compile()
         self._plan = plan
-        self._started: dict[str, Started] = {}
-        self._unfed: dict[str, Foreseeing] = {}
+        self._forecasters: dict[str, PortionForecaster] = {}
 
     @cached_property
     def portions(self) -> list[Portion]:
@@ -60,32 +61,26 @@ class Opened:
         """The model that was given."""
         return None if self._plan.model is None else Model.from_bytes(self._plan.model)
 
-    def foretold(self, portion: Portion) -> bool:
+    def has_forecasts(self, portion: Portion) -> bool:
         """Tell whether forecasts are asked of a portion's patterns: then every event counts."""
         return bool(self._horizons(portion))
 
-    def shared(self, portion: Portion) -> bool:
-        """Tell whether its forecasts go by the shares that keys have of the whole stream."""
+    def needs_positions(self, portion: Portion) -> bool:
+        """Tell whether its forecasts depend on the shares that keys have of the whole stream."""
         return portion.is_keyed and bool(self._horizons(portion) - {"own"})
 
     def _horizons(self, portion: Portion) -> set[str]:
         """Return in which units a portion's patterns look ahead."""
-        plans = [self._plan.plans[name] for name in portion.detector if name in self._plan.plans]
+        plans = [self._plan.plans[name] for name in portion.patterns.names if name in self._plan.plans]
         return {plan.horizon.unit for plan in plans if plan.horizon is not None}
 
-    def detector(self, portion: Portion) -> Detector:
-        """Return a detector of a portion's patterns that has seen nothing."""
-        if self.model is None or not self.foretold(portion):
-            return portion.detector.forked()
-        if portion.name not in self._started:
-            self._started[portion.name] = Started(portion, self.model, self._plan.plans)
-        return self._started[portion.name].detector()
-
-    def unfed(self, portion: Portion) -> Foreseeing:
-        """Return a detector of a portion's patterns for a learner to listen to."""
-        if portion.name not in self._unfed:
-            self._unfed[portion.name] = foreseeing(portion)
-        return self._unfed[portion.name].forked()
+    def build_observer(self, portion: Portion) -> ForecastObserver | None:
+        """Return what forecasts a portion's patterns in one of its buckets; nothing where no forecast is asked."""
+        if self.model is None or not self.has_forecasts(portion):
+            return None
+        if portion.name not in self._forecasters:
+            self._forecasters[portion.name] = PortionForecaster(portion, self.model, self._plan.plans)
+        return self._forecasters[portion.name].build_observer()
 
     def portion(self, bucket: str) -> tuple[Portion, int] | None:
         """Return the portion of a bucket's name, and the bucket's number; nothing when its patterns are gone."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,9 @@ from tidings.forecast.courses.streams import EventKinds
 from tidings.forecast.learning.counting import HalfLife, count_traffic
 from tidings.forecast.learning.counts import Traffic
 from tidings.forecast.learning.learner import Learner
+from tidings.forecast.learning.observer import LearningObserver
 from tidings.forecast.model import filter_key, pattern_key
+from tidings.patterns import Run
 from tidings.spark.detect.bucket import PLACE, arrived, in_order, prepared, tables_of, together
 from tidings.spark.detect.bucket_forecasts import Placed
 from tidings.spark.detect.bucketing import Deal, Dealer
@@ -85,8 +87,8 @@ class Teacher(Dealer):
     def _named(self) -> dict[int, str]:
         """What stands for each filter in a model, by its number."""
         whole = self._opened.whole
-        used = [(told.pattern, name) for told in whole.watched for name in told.pattern.used()]
-        return {whole._filters[pattern[name].filter]: filter_key(pattern, name) for pattern, name in used}
+        used = [(told.pattern, name) for told in whole.patterns for name in told.pattern.used()]
+        return {whole.filters[pattern[name].filter]: filter_key(pattern, name) for pattern, name in used}
 
 
 def tally(events: EncodedEvents, named: dict[int, str], half_life: HalfLife | None) -> bytes:
@@ -111,7 +113,7 @@ def tallied(tallies: Iterable[bytes], model: Model) -> Model:
         if half_life is not None:
             traffic = traffic.scale(half_life.fading(then, now))
         traffic, last = traffic.plus(more), told["last"]
-    return model.with_counts(known={}, traffic=traffic, now=now)
+    return model.with_counts(patterns={}, traffic=traffic, now=now)
 
 
 # Buckets ----------------------------------------------------------------------------------------------
@@ -142,50 +144,50 @@ class Trained:
 
 def taught(portion: Portion, number: int, rows: pa.Table, end: tuple[int, int], opened: Opened) -> Model:
     """Return the model of a bucket's rows, which are in order; `end`: how many events there were, and the last time."""
-    detector = opened.unfed(portion)
     assert opened.model is not None
-    keys = [pattern_key(told.pattern, told.mode) for told in detector.watched]
-    blank = opened.model.with_counts(known={key: opened.model.patterns[key] for key in keys}, traffic=Traffic(), now=(0, 0))
-    learner = Learner(blank, detector.watched, detector._filters, **detector._around)
-    listener: Any = learner
+    keys = [pattern_key(compiled.pattern, compiled.mode) for compiled in portion.patterns.patterns]
+    patterns = {key: opened.model.patterns[key] for key in keys}
+    learner = Learner(opened.model.with_counts(patterns=patterns, traffic=Traffic(), now=(0, 0)), portion.patterns)
+    observer = LearningObserver(learner)
     if portion.is_keyed:
-        listener = Listening(learner, portion, number, rows.column(PLACE).to_numpy())
-    detector.listen(listener, reports=any(lesson.group.tracked for lesson in learner.counters))
-    events = prepared(rows, 0, portion, detector._names)
+        observer = BucketLearningObserver(learner, portion, number, rows.column(PLACE).to_numpy())
+    run = Run(portion.patterns, observers=[observer], detects=learner.needs_reports)
+    events = prepared(rows, 0, portion, run.names)
     for start in range(0, len(events), PIECE):
-        piece = events.take(np.arange(start, min(start + PIECE, len(events))))
-        # Taken, but not tidied up after: a learner calls keys by the numbers that they have here.
-        detector._taken(piece, detector._runs())
+        # Fed, but not tidied up after: the learner counts keys by the numbers that they have here.
+        run.feed(events.take(np.arange(start, min(start + PIECE, len(events)))))
     learner.now = (end[0], max(learner.now[1], end[1]))
     return learner.model()
 
 
-class Listening:
-    """Lets a learner of some keys know where their events stand in the whole stream, and leaves out others' keys.
+class BucketLearningObserver(LearningObserver):
+    """Tells a learner of some keys where their events stand in the whole stream, and leaves out keys of other buckets.
 
     An event that gives keys in two ways is in the bucket of each, and here the other key's events are not all there.
     """
 
     def __init__(self, learner: Learner, portion: Portion, number: int, places: np.ndarray) -> None:
-        """Hear for a learner; `places` are those of all events that will come."""
-        self._learner, self._portion, self._number, self._places = learner, portion, number, places
-        for lesson in learner.counters:
-            lesson.silences = Placed(places, 0, lesson.silences)
+        """Count for a learner; `places` are those of all events that will come."""
+        super().__init__(learner)
+        self._portion, self._number, self._places = portion, number, places
+        for counter in learner.counters:
+            counter.silences = Placed(places, 0, counter.silences)
 
-    def take(self, events: EncodedEvents, parts: Sequence[ReportBatch], base: int, names: ValueNumbers) -> None:
-        """Take events with what they completed."""
-        learner, places = self._learner, self._places
-        heard = [[len(reports) for reports in lesson.reports] for lesson in learner.counters]
-        learner.take(events, parts, base, names)
-        learner._waiting = 0  # counted here: a learner by itself would take a bucket's events for all
+    def on_batch(self, events: EncodedEvents, reports: Sequence[ReportBatch]) -> None:
+        """Count events with what they completed."""
+        assert self._run is not None
+        learner, places, base = self.learner, self._places, self._run.position
+        heard = [[len(rows) for rows in counter.reports] for counter in learner.counters]
+        super().on_batch(events, reports)
+        learner.gathered = 0  # counted here: a learner by itself would take a bucket's events for all
         now = (int(places[base + len(events) - 1]) + 1, learner.now[1])
-        for lesson, before in zip(learner.counters, heard, strict=True):
-            for member, reports, known in zip(lesson.group.tracked, lesson.reports, before, strict=True):
-                new = reports[known:]
+        for counter, before in zip(learner.counters, heard, strict=True):
+            for member, rows, count in zip(counter.group.tracked, counter.reports, before, strict=True):
+                new = rows[count:]
                 between = member.pattern.absence is not None
                 new[:, 1] = self._between(new, events.times, base) if between else places[new[:, 1]]
-            lesson.fresh = [self._mine(fresh, names) for fresh in lesson.fresh]
-            lesson.settle(learner.kinds, now)
+            counter.fresh = [self._mine(fresh, self._run.names) for fresh in counter.fresh]
+            counter.settle(learner.kinds, now)
 
     def _between(self, reports: np.ndarray, times: np.ndarray, base: int) -> np.ndarray:
         """Return about where deadlines stand in the whole stream: between the bucket's events before and after them."""

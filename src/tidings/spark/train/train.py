@@ -16,12 +16,12 @@ from tidings.forecast import Detector, Horizon, Model
 from tidings.forecast.learning.learner import Learner
 from tidings.forecast.model import pattern_key
 from tidings.spark.detect.bucketing import DEALT
-from tidings.spark.detect.detect import BATCH_BUCKETS, SHARDS, columns_asked, laid_out, number_of
-from tidings.spark.detect.pattern_source import detector_of
+from tidings.spark.detect.event_rows import BATCH_BUCKETS, SHARDS, check_count, find_columns_read, select_by_place
+from tidings.spark.detect.pattern_source import build_detector
 from tidings.spark.detect.worker_plan import Plan
+from tidings.spark.query_context import QueryContext
 from tidings.spark.schema import require_columns, require_frame
 from tidings.spark.train.bucket_training import TRAFFIC, TRAINED, Teach, Trained
-from tidings.spark.query_context import QueryContext, to_schema, check_unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from tidings.concepts import Ontology, Regions
-    from tidings.patterns import Detector as PatternDetector
     from tidings.spark.detect.pattern_source import Patterns
     from tidings.spark.query_context import SchemaLike, Unknown
 
@@ -65,19 +64,17 @@ def train(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
     if events.isStreaming:
         msg = "a model is trained on a batch, and these events are a stream; read its history with `spark.read`"
         raise BadFrame(msg)
-    given = QueryContext(to_schema(schema), ontology, regions, unknown=check_unknown(unknown))
-    detector = detector_of(events, patterns, given, time=time, key=key)
+    names = QueryContext.of(schema, ontology, regions, unknown=unknown)
+    detector = build_detector(events, patterns, names, time=time, key=key)
     if event_id is not None:
         require_columns([event_id], events.schema, why="event_id")
     _told_apart(detector)
     model = Model(context=context, smoothing=smoothing, half_life=half_life, estimator=estimator)
-    base = Learner(
-        model, detector.watched, detector._filters, spans=_spans(horizons, patterns), **detector._around
-    ).model()
+    base = Learner(model, detector.compile(), spans=_spans(horizons, patterns)).model()
     plan = Plan.of(
         detector,
-        buckets=number_of("buckets", buckets, BATCH_BUCKETS),
-        shards=number_of("shards", shards, SHARDS),
+        buckets=check_count("buckets", buckets, BATCH_BUCKETS),
+        shards=check_count("shards", shards, SHARDS),
         event_id=None,
         keep=(),
         model=base,
@@ -85,19 +82,19 @@ def train(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
     return _merged(base, _models(events, plan, detector))
 
 
-def _models(events: DataFrame, plan: Plan, detector: PatternDetector) -> dict[str, Model]:
+def _models(events: DataFrame, plan: Plan, detector: Detector) -> dict[str, Model]:
     """Count, and return the model of each bucket."""
     assert plan.model is not None
-    read, half_life = columns_asked(events, detector), Model.from_bytes(plan.model).settings.half_life
-    plain = laid_out(events, read, time=plan.time)
-    dealt = plain.mapInArrow(Teach(plan, read, read, clock=True, placed=True, half_life=half_life), DEALT)
-    trained = Trained(plan, pa.schema([("bucket", pa.string()), ("model", pa.binary())]))
+    read, half_life = find_columns_read(events, detector), Model.from_bytes(plan.model).settings.half_life
+    rows = select_by_place(events, read, time=plan.time)
+    values = rows.mapInArrow(Teach(plan, read, read, clock=True, placed=True, half_life=half_life), DEALT)
+    train_bucket = Trained(plan, pa.schema([("bucket", pa.string()), ("model", pa.binary())]))
 
-    def of_bucket(key: tuple[pa.Scalar, ...], rows: pa.Table) -> pa.Table:
-        return trained(key, rows)  # Spark counts the arguments of a plain function
+    def train_rows(key: tuple[pa.Scalar, ...], rows: pa.Table) -> pa.Table:
+        return train_bucket(key, rows)  # Spark counts the arguments of a plain function
 
-    found = dealt.groupBy("bucket").applyInArrow(of_bucket, TRAINED).collect()
-    return {row.bucket: Model.from_bytes(bytes(row.model)) for row in found}
+    models = values.groupBy("bucket").applyInArrow(train_rows, TRAINED).collect()
+    return {row.bucket: Model.from_bytes(bytes(row.model)) for row in models}
 
 
 def _merged(base: Model, models: dict[str, Model]) -> Model:
@@ -110,16 +107,16 @@ def _merged(base: Model, models: dict[str, Model]) -> Model:
         found = models[name].merge(found)  # this way round, patterns stay in the order they were given
     shared = whole.traffic
     traffic = replace(shared, own=found.traffic.own)
-    return found.with_counts(known=found.patterns, traffic=traffic, now=whole.now)
+    return found.with_counts(patterns=found.patterns, traffic=traffic, now=whole.now)
 
 
 # Patterns ---------------------------------------------------------------------------------------------
 
 
-def _told_apart(detector: PatternDetector) -> None:
+def _told_apart(detector: Detector) -> None:
     """Leave out patterns that are there under another name: they are counted once."""
     seen: set[str] = set()
-    for told in detector.watched:
+    for told in detector.patterns:
         known = pattern_key(told.pattern, told.mode)
         if known in seen:
             detector.remove(told.name)

@@ -21,7 +21,6 @@ from tests.unit.spark.detect.forecast_cases import (
 from tests.unit.spark.detect.pattern_cases import Stream, disordered
 
 import tidings as td
-from tidings.patterns.run.portions import written
 from tidings.spark.detect.bucket_forecasts import NOTHING_SAID, Foresight
 from tidings.spark.detect.worker_plan import Plan
 
@@ -34,7 +33,7 @@ def model():
 def planned(detector, *, buckets=3):
     told = Foresight.of(detector, detector, model=None, asked=NOTHING_SAID)
     plain = td.Detector(time="ts")
-    plain.add_many(map(written, detector.watched))
+    plain.add_many(one.to_written() for one in detector.patterns)
     return Plan.of(plain, buckets=buckets, shards=2, event_id="id", keep=(), model=told.model, plans=told.plans)
 
 

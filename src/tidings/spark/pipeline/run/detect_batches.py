@@ -24,9 +24,9 @@ from tidings.spark.match.worker_stage import WorkerStage, match_in_workers
 from tidings.spark.pipeline.config.pattern_checks import ID, load_model
 from tidings.spark.pipeline.config.variables import mask
 from tidings.spark.pipeline.monitor.report import Report
-from tidings.spark.pipeline.run.match_batches import EVENT, LATE, RAW, REFUSED, TIME, path
-from tidings.spark.pipeline.run.microbatch import Turns, kept
-from tidings.spark.pipeline.sinks.batch_folders import EXACT
+from tidings.spark.pipeline.run.match_batches import EVENT, LATE, RAW, REFUSED, TIME, resolve_column
+from tidings.spark.pipeline.run.microbatch import BatchHandler, persist_frame
+from tidings.spark.pipeline.sinks.batch_folders import EXACT_TIMES
 from tidings.spark.query_context import QueryContext
 from tidings.spark.schema import schema_of, to_column
 from tidings.spark.subscriptions.subscription_source import open_subscriptions
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from tidings.lang import WrittenPattern
     from tidings.spark.pipeline.config.settings import PatternSettings, Pipeline
     from tidings.spark.pipeline.run.checkpoint import Checkpoint
-    from tidings.spark.pipeline.run.match_batches import Sinks
+    from tidings.spark.pipeline.run.match_batches import BatchSinks
 
 FOLDER = "patterns"
 """The query's own folder in the checkpoint."""
@@ -72,8 +72,8 @@ _ADDED = (
 # The stream ----------------------------------------------------------------------------------------
 
 
-def watched(
-    events: DataFrame, pipeline: Pipeline, patterns: Sequence[WrittenPattern], *, given: QueryContext
+def detect_stream(
+    events: DataFrame, pipeline: Pipeline, patterns: Sequence[WrittenPattern], *, context: QueryContext
 ) -> DataFrame:
     """Return what comes of a stream of events: rows of `ts.detect`, dead letters and tallies, as one frame.
 
@@ -81,13 +81,13 @@ def watched(
     """
     about = pipeline.patterns
     assert about is not None
-    events = _timed(events if pipeline.subscriptions is None else events.where(to_column(REFUSED).isNull()), pipeline)
+    events = _add_event_columns(events if pipeline.subscriptions is None else events.where(to_column(REFUSED).isNull()), pipeline)
     in_time = events.where(to_column(REFUSED).isNull()).drop(REFUSED, RAW)
     in_time = in_time.withWatermark(TIME, f"{int(about.lateness.total_seconds() * 1000)} milliseconds")
-    detector = build_detector(in_time, patterns, given, time=TIME, key=about.key)
+    detector = build_detector(in_time, patterns, context, time=TIME, key=about.key)
     told = add_forecasts(detector, about)  # its names were judged when it was made
     found = detect(in_time, told, time=TIME, event_id=EVENT, keep=about.keep, unknown="absent")
-    return _renamed(found, about.keep or ()).unionByName(_judged(events, detector), allowMissingColumns=True)
+    return _rename_event_ids(found, about.keep or ()).unionByName(_find_bad_events(events, detector), allowMissingColumns=True)
 
 
 def add_forecasts(detector: Detector, settings: PatternSettings) -> Detector:
@@ -105,28 +105,28 @@ def add_forecasts(detector: Detector, settings: PatternSettings) -> Detector:
     return forecaster
 
 
-def _renamed(found: DataFrame, keep: Sequence[str]) -> DataFrame:
+def _rename_event_ids(detections: DataFrame, keep: Sequence[str]) -> DataFrame:
     """Call the id of an event what matches call it, where events are records."""
     if not keep:
-        return found
+        return detections
 
     def record(event: Column) -> Column:
         return F.struct(event[EVENT].alias(ID), *(event[name].alias(name) for name in keep))
 
-    return found.withColumn("events", F.transform("events", record))
+    return detections.withColumn("events", F.transform("events", record))
 
 
-def _timed(events: DataFrame, pipeline: Pipeline) -> DataFrame:
+def _add_event_columns(events: DataFrame, pipeline: Pipeline) -> DataFrame:
     """Add the events' ids and times under names of our own; one without a time has no place in any order."""
     source = pipeline.source
     assert source.id is not None
     assert source.time is not None
-    events = events.withColumns({EVENT: path(events, source.id), TIME: path(events, source.time).cast("timestamp")})
+    events = events.withColumns({EVENT: resolve_column(events, source.id), TIME: resolve_column(events, source.time).cast("timestamp")})
     lacks = F.when(to_column(TIME).isNull(), F.lit(f"no time: `{mask(source.time)}` is null, and patterns need one"))
     return events.withColumn(REFUSED, F.coalesce(to_column(REFUSED), lacks))
 
 
-def _judged(events: DataFrame, detector: Detector) -> DataFrame:
+def _find_bad_events(events: DataFrame, detector: Detector) -> DataFrame:
     """Return the events that patterns cannot read, as dead letters, and how many events there were.
 
     They are judged by the matcher that detection reads them with: what takes no part there is told here.
@@ -145,27 +145,27 @@ def _judged(events: DataFrame, detector: Detector) -> DataFrame:
 # Its batches ---------------------------------------------------------------------------------------
 
 
-class Detecting(Turns):
+class DetectBatches(BatchHandler):
     """Takes the micro-batches of the query that looks for patterns."""
 
-    def __init__(self, pipeline: Pipeline, *, patterns: int, checkpoint: Checkpoint, sinks: Sinks) -> None:
+    def __init__(self, pipeline: Pipeline, *, patterns: int, checkpoint: Checkpoint, sinks: BatchSinks) -> None:
         """Take all that a batch needs, and how many patterns there are."""
         super().__init__(checkpoint, FOLDER)
         self._pipeline, self._sinks, self._patterns = pipeline, sinks, patterns
-        self._beside = pipeline.subscriptions is not None
+        self._is_beside = pipeline.subscriptions is not None
         foretold = pipeline.patterns is not None and pipeline.patterns.model is not None
         self._columns = (*DETECTION, *FORECAST) if foretold else DETECTION
 
-    def _taken(self, frame: DataFrame, batch: int) -> None:
+    def _process(self, frame: DataFrame, batch: int) -> None:
         started, begun = datetime.now(UTC), time.monotonic()
         with ExitStack() as held:
             # Kept, and read from there: what has a memory must not be computed twice in one batch.
-            rows = kept(frame, held)
-            counts = self._counted(rows)
-            self._written(rows, counts, batch)
+            rows = persist_frame(frame, held)
+            counts = self._count_rows(rows)
+            self._write_rows(rows, counts, batch)
         if not any(counts):
             return  # Spark let time pass, and nothing came of it
-        self._told(
+        self._report(
             Report(
                 self._pipeline.name,
                 batch,
@@ -176,13 +176,13 @@ class Detecting(Turns):
                 dead_letters=counts["letters"] + counts["late"],
                 late=counts["late"],
                 query="patterns",
-                beside=self._beside,
+                beside=self._is_beside,
                 patterns=self._patterns,
                 detections=counts["detections"],
             )
         )
 
-    def _counted(self, rows: DataFrame) -> Row:
+    def _count_rows(self, rows: DataFrame) -> Row:
         """Count what there is; this is the one pass through the patterns."""
         kind = to_column("kind")
         found = rows.agg(
@@ -195,21 +195,21 @@ class Detecting(Turns):
         assert found is not None
         return found
 
-    def _written(self, rows: DataFrame, counts: Row, batch: int) -> None:
+    def _write_rows(self, rows: DataFrame, counts: Row, batch: int) -> None:
         if counts["detections"] or counts["forecasts"]:
             found = rows.where(to_column("kind").isin("match", "forecast")).select(*self._columns)
             for output in self._sinks.matches:
                 output.write(found, batch)
         if counts["letters"] or counts["late"]:
             bad = rows.where(to_column("reason").isNotNull()).select(*LETTER)
-            self._sinks.dead_letters.write(bad.unionByName(_late(rows)), batch)
+            self._sinks.dead_letters.write(bad.unionByName(_build_late_letters(rows)), batch)
 
 
-def _late(rows: DataFrame) -> DataFrame:
+def _build_late_letters(rows: DataFrame) -> DataFrame:
     """Return the events that came too late, as dead letters; of those, what detections carry is known."""
     first, kind = F.element_at("events", 1), rows.schema["events"].dataType.elementType  # type: ignore[attr-defined]
     told = {name: first[name] for name in kind.names} if isinstance(kind, StructType) else {ID: first}
     shown = F.struct(*(value.alias(name) for name, value in told.items()), "at")
     reason = F.concat(F.lit(LATE), to_column("at").cast("string"), F.lit(" is behind what patterns wait for"))
     late = rows.where(to_column("kind") == "late")
-    return late.select(told[ID].alias("event"), reason.alias("reason"), F.to_json(shown, EXACT).alias("row"))
+    return late.select(told[ID].alias("event"), reason.alias("reason"), F.to_json(shown, EXACT_TIMES).alias("row"))

@@ -1,0 +1,120 @@
+"""Forecasts as an observer of a run: builds the forecaster of the run's patterns and gathers what it tells.
+
+A forecaster is built when the run first needs it, and anew when the patterns are others; patterns that are in both
+sets go on where they stood.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tidings.forecast.predicting.forecaster import Forecaster
+from tidings.forecast.predicting.forecaster_state import dump_forecaster, load_forecaster
+from tidings.forecast.predicting.handover import carry_over
+from tidings.forecast.tuning import ForecastTuning
+from tidings.patterns.observer import NO_KEYS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tidings.forecast.courses.streams import IntArray
+    from tidings.forecast.forecasts import Forecast, ForecastBatch
+    from tidings.forecast.horizon import Horizon
+    from tidings.forecast.model import Model
+    from tidings.forecast.predicting.forecaster import ForecastPlan
+    from tidings.patterns.detections import ReportBatch
+    from tidings.patterns.run.event_reader import EncodedEvents
+    from tidings.patterns.run.run import Run
+
+
+class ForecastObserver:
+    """Forecasts with a model; with `learns`, the events are counted into it after they were forecast.
+
+    `plans` tells by pattern which forecasts are emitted. `share` is how much of the stream comes here. A `forecaster`
+    that is built for the run's patterns already may be passed.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        learns: bool = False,
+        plans: Mapping[str, ForecastPlan] | None = None,
+        share: float = 1.0,
+        tuning: ForecastTuning | None = None,
+        forecaster: Forecaster | None = None,
+    ) -> None:
+        """Start with nothing seen."""
+        self.base_model, self.learns, self.share = model, learns, share
+        self.plans = dict(plans or {})
+        self.tuning = tuning or ForecastTuning()
+        self.forecaster = forecaster
+        self._run: Run | None = None
+        self._batches: list[ForecastBatch] = []
+
+    @property
+    def model(self) -> Model:
+        """The model; where events are learned, with everything that was taken so far."""
+        learner = None if self.forecaster is None else self.forecaster.learner
+        return self.base_model if learner is None else learner.model()
+
+    def fork(self) -> ForecastObserver:
+        """Return an observer with the same model and plans that has seen nothing."""
+        return ForecastObserver(
+            self.base_model, learns=self.learns, plans=self.plans, share=self.share, tuning=self.tuning
+        )
+
+    def collect(self) -> list[ForecastBatch]:
+        """Return the forecasts that were emitted since this was last called."""
+        batches, self._batches = self._batches, []
+        return batches
+
+    def forecast(self, name: str, horizon: Horizon | None) -> list[Forecast]:
+        """Return the forecasts of a pattern as things stand; the run must be prepared."""
+        assert self.forecaster is not None
+        assert self._run is not None
+        return self.forecaster.forecasts(name, horizon, self._run.names, self._run.latest)
+
+    # As an observer ----------------------------------------------------------------------------
+
+    def on_patterns(self, run: Run) -> None:
+        """Build the forecaster of the run's patterns, unless it is there."""
+        self._run = run
+        before = self.forecaster
+        if before is not None and before.pattern_set is run.patterns:
+            return
+        if before is not None:
+            self.base_model = self.model
+        self.forecaster = Forecaster(
+            self.base_model, run.patterns, self.plans, learns=self.learns, share=self.share, tuning=self.tuning
+        )
+        if before is not None:
+            carry_over(before, self.forecaster)
+
+    def on_batch(self, events: EncodedEvents, reports: Sequence[ReportBatch]) -> None:
+        """Forecast at the events, and then learn from them."""
+        assert self.forecaster is not None
+        assert self._run is not None
+        self._batches += self.forecaster.take(events, reports, self._run.position, self._run.names)
+
+    def keys_in_use(self) -> IntArray:
+        """Return the keys that have begun something, and the busiest of the others."""
+        if self.forecaster is None or self._run is None or not len(self._run.patterns):
+            return NO_KEYS
+        return self.forecaster.keys_in_use(self._run.latest, self.tuning.idle_keys)
+
+    def renumber_keys(self, kept: IntArray) -> None:
+        """Replace each key by its position in `kept`."""
+        if self.forecaster is not None:
+            self.forecaster.renumber_keys(kept)
+
+    def dump(self, kept: IntArray) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return where the patterns stand; nothing where there are none."""
+        if self.forecaster is None or self._run is None or not len(self._run.patterns):
+            return {}, {}
+        return dump_forecaster(self.forecaster, kept, list(self._run.patterns.filters))
+
+    def load(self, header: dict[str, Any], arrays: dict[str, Any]) -> None:
+        """Continue from such a state, where there is one."""
+        if self.forecaster is not None and self._run is not None and "followings" in header:
+            load_forecaster(self.forecaster, header, arrays, self._run.patterns.filters)

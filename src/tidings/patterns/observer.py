@@ -1,0 +1,73 @@
+"""What else may happen to the events that a run takes: forecasts, learning, evaluation.
+
+A run tells its observers about each batch after its own partial matches have moved on. Keys are numbers that the run
+gives out and, when few of them are still in use, gives out anew; so an observer that stores keys names those it needs
+and renumbers them with the run.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tidings.patterns.detections import ReportBatch
+    from tidings.patterns.run.event_reader import EncodedEvents
+    from tidings.patterns.run.run import Run
+
+NO_KEYS: npt.NDArray[np.int64] = np.empty(0, np.int64)
+"""The keys of who stores none."""
+
+
+class KeyHolder(Protocol):
+    """Stores numbers of keys and values; a graph run is one, and every observer."""
+
+    def keys_in_use(self) -> npt.NDArray[np.int64]:
+        """Return the numbers that are still needed, ascending."""
+
+    def renumber_keys(self, kept: npt.NDArray[np.int64]) -> None:
+        """Replace each number by its position in `kept`, which has all numbers that are in use."""
+
+
+class Observer(KeyHolder, Protocol):
+    """Follows a run; a class that inherits from it overrides what it needs."""
+
+    def on_patterns(self, run: Run) -> None:
+        """Take the run's patterns: called before the first batch and again when they are others.
+
+        An observer may keep the run: `patterns`, `names`, `position` and `latest` tell what it has taken so far.
+        """
+
+    def on_batch(self, events: EncodedEvents, reports: Sequence[ReportBatch]) -> None:
+        """Take events and what they completed; the first of them has the number `run.position`."""
+
+    def dump(self, kept: npt.NDArray[np.int64]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the observer's state as a header (JSON) and arrays; keys are positions in `kept`."""
+
+    def load(self, header: dict[str, Any], arrays: dict[str, Any]) -> None:
+        """Continue from such a state; header and arrays have the state of the run and of other observers too."""
+
+
+class SilentObserver(Observer):
+    """An observer that stores no keys and has no state: it overrides `on_batch`."""
+
+    def on_patterns(self, run: Run) -> None:
+        """Ignore the patterns."""
+
+    def keys_in_use(self) -> npt.NDArray[np.int64]:
+        """Return none."""
+        return NO_KEYS
+
+    def renumber_keys(self, kept: npt.NDArray[np.int64]) -> None:
+        """Have nothing to renumber."""
+
+    def dump(self, kept: npt.NDArray[np.int64]) -> tuple[dict[str, Any], dict[str, Any]]:  # noqa: ARG002 - stateless
+        """Return an empty state."""
+        return {}, {}
+
+    def load(self, header: dict[str, Any], arrays: dict[str, Any]) -> None:
+        """Have nothing to continue from."""

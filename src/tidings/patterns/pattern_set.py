@@ -1,0 +1,234 @@
+"""Compiled patterns: `PatternSet`, an immutable value that any number of runs share, and the catalog that builds it.
+
+All filters of all patterns are subscriptions of one matcher, so an event is matched once, whatever the number of
+patterns; a filter that two patterns have is there once. Patterns that divide the stream alike are merged into one
+graph (`machines`), compiled when a run first needs it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from tidings.concepts.vocabulary import Vocabulary
+from tidings.errors import TidingsError, UnknownPattern
+from tidings.matcher import Matcher
+from tidings.model import Filter
+from tidings.patterns.compile.derivatives import configurations
+from tidings.patterns.compile.graph import CompiledPattern
+from tidings.patterns.pattern_input import list_filters, parse_lateness, variable_attributes
+from tidings.patterns.run.event_reader import EventReader
+from tidings.patterns.run.graph_run import LONG_AGO, MOST_PARTIALS
+from tidings.patterns.run.machine import build_machines
+from tidings.patterns.run.mismatch_counts import PatternMismatchCounts, describe_pattern_mismatches
+from tidings.patterns.run.variables import VariableReader
+from tidings.patterns.tuning import DetectorTuning
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from datetime import timedelta
+
+    from tidings.lang import WrittenPattern
+    from tidings.model.patterns import Pattern
+    from tidings.patterns.run.machine import Machine
+    from tidings.patterns.run.mismatch_counts import PatternMismatch
+
+LIMIT = 1000
+"""The most embeddings that the mode `any` reports at one event, unless the pattern says otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSettings:
+    """How events are read and how much is remembered: see `td.Detector`. `lateness` is in microseconds."""
+
+    time: str = "time"
+    event_id: str = "id"
+    keep: tuple[str, ...] = ()
+    lateness: int = 0
+    partials: int = MOST_PARTIALS
+    tuning: DetectorTuning = field(default_factory=DetectorTuning)
+
+    def __post_init__(self) -> None:
+        """Check the bound of partial matches."""
+        if type(self.partials) is not int or self.partials < 1:
+            msg = f"partials is how many partial matches are kept, not `{self.partials}`"
+            raise TidingsError(msg)
+
+    def with_lateness(self, lateness: timedelta | str | None) -> StreamSettings:
+        """Return the settings with a lateness as users write it."""
+        return replace(self, lateness=parse_lateness(lateness))
+
+
+@dataclass(frozen=True, eq=False)
+class PatternSet:
+    """Patterns in the order they were added, the numbers of their filters in the matcher, and how events are read.
+
+    Nothing of it changes, except that `counts` and the matcher count what patterns could not use of the events: all
+    runs over one set count together.
+    """
+
+    patterns: tuple[CompiledPattern, ...]
+    filters: Mapping[Filter, int]
+    matcher: Matcher
+    counts: PatternMismatchCounts
+    settings: StreamSettings
+
+    def __len__(self) -> int:
+        """Count the patterns."""
+        return len(self.patterns)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names of the patterns."""
+        return tuple(pattern.name for pattern in self.patterns)
+
+    @cached_property
+    def machines(self) -> list[Machine]:
+        """The merged graphs, one for each way of dividing the stream."""
+        return build_machines(self.patterns, self.filters)
+
+    @cached_property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes that give variables their values, sorted."""
+        return tuple(sorted({name for compiled in self.patterns for name in variable_attributes(compiled.pattern)}))
+
+    @cached_property
+    def reader(self) -> EventReader:
+        """Reads events: which filters they satisfy, when they happened, and the values of variables."""
+        variables = VariableReader(self.attributes, self.matcher.schema, self.matcher.ontology)
+        settings = self.settings
+        return EventReader(self.matcher, variables, settings.time, settings.event_id, settings.keep, self.counts)
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """What names in the filters mean."""
+        return Vocabulary(self.matcher.schema, self.matcher.ontology, self.matcher.regions)
+
+    def from_first_event(self) -> PatternSet:
+        """Return the set as if no pattern had been added while events came: each sees a new stream from its start."""
+        if not any(pattern.born or pattern.since > LONG_AGO for pattern in self.patterns):
+            return self
+        return replace(self, patterns=tuple(replace(one, born=0, since=LONG_AGO) for one in self.patterns))
+
+    def mismatches(self) -> tuple[PatternMismatch, ...]:
+        """Return which values and times of the events so far patterns could not use."""
+        return tuple(describe_pattern_mismatches(self.counts, self.matcher, self.patterns, time=self.settings.time))
+
+
+class PatternCatalog:
+    """Patterns by name, which come and go; `compile` gives the set of those that are there now.
+
+    Adding a pattern costs what its own filters cost. Invariant: a matcher that another catalog shares is replaced
+    before it changes, so sets that were compiled for forks stay what they are.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, settings: StreamSettings) -> None:
+        """Start without patterns."""
+        self.vocabulary, self.settings = vocabulary, settings
+        self._matcher, self._counts = Matcher(**vocabulary.to_keywords()), PatternMismatchCounts()
+        self._patterns: dict[str, CompiledPattern] = {}
+        self._filters: dict[Filter, int] = {}
+        self._uses: dict[Filter, int] = {}
+        self._next_number = 0
+        self._is_shared = False
+        self._set: PatternSet | None = None
+
+    def __len__(self) -> int:
+        """Count the patterns."""
+        return len(self._patterns)
+
+    def __contains__(self, name: object) -> bool:
+        """Tell whether there is a pattern of this name."""
+        return name in self._patterns
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names."""
+        return iter(self._patterns)
+
+    def __getitem__(self, name: str) -> Pattern:
+        """Return the pattern of a name; `UnknownPattern` when there is none."""
+        if name not in self._patterns:
+            msg = f"no pattern is called `{name}`"
+            raise UnknownPattern(msg)
+        return self._patterns[name].pattern
+
+    @property
+    def patterns(self) -> tuple[CompiledPattern, ...]:
+        """The patterns with their modes, in the order they were added."""
+        return tuple(self._patterns.values())
+
+    def compile(self) -> PatternSet:
+        """Return the set of the patterns that are there now; the same object until they change."""
+        if self._set is None:
+            self._set = PatternSet(self.patterns, dict(self._filters), self._matcher, self._counts, self.settings)
+        return self._set
+
+    def add_many(self, patterns: Iterable[WrittenPattern], *, born: int = 0, since: int = LONG_AGO) -> None:
+        """Add patterns or replace those of the same names: all of them or, where one is refused, none.
+
+        They see events from the number `born` on whose times are after `since`; one that is there already, unchanged,
+        goes on with what it saw.
+        """
+        compiled = [self._compile_pattern(pattern, born, since) for pattern in patterns]
+        used = (tree for one in compiled for tree in list_filters(one.pattern))
+        fresh = dict.fromkeys(tree for tree in used if tree not in self._filters)
+        numbers = {tree: self._next_number + place for place, tree in enumerate(fresh)}
+        self._unshare()
+        self._matcher.add_many([(number, tree) for tree, number in numbers.items()])
+        self._next_number += len(numbers)
+        self._filters |= numbers
+        for one in compiled:
+            for tree in list_filters(one.pattern):  # before the old ones go: they may be the same
+                self._uses[tree] = self._uses.get(tree, 0) + 1
+            if one.name in self._patterns:
+                self._drop(one.name)
+            self._patterns[one.name] = one
+        self._set = None
+
+    def remove(self, name: str) -> None:
+        """Remove a pattern; `UnknownPattern` when there is none."""
+        self[name]
+        self._unshare()
+        self._drop(name)
+        self._set = None
+
+    def change_settings(self, settings: StreamSettings) -> None:
+        """Read events in another way from now on."""
+        self.settings, self._set = settings, None
+
+    def fork(self) -> PatternCatalog:
+        """Return a catalog of the same patterns for a stream of its own; both share what is compiled."""
+        fork = PatternCatalog(self.vocabulary, self.settings)
+        self._is_shared = True
+        fork.share(self.compile().from_first_event(), self._uses, self._next_number)
+        return fork
+
+    def share(self, patterns: PatternSet, uses: Mapping[Filter, int], next_number: int) -> None:
+        """Take the patterns of another catalog, with its matcher."""
+        self._patterns = {pattern.name: pattern for pattern in patterns.patterns}
+        self._filters, self._uses, self._next_number = dict(patterns.filters), dict(uses), next_number
+        self._matcher, self._counts = patterns.matcher, patterns.counts
+        self._set, self._is_shared = patterns, True
+
+    def _compile_pattern(self, written: WrittenPattern, born: int, since: int) -> CompiledPattern:
+        """Return a pattern with its configurations; one that is there already, unchanged, keeps its own."""
+        old, limit = self._patterns.get(written.name), written.limit or LIMIT
+        if old is not None and (old.pattern, old.mode) == (written.pattern, written.mode):
+            return replace(old, limit=limit)
+        graph = configurations(written.pattern, written.mode)
+        return CompiledPattern(written.name, written.pattern, written.mode, limit, born, graph, since)
+
+    def _drop(self, name: str) -> None:
+        """Forget a pattern, and the filters that no other pattern has."""
+        for tree in list_filters(self._patterns.pop(name).pattern):
+            self._uses[tree] -= 1
+            if not self._uses[tree]:
+                del self._uses[tree]
+                self._matcher.remove(self._filters.pop(tree))
+
+    def _unshare(self) -> None:
+        """Take a matcher of one's own before it changes."""
+        if self._is_shared:
+            self._matcher, self._is_shared = Matcher(**self.vocabulary.to_keywords()), False
+            self._matcher.add_many([(number, tree) for tree, number in self._filters.items()])
