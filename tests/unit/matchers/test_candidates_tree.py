@@ -12,7 +12,7 @@ from tidings.algebra.law.typed_attribute import TypedAttribute
 from tidings.bench.workloads import workload
 from tidings.kernels.papers.filter_tree import revise
 from tidings.papers.classifieds.candidates_tree import NAMES, CandidatesTree
-from tidings.papers.common.name_order import FEW
+from tidings.papers.common.name_order import MIN_PATHS
 from tidings.testing.strategies import cases
 
 KIND = "candidates-tree"
@@ -25,28 +25,28 @@ def filled(filters, kind=KIND, **keywords):
 
 
 def inside(matcher) -> CandidatesTree:
-    return matcher.backend._algorithm
+    return matcher.backend.algorithm
 
 
 def candidates(matcher, event):
-    setting = matcher._setting(None)
-    rows = inside(matcher).candidates(matcher._read(event, setting), setting)
+    setting = matcher.make_setting()
+    rows = inside(matcher).candidates(matcher.current_view().reader.read(event, setting.now), setting)
     return sorted(inside(matcher)._rows.ids[row] for row in rows.tolist())
 
 
 def padded(filters, **more):
     """Enough filters for names to be chosen: `make` most often, then `model`."""
-    often = {f"pad{at}": f"make = 'other{at % 5}' and model = 'm{at}'" for at in range(4 * FEW)}
+    often = {f"pad{at}": f"make = 'other{at % 5}' and model = 'm{at}'" for at in range(4 * MIN_PATHS)}
     return {**often, **{f"more{at}": f"make = 'o' and price < {at}" for at in range(5)}, **filters, **more}
 
 
 def test_the_most_frequent_fixed_names_make_the_tree():
-    matcher = filled(padded({f"p{at}": f"price < {at} and age > 1" for at in range(5 * FEW)}))
+    matcher = filled(padded({f"p{at}": f"price < {at} and age > 1" for at in range(5 * MIN_PATHS)}))
     assert matcher.explain().to_dict()["names in the tree"] == ["make as text", "model as text"][:NAMES]
 
 
 def test_more_names_make_the_tree_where_two_reach_too_few():
-    filters = {at: f"n{at % 10} = {at} and n{(at + 1) % 10} = 1" for at in range(20 * FEW)}
+    filters = {at: f"n{at % 10} = {at} and n{(at + 1) % 10} = 1" for at in range(20 * MIN_PATHS)}
     matcher = filled(filters)
     assert NAMES < len(matcher.explain().to_dict()["names in the tree"]) < 10
     assert candidates(matcher, {}) == []
@@ -138,7 +138,7 @@ def test_it_agrees_with_brute_however_many_names_make_the_tree(case, names):
     brute, matcher = (td.Matcher("brute", **case.world.keywords) for _ in range(2))
     tree = CandidatesTree(names, names)
     tree._order._settled_at = 1  # choose names for the first filters already
-    matcher.backend._algorithm = tree
+    matcher.backend.algorithm = tree
     matcher.add_many(enumerate(case.filters))
     brute.add_many(enumerate(case.filters))
     for event in case.events:

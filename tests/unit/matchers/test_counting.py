@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidings as td
-from tidings.algebra import Reader, Setting, needs_of
+from tidings.algebra import AttributeReader, Setting, collect_requirements
 from tidings.concepts import Ontology
 from tidings.lang import parse
 from tidings.matcher.brute import Brute
 from tidings.model import FALSE, TRUE, And, Exists, Is, Not, Or, Quantifier, Range, Test, all_of, any_of, one_of
 from tidings.papers.posets import interval_index
 from tidings.papers.posets.counting import Counting
-from tidings.papers.posets.predicate_rows import COUNTED, rows_of
+from tidings.papers.posets.predicate_rows import MAX_LOOKED_UP, to_rows
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 HUGE = 2**53
@@ -84,7 +84,7 @@ STEPS = st.lists(st.tuples(st.integers(0, 5), st.one_of(FILTERS, FILTERS, st.non
 def readings_of(filters, events):
     """Return the events as filters see them, and the setting."""
     ontology = Ontology()
-    reader = Reader(needs_of(filters, schema=None, ontology=ontology), ontology)
+    reader = AttributeReader(collect_requirements(filters, schema=None, ontology=ontology), ontology)
     return [reader.read(event, NOW) for event in events], Setting(ontology, NOW)
 
 
@@ -102,7 +102,7 @@ def found(algorithm, filters, events):
 @settings(max_examples=100, deadline=None)
 @given(steps=STEPS, events=st.lists(EVENTS, min_size=1, max_size=8))
 def test_counting_agrees_with_brute_force_whatever_comes_and_goes(access, waiting, steps, events):
-    kept, interval_index.WAITING = interval_index.WAITING, waiting
+    kept, interval_index.MAX_WAITING = interval_index.MAX_WAITING, waiting
     try:
         counting, brute = Counting(access=access), Brute()
         filters = [tree for _, tree in steps if tree is not None]
@@ -110,7 +110,7 @@ def test_counting_agrees_with_brute_force_whatever_comes_and_goes(access, waitin
         for id, tree in steps:
             if tree is not None:
                 for one in (counting, brute):
-                    one.add_many([(id, one.compiled(tree))])
+                    one.add_many([(id, one.compile_filter(tree))])
                 held.add(id)
             elif id in held:
                 counting.remove(id)
@@ -123,16 +123,16 @@ def test_counting_agrees_with_brute_force_whatever_comes_and_goes(access, waitin
         assert found(counting, filters, events) == [set()] * len(events)
         left = counting.explain()
         assert (left["rows"], left["distinct predicates"], left["ranges"]["waiting"]) == (0, 0, 0)
-        assert [len(left) for left in (counting._attrs, counting._left, counting._predicates.tables)] == [0, 0, 0]
+        assert [len(left) for left in (counting._attrs, counting._deferred, counting._predicates.tables)] == [0, 0, 0]
     finally:
-        interval_index.WAITING = kept
+        interval_index.MAX_WAITING = kept
 
 
 def ids_of(texts, event, *, access=True):
     """Return the numbers of the filters that an event satisfies."""
     trees = [parse(text) for text in texts]
     counting = Counting(access=access)
-    counting.add_many((at, counting.compiled(tree)) for at, tree in enumerate(trees))
+    counting.add_many((at, counting.compile_filter(tree)) for at, tree in enumerate(trees))
     readings, setting = readings_of(trees, [event])
     return sorted(counting.match(readings[0], setting))
 
@@ -159,7 +159,7 @@ def test_whole_numbers_beyond_float64_stay_exact():
 def test_equal_predicates_are_stored_once():
     counting = Counting()
     trees = [parse("make = 'ford' and note contains 'x'"), parse("note contains 'x' and make = 'ford' and year = 1")]
-    counting.add_many((at, counting.compiled(tree)) for at, tree in enumerate(trees))
+    counting.add_many((at, counting.compile_filter(tree)) for at, tree in enumerate(trees))
     assert counting.explain()["distinct predicates"] == 3
 
 
@@ -186,36 +186,36 @@ def test_nothing_is_asked_of_an_attribute_that_the_event_lacks(monkeypatch):
 
 def test_a_filter_too_large_for_a_normal_form_is_one_predicate():
     large = And(tuple(Or((Test(f"a{at}", Is(1)), Test(f"b{at}", Is(1)))) for at in range(12)))
-    (row,) = rows_of(large)
-    assert row.asked == (large,)
+    (row,) = to_rows(large)
+    assert row.evaluated == (large,)
     counting = Counting()
-    counting.add_many([("large", counting.compiled(large))])
+    counting.add_many([("large", counting.compile_filter(large))])
     event = {f"{'ab'[at % 2]}{at}": 1 for at in range(12)}
     assert found(counting, [large], [event, {"a1": 1}]) == [{"large"}, set()]
 
 
 def test_a_row_of_very_many_predicates_counts_some_and_asks_the_rest():
-    wide = And(tuple(Test(f"a{at}", Range(at, None)) for at in range(COUNTED + 60)))
+    wide = And(tuple(Test(f"a{at}", Range(at, None)) for at in range(MAX_LOOKED_UP + 60)))
     for access in (True, False):
         counting = Counting(access=access)
-        counting.add_many([("wide", counting.compiled(wide))])
-        event = {f"a{at}": at for at in range(COUNTED + 60)}
+        counting.add_many([("wide", counting.compile_filter(wide))])
+        event = {f"a{at}": at for at in range(MAX_LOOKED_UP + 60)}
         assert found(counting, [wide], [event, {**event, "a259": 0}, {**event, "a3": 0}]) == [{"wide"}, set(), set()]
 
 
 def test_true_false_and_empty_ranges():
     nothing = Test("a", Range(2, 2, low_open=True))
-    assert rows_of(FALSE) == rows_of(nothing) == ()
+    assert to_rows(FALSE) == to_rows(nothing) == ()
     counting = Counting()
     trees = [TRUE, FALSE, nothing, Not(nothing), Or((nothing, Test("a", Is(2))))]
-    counting.add_many((at, counting.compiled(tree)) for at, tree in enumerate(trees))
+    counting.add_many((at, counting.compile_filter(tree)) for at, tree in enumerate(trees))
     assert found(counting, trees, [{"a": 2}, {}]) == [{0, 3, 4}, {0, 3}]
 
 
 def test_counters_are_cleared_before_they_overflow():
     counting = Counting(access=False)
     trees = [all_of([Test(f"a{at}", Range(0, None)) for at in range(size)]) for size in (1, 200)]
-    counting.add_many((at, counting.compiled(tree)) for at, tree in enumerate(trees))
+    counting.add_many((at, counting.compile_filter(tree)) for at, tree in enumerate(trees))
     event = {f"a{at}": 1 for at in range(200)}
     readings, setting = readings_of(trees, [event, {"a0": 5}, {**event, "a7": -1}])
     wanted = [{0, 1}, {0}, {0}]
@@ -227,7 +227,7 @@ def test_a_million_is_not_needed_to_build_the_tree():
     counting, brute = Counting(), Brute()
     trees = [Test("a", Range(at % 97, at % 97 + at % 13)) for at in range(3000)]
     for one in (counting, brute):
-        one.add_many((at, one.compiled(tree)) for at, tree in enumerate(trees))
+        one.add_many((at, one.compile_filter(tree)) for at, tree in enumerate(trees))
     events = [{"a": 50}, {"a": [3, 60.5]}, {"a": td.Range(10, 12)}, {"a": [td.Range(1, 2), td.Range(2, 90), 4]}]
     assert found(counting, trees, events) == found(brute, trees, events)
     assert counting.explain()["ranges"] == {"in the tree": 3000, "waiting": 0}
@@ -240,12 +240,12 @@ def test_a_million_is_not_needed_to_build_the_tree():
 
 @pytest.mark.parametrize("ends", range(1, 40))
 def test_the_tree_of_one_attribute_does_not_reach_into_the_next(ends, monkeypatch):
-    monkeypatch.setattr(interval_index, "WAITING", 0)
+    monkeypatch.setattr(interval_index, "MAX_WAITING", 0)
     counting, brute = Counting(), Brute()
     names = "abc"
     trees = [Test(name, Range(at, at + 1 + at % 3)) for name in names for at in range(ends)]
     for one in (counting, brute):
-        one.add_many((at, one.compiled(tree)) for at, tree in enumerate(trees))
+        one.add_many((at, one.compile_filter(tree)) for at, tree in enumerate(trees))
     events = [dict.fromkeys(names, at / 2) for at in range(-1, 2 * ends + 9)]
     assert found(counting, trees, events) == found(brute, trees, events)
 
@@ -272,13 +272,13 @@ def dense_value(random):
 @pytest.mark.parametrize("waiting", [0, 1024])
 @pytest.mark.parametrize("seed", range(3))
 def test_many_filters_of_few_numbers_agree_with_brute_force(access, waiting, seed, monkeypatch):
-    monkeypatch.setattr(interval_index, "WAITING", waiting)
+    monkeypatch.setattr(interval_index, "MAX_WAITING", waiting)
     random = Random(seed)
     trees = [dense_filter(random) for _ in range(300)]
     events = [{name: dense_value(random) for name in "abc" if random.random() < 0.8} for _ in range(60)]
     counting, brute = Counting(access=access), Brute()
     for one in (counting, brute):
-        one.add_many((at, one.compiled(tree)) for at, tree in enumerate(trees))
+        one.add_many((at, one.compile_filter(tree)) for at, tree in enumerate(trees))
     assert found(counting, trees, events) == found(brute, trees, events)
     for at in random.sample(range(300), 150):
         counting.remove(at)

@@ -100,7 +100,7 @@ def test_ends_beyond_the_domain_seen_so_far_are_found():
 def test_a_grid_is_dealt_out_anew_when_it_has_doubled():
     made = Ctps(td.Ontology(), cells=10)
     for at in range(200):
-        made.add_many([(at, made.compiled(td.parse(f"a in [{at} .. {at + 1}]")))])
+        made.add_many([(at, made.compile_filter(td.parse(f"a in [{at} .. {at + 1}]")))])
     domain = made._grids.domains[0]
     assert domain[1] > 0
     used = np.count_nonzero(made._grids.rows[0] >= 0)
@@ -123,7 +123,7 @@ def test_slots_are_used_again():
     for turn in range(50):
         made.add_many({f"{turn}-{at}": f"size > {at} and item is a 'phone'" for at in range(20)}.items())
         made.remove_many(list(made))
-    algorithm = made.backend._algorithm
+    algorithm = made.backend.algorithm
     assert len(algorithm._owner) <= 20
     assert len(algorithm._rows.bits) < 100
 

@@ -12,19 +12,19 @@ from tidings.algebra.law.typed_attribute import TypedAttribute
 from tidings.errors import Unsupported
 from tidings.model import Test
 from tidings.papers.common import name_order
-from tidings.papers.common.name_order import FEW
+from tidings.papers.common.name_order import MIN_PATHS
 from tidings.testing.strategies import cases
 
 KIND = "filter-tree"
 
 
 def tree_of(matcher):
-    return matcher.backend._algorithm._tree
+    return matcher.backend.algorithm._tree
 
 
 def visited(matcher, event):
-    setting = matcher._setting(None)
-    return tree_of(matcher).descend(matcher._read(event, setting), setting)
+    setting = matcher.make_setting()
+    return tree_of(matcher).descend(matcher.current_view().reader.read(event, setting.now), setting)
 
 
 def nodes(matcher):
@@ -178,18 +178,18 @@ def test_removing_takes_the_empty_nodes_with_it():
     for id, left in (("A1", 7), ("A2", 6), ("A4", 4), ("A3", 3), ("A5", 2), ("A6", 1)):
         matcher.remove(id)
         assert nodes(matcher) == left
-    root, order = tree_of(matcher).root, matcher.backend._algorithm._order
+    root, order = tree_of(matcher).root, matcher.backend.algorithm._order
     assert (root.children, order.counts, order.ranks) == ({}, {}, {})
 
 
 def test_names_are_ordered_by_frequency_when_the_paths_have_doubled():
     matcher = td.Matcher(KIND)
-    matcher.add_many((f"r{at}", f"rare = {at}") for at in range(FEW))
-    for at in range(2 * FEW):
+    matcher.add_many((f"r{at}", f"rare = {at}") for at in range(MIN_PATHS))
+    for at in range(2 * MIN_PATHS):
         matcher.add(f"o{at}", f"rare = 1 and often = {at % 3}")
-    matcher.add_many((f"m{at}", f"often = {at}") for at in range(4 * FEW))
+    matcher.add_many((f"m{at}", f"often = {at}") for at in range(4 * MIN_PATHS))
     assert matcher.explain().to_dict()["names in order"] == ["often as number", "rare as number"]
-    assert len(matcher.match({"rare": 1, "often": 0})) == 1 + len(range(0, 2 * FEW, 3)) + 1
+    assert len(matcher.match({"rare": 1, "often": 0})) == 1 + len(range(0, 2 * MIN_PATHS, 3)) + 1
     for id in list(matcher):
         matcher.remove(id)
     assert nodes(matcher) == 1
@@ -242,7 +242,7 @@ def test_coming_and_going_leaves_no_trace(kind, steps, events):
         brute, fresh = filled(kept, "brute"), filled(kept, kind)
     for event in events:
         assert sorted(matcher.match(event)) == sorted(brute.match(event)) == sorted(fresh.match(event))
-    one, two = matcher.backend._algorithm, fresh.backend._algorithm
+    one, two = matcher.backend.algorithm, fresh.backend.algorithm
     assert (len(one._rows), one._order.counts) == (len(two._rows), two._order.counts)
     assert all(node.rows or node.children for node in tree_of(matcher).nodes() if node.step)
 

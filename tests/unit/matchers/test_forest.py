@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidings as td
-from tidings.algebra import Reader, Setting, needs_of
+from tidings.algebra import AttributeReader, Setting, collect_requirements
 from tidings.concepts import Ontology
 from tidings.lang import parse
 from tidings.matcher.brute import Brute
 from tidings.model import FALSE, TRUE, Is, Not, Quantifier, Range, Test, all_of, any_of, one_of
-from tidings.papers.posets.forest import Forest, Skip
+from tidings.papers.posets.forest import Forest, SkipMode
 from tidings.papers.posets.poset import Poset
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -48,7 +48,7 @@ SETTING = Setting(Ontology(), NOW)
 
 def readings_of(filters, events):
     """Return the events as these filters see them."""
-    reader = Reader(needs_of(filters, schema=None, ontology=SETTING.ontology), SETTING.ontology)
+    reader = AttributeReader(collect_requirements(filters, schema=None, ontology=SETTING.ontology), SETTING.ontology)
     return [reader.read(event, NOW) for event in events]
 
 
@@ -93,7 +93,7 @@ def test_answers_agree_with_brute_force_whatever_comes_and_goes(kind, steps, eve
             wanted = brute.match(reading, SETTING)
             ids = made.match(reading, SETTING)
             assert sorted(ids) == sorted(wanted)
-            for skip in Skip:
+            for skip in SkipMode:
                 routed = made.route(reading, SETTING, skip=skip)
                 assert set(routed.ids) == {interfaces[id] for id in wanted}
                 assert not routed.approximate
@@ -175,7 +175,7 @@ def test_a_subtree_is_left_out_only_when_all_interfaces_below_are_found():
     interfaces = {"first": "east", "upper": "east", "deep": "west", "other": "north"}
     made, read = filled(Forest, {**texts, "other": "a = 77"}, interfaces=interfaces)
     event = read({"a": 3, "b": 1})
-    for skip in Skip:
+    for skip in SkipMode:
         assert set(made.route(event, SETTING, skip=skip).ids) == {"east", "west"}
     printed, _ = filled(AsPrinted, {**texts, "other": "a = 77"}, interfaces=interfaces)
     assert set(printed.route(event, SETTING).ids) == {"east"}
@@ -193,14 +193,14 @@ def test_nodes_and_subtrees_that_add_nothing_are_not_tested():
     interfaces = {"first": "east", "upper": "east", "deep": "east", "other": "north"}
     made, read = filled(Forest, texts, interfaces=interfaces)
     event = read({"b": 1, "a": 3})
-    tests = [made.route(event, SETTING, skip=skip).tests for skip in (Skip.NOTHING, Skip.TESTS, Skip.SUBTREES)]
+    tests = [made.route(event, SETTING, skip=skip).tests for skip in (SkipMode.NOTHING, SkipMode.TESTS, SkipMode.SUBTREES)]
     assert tests[0] > tests[1] >= tests[2]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_route_stops_when_all_interfaces_are_found(kind):
     made, read = filled(kind, {at: f"a >= {at}" for at in range(20)}, interfaces=dict.fromkeys(range(20), "one"))
-    assert made.route(read({"a": 50}), SETTING, skip=Skip.NOTHING).tests == 1
+    assert made.route(read({"a": 50}), SETTING, skip=SkipMode.NOTHING).tests == 1
 
 
 @pytest.mark.parametrize("kind", KINDS)

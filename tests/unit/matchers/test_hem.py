@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 import tidings as td
 from tidings.kernels.papers import hem as kernels
 from tidings.matcher.registry import ALGORITHMS
-from tidings.papers.hem.boxes import Boxes
+from tidings.papers.hem.boxes import RangeMatcher
 from tidings.papers.hem.hem import Hem
-from tidings.papers.hem.range_table import Table
+from tidings.papers.hem.range_table import RangeTable
 
 rates = st.lists(st.integers(0, 100).map(lambda share: share / 100), min_size=1, max_size=6)
 
@@ -71,7 +71,7 @@ def test_the_optimal_plan_is_the_best_that_the_observations_allow(theta):
 def filled(count=3000, *, m=3, delta=0.3, seed=1, **options):
     rng = np.random.default_rng(seed)
     lows = rng.integers(0, round((1 - delta) * 1000), (m, count)) / 1000
-    table = Table.of(lows, lows + delta, rng.integers(0, 4, (m, count)).astype(np.uint8))
+    table = RangeTable.from_ends(lows, lows + delta, rng.integers(0, 4, (m, count)).astype(np.uint8))
     hem = Hem(**options)
     hem.insert(table, np.arange(count, dtype=np.int32))
     return hem, table, rng
@@ -107,13 +107,13 @@ def test_every_plan_gives_the_same_answer():
 def test_the_rate_of_an_event_follows_rows_that_come_and_go():
     hem, table, _ = filled(4000, m=1, delta=0.5)
     event = np.array([0.1])
-    hem.planned(event)
+    hem.plan(event)
     share = 1 - len(scan(table, event)) / 4000
     assert hem._theta[0] == pytest.approx(share, abs=0.02)
     gone = np.flatnonzero(table.lows[0] > 0.1).astype(np.int32)  # all that begin above the event's value
     hem.delete(table, gone)
     table.discard(gone)
-    hem.planned(event)
+    hem.plan(event)
     assert hem._theta[0] == pytest.approx(0.0, abs=0.02)
     assert sorted(hem.match(table, event).tolist()) == scan(table, event)
 
@@ -139,7 +139,7 @@ def test_both_forms_of_the_candidates_follow_rows_that_come_and_go(candidates):
 def test_the_cell_of_a_range_uses_the_whole_grid():
     """Formula 3 prints a row height of R / tau; half-widths reach R / 2 only, so half of the rows would stay empty."""
     lows, highs = np.array([[0.0, 0.0, 0.0]]), np.array([[1.0, 0.5, 0.0]])
-    table = Table.of(lows, highs, np.zeros((1, 3), np.uint8))
+    table = RangeTable.from_ends(lows, highs, np.zeros((1, 3), np.uint8))
     hem = Hem()
     hem.insert(table, np.arange(3, dtype=np.int32))
     rows = [number // (2 * kernels.TAU) for number in np.flatnonzero(hem._lists.sizes)]
@@ -169,9 +169,9 @@ def test_no_cell_lies_outside_the_triangle():
 def test_an_empty_range_accepts_nothing():
     """Theorem 4 (2) accepts v for [v, v), which Theorem 1 (1) excludes; nothing lies in it."""
     for options in ({}, {"candidates": "linked"}):
-        hem = Boxes("hem", Hem(**options))
+        hem = RangeMatcher("hem", Hem(**options))
         matcher = td.Matcher("hem")
-        matcher.backend._algorithm = hem
+        matcher.backend.algorithm = hem
         matcher.add("empty", "a in [5 .. 5) and b in [0 .. 9]")
         matcher.add("point", "a in [5 .. 5] and b in [0 .. 9]")
         assert matcher.match({"a": 5, "b": 5}) == ["point"]

@@ -14,10 +14,10 @@ from tidings.algebra.law.typed_attribute import Mismatch
 from tidings.errors import TidingsError, Unsupported
 from tidings.kernels.papers.domain_cells import HIGH_OPEN, LOW_OPEN, WANTED
 from tidings.model import Range
-from tidings.papers.common.intervals import ALL, INFINITY, Interval, boxes_of, coordinate
-from tidings.papers.common.name_order import shown
+from tidings.papers.common.intervals import ALL, INFINITY, Interval, to_boxes, to_coordinate
+from tidings.papers.common.name_order import describe_attribute
 from tidings.papers.hem import range_table as tables
-from tidings.papers.hem.range_table import Table
+from tidings.papers.hem.range_table import RangeTable
 
 ENDS = st.sampled_from([-INFINITY, -1.0, 0.0, 0.5, 1.0, 2.0, INFINITY])
 INTERVALS = st.builds(Interval, ENDS, ENDS, st.integers(0, 3))
@@ -42,7 +42,7 @@ def test_two_intervals_meet_in_what_both_hold(one, other):
 
 def boxes(text):
     tree = bind(td.parse(text), schema=None, ontology=td.Ontology(), regions=None)
-    return [{shown(key): interval for key, interval in box.items()} for box in boxes_of(tree, "some")]
+    return [{describe_attribute(key): interval for key, interval in box.items()} for box in to_boxes(tree, "some")]
 
 
 def above(low):
@@ -124,12 +124,12 @@ def test_what_is_no_interval_is_named(text, part):
     ],
 )
 def test_a_coordinate_is_one_value_that_a_float_equals(values, expected):
-    assert coordinate(values) == expected
+    assert to_coordinate(values) == expected
 
 
 def test_what_cannot_be_read_lies_nowhere():
-    assert math.isnan(coordinate((Mismatch("x"),)))
-    assert math.isnan(coordinate((Mismatch("x"), Mismatch(True))))
+    assert math.isnan(to_coordinate((Mismatch("x"),)))
+    assert math.isnan(to_coordinate((Mismatch("x"), Mismatch(True))))
 
 
 BOXES = st.lists(st.dictionaries(st.sampled_from("abcdefg"), INTERVALS, max_size=4), max_size=6)
@@ -138,7 +138,7 @@ BOXES = st.lists(st.dictionaries(st.sampled_from("abcdefg"), INTERVALS, max_size
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(BOXES, st.sets(st.integers(0, 30))), max_size=8))
 def test_a_table_has_what_was_added_and_not_discarded(steps):
-    table, twin = Table("some"), {}
+    table, twin = RangeTable("some"), {}
     for more, places in steps:
         rows = table.add(more)
         assert len(set(rows.tolist()) | set(twin)) == len(more) + len(twin)
@@ -158,7 +158,7 @@ def test_a_table_has_what_was_added_and_not_discarded(steps):
 
 
 def test_a_table_that_would_be_too_large_is_refused_and_left_as_it_was(monkeypatch):
-    table = Table("some")
+    table = RangeTable("some")
     table.add([{"a": ALL}])
     monkeypatch.setattr(tables, "MOST_BYTES", 10_000)
     with pytest.raises(TidingsError, match="`some` keeps a cell"):

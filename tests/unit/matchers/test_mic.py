@@ -53,10 +53,10 @@ def test_the_papers_workload_has_the_answers_of_brute_force(height):
 
 def test_an_expansion_beyond_the_limit_is_refused_and_changes_nothing():
     made = Mic(ONTOLOGY, limit=15)
-    few, many = (made.compiled(Test("item", IsA(word, "product"))) for word in ("laptop", "device"))
+    few, many = (made.compile_filter(Test("item", IsA(word, "product"))) for word in ("laptop", "device"))
     made.add_many([("few", few)])
     with pytest.raises(Unsupported, match="the limit is 15; use `ctps`"):
-        made.compiled(Test("place", IsA("device", "product")))  # three names, six concepts
+        made.compile_filter(Test("place", IsA("device", "product")))  # three names, six concepts
     with pytest.raises(Unsupported, match="entries"):
         made.add_many([(at, many) for at in range(10)])
     assert (made.explain()["filters"], made.explain()["entries"]) == (1, 1)

@@ -46,14 +46,14 @@ def test_the_papers_workload_has_the_answers_of_brute_force(height):
 
 def test_an_index_of_possible_edges_beyond_the_limit_is_refused():
     with pytest.raises(Unsupported, match="all possible edges"):
-        Ops(ONTOLOGY, limit=20).compiled(Test("place", IsA("toy", "product")))
+        Ops(ONTOLOGY, limit=20).compile_filter(Test("place", IsA("toy", "product")))
 
 
 def test_the_index_of_possible_edges_does_not_grow_with_subscriptions():
     made = Ops(ONTOLOGY)
     sizes = []
     for at in range(20):
-        made.add_many([(at, made.compiled(Test("desk", IsA("phone", "product"))))])
+        made.add_many([(at, made.compile_filter(Test("desk", IsA("phone", "product"))))])
         sizes.append(made.index_bytes)
     assert len(set(sizes)) == 1
     for at in range(20):

@@ -12,10 +12,10 @@ import tidings as td
 from tidings.errors import Unsupported
 from tidings.matcher.registry import ALGORITHMS
 from tidings.model import FALSE, TRUE, Exists, Is, Range, Test, all_of, any_of, one_of
-from tidings.papers.hem.boxes import Boxes
+from tidings.papers.hem.boxes import RangeMatcher
 from tidings.papers.hem.hem import Hem
 from tidings.papers.hem.htree import HTree
-from tidings.papers.hem.range_table import Table
+from tidings.papers.hem.range_table import RangeTable
 from tidings.papers.hem.rein import Rein
 from tidings.papers.hem.tama import Tama
 
@@ -189,7 +189,7 @@ def hem_table(n=2_000, m=5, delta=0.3, seed=0):
     rng = np.random.default_rng(seed)
     low = rng.integers(0, 4096 - round(4096 * delta), (m, n), endpoint=True)
     ends = rng.integers(0, 4, (m, n)).astype(np.uint8)
-    return Table.of(low / 4096, (low + round(4096 * delta)) / 4096, ends)
+    return RangeTable.from_ends(low / 4096, (low + round(4096 * delta)) / 4096, ends)
 
 
 def scanned(table, vector):
@@ -315,8 +315,8 @@ def test_htree_keeps_within_its_memory_and_stays_right():
 
 
 def test_htree_indexes_the_attributes_that_tell_rows_apart():
-    boxes = Boxes("htree", HTree(indexed=1))
-    filters = [(at, boxes.compiled(td.parse(f"wide >= 0 and narrow in [{at} .. {at + 1}]"))) for at in range(50)]
+    boxes = RangeMatcher("htree", HTree(indexed=1))
+    filters = [(at, boxes.compile_filter(td.parse(f"wide >= 0 and narrow in [{at} .. {at + 1}]"))) for at in range(50)]
     boxes.add_many(filters)
     assert boxes.explain()["indexed"] == ["narrow as number"]
 

@@ -27,14 +27,14 @@ import numpy as np
 
 from tidings import forks
 from tidings.algebra import holds
-from tidings.algebra.law.typed_attribute import typed_test
-from tidings.algebra.normal_form import conjunctions
+from tidings.algebra.law.typed_attribute import resolve_test
+from tidings.algebra.normal_form import list_conjunctions
 from tidings.errors import TooLarge
 from tidings.model import And, In, Is, Test, all_of
 from tidings.papers.classifieds.conjunction_tree import Node, Rows, Tree
 from tidings.papers.classifieds.path_steps import ANY, Step, step_of
 from tidings.papers.classifieds.revision import Revision
-from tidings.papers.common.name_order import NameOrder, shown
+from tidings.papers.common.name_order import NameOrder, describe_attribute
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -90,13 +90,13 @@ class CandidatesTree:
         self._asked: dict[int, Filter] = {}
         self._several = 0  # subscriptions of more than one row
 
-    def compiled(self, tree: Filter) -> Compiled:
+    def compile_filter(self, tree: Filter) -> Compiled:
         """Return the filter with its conjunctions; one of too many is a single part of a single one."""
         parts = tree.parts if type(tree) is And else (tree,)
         if all(type(part) is Test for part in parts):  # the usual filter
             return Compiled(tree, [parts])
         try:
-            return Compiled(tree, conjunctions(tree, limit=ROWS))
+            return Compiled(tree, list_conjunctions(tree, limit=ROWS))
         except TooLarge:
             return Compiled(tree, [(tree,)])
 
@@ -112,7 +112,7 @@ class CandidatesTree:
             for compiled in batch.values():
                 self._order.add(_fixed_names(compiled))
             total = len(self._held) + len(batch)
-            if self._order.due(total):
+            if self._order.is_due(total):
                 self._order.settle(total)
                 names = self._chosen({**self._held, **batch}.values())
                 if names != self._names:
@@ -123,12 +123,12 @@ class CandidatesTree:
 
     def _chosen(self, filters: Iterable[Compiled]) -> dict[TypedAttribute, int]:
         """Return the names that make the tree, in order: the most frequent ones, as many as reach nearly all rows."""
-        order = self._order.by_frequency()
+        order = self._order.sort_by_frequency()
         ranks = {name: at for at, name in enumerate(order)}
         first = [0] * len(order)  # how many rows have this as their most frequent name
         for compiled in filters:
             for literals in compiled.rows:
-                if at := [ranks[typed_test(part)] for part in literals if _is_fixed(part)]:  # type: ignore[arg-type]
+                if at := [ranks[resolve_test(part)] for part in literals if _is_fixed(part)]:  # type: ignore[arg-type]
                     first[min(at)] += 1
         left, count = sum(first), 0
         allowed = UNREACHED * left
@@ -158,7 +158,7 @@ class CandidatesTree:
         path: dict[TypedAttribute, Step] = {}
         rest: list[Filter] = []
         for part in literals:
-            if _is_fixed(part) and (name := typed_test(part)) in names and name not in path:  # type: ignore[arg-type]
+            if _is_fixed(part) and (name := resolve_test(part)) in names and name not in path:  # type: ignore[arg-type]
                 path[name] = step_of(part)  # type: ignore[arg-type]
             else:
                 rest.append(part)
@@ -224,7 +224,7 @@ class CandidatesTree:
                 "algorithm": "candidates tree (classifieds, section 2.6)",
                 "filters": len(self._held),
                 "rows": len(self._rows),
-                "names in the tree": list(map(shown, self._names)),
+                "names in the tree": list(map(describe_attribute, self._names)),
                 "nodes": sum(1 for _ in self._tree.nodes()),
                 "asked for each event": len(self._tree.root.rows or ()),
                 "rows with a part for the law": len(self._asked),
@@ -236,4 +236,4 @@ def _is_fixed(part: Filter) -> bool:
 
 
 def _fixed_names(compiled: Compiled) -> Iterator[TypedAttribute]:
-    return (typed_test(part) for literals in compiled.rows for part in literals if _is_fixed(part))  # type: ignore[arg-type]
+    return (resolve_test(part) for literals in compiled.rows for part in literals if _is_fixed(part))  # type: ignore[arg-type]

@@ -25,13 +25,13 @@ from threading import RLock
 from typing import TYPE_CHECKING
 
 from tidings import forks
-from tidings.algebra.normal_form import conjunctions
+from tidings.algebra.normal_form import list_conjunctions
 from tidings.errors import TooLarge, Unsupported
 from tidings.lang import render
 from tidings.model import And, Test
 from tidings.papers.classifieds.conjunction_tree import Rows, Tree
 from tidings.papers.classifieds.path_steps import Step, steps_of
-from tidings.papers.common.name_order import NameOrder, shown
+from tidings.papers.common.name_order import NameOrder, describe_attribute
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -57,13 +57,13 @@ class FilterTree:
         self._lock = RLock()
         forks.guard(self, forks.Level.ALGORITHM)
 
-    def compiled(self, tree: Filter) -> Paths:
+    def compile_filter(self, tree: Filter) -> Paths:
         """Return the paths of the filter, or refuse a negation and a normal form that is too large."""
         parts = tree.parts if type(tree) is And else (tree,)
         if all(type(part) is Test for part in parts):  # the usual filter
             return [steps_of(parts)]  # type: ignore[arg-type]
         try:
-            rows = conjunctions(tree)
+            rows = list_conjunctions(tree)
         except TooLarge as problem:
             part = str(render(tree))[:80]
             msg = f"`{KIND}` needs the normal form of `{part}`, and {problem}; use td.Matcher(), which keeps it whole"
@@ -81,7 +81,7 @@ class FilterTree:
                 for steps in paths:
                     self._order.add(step.name for step in steps)
             total = len(self._rows) + sum(map(len, batch.values()))
-            if self._order.due(total) and self._order.settle(total):
+            if self._order.is_due(total) and self._order.settle(total):
                 self._build_anew()
             for id, paths in batch.items():
                 self._add(id, paths)
@@ -138,7 +138,7 @@ class FilterTree:
                 "paths": len(self._rows),
                 "nodes": sum(1 for _ in self._tree.nodes()),
                 "names in order": [
-                    shown(name) for name in sorted(self._order.ranks, key=self._order.ranks.__getitem__)
+                    describe_attribute(name) for name in sorted(self._order.ranks, key=self._order.ranks.__getitem__)
                 ],
             }
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tidings.algebra.law.typed_attribute import typed, without_unit
+from tidings.algebra.law.typed_attribute import resolve_attribute, strip_unit
 from tidings.model import In, Is, Quantifier, Range, Test, all_of
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Step(NamedTuple):
 
 def step_of(test: Test) -> Step:
     """Return the step of one test."""
-    name, condition = typed(test.attribute, test.condition), without_unit(test.condition)
+    name, condition = resolve_attribute(test.attribute, test.condition), strip_unit(test.condition)
     kind = type(condition)
     if test.quantifier is ANY:
         if kind is Is:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from tidings.algebra.law.typed_attribute import Mismatch, resolve_attribute, strip_unit
-from tidings.algebra.normal_form import conjunctions
+from tidings.algebra.normal_form import list_conjunctions
 from tidings.errors import Unsupported
 from tidings.kernels.papers.domain_cells import HIGH_OPEN, LOW_OPEN
 from tidings.model import And, Exists, In, Is, Kind, Not, Or, Quantifier, Range, Test
@@ -41,7 +41,7 @@ class Interval(NamedTuple):
     high: float
     ends: int = 0
 
-    def met(self, other: Interval) -> Interval | None:
+    def intersect(self, other: Interval) -> Interval | None:
         """Return what both hold, or nothing."""
         low, high = max(self.low, other.low), min(self.high, other.high)
         ends = 0
@@ -57,20 +57,20 @@ ALL = Interval(-INFINITY, INFINITY)
 """What `exists` asks: any value."""
 
 
-def boxes_of(tree: Filter, kind: str) -> list[dict[TypedAttribute, Interval]]:
+def to_boxes(tree: Filter, kind: str) -> list[dict[TypedAttribute, Interval]]:
     """Return the filter as boxes, one of which must hold the event; `Unsupported` names what the matcher has not."""
-    box = _usual(tree)
+    box = _build_plain_box(tree)
     if box is not None:
         return [box]
     found = []
-    for row in conjunctions(_spread(tree, kind)):
-        conjunction = _box(row, kind)
+    for row in list_conjunctions(_expand_sets(tree, kind)):
+        conjunction = _build_box(row, kind)
         if conjunction is not None:
             found.append(conjunction)
     return found
 
 
-def unsupported(kind: str, part: Filter, *, has: str, reason: str = "") -> Unsupported:
+def make_unsupported(kind: str, part: Filter, *, has: str, reason: str = "") -> Unsupported:
     """Return the error for a part that a matcher cannot express; `has` says what it can."""
     from tidings.lang import render
 
@@ -83,43 +83,43 @@ def unsupported(kind: str, part: Filter, *, has: str, reason: str = "") -> Unsup
 _HAS = "compares numbers and times with ranges and equality, under `and` and `or`"
 
 
-def _usual(tree: Filter) -> dict[TypedAttribute, Interval] | None:
+def _build_plain_box(tree: Filter) -> dict[TypedAttribute, Interval] | None:
     """Return the box of a plain conjunction of ranges on different attributes, which most filters are."""
     parts = tree.parts if type(tree) is And else (tree,)
     box: dict[TypedAttribute, Interval] = {}
     for part in parts:
         if type(part) is not Test or part.quantifier is not Quantifier.ANY:
             return None
-        key, interval = resolve_attribute(part.attribute, part.condition), _interval(part.condition)
+        key, interval = resolve_attribute(part.attribute, part.condition), _to_interval(part.condition)
         if interval is None or key in box:
             return None
         box[key] = interval
     return box
 
 
-def _spread(tree: Filter, kind: str) -> Filter:
+def _expand_sets(tree: Filter, kind: str) -> Filter:
     """Return the filter with sets as `or`s of equalities, and nothing that is not an interval."""
     match tree:
         case And(parts):
-            return And(tuple(_spread(part, kind) for part in parts))
+            return And(tuple(_expand_sets(part, kind) for part in parts))
         case Or(parts):
-            return Or(tuple(_spread(part, kind) for part in parts))
-        case Test(attribute, In(values), Quantifier.ANY) if _interval(Is(values[0])) is not None:
-            return Or(tuple(_checked(Test(attribute, Is(value)), kind) for value in values))
+            return Or(tuple(_expand_sets(part, kind) for part in parts))
+        case Test(attribute, In(values), Quantifier.ANY) if _to_interval(Is(values[0])) is not None:
+            return Or(tuple(_check_test(Test(attribute, Is(value)), kind) for value in values))
         case Test(quantifier=Quantifier.ANY):
-            return _checked(tree, kind)
-    raise unsupported(kind, tree, has=_HAS)
+            return _check_test(tree, kind)
+    raise make_unsupported(kind, tree, has=_HAS)
 
 
-def _checked(test: Test, kind: str) -> Test:
-    if isinstance(test.condition, Exists) or _interval(test.condition) is not None:
+def _check_test(test: Test, kind: str) -> Test:
+    if isinstance(test.condition, Exists) or _to_interval(test.condition) is not None:
         return test
     exact = _is_number(test.condition)
-    reason = f"its ends are 64-bit floats, and those of `{_said(test)}` are none" if exact else ""
-    raise unsupported(kind, test, has=_HAS, reason=reason)
+    reason = f"its ends are 64-bit floats, and those of `{_render_test(test)}` are none" if exact else ""
+    raise make_unsupported(kind, test, has=_HAS, reason=reason)
 
 
-def _said(test: Test) -> str:
+def _render_test(test: Test) -> str:
     from tidings.lang import render
 
     return str(render(test))
@@ -129,58 +129,58 @@ def _is_number(condition: Any) -> bool:
     return isinstance(condition, Is | Range) and condition.kind is Kind.NUMBER
 
 
-def _box(row: Iterable[Filter], kind: str) -> dict[TypedAttribute, Interval] | None:
+def _build_box(row: Iterable[Filter], kind: str) -> dict[TypedAttribute, Interval] | None:
     """Return one conjunction as a box; nothing, if no value can satisfy it."""
     box: dict[TypedAttribute, Interval] = {}
     for part in row:
         if isinstance(part, Not):
-            raise unsupported(kind, part, has=_HAS)
+            raise make_unsupported(kind, part, has=_HAS)
         assert isinstance(part, Test)
-        key, interval = resolve_attribute(part.attribute, part.condition), _interval(part.condition)
-        met = None if interval is None else box.get(key, ALL).met(interval)
+        key, interval = resolve_attribute(part.attribute, part.condition), _to_interval(part.condition)
+        met = None if interval is None else box.get(key, ALL).intersect(interval)
         if met is None:
             return None
         box[key] = met
     return box
 
 
-def _interval(condition: Any) -> Interval | None:
+def _to_interval(condition: Any) -> Interval | None:
     """Return a condition as an interval, or nothing if it is none; an empty range is `met` with nothing."""
     condition = strip_unit(condition)
     if type(condition) is Range:
-        low = -INFINITY if condition.low is None else _point(condition.low)
-        high = INFINITY if condition.high is None else _point(condition.high)
+        low = -INFINITY if condition.low is None else _to_point(condition.low)
+        high = INFINITY if condition.high is None else _to_point(condition.high)
         if low is None or high is None:
             return None
         return Interval(low, high, LOW_OPEN * condition.low_open | HIGH_OPEN * condition.high_open)
     if type(condition) is Is:
-        point = _point(condition.value)
+        point = _to_point(condition.value)
         return None if point is None else Interval(point, point)
     return ALL if type(condition) is Exists else None
 
 
-def _point(value: Any) -> float | None:
+def _to_point(value: Any) -> float | None:
     """Return a number or a time as a float that equals it, or nothing."""
     if type(value) is float:
         return value
     if type(value) is int:
         return float(value) if -EXACT_INT <= value <= EXACT_INT or int(float(value)) == value else None
     if type(value) is datetime:
-        return _point(micros(value))
+        return _to_point(to_micros(value))
     return None
 
 
-def micros(time: datetime) -> int:
+def to_micros(time: datetime) -> int:
     """Return a time as microseconds since 1970."""
     return (time - EPOCH) // MICROSECOND
 
 
-def coordinate(values: tuple[Any, ...]) -> float | None:
+def to_coordinate(values: tuple[Any, ...]) -> float | None:
     """Return an event's only value as a coordinate; nothing for several values, ranges and what no float equals.
 
     A value that could not be read lies in no interval, as if the attribute were absent: NaN.
     """
     if len(values) == 1 and type(values[0]) is not Mismatch:
-        return _point(values[0])
+        return _to_point(values[0])
     readable = [value for value in values if type(value) is not Mismatch]
-    return ABSENT if not readable else _point(readable[0]) if len(readable) == 1 else None
+    return ABSENT if not readable else _to_point(readable[0]) if len(readable) == 1 else None

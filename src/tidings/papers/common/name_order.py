@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
     from tidings.algebra.law.typed_attribute import TypedAttribute
 
-FEW = 64
+MIN_PATHS = 64
 """Below so many paths the order is left as it comes: there is little to win."""
 
 
-def shown(key: TypedAttribute) -> str:
+def describe_attribute(key: TypedAttribute) -> str:
     """Say an attribute and how it is read.
 
     >>> from tidings.algebra.law.typed_attribute import TypedAttribute
@@ -40,7 +40,7 @@ class NameOrder:
         self.counts: dict[TypedAttribute, int] = {}
         self.ranks: dict[TypedAttribute, int] = {}
         self._next = 0
-        self._settled_at = FEW // 2
+        self._settled_at = MIN_PATHS // 2
 
     def add(self, names: Iterable[TypedAttribute]) -> None:
         """Count the names of a path that comes."""
@@ -61,20 +61,20 @@ class NameOrder:
             if not counts[name]:
                 del counts[name], self.ranks[name]
         if not counts:
-            self._next, self._settled_at = 0, FEW // 2
+            self._next, self._settled_at = 0, MIN_PATHS // 2
 
-    def due(self, paths: int) -> bool:
+    def is_due(self, paths: int) -> bool:
         """Tell whether there are twice as many paths as when the order was settled."""
         return paths >= 2 * self._settled_at
 
     def settle(self, paths: int) -> bool:
         """Order the names by their counts now; tell whether that changes the order."""
         before = sorted(self.ranks, key=self.ranks.__getitem__)
-        now = self.by_frequency()
+        now = self.sort_by_frequency()
         self.ranks = {name: at for at, name in enumerate(now)}
         self._next, self._settled_at = len(now), paths
         return before != now
 
-    def by_frequency(self) -> list[TypedAttribute]:
+    def sort_by_frequency(self) -> list[TypedAttribute]:
         """Return the names, the most frequent first; names as frequent as each other by the alphabet."""
         return sorted(self.counts, key=lambda name: (-self.counts[name], name))

@@ -15,14 +15,14 @@ SPARE = 1.25
 """A new pool is so much larger than what lies in it."""
 
 
-class Lists:
+class RowLists:
     """Lists of int32, each known by its number; see `kernels.buckets` for the layout."""
 
     def __init__(self, count: int) -> None:
         """Start with so many empty lists."""
         self.starts = np.zeros(count, np.int64)
         self.sizes = np.zeros(count, np.int32)
-        self.rooms = np.zeros(count, np.int32)
+        self.capacities = np.zeros(count, np.int32)
         self.pool = np.zeros(64, np.int32)
         self.used = np.zeros(1, np.int64)
 
@@ -33,9 +33,9 @@ class Lists:
     @property
     def nbytes(self) -> int:
         """Return the memory taken."""
-        return sum(array.nbytes for array in (self.starts, self.sizes, self.rooms, self.pool))
+        return sum(array.nbytes for array in (self.starts, self.sizes, self.capacities, self.pool))
 
-    def items(self, number: int) -> NDArray[np.int32]:
+    def get(self, number: int) -> NDArray[np.int32]:
         """Return what a list holds."""
         begin = self.starts[number]
         return self.pool[begin : begin + self.sizes[number]]
@@ -46,7 +46,7 @@ class Lists:
         if more > 0:
             self.starts = np.concatenate([self.starts, np.zeros(more, np.int64)])
             self.sizes = np.concatenate([self.sizes, np.zeros(more, np.int32)])
-            self.rooms = np.concatenate([self.rooms, np.zeros(more, np.int32)])
+            self.capacities = np.concatenate([self.capacities, np.zeros(more, np.int32)])
 
     def push(self, numbers: NDArray[np.int32], items: NDArray[np.int32], places: NDArray[np.int32]) -> None:
         """Append each item to the list of its number (none, where that is negative); note its place by item."""
@@ -55,18 +55,18 @@ class Lists:
             kernels.tally(numbers, counts)
             self.repack(counts)
         begin = 0
-        while (begin := self._pushed(numbers, items, places, begin)) < len(items):
+        while (begin := self._push_from(numbers, items, places, begin)) < len(items):
             self.repack(np.maximum(self.sizes // 4, (self.sizes > 0) * np.int32(kernels.LEAST)))
 
-    def _pushed(
+    def _push_from(
         self, numbers: NDArray[np.int32], items: NDArray[np.int32], places: NDArray[np.int32], begin: int
     ) -> int:
         pushed: int = kernels.push_all(
-            self.starts, self.sizes, self.rooms, self.pool, self.used, numbers, items, places, begin
+            self.starts, self.sizes, self.capacities, self.pool, self.used, numbers, items, places, begin
         )
         return pushed
 
-    def take(self, numbers: NDArray[np.int32], items: NDArray[np.int32], places: NDArray[np.int32]) -> None:
+    def remove(self, numbers: NDArray[np.int32], items: NDArray[np.int32], places: NDArray[np.int32]) -> None:
         """Remove each item from the list of its number, at the place noted."""
         kernels.take_all(self.starts, self.sizes, self.pool, numbers, items, places)
 
@@ -74,5 +74,5 @@ class Lists:
         """Lay the lists into a new pool, with room for `extra` more in each and some free space behind."""
         held = int(self.sizes.sum()) + int(extra.sum())
         larger = np.empty(max(64, int(held * SPARE)), np.int32)
-        self.used[0] = kernels.repack(self.starts, self.sizes, self.rooms, self.pool, extra, larger)
+        self.used[0] = kernels.repack(self.starts, self.sizes, self.capacities, self.pool, extra, larger)
         self.pool = larger

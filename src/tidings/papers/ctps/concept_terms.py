@@ -18,12 +18,12 @@ from itertools import product
 from math import inf, prod
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from tidings.algebra.law.typed_attribute import TypedAttribute, typed, without_unit
-from tidings.algebra.normal_form import LIMIT, conjunctions
+from tidings.algebra.law.typed_attribute import TypedAttribute, resolve_attribute, strip_unit
+from tidings.algebra.normal_form import MAX_CONJUNCTIONS, list_conjunctions
 from tidings.errors import AmbiguousConcept, TooLarge, Unsupported
 from tidings.lang import render
 from tidings.model import And, Exists, In, Is, IsA, Kind, Quantifier, Range, Test
-from tidings.papers.common.intervals import EXACT_INT, micros
+from tidings.papers.common.intervals import EXACT_INT, to_micros
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
@@ -85,7 +85,7 @@ def key_of(value: Any) -> tuple[float, int]:
     """Return a number or a time as a float and a tie: twice what the float misses of an integer."""
     if type(value) is float:
         return value, 0
-    whole = micros(value) if isinstance(value, datetime) else int(value)
+    whole = to_micros(value) if isinstance(value, datetime) else int(value)
     near = float(whole)
     return near, 0 if -EXACT_INT <= whole <= EXACT_INT else 2 * (whole - int(near))
 
@@ -174,11 +174,11 @@ class Terms:
     def _normal(self, tree: Filter) -> Rows:
         """Return the rows of any filter; a set of numbers is an `or` of its members."""
         rows: dict[Row, None] = {}
-        for literals in conjunctions(tree):
+        for literals in list_conjunctions(tree):
             choices = [self._alternatives(literal) for literal in literals]
-            if len(rows) + prod(map(len, choices)) > LIMIT:
-                msg = f"the filter has more than {LIMIT:,} rows; split its sets of numbers into several filters"
-                raise TooLarge(msg, limit=LIMIT)
+            if len(rows) + prod(map(len, choices)) > MAX_CONJUNCTIONS:
+                msg = f"the filter has more than {MAX_CONJUNCTIONS:,} rows; split its sets of numbers into several filters"
+                raise TooLarge(msg, limit=MAX_CONJUNCTIONS)
             rows.update((tuple(dict.fromkeys(row)), None) for row in product(*choices))
         return tuple(rows)
 
@@ -186,7 +186,7 @@ class Terms:
         """Return the terms of which one must hold; none, where nothing can satisfy the test."""
         if not isinstance(part, Test) or part.quantifier is not Quantifier.ANY:
             raise self._refused(part)
-        name, condition = typed(part.attribute, part.condition), without_unit(part.condition)
+        name, condition = resolve_attribute(part.attribute, part.condition), strip_unit(part.condition)
         match condition:
             case IsA(concept, tree):
                 return (Term(name, Sort.CONCEPT, (tree or self._home(concept), concept)),)

@@ -72,7 +72,7 @@ class Ctps:
         self._free: list[int] = []
         self._several: dict[int, tuple[int, int]] = {}  # a bit of several: its row's first bit, and how many live
 
-    def compiled(self, tree: Filter) -> Rows:
+    def compile_filter(self, tree: Filter) -> Rows:
         """Return the filter's rows of terms."""
         return self._terms.rows(tree)
 

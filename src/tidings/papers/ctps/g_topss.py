@@ -54,7 +54,7 @@ class GTopss:
         self._edges: dict[Any, dict[TypedAttribute, array[int]]] = {}
         self._without = array("i")  # rows without edges: `true`
 
-    def compiled(self, tree: Filter) -> Rows:
+    def compile_filter(self, tree: Filter) -> Rows:
         """Return the filter's rows of terms."""
         return self._terms.rows(tree)
 
@@ -95,7 +95,7 @@ class GTopss:
         columns = self._columns.arrays()
         room = np.empty(self._columns.room, np.int32)
         seen = np.zeros(self._columns.room, np.bool_)
-        count = check_candidates(rows, seen, *columns, *pairs.arrays, room)
+        count = check_candidates(rows, seen, columns, pairs.arrays, room)
         return self._columns.owners(room[:count].tolist())
 
     def _processing_set(self, pairs: Pairs) -> Any:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidings.kernels.papers.ctps import find_cells, clear_bits, set_bits
+from tidings.kernels.papers.ctps import clear_bits, find_cells, set_bits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

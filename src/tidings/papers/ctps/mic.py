@@ -77,7 +77,7 @@ class Mic:
 
     # Changing ----------------------------------------------------------------------------------
 
-    def compiled(self, tree: Filter) -> Rows:
+    def compile_filter(self, tree: Filter) -> Rows:
         """Return the filter's rows of terms, or refuse those that alone exceed the limit."""
         rows = self._terms.rows(tree)
         self._refuse_beyond(sum(self._size(term) for row in rows for term in row))

@@ -92,7 +92,7 @@ class Ops:
 
     # Changing ----------------------------------------------------------------------------------
 
-    def compiled(self, tree: Filter) -> Rows:
+    def compile_filter(self, tree: Filter) -> Rows:
         """Return the filter's rows of terms, or refuse trees whose possible edges are too many."""
         rows = self._terms.rows(tree)
         for row in rows:
@@ -170,7 +170,7 @@ class Ops:
         implied, ends = self._graph(pairs)
         room = np.empty(self._columns.room, np.int32)
         edges = np.frombuffer(self._edges, np.int32)
-        count = search_graphs(*self._columns.arrays(), edges, *pairs.arrays, implied, ends, room)
+        count = search_graphs(self._columns.arrays(), edges, pairs.arrays, implied, ends, room)
         return self._columns.owners(room[:count].tolist())
 
     def _graph(self, pairs: Pairs) -> tuple[Any, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidings.papers.hem.boxes import Boxes
+from tidings.papers.hem.boxes import RangeMatcher
 from tidings.papers.hem.hem import Hem
 from tidings.papers.hem.htree import HTree
 from tidings.papers.hem.rein import Rein
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from tidings.matcher.registry import Factory
 
 MATCHERS: dict[str, Factory] = {
-    "hem": lambda _: Boxes("hem", Hem()),
-    "rein": lambda _: Boxes("rein", Rein()),
-    "tama": lambda _: Boxes("tama", Tama()),
-    "htree": lambda _: Boxes("htree", HTree()),
+    "hem": lambda _: RangeMatcher("hem", Hem()),
+    "rein": lambda _: RangeMatcher("rein", Rein()),
+    "tama": lambda _: RangeMatcher("tama", Tama()),
+    "htree": lambda _: RangeMatcher("htree", HTree()),
 }
 """The matchers of this package by the names that `td.Matcher(kind=...)` takes."""

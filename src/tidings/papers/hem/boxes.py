@@ -14,8 +14,8 @@ import numpy as np
 
 from tidings.algebra import holds
 from tidings.algebra.law.typed_attribute import TypedAttribute
-from tidings.papers.common.intervals import ABSENT, boxes_of, coordinate
-from tidings.papers.hem.range_table import Table
+from tidings.papers.common.intervals import ABSENT, to_boxes, to_coordinate
+from tidings.papers.hem.range_table import RangeTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -31,101 +31,101 @@ PRESENT = 0.0
 """The coordinate of an attribute that is only asked whether it exists."""
 
 
-class Core(Protocol):
+class RangeIndex(Protocol):
     """An index over the rows of a table.
 
     `insert` is told when the table has the rows, `delete` before it forgets them. The table may have grown in
     between: its arrays are other ones then, with more attributes and more room for rows.
     """
 
-    def insert(self, table: Table, rows: NDArray[np.int32]) -> None:
+    def insert(self, table: RangeTable, rows: NDArray[np.int32]) -> None:
         """Index rows that the table has just got."""
 
-    def delete(self, table: Table, rows: NDArray[np.int32]) -> None:
+    def delete(self, table: RangeTable, rows: NDArray[np.int32]) -> None:
         """Forget rows that the table still has."""
 
-    def match(self, table: Table, vector: NDArray[np.float64]) -> NDArray[np.int32]:
+    def match(self, table: RangeTable, vector: NDArray[np.float64]) -> NDArray[np.int32]:
         """Return the rows that hold the vector, each once; NaN stands for what the event lacks."""
 
-    def explain(self, table: Table) -> dict[str, object]:
+    def explain(self, table: RangeTable) -> dict[str, object]:
         """Return what the index looks like, in plain values."""
 
 
-class Compiled(NamedTuple):
+class FilterBoxes(NamedTuple):
     """A filter, and the boxes one of which must hold an event."""
 
     tree: Filter
     boxes: list[dict[TypedAttribute, Interval]]
 
 
-class _Kept(NamedTuple):
+class _StoredFilter(NamedTuple):
     tree: Filter
     rows: NDArray[np.int32]
 
 
-class Boxes:
+class RangeMatcher:
     """A range matcher behind the protocol of algorithms: the core does the work."""
 
-    def __init__(self, kind: str, core: Core) -> None:
+    def __init__(self, kind: str, core: RangeIndex) -> None:
         """Start without filters; `kind` is what errors and `explain` call the matcher."""
-        self._kind, self.core = kind, core
-        self.table = Table(kind)
-        self._kept: dict[SubId, _Kept] = {}
+        self._kind, self.index = kind, core
+        self.table = RangeTable(kind)
+        self._filters: dict[SubId, _StoredFilter] = {}
         self._owners: list[SubId | None] = []
-        self._several = 0
+        self._multi_row_filters = 0
 
-    def compiled(self, tree: Filter) -> Compiled:
+    def compile_filter(self, tree: Filter) -> FilterBoxes:
         """Return the filter as boxes, or refuse it."""
-        return Compiled(tree, boxes_of(tree, self._kind))
+        return FilterBoxes(tree, to_boxes(tree, self._kind))
 
-    def add_many(self, filters: Iterable[tuple[SubId, Compiled]]) -> None:
+    def add_many(self, filters: Iterable[tuple[SubId, FilterBoxes]]) -> None:
         """Take filters in; a known id is replaced."""
         given = dict(filters)
         rows = self.table.add([box for one in given.values() for box in one.boxes])  # first: it may refuse
-        replaced = [self._kept.pop(id).rows for id in given if id in self._kept]
+        replaced = [self._filters.pop(id).rows for id in given if id in self._filters]
         self._forget(replaced)
-        self._owners += [None] * (self.table.room - len(self._owners))
+        self._owners += [None] * (self.table.capacity - len(self._owners))
         begin = 0
         for id, one in given.items():
             mine = rows[begin : begin + len(one.boxes)]
             begin += len(mine)
-            self._kept[id] = _Kept(one.tree, mine)
-            self._several += len(mine) > 1
+            self._filters[id] = _StoredFilter(one.tree, mine)
+            self._multi_row_filters += len(mine) > 1
             for row in mine.tolist():
                 self._owners[row] = id
-        self.core.insert(self.table, rows)
+        self.index.insert(self.table, rows)
 
     def remove(self, id: SubId) -> None:
         """Forget a filter that is there."""
-        self._forget([self._kept.pop(id).rows])
+        self._forget([self._filters.pop(id).rows])
 
     def _forget(self, gone: list[NDArray[np.int32]]) -> None:
         if gone:
             rows = np.concatenate(gone)
-            self._several -= sum(len(some) > 1 for some in gone)
-            self.core.delete(self.table, rows)
+            self._multi_row_filters -= sum(len(some) > 1 for some in gone)
+            self.index.delete(self.table, rows)
             self.table.discard(rows)
 
     def match(self, reading: Reading, setting: Setting) -> list[SubId]:
         """Return the ids of the filters that accept the reading, each once."""
-        vector = self.vector(reading)
+        vector = self.to_vector(reading)
         if vector is None:
-            return [id for id, kept in self._kept.items() if holds(kept.tree, reading, setting)]
+            return [id for id, kept in self._filters.items() if holds(kept.tree, reading, setting)]
         owners = self._owners
-        found: list[SubId] = [owners[row] for row in self.core.match(self.table, vector).tolist()]
-        return list(dict.fromkeys(found)) if self._several else found
+        found: list[SubId] = [owners[row] for row in self.index.match(self.table, vector).tolist()]
+        return list(dict.fromkeys(found)) if self._multi_row_filters else found
 
     def match_many(self, readings: Sequence[Reading], setting: Setting) -> list[list[SubId]]:
         """Return the same for each of many readings."""
         return [self.match(reading, setting) for reading in readings]
 
-    def vector(self, reading: Reading) -> NDArray[np.float64] | None:
+    def to_vector(self, reading: Reading) -> NDArray[np.float64] | None:
         """Return an event as coordinates in the table's order, or nothing if some attribute has no single one."""
         columns = self.table.columns
         vector = np.full(len(columns), ABSENT)
         for key, values in reading.values.items():
             if values:
-                point = coordinate(values) if key[1] else PRESENT
+                point = to_coordinate(values) if key[1] else PRESENT
                 if point is None:
                     return None  # also where no row asks: `a = 0 and a = 1` has no box, and holds for both at once
                 place = columns.get(key)
@@ -139,5 +139,5 @@ class Boxes:
 
     def explain(self) -> dict[str, object]:
         """Say what is indexed."""
-        about = {"algorithm": self._kind, "filters": len(self._kept), "rows": self.table.count}
-        return {**about, "attributes": len(self.table.columns), **self.core.explain(self.table)}
+        about = {"algorithm": self._kind, "filters": len(self._filters), "rows": self.table.count}
+        return {**about, "attributes": len(self.table.columns), **self.index.explain(self.table)}

@@ -16,7 +16,7 @@ from tidings.kernels.papers import domain_cells as kernels
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tidings.papers.hem.range_table import Table
+    from tidings.papers.hem.range_table import RangeTable
 
 
 class Domains:
@@ -34,37 +34,37 @@ class Domains:
         """Return how many attributes have a domain."""
         return len(self._least)
 
-    def see(self, table: Table, rows: NDArray[np.int32]) -> bool:
+    def observe(self, table: RangeTable, rows: NDArray[np.int32]) -> bool:
         """Take note of new rows; tell whether all rows should be laid out again, with `settle` before."""
         known, columns = self.count, len(table.columns)
         if columns > known:
             self._least = np.concatenate([self._least, np.full(columns - known, np.inf)])
             self._most = np.concatenate([self._most, np.full(columns - known, -np.inf)])
-        kernels.widen(ends_of(table), rows, columns, self._least, self._most)
+        kernels.widen(to_range_ends(table), rows, columns, self._least, self._most)
         if columns > known:
-            fresh = self._measured(slice(known, columns))
+            fresh = self._measure(slice(known, columns))
             self.domain = kernels.DomainScale(*map(np.concatenate, zip(self.domain, fresh, strict=True)))
         if self._settled_rows == 0:
             self._settled_rows = table.count
-        return self.doubled(table) and self._grown()
+        return self.has_doubled(table) and self._has_grown()
 
-    def doubled(self, table: Table) -> bool:
+    def has_doubled(self, table: RangeTable) -> bool:
         """Tell whether there are twice the rows of when the domains were settled."""
         return table.count >= 2 * self._settled_rows
 
-    def less(self, count: int) -> None:
+    def shrink(self, count: int) -> None:
         """Take note that only so many rows are left, so that doubling is reckoned from there."""
         self._settled_rows = min(self._settled_rows, max(count, 1))
 
-    def settle(self, table: Table) -> None:
+    def settle(self, table: RangeTable) -> None:
         """Let the domains reach as far as the ends seen."""
-        self.domain = self._measured(slice(None))
+        self.domain = self._measure(slice(None))
         self._settled_rows = table.count
 
-    def _grown(self) -> bool:
+    def _has_grown(self) -> bool:
         return bool(np.any((self._least < self.domain.origin) | (self._most > self.domain.top)))
 
-    def _measured(self, part: slice) -> kernels.DomainScale:
+    def _measure(self, part: slice) -> kernels.DomainScale:
         """Return the domains of attributes; one that has no finite end, or only one value, is a point."""
         some = self._least[part] <= self._most[part]
         origin = np.where(some, self._least[part], 0.0)
@@ -74,6 +74,6 @@ class Domains:
         return kernels.DomainScale(origin, top, np.where(np.isfinite(scale), scale, 0.0))
 
 
-def ends_of(table: Table) -> kernels.RangeEnds:
+def to_range_ends(table: RangeTable) -> kernels.RangeEnds:
     """Return the table's arrays as kernels take them."""
     return kernels.RangeEnds(table.lows, table.highs, table.ends)

@@ -22,14 +22,14 @@ import numpy as np
 
 from tidings.kernels.papers import hem as kernels
 from tidings.kernels.papers.domain_cells import WANTED
-from tidings.papers.common.row_lists import Lists
-from tidings.papers.hem.domains import Domains, ends_of
-from tidings.papers.hem.range_table import grown
+from tidings.papers.common.row_lists import RowLists
+from tidings.papers.hem.domains import Domains, to_range_ends
+from tidings.papers.hem.range_table import grow
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tidings.papers.hem.range_table import Table
+    from tidings.papers.hem.range_table import RangeTable
 
 
 class Hem:
@@ -52,12 +52,12 @@ class Hem:
         self._linked = candidates == "linked"
         self._plan = plan
         self._domains = Domains()
-        self._lists = Lists(0)
+        self._lists = RowLists(0)
         self._places = np.zeros((0, 0), np.int32)
         self._closed = np.zeros((0, 0))
         self._low_counts = np.zeros((0, kernels.BUCKETS), np.int64)
         self._high_counts = np.zeros((0, kernels.BUCKETS), np.int64)
-        self._asked = np.zeros(0, np.int64)
+        self._constrained = np.zeros(0, np.int64)
         self._rows = 0
         self._member = np.zeros(0, np.uint8)
         self._after, self._before = np.zeros(1, np.int32), np.zeros(1, np.int32)
@@ -67,14 +67,14 @@ class Hem:
 
     # Rows --------------------------------------------------------------------------------------
 
-    def insert(self, table: Table, rows: NDArray[np.int32]) -> None:
+    def insert(self, table: RangeTable, rows: NDArray[np.int32]) -> None:
         """Index rows: a cell on each attribute, the counts of their ends, and a link in the list of all."""
         self._grow(table)
-        if self._domains.see(table, rows):
+        if self._domains.observe(table, rows):
             self._domains.settle(table)
             everything = np.flatnonzero(table.alive[: table.rows]).astype(np.int32)
-            self._lists = Lists(len(self._lists.starts))
-            self._low_counts[:], self._high_counts[:], self._asked[:] = 0, 0, 0
+            self._lists = RowLists(len(self._lists.starts))
+            self._low_counts[:], self._high_counts[:], self._constrained[:] = 0, 0, 0
             self._index(table, everything)
         else:
             self._index(table, rows)
@@ -82,53 +82,53 @@ class Hem:
         self._member[rows] = 1
         self._rows += len(rows)
 
-    def delete(self, table: Table, rows: NDArray[np.int32]) -> None:
+    def delete(self, table: RangeTable, rows: NDArray[np.int32]) -> None:
         """Take rows out of their cells, the counts and the list."""
-        for m in range(len(self._asked)):  # a filter that replaces these may have brought attributes to the table
+        for m in range(len(self._constrained)):  # a filter that replaces these may have brought attributes to the table
             mine = rows[(table.ends[m, rows] & WANTED) != 0]
             if len(mine):
-                self._lists.take(self._cells(table, m, mine), mine, self._places[m])
+                self._lists.remove(self._find_cells(table, m, mine), mine, self._places[m])
                 self._count(table, m, mine, by=-1)
         kernels.unlink(rows, self._after, self._before)
         self._member[rows] = 0
         self._rows -= len(rows)
-        self._domains.less(self._rows)
+        self._domains.shrink(self._rows)
 
-    def _index(self, table: Table, rows: NDArray[np.int32]) -> None:
+    def _index(self, table: RangeTable, rows: NDArray[np.int32]) -> None:
         for m in range(len(table.columns)):
-            kernels.close_ends(ends_of(table), rows, m, self._closed)
+            kernels.close_ends(to_range_ends(table), rows, m, self._closed)
             mine = rows[(table.ends[m, rows] & WANTED) != 0]
             if len(mine):
-                self._lists.push(self._cells(table, m, mine), mine, self._places[m])
+                self._lists.push(self._find_cells(table, m, mine), mine, self._places[m])
                 self._count(table, m, mine, by=1)
 
-    def _cells(self, table: Table, m: int, rows: NDArray[np.int32]) -> NDArray[np.int32]:
+    def _find_cells(self, table: RangeTable, m: int, rows: NDArray[np.int32]) -> NDArray[np.int32]:
         cells = np.empty(len(rows), np.int32)
-        kernels.find_cells(ends_of(table), rows, self._domains.domain, m, cells)
+        kernels.find_cells(to_range_ends(table), rows, self._domains.domain, m, cells)
         return cells
 
-    def _count(self, table: Table, m: int, rows: NDArray[np.int32], *, by: int) -> None:
-        about = ends_of(table), rows, self._domains.domain, m
-        self._asked[m] += by * kernels.count_ends(*about, by, self._low_counts, self._high_counts)
+    def _count(self, table: RangeTable, m: int, rows: NDArray[np.int32], *, by: int) -> None:
+        about = to_range_ends(table), rows, self._domains.domain, m
+        self._constrained[m] += by * kernels.count_ends(*about, by, self._low_counts, self._high_counts)
 
-    def _grow(self, table: Table) -> None:
+    def _grow(self, table: RangeTable) -> None:
         """Follow the table: more attributes, more rows."""
-        columns, room = len(table.columns), table.room
-        if columns > len(self._asked):
+        columns, room = len(table.columns), table.capacity
+        if columns > len(self._constrained):
             self._lists.extend(columns * kernels.CELLS)
-            more = columns - len(self._asked)
+            more = columns - len(self._constrained)
             self._low_counts = np.vstack([self._low_counts, np.zeros((more, kernels.BUCKETS), np.int64)])
             self._high_counts = np.vstack([self._high_counts, np.zeros((more, kernels.BUCKETS), np.int64)])
-            self._asked = np.concatenate([self._asked, np.zeros(more, np.int64)])
+            self._constrained = np.concatenate([self._constrained, np.zeros(more, np.int64)])
             self._theta = np.zeros(columns)
             self._order, self._methods = np.zeros(columns, np.int64), np.zeros(columns, np.int64)
         if (columns, room) != self._places.shape:
-            self._places = grown(self._places, (columns, room))
-            self._closed = self._reclosed(columns, room)
+            self._places = grow(self._places, (columns, room))
+            self._closed = self._grow_closed_ends(columns, room)
         if room > len(self._member):
             self._relink(room)
 
-    def _reclosed(self, columns: int, room: int) -> NDArray[np.float64]:
+    def _grow_closed_ends(self, columns: int, room: int) -> NDArray[np.float64]:
         """Return the closed ends with more attributes and rows, which reach from end to end until they ask for less."""
         closed = np.empty((columns, 2 * room))
         closed[:, 0::2], closed[:, 1::2] = -np.inf, np.inf
@@ -147,19 +147,19 @@ class Hem:
 
     # Events ------------------------------------------------------------------------------------
 
-    def planned(self, vector: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def plan(self, vector: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the order of the attributes for an event, and the method for each (0 is by triangles)."""
-        counts = self._low_counts, self._high_counts, self._asked, self._rows
+        counts = self._low_counts, self._high_counts, self._constrained, self._rows
         plan = self._theta, self._order, self._methods
         kernels.plan_event(vector, self._domains.domain, *counts, self._plan == "optimal", *plan)
         return self._order, self._methods
 
-    def match(self, table: Table, vector: NDArray[np.float64]) -> NDArray[np.int32]:
+    def match(self, table: RangeTable, vector: NDArray[np.float64]) -> NDArray[np.int32]:
         """Algorithm 3: plan, then attribute by attribute."""
-        return self.run(table, vector, *self.planned(vector))
+        return self.run(table, vector, *self.plan(vector))
 
     def run(
-        self, table: Table, vector: NDArray[np.float64], order: NDArray[np.int64], methods: NDArray[np.int64]
+        self, table: RangeTable, vector: NDArray[np.float64], order: NDArray[np.int64], methods: NDArray[np.int64]
     ) -> NDArray[np.int32]:
         """Carry a plan out."""
         index = self._closed, self._domains.domain, self._lists.starts, self._lists.sizes, self._lists.pool
@@ -170,7 +170,7 @@ class Hem:
             count = kernels.match_array(*index, vector, order, methods, table.rows, self._member, self._set, self._out)
         return self._out[:count].copy()
 
-    def explain(self, table: Table) -> dict[str, object]:
+    def explain(self, table: RangeTable) -> dict[str, object]:
         """Say how large the grids are, and how full."""
         used = int(np.count_nonzero(self._lists.sizes))
         memory = table.nbytes + self._lists.nbytes + self._places.nbytes + self._after.nbytes * 2

@@ -32,15 +32,15 @@ import numpy as np
 
 from tidings.kernels.papers import htree as kernels
 from tidings.kernels.papers.domain_cells import BucketLists
-from tidings.papers.common.name_order import shown
-from tidings.papers.common.row_lists import Lists
-from tidings.papers.hem.domains import Domains, ends_of
-from tidings.papers.hem.range_table import grown
+from tidings.papers.common.name_order import describe_attribute
+from tidings.papers.common.row_lists import RowLists
+from tidings.papers.hem.domains import Domains, to_range_ends
+from tidings.papers.hem.range_table import grow
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tidings.papers.hem.range_table import Table
+    from tidings.papers.hem.range_table import RangeTable
 
 CELLS = 4
 """Cells of an attribute: eta in Table 1 of the HEM paper."""
@@ -81,71 +81,73 @@ class HTree:
         """Start over with a tree of these attributes."""
         self._indexed = indexed
         self._order = indexed[:0]
-        self._leaves, self._blocks = Lists(0), Lists(0)
+        self._leaves, self._blocks = RowLists(0), RowLists(0)
         self._leaf_of = np.zeros((2 * self._eta + 1) ** len(indexed), np.int32)
         self._uses = np.zeros((len(indexed), 2 * self._eta + 1), np.int64)
         self._codes = np.zeros(0, np.int64)
         self._bounds = np.zeros((0, 0, 2))
         self._entries = 0
 
-    def insert(self, table: Table, rows: NDArray[np.int32]) -> None:
+    def insert(self, table: RangeTable, rows: NDArray[np.int32]) -> None:
         """Index rows that the table has just got."""
-        due = self._domains.see(table, rows)
-        if due or self._domains.doubled(table) or not self._laid_out:
+        due = self._domains.observe(table, rows)
+        if due or self._domains.has_doubled(table) or not self._laid_out:
             alive = np.flatnonzero(table.alive).astype(np.int32)
             self._domains.settle(table)
-            chosen = self._chosen(table, alive)
+            chosen = self._choose_attributes(table, alive)
             if due or not np.array_equal(chosen, self._indexed):
                 self._clear(chosen)
                 rows = alive
             self._laid_out = True
         self._make_room(table)
-        kernels.write_bounds(ends_of(table), rows, self._order, self._bounds)
+        kernels.write_bounds(to_range_ends(table), rows, self._order, self._bounds)
         self._fill(table, rows)
 
-    def _chosen(self, table: Table, alive: NDArray[np.int32]) -> NDArray[np.int64]:
+    def _choose_attributes(self, table: RangeTable, alive: NDArray[np.int32]) -> NDArray[np.int64]:
         """Return the attributes that tell rows apart best."""
         sample = alive[:: max(1, len(alive) // SAMPLE)]
         every = np.arange(self._domains.count)
-        shares = kernels.measure_shares(self._shape(every), ends_of(table), sample)
+        shares = kernels.measure_shares(self._build_shape(every), to_range_ends(table), sample)
         return np.sort(np.argsort(shares, kind="stable")[: self._lambda])
 
-    def _shape(self, indexed: NDArray[np.int64]) -> kernels.HTreeShape:
+    def _build_shape(self, indexed: NDArray[np.int64]) -> kernels.HTreeShape:
         return kernels.HTreeShape(self._eta, indexed, self._domains.domain)
 
     @property
     def _tree(self) -> kernels.HTreeArrays:
         return kernels.HTreeArrays(self._leaf_of, self._codes, self._uses)
 
-    def _make_room(self, table: Table) -> None:
-        self._codes = grown(self._codes, (table.room,))
-        self._blocks.extend(table.room)
+    def _make_room(self, table: RangeTable) -> None:
+        self._codes = grow(self._codes, (table.capacity,))
+        self._blocks.extend(table.capacity)
         # Attributes of the tree are compared last: the leaf has said something about them already.
         late = [column for column in range(self._domains.count) if column not in self._indexed]
         known = set(self._order.tolist())
         begin = late + self._indexed.tolist() if not known else self._order.tolist()
         self._order = np.array(begin + [column for column in late if known and column not in known], np.int64)
-        room, wide = table.room, -(-len(table.lows) // 4) * 4
+        room, wide = table.capacity, -(-len(table.lows) // 4) * 4
         if self._bounds.shape[0] < room or self._bounds.shape[1] < wide:
-            larger = _aligned((room, wide, 2))
+            larger = _allocate_aligned((room, wide, 2))
             larger[:, :, 0], larger[:, :, 1] = -np.inf, np.inf
             larger[: len(self._bounds), : self._bounds.shape[1]] = self._bounds
             self._bounds = larger
 
-    def _fill(self, table: Table, rows: NDArray[np.int32]) -> None:
-        shape, leaves, blocks = self._shape(self._indexed), self._leaves, self._blocks
-        more = kernels.encode(shape, ends_of(table), rows, self._codes, self._most - self._entries)
+    def _fill(self, table: RangeTable, rows: NDArray[np.int32]) -> None:
+        shape, leaves, blocks = self._build_shape(self._indexed), self._leaves, self._blocks
+        more = kernels.encode(shape, to_range_ends(table), rows, self._codes, self._most - self._entries)
         self._entries += more
         many = more > len(leaves.pool) // 8  # then find out what goes where, and move nothing twice
         none = np.zeros(0, np.int32)
         if many:
             rows = rows[np.lexsort((self._codes[rows], rows >> STRETCH_BITS))]
             self._repack(rows, 0)
-            kernels.fill(shape, self._tree, rows, _held(leaves), _held(blocks))
+            kernels.fill(shape, self._tree, rows, _to_bucket_lists(leaves), _to_bucket_lists(blocks))
             return
         leaves.extend(kernels.enroll(shape, self._tree, rows, len(leaves.starts), none, none))
         begin = 0
-        while (begin := kernels.insert(shape, self._tree, rows, _held(leaves), _held(blocks), begin)) < len(rows):
+        while (
+            begin := kernels.insert(shape, self._tree, rows, _to_bucket_lists(leaves), _to_bucket_lists(blocks), begin)
+        ) < len(rows):
             self._repack(rows[begin:], 4)
 
     def _repack(self, rows: NDArray[np.int32], part: int) -> None:
@@ -155,30 +157,36 @@ class HTree:
         """
         leaves, blocks = self._leaves, self._blocks
         counts, places = np.zeros(len(self._leaf_of), np.int32), np.zeros(len(blocks.starts), np.int32)
-        shape = self._shape(self._indexed)
+        shape = self._build_shape(self._indexed)
         leaves.extend(kernels.enroll(shape, self._tree, rows, len(leaves.starts), counts, places))
         counts = counts[: len(leaves.starts)]
         leaves.repack(counts + leaves.sizes // part if part else counts)
         blocks.repack(places)
 
-    def delete(self, table: Table, rows: NDArray[np.int32]) -> None:
+    def delete(self, table: RangeTable, rows: NDArray[np.int32]) -> None:
         """Forget rows that the table still has."""
         self._entries -= int(self._blocks.sizes[rows].sum())
-        kernels.delete(self._shape(self._indexed), self._tree, rows, _held(self._leaves), _held(self._blocks))
-        self._domains.less(table.count - len(rows))
+        kernels.delete(
+            self._build_shape(self._indexed),
+            self._tree,
+            rows,
+            _to_bucket_lists(self._leaves),
+            _to_bucket_lists(self._blocks),
+        )
+        self._domains.shrink(table.count - len(rows))
 
-    def match(self, table: Table, vector: NDArray[np.float64]) -> NDArray[np.int32]:
+    def match(self, table: RangeTable, vector: NDArray[np.float64]) -> NDArray[np.int32]:
         """Return the rows that hold the vector, each once."""
         del table  # the ends are here, too, each row's side by side
-        shape = self._shape(self._indexed)
+        shape = self._build_shape(self._indexed)
         found: NDArray[np.int32] = kernels.match(
-            shape, self._tree, _held(self._leaves), self._bounds, self._order, vector
+            shape, self._tree, _to_bucket_lists(self._leaves), self._bounds, self._order, vector
         )
         return found
 
-    def explain(self, table: Table) -> dict[str, object]:
+    def explain(self, table: RangeTable) -> dict[str, object]:
         """Say how the tree has grown."""
-        names = list(map(shown, table.columns))
+        names = list(map(describe_attribute, table.columns))
         arrays = (self._leaf_of, self._codes, self._bounds)
         size = self._leaves.nbytes + self._blocks.nbytes + sum(array.nbytes for array in arrays)
         return {
@@ -189,7 +197,7 @@ class HTree:
         }
 
 
-def _aligned(shape: tuple[int, ...]) -> NDArray[np.float64]:
+def _allocate_aligned(shape: tuple[int, ...]) -> NDArray[np.float64]:
     """Return an array whose rows begin with a cache line: the ends of four attributes are one."""
     size = math.prod(shape)
     raw = np.empty(size + 8)
@@ -197,5 +205,5 @@ def _aligned(shape: tuple[int, ...]) -> NDArray[np.float64]:
     return raw[skipped : skipped + size].reshape(shape)
 
 
-def _held(lists: Lists) -> BucketLists:
-    return BucketLists(lists.starts, lists.sizes, lists.rooms, lists.pool, lists.used)
+def _to_bucket_lists(lists: RowLists) -> BucketLists:
+    return BucketLists(lists.starts, lists.sizes, lists.capacities, lists.pool, lists.used)

@@ -34,7 +34,7 @@ MOST_BYTES = 8 * 2**30
 """No table grows beyond this."""
 
 
-class Table:
+class RangeTable:
     """Ends of all rows: `lows`, `highs` and `ends` have a line for each attribute and a place for each row."""
 
     def __init__(self, kind: str = "") -> None:
@@ -52,7 +52,7 @@ class Table:
         self._free: list[int] = []
 
     @classmethod
-    def of(cls, lows: NDArray[np.float64], highs: NDArray[np.float64], ends: NDArray[np.uint8]) -> Table:
+    def from_ends(cls, lows: NDArray[np.float64], highs: NDArray[np.float64], ends: NDArray[np.uint8]) -> RangeTable:
         """Return a table with these ends, a line for each attribute; every attribute of every row is asked for."""
         made = cls()
         made.columns = {TypedAttribute(f"a{number}", "number"): number for number in range(len(lows))}
@@ -62,7 +62,7 @@ class Table:
         return made
 
     @property
-    def room(self) -> int:
+    def capacity(self) -> int:
         """Return how many rows there is room for."""
         return len(self.alive)
 
@@ -131,17 +131,17 @@ class Table:
             raise TidingsError(msg)
         if new_long * new_wide * CELL_BYTES > MOST_BYTES:
             new_wide = len(self.columns)
-        self.lows = grown(self.lows, (new_wide, new_long), -INFINITY)
-        self.highs = grown(self.highs, (new_wide, new_long), INFINITY)
-        self.ends = grown(self.ends, (new_wide, new_long), 0)
+        self.lows = grow(self.lows, (new_wide, new_long), -INFINITY)
+        self.highs = grow(self.highs, (new_wide, new_long), INFINITY)
+        self.ends = grow(self.ends, (new_wide, new_long), 0)
         self.alive = np.concatenate([self.alive, np.zeros(new_long - long, np.bool_)])
 
 
-def grown(array: Any, shape: tuple[int, ...], empty: float = 0) -> Any:
+def grow(array: Any, shape: tuple[int, ...], fill: float = 0) -> Any:
     """Return the array, or a larger one that begins with it."""
     if all(have >= want for have, want in zip(array.shape, shape, strict=True)):
         return array
     wanted = tuple(max(have, want) for have, want in zip(array.shape, shape, strict=True))
-    larger = np.full(wanted, empty, array.dtype)
+    larger = np.full(wanted, fill, array.dtype)
     larger[tuple(slice(have) for have in array.shape)] = array
     return larger

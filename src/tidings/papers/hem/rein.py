@@ -23,20 +23,20 @@ import numpy as np
 
 from tidings.kernels.papers import rein as kernels
 from tidings.kernels.papers.domain_cells import BucketLists
-from tidings.papers.common.row_lists import Lists
-from tidings.papers.hem.domains import Domains, ends_of
-from tidings.papers.hem.range_table import grown
+from tidings.papers.common.row_lists import RowLists
+from tidings.papers.hem.domains import Domains, to_range_ends
+from tidings.papers.hem.range_table import grow
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tidings.papers.hem.range_table import Table
+    from tidings.papers.hem.range_table import RangeTable
 
 BUCKETS = 3000
 """Buckets of a list: omega in Table 1 of the HEM paper."""
 
 
-class _Keyed(Lists):
+class _KeyedRowLists(RowLists):
     """Lists that keep an end beside each row."""
 
     def __init__(self) -> None:
@@ -48,15 +48,15 @@ class _Keyed(Lists):
         return super().nbytes + self.keys.nbytes
 
     @property
-    def held(self) -> BucketLists:
+    def arrays(self) -> BucketLists:
         """Return the arrays as kernels take them."""
-        return BucketLists(self.starts, self.sizes, self.rooms, self.pool, self.used)
+        return BucketLists(self.starts, self.sizes, self.capacities, self.pool, self.used)
 
     def repack(self, extra: NDArray[np.int32]) -> None:
         old = self.starts.copy()
         super().repack(extra)
         larger = np.empty(len(self.pool))
-        kernels.move_keys(old, self.held, self.keys, larger)
+        kernels.move_keys(old, self.arrays, self.keys, larger)
         self.keys = larger
 
 
@@ -66,65 +66,67 @@ class Rein:
     def __init__(self, *, buckets: int = BUCKETS) -> None:
         """Start empty; `buckets` is how many each list of ends has."""
         self._buckets = buckets
-        self._clear()
+        self._reset()
         self._domains = Domains()
 
-    def _clear(self) -> None:
-        self._lists = _Keyed()
+    def _reset(self) -> None:
+        self._lists = _KeyedRowLists()
         self._places = np.zeros((0, 0), np.int32)
         self._free = np.zeros(0, np.uint64)
 
-    def insert(self, table: Table, rows: NDArray[np.int32]) -> None:
+    def insert(self, table: RangeTable, rows: NDArray[np.int32]) -> None:
         """Index rows that the table has just got."""
-        if self._domains.see(table, rows):
+        if self._domains.observe(table, rows):
             self._domains.settle(table)
-            self._clear()
+            self._reset()
             rows = np.flatnonzero(table.alive).astype(np.int32)
         columns = self._domains.count
         self._lists.extend(2 * columns * self._buckets)
-        self._places = grown(self._places, (2 * len(table.lows), table.room))
-        self._free = grown(self._free, ((table.room + 63) // 64,), 2**64 - 1)
+        self._places = grow(self._places, (2 * len(table.lows), table.capacity))
+        self._free = grow(self._free, ((table.capacity + 63) // 64,), 2**64 - 1)
         self._fill(table, rows, columns)
         kernels.flag(self._free, rows, False)
 
-    def _fill(self, table: Table, rows: NDArray[np.int32], columns: int) -> None:
+    def _fill(self, table: RangeTable, rows: NDArray[np.int32], columns: int) -> None:
         lists = self._lists
-        given = (ends_of(table), self._domains.domain, self._buckets)
+        given = (to_range_ends(table), self._domains.domain, self._buckets)
         if 2 * columns * len(rows) > len(lists.pool) // 8:  # many: find out what goes where, and move nothing twice
             self._repack(table, rows, np.zeros_like(lists.sizes))
-            kernels.fill(*given, rows, columns, lists.held, lists.keys, self._places)
+            kernels.fill(*given, rows, columns, lists.arrays, lists.keys, self._places)
             return
         begin = 0
         while True:
-            begin = kernels.insert(*given, rows, columns, lists.held, lists.keys, self._places, begin)
+            begin = kernels.insert(*given, rows, columns, lists.arrays, lists.keys, self._places, begin)
             if begin == len(rows):
                 return
             self._repack(table, rows[begin:], lists.sizes // 4)
 
-    def _repack(self, table: Table, rows: NDArray[np.int32], spare: NDArray[np.int32]) -> None:
+    def _repack(self, table: RangeTable, rows: NDArray[np.int32], spare: NDArray[np.int32]) -> None:
         """Give each list room for those of the rows that belong in it, and some to spare."""
-        kernels.tally(ends_of(table), self._domains.domain, self._buckets, rows, self._domains.count, spare)
+        kernels.tally(to_range_ends(table), self._domains.domain, self._buckets, rows, self._domains.count, spare)
         self._lists.repack(spare)
 
-    def delete(self, table: Table, rows: NDArray[np.int32]) -> None:
+    def delete(self, table: RangeTable, rows: NDArray[np.int32]) -> None:
         """Forget rows that the table still has."""
         lists = self._lists
         columns = self._domains.count
         domain = self._domains.domain
-        kernels.delete(ends_of(table), domain, self._buckets, rows, columns, lists.held, lists.keys, self._places)
+        kernels.delete(
+            to_range_ends(table), domain, self._buckets, rows, columns, lists.arrays, lists.keys, self._places
+        )
         kernels.flag(self._free, rows, True)
-        self._domains.less(table.count - len(rows))
+        self._domains.shrink(table.count - len(rows))
 
-    def match(self, table: Table, vector: NDArray[np.float64]) -> NDArray[np.int32]:
+    def match(self, table: RangeTable, vector: NDArray[np.float64]) -> NDArray[np.int32]:
         """Return the rows that hold the vector, each once."""
         del table  # the buckets have all that is compared
         lists = self._lists
         found: NDArray[np.int32] = kernels.match(
-            lists.held, lists.keys, self._domains.domain, self._buckets, vector, self._free
+            lists.arrays, lists.keys, self._domains.domain, self._buckets, vector, self._free
         )
         return found
 
-    def explain(self, table: Table) -> dict[str, object]:
+    def explain(self, table: RangeTable) -> dict[str, object]:
         """Say how much there is to mark."""
         size = self._lists.nbytes + self._places.nbytes + self._free.nbytes
         return {"buckets": self._buckets, "entries": len(self._lists), "bytes": size + table.nbytes}

@@ -26,14 +26,14 @@ import numpy as np
 
 from tidings.kernels.papers import tama as kernels
 from tidings.kernels.papers.domain_cells import WANTED, BucketLists
-from tidings.papers.common.row_lists import Lists
-from tidings.papers.hem.domains import Domains, ends_of
-from tidings.papers.hem.range_table import grown
+from tidings.papers.common.row_lists import RowLists
+from tidings.papers.hem.domains import Domains, to_range_ends
+from tidings.papers.hem.range_table import grow
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tidings.papers.hem.range_table import Table
+    from tidings.papers.hem.range_table import RangeTable
 
 LEVELS = 12
 """How often a domain is bisected: xi in Table 1 of the HEM paper."""
@@ -55,13 +55,13 @@ class Tama:
         self._domains = Domains()
 
     def _clear(self) -> None:
-        self._cells, self._blocks = Lists(0), Lists(0)
+        self._cells, self._blocks = RowLists(0), RowLists(0)
         self._width = 0
         self._wanted = np.zeros(0, np.uint8)
 
-    def insert(self, table: Table, rows: NDArray[np.int32]) -> None:
+    def insert(self, table: RangeTable, rows: NDArray[np.int32]) -> None:
         """Index rows that the table has just got."""
-        if self._domains.see(table, rows):
+        if self._domains.observe(table, rows):
             self._domains.settle(table)
             self._clear()
             rows = np.flatnonzero(table.alive).astype(np.int32)
@@ -69,15 +69,15 @@ class Tama:
         self._fill(table, rows)
         self._wanted[rows] = np.count_nonzero(table.ends[:, rows] & WANTED, axis=0)
 
-    def _make_room(self, table: Table) -> None:
+    def _make_room(self, table: RangeTable) -> None:
         columns, wide = self._domains.count, len(table.lows)
         self._cells.extend(columns * 2 * self._finest)
         if wide > self._width:
             self._widen(wide)
-        self._blocks.extend(table.room * wide)
+        self._blocks.extend(table.capacity * wide)
         if columns > np.iinfo(self._wanted.dtype).max:
             self._wanted = self._wanted.astype(np.uint32)
-        self._wanted = grown(self._wanted, (table.room,), 1)  # a free row asks for what no event has
+        self._wanted = grow(self._wanted, (table.capacity,), 1)  # a free row asks for what no event has
 
     def _widen(self, wide: int) -> None:
         """Number the blocks of places anew: there are more attributes."""
@@ -89,47 +89,49 @@ class Tama:
             setattr(blocks, name, new.ravel())
         self._width = wide
 
-    def _fill(self, table: Table, rows: NDArray[np.int32]) -> None:
+    def _fill(self, table: RangeTable, rows: NDArray[np.int32]) -> None:
         cells, blocks, columns = self._cells, self._blocks, self._domains.count
-        given = (ends_of(table), self._domains.domain, self._finest, rows, columns)
+        given = (to_range_ends(table), self._domains.domain, self._finest, rows, columns)
         if len(rows) * columns * 4 > len(cells.pool) // 8:  # many: find out what goes where, and move nothing twice
             self._repack(table, rows, np.zeros_like(cells.sizes))
-            kernels.fill(*given, _held(cells), _held(blocks), self._width)
+            kernels.fill(*given, _to_bucket_lists(cells), _to_bucket_lists(blocks), self._width)
             return
         begin = 0
-        while (begin := kernels.insert(*given, _held(cells), _held(blocks), self._width, begin)) < len(rows):
+        while (
+            begin := kernels.insert(*given, _to_bucket_lists(cells), _to_bucket_lists(blocks), self._width, begin)
+        ) < len(rows):
             self._repack(table, rows[begin:], cells.sizes // 4)
 
-    def _repack(self, table: Table, rows: NDArray[np.int32], spare: NDArray[np.int32]) -> None:
+    def _repack(self, table: RangeTable, rows: NDArray[np.int32], spare: NDArray[np.int32]) -> None:
         """Give each cell room for those of the rows that belong in it, and some to spare; each row, for its places."""
         places = np.zeros_like(self._blocks.sizes)
-        given = (ends_of(table), self._domains.domain, self._finest, rows, self._domains.count)
+        given = (to_range_ends(table), self._domains.domain, self._finest, rows, self._domains.count)
         kernels.tally(*given, spare, places, self._width)
         self._cells.repack(spare)
         self._blocks.repack(places)
 
-    def delete(self, table: Table, rows: NDArray[np.int32]) -> None:
+    def delete(self, table: RangeTable, rows: NDArray[np.int32]) -> None:
         """Forget rows that the table still has."""
-        given = (ends_of(table), self._domains.domain, self._finest, rows, self._domains.count)
-        kernels.delete(*given, _held(self._cells), _held(self._blocks), self._width)
+        given = (to_range_ends(table), self._domains.domain, self._finest, rows, self._domains.count)
+        kernels.delete(*given, _to_bucket_lists(self._cells), _to_bucket_lists(self._blocks), self._width)
         self._wanted[rows] = 1
-        self._domains.less(table.count - len(rows))
+        self._domains.shrink(table.count - len(rows))
 
-    def match(self, table: Table, vector: NDArray[np.float64]) -> NDArray[np.int32]:
+    def match(self, table: RangeTable, vector: NDArray[np.float64]) -> NDArray[np.int32]:
         """Return the rows that hold the vector, each once; as printed, also some that do not."""
         found: NDArray[np.int32] = kernels.match(
-            _held(self._cells), self._domains.domain, self._finest, vector, self._wanted
+            _to_bucket_lists(self._cells), self._domains.domain, self._finest, vector, self._wanted
         )
         if self._exact and len(found):
-            found = kernels.check_rows(ends_of(table), vector, found)
+            found = kernels.check_rows(to_range_ends(table), vector, found)
         return found
 
-    def explain(self, table: Table) -> dict[str, object]:
+    def explain(self, table: RangeTable) -> dict[str, object]:
         """Say how many cells the rows lie in."""
         size = self._cells.nbytes + self._blocks.nbytes + self._wanted.nbytes
         entries = len(self._cells)
         return {"finest cells": self._finest, "entries": entries, "exact": self._exact, "bytes": size + table.nbytes}
 
 
-def _held(lists: Lists) -> BucketLists:
-    return BucketLists(lists.starts, lists.sizes, lists.rooms, lists.pool, lists.used)
+def _to_bucket_lists(lists: RowLists) -> BucketLists:
+    return BucketLists(lists.starts, lists.sizes, lists.capacities, lists.pool, lists.used)

@@ -29,11 +29,11 @@ import numpy as np
 
 from tidings import forks
 from tidings.algebra import holds
-from tidings.kernels.papers.counting import POSTED, EventSegments, PostingLists, AttributeMarks, RowCounters, match
+from tidings.kernels.papers.counting import POSTED, AttributeMarks, EventSegments, PostingLists, RowCounters, match
 from tidings.papers.posets.distinct_predicates import Predicates
-from tidings.papers.posets.interval_index import Stabbing, view
+from tidings.papers.posets.interval_index import IntervalIndex, as_numpy
 from tidings.papers.posets.postings import Blocks, Postings, lengthen
-from tidings.papers.posets.predicate_rows import Row, needed, odd, rows_of, segments_of
+from tidings.papers.posets.predicate_rows import PredicateRow, needed, odd, to_rows, to_segments
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -45,10 +45,10 @@ if TYPE_CHECKING:
     from tidings.matcher.algorithm import SubId
     from tidings.model import Filter
 
-BATCH = 256
+BATCH_EVENTS = 256
 """Events that are counted in one go."""
 
-MOST = 250
+MAX_COUNTED = 250
 """Predicates that one row may count; a counter's need has eight bits."""
 
 
@@ -58,45 +58,45 @@ class Counting:
     def __init__(self, *, access: bool = True) -> None:
         """Start without filters; `access` turns the elimination phase on."""
         self._access = access
-        self._predicates, self._lists, self._ranges = Predicates(), Postings(), Stabbing()
+        self._predicates, self._lists, self._ranges = Predicates(), Postings(), IntervalIndex()
         self._attrs: dict[TypedAttribute, int] = {}
         self._attr_uses: list[int] = []
         self._attr_keys: list[TypedAttribute] = []
         self._free_attrs: list[int] = []
         # Of each row: who owns it, its needs, and its block of predicates.
         self._owners: list[SubId] = []
-        self._needs, self._first = array("B"), array("i")
+        self._required_counts, self._first = array("B"), array("i")
         self._free_rows: list[int] = []
         self._blocks = Blocks()
         self._items, self._places = array("i"), array("i")
-        self._left: dict[int, tuple[int, ...]] = {}  # of a row: predicates to ask when all others hold
+        self._deferred: dict[int, tuple[int, ...]] = {}  # of a row: predicates to ask when all others hold
         self._rows_of: dict[SubId, tuple[int, ...] | int] = {}
         self._always: dict[SubId, None] = {}
-        self._shared = 0  # subscriptions of several rows
+        self._multi_row_filters = 0  # subscriptions of several rows
         self._counts = np.zeros(0, np.uint16)
         self._stamps = np.zeros(0, np.int64)
         self._marks = AttributeMarks(np.zeros(0, np.int64), np.zeros(0, np.int64))
         self._clock = np.array([0, 0, 1], np.int64)
-        self._least = MOST  # of the needs of rows that are counted; it may be too low, never too high
+        self._min_required = MAX_COUNTED  # of the needs of rows that are counted; it may be too low, never too high
         self._lock = RLock()  # the counters serve one call at a time
         forks.guard(self, forks.Level.ALGORITHM)
 
     # Filters in and out ------------------------------------------------------------------------
 
-    def compiled(self, tree: Filter) -> tuple[Row, ...]:
+    def compile_filter(self, tree: Filter) -> tuple[PredicateRow, ...]:
         """Return the filter's conjunctions, sorted into what is looked up and what is asked."""
-        return rows_of(tree)
+        return to_rows(tree)
 
-    def add_many(self, filters: Iterable[tuple[SubId, tuple[Row, ...]]]) -> None:
+    def add_many(self, filters: Iterable[tuple[SubId, tuple[PredicateRow, ...]]]) -> None:
         """Take compiled filters in; a known id is replaced."""
         with self._lock:
             for id, rows in filters:
                 if id in self._rows_of:
                     self._remove(id)
-                if any(not (row.equalities or row.ranges or row.asked) for row in rows):
+                if any(not (row.equalities or row.ranges or row.evaluated) for row in rows):
                     self._always[id], rows = None, ()
                 numbers = tuple([self._add_row(id, row) for row in rows])
-                self._shared += len(numbers) > 1
+                self._multi_row_filters += len(numbers) > 1
                 self._rows_of[id] = numbers[0] if len(numbers) == 1 else numbers
 
     def remove(self, id: SubId) -> None:
@@ -108,50 +108,50 @@ class Counting:
         numbers = self._rows_of.pop(id)
         for row in (numbers,) if isinstance(numbers, int) else numbers:
             self._remove_row(row)
-        self._shared -= not isinstance(numbers, int) and len(numbers) > 1
+        self._multi_row_filters -= not isinstance(numbers, int) and len(numbers) > 1
         self._always.pop(id, None)
 
-    def _add_row(self, id: SubId, row: Row) -> int:
+    def _add_row(self, id: SubId, row: PredicateRow) -> int:
         number = self._free_rows.pop() if self._free_rows else len(self._owners)
         if number == len(self._owners):
             self._owners.append(id)
-            self._needs.append(0)
+            self._required_counts.append(0)
             self._first.append(0)
         self._owners[number] = id
-        known = [self._listed(self._predicates.equality(said)) for said in row.equalities]
-        asked = [self._listed(self._predicates.question(said)) for said in row.asked]
+        known = [self._open_list(self._predicates.equality(said)) for said in row.equalities]
+        asked = [self._open_list(self._predicates.question(said)) for said in row.evaluated]
         by_index = not (self._access and known) and bool(row.ranges)
         if self._access:
-            filed = self._choose(known, asked) if not by_index else []
+            filed = self._choose_access(known, asked) if not by_index else []
         else:
-            room = MOST - len(known) - len(row.ranges)
+            room = MAX_COUNTED - len(known) - len(row.ranges)
             filed = known = known + asked[:room]
             asked = asked[room:]
         items = [(POSTED, pred) for pred in dict.fromkeys([*filed, *known])]
         for key, low, high, opens in row.ranges:
-            attr = self._attr(key)
+            attr = self._number_attribute(key)
             entry = self._ranges.add(attr, low, high, opens=opens, row=number if by_index else -1)
             items.append((attr, entry))
         if left := [pred for pred in asked if pred not in filed]:
-            self._left[number] = tuple(left)
-        self._needs[number] = need = len(row.ranges) + (0 if self._access else len(filed))
+            self._deferred[number] = tuple(left)
+        self._required_counts[number] = need = len(row.ranges) + (0 if self._access else len(filed))
         self._clock[2] = max(self._clock[2], need + 1)
-        self._least = min(self._least, need or MOST)
-        self._file(number, items, filed)
+        self._min_required = min(self._min_required, need or MAX_COUNTED)
+        self._store_row(number, items, filed)
         return number
 
-    def _listed(self, pred: int) -> int:
+    def _open_list(self, pred: int) -> int:
         self._lists.open(pred)
         return pred
 
-    def _choose(self, known: list[int], asked: list[int]) -> list[int]:
+    def _choose_access(self, known: list[int], asked: list[int]) -> list[int]:
         """Return the access predicate: the equality with the fewest rows, else what has to be asked."""
         if known:
             return [min(known, key=self._lists.count.__getitem__)]
         positive = [pred for pred in asked if needed(self._predicates.asked[pred]) is not None]
         return [min(positive or asked, key=lambda pred: -self._lists.count[pred])]
 
-    def _file(self, number: int, items: list[tuple[int, int]], filed: list[int]) -> None:
+    def _store_row(self, number: int, items: list[tuple[int, int]], filed: list[int]) -> None:
         self._first[number] = start = self._blocks.take(2 + 2 * len(items))
         lengthen(self._items, self._blocks.length)
         lengthen(self._places, self._blocks.length)
@@ -167,39 +167,39 @@ class Counting:
                     self._predicates.watch(ref)
 
     def _remove_row(self, number: int) -> None:
-        for at in self._items_at(number):
+        for at in self._item_range(number):
             attr, ref, place = self._items[at], self._items[at + 1], self._places[at]
             if attr != POSTED:
                 self._ranges.remove(ref)
-                self._leave(attr)
+                self._release_attribute(attr)
                 continue
             if place >= 0:
-                self._unlist(ref, place)
+                self._remove_posting(ref, place)
             self._predicates.release(ref)
-        for pred in self._left.pop(number, ()):
+        for pred in self._deferred.pop(number, ()):
             self._predicates.release(pred)
         self._blocks.give(self._first[number], 2 + 2 * self._items[self._first[number] + 1])
         self._owners[number] = -1
         self._free_rows.append(number)
 
-    def _items_at(self, number: int) -> range:
+    def _item_range(self, number: int) -> range:
         """Return where the attributes of a row's items stand; what each refers to stands right after."""
         start = self._first[number]
         return range(start + 2, start + 2 + 2 * self._items[start + 1], 2)
 
-    def _unlist(self, pred: int, place: int) -> None:
+    def _remove_posting(self, pred: int, place: int) -> None:
         """Take a row out of a predicate's list; the last row there moves to its place and is told so."""
         moved = self._lists.remove(pred, place)
         if not self._lists.count[pred]:
             if pred in self._predicates.asked:
                 self._predicates.unwatch(pred)
             return
-        for at in self._items_at(self._items[moved] if self._access else moved):
+        for at in self._item_range(self._items[moved] if self._access else moved):
             if self._items[at] == POSTED and self._items[at + 1] == pred:
                 self._places[at] = place
                 return
 
-    def _attr(self, key: TypedAttribute) -> int:
+    def _number_attribute(self, key: TypedAttribute) -> int:
         """Return the number of an attribute as it is read, for one more range."""
         attr = self._attrs.get(key)
         if attr is None:
@@ -211,7 +211,7 @@ class Counting:
         self._attr_uses[attr] += 1
         return attr
 
-    def _leave(self, attr: int) -> None:
+    def _release_attribute(self, attr: int) -> None:
         self._attr_uses[attr] -= 1
         if not self._attr_uses[attr]:
             del self._attrs[self._attr_keys[attr]]
@@ -227,27 +227,31 @@ class Counting:
         """Return the same for each of many readings."""
         found: list[list[SubId]] = []
         with self._lock:
-            for start in range(0, len(readings), BATCH):
-                found += self._matched(readings[start : start + BATCH], setting)
+            for start in range(0, len(readings), BATCH_EVENTS):
+                found += self._match_batch(readings[start : start + BATCH_EVENTS], setting)
         return found
 
-    def _matched(self, readings: Sequence[Reading], setting: Setting) -> list[list[SubId]]:
+    def _match_batch(self, readings: Sequence[Reading], setting: Setting) -> list[list[SubId]]:
         memos: list[dict[int, bool]] = [{} for _ in readings]
-        rows, first = self._counted(self._events(readings, setting, memos))
+        rows, first = self._count_rows(self._look_up_events(readings, setting, memos))
         return [
-            self._owned(rows[start:stop].tolist(), reading, setting, memo)
+            self._resolve_owners(rows[start:stop].tolist(), reading, setting, memo)
             for (start, stop), reading, memo in zip(pairwise(first.tolist()), readings, memos, strict=True)
         ]
 
-    def _owned(self, rows: list[int], reading: Reading, setting: Setting, memo: dict[int, bool]) -> list[SubId]:
+    def _resolve_owners(
+        self, rows: list[int], reading: Reading, setting: Setting, memo: dict[int, bool]
+    ) -> list[SubId]:
         """Return whose rows these are, once what they still have to ask is asked."""
-        if self._left:
-            rows = [row for row in rows if row not in self._left or self._rest(row, reading, setting, memo)]
+        if self._deferred:
+            rows = [
+                row for row in rows if row not in self._deferred or self._evaluate_deferred(row, reading, setting, memo)
+            ]
         owners = [*self._always, *map(self._owners.__getitem__, rows)]
-        return list(dict.fromkeys(owners)) if self._shared else owners
+        return list(dict.fromkeys(owners)) if self._multi_row_filters else owners
 
-    def _rest(self, row: int, reading: Reading, setting: Setting, memo: dict[int, bool]) -> bool:
-        for pred in self._left[row]:
+    def _evaluate_deferred(self, row: int, reading: Reading, setting: Setting, memo: dict[int, bool]) -> bool:
+        for pred in self._deferred[row]:
             true = memo.get(pred)
             if true is None:
                 memo[pred] = true = holds(self._predicates.asked[pred], reading, setting)
@@ -255,7 +259,9 @@ class Counting:
                 return False
         return True
 
-    def _events(self, readings: Sequence[Reading], setting: Setting, memos: list[dict[int, bool]]) -> EventSegments:
+    def _look_up_events(
+        self, readings: Sequence[Reading], setting: Setting, memos: list[dict[int, bool]]
+    ) -> EventSegments:
         """Look the predicates of each event up and put its numbers in order."""
         hits, hits_first = array("i"), array("q", (0,))
         attrs, segments_first, odds = array("i"), array("q", (0,)), array("B")
@@ -268,7 +274,7 @@ class Counting:
                 attr = self._attrs.get(key)
                 if attr is None or not values:
                     continue
-                for segment in segments_of(values):
+                for segment in to_segments(values):
                     strange = strange or odd(segment)
                     attrs.append(attr)
                     low.append(segment[0])
@@ -278,25 +284,27 @@ class Counting:
             segments_first.append(len(attrs))
             odds.append(strange)
         return EventSegments(
-            view(hits_first, np.int64),
-            view(hits, np.int32),
-            view(segments_first, np.int64),
-            view(attrs, np.int32),
-            view(low, np.float64),
-            view(low_side, np.int8),
-            view(high, np.float64),
-            view(high_side, np.int8),
-            view(odds, np.uint8),
+            as_numpy(hits_first, np.int64),
+            as_numpy(hits, np.int32),
+            as_numpy(segments_first, np.int64),
+            as_numpy(attrs, np.int32),
+            as_numpy(low, np.float64),
+            as_numpy(low_side, np.int8),
+            as_numpy(high, np.float64),
+            as_numpy(high_side, np.int8),
+            as_numpy(odds, np.uint8),
         )
 
-    def _counted(self, events: EventSegments) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        entries = self._ranges.entries()
+    def _count_rows(self, events: EventSegments) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        entries = self._ranges.get_entries()
         self._counts = _at_least(self._counts, len(self._owners))
         self._stamps = _at_least(self._stamps, len(self._predicates))
         self._marks = AttributeMarks(*(_at_least(mark, len(self._attr_uses)) for mark in self._marks))
-        rows = RowCounters(self._counts, view(self._needs, np.uint8), self._least, view(self._items, np.int32))
+        rows = RowCounters(
+            self._counts, as_numpy(self._required_counts, np.uint8), self._min_required, as_numpy(self._items, np.int32)
+        )
         kept = self._lists
-        listed = [view(column, np.int32) for column in (kept.first, kept.count, kept.pool, kept.seconds)]
+        listed = [as_numpy(column, np.int32) for column in (kept.first, kept.count, kept.pool, kept.seconds)]
         lists = PostingLists(listed[0], listed[1], listed[2], listed[3], self._stamps)
         every = np.arange(len(entries.rows) if events.odd.any() else 0, dtype=np.int32)
         found: tuple[NDArray[np.int32], NDArray[np.int64]] = match(
@@ -314,7 +322,7 @@ class Counting:
             "rows": rows,
             "distinct predicates": self._predicates.distinct,
             "of them asked of the law": len(self._predicates.asked),
-            "ranges": self._ranges.stand(),
+            "ranges": self._ranges.summarize(),
         }
 
 

@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tidings.algebra.covering.decision import Case
-from tidings.algebra.covering.judge import USUAL, Judge
+from tidings.algebra.covering.decision import Comparer
+from tidings.algebra.covering.judge import DEFAULT_EFFORT, Judge
 from tidings.model import And, Is, IsNull, Not, Or, Quantifier, Range, Test
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator
 
     from tidings.algebra import Reading
-    from tidings.algebra.covering.decision import Sketch
+    from tidings.algebra.covering.decision import PreparedFilter
     from tidings.concepts import Ontology
     from tidings.matcher.algorithm import SubId
     from tidings.model import Filter
@@ -27,46 +27,46 @@ if TYPE_CHECKING:
 Key: TypeAlias = tuple[str, Any]
 """An attribute and the value it must equal."""
 
-EVERY = -1
+ALL_ATTRIBUTES = -1
 """The attributes needed by a filter that accepts nothing: all bits."""
 
 INFINITE = float("inf")
 
 
-class Node:
+class CoverNode:
     """A filter, who subscribed to it, and its place in the order."""
 
     __slots__ = (
-        "below",
         "children",
         "interfaces",
+        "interfaces_below",
         "keys",
-        "needs",
         "parents",
-        "sketch",
+        "prepared",
+        "required_attributes",
         "spans",
         "subscribers",
         "tree",
     )
 
-    def __init__(self, tree: Filter, sketch: Sketch, needs: int) -> None:
+    def __init__(self, tree: Filter, sketch: PreparedFilter, needs: int) -> None:
         """Stand alone."""
-        self.tree, self.sketch, self.needs = tree, sketch, needs
-        self.keys, self.spans = _keys(tree), _spans(tree)
+        self.tree, self.prepared, self.required_attributes = tree, sketch, needs
+        self.keys, self.spans = _find_keys(tree), _find_spans(tree)
         self.subscribers: dict[SubId, None] = {}
         self.interfaces: Counter[Hashable] = Counter()
-        self.below: Counter[Hashable] = Counter()  # interfaces of this node and all below: of forests only
-        self.parents: dict[Node, None] = {}
-        self.children = Brood()
+        self.interfaces_below: Counter[Hashable] = Counter()  # interfaces of this node and all below: of forests only
+        self.parents: dict[CoverNode, None] = {}
+        self.children = Siblings()
 
     @property
     def key(self) -> Key | None:
         """One equality, under which siblings look the node up."""
         return next(iter(self.keys), None)
 
-    def may_cover(self, other: Node) -> bool:
+    def may_cover(self, other: CoverNode) -> bool:
         """Tell whether nothing simple speaks against this node covering the other."""
-        if self.needs & ~other.needs or not self.keys <= other.keys:
+        if self.required_attributes & ~other.required_attributes or not self.keys <= other.keys:
             return False
         theirs = other.spans
         for name, (low, high) in self.spans.items():
@@ -76,29 +76,29 @@ class Node:
         return True
 
 
-class Brood:
+class Siblings:
     """Nodes with the same parent, by the attributes they need and one equality each."""
 
     __slots__ = ("groups",)
 
     def __init__(self) -> None:
         """Start without nodes."""
-        self.groups: dict[int, dict[Key | None, dict[Node, None]]] = {}
+        self.groups: dict[int, dict[Key | None, dict[CoverNode, None]]] = {}
 
-    def add(self, node: Node) -> None:
+    def add(self, node: CoverNode) -> None:
         """Take a node in."""
-        self.groups.setdefault(node.needs, {}).setdefault(node.key, {})[node] = None
+        self.groups.setdefault(node.required_attributes, {}).setdefault(node.key, {})[node] = None
 
-    def drop(self, node: Node) -> None:
+    def remove(self, node: CoverNode) -> None:
         """Let a node go."""
-        group = self.groups[node.needs]
+        group = self.groups[node.required_attributes]
         del group[node.key][node]
         if not group[node.key]:
             del group[node.key]
         if not group:
-            del self.groups[node.needs]
+            del self.groups[node.required_attributes]
 
-    def __iter__(self) -> Iterator[Node]:
+    def __iter__(self) -> Iterator[CoverNode]:
         """Yield all nodes."""
         return (node for group in self.groups.values() for nodes in group.values() for node in nodes)
 
@@ -106,50 +106,50 @@ class Brood:
         """Tell whether there is any."""
         return bool(self.groups)
 
-    def having(self, present: int) -> Iterator[Node]:
+    def iterate_present(self, present: int) -> Iterator[CoverNode]:
         """Yield the nodes that an event with these attributes might satisfy."""
         for needs, group in self.groups.items():
             if not needs & ~present:
                 for nodes in group.values():
                     yield from nodes
 
-    def above(self, node: Node) -> Iterator[Node]:
+    def iterate_covering(self, node: CoverNode) -> Iterator[CoverNode]:
         """Yield the nodes that may cover this one."""
         for needs, group in self.groups.items():
-            if needs & ~node.needs:
+            if needs & ~node.required_attributes:
                 continue
             for key in (None, *node.keys):
                 yield from (one for one in group.get(key, ()) if one.may_cover(node))
 
-    def beneath(self, node: Node) -> Iterator[Node]:
+    def iterate_covered(self, node: CoverNode) -> Iterator[CoverNode]:
         """Yield the nodes that this one may cover."""
         for needs, group in self.groups.items():
-            if not node.needs & ~needs:
+            if not node.required_attributes & ~needs:
                 yield from (one for nodes in group.values() for one in nodes if node.may_cover(one))
 
 
-class Coverage:
+class CoverDecider:
     """Makes nodes, and decides between them; counts how often it had to."""
 
     def __init__(self, ontology: Ontology) -> None:
         """Decide with these concepts; attributes may carry several values, whatever a schema says."""
         self._judge = Judge(ontology)
         self._bits: dict[str, int] = {}
-        self.asked = 0
+        self.comparisons = 0
 
-    def node(self, tree: Filter) -> Node:
+    def make_node(self, tree: Filter) -> CoverNode:
         """Return a node for a bound filter."""
         self._judge.facts.start()
-        return Node(tree, self._judge.drawn(tree), self._needs(tree))
+        return CoverNode(tree, self._judge.prepare_bound(tree), self._find_required(tree))
 
-    def covers(self, one: Node, two: Node) -> bool:
+    def covers(self, outer: CoverNode, inner: CoverNode) -> bool:
         """Tell whether the first certainly accepts all that the second accepts."""
-        self.asked += 1
+        self.comparisons += 1
         self._judge.facts.start()
-        case = Case(self._judge.facts, self._judge.drawn, steps=USUAL.steps)
-        return case.covers(one.sketch, two.sketch)
+        case = Comparer(self._judge.facts, self._judge.prepare_bound, steps=DEFAULT_EFFORT.steps)
+        return case.covers(outer.prepared, inner.prepared)
 
-    def present(self, reading: Reading) -> int:
+    def find_present(self, reading: Reading) -> int:
         """Return the bits of the attributes that an event has."""
         bits, found = self._bits, 0
         for key, values in reading.values.items():
@@ -160,50 +160,50 @@ class Coverage:
                 found |= bits.get(name, 0)
         return found
 
-    def _needs(self, tree: Filter) -> int:
+    def _find_required(self, tree: Filter) -> int:
         """Return the bits of the attributes without which the filter accepts nothing."""
         match tree:
             case Test(attribute, condition):
-                return 0 if isinstance(condition, IsNull) else self._bit(attribute)
+                return 0 if isinstance(condition, IsNull) else self._get_bit(attribute)
             case And(parts):
-                return _joined(map(self._needs, parts))
+                return _unite_bits(map(self._find_required, parts))
             case Or(parts):
-                found = EVERY
+                found = ALL_ATTRIBUTES
                 for part in parts:
-                    found &= self._needs(part)
+                    found &= self._find_required(part)
                 return found
             case Not():
                 return 0
 
-    def _bit(self, name: str) -> int:
+    def _get_bit(self, name: str) -> int:
         bit = self._bits.get(name)
         if bit is None:
             bit = self._bits[name] = 1 << len(self._bits)
         return bit
 
 
-def _joined(needs: Iterable[int]) -> int:
+def _unite_bits(needs: Iterable[int]) -> int:
     found = 0
     for bits in needs:
         found |= bits
     return found
 
 
-def _parts(tree: Filter) -> list[Test]:
+def _list_tests(tree: Filter) -> list[Test]:
     """Return the plain tests that must all hold."""
     parts = tree.parts if isinstance(tree, And) else (tree,)
     return [part for part in parts if isinstance(part, Test) and part.quantifier is Quantifier.ANY]
 
 
-def _keys(tree: Filter) -> frozenset[Key]:
-    tests = _parts(tree)
+def _find_keys(tree: Filter) -> frozenset[Key]:
+    tests = _list_tests(tree)
     return frozenset((test.attribute, test.condition.value) for test in tests if isinstance(test.condition, Is))
 
 
-def _spans(tree: Filter) -> dict[str, tuple[Any, Any]]:
+def _find_spans(tree: Filter) -> dict[str, tuple[Any, Any]]:
     """Return the numbers that an attribute may have, where one test alone says so."""
     found: dict[str, tuple[Any, Any] | None] = {}
-    for test in _parts(tree):
+    for test in _list_tests(tree):
         match test.condition:
             case Range(low, high) if type(low if high is None else high) in (int, float):
                 span = (-INFINITE if low is None else low, INFINITE if high is None else high)

@@ -24,7 +24,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from tidings.algebra import holds
-from tidings.papers.posets.covering_order import Brood, Coverage, Node
+from tidings.papers.posets.covering_order import CoverDecider, CoverNode, Siblings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tidings.model import Filter
 
 
-class Skip(StrEnum):
+class SkipMode(StrEnum):
     """What a walk for interfaces leaves out."""
 
     NOTHING = "nothing"
@@ -47,7 +47,7 @@ class Skip(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class WalkResult:
     """What a walk found; `approximate` when the deadline passed, so that some may be false (and none is missing)."""
 
     ids: list[Any]
@@ -55,7 +55,7 @@ class Found:
     approximate: bool = False
 
 
-def _never() -> float:
+def _stopped_clock() -> float:
     return 0.0
 
 
@@ -66,16 +66,16 @@ class Forest:
 
     def __init__(self, ontology: Ontology, *, interfaces: Mapping[SubId, Hashable] | None = None) -> None:
         """Start without filters; a subscription that `interfaces` does not name is an interface of its own."""
-        self._coverage = Coverage(ontology)
-        self._given = interfaces or {}
-        self._roots = Brood()
-        self._nodes: dict[Filter, Node] = {}
-        self._node_of: dict[SubId, Node] = {}
+        self._coverage = CoverDecider(ontology)
+        self._interface_of = interfaces or {}
+        self._roots = Siblings()
+        self._nodes: dict[Filter, CoverNode] = {}
+        self._node_of: dict[SubId, CoverNode] = {}
         self._interfaces: dict[Hashable, int] = {}
 
     # Filters in and out ------------------------------------------------------------------------
 
-    def compiled(self, tree: Filter) -> Filter:
+    def compile_filter(self, tree: Filter) -> Filter:
         """Return the filter as it is: the law decides it, and `covers` places it."""
         return tree
 
@@ -86,53 +86,53 @@ class Forest:
                 self.remove(id)
             node = self._nodes.get(tree)
             if node is None:
-                fresh = self._coverage.node(tree)
-                node = self._placed(fresh)
+                fresh = self._coverage.make_node(tree)
+                node = self._insert_node(fresh)
                 if node is fresh:
                     self._nodes[tree] = node
             self._node_of[id] = node
             node.subscribers[id] = None
-            self._count(node, self._given.get(id, id), 1)
+            self._count(node, self._interface_of.get(id, id), 1)
 
     def remove(self, id: SubId) -> None:
         """Forget a filter that is there; below a node that nobody wants any more, the children move up."""
         node = self._node_of.pop(id)
         del node.subscribers[id]
-        self._count(node, self._given.get(id, id), -1)
+        self._count(node, self._interface_of.get(id, id), -1)
         if not node.subscribers:
             del self._nodes[node.tree]
-            self._taken_out(node)
+            self._remove_node(node)
 
-    def _count(self, node: Node, interface: Hashable, step: int) -> None:
+    def _count(self, node: CoverNode, interface: Hashable, step: int) -> None:
         """Note an interface at a node and on the way up."""
         _step(node.interfaces, interface, step)
         _step(self._interfaces, interface, step)
-        above: Node | None = node
+        above: CoverNode | None = node
         while above is not None:
-            _step(above.below, interface, step)
+            _step(above.interfaces_below, interface, step)
             above = next(iter(above.parents), None)
 
-    def _placed(self, node: Node) -> Node:
+    def _insert_node(self, node: CoverNode) -> CoverNode:
         """Put a node under one that covers it, and under it what it covers; return the node that stands for it."""
         brood, parent, covers = self._roots, None, self._coverage.covers
-        while above := next((one for one in brood.above(node) if covers(one, node)), None):
+        while above := next((one for one in brood.iterate_covering(node) if covers(one, node)), None):
             if node.may_cover(above) and covers(node, above):
                 return above  # they accept the same events
             parent, brood = above, above.children
-        for child in [one for one in brood.beneath(node) if covers(node, one)]:
-            brood.drop(child)
+        for child in [one for one in brood.iterate_covered(node) if covers(node, one)]:
+            brood.remove(child)
             self._attach(child, node)
-            node.below.update(child.below)
+            node.interfaces_below.update(child.interfaces_below)
         self._attach(node, parent)
         return node
 
-    def _attach(self, node: Node, parent: Node | None) -> None:
+    def _attach(self, node: CoverNode, parent: CoverNode | None) -> None:
         (self._roots if parent is None else parent.children).add(node)
         node.parents = {} if parent is None else {parent: None}
 
-    def _taken_out(self, node: Node) -> None:
+    def _remove_node(self, node: CoverNode) -> None:
         parent = next(iter(node.parents), None)
-        (self._roots if parent is None else parent.children).drop(node)
+        (self._roots if parent is None else parent.children).remove(node)
         for child in list(node.children):
             self._attach(child, parent)
 
@@ -141,10 +141,10 @@ class Forest:
     def match(self, reading: Reading, setting: Setting) -> list[SubId]:
         """Return the ids of the filters that accept the reading."""
         found: list[SubId] = []
-        present = self._coverage.present(reading)
+        present = self._coverage.find_present(reading)
         waiting = deque([self._roots])
         while waiting:
-            for node in waiting.popleft().having(present):
+            for node in waiting.popleft().iterate_present(present):
                 if holds(node.tree, reading, setting):
                     found += node.subscribers
                     if node.children:
@@ -156,16 +156,16 @@ class Forest:
         return [self.match(reading, setting) for reading in readings]
 
     def match_until(
-        self, reading: Reading, setting: Setting, *, deadline: float, clock: Callable[[], float] = _never
-    ) -> Found:
+        self, reading: Reading, setting: Setting, *, deadline: float, clock: Callable[[], float] = _stopped_clock
+    ) -> WalkResult:
         """Return the ids, and those that may be, once `clock()` has reached the deadline."""
         found: list[SubId] = []
-        tests, late, present = 0, False, self._coverage.present(reading)
-        arrived: dict[Node, int] = {}
+        tests, late, present = 0, False, self._coverage.find_present(reading)
+        arrived: dict[CoverNode, int] = {}
         waiting = deque([self._roots])
         while waiting:
-            for node in waiting.popleft().having(present):
-                if not self._due(node, arrived):
+            for node in waiting.popleft().iterate_present(present):
+                if not self._is_due(node, arrived):
                     continue
                 late = late or clock() >= deadline
                 if not late:
@@ -175,30 +175,30 @@ class Forest:
                 found += node.subscribers
                 if node.children:
                     waiting.append(node.children)
-        return Found(found, tests, late)
+        return WalkResult(found, tests, late)
 
     def route(
         self,
         reading: Reading,
         setting: Setting,
         *,
-        skip: Skip = Skip.SUBTREES,
+        skip: SkipMode = SkipMode.SUBTREES,
         deadline: float = 1.0,
-        clock: Callable[[], float] = _never,
-    ) -> Found:
+        clock: Callable[[], float] = _stopped_clock,
+    ) -> WalkResult:
         """Return the interfaces of the filters that accept the reading: Algorithm 6."""
         forward: set[Hashable] = set()
-        tests, late, present = 0, False, self._coverage.present(reading)
-        arrived: dict[Node, int] = {}
+        tests, late, present = 0, False, self._coverage.find_present(reading)
+        arrived: dict[CoverNode, int] = {}
         waiting = deque([self._roots])
         while waiting:
-            for node in waiting.popleft().having(present):
-                if not self._due(node, arrived):
+            for node in waiting.popleft().iterate_present(present):
+                if not self._is_due(node, arrived):
                     continue
-                if skip is Skip.SUBTREES and self._nothing_new(node, forward):
+                if skip is SkipMode.SUBTREES and self._adds_nothing(node, forward):
                     continue
                 late = late or clock() >= deadline
-                known = skip is not Skip.NOTHING and node.interfaces.keys() <= forward
+                known = skip is not SkipMode.NOTHING and node.interfaces.keys() <= forward
                 if not (late or known):
                     tests += 1
                     if not holds(node.tree, reading, setting):
@@ -206,18 +206,18 @@ class Forest:
                 if not known:
                     forward.update(node.interfaces)
                 if len(forward) >= len(self._interfaces):  # Imax: nothing can be added
-                    return Found(list(forward), tests, late)
+                    return WalkResult(list(forward), tests, late)
                 if node.children:
                     waiting.append(node.children)
-        return Found(list(forward), tests, late)
+        return WalkResult(list(forward), tests, late)
 
-    def _due(self, node: Node, arrived: dict[Node, int]) -> bool:
+    def _is_due(self, node: CoverNode, arrived: dict[CoverNode, int]) -> bool:
         """Tell whether a node is to be looked at now: in a forest, whenever its parent let it through."""
         del node, arrived
         return True
 
-    def _nothing_new(self, node: Node, forward: set[Hashable]) -> bool:
-        return node.below.keys() <= forward
+    def _adds_nothing(self, node: CoverNode, forward: set[Hashable]) -> bool:
+        return node.interfaces_below.keys() <= forward
 
     def explain(self) -> dict[str, object]:
         """Tell how many nodes there are, how many are roots, and what placing them cost."""
@@ -226,12 +226,12 @@ class Forest:
             "filters": len(self._node_of),
             "nodes": len(self._nodes),
             "roots": sum(1 for _ in self._roots),
-            "covers asked": self._coverage.asked,
+            "covers asked": self._coverage.comparisons,
         }
 
     def check(self) -> None:
         """Assert that every node is once in the forest, under one that covers it, with its interfaces counted."""
-        waiting: deque[tuple[Node | None, Brood]] = deque([(None, self._roots)])
+        waiting: deque[tuple[CoverNode | None, Siblings]] = deque([(None, self._roots)])
         seen = 0
         while waiting:
             parent, brood = waiting.popleft()
@@ -240,8 +240,8 @@ class Forest:
                 assert list(node.parents) == ([] if parent is None else [parent])
                 assert parent is None or self._coverage.covers(parent, node)
                 assert node.subscribers
-                below = sum((child.below for child in node.children), node.interfaces.copy())
-                assert below == node.below
+                below = sum((child.interfaces_below for child in node.children), node.interfaces.copy())
+                assert below == node.interfaces_below
                 waiting.append((node, node.children))
         assert seen == len(self._nodes)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from tidings.algebra import Reading, Setting
     from tidings.matcher.algorithm import SubId
-    from tidings.papers.posets.covering_order import Node
+    from tidings.papers.posets.covering_order import CoverNode
 
 
 class Poset(Forest):
@@ -30,18 +30,18 @@ class Poset(Forest):
 
     name = "poset"
 
-    def _count(self, node: Node, interface: Hashable, step: int) -> None:
+    def _count(self, node: CoverNode, interface: Hashable, step: int) -> None:
         """Note an interface at the node; what lies below is not counted, since it would count twice."""
         for counts in (node.interfaces, self._interfaces):
             counts[interface] = counts.get(interface, 0) + step
             if not counts[interface]:
                 del counts[interface]
 
-    def _nothing_new(self, node: Node, forward: set[Hashable]) -> bool:
+    def _adds_nothing(self, node: CoverNode, forward: set[Hashable]) -> bool:
         """Tell that only a leaf surely has nothing to add; subtrees have no index here."""
         return not node.children and node.interfaces.keys() <= forward
 
-    def _due(self, node: Node, arrived: dict[Node, int]) -> bool:
+    def _is_due(self, node: CoverNode, arrived: dict[CoverNode, int]) -> bool:
         """Tell whether this was the last of the node's parents to let it through."""
         parents = len(node.parents)
         if parents < 2:
@@ -52,27 +52,27 @@ class Poset(Forest):
     def match(self, reading: Reading, setting: Setting) -> list[SubId]:
         """Return the ids of the filters that accept the reading."""
         found: list[SubId] = []
-        arrived: dict[Node, int] = {}
-        present = self._coverage.present(reading)
+        arrived: dict[CoverNode, int] = {}
+        present = self._coverage.find_present(reading)
         waiting = deque([self._roots])
         while waiting:
-            for node in waiting.popleft().having(present):
-                if self._due(node, arrived) and holds(node.tree, reading, setting):
+            for node in waiting.popleft().iterate_present(present):
+                if self._is_due(node, arrived) and holds(node.tree, reading, setting):
                     found += node.subscribers
                     if node.children:
                         waiting.append(node.children)
         return found
 
-    def _placed(self, node: Node) -> Node:
+    def _insert_node(self, node: CoverNode) -> CoverNode:
         """Link a node to its direct covers and to what it covers directly; return the node that stands for it."""
-        parents = self._direct_covers(node)
+        parents = self._find_direct_covers(node)
         for one in parents:
             if node.may_cover(one) and self._coverage.covers(node, one):
                 return one  # they accept the same events
-        children = self._directly_covered(node, parents)
+        children = self._find_directly_covered(node, parents)
         for child in children:
             if not child.parents:
-                self._roots.drop(child)
+                self._roots.remove(child)
             for parent in [one for one in parents if one in child.parents]:
                 self._unlink(parent, child)  # the way now leads through the new node
             self._link(node, child)
@@ -82,10 +82,10 @@ class Poset(Forest):
             self._roots.add(node)
         return node
 
-    def _direct_covers(self, node: Node) -> list[Node]:
-        known: dict[Node, bool] = {}
+    def _find_direct_covers(self, node: CoverNode) -> list[CoverNode]:
+        known: dict[CoverNode, bool] = {}
 
-        def covering(nodes: Iterator[Node]) -> list[Node]:
+        def covering(nodes: Iterator[CoverNode]) -> list[CoverNode]:
             found = []
             for one in nodes:
                 if one not in known:
@@ -94,25 +94,25 @@ class Poset(Forest):
                     found.append(one)
             return found
 
-        direct: dict[Node, None] = {}
-        seen: set[Node] = set()
-        waiting = deque(covering(self._roots.above(node)))
+        direct: dict[CoverNode, None] = {}
+        seen: set[CoverNode] = set()
+        waiting = deque(covering(self._roots.iterate_covering(node)))
         while waiting:
             one = waiting.popleft()
             if one in seen:
                 continue
             seen.add(one)
-            closer = covering(one.children.above(node))
+            closer = covering(one.children.iterate_covering(node))
             if not closer:
                 direct[one] = None
             waiting.extend(closer)
         return list(direct)
 
-    def _directly_covered(self, node: Node, parents: list[Node]) -> list[Node]:
+    def _find_directly_covered(self, node: CoverNode, parents: list[CoverNode]) -> list[CoverNode]:
         """Return what the node covers, of what stands below its covers, without what stands below that."""
         start = min(parents, key=lambda one: sum(1 for _ in one.children)).children if parents else self._roots
-        found: dict[Node, None] = {}
-        seen: set[Node] = set()
+        found: dict[CoverNode, None] = {}
+        seen: set[CoverNode] = set()
         waiting = deque(start)
         while waiting:
             one = waiting.popleft()
@@ -123,47 +123,47 @@ class Poset(Forest):
                 found[one] = None
             else:
                 waiting.extend(one.children)
-        return [one for one in found if not self._above(one, found)]
+        return [one for one in found if not self._is_below(one, found)]
 
-    def _above(self, node: Node, some: dict[Node, None]) -> bool:
+    def _is_below(self, node: CoverNode, others: dict[CoverNode, None]) -> bool:
         """Tell whether one of some nodes stands above a node."""
-        seen: set[Node] = set()
+        seen: set[CoverNode] = set()
         waiting = deque(node.parents)
         while waiting:
             one = waiting.popleft()
-            if one in some:
+            if one in others:
                 return True
             if one not in seen:
                 seen.add(one)
                 waiting.extend(one.parents)
         return False
 
-    def _link(self, parent: Node, child: Node) -> None:
+    def _link(self, parent: CoverNode, child: CoverNode) -> None:
         parent.children.add(child)
         child.parents[parent] = None
 
-    def _unlink(self, parent: Node, child: Node) -> None:
-        parent.children.drop(child)
+    def _unlink(self, parent: CoverNode, child: CoverNode) -> None:
+        parent.children.remove(child)
         del child.parents[parent]
 
-    def _taken_out(self, node: Node) -> None:
+    def _remove_node(self, node: CoverNode) -> None:
         """Take a node out; what stood below it and has no other way up stands below its covers then."""
         parents = list(node.parents)
         if not parents:
-            self._roots.drop(node)
+            self._roots.remove(node)
         for parent in parents:
             self._unlink(parent, node)
         for child in list(node.children):
             self._unlink(node, child)
             for parent in parents:
-                if parent not in child.parents and not self._above(child, {parent: None}):
+                if parent not in child.parents and not self._is_below(child, {parent: None}):
                     self._link(parent, child)
             if not child.parents:
                 self._roots.add(child)
 
     def check(self) -> None:
         """Assert that links go both ways and down from covers, and that every node can be reached."""
-        seen: set[Node] = set()
+        seen: set[CoverNode] = set()
         waiting = deque(self._roots)
         assert not any(root.parents for root in self._roots)
         while waiting:

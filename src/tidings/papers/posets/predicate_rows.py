@@ -11,11 +11,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from tidings.algebra.law.typed_attribute import resolve_attribute, resolve_test, strip_unit
-from tidings.algebra.normal_form import conjunctions
+from tidings.algebra.normal_form import list_conjunctions
 from tidings.errors import TooLarge
 from tidings.kernels.papers.counting import OPEN_HIGH, OPEN_LOW
 from tidings.model import And, In, Is, IsNull, Quantifier, Range, Test
-from tidings.papers.common.intervals import EXACT_INT, micros
+from tidings.papers.common.intervals import EXACT_INT, to_micros
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 INFINITE = float("inf")
 
-COUNTED = 200
+MAX_LOOKED_UP = 200
 """So many predicates of a row are looked up; a counter has eight bits of needs. The rest are asked."""
 
 Equality: TypeAlias = "tuple[TypedAttribute, *tuple[Any, ...]]"
@@ -36,44 +36,44 @@ Segment: TypeAlias = "tuple[float, int, float, int]"
 """The two ends of a number or range of an event, each with its side: -1 just below the number, 1 just above."""
 
 
-Interval: TypeAlias = "tuple[TypedAttribute, float, float, int]"
+RangePredicate: TypeAlias = "tuple[TypedAttribute, float, float, int]"
 """A range predicate: the attribute, the ends, and the bits of those that are open. Plain, since there are millions."""
 
 
-class Row(NamedTuple):
+class PredicateRow(NamedTuple):
     """One conjunction: all of these must hold."""
 
     equalities: tuple[Equality, ...]
-    ranges: tuple[Interval, ...]
-    asked: tuple[Filter, ...]
+    ranges: tuple[RangePredicate, ...]
+    evaluated: tuple[Filter, ...]
 
 
-def rows_of(tree: Filter) -> tuple[Row, ...]:
+def to_rows(tree: Filter) -> tuple[PredicateRow, ...]:
     """Return the conjunctions of a filter that can hold at all; one too large for that is a single predicate."""
     parts = tree.parts if isinstance(tree, And) else (tree,)
     if all(type(part) is Test for part in parts):  # the usual filter
         given: Sequence[Sequence[Filter]] = (parts,)
     else:
         try:
-            given = conjunctions(tree)
+            given = list_conjunctions(tree)
         except TooLarge:
             given = ((tree,),)
-    return tuple(row for literals in given if (row := _row(literals)) is not None)
+    return tuple(row for literals in given if (row := _to_row(literals)) is not None)
 
 
-def _row(literals: Sequence[Filter]) -> Row | None:
+def _to_row(literals: Sequence[Filter]) -> PredicateRow | None:
     equalities: dict[Equality, None] = {}
-    ranges: dict[Interval, None] = {}
+    ranges: dict[RangePredicate, None] = {}
     asked: dict[Filter, None] = {}
     for literal in literals:
-        looked_up = len(equalities) + len(ranges) < COUNTED
+        looked_up = len(equalities) + len(ranges) < MAX_LOOKED_UP
         if not looked_up or type(literal) is not Test or literal.quantifier is not Quantifier.ANY:
             asked[literal] = None
             continue
         condition, key = strip_unit(literal.condition), resolve_attribute(literal.attribute, literal.condition)
         if type(condition) is Is:
             equalities[key, condition.value] = None
-        elif type(condition) is Range and (found := _interval(key, condition)):
+        elif type(condition) is Range and (found := _to_range_predicate(key, condition)):
             if found[1] == found[2] and found[3]:
                 return None  # `(2 .. 2)` holds no point
             ranges[found] = None
@@ -81,40 +81,40 @@ def _row(literals: Sequence[Filter]) -> Row | None:
             equalities[key, *condition.values] = None
         else:
             asked[literal] = None
-    return Row(tuple(equalities), tuple(ranges), tuple(asked))
+    return PredicateRow(tuple(equalities), tuple(ranges), tuple(asked))
 
 
-def _interval(key: TypedAttribute, ends: Range) -> Interval | None:
-    low = -INFINITE if ends.low is None else _exact(ends.low)
-    high = INFINITE if ends.high is None else _exact(ends.high)
+def _to_range_predicate(key: TypedAttribute, ends: Range) -> RangePredicate | None:
+    low = -INFINITE if ends.low is None else _to_exact_float(ends.low)
+    high = INFINITE if ends.high is None else _to_exact_float(ends.high)
     if low is None or high is None:
         return None
     return key, low, high, OPEN_LOW * ends.low_open + OPEN_HIGH * ends.high_open
 
 
-def _exact(end: Any) -> float | None:
+def _to_exact_float(end: Any) -> float | None:
     """Return an end as a float64 number, if it is one."""
     if type(end) is float:
         return end
     if type(end) is int and -EXACT_INT <= end <= EXACT_INT:
         return float(end)
-    spot = _spot(end)
+    spot = _nearest_float(end)
     return spot[0] if spot is not None and not spot[1] else None
 
 
-def _spot(value: Any) -> tuple[float, int] | None:
+def _nearest_float(value: Any) -> tuple[float, int] | None:
     """Return the float64 number next to a number or time, and on which side of it that lies."""
     if type(value) is float:
         return value, 0
     if type(value) is datetime:
-        value = micros(value)
+        value = to_micros(value)
     elif type(value) is not int:
         return None
     near = float(value)
     return near, (value > near) - (value < near)
 
 
-def segments_of(values: Sequence[Any]) -> list[Segment]:
+def to_segments(values: Sequence[Any]) -> list[Segment]:
     """Return what an attribute's numbers, times and ranges cover, ascending and apart; other values have no place.
 
     A range of no width, which only the conversion of units can leave, stays as it is: see `odd`.
@@ -141,10 +141,10 @@ def odd(segment: Segment) -> bool:
 
 def _segment(value: Any) -> Segment | None:
     if type(value) is not Range:
-        spot = _spot(value)
+        spot = _nearest_float(value)
         return None if spot is None else (*spot, *spot)
-    low = (-INFINITE, 0) if value.low is None else _spot(value.low)
-    high = (INFINITE, 0) if value.high is None else _spot(value.high)
+    low = (-INFINITE, 0) if value.low is None else _nearest_float(value.low)
+    high = (INFINITE, 0) if value.high is None else _nearest_float(value.high)
     if low is None or high is None:
         return None
     return low[0], low[1] or int(value.low_open), high[0], high[1] or -int(value.high_open)
