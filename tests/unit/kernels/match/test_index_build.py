@@ -3,7 +3,7 @@
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.kernels.tables import accepts, build_of, random_table, spans_of
+from tests.unit.kernels.match.random_rows import accepts, build_of, random_table, spans_of
 
 from tidings.kernels.match import index_build
 from tidings.kernels.match.keys import find_cluster

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidings.kernels.match import tree_code, trees, vector_words
+from tidings.kernels.match.layout import EventCells, ForestCode, LeafArrays
 from tidings.kernels.match.literals import ABSENT, SEVERAL, UNION, accepts
 
 TOP = 12  # codes go up to here; a few far ones make the table of ranks too long
@@ -28,6 +29,14 @@ class Block:
     low: np.ndarray
     high: np.ndarray
     union: tuple[np.ndarray, np.ndarray, np.ndarray]
+
+    @property
+    def event_cells(self):
+        return EventCells(self.cells, np.ones(len(self.cells), np.uint8), *self.many)
+
+    @property
+    def leaves(self):
+        return LeafArrays(self.column, self.op, self.low, self.high, *self.union)
 
     def truth(self, event, leaf):
         cell = self.cells[event, self.column[leaf]]
@@ -73,7 +82,7 @@ def drawn_block(rng, events, columns=4, leaves=24, several=0.2, far=0.0):
 
 def decided(block):
     truths = np.full(len(block.op) * vector_words.WORDS, 0xDEAD, np.uint64)
-    trees.decide_leaves(block.cells, *block.many, block.starts, block.op, block.low, block.high, *block.union, truths)
+    trees.decide_leaves(block.event_cells, block.leaves, block.starts, truths)
     return (
         np.unpackbits(truths.view(np.uint8), bitorder="little").reshape(len(block.op), vector_words.EVENTS).astype(bool)
     )
@@ -142,12 +151,10 @@ def test_trees_of_one_event_are_decided_as_written(seed, count):
     roots, node_starts, pool = tree_code.cons_trees(tokens, starts, 8)
     code, starts, shared = tree_code.assemble(roots, node_starts, pool, 8, np.full(8, 0.1))
     memo = np.zeros(8 + shared, np.int64)
-    for event, cells in enumerate(block.cells):
+    for event in range(len(block.cells)):
         out = np.empty(count, bool)
-        trees.run_for_event(
-            *(code, starts, (roots & 1).astype(np.uint8), np.arange(count), cells, *block.many),
-            *(block.column, block.op, block.low, block.high, *block.union, memo, event + 1, out),
-        )
+        forest = ForestCode(code, starts, (roots & 1).astype(np.uint8))
+        trees.run_for_event(forest, block.leaves, block.event_cells, event, np.arange(count), memo, event + 1, out)
         truth = [block.truth(event, leaf) for leaf in range(8)]
         assert out.tolist() == [bool(tree(truth)) for tree in naive]
 
@@ -165,12 +172,10 @@ def test_shared_sub_trees_of_one_event_may_wait_for_each_other():
     roots, node_starts, pool = tree_code.cons_trees(np.array(tokens, np.int32), np.array(starts, np.int64), 24)
     code, program_starts, shared = tree_code.assemble(roots, node_starts, pool, 24, np.full(24, 0.1))
     assert shared > 0
-    for event, cells in enumerate(block.cells):
+    for event in range(len(block.cells)):
         out = np.empty(40, bool)
-        trees.run_for_event(
-            *(code, program_starts, (roots & 1).astype(np.uint8), np.arange(40), cells, *block.many, block.column),
-            *(block.op, block.low, block.high, *block.union, np.zeros(24 + shared, np.int64), 1, out),
-        )
+        forest, memo = ForestCode(code, program_starts, (roots & 1).astype(np.uint8)), np.zeros(24 + shared, np.int64)
+        trees.run_for_event(forest, block.leaves, block.event_cells, event, np.arange(40), memo, 1, out)
         for tree, found in enumerate(out):
             value = block.truth(event, 11)
             for i in reversed(range(tree // 4 + 1)):

@@ -1,23 +1,23 @@
 """Planning: every choice is one by which the row can be found, and every key of a row is filed."""
 
 from itertools import product
-from unittest import mock
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.kernels.tables import random_table, spans_of
+from tests.unit.kernels.match.random_rows import random_table, spans_of
 
-from tidings.engine.index import planner
+from tidings.engine.index.planner import EventStatistics, plan_rows
+from tidings.engine.tuning import IndexTuning
 from tidings.kernels.match import plan as kernel
 from tidings.kernels.match.layout import OP_BITS
 
 COSTS = {
-    "measured": {},
-    "keys are free": {"LOOK_NS": 0.0, "TILE_NS": 1e9},
-    "hulls are free": {"LOOK_NS": 1e9, "TILE": 2},
-    "scanning is dear": {"SCAN_NS": 1e9},
+    "measured": IndexTuning(),
+    "keys are free": IndexTuning(look_ns=0.0, tile_ns=1e9),
+    "hulls are free": IndexTuning(look_ns=1e9, tile_rows=2),
+    "scanning is dear": IndexTuning(scan_ns=1e9),
 }
 few = settings(max_examples=max(5, settings().max_examples // 4))
 
@@ -31,13 +31,8 @@ def column_of(table, at):
 @few
 def test_every_choice_can_find_its_row(costs, seed, rows):
     table = random_table(seed, rows=rows)
-    with (
-        mock.patch.multiple(planner, **COSTS[costs])
-        if COSTS[costs]
-        else mock.patch.object(planner, "ROUNDS", planner.ROUNDS)
-    ):
-        choice = planner.chosen(table)
-    for row, (kind, one, two) in enumerate(zip(choice.kind, choice.one, choice.two, strict=True)):
+    choice = plan_rows(table, EventStatistics(), COSTS[costs])
+    for row, (kind, one, two) in enumerate(zip(choice.kind, choice.first, choice.second, strict=True)):
         inside = range(table.start[row], table.start[row + 1])
         wanted = (0, 1, 2, 1, 2)[kind]
         taken = [int(at) for at in (one, two) if at >= 0]
@@ -70,13 +65,12 @@ def test_points_are_points_and_alone_on_their_column(seed):
 @few
 def test_a_row_is_filed_under_all_its_keys(seed):
     table = random_table(seed, rows=60)
-    with mock.patch.multiple(planner, LOOK_NS=0.0, TILE_NS=1e9):
-        choice = planner.chosen(table)
+    choice = plan_rows(table, EventStatistics(), IndexTuning(look_ns=0.0, tile_ns=1e9))
     lits = table.literals
     owner, first, second = kernel.file_rows(
         choice.kind,
-        choice.one,
-        choice.two,
+        choice.first,
+        choice.second,
         lits.low,
         lits.high,
         lits.head,
@@ -87,7 +81,8 @@ def test_a_row_is_filed_under_all_its_keys(seed):
     assert sorted(set(owner.tolist())) == sorted({*range(len(choice.kind))} - unfiled(choice, lits))
     for row in np.flatnonzero(choice.kind >= kernel.KEYED):
         sides = [
-            [low >> 1 for low, _ in spans_of(lits, at)] if at >= 0 else [0] for at in (choice.one[row], choice.two[row])
+            [low >> 1 for low, _ in spans_of(lits, at)] if at >= 0 else [0]
+            for at in (choice.first[row], choice.second[row])
         ]
         mine = owner == row
         assert sorted(zip(first[mine], second[mine], strict=True)) == sorted(product(*sides))
@@ -96,7 +91,9 @@ def test_a_row_is_filed_under_all_its_keys(seed):
 def unfiled(choice, literals):
     """Rows that accept nothing have no key to be filed under."""
     taken = [
-        (row, at) for row in np.flatnonzero(choice.kind >= kernel.KEYED) for at in (choice.one[row], choice.two[row])
+        (row, at)
+        for row in np.flatnonzero(choice.kind >= kernel.KEYED)
+        for at in (choice.first[row], choice.second[row])
     ]
     return {int(row) for row, at in taken if at >= 0 and not spans_of(literals, at)}
 

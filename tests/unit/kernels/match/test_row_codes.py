@@ -3,7 +3,7 @@
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.kernels.tables import accepts, random_table, spans_of
+from tests.unit.kernels.match.random_rows import accepts, random_table, spans_of
 
 from tidings.kernels.match import row_codes
 from tidings.kernels.match.layout import OP_BITS

@@ -1,29 +1,23 @@
 """Matching against two plain loops, whatever the rows, the cells and the plan are."""
 
-from contextlib import ExitStack
-from unittest import mock
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.differential.engine_worlds import any_plan
-from tests.unit.kernels.tables import naive_matches, random_cells, random_table
+from tests.unit.kernels.match.random_rows import naive_matches, random_cells, random_table
 
-from tidings.engine.index import builder, planner, tiles
+from tidings.engine.index.builder import SegmentIndex, build_index
+from tidings.engine.index.planner import EventStatistics
+from tidings.engine.tuning import IndexTuning
 from tidings.kernels.match import batch
 
 WAYS = {
-    "as planned": [],
-    "any plan": [(builder, "chosen", any_plan)],
-    "hash tables": [(builder, "chosen", any_plan), (builder, "DIRECT_UP_TO", -(10**6))],
-    "tiles": [(builder, "chosen", any_plan), (builder, "TILED_FROM", 1), (builder, "TILE", 8), (planner, "TILE", 8)],
-    "few buckets": [
-        (builder, "chosen", any_plan),
-        (builder, "TILED_FROM", 1),
-        (tiles, "EXACT_UP_TO", 2),
-        (tiles, "BITS", 8),
-    ],
+    "as planned": IndexTuning(),
+    "any plan": IndexTuning(planner=any_plan),
+    "hash tables": IndexTuning(planner=any_plan, direct_up_to=-(10**6)),
+    "tiles": IndexTuning(planner=any_plan, tiled_from=1, tile_rows=8),
+    "few buckets": IndexTuning(planner=any_plan, tiled_from=1, exact_up_to=2, bitmap_bits=8),
 }
 
 few = settings(max_examples=max(5, settings().max_examples // 4))
@@ -47,10 +41,7 @@ def found_by(built, cells):
 def test_every_pair_is_found_and_no_other(way, seed, rows, columns, ends):
     table = random_table(seed, rows=rows, columns=columns, ends=ends)
     cells, values = random_cells(seed + 1, columns=columns, ends=ends)
-    with ExitStack() as stack:
-        for module, name, value in WAYS[way]:
-            stack.enter_context(mock.patch.object(module, name, value))
-        built, _ = builder.index_of(table)
+    built, _ = build_index(table, EventStatistics(), WAYS[way])
     found = found_by(built, cells)
     assert set(found) == naive_matches(table, values)
 
@@ -60,9 +51,8 @@ def test_every_pair_is_found_and_no_other(way, seed, rows, columns, ends):
 def test_tiles_that_decide_decide_as_the_check_would(seed):
     table = random_table(seed, rows=60)
     cells, _ = random_cells(seed + 1)
-    with mock.patch.object(builder, "TILED_FROM", 1):
-        built, _ = builder.index_of(table)
-    checked = builder.Index(
+    built, _ = build_index(table, EventStatistics(), IndexTuning(tiled_from=1))
+    checked = SegmentIndex(
         built.rows,
         built.paths,
         built.tiles._replace(rest=np.full_like(built.tiles.rest, ~np.uint64(0))),
@@ -77,7 +67,7 @@ def test_tiles_that_decide_decide_as_the_check_would(seed):
 def test_events_are_found_alone_as_among_others(seed):
     table = random_table(seed)
     cells, _ = random_cells(seed + 1)
-    built, _ = builder.index_of(table)
+    built, _ = build_index(table, EventStatistics(), IndexTuning())
     alone = []
     for event in range(len(cells.cell)):
         one = cells._replace(cell=cells.cell[event : event + 1], plain=cells.plain[event : event + 1])
@@ -88,5 +78,5 @@ def test_events_are_found_alone_as_among_others(seed):
 def test_room_for_pairs_grows():
     table = random_table(3, rows=400, columns=1, ends=2)
     cells, values = random_cells(4, events=200, columns=1, ends=2)
-    built, _ = builder.index_of(table)
+    built, _ = build_index(table, EventStatistics(), IndexTuning())
     assert set(found_by(built, cells)) == naive_matches(table, values)

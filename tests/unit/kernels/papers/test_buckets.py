@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tidings.kernels.jit import jit
 from tidings.kernels.papers.buckets import push, repack, tally
-from tidings.papers.common.row_lists import Lists
+from tidings.papers.common.row_lists import RowLists
 
 ROWS = 40
 STEPS = st.lists(
@@ -20,9 +20,9 @@ STEPS = st.lists(
 def check(lists, twin, places):
     """Compare with the naive twin, and hold the layout to what it promises."""
     for number, items in enumerate(twin):
-        assert sorted(lists.items(number).tolist()) == sorted(items)
+        assert sorted(lists.get(number).tolist()) == sorted(items)
         for item in items:
-            assert lists.items(number)[places[item]] == item
+            assert lists.get(number)[places[item]] == item
     blocks = sorted((int(s), int(s + r)) for s, r in zip(lists.starts, lists.rooms, strict=True) if r)
     assert all(end <= begin for (_, end), (begin, _) in pairwise(blocks))
     assert all(end <= lists.used[0] <= len(lists.pool) for _, end in blocks)
@@ -32,7 +32,7 @@ def check(lists, twin, places):
 @settings(max_examples=60, deadline=None)
 @given(STEPS)
 def test_lists_hold_what_was_pushed_and_not_taken(steps):
-    lists, twin, places = Lists(3), [[] for _ in range(6)], np.zeros(ROWS, np.int32)
+    lists, twin, places = RowLists(3), [[] for _ in range(6)], np.zeros(ROWS, np.int32)
     lists.extend(6)
     where = {}
     for adding, pairs in steps:
@@ -44,7 +44,7 @@ def test_lists_hold_what_was_pushed_and_not_taken(steps):
             lists.push(numbers, items, places)
             where.update(pairs)
         else:
-            lists.take(numbers, items, places)
+            lists.remove(numbers, items, places)
         for item, number in zip(items.tolist(), numbers.tolist(), strict=True):
             if not adding:
                 del where[item]
@@ -70,13 +70,13 @@ def test_a_pool_that_is_too_small_is_left_as_it_was():
 
 
 def test_repacking_keeps_the_items_and_gives_each_list_its_room():
-    lists, places = Lists(3), np.zeros(9, np.int32)
+    lists, places = RowLists(3), np.zeros(9, np.int32)
     lists.push(np.array([0, 2, 0, 2, 2], np.int32), np.arange(5, dtype=np.int32), places)
     larger = np.full(20, -1, np.int32)
     extra = np.array([1, 2, 3], np.int32)
-    free = repack(lists.starts, lists.sizes, lists.rooms, lists.pool, extra, larger)
+    free = repack(lists.starts, lists.sizes, lists.capacities, lists.pool, extra, larger)
     assert lists.starts.tolist() == [0, 3, 5]
-    assert lists.rooms.tolist() == [3, 2, 6]
+    assert lists.capacities.tolist() == [3, 2, 6]
     assert (free, larger[:2].tolist(), larger[5:8].tolist()) == (11, [0, 2], [1, 3, 4])
 
 
@@ -88,9 +88,9 @@ def test_a_tally_counts_what_has_a_list(numbers):
 
 
 def test_pushing_one_at_a_time_moves_lists_now_and_then():
-    lists, places = Lists(2), np.zeros(5_000, np.int32)
+    lists, places = RowLists(2), np.zeros(5_000, np.int32)
     for item in range(5_000):
         lists.push(np.array([item % 2], np.int32), np.array([item], np.int32), places)
-    assert lists.items(0).tolist() == list(range(0, 5_000, 2))
-    assert lists.items(1)[places[4_999]] == 4_999
+    assert lists.get(0).tolist() == list(range(0, 5_000, 2))
+    assert lists.get(1)[places[4_999]] == 4_999
     assert len(lists.pool) < 4 * 5_000

@@ -2,7 +2,7 @@
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.kernels import tables
+from tests.unit.kernels.match import random_rows
 
 from tidings.kernels.match.layout import OP_BITS
 from tidings.kernels.match.literals import accepts
@@ -11,11 +11,11 @@ from tidings.kernels.match.literals import accepts
 @given(st.integers(0, 2**32))
 @settings(max_examples=max(5, settings().max_examples // 4))
 def test_a_cell_satisfies_a_literal_as_its_values_do(seed):
-    lits = tables.random_table(seed, rows=20).literals
-    cells, values = tables.random_cells(seed + 1, events=12)
+    lits = random_rows.random_table(seed, rows=20).literals
+    cells, values = random_rows.random_cells(seed + 1, events=12)
     many = cells.many_start, cells.many_low, cells.many_high
     for at in range(len(lits.head)):
         column, op = int(lits.head[at]) >> OP_BITS, int(lits.head[at]) & 15
         for event in range(12):
             found = accepts(cells.cell[event, column], op, lits.low[at], lits.high[at], *many, *lits.unions)
-            assert found == tables.accepts(op & 7, tables.spans_of(lits, at), values[event][column])
+            assert found == random_rows.accepts(op & 7, random_rows.spans_of(lits, at), values[event][column])

@@ -4,10 +4,10 @@ from random import Random
 
 import numpy as np
 
-from tidings.engine.compile.code_spaces import Ranked
+from tidings.engine.compile.code_spaces import RankedSpace
 from tidings.engine.compile.columns import Column, View
-from tidings.engine.compile.row_table import Literals, Table
-from tidings.kernels.match.layout import OP_BITS, RowLiterals, EventCells
+from tidings.engine.compile.row_table import Literals, RowTable
+from tidings.kernels.match.layout import OP_BITS, EventCells, RowLiterals
 from tidings.kernels.match.literals import ABSENT, SEVERAL, UNION
 from tidings.kernels.match.row_codes import EMPTY_LOW
 from tidings.model import Kind
@@ -57,10 +57,10 @@ def random_table(seed, *, rows=40, columns=4, ends=6):
         else [random.randrange(slots) for _ in range(sum(sizes))]
     )
     arrays = [np.array(one, np.uint32) for one in (head, low, high, union_start, union_low, union_high)]
-    return Table(
+    return RowTable(
         columns=tuple(Column(f"c{number}", View.NUMBER) for number in range(columns)),
         kinds=(Kind.NUMBER,) * columns,
-        spaces=tuple(Ranked(np.arange(ends, dtype=np.float64)) for _ in range(columns)),
+        spaces=tuple(RankedSpace(np.arange(ends, dtype=np.float64)) for _ in range(columns)),
         start=np.array(start, np.uint32),
         literals=Literals(*arrays),
         entry=np.concatenate([[0], np.cumsum(sizes)]).astype(np.uint32),
