@@ -31,7 +31,7 @@ from tidings.kernels.array_types import CodeArray, IntArray
 from tidings.kernels.match import batch as kernel
 from tidings.kernels.match.candidate_trees import decide_pairs
 from tidings.kernels.match.exact_check import MOST
-from tidings.kernels.match.layout import OP_BITS
+from tidings.kernels.match.layout import OP_BITS, LeafArrays
 from tidings.kernels.match.row_codes import drop_duplicates
 from tidings.kernels.match.trees import decide_leaves
 from tidings.kernels.match.vector_words import EVENTS, WORDS
@@ -83,6 +83,11 @@ class FilterTrees:
         return freeze(self.leaves.head.astype(np.uint8) & 15)
 
     @cached_property
+    def leaf_arrays(self) -> LeafArrays:
+        """The leaves as kernels take them."""
+        return LeafArrays(self.column, self.op, self.leaves.low, self.leaves.high, *self.leaves.unions)
+
+    @cached_property
     def place_of(self) -> IntArray:
         """Slot -> the place of its tree in the forest, or -1; slots beyond the last tree's are left out."""
         slots = self.forest.slots
@@ -94,11 +99,7 @@ class FilterTrees:
         """Decide pairs of an event and a tree's place one by one; `events` ascends, and the trees have no items."""
         accepted = np.empty(len(events), np.bool_)
         memo = np.zeros(self.forest.rows, np.int64)
-        decide_pairs(
-            self.forest.code, self.forest.starts, self.forest.negated, events, places, cells.cell,
-            cells.many_start, cells.many_low, cells.many_high, self.column, self.op,
-            self.leaves.low, self.leaves.high, *self.leaves.unions, memo, accepted,
-        )  # fmt: skip
+        decide_pairs(self.forest.programs, self.leaf_arrays, cells, events, places, memo, accepted)
         return accepted
 
     def is_cheaper_in_blocks(self, pairs: int, events: int, pair_cost: int) -> bool:
@@ -252,10 +253,7 @@ class Segment:
         for first in range(0, len(arrivals), EVENTS):
             block = np.ascontiguousarray(cells.cell[first : first + EVENTS])
             truths[:] = 0
-            decide_leaves(
-                block, cells.many_start, cells.many_low, cells.many_high, trees.column_start,
-                trees.op, leaves.low, leaves.high, *leaves.unions, truths,
-            )  # fmt: skip
+            decide_leaves(cells._replace(cell=block), trees.leaf_arrays, trees.column_start, truths)
             for place, item in enumerate(trees.items.tolist()):
                 row = (len(leaves.head) + place) * WORDS
                 for event in range(len(block)):

@@ -36,8 +36,8 @@ FloatArray: TypeAlias = npt.NDArray[np.float64]
 Float32Array: TypeAlias = npt.NDArray[np.float32]
 """Selectivities and other estimates."""
 
-Int: TypeAlias = int | np.int64
-"""An integer scalar inside a kernel: Python's where a test runs it uncompiled, 64 bits wide where Numba compiled it."""
+Int: TypeAlias = int
+"""An integer inside a kernel: 64 bits wide once compiled, whichever of Python's and NumPy's integers goes in."""
 
-Float: TypeAlias = float | np.float64
-"""A floating-point scalar inside a kernel, by the same reading."""
+Float: TypeAlias = float
+"""A floating-point number inside a kernel, by the same reading."""

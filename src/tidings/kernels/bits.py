@@ -1,8 +1,8 @@
-"""Bits of 64-bit words: the place of the lowest one, and how many there are."""
+"""Bits of 64-bit words: the place of the lowest one that is set, and how many are."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numba
 import numpy as np
@@ -11,10 +11,13 @@ from numba.extending import intrinsic, overload
 
 from tidings.kernels.jit import jit_inline
 
+if TYPE_CHECKING:
+    from tidings.kernels.array_types import Int
+
 
 @intrinsic
 def _cttz(context, word):  # type: ignore[no-untyped-def]
-    """LLVM's count of trailing zeros; Numba has no name for it."""
+    """Count trailing zeros, by LLVM's instruction, which Numba does not offer."""
     del context
 
     def build(inner, builder, signature, arguments):  # type: ignore[no-untyped-def]
@@ -24,7 +27,7 @@ def _cttz(context, word):  # type: ignore[no-untyped-def]
     return types.uint64(types.uint64), build
 
 
-def find_lowest_bit(word: Any) -> Any:
+def find_lowest_bit(word: np.uint64) -> Int:
     """Return the place of the lowest bit of a word that is not zero."""
     number = int(word)
     return (number & -number).bit_length() - 1
@@ -33,11 +36,11 @@ def find_lowest_bit(word: Any) -> Any:
 @overload(find_lowest_bit, inline="always")
 def _lowest(word):  # type: ignore[no-untyped-def]
     del word
-    return lambda word: np.int64(_cttz(word))  # the context is Numba's to give
+    return lambda word: np.int64(_cttz(word))  # Numba passes the context
 
 
 @jit_inline
-def count_bits(word):  # type: ignore[no-untyped-def]
+def count_bits(word: np.uint64) -> Int:
     """Count the bits of a word."""
     word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
     word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))

@@ -1,8 +1,11 @@
-"""The one place where kernels get their compiler flags, and where compiled code is kept between runs.
+"""Compiler flags of all kernels, in one place, and where compiled code is kept between runs.
 
-Numba keeps compiled code beside the source or, where that is read-only, in the user's cache; where
-neither can be written (an installed package, a home that is not there) a folder of the system's
-temporary directory serves. `NUMBA_DISABLE_JIT=1` runs every kernel as plain Python.
+Numba keeps compiled code beside the source or, where that is read-only, in the user's cache; where neither can be
+written (an installed package, no home directory) it goes to a private folder in the system's temporary directory.
+`NUMBA_DISABLE_JIT=1` runs every kernel as plain Python.
+
+Choosing a decorator: `jit` by default; `jit_inline` for helpers of a few lines; `jit_lean` for kernels that take many
+arrays, allocate none and are called or call others often; `jit_lean_inline` for their helpers.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 Kernel: TypeAlias = Callable[..., Any]
-"""A compiled function: flat arrays and numbers in and out. Types are Numba's to check, when it compiles."""
+"""A compiled function. Numba infers and checks argument types when it compiles, for each combination of dtypes anew."""
 
 
 def _is_writable(folder: Path) -> bool:
@@ -26,7 +29,7 @@ def _is_writable(folder: Path) -> bool:
 
 
 def find_cache_folder() -> str | None:
-    """Return where compiled code goes when Numba's own places cannot be written, or nothing."""
+    """Return the folder for compiled code if Numba's own places cannot be written, else None."""
     if os.environ.get("NUMBA_CACHE_DIR") or _is_writable(Path(__file__).parent / "__pycache__"):
         return None
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
@@ -40,7 +43,7 @@ def find_cache_folder() -> str | None:
 
 
 def _make_private_folder(folder: Path) -> str:
-    """Return the folder if nobody else can write there, else a fresh one: what lies in it is run."""
+    """Return the folder if nobody else can write there, else a fresh one: code from it is executed."""
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         status = folder.lstat()
@@ -65,17 +68,17 @@ forks.guard_compiler(global_compiler_lock)  # a child that is forked while anoth
 
 
 def jit(function: Kernel) -> Kernel:
-    """Compile when first called, keep the result on disk, release the lock while running."""
+    """Compile at the first call, cache the result on disk, release the interpreter's lock while running."""
     return _compile(function, boundscheck=False)
 
 
 def jit_inline(function: Kernel) -> Kernel:
-    """The same for small helpers that belong inside their callers' loops."""
+    """Do the same for small helpers; Numba copies them into their callers before it infers types."""
     return _compile(function, inline="always")
 
 
 def jit_lean(function: Kernel) -> Kernel:
-    """The same for kernels of many arrays that make none: they are not counted on their way from call to call.
+    """Do the same without reference counting, for kernels of many arrays that allocate none.
 
     Counting took most of the time where an event does little (patterns: 2 million events a second instead of 6).
     """
@@ -83,12 +86,12 @@ def jit_lean(function: Kernel) -> Kernel:
 
 
 def jit_lean_inline(function: Kernel) -> Kernel:
-    """The same, put into its callers: handing on a dozen arrays costs more than a small step does."""
+    """Do the same and let LLVM inline it: passing a dozen arrays costs more than a small step does."""
     return _compile(function, boundscheck=False, _nrt=False, forceinline=True)
 
 
 def _compile(function: Kernel, **flags: Any) -> Kernel:
-    # Plain Python warns where a hash goes around; compiled code does not.
+    # Plain Python warns where a hash overflows; compiled code does not.
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
         plain: Kernel = np.errstate(over="ignore")(function)
         return plain

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from tidings.engine.readonly import freeze
 from tidings.kernels.match import tree_code, trees
+from tidings.kernels.match.layout import ForestCode
 from tidings.kernels.match.vector_words import EVENTS, WORDS
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class TreeForest:
 
     def __post_init__(self) -> None:
         """Make the arrays read-only, as memory maps are."""
-        for name in ("code", "starts", "turned", "slots"):
+        for name in ("code", "starts", "negated", "slots"):
             object.__setattr__(self, name, freeze(getattr(self, name)))
 
     @classmethod
@@ -120,6 +121,11 @@ class TreeForest:
         return len(self.slots)
 
     @property
+    def programs(self) -> ForestCode:
+        """The code as kernels take it."""
+        return ForestCode(self.code, self.starts, self.negated)
+
+    @property
     def shared(self) -> int:
         """How many sub-trees have a row of their own."""
         return len(self.starts) - 1 - len(self.slots)
@@ -151,9 +157,7 @@ class TreeForest:
             raise ValueError(message)
         bits = np.empty(0, np.uint64) if live is None else live
         rows, found = np.empty(len(self) * WORDS, np.uint64), np.empty(len(self), np.uint32)
-        count = trees.run_block(
-            self.code, self.starts, self.negated, self.slots, bits, truths, self.leaves, events, rows, found
-        )
+        count = trees.run_block(self.programs, self.slots, bits, truths, self.leaves, events, rows, found)
         # Allocated here: NumPy asks for large pages, the kernels' own arrays get small ones, and first touching
         # those cost more than all the rest of writing the slots.
         by_bit = np.empty((count + 63) // 64 * 64 * WORDS, np.uint64)

@@ -75,7 +75,7 @@ class GroupFollower:
         self.seen = 0  # events of the stream
         self.cells = np.empty((len(group.exact), 0), np.int32)
         self.last = np.empty((len(group.members), 0))
-        self.states = [np.empty((0, one.course.tracker.width), np.int64) for one in group.tracked]
+        self.states = [np.empty((0, member.course.tracker.width), np.int64) for member in group.tracked]
         # Of absences: when the earliest one that the key's tracker has not heard of was complete.
         self.due: list[np.ndarray] = [np.empty(0, np.int64) for _ in group.tracked]
         self.rules = [AlarmRule() for _ in group.members]
@@ -109,27 +109,27 @@ class GroupFollower:
         sizes = np.diff(group.move_at)
         following = group.table.astype(np.int64)
         packed = (following * np.repeat(group.widths, sizes)) << 1
-        for number, one in enumerate(chances):
+        for number, chance in enumerate(chances):
             if alarms.policies[number] == CROSSING and alarms.grids[number] == 1 and alarms.gaps[number] < 0:
                 begin, end = group.move_at[number], group.move_at[number + 1]
-                packed[begin:end] |= (one > limits[number])[following[begin:end]]
+                packed[begin:end] |= (chance > limits[number])[following[begin:end]]
         return packed.astype(np.int32)
 
     def widen(self, keys: int) -> None:
         """Make room for keys; a new one has seen nothing."""
-        known = self.cells.shape[1]
-        if keys <= known:
+        old_size = self.cells.shape[1]
+        if keys <= old_size:
             return
         size = 1 if not self.group.keyed else max(16, 2 * keys)
         exact = len(self.group.exact)
-        starts = np.repeat(self.group.starts[:exact, None], size - known, axis=1)
+        starts = np.repeat(self.group.starts[:exact, None], size - old_size, axis=1)
         self.cells = np.concatenate([self.cells, starts], axis=1)
-        self.last = np.concatenate([self.last, np.full((len(self.group.members), size - known), np.nan)], axis=1)
+        self.last = np.concatenate([self.last, np.full((len(self.group.members), size - old_size), np.nan)], axis=1)
         self.silences.widen(size)
         for row, member in enumerate(self.group.tracked):
-            fresh = np.tile(member.course.tracker.fresh(), (size - known, 1))
+            fresh = np.tile(member.course.tracker.fresh(), (size - old_size, 1))
             self.states[row] = np.concatenate([self.states[row], fresh])
-            self.due[row] = np.append(self.due[row], np.full(size - known, NEVER))
+            self.due[row] = np.append(self.due[row], np.full(size - old_size, NEVER))
 
     def take(
         self, entries: StreamEntries, times: np.ndarray, base: int, reports: list[np.ndarray], kinds: EventKinds
@@ -139,11 +139,11 @@ class GroupFollower:
         self.group.widen(kinds)
         gaps = self.silences.take(entries, times, self.seen)
         where, silent = self._places(gaps), bin_gaps(gaps)
-        told = self._follow_exact(entries, where, silent)
+        emitted = self._follow_exact(entries, where, silent)
         for row in range(len(self.group.tracked)):
-            told += self._follow_tracked(row, entries, where, silent, times, base, reports[row], kinds)
+            emitted += self._follow_tracked(row, entries, where, silent, times, base, reports[row], kinds)
         self.seen += len(times)
-        return _merge_rows(told, entries)
+        return _merge_rows(emitted, entries)
 
     def _places(self, gaps: np.ndarray) -> np.ndarray:
         """Return where keys lie on the grids of shares and of spans, by their mean gaps."""
@@ -164,12 +164,12 @@ class GroupFollower:
     def _follow_exact(
         self, entries: StreamEntries, where: np.ndarray, silences: np.ndarray
     ) -> list[tuple[np.ndarray, np.ndarray]]:
-        group, told, begin = self.group, list[tuple[np.ndarray, np.ndarray]](), 0
+        group, emitted, begin = self.group, list[tuple[np.ndarray, np.ndarray]](), 0
         exact = len(group.exact)
         quiet = not self._alarms.policies[:exact].any()
         while begin < exact:
             room = 1 if quiet else max(1 << 12, 2 * len(entries))
-            out, chances, found = np.empty((room, 3), np.int64), np.empty(room), np.zeros(1, np.int64)
+            out, chances, count = np.empty((room, 3), np.int64), np.empty(room), np.zeros(1, np.int64)
             begin = follow_patterns(
                 begin,
                 KeyedEntries(entries.kind, entries.starts, entries.rows, where, silences),
@@ -179,10 +179,10 @@ class GroupFollower:
                 self._alarms,
                 self.cells,
                 self.last,
-                ForecastBuffer(out, chances, found),
+                ForecastBuffer(out, chances, count),
             )
-            told.append((out[: found[0]], chances[: found[0]]))
-        return told
+            emitted.append((out[: count[0]], chances[: count[0]]))
+        return emitted
 
     def _follow_tracked(
         self,
@@ -205,7 +205,7 @@ class GroupFollower:
         if table is None or asked.policy == SILENT:
             return []
         out, chances = np.empty(len(entries), np.int64), np.empty(len(entries))
-        found = emit_forecasts(
+        count = emit_forecasts(
             KeyedEntries(entries.kind, entries.starts, entries.rows, where, silences),
             cells,
             hit,
@@ -215,21 +215,21 @@ class GroupFollower:
             out,
             chances,
         )
-        rows = np.column_stack([np.full(found, number), out[:found], cells[out[:found]]])
-        return [(rows, chances[:found])]
+        rows = np.column_stack([np.full(count, number), out[:count], cells[out[:count]]])
+        return [(rows, chances[:count])]
 
     def _hits(self, row: int, entries: StreamEntries, times: np.ndarray, base: int, reports: np.ndarray) -> np.ndarray:
         """Return at which entries the detector reported a member; after a deadline, at the key's next one."""
         hit, event = np.zeros(len(entries), np.bool_), entries.event
         by_time = self.group.tracked[row].pattern.absence is not None
         moment, wanted = (times[event], reports[:, 2]) if by_time else (event + base, reports[:, 1])
-        told = list(
+        completions = list(
             zip(reports[:, 0].tolist() if self.group.keyed else [0] * len(reports), wanted.tolist(), strict=True)
         )
         waiting = entries.rows[self.due[row][entries.rows] != NEVER].tolist() if by_time else []
-        told += [(key, int(self.due[row][key])) for key in waiting]
+        completions += [(key, int(self.due[row][key])) for key in waiting]
         self.due[row][waiting] = NEVER
-        for key, when in told:
+        for key, when in completions:
             segment = int(np.searchsorted(entries.rows, key))
             at = end = 0
             if segment < len(entries.rows) and entries.rows[segment] == key:
@@ -276,23 +276,23 @@ class GroupFollower:
         made.silences = self.silences.select(np.arange(len(self.silences.count)))
         return made
 
-    def renumber_keys(self, known: np.ndarray) -> None:
+    def renumber_keys(self, kept: np.ndarray) -> None:
         """Call each key by its place in `known`, which lists all that are held."""
         if not self.group.keyed:
             return
-        self.widen(int(known.max(initial=-1)) + 1)
-        self.cells, self.last = self.cells[:, known], self.last[:, known]
-        self.states = [states[known] for states in self.states]
-        self.silences.renumber_keys(known)
-        self.due = [due[known] for due in self.due]
+        self.widen(int(kept.max(initial=-1)) + 1)
+        self.cells, self.last = self.cells[:, kept], self.last[:, kept]
+        self.states = [states[kept] for states in self.states]
+        self.silences.renumber_keys(kept)
+        self.due = [due[kept] for due in self.due]
 
 
-def _merge_rows(told: list[tuple[np.ndarray, np.ndarray]], entries: StreamEntries) -> ForecastRows | None:
+def _merge_rows(emitted: list[tuple[np.ndarray, np.ndarray]], entries: StreamEntries) -> ForecastRows | None:
     """Return rows of all members in the order of the events."""
-    told = [one for one in told if len(one[0])]
-    if not told:
+    emitted = [part for part in emitted if len(part[0])]
+    if not emitted:
         return None
-    rows, chances = np.concatenate([one for one, _ in told]), np.concatenate([one for _, one in told])
+    rows, chances = np.concatenate([part for part, _ in emitted]), np.concatenate([part for _, part in emitted])
     entry = rows[:, R_ENTRY]
     event = entries.event[entry]
     if (np.diff(event) < 0).any():

@@ -1,42 +1,108 @@
-"""Forecasts over arrays: courses are walked, moves and waits counted, probabilities told, first passages summed.
+"""Kernels of forecasting: walk courses, count moves and waits, look up probabilities, sum first-passage times.
 
-Entries (events of a stream, or of a key) lie key by key in segments `starts[s]:starts[s + 1]`; `rows[s]` is the key.
-One pattern after the other goes through all of them: its tables stay in the nearest cache, which is what makes a
-thousand patterns affordable. Cost: entries times patterns, a few nanoseconds each.
+A *course* is a pattern as an automaton over labels (classes of event kinds); a *cell* is one of its states:
+
+    kinds   [ k0 k1 k2 | k3 k4 | ... ]      entries, key by key; segment s is starts[s]:starts[s + 1] of key rows[s]
+    table   next cell = table[cell * width + label_of[kind]]          hits: whether that move completes a match
+
+An estimator counts which label came in which cell (`count_moves`) and how long the next match took (`count_waits`,
+`count_later`, `count_span`); a forecast is the probability that its model gives a cell.
+
+One pattern after the other goes through all entries: its tables stay in the nearest cache, which is what makes a
+thousand patterns affordable. Cost: entries times patterns, a few nanoseconds each. Groups of arrays are handed on
+without counting references (`jit_lean`).
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from tidings.kernels.jit import jit, jit_lean, jit_lean_inline
 
+if TYPE_CHECKING:
+    from tidings.kernels.array_types import BoolArray, Float, FloatArray, Int, Int32Array, IntArray, WordArray
+
 SILENT, CROSSING, EPISODE, EVERY, CHANGE = range(5)
-"""When a forecast is told."""
+"""Policies: when a forecast is emitted. Never; when it rises above the threshold; once for each episode above it; after
+every event; when it has changed by more than the limit."""
 
 SILENCES = 12
 """Bins of how long a key is silent between its events."""
 
 R_PATTERN, R_ENTRY, R_CELL = range(3)
-"""Columns of what is told."""
+"""Columns of an emitted forecast."""
+
+
+class KeyedEntries(NamedTuple):
+    """Entries key by key: kinds of events, segments, their keys, and where each lies on the grids and bins of gaps."""
+
+    kinds: IntArray
+    starts: IntArray
+    rows: IntArray
+    places: FloatArray
+    silences: IntArray
+
+
+class CourseTables(NamedTuple):
+    """The courses of all patterns, one after another: labels of kinds, where each begins, moves by cell and label."""
+
+    labels: Int32Array
+    cell_at: IntArray
+    move_at: IntArray
+    widths: IntArray
+    table: Int32Array
+    hits: BoolArray
+    idle: BoolArray
+
+
+class AlarmTables(NamedTuple):
+    """When each pattern's forecasts are emitted, and its probabilities by cell, bin of silence and column of a grid."""
+
+    policies: IntArray
+    limits: FloatArray
+    chances_at: IntArray
+    grids: IntArray
+    gaps: IntArray
+    offsets: FloatArray
+    chances: FloatArray
+    packed: Int32Array
+
+
+class AlarmTable(NamedTuple):
+    """The same for one pattern."""
+
+    policy: Int
+    limit: Float
+    grid: Int
+    gap: Int
+    offset: Float
+    chances: FloatArray
+
+
+class ForecastBuffer(NamedTuple):
+    """Forecasts as they are emitted: pattern, entry and cell; the probability; and, in `counter[0]`, how many."""
+
+    out: IntArray
+    chances: FloatArray
+    counter: IntArray
 
 
 @jit_lean
 def walk(
-    kinds: Any,
-    starts: Any,
-    rows: Any,
-    label_of: Any,
-    width: Any,
-    table: Any,
-    hits: Any,
-    state: Any,
-    cells: Any,
-    hit: Any,
+    kinds: IntArray,
+    starts: IntArray,
+    rows: IntArray,
+    label_of: IntArray,
+    width: Int,
+    table: IntArray,
+    hits: BoolArray,
+    state: IntArray,
+    cells: IntArray,
+    hit: BoolArray,
 ) -> None:
-    """Go through the entries from each key's cell; note the cell after each, and whether it was a match."""
+    """Walk each key's entries from its cell in `state`; write the cell after each, and whether it completed a match."""
     for segment in range(len(rows)):
         cell = state[rows[segment]]
         for entry in range(starts[segment], starts[segment + 1]):
@@ -47,18 +113,18 @@ def walk(
 
 @jit_lean
 def count_moves(
-    kinds: Any,
-    starts: Any,
-    rows: Any,
-    first: Any,
-    weights: Any,
-    label_of: Any,
-    width: Any,
-    state: Any,
-    cells: Any,
-    moves: Any,
+    kinds: IntArray,
+    starts: IntArray,
+    rows: IntArray,
+    first: IntArray,
+    weights: FloatArray,
+    label_of: IntArray,
+    width: Int,
+    state: IntArray,
+    cells: IntArray,
+    moves: FloatArray,
 ) -> None:
-    """Count, for entries from `first` of their segment on, which label came in which cell."""
+    """Add up, for entries from `first` of their segment on, the weight of each label in each cell."""
     for segment in range(len(rows)):
         begin = starts[segment] + first[segment]
         cell = state[rows[segment]] if first[segment] == 0 else cells[begin - 1]
@@ -69,18 +135,18 @@ def count_moves(
 
 @jit_lean
 def count_changes(
-    starts: Any,
-    rows: Any,
-    first: Any,
-    weights: Any,
-    chain: Any,
-    width: Any,
-    before: Any,
-    cells: Any,
-    hit: Any,
-    moves: Any,
+    starts: IntArray,
+    rows: IntArray,
+    first: IntArray,
+    weights: FloatArray,
+    chain: IntArray,
+    width: Int,
+    before: IntArray,
+    cells: IntArray,
+    hit: BoolArray,
+    moves: FloatArray,
 ) -> None:
-    """Count, of a tracked course, which cell came after which; a match is the last label."""
+    """Add up, for a tracked course, which cell came after which; a match counts as the last label."""
     for segment in range(len(rows)):
         begin = starts[segment] + first[segment]
         cell = chain[before[segment]] if first[segment] == 0 else chain[cells[begin - 1]]
@@ -91,10 +157,20 @@ def count_changes(
 
 
 @jit_lean
-def count_waits(starts: Any, done: Any, cells: Any, hit: Any, weights: Any, bins: Any, edges: Any, waits: Any) -> None:
-    """Count how many entries after each of the first `done` of a segment the next match came, or how long none did.
+def count_waits(
+    starts: IntArray,
+    done: IntArray,
+    cells: IntArray,
+    hit: BoolArray,
+    weights: FloatArray,
+    bins: IntArray,
+    edges: Int,
+    waits: FloatArray,
+) -> None:
+    """Add up the waits of the first `done` entries of each segment: after how many entries the next match came.
 
-    Codes below `edges` are the bins of waiting times, the others how many bins passed before nothing more was known.
+    Codes below `edges` are bins of waits that ended; from `edges` on, a wait is censored: no match came in as many bins
+    as have been observed. A pass backwards through a segment knows the next match of every entry.
     """
     most, codes = len(bins) - 1, 2 * edges + 1
     for segment in range(len(done)):
@@ -113,8 +189,10 @@ def count_waits(starts: Any, done: Any, cells: Any, hit: Any, weights: Any, bins
 
 
 @jit_lean
-def note_next_matches(starts: Any, hit: Any, at: Any, times: Any, next_at: Any, next_time: Any) -> None:
-    """Note at every entry the position and time of the next match of its key; -1 where there is none."""
+def note_next_matches(
+    starts: IntArray, hit: BoolArray, at: IntArray, times: IntArray, next_at: IntArray, next_time: IntArray
+) -> None:
+    """Write for every entry the position and time of the next match of its key; -1 where there is none."""
     for segment in range(len(starts) - 1):
         following = -1
         for entry in range(starts[segment + 1] - 1, starts[segment] - 1, -1):
@@ -126,20 +204,20 @@ def note_next_matches(starts: Any, hit: Any, at: Any, times: Any, next_at: Any, 
 
 @jit_lean
 def count_later(
-    starts: Any,
-    done: Any,
-    cells: Any,
-    weights: Any,
-    at: Any,
-    now: Any,
-    next_at: Any,
-    near: Any,
-    gaps: Any,
-    bins: Any,
-    edges: Any,
-    waits: Any,
+    starts: IntArray,
+    done: IntArray,
+    cells: IntArray,
+    weights: FloatArray,
+    at: IntArray,
+    now: Int,
+    next_at: IntArray,
+    near: IntArray,
+    gaps: Int,
+    bins: IntArray,
+    edges: Int,
+    waits: FloatArray,
 ) -> None:
-    """Count the same in events of the whole stream; `near` is the bin of how long the key is silent between its own."""
+    """Add up waits in events of the whole stream; `near` is the bin of the mean gap between the key's own events."""
     most, codes = len(bins) - 1, 2 * edges + 1
     for segment in range(len(done)):
         for entry in range(starts[segment], starts[segment] + done[segment]):
@@ -153,20 +231,20 @@ def count_later(
 
 @jit_lean
 def count_span(
-    starts: Any,
-    done: Any,
-    cells: Any,
-    weights: Any,
-    times: Any,
-    until: Any,
-    next_at: Any,
-    next_time: Any,
-    soon: Any,
-    gaps: Any,
-    span: Any,
-    out: Any,
+    starts: IntArray,
+    done: IntArray,
+    cells: IntArray,
+    weights: FloatArray,
+    times: IntArray,
+    until: Int,
+    next_at: IntArray,
+    next_time: IntArray,
+    soon: IntArray,
+    gaps: Int,
+    span: Int,
+    out: FloatArray,
 ) -> None:
-    """Count whether a match came within a span of time: 0 yes, 1 not known, 2 no."""
+    """Add up whether a match came within a span of time: column 0 yes, 1 not known yet, 2 no."""
     for segment in range(len(done)):
         for entry in range(starts[segment], starts[segment] + done[segment]):
             row = (cells[entry] * gaps + (soon[entry] if gaps > 1 else 0)) * 3
@@ -177,18 +255,24 @@ def count_span(
 
 
 @jit_lean_inline
-def judge_forecast(policy: Any, limit: Any, probability: Any, was: Any, hit: Any, idle: Any) -> Any:
-    """Return whether a forecast is told, and what is remembered of it: of alarms, 1, and 2 where nothing had begun."""
+def judge_forecast(
+    policy: Int, limit: Float, probability: Float, was: Float, hit: bool, idle: bool
+) -> tuple[bool, Float]:
+    """Return whether a forecast is emitted, and the value to remember for the next one.
+
+    For `CHANGE` and `EVERY` that is the probability. For alarms it is 1 while above the threshold, 2 where it rose
+    while no match had begun, else 0.
+    """
     if policy == EVERY:
         return True, probability
     if policy == CHANGE:
-        due = not abs(probability - was) <= limit  # nothing told before is not a number
+        due = not abs(probability - was) <= limit  # before the first forecast `was` is NaN
         return due, probability if due else was
     above, before = probability > limit, was > 0.5
     if policy == CROSSING:
         return above and not before, 1.0 if above else 0.0
-    # A match ends an episode, and so does the end of all that had begun. Where nothing has begun there is none to end:
-    # a probability that stays above is not told again.
+    # A match ends an episode, and so does the end of all partial matches. Where none had begun nothing can end:
+    # a probability that stays above is not emitted again.
     before = before and not hit and not (idle and was < 1.5)
     if idle:
         return above and not before, 2.0 if above else 0.0
@@ -197,37 +281,23 @@ def judge_forecast(policy: Any, limit: Any, probability: Any, was: Any, hit: Any
 
 @jit_lean
 def follow_patterns(
-    begin: Any,
-    kinds: Any,
-    starts: Any,
-    rows: Any,
-    places: Any,
-    labels: Any,
-    cell_at: Any,
-    move_at: Any,
-    widths: Any,
-    table: Any,
-    hits: Any,
-    idle: Any,
-    state: Any,
-    last: Any,
-    policies: Any,
-    limits: Any,
-    chances_at: Any,
-    grids: Any,
-    silences: Any,
-    gaps: Any,
-    offsets: Any,
-    chances: Any,
-    packed: Any,
-    out: Any,
-    out_chances: Any,
-    counter: Any,
-) -> Any:
-    """Let the patterns from `begin` on go through the entries and tell what they are to tell.
+    begin: Int,
+    entries: KeyedEntries,
+    courses: CourseTables,
+    alarms: AlarmTables,
+    state: IntArray,
+    last: FloatArray,
+    buffer: ForecastBuffer,
+) -> Int:
+    """Let the patterns from `begin` on take the entries, and emit the forecasts that their rules ask for.
 
-    `found[0]` counts what was told. It returns the first pattern that was not begun because there was no room for it.
+    `state` has each pattern's cell by key, `last` what it remembers of its last forecast. A pattern is begun only if
+    the buffer has room for a forecast at every entry; returns the first one that was not begun.
     """
+    kinds, starts, rows, places, silences = entries
+    labels, cell_at, move_at, widths, table, hits, idle = courses
+    policies, limits, chances_at, grids, gaps, offsets, chances, packed = alarms
+    out, out_chances, counter = buffer
     for pattern in range(begin, len(widths)):
         policy, limit, width, grid = policies[pattern], limits[pattern], widths[pattern], grids[pattern]
         gap, offset = gaps[pattern], offsets[pattern]
@@ -269,10 +339,10 @@ def follow_patterns(
 
 
 @jit_lean_inline
-def interpolate_chance(chances: Any, at: Any, grid: Any, places: Any, entry: Any, offset: Any) -> Any:
-    """Return a probability from its row; between two columns it is in proportion.
+def interpolate_chance(chances: FloatArray, at: Int, grid: Int, places: FloatArray, entry: Int, offset: Float) -> Float:
+    """Return a probability from its row of `grid` columns, interpolated linearly between two of them.
 
-    The place is one of shares, or (with an offset, which is never 0) one of spans of time.
+    The entry's place is on the grid of shares or (with an offset, which is never 0) on that of spans of time.
     """
     if grid == 1:
         return chances[at]
@@ -285,24 +355,18 @@ def interpolate_chance(chances: Any, at: Any, grid: Any, places: Any, entry: Any
 
 @jit_lean
 def emit_forecasts(
-    starts: Any,
-    rows: Any,
-    places: Any,
-    cells: Any,
-    hit: Any,
-    idle: Any,
-    last: Any,
-    policy: Any,
-    limit: Any,
-    grid: Any,
-    silences: Any,
-    gap: Any,
-    offset: Any,
-    chances: Any,
-    out: Any,
-    out_chances: Any,
-) -> Any:
-    """Tell what one pattern is to tell, from the cells it went through; return how many."""
+    entries: KeyedEntries,
+    cells: IntArray,
+    hit: BoolArray,
+    idle: BoolArray,
+    last: FloatArray,
+    alarm: AlarmTable,
+    out: IntArray,
+    out_chances: FloatArray,
+) -> Int:
+    """Emit the forecasts of one pattern, from the cells that it was in after each entry; return how many."""
+    _, starts, rows, places, silences = entries
+    policy, limit, grid, gap, offset, chances = alarm
     count = 0
     for segment in range(len(rows)):
         was = last[rows[segment]]
@@ -318,10 +382,11 @@ def emit_forecasts(
 
 
 @jit
-def sum_first_passages(chances: Any, table: Any, hits: Any, most: Any) -> Any:
-    """Return the probability that a match comes within n steps, n from 0 to `most`, of every cell.
+def sum_first_passages(chances: FloatArray, table: IntArray, hits: BoolArray, most: Int) -> FloatArray:
+    """Return `within[n, cell]`: the probability that the first match comes within n steps, for n from 0 to `most`.
 
-    What follows a match does not count: it is the first one that is asked for.
+    The recurrence of first-passage probabilities: a step either completes a match or leads to a cell with one step
+    less. Cost: `most` times moves.
     """
     cells, labels = table.shape
     within = np.zeros((most + 1, cells))
@@ -337,8 +402,8 @@ def sum_first_passages(chances: Any, table: Any, hits: Any, most: Any) -> Any:
 
 
 @jit
-def hash_symbol_sets(ends: Any, symbols: Any, codes: Any) -> Any:
-    """Return a number for the set of symbols of each event, whatever their order."""
+def hash_symbol_sets(ends: IntArray, symbols: IntArray, codes: WordArray) -> WordArray:
+    """Return a hash of the set of symbols of each event: the sum of their codes, so their order does not matter."""
     out = np.zeros(len(ends) - 1, np.uint64)
     for event in range(len(out)):
         total = np.uint64(0)
@@ -350,9 +415,19 @@ def hash_symbol_sets(ends: Any, symbols: Any, codes: Any) -> Any:
 
 @jit_lean
 def update_mean_gaps(
-    starts: Any, rows: Any, positions: Any, recent: Any, last: Any, mean: Any, count: Any, out: Any
+    starts: IntArray,
+    rows: IntArray,
+    positions: IntArray,
+    recent: Int,
+    last: IntArray,
+    mean: FloatArray,
+    count: IntArray,
+    out: FloatArray,
 ) -> None:
-    """Carry the mean gap between a key's events on, in positions and in time, and note it at every entry."""
+    """Update the mean gap between a key's events, in positions and in time, and write it for every entry.
+
+    The mean of the first `recent` gaps, then an exponential one with that memory.
+    """
     for segment in range(len(rows)):
         key = rows[segment]
         for entry in range(starts[segment], starts[segment + 1]):

@@ -1,22 +1,29 @@
-"""Follow the furthest partial match of each key, where a pattern has no automaton.
+"""Track the furthest partial match of each key, where a pattern has no automaton.
 
-A key's state is one line of numbers: for every configuration one row of moments (when its match began, then what time
-conditions ask for), and at the end the number of the last few labels. Configurations are taken farthest from the end
-last, so a row that an event makes is never moved on by the same event, and nothing is copied aside.
-Cost: the configurations of the pattern for each event, those that hold no row for next to nothing.
+A key's state is one line of numbers: for each node one row of moments, at the end the number of the last few labels:
+
+    state   [ began m1 m2 | began m1 | ... | word ]          `DEAD` in place of `began`: the node has no row
+              node 0        node 1
+
+One row stands for a whole front: the one whose match is the most likely to complete. Nodes are taken in `order`, those
+nearest the end first, so a row that an event makes is never moved on by the same event, and nothing is copied aside.
+Cost of an event: the nodes of the pattern; those without a row cost next to nothing.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tidings.kernels.bits import count_bits
 from tidings.kernels.jit import jit_lean, jit_lean_inline
 
+if TYPE_CHECKING:
+    from tidings.kernels.array_types import BoolArray, Int, IntArray
+
 DEAD = -(1 << 62)
-"""Where the beginning of a row would stand: there is no row."""
+"""In place of the time when a row's match began: the node has no row."""
 
 AT, WIDTH, CONTIGUOUS, GUARDS, WANTED, EARLIER, SPAN, LIMITS, LIMITS_END = range(9)
 LEAVING, LEAVING_END, SCALE, AGED, BINS, CELL, NODE_SIZE = range(9, 16)
@@ -35,21 +42,21 @@ and how many words of last labels there are."""
 
 @jit_lean
 def walk(
-    nodes: Any,
-    order: Any,
-    edges: Any,
-    lists: Any,
-    minterms: Any,
-    settings: Any,
-    states: Any,
-    rows: Any,
-    starts: Any,
-    masks: Any,
-    times: Any,
-    hits: Any,
-    out: Any,
+    nodes: IntArray,
+    order: IntArray,
+    edges: IntArray,
+    lists: IntArray,
+    minterms: IntArray,
+    settings: IntArray,
+    states: IntArray,
+    rows: IntArray,
+    starts: IntArray,
+    masks: IntArray,
+    times: IntArray,
+    hits: BoolArray,
+    out: IntArray,
 ) -> None:
-    """Move the states of keys on, event by event; write the fine cell after each event to `out`."""
+    """Advance the states of keys event by event; write the fine cell after each event to `out`."""
     last = states.shape[1] - 1
     for share in range(len(rows)):
         state = states[rows[share]]
@@ -68,8 +75,8 @@ def walk(
 
 
 @jit_lean
-def find_cell(nodes: Any, lists: Any, settings: Any, state: Any, now: Any) -> Any:
-    """Return the fine cell of a state at a moment: its furthest row that does not wait in vain, and its age."""
+def find_cell(nodes: IntArray, lists: IntArray, settings: IntArray, state: IntArray, now: Int) -> Int:
+    """Return the fine cell of a state at a moment: the node of its furthest live row, and the bin of its age."""
     cell = 0
     for node in range(len(nodes) - 1):  # the last one is where nothing has begun
         at = nodes[node, AT]
@@ -86,8 +93,10 @@ def find_cell(nodes: Any, lists: Any, settings: Any, state: Any, now: Any) -> An
 
 
 @jit_lean_inline
-def _advance(nodes: Any, order: Any, edges: Any, lists: Any, state: Any, mask: Any, time: Any) -> Any:
-    """Let an event serve and end what waits; return the latest beginning that it seems to complete."""
+def _advance(
+    nodes: IntArray, order: IntArray, edges: IntArray, lists: IntArray, state: IntArray, mask: Int, time: Int
+) -> Int:
+    """Advance the rows that an event serves and end those it forbids; return the latest beginning that it completes."""
     ended = DEAD
     for place in range(len(order)):
         node = order[place]
@@ -118,8 +127,8 @@ def _advance(nodes: Any, order: Any, edges: Any, lists: Any, state: Any, mask: A
 
 
 @jit_lean_inline
-def _is_expired(nodes: Any, lists: Any, state: Any, node: Any, now: Any) -> Any:
-    """Tell whether a row waits in vain: one of its moments lies too far back."""
+def _is_expired(nodes: IntArray, lists: IntArray, state: IntArray, node: Int, now: Int) -> bool:
+    """Tell whether nothing can come of a row any more: one of its moments lies too far back."""
     for at in range(nodes[node, LIMITS], nodes[node, LIMITS_END], 2):
         if now - state[nodes[node, AT] + lists[at]] > lists[at + 1]:
             return True
@@ -127,8 +136,8 @@ def _is_expired(nodes: Any, lists: Any, state: Any, node: Any, now: Any) -> Any:
 
 
 @jit_lean_inline
-def _is_admitted(edges: Any, lists: Any, state: Any, edge: Any, at: Any, time: Any) -> Any:
-    """Tell whether the time conditions of an edge hold after the row that stands at `at`."""
+def _is_admitted(edges: IntArray, lists: IntArray, state: IntArray, edge: Int, at: Int, time: Int) -> bool:
+    """Tell whether the time conditions of an edge hold after the row at place `at` of the state."""
     for check in range(edges[edge, CHECKS], edges[edge, CHECKS_END], 5):
         late, early = lists[check], lists[check + 1]
         apart = (time if late < 0 else state[at + late]) - (time if early < 0 else state[at + early])
@@ -140,8 +149,10 @@ def _is_admitted(edges: Any, lists: Any, state: Any, edge: Any, at: Any, time: A
 
 
 @jit_lean_inline
-def _place_row(nodes: Any, edges: Any, lists: Any, state: Any, edge: Any, source: Any, time: Any) -> None:
-    """Put the row of an event at its edge's target, unless a better one stands there."""
+def _place_row(
+    nodes: IntArray, edges: IntArray, lists: IntArray, state: IntArray, edge: Int, source: Int, time: Int
+) -> None:
+    """Write the row of an event at its edge's target, unless the row there is better."""
     target, copies = edges[edge, TARGET], edges[edge, COPIES]
     at, width = nodes[target, AT], nodes[target, WIDTH]
     if nodes[target, SPAN]:  # the first deadline to come and the last one; those between are not kept
@@ -157,7 +168,9 @@ def _place_row(nodes: Any, edges: Any, lists: Any, state: Any, edge: Any, source
 
 
 @jit_lean_inline
-def _is_better(nodes: Any, lists: Any, state: Any, target: Any, copies: Any, source: Any, time: Any) -> Any:
+def _is_better(
+    nodes: IntArray, lists: IntArray, state: IntArray, target: Int, copies: Int, source: Int, time: Int
+) -> bool:
     """Tell whether a new row is better than the one at the target: the later beginning, or the earlier moments."""
     at, width, earlier = nodes[target, AT], nodes[target, WIDTH], nodes[target, EARLIER]
     for turn in range(width):
@@ -170,7 +183,7 @@ def _is_better(nodes: Any, lists: Any, state: Any, target: Any, copies: Any, sou
 
 
 @jit_lean_inline
-def _clear_beginning(nodes: Any, state: Any, ended: Any) -> None:
+def _clear_beginning(nodes: IntArray, state: IntArray, ended: Int) -> None:
     """End the rows of a beginning that has been reported; the event may just have made some of them."""
     for node in range(len(nodes) - 1):
         if not nodes[node, SPAN] and state[nodes[node, AT]] == ended:
@@ -178,7 +191,7 @@ def _clear_beginning(nodes: Any, state: Any, ended: Any) -> None:
 
 
 @jit_lean_inline
-def _find_label(minterms: Any, mask: Any) -> Any:
+def _find_label(minterms: IntArray, mask: Int) -> Int:
     """Return the minterm of a mask; of one that none is, the first that comes nearest."""
     best, least = 0, 65
     for number in range(len(minterms)):

@@ -1,11 +1,17 @@
-"""Matching a batch of events: keys to clusters, bitmaps over tiles, the exact check of what survives.
+r"""Matching a batch of events: from keys to clusters, through the bitmaps of tiles, to the exact check of survivors.
 
-For each event the keyed groups of its columns give clusters (`kernels.keys`). Visits to large clusters are put in
-order of cluster, so that a tile stays in cache while all its events pass (`kernels.tiles`). What the bitmaps cannot
-decide is checked literal by literal (`kernels.check`).
+    event -- keys --> small clusters ------------------------> exact check --> (event, slot)
+                 \--> large clusters --> tiles --> bitmaps --> exact check, or certain
+    rows without a key: every event visits the tiles of their clusters (`loose`), most of which its hulls skip
+
+The keyed groups of an event's columns give clusters (`keys`). Visits to large clusters are sorted by cluster, so that a
+tile stays in cache while all its events pass (`tiles`). What the bitmaps cannot decide is compared literal by literal
+(`exact_check`).
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,10 +20,14 @@ from tidings.kernels.match.exact_check import WAITING
 from tidings.kernels.match.keys import follow_keys
 from tidings.kernels.match.tiles import match_tiles, prepare_events
 
+if TYPE_CHECKING:
+    from tidings.kernels.array_types import CodeArray, Int, Int32Array, IntArray
+    from tidings.kernels.match.layout import EventCells, IndexPaths, IndexRows, IndexTiles, Visits
+
 
 @jit
-def sort_by_cluster(visits, clusters):  # type: ignore[no-untyped-def]
-    """Put the visits in order of cluster (counting sort)."""
+def sort_by_cluster(visits: Visits, clusters: Int) -> tuple[IntArray, Int32Array]:
+    """Return where the visits of each cluster begin, and the events in order of cluster (counting sort)."""
     wanted, events, count = visits
     start = np.zeros(clusters + 1, np.int64)
     for i in range(count):
@@ -33,11 +43,13 @@ def sort_by_cluster(visits, clusters):  # type: ignore[no-untyped-def]
 
 
 @jit
-def match(rows, paths, tiles, cells):  # type: ignore[no-untyped-def]
+def match(
+    rows: IndexRows, paths: IndexPaths, tiles: IndexTiles, cells: EventCells
+) -> tuple[IntArray, CodeArray, IntArray, CodeArray, Int]:
     """Return (events, slots) of the ordinary rows and (events, rows) of the special rows that the events satisfy.
 
-    The fifth value is the number of pairs that there are; where it is more than were written down, there was no room
-    for all of them (`check.MOST`), and the four arrays are not to be used.
+    The fifth value is the number of all pairs. Where it is more than were written (`exact_check.MOST`), the four arrays
+    are incomplete and must not be used.
     """
     matches, special, visits = follow_keys(rows, paths, cells)
     if len(tiles.row) > 0:
@@ -60,6 +72,8 @@ def match(rows, paths, tiles, cells):  # type: ignore[no-untyped-def]
             if start[cluster] < start[cluster + 1]:
                 visitors = ordered[start[cluster] : start[cluster + 1]]
                 begin, end = paths.tiled_start[cluster], paths.tiled_start[cluster + 1]
-                matches, special = match_tiles(rows, tiles, cells, begin, end, visitors, prepared, room, matches, special)
+                matches, special = match_tiles(
+                    rows, tiles, cells, begin, end, visitors, prepared, room, matches, special
+                )
     count = matches[2] + special[2]
     return matches[0][: matches[2]], matches[1][: matches[2]], special[0][: special[2]], special[1][: special[2]], count

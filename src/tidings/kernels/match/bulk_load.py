@@ -1,10 +1,15 @@
 """Bulk loads: columns of values become ranks, and ranks become literals, row by row in place.
 
-A column has a value wherever `given` is 1; what stands elsewhere is never looked at. `at[row]` is where the
-row's next literal goes, so columns are taken one after the other and nothing is sorted.
+A column has a value wherever `present` is 1; other places are never read. `at[row]` is where the row's next literal
+goes, so columns are taken one after the other and nothing is sorted:
+
+    column a   [ 5  -  7 ]      row 0        row 1     row 2
+    column b   [ 1  2  3 ]      [ a=5 b=1 ]  [ b=2 ]   [ a=7 b=3 ]
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,24 +17,27 @@ from tidings.kernels.jit import jit, jit_inline
 from tidings.kernels.match.literals import UNION
 from tidings.kernels.match.row_codes import EMPTY_LOW
 
+if TYPE_CHECKING:
+    from tidings.kernels.array_types import ByteArray, CodeArray, Float, FloatArray, Int, IntArray
+
 NONE, CLOSED, OPEN = 0, 1, 2
-"""What an end of a range is."""
+"""Kinds of an end of a range."""
 
 
 @jit
-def find_extremes(values, present, some):  # type: ignore[no-untyped-def]
-    """Return the least and the greatest of the given values, of which `some` is one."""
+def find_extremes(values: FloatArray, present: ByteArray, some: Float) -> tuple[Float, Float]:
+    """Return the least and the greatest of the values that are present; `some` is one of them."""
     least, most = some, some
     for row in range(len(values)):
-        # A choice, not a branch: which rows have a value is anybody's guess.
+        # A select, not a branch: which rows have a value cannot be predicted.
         value = values[row] if present[row] else some
         least, most = min(least, value), max(most, value)
     return least, most
 
 
 @jit
-def flag_values(values, present, base, flags, seen, enough):  # type: ignore[no-untyped-def]
-    """Set the flag of each integer that is given, until `enough` are set; return how many are, `seen` before it.
+def flag_values(values: FloatArray, present: ByteArray, base: Int, flags: ByteArray, seen: Int, enough: Int) -> Int:
+    """Set the flag of each integer that is present, until `enough` are set; return how many are, `seen` of them before.
 
     `flags[0]` is that of `base`.
     """
@@ -44,13 +52,13 @@ def flag_values(values, present, base, flags, seen, enough):  # type: ignore[no-
 
 
 @jit_inline
-def find_bucket(value, least, scale, last):  # type: ignore[no-untyped-def]
+def find_bucket(value: Float, least: Float, scale: Float, last: Int) -> Int:
     """Return the bucket of a number; a greater number never has a lesser bucket."""
     return min(np.int64((value - least) * scale), last) if scale > 0 else np.int64(0)
 
 
 @jit
-def build_guide(ends, scale, guide):  # type: ignore[no-untyped-def]
+def build_guide(ends: FloatArray, scale: Float, guide: IntArray) -> None:
     """Write where the numbers of each bucket begin among sorted ones, and at the end of `guide` how many there are."""
     last = len(guide) - 2
     at = 0
@@ -62,8 +70,10 @@ def build_guide(ends, scale, guide):  # type: ignore[no-untyped-def]
 
 
 @jit
-def rank_by_guide(values, present, ends, scale, guide, out):  # type: ignore[no-untyped-def]
-    """Write the places of numbers among sorted ones that hold them all: a few steps from where the guide points."""
+def rank_by_guide(
+    values: FloatArray, present: ByteArray, ends: FloatArray, scale: Float, guide: IntArray, out: IntArray
+) -> None:
+    """Write the rank of each number among the sorted `ends`, which contain it: a binary search within its bucket."""
     last = len(guide) - 2
     for row in range(len(values)):
         if not present[row]:
@@ -81,14 +91,26 @@ def rank_by_guide(values, present, ends, scale, guide, out):  # type: ignore[no-
 
 
 @jit_inline
-def rank_value(value, base, table):  # type: ignore[no-untyped-def]
+def rank_value(value: Float, base: Int, table: IntArray) -> Int:
     """Return the rank of a value: what the table has at its distance from `base` or, without a table, that distance."""
     place = np.int64(value) - base
     return np.int64(table[place]) if len(table) else place
 
 
 @jit
-def put_points(values, present, base, table, key, at, head, low, high, begin, end):  # type: ignore[no-untyped-def]
+def put_points(
+    values: FloatArray,
+    present: ByteArray,
+    base: Int,
+    table: IntArray,
+    key: Int,
+    at: IntArray,
+    head: CodeArray,
+    low: CodeArray,
+    high: CodeArray,
+    begin: Int,
+    end: Int,
+) -> None:
     """Add a literal of one point to the rows that have one, from row `begin` up to `end`."""
     for row in range(begin, end):
         if present[row]:
@@ -99,7 +121,22 @@ def put_points(values, present, base, table, key, at, head, low, high, begin, en
 
 
 @jit
-def put_spans(lows, low_state, highs, high_state, base, table, size, key, at, head, low, high, begin, end):  # type: ignore[no-untyped-def]
+def put_spans(
+    lows: FloatArray,
+    low_state: ByteArray,
+    highs: FloatArray,
+    high_state: ByteArray,
+    base: Int,
+    table: IntArray,
+    size: Int,
+    key: Int,
+    at: IntArray,
+    head: CodeArray,
+    low: CodeArray,
+    high: CodeArray,
+    begin: Int,
+    end: Int,
+) -> None:
     """Add a literal of one interval to the rows that have an end; `size` counts the column's end points."""
     for row in range(begin, end):
         below, above = np.int64(low_state[row]), np.int64(high_state[row])
@@ -119,7 +156,23 @@ def put_spans(lows, low_state, highs, high_state, base, table, size, key, at, he
 
 
 @jit
-def put_sets(values, start, present, base, table, key, at, head, low, high, union_start, union_low, done, begin, end):  # type: ignore[no-untyped-def]
+def put_sets(
+    values: FloatArray,
+    start: IntArray,
+    present: ByteArray,
+    base: Int,
+    table: IntArray,
+    key: Int,
+    at: IntArray,
+    head: CodeArray,
+    low: CodeArray,
+    high: CodeArray,
+    union_start: CodeArray,
+    union_low: CodeArray,
+    done: Int,
+    begin: Int,
+    end: Int,
+) -> Int:
     """Add a literal of one or more points to the rows that have a set; return how many unions there are then.
 
     The points of row `r` are `values[start[r]]` up to `values[start[r + 1]]`; `done` unions are there already.

@@ -2,36 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tidings.kernels.jit import jit
 from tidings.kernels.match.trees import run_for_event
 
+if TYPE_CHECKING:
+    from tidings.kernels.array_types import BoolArray, IntArray
+    from tidings.kernels.match.layout import EventCells, ForestCode, LeafArrays
+
 
 @jit
 def decide_pairs(
-    code: Any,
-    starts: Any,
-    negated: Any,
-    events: Any,
-    places: Any,
-    cells: Any,
-    many_start: Any,
-    many_low: Any,
-    many_high: Any,
-    leaf_column: Any,
-    leaf_op: Any,
-    leaf_low: Any,
-    leaf_high: Any,
-    union_start: Any,
-    union_low: Any,
-    union_high: Any,
-    memo: Any,
-    out: Any,
-) -> Any:
-    """Write whether the tree at `places[i]` holds for `events[i]`; `events` ascends, and the rest is as in `run_one`.
+    forest: ForestCode,
+    leaves: LeafArrays,
+    cells: EventCells,
+    events: IntArray,
+    places: IntArray,
+    memo: IntArray,
+    out: BoolArray,
+) -> None:
+    """Write whether the tree at `places[i]` holds for `events[i]`; `events` ascends and `memo` is all zeros.
 
-    What an event's trees share is decided once. `memo` must be zeros.
+    The pairs of one event are decided together, so that leaves and sub-trees which its trees share are decided once.
     """
     first, stamp = 0, 0
     while first < len(events):
@@ -39,24 +32,5 @@ def decide_pairs(
         while last < len(events) and events[last] == events[first]:
             last += 1
         stamp += 1
-        run_for_event(
-            code,
-            starts,
-            negated,
-            places[first:last],
-            cells[events[first]],
-            many_start,
-            many_low,
-            many_high,
-            leaf_column,
-            leaf_op,
-            leaf_low,
-            leaf_high,
-            union_start,
-            union_low,
-            union_high,
-            memo,
-            stamp,
-            out[first:last],
-        )
+        run_for_event(forest, leaves, cells, events[first], places[first:last], memo, stamp, out[first:last])
         first = last

@@ -1,22 +1,29 @@
 """Where the rows of CSV end: a line end within quotes is part of a value.
 
-A quote opens a value only where the value begins, as readers of CSV have it: in `5" disk` it is a sign like any other.
-The state between two pieces of a file is one small number, so a file may be gone through in pieces of any size.
+A quote opens a value only where the value begins, as in other readers of CSV: in `5" disk` it is a byte like any other.
+A finite automaton with six states; the state is all that is carried over, so a file may be read in pieces of any size.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tidings.kernels.jit import jit
 
+if TYPE_CHECKING:
+    from tidings.kernels.array_types import ByteArray, Int, IntArray
+
 BEGIN, PLAIN, QUOTED, CLOSING, ESCAPED, ESCAPED_QUOTED = range(6)
-"""Before a value, in one, in one with quotes, after a quote in such a one, after an escape in either."""
+"""States: before a value, in one, in a quoted one, after a quote in a quoted one, after an escape in either."""
 
 
 @jit
-def find_row_ends(signs, state, separator, quote, escape, several_lines, ends):  # type: ignore[no-untyped-def]
+def find_row_ends(
+    signs: ByteArray, state: Int, separator: Int, quote: Int, escape: Int, several_lines: bool, ends: IntArray
+) -> tuple[Int, Int]:
     """Write the places of line feeds and carriage returns that end a row to `ends`; return how many, and the state.
 
-    A sign of -1 is none. Without `several_lines` quotes do not keep a row open.
+    A separator, quote or escape of -1 does not exist. Without `several_lines` quotes do not keep a row open.
     """
     count = 0
     for at in range(len(signs)):

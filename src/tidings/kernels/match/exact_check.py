@@ -1,40 +1,46 @@
 """The exact check of rows that survived keys and bitmaps, and writing out what holds.
 
-Ordinary rows come out as (event, slot); special ones as (event, row), for the second phase. Output arrays grow, but
-never inside a hot loop: Numba counts references wherever an array changes hands.
+    rows.start     [ 0    2    5 ... ]                         row 0 has literals 0 and 1
+    rows.literal   [ head low high | head low high | ... ]     three numbers a literal, side by side in one cache line
+    rows.entry     [ 0 1 3 ... ]   rows.slot [ s0 s1 s2 ... ]  equal rows are kept once, with all of their slots
+
+Ordinary rows come out as (event, slot); special ones as (event, row): they need more than this check, such as an exact
+test of text or places, or they are one of several conjunctions of a filter. Cost: a cache miss or two for each row that
+is checked, and literals until one fails; so rows are touched in groups before they are checked (`sift_rows`).
+Output arrays grow, but never inside a hot loop: Numba counts references wherever an array changes hands.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
+from tidings.kernels.growth import grow
 from tidings.kernels.jit import jit
-from tidings.kernels.match.layout import OP_BITS
+from tidings.kernels.match.layout import OP_BITS, EventCells, IndexRows, Intervals, Pairs
 from tidings.kernels.match.literals import ABSENT, NOT_ANY, SEVERAL, UNION, accepts
 
+if TYPE_CHECKING:
+    from tidings.kernels.array_types import CodeArray, Int
+
 POSITIVE = 0b100011
-"""The ops, as bits, that ask a single value to lie inside: `ANY`, `ALL`, `NOT_NONE`."""
+"""The set of ops, as bits, that want a single value to lie inside the interval: `ANY`, `ALL`, `NOT_NONE`."""
 
 WAITING, TOUCHED = 4096, 64
-"""Rows that wait for their check, and how many of them are touched together."""
+"""Room for rows that wait for their check, and how many of them are touched together before the first is checked."""
 
 MOST = 1 << 25
-"""Pairs that one call writes down; what comes after is only counted, and the caller asks again with fewer events."""
+"""Pairs that one call writes; further ones are only counted, and the caller calls again with fewer events."""
 
 U0, U1, U2, U3, U4, U5, U6, U7, U8, U9, U10, U11 = (np.uint64(number) for number in range(12))
 
 
 @jit
-def grow(array, least):  # type: ignore[no-untyped-def]
-    """Return the array with at least twice the room."""
-    larger = np.empty(max(2 * len(array), least), array.dtype)
-    larger[: len(array)] = array
-    return larger
-
-
-@jit
-def check_literals(at, last, literal, unions, cell, many, event):  # type: ignore[no-untyped-def]
-    """Tell whether an event satisfies the literals from one place up to another, whatever they are."""
+def check_literals(
+    at: np.uint64, last: np.uint64, literal: CodeArray, unions: Intervals, cell: CodeArray, many: Intervals, event: Int
+) -> bool:
+    """Tell whether an event satisfies the literals from place `at` up to `last`: every op, unions, several values."""
     while at < last:
         head = literal[at]
         code = cell[event, head >> OP_BITS]
@@ -55,7 +61,7 @@ def check_literals(at, last, literal, unions, cell, many, event):  # type: ignor
 
 
 @jit
-def append_special(special, event, row):  # type: ignore[no-untyped-def]
+def append_special(special: Pairs, event: Int, row: Int) -> Pairs:
     """Append a special row."""
     events, rows, count = special
     if count >= MOST:
@@ -68,8 +74,10 @@ def append_special(special, event, row):  # type: ignore[no-untyped-def]
 
 
 @jit
-def emit_rows(rows, sure_event, sure_row, sure, matches, special):  # type: ignore[no-untyped-def]
-    """Append rows that hold for certain."""
+def emit_rows(
+    rows: IndexRows, sure_event: CodeArray, sure_row: CodeArray, sure: Int, matches: Pairs, special: Pairs
+) -> tuple[Pairs, Pairs]:
+    """Append rows that hold for certain: the slots of ordinary ones to `matches`, special ones to `special`."""
     entry, slot, special_row = rows.entry, rows.slot, rows.special
     out_event, out_slot, count = matches
     shared = len(entry) > 0
@@ -78,7 +86,8 @@ def emit_rows(rows, sure_event, sure_row, sure, matches, special):  # type: igno
         total = np.int64(0)
         for i in range(sure):
             total += np.int64(entry[np.uint64(sure_row[i]) + U1]) - np.int64(entry[sure_row[i]])
-    if count + total > max(MOST, len(slot)):  # never so many of one event: a slot has one ordinary row
+    # Never so many of one event, since a slot has one ordinary row: halving the batch always helps in the end.
+    if count + total > max(MOST, len(slot)):
         return (out_event, out_slot, count + total), special
     if count + total > len(out_event):
         out_event, out_slot = grow(out_event, count + total), grow(out_slot, count + total)
@@ -103,12 +112,12 @@ def emit_rows(rows, sure_event, sure_row, sure, matches, special):  # type: igno
 
 
 @jit
-def sift_rows(rows, cells, wait_event, wait_row, waiting):  # type: ignore[no-untyped-def]
-    """Check rows that wait with their events; those that hold move to the front. Returns their number.
+def sift_rows(rows: IndexRows, cells: EventCells, wait_event: CodeArray, wait_row: CodeArray, waiting: Int) -> Int:
+    """Check rows that wait with their events; move those that hold to the front, and return their number.
 
-    What a row needs is seldom in cache, so a few dozen are touched before the first is checked: their lines come in
-    together. Literals are taken four at a time without a branch, since which of them fails cannot be foreseen;
-    other ops, unions and several values go through `holds_from`.
+    A row's literals are seldom in cache, so `TOUCHED` rows are touched before the first is checked: their misses
+    overlap. Plain intervals are compared four at a time without a branch, since which of them fails cannot be
+    predicted; `odd` rows (other ops, unions, events with several values) go through `check_literals`.
     """
     start, literal = rows.start, rows.literal
     unions = (rows.union_start, rows.union_low, rows.union_high)
@@ -156,13 +165,21 @@ def sift_rows(rows, cells, wait_event, wait_row, waiting):  # type: ignore[no-un
                 continue
             wait_event[good], wait_row[good] = wait_event[i], wait_row[i]
             good += 1
-    if touched == ~U0 and waiting < 0:  # never: only keeps the loops that touch from being dropped
+    if touched == ~U0 and waiting < 0:  # never true; without a use of `touched` the compiler drops those loops
         good = 0
     return good
 
 
 @jit
-def check_rows(rows, cells, wait_event, wait_row, waiting, matches, special):  # type: ignore[no-untyped-def]
-    """Check rows that wait with their events, and append those that hold."""
+def check_rows(
+    rows: IndexRows,
+    cells: EventCells,
+    wait_event: CodeArray,
+    wait_row: CodeArray,
+    waiting: Int,
+    matches: Pairs,
+    special: Pairs,
+) -> tuple[Pairs, Pairs]:
+    """Check the first `waiting` pairs of event and row, and append those that hold."""
     good = sift_rows(rows, cells, wait_event, wait_row, waiting)
     return emit_rows(rows, wait_event, wait_row, good, matches, special)

@@ -2,30 +2,39 @@
 
 `make = 'ford' and price in [1000 .. 9000] and fuel in ('gas', 'diesel') and year >= 2015`: names of ASCII letters,
 numbers of up to fifteen digits, text in single quotes without escapes. A row that has anything else, be it a mistake,
-is left to the parser: the kernel says only what it is certain of. Invariant: for rows that it takes, the parser gives
-the same tree.
+is left to the parser: the kernel takes only what it reads with certainty. Invariant: for rows that it takes, the parser
+gives the same tree.
 """
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 
+from tidings.kernels.array_types import BoolArray, ByteArray, Float, FloatArray, Int, IntArray
 from tidings.kernels.jit import jit, jit_inline
 
 EQ, LT, LE, GT, GE, RANGE, SET = range(7)
-"""What a predicate says of its name."""
+"""Ops of a predicate."""
 
 HAS_LOW, HAS_HIGH, LOW_OPEN, HIGH_OPEN = 1, 2, 4, 8
 """Flags of a range."""
 
 INT, FLOAT, TEXT = range(3)
-"""What a value is."""
+"""Kinds of a value."""
 
 NAMES = 4096
-"""So many names are told apart; rows with yet others are left to the parser."""
+"""The most names that are numbered; rows with further ones are left to the parser."""
 
 DIGITS = 15
 """Numbers of so many digits are exact: a whole number below 2**53, divided by an exact power of ten."""
+
+Values: TypeAlias = tuple[ByteArray, IntArray, FloatArray, IntArray, IntArray]
+"""Values as they are read: kinds, whole numbers, numbers, and where texts begin and how long they are."""
+
+Predicates: TypeAlias = tuple[IntArray, IntArray, ByteArray, ByteArray, IntArray, IntArray]
+"""Predicates as they are read: row, name, op, flags, first value and number of values."""
 
 SPACE, QUOTE, BACKSLASH, COMMA, DOT, MINUS = 32, 39, 92, 44, 46, 45
 LEFT, RIGHT, OPEN, CLOSE = 40, 41, 91, 93
@@ -33,19 +42,19 @@ LESS, EQUAL, MORE = 60, 61, 62
 
 
 @jit_inline
-def is_letter(byte):  # type: ignore[no-untyped-def]
-    """Tell whether a name may begin so."""
+def is_letter(byte: Int) -> bool:
+    """Tell whether a name may begin with this byte."""
     return (97 <= byte <= 122) or (65 <= byte <= 90) or byte == 95
 
 
 @jit_inline
-def is_digit(byte):  # type: ignore[no-untyped-def]
+def is_digit(byte: Int) -> bool:
     """Tell whether this is a digit."""
     return 48 <= byte <= 57
 
 
 @jit_inline
-def skip_spaces(data, at, end):  # type: ignore[no-untyped-def]
+def skip_spaces(data: ByteArray, at: Int, end: Int) -> Int:
     """Return where the next byte is that is no space."""
     while at < end and data[at] == SPACE:
         at += 1
@@ -53,8 +62,8 @@ def skip_spaces(data, at, end):  # type: ignore[no-untyped-def]
 
 
 @jit
-def read_number(data, at, end):  # type: ignore[no-untyped-def]
-    """Read a number: where it ends (-1: it is none that is exact), whether it is whole, and both its values."""
+def read_number(data: ByteArray, at: Int, end: Int) -> tuple[Int, bool, Int, Float]:
+    """Read a number; return where it ends (-1: not an exact one), whether it is whole, its int and its float."""
     negative = at < end and data[at] == MINUS
     if negative:
         at += 1
@@ -78,7 +87,7 @@ def read_number(data, at, end):  # type: ignore[no-untyped-def]
             at += 1
             if digits > DIGITS:
                 return np.int64(-1), True, np.int64(0), 0.0
-    if negative and value == 0:  # minus nothing is the parser's to say
+    if negative and value == 0:  # -0 is left to the parser
         return np.int64(-1), True, np.int64(0), 0.0
     scale = 1.0
     for _ in range(decimals):
@@ -88,7 +97,7 @@ def read_number(data, at, end):  # type: ignore[no-untyped-def]
 
 
 @jit
-def intern_name(data, at, end, names, table):  # type: ignore[no-untyped-def]
+def intern_name(data: ByteArray, at: Int, end: Int, names: IntArray, table: IntArray) -> Int:
     """Return the number of a name: a new one where it is new, -1 where there are too many."""
     hash = np.uint64(14695981039346656037)
     for place in range(at, end):
@@ -115,7 +124,7 @@ def intern_name(data, at, end, names, table):  # type: ignore[no-untyped-def]
 
 
 @jit
-def read_value(data, at, end, values, count):  # type: ignore[no-untyped-def]
+def read_value(data: ByteArray, at: Int, end: Int, values: Values, count: Int) -> Int:
     """Read a value into its place; return where it ends, or -1."""
     kinds, ints, floats, places, lengths = values
     if at < end and data[at] == QUOTE:
@@ -137,7 +146,7 @@ def read_value(data, at, end, values, count):  # type: ignore[no-untyped-def]
 
 
 @jit
-def read_range(data, at, end, values, count):  # type: ignore[no-untyped-def]
+def read_range(data: ByteArray, at: Int, end: Int, values: Values, count: Int) -> tuple[Int, Int, Int]:
     """Read `[low .. high]` with either end left out or open; return where it ends, its flags, how many values."""
     flags, used = 0, 0
     if data[at] == LEFT:
@@ -168,7 +177,7 @@ def read_range(data, at, end, values, count):  # type: ignore[no-untyped-def]
 
 
 @jit
-def read_set(data, at, end, values, count):  # type: ignore[no-untyped-def]
+def read_set(data: ByteArray, at: Int, end: Int, values: Values, count: Int) -> tuple[Int, Int]:
     """Read `(one, two)`; return where it ends, and how many values."""
     used = 0
     while True:
@@ -185,7 +194,15 @@ def read_set(data, at, end, values, count):  # type: ignore[no-untyped-def]
 
 
 @jit
-def read_filters(data, start, predicates, values, names, table, long):  # type: ignore[no-untyped-def]
+def read_filters(
+    data: ByteArray,
+    start: IntArray,
+    predicates: Predicates,
+    values: Values,
+    names: IntArray,
+    table: IntArray,
+    long: BoolArray,
+) -> tuple[Int, Int]:
     """Read all rows; return the number of predicates and of values.
 
     `predicates` are arrays of row, name, op, flags, first value and number of values; rows that are not plain are
@@ -255,7 +272,7 @@ def read_filters(data, start, predicates, values, names, table, long):  # type: 
 
 
 @jit
-def read_membership(data, at, end, values, count):  # type: ignore[no-untyped-def]
+def read_membership(data: ByteArray, at: Int, end: Int, values: Values, count: Int) -> tuple[Int, Int, Int, Int]:
     """Read what follows `in`: a range or a set; return where it ends, the op, the flags and how many values."""
     if at >= end or (data[at] != OPEN and data[at] != LEFT):
         return np.int64(-1), 0, 0, 0

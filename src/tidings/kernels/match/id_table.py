@@ -1,23 +1,28 @@
-"""A table from ids to slots: open addressing over a fixed hash, sure of every byte.
+"""A hash table from ids to slots: open addressing, every byte of an id compared.
 
 Ids are text (bytes and offsets) or numbers (the bits of int64). An entry of the table is 32 bits: the slot
 in the low `bits`, as many as the number of ids needs, and above them a tag, part of the hash. A probe with
 another tag is passed over without a look at the ids, so a search touches about one id however full the table.
 Of equal ids the last one is found.
 
-The hash multiplies 32 bits by 32 bits into 64, which never overflows: plain Python then reckons the same.
+    entry   [ tag (32 - bits) | slot (bits) ]          0xFFFFFFFF: empty
+
+The hash multiplies 32 bits by 32 bits into 64, which never overflows: plain Python computes the same.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tidings.kernels.jit import jit, jit_inline
 
+if TYPE_CHECKING:
+    from tidings.kernels.array_types import ByteArray, CodeArray, Int, IntArray, WordArray
+
 EMPTY = np.uint32(0xFFFF_FFFF)
-"""An entry without a slot. No entry is equal to it: the greatest slot of `bits` is never given out."""
+"""An entry without a slot. No other entry equals it: the greatest slot of `bits` is never used."""
 
 HALF = np.uint64(32)
 LOW = np.uint64(0xFFFF_FFFF)
@@ -34,15 +39,15 @@ TAG_A, TAG_B = np.uint64(0x510E527F), np.uint64(0x9B05688D)
 
 
 @jit_inline
-def _read_word(data: Any, at: Any) -> Any:
+def _read_word(data: ByteArray, at: Int) -> np.uint64:
     """Return four bytes as a number, the first one lowest."""
     low = np.uint64(data[at]) | np.uint64(data[at + 1]) << EIGHT
     return low | np.uint64(data[at + 2]) << SIXTEEN | np.uint64(data[at + 3]) << TWENTY_FOUR
 
 
 @jit_inline
-def _finish_hash(product: Any) -> Any:
-    """Return the hash of a state: the high half says where to begin, the low half is the tag.
+def _finish_hash(product: np.uint64) -> np.uint64:
+    """Return the hash of a state: the high half says where a search begins, the low half is the tag.
 
     The halves of a product are not evenly spread, their exclusive or is.
     """
@@ -52,7 +57,7 @@ def _finish_hash(product: Any) -> Any:
 
 
 @jit
-def hash_text(data: Any, start: Any, end: Any) -> Any:
+def hash_text(data: ByteArray, start: Int, end: Int) -> np.uint64:
     """Return the hash of the bytes from `start` up to `end`."""
     product = np.uint64(end - start) & LOW
     at = start
@@ -76,13 +81,13 @@ def hash_text(data: Any, start: Any, end: Any) -> Any:
 
 
 @jit_inline
-def hash_number(bits: Any) -> Any:
+def hash_number(bits: np.uint64) -> np.uint64:
     """Return the hash of the 64 bits of a number."""
     return _finish_hash(((bits & LOW) ^ SEED_A) * ((bits >> HALF) ^ SEED_B))
 
 
 @jit_inline
-def _is_same(data: Any, start: Any, end: Any, other: Any, other_start: Any) -> Any:
+def _is_same(data: ByteArray, start: Int, end: Int, other: ByteArray, other_start: Int) -> bool:
     """Tell whether two runs of bytes of one length are equal."""
     equal = True
     at, beside = start, other_start
@@ -98,7 +103,7 @@ def _is_same(data: Any, start: Any, end: Any, other: Any, other_start: Any) -> A
 
 
 @jit_inline
-def _count_slot_bits(count: Any) -> Any:
+def _count_slot_bits(count: Int) -> np.uint64:
     """Return how many bits an entry keeps for the slot: enough for `count` itself, so that none is `EMPTY`."""
     bits = np.uint64(1)
     while np.uint64(count) >> bits != np.uint64(0):
@@ -107,18 +112,18 @@ def _count_slot_bits(count: Any) -> Any:
 
 
 @jit_inline
-def _find_start(hash: Any, size: Any) -> Any:
+def _find_start(hash: np.uint64, size: Int) -> Int:
     """Return where in a table of `size` entries the search begins: the hash as a share of it, without a division."""
     return np.int64((hash >> HALF) * np.uint64(size) >> HALF)
 
 
 @jit_inline
-def _step(place: Any, size: Any) -> Any:
+def _step(place: Int, size: Int) -> Int:
     return place + 1 if place + 1 < size else 0
 
 
 @jit_inline
-def _find_tag(table: Any, place: Any, tag: Any, bits: Any) -> Any:
+def _find_tag(table: CodeArray, place: Int, tag: np.uint64, bits: np.uint64) -> Int:
     """Return the first place from here on that has this tag, or the empty one that ends the search."""
     size = len(table)
     while table[place] != EMPTY and np.uint64(table[place]) >> bits != tag:
@@ -127,22 +132,31 @@ def _find_tag(table: Any, place: Any, tag: Any, bits: Any) -> Any:
 
 
 @jit_inline
-def _get_tag(hash: Any, bits: Any) -> Any:
+def _get_tag(hash: np.uint64, bits: np.uint64) -> np.uint64:
     return (hash & LOW) >> bits
 
 
 @jit_inline
-def _get_slot(entry: Any, bits: Any) -> Any:
+def _get_slot(entry: np.uint32, bits: np.uint64) -> Int:
     return np.int64(np.uint64(entry) & ((ONE << bits) - ONE))
 
 
 @jit_inline
-def _make_entry(slot: Any, tag: Any, bits: Any) -> Any:
+def _make_entry(slot: Int, tag: np.uint64, bits: np.uint64) -> np.uint32:
     return np.uint32(tag << bits | np.uint64(slot))
 
 
 @jit
-def find_text_place(data: Any, offsets: Any, table: Any, place: Any, tag: Any, asked: Any, start: Any, end: Any) -> Any:
+def find_text_place(
+    data: ByteArray,
+    offsets: IntArray,
+    table: CodeArray,
+    place: Int,
+    tag: np.uint64,
+    asked: ByteArray,
+    start: Int,
+    end: Int,
+) -> Int:
     """Return the place in the table of one text, or the empty one that ends the search, which begins at `place`."""
     size, bits = len(table), _count_slot_bits(len(offsets) - 1)
     place = _find_tag(table, place, tag, bits)
@@ -156,7 +170,7 @@ def find_text_place(data: Any, offsets: Any, table: Any, place: Any, tag: Any, a
 
 
 @jit
-def find_number_place(numbers: Any, table: Any, place: Any, tag: Any, asked: Any) -> Any:
+def find_number_place(numbers: WordArray, table: CodeArray, place: Int, tag: np.uint64, asked: np.uint64) -> Int:
     """Return the place in the table of one number, or the empty one that ends the search, which begins at `place`."""
     size, bits = len(table), _count_slot_bits(len(numbers))
     place = _find_tag(table, place, tag, bits)
@@ -170,20 +184,20 @@ def find_number_place(numbers: Any, table: Any, place: Any, tag: Any, asked: Any
 
 
 @jit_inline
-def _hash_texts(asked: Any, offsets: Any, base: Any, count: Any, hashes: Any) -> Any:
+def _hash_texts(asked: ByteArray, offsets: IntArray, base: Int, count: Int, hashes: WordArray) -> None:
     for at in range(count):
         hashes[at] = hash_text(asked, np.int64(offsets[base + at]), np.int64(offsets[base + at + 1]))
 
 
 @jit_inline
-def _touch_table(table: Any, hashes: Any, count: Any, places: Any, touched: Any) -> Any:
+def _touch_table(table: CodeArray, hashes: WordArray, count: Int, places: IntArray, touched: CodeArray) -> None:
     for at in range(count):
         places[at] = _find_start(hashes[at], len(table))
         touched[at] = table[places[at]]
 
 
 @jit
-def build_text(data: Any, offsets: Any, table: Any) -> Any:
+def build_text(data: ByteArray, offsets: IntArray, table: CodeArray) -> Int:
     """Fill an empty table, which must have room for every text and one entry more; return how many differ."""
     size, bits, differ = len(offsets) - 1, _count_slot_bits(len(offsets) - 1), 0
     hashes, places, touched = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.int64), np.empty(BLOCK, np.uint32)
@@ -201,7 +215,7 @@ def build_text(data: Any, offsets: Any, table: Any) -> Any:
 
 
 @jit
-def build_numbers(numbers: Any, table: Any) -> Any:
+def build_numbers(numbers: WordArray, table: CodeArray) -> Int:
     """Fill an empty table, which must have room for every number and one entry more; return how many differ."""
     size, bits, differ = len(numbers), _count_slot_bits(len(numbers)), 0
     hashes, places, touched = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.int64), np.empty(BLOCK, np.uint32)
@@ -219,7 +233,9 @@ def build_numbers(numbers: Any, table: Any) -> Any:
 
 
 @jit
-def find_text(data: Any, offsets: Any, table: Any, asked: Any, asked_offsets: Any) -> Any:
+def find_text(
+    data: ByteArray, offsets: IntArray, table: CodeArray, asked: ByteArray, asked_offsets: IntArray
+) -> IntArray:
     """Return the slot of each text asked for, -1 where there is none."""
     size, bits, last = len(asked_offsets) - 1, _count_slot_bits(len(offsets) - 1), len(offsets) - 1
     slots = np.empty(size, np.int64)
@@ -242,7 +258,7 @@ def find_text(data: Any, offsets: Any, table: Any, asked: Any, asked_offsets: An
 
 
 @jit
-def find_numbers(numbers: Any, table: Any, asked: Any) -> Any:
+def find_numbers(numbers: WordArray, table: CodeArray, asked: WordArray) -> IntArray:
     """Return the slot of each number asked for, -1 where there is none."""
     size, bits = len(asked), _count_slot_bits(len(numbers))
     slots = np.empty(size, np.int64)

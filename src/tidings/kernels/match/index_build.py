@@ -1,17 +1,29 @@
-"""Building a segment: rows in their new order, tables of keys, and the bitmaps of tiles."""
+"""Building a segment: rows in their new order, hash tables of keys, hulls, and the bitmaps of tiles.
+
+`tiles` has a drawing of the bitmaps, `keys` of the tables. A wide interval sets its bit in many bitmaps, so building
+costs the buckets that literals meet; it happens once for a segment, and every event gains (docs/decisions/0006).
+"""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from tidings.kernels.bits import count_bits as count_bits
-from tidings.kernels.jit import jit, jit_inline
-from tidings.kernels.match.layout import OP_BITS
+from tidings.kernels.bits import count_bits
+from tidings.kernels.jit import jit
+from tidings.kernels.match.layout import OP_BITS, RowLiterals
 from tidings.kernels.match.literals import ANY, NOT_ANY, NOT_NONE, UNION
+from tidings.kernels.match.tiles import find_bucket
+
+if TYPE_CHECKING:
+    from tidings.kernels.array_types import ByteArray, CodeArray, Int, IntArray, WordArray
 
 
 @jit
-def gather_rows(owner, start, head, low, high):  # type: ignore[no-untyped-def]
+def gather_rows(
+    owner: CodeArray, start: CodeArray, head: CodeArray, low: CodeArray, high: CodeArray
+) -> tuple[CodeArray, CodeArray, CodeArray, CodeArray]:
     """Return the literals of the rows `owner`, in that order: start, head, low, high."""
     new_start = np.zeros(len(owner) + 1, np.uint32)
     for row in range(len(owner)):
@@ -30,7 +42,16 @@ def gather_rows(owner, start, head, low, high):  # type: ignore[no-untyped-def]
 
 
 @jit
-def fill_hash(first, second, cluster, mask, table_first, table_second, table_cluster, base):  # type: ignore[no-untyped-def]
+def fill_hash(
+    first: IntArray,
+    second: IntArray,
+    cluster: IntArray,
+    mask: Int,
+    table_first: CodeArray,
+    table_second: CodeArray,
+    table_cluster: CodeArray,
+    base: Int,
+) -> None:
     """Enter the keys of one group into its table (linear probing; `keys.cluster_of` looks them up)."""
     for i in range(len(first)):
         at = (first[i] * np.int64(2654435761) + second[i] * np.int64(40503)) & mask
@@ -41,22 +62,20 @@ def fill_hash(first, second, cluster, mask, table_first, table_second, table_clu
         table_cluster[base + at] = cluster[i] + 1
 
 
-@jit_inline
-def above(edges, first, last, code):  # type: ignore[no-untyped-def]
-    """Count the edges that are not above a code."""
-    low, high = first, last
-    while low < high:
-        middle = (low + high) >> 1
-        if edges[middle] <= code:
-            low = middle + 1
-        else:
-            high = middle
-    return low - first
-
-
 @jit
-def set_literal_bits(rows, at, edges, first, last, place, words, word, bit, bits):  # type: ignore[no-untyped-def]
-    """Set a row's bit in the bitmap of every bucket where one literal may hold."""
+def set_literal_bits(
+    rows: RowLiterals,
+    at: Int,
+    edges: CodeArray,
+    first: Int,
+    last: Int,
+    place: Int,
+    words: Int,
+    word: Int,
+    bit: np.uint64,
+    bits: WordArray,
+) -> None:
+    """Set a row's bit in the bitmap of every bucket in which some value may satisfy the literal, and of absence."""
     op = rows.head[at] & 15
     kind = op & 7
     buckets = last - first + 1
@@ -70,10 +89,10 @@ def set_literal_bits(rows, at, edges, first, last, place, words, word, bit, bits
             low = np.int64(rows.union_low[part]) if op & UNION else np.int64(rows.low[at])
             high = np.int64(rows.union_high[part]) if op & UNION else np.int64(rows.high[at])
             if low <= high:
-                for bucket in range(above(edges, first, last, low), above(edges, first, last, high) + 1):
+                for bucket in range(find_bucket(edges, first, last, low), find_bucket(edges, first, last, high) + 1):
                     bits[place + bucket * words + word] |= bit
         return
-    for bucket in range(buckets):  # negative: wherever the bucket is not wholly inside
+    for bucket in range(buckets):  # `none` and its like: wherever the bucket is not wholly inside
         lowest = np.int64(0) if bucket == 0 else np.int64(edges[first + bucket - 1])
         highest = np.int64(1) << 40 if bucket == buckets - 1 else np.int64(edges[first + bucket]) - 1
         inside = False
@@ -87,17 +106,29 @@ def set_literal_bits(rows, at, edges, first, last, place, words, word, bit, bits
 
 
 @jit
-def set_interval_bits(low, high, edges, first, last, place, words, word, bit, bits):  # type: ignore[no-untyped-def]
+def set_interval_bits(
+    low: Int,
+    high: Int,
+    edges: CodeArray,
+    first: Int,
+    last: Int,
+    place: Int,
+    words: Int,
+    word: Int,
+    bit: np.uint64,
+    bits: WordArray,
+) -> None:
     """Set a row's bit in the bitmap of every bucket that an interval meets."""
-    for bucket in range(above(edges, first, last, low), above(edges, first, last, high) + 1):
+    for bucket in range(find_bucket(edges, first, last, low), find_bucket(edges, first, last, high) + 1):
         bits[place + bucket * words + word] |= bit
 
 
 @jit
-def intersect_literals(rows, row, at):  # type: ignore[no-untyped-def]
-    """Return the intersection of a row's literals on one column, when all are plain intervals; else low > high.
+def intersect_literals(rows: RowLiterals, row: Int, at: Int) -> tuple[Int, Int]:
+    """Return the intersection of a row's literals on one column, if all are plain intervals; else low > high.
 
-    Convex and not empty, so the span of several values that satisfies each meets the intersection too.
+    Where it is not empty it may stand for all of them: the span of an event's several values, each of which satisfies
+    one literal, meets the intersection too, as all sets are convex.
     """
     low, high = np.int64(rows.low[at]), np.int64(rows.high[at])
     for other in range(at, rows.start[row + 1]):
@@ -110,14 +141,28 @@ def intersect_literals(rows, row, at):  # type: ignore[no-untyped-def]
 
 
 EXACT, DOUBTED, CHECKED = 1, 2, 0
-"""Of a dense column: its buckets tell all ends apart; it has bitmaps of doubt; its rows are always checked."""
+"""States of a dense column: its buckets separate all ends; it has bitmaps of doubt; its rows are always checked."""
 
 
 @jit
-def set_doubt_bits(rows, at, low, high, plain, edges, first, last, place, words, word, bit, bits):  # type: ignore[no-untyped-def]
+def set_doubt_bits(
+    rows: RowLiterals,
+    at: Int,
+    low: Int,
+    high: Int,
+    plain: bool,
+    edges: CodeArray,
+    first: Int,
+    last: Int,
+    place: Int,
+    words: Int,
+    word: Int,
+    bit: np.uint64,
+    bits: WordArray,
+) -> None:
     """Set a row's bit in the bitmap of doubt of every bucket in which its literal accepts some values and not others.
 
-    `plain` literals are the one interval from `low` to `high`; of others all intervals are looked at.
+    A `plain` literal is the one interval from `low` to `high`; of a union each interval is looked at.
     """
     buckets = last - first + 1
     begin, end = np.int64(0), np.int64(1)
@@ -138,12 +183,24 @@ def set_doubt_bits(rows, at, low, high, plain, edges, first, last, place, words,
 
 
 @jit
-def fill_tiles(rows, tile_row, tile_end, place, dense_of, edge_start, edges, state, bits, rest, rest_start, skipped):  # type: ignore[no-untyped-def]
+def fill_tiles(
+    rows: RowLiterals,
+    tile_row: CodeArray,
+    tile_end: CodeArray,
+    place: IntArray,
+    dense_of: IntArray,
+    edge_start: IntArray,
+    edges: CodeArray,
+    state: ByteArray,
+    bits: WordArray,
+    rest: WordArray,
+    rest_start: IntArray,
+    skipped: IntArray,
+) -> None:
     """Fill the bitmaps of all tiles.
 
-    Behind the bitmaps of a `DOUBTED` column stand those of doubt. `rest` has the rows of each tile that are to be
-    checked whatever their buckets say. `skipped` are two key columns of each tile (-1: none), whose literals are true
-    of every row here.
+    Behind the bitmaps of a `DOUBTED` column lie those of doubt. `rest` has the rows of each tile that are always
+    checked. `skipped` are the two key columns of each tile (-1: none): their literals hold for all events that visit.
     """
     width = place.shape[1]
     for tile in range(len(tile_row)):
@@ -197,8 +254,10 @@ def fill_tiles(rows, tile_row, tile_end, place, dense_of, edge_start, edges, sta
 
 
 @jit
-def find_tile_columns(start, head, tile_row, tile_end, skipped, columns):  # type: ignore[no-untyped-def]
-    """Return for each tile which columns some of its rows constrain, but for its key columns."""
+def find_tile_columns(
+    start: CodeArray, head: CodeArray, tile_row: CodeArray, tile_end: CodeArray, skipped: IntArray, columns: Int
+) -> ByteArray:
+    """Return for each tile which columns some of its rows constrain, except for its key columns."""
     constrained = np.zeros((len(tile_row), columns), np.uint8)
     for tile in range(len(tile_row)):
         for at in range(start[tile_row[tile]], start[tile_end[tile]]):
@@ -209,8 +268,8 @@ def find_tile_columns(start, head, tile_row, tile_end, skipped, columns):  # typ
 
 
 @jit
-def insert_edge(edge, distinct, count, most):  # type: ignore[no-untyped-def]
-    """Enter an edge into a sorted list of distinct ones; return their number, or `most + 1` when they are too many."""
+def insert_edge(edge: Int, distinct: IntArray, count: Int, most: Int) -> Int:
+    """Insert an edge into a sorted list of distinct ones; return their number, or `most + 1` if they are too many."""
     low, high = 0, count
     while low < high:
         middle = (low + high) >> 1
@@ -229,7 +288,15 @@ def insert_edge(edge, distinct, count, most):  # type: ignore[no-untyped-def]
 
 
 @jit
-def collect_edges(rows, tile_row, tile_end, dense_of, number, most, sampled):  # type: ignore[no-untyped-def]
+def collect_edges(
+    rows: RowLiterals,
+    tile_row: CodeArray,
+    tile_end: CodeArray,
+    dense_of: IntArray,
+    number: Int,
+    most: Int,
+    sampled: Int,
+) -> tuple[IntArray, IntArray, IntArray, IntArray]:
     """Return the distinct edges of each dense column in the tiles, if at most `most`, and a sample of all.
 
     An edge is a code where some literal begins, or the code after one where it ends.
@@ -268,7 +335,14 @@ def collect_edges(rows, tile_row, tile_end, dense_of, number, most, sampled):  #
 
 
 @jit
-def fill_hulls(rows, tile_row, tile_end, hull_column, hull_low, hull_high):  # type: ignore[no-untyped-def]
+def fill_hulls(
+    rows: RowLiterals,
+    tile_row: CodeArray,
+    tile_end: CodeArray,
+    hull_column: IntArray,
+    hull_low: CodeArray,
+    hull_high: CodeArray,
+) -> None:
     """Fill the hulls: for each tile and hull column, from the least low end to the greatest high end."""
     for tile in range(len(tile_row)):
         for side in range(2):
@@ -296,7 +370,14 @@ def fill_hulls(rows, tile_row, tile_end, hull_column, hull_low, hull_high):  # t
 
 
 @jit
-def count_buckets(tile_row, tile_end, place, edge_start, bits, rate_start):  # type: ignore[no-untyped-def]
+def count_buckets(
+    tile_row: CodeArray,
+    tile_end: CodeArray,
+    place: IntArray,
+    edge_start: IntArray,
+    bits: WordArray,
+    rate_start: IntArray,
+) -> IntArray:
     """Count, for each bucket of each dense column, the rows of all tiles that live in it."""
     counts = np.zeros(rate_start[-1], np.int64)
     for tile in range(len(tile_row)):

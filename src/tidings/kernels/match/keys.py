@@ -1,19 +1,44 @@
 """From an event's values to the clusters of rows that are keyed by them.
 
-Small clusters are checked row by row at once; visits to large ones are put down for `kernels.tiles`.
+A keyed group is one column, or a pair, by whose points rows are filed; a cluster has the rows of one key. The key is
+the rank of a point (its code >> 1) or two ranks, and a group has one of two tables:
+
+    direct   direct[base + first * width + second]             cluster + 1, or 0; where points are dense
+    hashed   hash_first, hash_second, hash_cluster [base + ...]   linear probing; `mask` is its size - 1
+
+An event looks up each group whose columns it has: O(groups of its columns), whatever the number of rows. Small clusters
+are checked row by row at once; visits to large ones are collected for `tiles`.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
+from tidings.kernels.growth import grow
 from tidings.kernels.jit import jit
-from tidings.kernels.match.exact_check import U1, WAITING, check_rows, grow
+from tidings.kernels.match.exact_check import U1, WAITING, check_rows
 from tidings.kernels.match.literals import ABSENT, SEVERAL
+
+if TYPE_CHECKING:
+    from tidings.kernels.array_types import CodeArray, Int, IntArray, WordArray
+    from tidings.kernels.match.layout import EventCells, IndexPaths, IndexRows, Intervals, Pairs, Visits
 
 
 @jit
-def find_cluster(first, second, group, base, width, mask, direct, hash_first, hash_second, hash_cluster):  # type: ignore[no-untyped-def]
+def find_cluster(
+    first: Int,
+    second: Int,
+    group: Int,
+    base: IntArray,
+    width: IntArray,
+    mask: IntArray,
+    direct: CodeArray,
+    hash_first: CodeArray,
+    hash_second: CodeArray,
+    hash_cluster: CodeArray,
+) -> Int:
     """Return the cluster of a keyed group for the ranks of its points, or -1."""
     if mask[group] == 0:
         return np.int64(direct[base[group] + first * width[group] + second]) - 1
@@ -27,8 +52,8 @@ def find_cluster(first, second, group, base, width, mask, direct, hash_first, ha
 
 
 @jit
-def find_clusters_of_several(cell, many, paths, event, group):  # type: ignore[no-untyped-def]
-    """Return the clusters of a keyed group for an event whose key columns have several values, or ranges."""
+def find_clusters_of_several(cell: CodeArray, many: Intervals, paths: IndexPaths, event: Int, group: Int) -> IntArray:
+    """Return the clusters of a keyed group for an event whose key columns hold several values, or ranges of them."""
     clusters = np.empty(16, np.int64)
     count = 0
     first_cell, second_cell = cell[event, paths.first[group]], np.uint32(1)
@@ -75,8 +100,8 @@ def find_clusters_of_several(cell, many, paths, event, group):  # type: ignore[n
 
 
 @jit
-def find_hits_of_plain(paths, cell, event, hit_of):  # type: ignore[no-untyped-def]
-    """Write the clusters that a plain event's values are keys of; return their number."""
+def find_hits_of_plain(paths: IndexPaths, cell: CodeArray, event: Int, hit_of: WordArray) -> Int:
+    """Write the clusters whose key an event has, when each of its columns has one value; return their number."""
     by_column, by_column_start, second_of = paths.by_column, paths.by_column_start, paths.second
     base, width, mask, direct = paths.base, paths.width, paths.mask, paths.direct
     hash_first, hash_second, hash_cluster = paths.hash_first, paths.hash_second, paths.hash_cluster
@@ -105,8 +130,8 @@ def find_hits_of_plain(paths, cell, event, hit_of):  # type: ignore[no-untyped-d
 
 
 @jit
-def find_hits_of_several(paths, cell, many, event):  # type: ignore[no-untyped-def]
-    """Return the clusters that an event's values are keys of, when some of its columns have several."""
+def find_hits_of_several(paths: IndexPaths, cell: CodeArray, many: Intervals, event: Int) -> WordArray:
+    """Return the clusters whose key an event has, when some of its columns have several values."""
     hit_of = np.empty(64, np.uint64)
     hits = 0
     for column in range(cell.shape[1]):
@@ -126,10 +151,10 @@ def find_hits_of_several(paths, cell, many, event):  # type: ignore[no-untyped-d
 
 
 @jit
-def follow_keys(rows, paths, cells):  # type: ignore[no-untyped-def]
-    """Go from the values of every event to the clusters keyed by them; check the small, list the large.
+def follow_keys(rows: IndexRows, paths: IndexPaths, cells: EventCells) -> tuple[Pairs, Pairs, Visits]:
+    """Find the clusters of every event; check the rows of small ones, and list visits to large ones.
 
-    Returns found (events, slots), special (events, rows) and visits (tiled clusters, events).
+    Returns matches (events, slots), special (events, rows) and visits (tiled clusters, events).
     """
     cell, many = cells.cell, (cells.many_start, cells.many_low, cells.many_high)
     cluster_start, cluster_tiled = paths.cluster_start, paths.cluster_tiled

@@ -1,7 +1,11 @@
-"""What kernels are handed: named groups of flat arrays, so that no call has thirty arguments.
+"""The arrays of matching: named groups of flat arrays, so that no call has thirty arguments.
 
-`Rows` are conjunctions of literals, `Cells` the codes of a batch of events, `Paths` the ways from an event's
-values to clusters of rows, and `Tiles` the bitmaps over rows of large clusters.
+`IndexRows` are conjunctions of literals, `EventCells` the codes of a batch of events, `IndexPaths` the ways from an
+event's values to clusters of rows, and `IndexTiles` the bitmaps over the rows of large clusters. A group costs nothing
+where a call does much work; inner loops unpack what they need first, since Numba counts references of all arrays of a
+tuple that it hands on (measured in `kernels.papers.counting`: 150 ns an entry against 4).
+
+The fields of `IndexRows`, `IndexPaths` and `IndexTiles` are names in snapshots: renaming one changes the format.
 """
 
 from __future__ import annotations
@@ -13,9 +17,24 @@ from tidings.kernels.array_types import ByteArray, CodeArray, Float32Array, Int,
 OP_BITS = 4
 """A literal's head is its column, shifted by this, and its op."""
 
+Pairs: TypeAlias = tuple[IntArray, CodeArray, Int]
+"""Output that grows: events, their slots (or rows), and how many pairs there are."""
+
+Visits: TypeAlias = tuple[Int32Array, Int32Array, Int]
+"""Tiled clusters, the events that are to visit them, and how many visits there are."""
+
+Intervals: TypeAlias = tuple[IntArray, CodeArray, CodeArray]
+"""Lists of intervals (CSR): where each list begins, low ends, high ends."""
+
+EventBuckets: TypeAlias = tuple[CodeArray, CodeArray, CodeArray]
+"""Of each event, flat: its dense columns by match rate, its bucket in each of these, its bucket in column order."""
+
+PairBuffers: TypeAlias = tuple[CodeArray, CodeArray, CodeArray, CodeArray]
+"""Work space of a tile: events and rows to be checked, events and rows that the bitmaps have decided."""
+
 
 class RowLiterals(NamedTuple):
-    """Rows while they are built: row `r` is the conjunction of the literals from `start[r]` up to `start[r + 1]`."""
+    """Rows before they are indexed: row `r` is the conjunction of the literals from `start[r]` up to `start[r + 1]`."""
 
     start: CodeArray
     head: CodeArray
@@ -29,7 +48,7 @@ class RowLiterals(NamedTuple):
 class IndexRows(NamedTuple):
     """Rows as they are matched: literal `i` is `literal[3 * i]` (its head), its low end and its high end.
 
-    The three stand together because a row that is looked at is seldom in cache: one line, not three.
+    The three lie together because a row that is checked is seldom in cache: one line is fetched, not three.
     """
 
     start: CodeArray
@@ -37,9 +56,9 @@ class IndexRows(NamedTuple):
     union_start: CodeArray
     union_low: CodeArray
     union_high: CodeArray
-    entry: CodeArray  # row -> its first place in `slot`, with one more at the end; empty: every row has one
+    entry: CodeArray  # row -> its first place in `slot`, with one more at the end; empty: every row has one slot
     slot: CodeArray  # the subscriptions of each row
-    special: ByteArray  # 1 where a row needs more than emitting its slots: a second phase, or it is one of several
+    special: ByteArray  # 1 where a row needs more than emitting its slots: an exact test, or it is one of several
 
 
 class EventCells(NamedTuple):
@@ -53,10 +72,10 @@ class EventCells(NamedTuple):
 
 
 class IndexPaths(NamedTuple):
-    """Groups of rows that are found by the same columns.
+    """The ways to clusters: groups of rows that are found by the same columns.
 
-    A keyed group finds a cluster by the ranks of one or two points: in a table `direct`, or in a hash table
-    (`hashed`) of the group's own. A packed group is one cluster whose tiles have hulls in the group's columns.
+    A keyed group finds a cluster by the ranks of one or two points: in a table `direct`, or in a hash table of the
+    group's own (see `keys`). A packed group is one cluster whose tiles have hulls in the group's columns.
     """
 
     by_column: Int32Array  # CSR: the keyed groups whose first column it is
@@ -94,3 +113,23 @@ class IndexTiles(NamedTuple):
     rate_start: IntArray
     rates: Float32Array  # of each bucket of each dense column: the share of rows that live
     loose: Int32Array  # tiled clusters that every event visits
+
+
+class LeafArrays(NamedTuple):
+    """The distinct literals of a forest's trees; leaves of a column lie together (see `kernels.match.literals`)."""
+
+    column: CodeArray
+    op: ByteArray
+    low: CodeArray
+    high: CodeArray
+    union_start: CodeArray
+    union_low: CodeArray
+    union_high: CodeArray
+
+
+class ForestCode(NamedTuple):
+    """The programs of a forest, those of shared sub-trees first; a tree whose root is `negated` is flipped last."""
+
+    code: CodeArray
+    starts: IntArray
+    negated: ByteArray

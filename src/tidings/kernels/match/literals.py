@@ -1,5 +1,10 @@
 """Literals on codes: whether the values that an event has in one column satisfy one interval.
 
+Codes number what a column's predicates can tell apart. With end points 10 and 20:
+
+    value    < 10    10    10 .. 20    20    > 20          price in [10 .. 20)  =  codes 1 .. 2
+    code       0      1       2         3      4           price > 10           =  codes 2 .. 4
+
 An event's cell is a code below `SEVERAL` (one value), `ABSENT`, or `SEVERAL | place` where `place` points
 into `many_start`: the values `many_low[i]..many_high[i]` for `i` from `many_start[place]` up to
 `many_start[place + 1]` (a point has equal ends). A literal accepts a value that meets its interval; what
@@ -9,12 +14,17 @@ must be true of the values is its op. A literal with `UNION` has several interva
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from tidings.kernels.jit import jit, jit_inline
 
+if TYPE_CHECKING:
+    from tidings.kernels.array_types import CodeArray, Int
+
 ANY, ALL, NONE, NOT_ANY, NOT_ALL, NOT_NONE = 0, 1, 2, 3, 4, 5
-"""What a literal asks: some value, every value, no value (of at least one); and the negation of each."""
+"""Ops: some value lies inside, every one does, none does (all three want a value); and the negation of each."""
 
 UNION = 8
 """Added to the op of a literal with several intervals."""
@@ -27,7 +37,16 @@ ABSENT = np.uint32(0xFFFF_FFFF)
 
 
 @jit_inline
-def meets(low, high, union, value_low, value_high, union_start, union_low, union_high):  # type: ignore[no-untyped-def]
+def meets(
+    low: Int,
+    high: Int,
+    union: bool,
+    value_low: Int,
+    value_high: Int,
+    union_start: CodeArray,
+    union_low: CodeArray,
+    union_high: CodeArray,
+) -> bool:
     """Tell whether a value, or some point of it, lies in the literal's interval or in one of its union."""
     if not union:
         return value_low <= high and value_high >= low
@@ -40,7 +59,18 @@ def meets(low, high, union, value_low, value_high, union_start, union_low, union
 
 
 @jit
-def accepts(cell, op, low, high, many_start, many_low, many_high, union_start, union_low, union_high):  # type: ignore[no-untyped-def]
+def accepts(
+    cell: Int,
+    op: Int,
+    low: Int,
+    high: Int,
+    many_start: CodeArray,
+    many_low: CodeArray,
+    many_high: CodeArray,
+    union_start: CodeArray,
+    union_low: CodeArray,
+    union_high: CodeArray,
+) -> bool:
     """Tell whether an event's cell satisfies one literal."""
     union = op >= UNION
     kind = op & 7

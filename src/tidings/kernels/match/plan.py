@@ -1,11 +1,26 @@
-"""Planning: how selective each literal is, and which one or two literals a row is found by.
+"""The planner's kernels: how selective each literal is, and by which one or two literals a row is found.
 
-A row can be found by the key of one or two points, by the hull of its tile in one or two columns, or only
-by visiting it for every event. The cost of a choice depends on how many rows choose the same columns, so
-the choice is made, counted, and made again.
+There are five ways to find a row, from dear to cheap; the planner takes the one of least expected cost for an event:
+
+    ALWAYS       every event visits the row's tile
+    PACKED       an event whose value lies in the hull of the tile, in one column     price in [10 .. 20]
+    PACKED_PAIR  ... in two columns                                                   price in .. and year in ..
+    KEYED        an event whose value is the key, in one column                       make = 'ford'
+    KEYED_PAIR   ... in two columns                                                   make = 'ford' and fuel = 'gas'
+
+Cost of a way: (share of events that meet the row) * (work for a row that is met) + (its share of finding out). The last
+term is what makes the choice mutual: a look-up or a hull is paid for once and shared by all rows that use the same
+columns. So popularity is estimated (`count_popularity`, `count_popular_pairs`), rows choose (`choose`), the choices
+are counted (`count_choices`), and rows choose again (`engine.index.planner.ROUNDS`).
+
+Rows come as flat arrays of literals, `start[row] .. start[row + 1]`, as in `layout.RowLiterals`. Building calls each
+kernel once or twice for a segment, so the arguments are flat and nothing here is hot. Cost: literals, and for pairs
+the square of the literals of a row, of which at most `CONSIDERED` take part.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -13,28 +28,46 @@ from tidings.kernels.jit import jit, jit_inline
 from tidings.kernels.match.layout import OP_BITS
 from tidings.kernels.match.literals import ANY, UNION
 
+if TYPE_CHECKING:
+    from tidings.kernels.array_types import ByteArray, CodeArray, Float, Float32Array, Int, Int32Array, IntArray
+
 NO_USE, HULL, POINT, POINTS = 0, 1, 2, 3
-"""What a literal can serve for: nothing, an interval of a hull, a key of one point, of a few points."""
+"""What a literal can serve for: nothing, an interval of a hull, a key of one point, keys of a few points."""
 
 ALWAYS, PACKED, PACKED_PAIR, KEYED, KEYED_PAIR = 0, 1, 2, 3, 4
 """How rows are found: by every event, by hulls in one or two columns, by a key of one or two points."""
 
 MOST_COPIES = 8
-"""A row is filed under at most so many keys."""
+"""A row is filed under at most so many keys: `x in (1, 2, 3)` takes three copies of the row, two sets their product."""
 
 COPY_NS = 0.01
-"""What another copy of a row costs each event: nothing by itself, but memory that others need."""
+"""Nanoseconds that another copy of a row is taken to cost each event: none by itself, but it takes up cache."""
 
 HULL_NS = 4.0
-"""What an event pays for each tile to see that it need not go there."""
+"""Nanoseconds for an event to see, by two comparisons, that it need not visit a tile."""
+
+Costs: TypeAlias = tuple[float, float, float, float]
+"""Nanoseconds: of a row scanned, of a row in bitmaps, of a look-up, of a visit to a tile."""
 
 CONSIDERED = 12
-"""Literals of a row that are considered, the most selective first."""
+"""Literals of a row that are considered, the most selective first: bounds the pairs of a row to 66."""
 
 
 @jit
-def sample_ends(head, low, high, union_start, union_low, union_high, top, most):  # type: ignore[no-untyped-def]
-    """Return about `most` ends that the literals of a column name, and their number; `top`: twice its end points."""
+def sample_ends(
+    head: CodeArray,
+    low: CodeArray,
+    high: CodeArray,
+    union_start: CodeArray,
+    union_low: CodeArray,
+    union_high: CodeArray,
+    top: IntArray,
+    most: Int,
+) -> tuple[CodeArray, IntArray]:
+    """Return about `most` ends that the literals of each column name, and their number; `top[c]` is the last code.
+
+    Where no events are known, the ends of literals stand for their values: people ask about what there is.
+    """
     columns = len(top)
     total = np.zeros(columns, np.int64)
     for at in range(len(head)):
@@ -45,6 +78,7 @@ def sample_ends(head, low, high, union_start, union_low, union_high, top, most):
     for at in range(len(head)):
         column = np.int64(head[at] >> OP_BITS)
         seen[column] += 1
+        # Every n-th literal of a column: no random numbers, so the same rows always give the same plan.
         if seen[column] % (1 + total[column] // most) != 0 or head[at] & 7 != ANY:
             continue
         first, last = np.int64(low[at]), np.int64(high[at])
@@ -64,10 +98,21 @@ def sample_ends(head, low, high, union_start, union_low, union_high, top, most):
 
 
 @jit
-def estimate_rates(head, low, high, union_start, union_low, union_high, sample_start, sample):  # type: ignore[no-untyped-def]
+def estimate_rates(
+    head: CodeArray,
+    low: CodeArray,
+    high: CodeArray,
+    union_start: CodeArray,
+    union_low: CodeArray,
+    union_high: CodeArray,
+    sample_start: IntArray,
+    sample: CodeArray,
+) -> tuple[Float32Array, Float32Array]:
     """Return the share of sampled codes that each literal accepts, and the share that lies between its ends.
 
-    The two differ for unions. `sample` is sorted by column.
+    The two differ for unions: a key finds what is accepted, a hull what lies between. `sample` is sorted within each
+    column. Half a code is added, so that a literal which no sampled event meets is rare and not impossible: otherwise
+    all such literals would look equally good, and their product with another literal free.
     """
     result = np.empty(len(head), np.float32)
     spanned = np.empty(len(head), np.float32)
@@ -94,8 +139,20 @@ def estimate_rates(head, low, high, union_start, union_low, union_high, sample_s
 
 
 @jit
-def classify_uses(start, head, low, high, union_start, union_low, union_high):  # type: ignore[no-untyped-def]
-    """Return what each literal can serve for."""
+def classify_uses(
+    start: CodeArray,
+    head: CodeArray,
+    low: CodeArray,
+    high: CodeArray,
+    union_start: CodeArray,
+    union_low: CodeArray,
+    union_high: CodeArray,
+) -> ByteArray:
+    """Return what each literal can serve for.
+
+    Only `ANY` says where an event's values are. A key must be the row's only literal on its column: with two, an event
+    of several values could satisfy each by another value, and the key of either would have to find the row.
+    """
     result = np.zeros(len(head), np.uint8)
     for row in range(len(start) - 1):
         for at in range(start[row], start[row + 1]):
@@ -110,6 +167,7 @@ def classify_uses(start, head, low, high, union_start, union_low, union_high):  
             if not alone:
                 continue
             if op == ANY:
+                # Odd codes are end points themselves, even ones the gaps between them: a gap is no key.
                 if low[at] == high[at] and low[at] & 1:
                     result[at] = POINT
             else:
@@ -124,18 +182,32 @@ def classify_uses(start, head, low, high, union_start, union_low, union_high):  
 
 
 @jit_inline
-def count_copies(use, head, low, union_start, at):  # type: ignore[no-untyped-def]
-    """Count the keys under which a literal files its row."""
+def count_copies(use: ByteArray, head: CodeArray, low: CodeArray, union_start: CodeArray, at: Int) -> Int:
+    """Count the keys under which a literal files its row: the points of its set."""
     return np.int64(union_start[low[at] + 1]) - np.int64(union_start[low[at]]) if use[at] == POINTS else np.int64(1)
 
 
 @jit
-def choose(start, head, low, union_start, use, rate, spanned, presence, columns, popular, popular_pairs, tile, costs):  # type: ignore[no-untyped-def]
+def choose(
+    start: CodeArray,
+    head: CodeArray,
+    low: CodeArray,
+    union_start: CodeArray,
+    use: ByteArray,
+    rate: Float32Array,
+    spanned: Float32Array,
+    presence: Float32Array,
+    columns: Int,
+    popular: Float32Array,
+    popular_pairs: Float32Array,
+    tile: Int,
+    costs: Costs,
+) -> tuple[ByteArray, Int32Array, Int32Array]:
     """Return how each row is found and by which literals (-1: none), given how popular columns and pairs are.
 
-    `costs` are nanoseconds: of a row scanned, of a row in bitmaps, of a look-up, of a visit to a tile.
-    `popular` counts, for keys and for hulls apart, the rows that may use a column or a pair of columns. `there` is
-    the share of events that have a literal's column at all; the others visit none of the tiles packed by it.
+    `popular[2 * column]` counts the rows that may be keyed by a column, `popular[2 * column + 1]` those that may be
+    packed by it; `popular_pairs` has the same for `first * columns + second`. `presence` is the share of events that
+    have a literal's column at all: the others visit none of the tiles packed by it.
     """
     rows = len(start) - 1
     kind = np.zeros(rows, np.uint8)
@@ -145,6 +217,7 @@ def choose(start, head, low, union_start, use, rate, spanned, presence, columns,
     best_of = np.empty(CONSIDERED, np.int64)
     pairs = len(popular_pairs) > 0
     for row in range(rows):
+        # The most selective literals of the row, by insertion into a list of fixed length.
         count = 0
         for at in range(start[row], start[row + 1]):
             if use[at] == NO_USE:
@@ -162,12 +235,15 @@ def choose(start, head, low, union_start, use, rate, spanned, presence, columns,
             at = best_of[i]
             column = np.int64(head[at] >> OP_BITS)
             if use[at] >= POINT:
+                # The cluster of a key has this many rows: a small one is scanned, a large one has tiles.
                 size = popular[2 * column] * rate[at]
                 work = scan_ns if size < 256 else bits_ns + tile_ns / tile
                 cost = rate[at] * work + COPY_NS * (count_copies(use, head, low, union_start, at) - 1)
                 cost += look_ns / max(1.0, popular[2 * column])
                 if cost < least:
                     least, kind[row], first_literal[row], second_literal[row] = cost, KEYED, at, -1
+            # A tile's hull is wider than the row itself, by about a tile's share of all rows packed by this column:
+            # the more rows choose the column, the narrower all of their tiles become.
             slack = min(1.0, tile / max(1.0, popular[2 * column + 1]))
             full = min(tile, max(1.0, popular[2 * column + 1]))
             cost = presence[at] * min(1.0, spanned[at] + slack) * (bits_ns + tile_ns / full) + HULL_NS / full
@@ -185,6 +261,7 @@ def choose(start, head, low, union_start, use, rate, spanned, presence, columns,
                     cost += look_ns / max(1.0, popular_pairs[pair])
                     if cost < least:
                         least, kind[row], first_literal[row], second_literal[row] = cost, KEYED_PAIR, at, other
+                # In two columns a tile is a square: its side is the root of its share.
                 slack = min(1.0, np.sqrt(tile / max(1.0, popular_pairs[pair + 1])))
                 cost = presence[at] * presence[other] * min(1.0, spanned[at] + slack) * min(1.0, spanned[other] + slack)
                 full = min(tile, max(1.0, popular_pairs[pair + 1]))
@@ -197,7 +274,9 @@ def choose(start, head, low, union_start, use, rate, spanned, presence, columns,
 
 
 @jit
-def count_popularity(start, head, use, rate, columns):  # type: ignore[no-untyped-def]
+def count_popularity(
+    start: CodeArray, head: CodeArray, use: ByteArray, rate: Float32Array, columns: Int
+) -> Float32Array:
     """Count the rows that may use each column, for keys (even places) and for hulls (odd places)."""
     popular = np.zeros(2 * columns, np.float32)
     for row in range(len(start) - 1):
@@ -211,11 +290,27 @@ def count_popularity(start, head, use, rate, columns):  # type: ignore[no-untype
 
 
 @jit
-def count_popular_pairs(start, head, use, rate, spanned, presence, columns, rows, scale, tile, costs):  # type: ignore[no-untyped-def]
-    """Return how many rows each pair of columns would find if few pairs are used: one pair at a time, the most gained.
+def count_popular_pairs(
+    start: CodeArray,
+    head: CodeArray,
+    use: ByteArray,
+    rate: Float32Array,
+    spanned: Float32Array,
+    presence: Float32Array,
+    columns: Int,
+    rows: IntArray,
+    scale: Float,
+    tile: Int,
+    costs: Costs,
+) -> Float32Array:
+    """Return how many rows each pair of columns would find if only a few pairs were used.
 
-    Works on the sample `rows`; `scale` rows stand behind each. The gain of a pair is what its rows save against
-    being found by their best single literal.
+    Greedy set cover on the sample `rows`, each of which stands for `scale` rows: take the pair of columns with the
+    greatest gain, close the rows that it serves well, and go on with the rest until a pair would serve fewer than 64.
+    The gain of a pair is what its rows save against their best single literal. Were every row to count for each of
+    its pairs, as `count_popularity` does for columns, popularity would be spread over pairs that nobody ends up using.
+
+    Cost: at most 512 rounds of two passes over the sample; phase 0 adds up gains, phase 1 closes rows.
     """
     scan_ns, bits_ns, _, tile_ns = costs
     work = bits_ns + tile_ns / tile
@@ -274,6 +369,7 @@ def count_popular_pairs(start, head, use, rate, spanned, presence, columns, rows
                             top = max(top, gain)
                             if place == best:
                                 here_gain = gain
+                # A row is closed if the pair gives it most of what its best pair would; others wait for theirs.
                 if phase == 1 and here_gain > 0 and here_gain >= 0.6 * top:
                     open_rows[i] = 0
             if best < 0:
@@ -285,8 +381,10 @@ def count_popular_pairs(start, head, use, rate, spanned, presence, columns, rows
 
 
 @jit
-def count_choices(head, kind, first_literal, second_literal, columns, pairs):  # type: ignore[no-untyped-def]
-    """Count the rows that did choose each column and pair."""
+def count_choices(
+    head: CodeArray, kind: ByteArray, first_literal: Int32Array, second_literal: Int32Array, columns: Int, pairs: bool
+) -> tuple[Float32Array, Float32Array]:
+    """Count the rows that did choose each column and pair, in the layout of `choose`."""
     popular = np.zeros(2 * columns, np.float32)
     popular_pairs = np.zeros(2 * columns * columns if pairs else 0, np.float32)
     for row in range(len(kind)):
@@ -303,10 +401,21 @@ def count_choices(head, kind, first_literal, second_literal, columns, pairs):  #
 
 
 @jit
-def file_rows(kind, first_literal, second_literal, low, high, head, use, union_start, union_low):  # type: ignore[no-untyped-def]
-    """Return one entry for each key under which each row is filed: the row, and the ranks of its points.
+def file_rows(
+    kind: ByteArray,
+    first_literal: Int32Array,
+    second_literal: Int32Array,
+    low: CodeArray,
+    high: CodeArray,
+    head: CodeArray,
+    use: ByteArray,
+    union_start: CodeArray,
+    union_low: CodeArray,
+) -> tuple[CodeArray, IntArray, IntArray]:
+    """Return one entry for each key under which each row is filed: the row, and the ranks of its one or two points.
 
-    Rows that are not keyed have one entry, whose numbers are twice the middles of its two intervals.
+    Rows that are not keyed have one entry, whose numbers are twice the middles of its intervals: the builder sorts by
+    them, so that rows with neighbouring intervals share a tile and the tile's hull is narrow (docs/decisions/0007).
     """
     count = np.int64(0)
     for row in range(len(kind)):
@@ -330,7 +439,9 @@ def file_rows(kind, first_literal, second_literal, low, high, head, use, union_s
             at += 1
             continue
         for i in range(count_copies(use, head, low, union_start, first_literal[row])):
-            for j in range(count_copies(use, head, low, union_start, second_literal[row]) if second_literal[row] >= 0 else 1):
+            for j in range(
+                count_copies(use, head, low, union_start, second_literal[row]) if second_literal[row] >= 0 else 1
+            ):
                 owner[at] = row
                 first[at] = get_point(head, low, use, union_start, union_low, first_literal[row], i) >> 1
                 if second_literal[row] >= 0:
@@ -340,14 +451,18 @@ def file_rows(kind, first_literal, second_literal, low, high, head, use, union_s
 
 
 @jit_inline
-def get_point(head, low, use, union_start, union_low, at, number):  # type: ignore[no-untyped-def]
-    """Return the code of a literal's point of this number."""
+def get_point(
+    head: CodeArray, low: CodeArray, use: ByteArray, union_start: CodeArray, union_low: CodeArray, at: Int, number: Int
+) -> Int:
+    """Return the code of the point with this number in a literal's set."""
     return np.int64(union_low[union_start[low[at]] + number]) if use[at] == POINTS else np.int64(low[at])
 
 
 @jit_inline
-def get_middle(head, low, high, union_start, union_low, at):  # type: ignore[no-untyped-def]
-    """Return twice the middle of a literal's interval; of a union, of where it begins."""
+def get_middle(
+    head: CodeArray, low: CodeArray, high: CodeArray, union_start: CodeArray, union_low: CodeArray, at: Int
+) -> Int:
+    """Return twice the middle of a literal's interval; for a union, twice where it begins."""
     if head[at] & UNION:
         return np.int64(2) * np.int64(union_low[union_start[low[at]]])
     return np.int64(low[at]) + np.int64(high[at])

@@ -13,11 +13,15 @@ which is bad near the antipode, is not needed.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from tidings.kernels.jit import jit, jit_inline
+
+if TYPE_CHECKING:
+    from tidings.kernels.array_types import Float, FloatArray, Int, IntArray
 
 OUTSIDE, INSIDE, UNSURE = 0, 1, 2
 """The answers; the boundary is inside."""
@@ -30,7 +34,7 @@ LEAST_BAND = 1e-30  # 13 nanometres; the latitudes' own rounding is a tenth of t
 
 
 @jit_inline
-def _find_side(x: Any, y: Any, x1: Any, y1: Any, x2: Any, y2: Any) -> Any:
+def _find_side(x: Float, y: Float, x1: Float, y1: Float, x2: Float, y2: Float) -> Float:
     """Return above zero where the point is left of the edge, below where right, zero where floats are not sure."""
     left = (x1 - x) * (y2 - y)
     right = (x2 - x) * (y1 - y)
@@ -40,7 +44,7 @@ def _find_side(x: Any, y: Any, x1: Any, y1: Any, x2: Any, y2: Any) -> Any:
 
 
 @jit
-def count_crossings(x: Any, y: Any, first: Any, last: Any, vertices: Any) -> Any:
+def count_crossings(x: Float, y: Float, first: Int, last: Int, vertices: FloatArray) -> Int:
     """Count the edges from vertex `first` to `last` that cross the ray, 0 or 1; 2 not sure, 3 on an edge."""
     count = 0
     x1, y1 = vertices[first, 0], vertices[first, 1]
@@ -63,7 +67,9 @@ def count_crossings(x: Any, y: Any, first: Any, last: Any, vertices: Any) -> Any
 
 
 @jit
-def decide_area(x: Any, y: Any, low: Any, high: Any, run_ends: Any, run_bounds: Any, vertices: Any) -> Any:
+def decide_area(
+    x: Float, y: Float, low: Int, high: Int, run_ends: IntArray, run_bounds: FloatArray, vertices: FloatArray
+) -> Int:
     """Decide an unrolled place in the area whose runs go from `low` up to `high`."""
     count = 0
     for run in range(low, high):
@@ -81,8 +87,8 @@ def decide_area(x: Any, y: Any, low: Any, high: Any, run_ends: Any, run_bounds: 
 
 
 @jit_inline
-def _decide_circle(lon: Any, lat: Any, center_lon: Any, center_lat: Any, limit: Any) -> Any:
-    """Decide a place near a centre, in the very steps of `algebra.evaluate.distance_m`."""
+def _decide_circle(lon: Float, lat: Float, center_lon: Float, center_lat: Float, limit: Float) -> Int:
+    """Decide a place near a centre, by the same steps as `algebra.law.evaluate.distance_m`."""
     lat1, lat2 = math.radians(center_lat), math.radians(lat)
     up, along = math.sin((lat2 - lat1) / 2), math.sin(math.radians(lon - center_lon) / 2)
     haversine = up * up + math.cos(lat1) * math.cos(lat2) * (along * along)
@@ -93,15 +99,15 @@ def _decide_circle(lon: Any, lat: Any, center_lon: Any, center_lat: Any, limit: 
 
 @jit
 def decide_one(
-    place: Any,
-    lon: Any,
-    lat: Any,
-    frames: Any,
-    run_start: Any,
-    run_ends: Any,
-    run_bounds: Any,
-    vertices: Any,
-) -> Any:
+    place: Int,
+    lon: Float,
+    lat: Float,
+    frames: FloatArray,
+    run_start: IntArray,
+    run_ends: IntArray,
+    run_bounds: FloatArray,
+    vertices: FloatArray,
+) -> Int:
     """Decide one place of the globe for one condition of the table."""
     low, high = run_start[place], run_start[place + 1]
     if low == high:
@@ -120,15 +126,15 @@ def decide_one(
 
 @jit
 def decide(
-    places: Any,
-    at_lon: Any,
-    at_lat: Any,
-    frames: Any,
-    run_start: Any,
-    run_ends: Any,
-    run_bounds: Any,
-    vertices: Any,
-) -> Any:
+    places: IntArray,
+    at_lon: FloatArray,
+    at_lat: FloatArray,
+    frames: FloatArray,
+    run_start: IntArray,
+    run_ends: IntArray,
+    run_bounds: FloatArray,
+    vertices: FloatArray,
+) -> npt.NDArray[np.int8]:
     """Decide pairs of a condition's number and a place of the globe; one answer for each."""
     answers = np.empty(len(places), np.int8)
     for at in range(len(places)):

@@ -1,6 +1,12 @@
-"""Rows as such: which are equal, and their ends in a larger space of codes."""
+"""Rows as values: which ones are equal, and their codes when a column's space of end points grows.
+
+Equal rows are kept once with the slots of all of them: sorted by hash, then compared with the first of their run. When
+segments are merged, the end points of a column are united, and codes move by the ranks of the old points in the new.
+"""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -8,20 +14,31 @@ from tidings.kernels.jit import jit, jit_inline
 from tidings.kernels.match.layout import OP_BITS
 from tidings.kernels.match.literals import UNION
 
+if TYPE_CHECKING:
+    from tidings.kernels.array_types import ByteArray, CodeArray, Int, IntArray, WordArray
+
 EMPTY_LOW = 0x7FFFFFFF
 """The low end of an interval that accepts nothing; its high end is 0."""
 
 
 @jit_inline
-def mix(state, value):  # type: ignore[no-untyped-def]
-    """Stir a number into a hash."""
+def mix(state: np.uint64, value: Int) -> np.uint64:
+    """Mix a number into a hash (multiply and shift)."""
     state = (state ^ np.uint64(value)) * np.uint64(0x9E3779B97F4A7C15)
     return state ^ (state >> np.uint64(29))
 
 
 @jit
-def hash_rows(start, head, low, high, union_start, union_low, union_high):  # type: ignore[no-untyped-def]
-    """Return a hash of each row's literals, as they stand."""
+def hash_rows(
+    start: CodeArray,
+    head: CodeArray,
+    low: CodeArray,
+    high: CodeArray,
+    union_start: CodeArray,
+    union_low: CodeArray,
+    union_high: CodeArray,
+) -> WordArray:
+    """Return a hash of each row's literals, in their order."""
     result = np.empty(len(start) - 1, np.uint64)
     for row in range(len(start) - 1):
         state = np.uint64(14695981039346656037)
@@ -37,7 +54,17 @@ def hash_rows(start, head, low, high, union_start, union_low, union_high):  # ty
 
 
 @jit
-def is_equal(row, other, start, head, low, high, union_start, union_low, union_high):  # type: ignore[no-untyped-def]
+def is_equal(
+    row: Int,
+    other: Int,
+    start: CodeArray,
+    head: CodeArray,
+    low: CodeArray,
+    high: CodeArray,
+    union_start: CodeArray,
+    union_low: CodeArray,
+    union_high: CodeArray,
+) -> bool:
     """Tell whether two rows have the same literals in the same order."""
     first, second = np.int64(start[row]), np.int64(start[other])
     size = np.int64(start[row + 1]) - first
@@ -53,7 +80,10 @@ def is_equal(row, other, start, head, low, high, union_start, union_low, union_h
             if parts != np.int64(union_start[low[b] + 1]) - other_begin:
                 return False
             for j in range(parts):
-                if union_low[begin + j] != union_low[other_begin + j] or union_high[begin + j] != union_high[other_begin + j]:
+                if (
+                    union_low[begin + j] != union_low[other_begin + j]
+                    or union_high[begin + j] != union_high[other_begin + j]
+                ):
                     return False
         elif low[a] != low[b] or high[a] != high[b]:
             return False
@@ -61,7 +91,18 @@ def is_equal(row, other, start, head, low, high, union_start, union_low, union_h
 
 
 @jit
-def find_leaders(order, hashed, alone, start, head, low, high, union_start, union_low, union_high):  # type: ignore[no-untyped-def]
+def find_leaders(
+    order: IntArray,
+    hashed: WordArray,
+    alone: ByteArray,
+    start: CodeArray,
+    head: CodeArray,
+    low: CodeArray,
+    high: CodeArray,
+    union_start: CodeArray,
+    union_low: CodeArray,
+    union_high: CodeArray,
+) -> CodeArray:
     """Return for each row the first row equal to it; `order` sorts rows by hash, `alone` rows stay apart."""
     leader = np.arange(len(order)).astype(np.uint32)
     for i in range(1, len(order)):
@@ -75,7 +116,15 @@ def find_leaders(order, hashed, alone, start, head, low, high, union_start, unio
 
 
 @jit
-def remap(head, low, high, size, rank, rank_start, new_size):  # type: ignore[no-untyped-def]
+def remap(
+    head: CodeArray,
+    low: CodeArray,
+    high: CodeArray,
+    size: IntArray,
+    rank: IntArray,
+    rank_start: IntArray,
+    new_size: IntArray,
+) -> None:
     """Move the ends of literals that are no unions, in place, into spaces with more end points.
 
     `rank[rank_start[c] + r]` is the new rank of end point `r` of column `c`; `size` and `new_size` count the
@@ -89,7 +138,7 @@ def remap(head, low, high, size, rank, rank_start, new_size):  # type: ignore[no
 
 
 @jit_inline
-def move_interval(low, high, size, rank, base, new_size):  # type: ignore[no-untyped-def]
+def move_interval(low: Int, high: Int, size: Int, rank: IntArray, base: Int, new_size: Int) -> tuple[Int, Int]:
     """Return an interval's codes in the larger space."""
     new_low, new_high = np.int64(low), np.int64(high)
     if new_low != EMPTY_LOW:
@@ -103,8 +152,18 @@ def move_interval(low, high, size, rank, base, new_size):  # type: ignore[no-unt
 
 
 @jit
-def remap_unions(head, low, union_start, union_low, union_high, size, rank, rank_start, new_size):  # type: ignore[no-untyped-def]
-    """The same for the intervals of unions; each union belongs to one literal or to equal ones."""
+def remap_unions(
+    head: CodeArray,
+    low: CodeArray,
+    union_start: CodeArray,
+    union_low: CodeArray,
+    union_high: CodeArray,
+    size: IntArray,
+    rank: IntArray,
+    rank_start: IntArray,
+    new_size: IntArray,
+) -> None:
+    """Do the same for the intervals of unions; a union belongs to one literal or to equal ones, and moves once."""
     done = np.zeros(len(union_start), np.uint8)
     for at in range(len(head)):
         if not head[at] & UNION or done[low[at]]:
@@ -118,8 +177,10 @@ def remap_unions(head, low, union_start, union_low, union_high, size, rank, rank
 
 
 @jit
-def drop_duplicates(events, slots, event_count, slot_count):  # type: ignore[no-untyped-def]
-    """Return the pairs of event and slot, each once: by event, then by who was seen with it last."""
+def drop_duplicates(
+    events: IntArray, slots: CodeArray, event_count: Int, slot_count: Int
+) -> tuple[IntArray, CodeArray]:
+    """Return the distinct pairs of event and slot, by event: a counting sort, then `seen[slot]` is its last event."""
     start = np.zeros(event_count + 1, np.int64)
     for i in range(len(events)):
         start[events[i] + 1] += 1

@@ -8,16 +8,23 @@ States are numbered level by level, so the children of a state follow one anothe
 child, failure state, longest literal that ends here or -1, byte that leads here); its last child is before
 `nodes[s + 1, 0]`. The four lie together because a step into a large automaton costs what it fetches. The
 roots and their children, which most bytes of a text pass through, have complete rows in `dense`.
-Cost of a scan: the bytes, the literals found, the programs tried.
+Cost of a scan: the bytes, the literals that occur, the programs tried.
+
+    literals he, she, hers     nodes   0 root   1 root (folded)   2 h   3 s   4 he*   5 sh   6 her   7 she*   8 hers*
+                               fail of 7 (she) is 4 (he): both literals end here; * marks a hit
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tidings.kernels.growth import grow
 from tidings.kernels.jit import jit, jit_inline
+
+if TYPE_CHECKING:
+    from tidings.kernels.array_types import ByteArray, Int, Int32Array, IntArray
 
 BEGIN, END = 0xFF, 0xFE
 """The bytes for the beginning and the end of a text, in literals."""
@@ -29,7 +36,7 @@ _CHILD, _FAIL, _HIT, _BYTE = 0, 1, 2, 3
 
 
 @jit
-def _find_child(nodes: Any, state: Any, byte: Any) -> Any:
+def _find_child(nodes: Int32Array, state: Int, byte: Int) -> Int:
     low, high = np.int64(nodes[state, _CHILD]), np.int64(nodes[state + 1, _CHILD])
     while high - low > 4:
         middle = (low + high) >> 1
@@ -44,7 +51,7 @@ def _find_child(nodes: Any, state: Any, byte: Any) -> Any:
 
 
 @jit
-def build_tries(data: Any, starts: Any, middle: Any) -> Any:
+def build_tries(data: ByteArray, starts: IntArray, middle: Int) -> Int32Array:
     """Return `nodes` without failures: the tries of sorted, distinct literals.
 
     Literal `i` is `data[starts[i]:starts[i + 1]]`; those before `middle` are for plain text. A state is the
@@ -77,7 +84,7 @@ def build_tries(data: Any, starts: Any, middle: Any) -> Any:
 
 
 @jit
-def link_failures(nodes: Any, shorter: Any) -> Any:
+def link_failures(nodes: Int32Array, shorter: Int32Array) -> Int32Array:
     """Fill in the failure states and the literals that end with them; return the complete rows.
 
     `shorter[i]` becomes the longest literal that literal `i` ends with, or -1.
@@ -105,16 +112,8 @@ def link_failures(nodes: Any, shorter: Any) -> Any:
     return dense
 
 
-@jit
-def _wider(array: Any) -> Any:
-    wide = np.empty(2 * len(array), np.int32)
-    for at in range(len(array)):
-        wide[at] = array[at]
-    return wide
-
-
 @jit_inline
-def _skip_character(data: Any, at: Any, end: Any) -> Any:
+def _skip_character(data: ByteArray, at: Int, end: Int) -> Int:
     at += 1
     while at < end and data[at] & 0xC0 == 0x80:
         at += 1
@@ -122,15 +121,14 @@ def _skip_character(data: Any, at: Any, end: Any) -> Any:
 
 
 @jit_inline
-def _find_byte(data: Any, at: Any, end: Any, byte: Any) -> Any:
-    # No continuation byte begins a run, so what is found is the beginning of a character.
+def _find_byte(data: ByteArray, at: Int, end: Int, byte: Int) -> Int:
     while byte < ONE and at < end and data[at] != byte:
         at += 1
     return at
 
 
 @jit
-def fits(program: Any, step: Any, stop: Any, data: Any, at: Any, end: Any) -> Any:
+def fits(program: ByteArray, step: Int, stop: Int, data: ByteArray, at: Int, end: Int) -> bool:
     """Tell whether `program[step:stop]` accepts the whole of `data[at:end]`.
 
     Only the last `MANY` is ever tried again: what an earlier one could give, a later one can take.
@@ -161,27 +159,27 @@ def fits(program: Any, step: Any, stop: Any, data: Any, at: Any, end: Any) -> An
 
 @jit
 def scan(
-    data: Any,
-    bounds: Any,
-    stamps: Any,
-    stamp: Any,
-    nodes: Any,
-    dense: Any,
-    literals: Any,
-    members: Any,
-    owners: Any,
-    doubtful: Any,
-    program_starts: Any,
-    programs: Any,
-) -> Any:
-    """Return the tests of each text: `starts`, `ids`, and the texts and ids of those to be asked elsewhere.
+    data: ByteArray,
+    bounds: IntArray,
+    stamps: Int32Array,
+    stamp: Int,
+    nodes: Int32Array,
+    dense: Int32Array,
+    literals: Int32Array,
+    members: Int32Array,
+    owners: Int32Array,
+    doubtful: ByteArray,
+    program_starts: IntArray,
+    programs: ByteArray,
+) -> tuple[IntArray, Int32Array, Int32Array, Int32Array]:
+    """Return the tests of each text: `starts`, `ids`, and the texts and ids of those that need another check.
 
     Text `t` is plain in `data[bounds[2 * t]:bounds[2 * t + 1]]` and case-folded from there up to
     `bounds[2 * t + 2]`. Literal `i` is needed by the patterns `members[literals[i, 0]:literals[i + 1, 0]]`, each
-    of which needs one literal only, and ends with literal `literals[i, 1]`. Its `stamps[i]` is the text that
-    saw it last, counted from `stamp`: whatever it ends with was seen then too. A pattern's program, if it has
-    one, must fit as well; where it is `doubtful` even that is no answer. It is one way to satisfy the test
-    `owners[pattern]`. In each text `ids` ascend; those to be asked may repeat.
+    of which needs one literal only, and ends with literal `literals[i, 1]`. Its `stamps[i]` is the text in which
+    it occurred last, counted from `stamp`: whatever it ends with occurred then too. A pattern's program, if it has
+    one, must fit as well; where it is `doubtful`, that does not decide. It is one way to satisfy the test
+    `owners[pattern]`. In each text `ids` ascend; those that need another check may repeat.
     """
     texts = len(bounds) // 2
     starts = np.zeros(texts + 1, np.int64)
@@ -212,12 +210,12 @@ def scan(
                             continue
                         if doubtful[pattern]:
                             if maybes == len(maybe_ids):
-                                maybe_texts, maybe_ids = _wider(maybe_texts), _wider(maybe_ids)
+                                maybe_texts, maybe_ids = grow(maybe_texts, 0), grow(maybe_ids, 0)
                             maybe_texts[maybes], maybe_ids[maybes] = text, owners[pattern]
                             maybes += 1
                         else:
                             if count == len(ids):
-                                ids = _wider(ids)
+                                ids = grow(ids, 0)
                             ids[count] = owners[pattern]
                             count += 1
                     literal = np.int64(literals[literal, 1])

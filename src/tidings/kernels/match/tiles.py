@@ -1,14 +1,32 @@
 """Tiles: events against the bitmaps of a thousand rows at a time.
 
-The columns are taken in the order of their match rate for this event, four at a time without a branch, and only
-while a bit is alive. Bitmaps of doubt tell which survivors still have to be checked.
+A tile has, for each *dense* column that some of its rows constrain, one bitmap for each bucket (the codes between two
+edges), and one more for "absent"; a row's bit is set where the row may accept a value of that bucket:
+
+    column `price`, edges 10 20 30     bucket   0 (<10)   1 (10..19)   2 (20..29)   3 (>=30)   absent
+    row 0: price in [10 .. 29]                     0          1            1           0          0
+    row 1: price >= 15                             0          1            1           1          0
+    row 2: no literal on price                     1          1            1           1          1
+                                                   |
+    words of the tile:    bits[place[tile, column] + bucket * words + word]
+
+An event takes the bitmap of its own bucket in each column and the AND of them; what is left are the survivors. That is
+one bitmap for each value, where bitmaps at each edge would take two (docs/decisions/0006). Invariant: a bitmap lets
+too many rows live, never too few. Behind the bitmaps of a *doubted* column lies a second set: rows for which the bucket
+does not decide. Survivors in none of these, nor in `rest`, hold for certain; the others go to the exact check.
+
+Columns are taken by ascending match rate for this event, four at a time without a branch, while a bit is alive. Before
+that an event skips a tile whose hull its value misses (docs/decisions/0007). Cost: two comparisons for each tile, then
+words times columns until nothing lives.
 
 The loops are long functions on purpose: handing thirty arrays to a function counts references for each of them,
-which costs more than its work, and unsigned places spare the test for negative ones, which would keep the loops
+which costs more than its work; and unsigned places spare the test for negative ones, which would keep the loops
 over words from being vectorised.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,11 +35,23 @@ from tidings.kernels.jit import jit, jit_inline
 from tidings.kernels.match.exact_check import U0, U1, U2, check_rows, emit_rows
 from tidings.kernels.match.literals import ABSENT, SEVERAL
 
+if TYPE_CHECKING:
+    from tidings.kernels.array_types import CodeArray, Int, Int32Array, WordArray
+    from tidings.kernels.match.layout import (
+        EventBuckets,
+        EventCells,
+        IndexRows,
+        IndexTiles,
+        Intervals,
+        PairBuffers,
+        Pairs,
+    )
+
 FIRST = 4
-"""Columns whose bitmaps are taken together before asking whether anything lives."""
+"""Columns whose bitmaps are combined before the test whether anything lives: fewer branches, hardly more words."""
 
 NOWHERE = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
-"""The place of bitmaps that are not there: no row of the tile constrains the column."""
+"""The place of a column without bitmaps: no row of the tile constrains it."""
 
 SORTED_UP_TO = 64
 """With more dense columns than this, putting them in order costs more than it saves."""
@@ -30,8 +60,8 @@ U64 = np.uint64(64)
 
 
 @jit_inline
-def find_bucket(edges, low, high, code):  # type: ignore[no-untyped-def]
-    """Return the bucket of a code: how many of the edges from `low` up to `high` are not above it."""
+def find_bucket(edges: CodeArray, low: Int, high: Int, code: Int) -> Int:
+    """Return the bucket of a code: how many of the sorted edges from place `low` up to `high` are not above it."""
     begin = low
     while low < high:
         middle = (low + high) >> 1
@@ -43,8 +73,11 @@ def find_bucket(edges, low, high, code):  # type: ignore[no-untyped-def]
 
 
 @jit
-def prepare_events(tiles, cells):  # type: ignore[no-untyped-def]
-    """Return for each event the dense columns by match rate, its bucket in each of these, and its bucket in all."""
+def prepare_events(tiles: IndexTiles, cells: EventCells) -> EventBuckets:
+    """Return for each event the dense columns by match rate, its bucket in each of these, and its bucket in all.
+
+    Done once for a batch and not for each tile: an event visits many tiles, and its buckets are the same in all.
+    """
     edge_start, edges, dense_column = tiles.edge_start, tiles.edges, tiles.dense
     count, width = cells.cell.shape[0], len(dense_column)
     order = np.empty(count * width, np.uint32)
@@ -62,7 +95,10 @@ def prepare_events(tiles, cells):  # type: ignore[no-untyped-def]
                 own_buckets[dense] = find_bucket(edges, edge_start[dense], edge_start[dense + 1], cell)
             else:
                 own_buckets[dense] = SEVERAL
-            rate[dense] = 1.0 if own_buckets[dense] == SEVERAL else tiles.rates[tiles.rate_start[dense] + own_buckets[dense]]
+            rate[dense] = (
+                1.0 if own_buckets[dense] == SEVERAL else tiles.rates[tiles.rate_start[dense] + own_buckets[dense]]
+            )
+            # Insertion sort by the share of rows that live in the event's bucket: the column that kills most is first.
             at = first + dense
             while at > first and width <= SORTED_UP_TO and rate[order[at - 1]] > rate[dense]:
                 order[at] = order[at - 1]
@@ -74,8 +110,8 @@ def prepare_events(tiles, cells):  # type: ignore[no-untyped-def]
 
 
 @jit
-def is_outside(cell, many, low, high):  # type: ignore[no-untyped-def]
-    """Tell whether no value of a cell, nor anything between two of them, lies in the hull."""
+def is_outside(cell: Int, many: Intervals, low: Int, high: Int) -> bool:
+    """Tell whether no value of a cell, nor anything between two of them, lies in the hull `low .. high`."""
     if cell == ABSENT:
         return True
     if cell < SEVERAL:
@@ -85,8 +121,8 @@ def is_outside(cell, many, low, high):  # type: ignore[no-untyped-def]
 
 
 @jit
-def find_span(cell, many):  # type: ignore[no-untyped-def]
-    """Return the least and the greatest value of a cell that has several."""
+def find_span(cell: Int, many: Intervals) -> tuple[Int, Int]:
+    """Return the least and the greatest value of a cell that has several values or ranges."""
     place = cell & np.uint32(0x7FFFFFFF)
     least, most = many[1][many[0][place]], many[2][many[0][place]]
     for at in range(many[0][place] + 1, many[0][place + 1]):
@@ -96,7 +132,17 @@ def find_span(cell, many):  # type: ignore[no-untyped-def]
 
 
 @jit
-def keep_several(edges, first, last, bits, cell, many, place, words, alive):  # type: ignore[no-untyped-def]
+def keep_several(
+    edges: CodeArray,
+    first: Int,
+    last: Int,
+    bits: WordArray,
+    cell: Int,
+    many: Intervals,
+    place: Int,
+    words: Int,
+    alive: WordArray,
+) -> None:
     """Keep the rows that live in some bucket between the least and the greatest value of a cell."""
     least, most = find_span(cell, many)
     begin, end = find_bucket(edges, first, last, least), find_bucket(edges, first, last, most)
@@ -108,7 +154,18 @@ def keep_several(edges, first, last, bits, cell, many, place, words, alive):  # 
 
 
 @jit
-def find_survivors(tiles, cells, last_tile, visitors, prepared, cursor, wait_event, wait_row, sure_event, sure_row):  # type: ignore[no-untyped-def]
+def find_survivors(
+    tiles: IndexTiles,
+    cells: EventCells,
+    last_tile: Int,
+    visitors: Int32Array,
+    prepared: EventBuckets,
+    cursor: tuple[Int, Int],
+    wait_event: CodeArray,
+    wait_row: CodeArray,
+    sure_event: CodeArray,
+    sure_row: CodeArray,
+) -> tuple[Int, Int, Int, Int]:
     """Pass events through the bitmaps of tiles, from `cursor` on, until all are through or the room is used up.
 
     Writes pairs of event and row: those that wait for their check, and those that the bitmaps are sure of.
@@ -151,6 +208,7 @@ def find_survivors(tiles, cells, last_tile, visitors, prepared, cursor, wait_eve
                         continue
                 elif is_outside(value, many, low2, high2):
                     continue
+            # Combine bitmaps, `FIRST` columns at a time, into `alive`.
             at, last_column = width * np.uint64(event), width * np.uint64(event) + width
             of_tile = width * np.uint64(tile)
             fresh, left = True, U1
@@ -164,7 +222,7 @@ def find_survivors(tiles, cells, last_tile, visitors, prepared, cursor, wait_eve
                     at += U1
                 if filled == 0:
                     break
-                for i in range(filled, FIRST):  # the same once more changes nothing, and the loop below stays one
+                for i in range(filled, FIRST):  # the same bitmap once more changes nothing; one loop serves all cases
                     places[i] = places[0]
                 a, b, c, d = places[0], places[1], places[2], places[3]
                 left = U0
@@ -184,6 +242,7 @@ def find_survivors(tiles, cells, last_tile, visitors, prepared, cursor, wait_eve
             if fresh:
                 for word in range(words):
                     alive[word] = ~U0
+            # Columns of several values come last: they are rare, and an OR over buckets kills little.
             if not plain[event]:
                 for i in range(width * np.uint64(event), last_column):
                     place = places_of[of_tile + np.uint64(order[i])]
@@ -193,7 +252,8 @@ def find_survivors(tiles, cells, last_tile, visitors, prepared, cursor, wait_eve
                             edges, edge_start[dense], edge_start[dense + 1], bits,
                             cell[event, dense_column[dense]], many, np.int64(place), np.int64(words), alive,
                         )  # fmt: skip
-            alive[words - U1] &= tail
+            alive[words - U1] &= tail  # the last word has bits for rows that the tile does not have
+            # Which survivors are in doubt: all of an event with several values; else `rest` and the doubted columns.
             if plain[event] == 0:
                 for word in range(words):
                     doubt[word] = ~U0
@@ -209,6 +269,7 @@ def find_survivors(tiles, cells, last_tile, visitors, prepared, cursor, wait_eve
                         first_word = place + (count + number) * words
                         for word in range(words):
                             doubt[word] |= bits[first_word + word]
+            # Write pairs down, bit by bit: `left & (left - 1)` clears the lowest one.
             for word in range(words):
                 left = alive[word] & doubt[word]
                 while left != U0:
@@ -227,8 +288,19 @@ def find_survivors(tiles, cells, last_tile, visitors, prepared, cursor, wait_eve
 
 
 @jit
-def match_tiles(rows, tiles, cells, first_tile, last_tile, visitors, prepared, room, matches, special):  # type: ignore[no-untyped-def]
-    """Match the events `visitors` with some tiles; return found and special with what was added."""
+def match_tiles(
+    rows: IndexRows,
+    tiles: IndexTiles,
+    cells: EventCells,
+    first_tile: Int,
+    last_tile: Int,
+    visitors: Int32Array,
+    prepared: EventBuckets,
+    room: PairBuffers,
+    matches: Pairs,
+    special: Pairs,
+) -> tuple[Pairs, Pairs]:
+    """Match the events `visitors` with the rows of some tiles, and append what holds to `matches` and `special`."""
     wait_event, wait_row, sure_event, sure_row = room
     tile, visitor = np.int64(first_tile), np.int64(0)
     while tile < last_tile:

@@ -1,34 +1,48 @@
-"""Boolean trees written as straight code: equal sub-trees found, `not` pushed down, the shape made predictable.
+"""Boolean trees compiled into straight code: equal sub-trees are shared, `not` is pushed down, programs are sorted.
 
-Every inner node is an `and` whose operands may be negated (an `or` is a negated `and` of negated operands),
-so a node is a sorted set of signed references and equal nodes are equal sets, whatever was written. A
-reference is twice a number, plus one where it is negated; numbers below the count of leaves are leaves, the
-others are nodes. Sub-trees worth it get a row of their own and are decided once for a block of events.
+Two steps. `cons_trees` makes a graph of distinct nodes (hash consing). Every inner node is an `and` whose operands may
+be negated (an `or` is a negated `and` of negated operands), so a node is a sorted set of signed references, and equal
+nodes are equal sets, however they were written:
+
+    a or (b and c)   =   not (not a and not (b and c))        leaves a b c = 0 1 2, references 2 * number + negated
+    node 3: [2, 4]        b and c                             node 4: [1, 7]        not a and not node 3
+    root: 9               not node 4                          pool [2 4 | 1 7], node_starts [0 2 4]
+
+`assemble` then writes programs, bottom up, by copying those of the operands. A sub-tree that several trees use gets a
+row of its own if that saves instructions, and is decided once for a block of events; its users name the row.
 
 An instruction is `row << ROW | TURN | FLIP | kind`: with `acc` all ones at the start,
 `AND` does `acc = turn(acc) & flip(row)`; `PUSH` keeps `turn(acc)` and does `acc = flip(row)`;
-`POP` does `acc = turn(acc) & kept`. The heaviest operand comes first, so 32 kept values always do.
+`POP` does `acc = turn(acc) & kept`. The operand that keeps most values comes first and needs no `PUSH`, so the
+stack gets deeper only where two operands are equally deep (Sethi and Ullman): 32 kept values always do.
+
+    a and b                       AND a, AND b
+    a and (b or c)                AND a [STOP], PUSH not b, AND not c, POP [TURN]
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tidings.kernels.growth import ensure_room
 from tidings.kernels.jit import jit
 
+if TYPE_CHECKING:
+    from tidings.kernels.array_types import CodeArray, FloatArray, Int, Int32Array, IntArray
+
 AND, PUSH, POP = 0, 1, 2
-"""What an instruction does: its two lowest bits."""
+"""The kind of an instruction: its two lowest bits."""
 
 FLIP, TURN, STOP, ROW = 4, 8, 16, 5
-"""Bits: negate the row; negate what was reckoned so far; end here if nothing is left. Shift: the row's number."""
+"""Bits: negate the row; negate `acc` first; end the program if no bit of `acc` is left. Shift of the row's number."""
 
 TRUE, FALSE = -2, -1
-"""The references that are no node; each is the other's negation."""
+"""The references that are no node; each is the other's negation, as `reference ^ 1` says."""
 
 CONJUNCTION, DISJUNCTION, NEGATION = 0, 1, 2
-"""What a token of a written tree says: `-1 - (4 * operands + this)`; a leaf is its own number."""
+"""Tokens of a tree in prefix order: `-1 - (4 * operands + this)` for a node, its own number for a leaf."""
 
 WORTH = 3
 """A row of its own is taken to cost as much as this many instructions: a store, a program, 64 bytes of cache.
@@ -38,8 +52,11 @@ With random trees 0, 3 and 12 could not be told apart; filters that people copy 
 
 
 @jit
-def _normalise(operands: Any, base: Any, top: Any) -> Any:
-    """Sort and thin the operands of an `and` in place; return the new top, or -1 where it is false."""
+def _normalise(operands: IntArray, base: Int, top: Int) -> Int:
+    """Sort the operands of an `and` in place and drop what is true or there twice; return the new top, -1 for false.
+
+    `x and not x` is false; the two are neighbours once sorted, as their references differ in the last bit.
+    """
     if top - base > 24:
         operands[base:top].sort()
     else:
@@ -63,18 +80,8 @@ def _normalise(operands: Any, base: Any, top: Any) -> Any:
 
 
 @jit
-def _grown(array: Any, length: Any) -> Any:
-    """Return the array, or a copy of twice the length that has room for `length`."""
-    if length <= len(array):
-        return array
-    larger = np.empty(max(2 * len(array), length), array.dtype)
-    larger[: len(array)] = array
-    return larger
-
-
-@jit
-def _rehash(hashes: Any, count: Any, size: Any) -> Any:
-    """Return a table of `size` places (a power of two) for the nodes so far."""
+def _rehash(hashes: IntArray, count: Int, size: Int) -> Int32Array:
+    """Return a hash table of `size` places (a power of two) with the nodes so far."""
     table = np.full(size, -1, np.int32)
     for node in range(count):
         at = hashes[node] & (size - 1)
@@ -85,10 +92,12 @@ def _rehash(hashes: Any, count: Any, size: Any) -> Any:
 
 
 @jit
-def cons_trees(tokens: Any, starts: Any, n_leaves: Any) -> Any:
-    """Read trees in prefix order; return the roots' references and the distinct nodes' operands (flat, by starts).
+def cons_trees(tokens: IntArray, starts: IntArray, n_leaves: Int) -> tuple[IntArray, IntArray, IntArray]:
+    """Read trees in prefix order; return the roots' references, and the operands of the distinct nodes (CSR).
 
-    A node follows all nodes that it refers to.
+    One pass with an explicit stack: `kind`, `flip`, `left`, `base` of the open nodes, and one shared stack of operands.
+    A negation is not a node: it flips `pending`, which turns the next `and` into an `or` and back (De Morgan).
+    Invariant: a node has a greater number than all nodes that it refers to.
     """
     n_trees = len(starts) - 1
     longest = 1
@@ -167,11 +176,11 @@ def cons_trees(tokens: Any, starts: Any, n_leaves: Any) -> Any:
                         node = np.int64(count)
                         count += 1
                         begin = node_starts[node]
-                        pool = _grown(pool, begin + width)
+                        pool = ensure_room(pool, begin + width)
                         pool[begin : begin + width] = operands[first:end]
-                        node_starts = _grown(node_starts, count + 1)
+                        node_starts = ensure_room(node_starts, count + 1)
                         node_starts[count] = begin + width
-                        hashes = _grown(hashes, count)
+                        hashes = ensure_room(hashes, count)
                         hashes[node] = hashed
                         table[at] = node
                         if 2 * count > len(table):
@@ -185,22 +194,24 @@ def cons_trees(tokens: Any, starts: Any, n_leaves: Any) -> Any:
 
 @jit
 def _write_program(
-    code: Any,
-    at: Any,
-    node: Any,
-    guarded: Any,
-    node_starts: Any,
-    pool: Any,
-    n_leaves: Any,
-    row: Any,
-    starts: Any,
-    need: Any,
-    rates: Any,
-    order: Any,
-) -> Any:
+    code: CodeArray,
+    at: Int,
+    node: Int,
+    guarded: bool,
+    node_starts: IntArray,
+    pool: IntArray,
+    n_leaves: Int,
+    row: IntArray,
+    starts: IntArray,
+    need: IntArray,
+    rates: FloatArray,
+    order: FloatArray,
+) -> tuple[Int, Int]:
     """Write a node's program from those of its operands; return where it ends and how many values it keeps.
 
-    `guarded` (a tree's own program): what is cheap and seldom true comes first, and all may end there.
+    Operands are *simple* (a leaf or a row: one instruction) or *heavy* (code to copy). A `guarded` program, that of a
+    whole tree, begins with the simple ones, the rarest first, and may stop after them. Any other begins with the heavy
+    operand that keeps most values, and has no stops: it is copied into others, where the end is not the end.
     """
     simple, heavy, length = 0, 0, 1
     first, end = node_starts[node], node_starts[node + 1]
@@ -256,8 +267,14 @@ def _write_program(
 
 
 @jit
-def assemble(roots: Any, node_starts: Any, pool: Any, n_leaves: Any, leaf_rates: Any) -> Any:
-    """Write a program for every shared node and every root, in that order; return code, starts and the shared count."""
+def assemble(
+    roots: IntArray, node_starts: IntArray, pool: IntArray, n_leaves: Int, leaf_rates: FloatArray
+) -> tuple[CodeArray, IntArray, Int]:
+    """Write a program for every shared node and every root, in that order; return code, starts and the shared count.
+
+    Nodes are written in ascending order, so the code of an operand is there to be copied. The rate of a node is the
+    product of its operands' rates: they are taken to be independent, as nothing better is known.
+    """
     n_nodes = len(node_starts) - 1
     uses = np.zeros(n_nodes, np.int64)
     widest = 1
@@ -285,16 +302,17 @@ def assemble(roots: Any, node_starts: Any, pool: Any, n_leaves: Any, leaf_rates:
             child = (ref >> 1) - n_leaves
             length += 1 if child < 0 or row[child] >= 0 else starts[child + 1] - starts[child] + 1
         rates[n_leaves + node] = rate
-        code = _grown(code, starts[node] + length)
+        code = ensure_room(code, starts[node] + length)
         at, need[node] = _write_program(
             code, starts[node], node, False, node_starts, pool, n_leaves, row, starts, need, rates, order
         )
         starts[node + 1] = at
         size = at - starts[node]
+        # Sharing replaces `size` instructions by one for each user, and costs the node's own program and its row.
         if uses[node] > 1 and uses[node] * (size - 1) > size + WORTH:
             row[node] = n_leaves + shared
             shared += 1
-    # The code of other nodes was only there to be copied into that of their users.
+    # Copy what is kept behind the scratch code; the code of nodes that are not shared was only there to be copied.
     lengths = 0
     for node in range(n_nodes):
         if row[node] >= 0:
@@ -303,7 +321,7 @@ def assemble(roots: Any, node_starts: Any, pool: Any, n_leaves: Any, leaf_rates:
         child = (ref >> 1) - n_leaves
         lengths += starts[child + 1] - starts[child] + 1 if child >= 0 and row[child] < 0 else 1
     last = starts[n_nodes]
-    code = _grown(code, last + lengths)
+    code = ensure_room(code, last + lengths)
     final_starts = np.zeros(shared + len(roots) + 1, np.int64)
     at, program = last, 0
     for node in range(n_nodes):
@@ -328,8 +346,11 @@ def assemble(roots: Any, node_starts: Any, pool: Any, n_leaves: Any, leaf_rates:
 
 
 @jit
-def hash_shapes(code: Any, starts: Any, first: Any) -> Any:
-    """Return a key for each program from `first` on that says how long it is and when it pushes and pops."""
+def hash_shapes(code: CodeArray, starts: IntArray, first: Int) -> IntArray:
+    """Return a key for each program from `first` on: its length, and a hash of when it pushes and pops.
+
+    Trees are sorted by it, so that neighbours have the same sequence of branches and the processor predicts them.
+    """
     keys = np.empty(len(starts) - 1 - first, np.int64)
     for i in range(len(keys)):
         begin, end = starts[first + i], starts[first + i + 1]
@@ -341,7 +362,7 @@ def hash_shapes(code: Any, starts: Any, first: Any) -> Any:
 
 
 @jit
-def reorder(code: Any, starts: Any, first: Any, order: Any) -> Any:
+def reorder(code: CodeArray, starts: IntArray, first: Int, order: FloatArray) -> tuple[CodeArray, IntArray]:
     """Return code and starts with the programs from `first` on in another order."""
     out, out_starts = np.empty_like(code), np.empty_like(starts)
     at = starts[first]

@@ -1,20 +1,34 @@
 """Boolean trees decided for a block of 512 events at once, one bit an event.
 
-`truths` is a flat table of rows of eight words: a row for each leaf, then one for each shared sub-tree. Leaves
-are decided column by column: the codes of a block are sorted once, and the events whose code is at most the
-i-th are one row; an interval is then the difference of two rows, whatever the number of events. Trees run as
-the straight code of `tree_code`. An `and` that nothing survives ends at once: of 100,000 trees whose root is
-an `and`, three in five did. Best of eight on a busy core: 7 us an event for 100,000 leaves, 90 us for a million trees,
-70 us for writing the 34,000 slots that match.
+Filters whose normal form is large stay trees, and a block costs no more branches than one event (docs/decisions/0008).
+`truths` is a flat table of rows of 512 bits: one for each distinct leaf, then one for each shared sub-tree.
+
+                        event   0 1 2 3 ... 511
+    truths   leaf 0             1 0 1 1 ...          decided once for a block, however many trees have it
+             leaf 1             0 0 1 0 ...
+             shared 0           0 0 1 0 ...          e.g. leaf 0 and leaf 1; written by its program
+    program of a tree           AND leaf 0, AND not leaf 1, ...   ->   its row of 512 answers
+
+Leaves are decided column by column: the codes of a block are sorted once, and `upto` row `i` has the events of the `i`
+least codes. The events in an interval are then the XOR of two rows of `upto`, whatever their number.
+
+Trees run as the straight code of `tree_code`. An `and` that no event survives ends at once: of 100,000 trees whose root
+is an `and`, three in five did. The rows of trees with a bit set are transposed, 64 by 64 bits, into slots by event.
+Best of eight on a busy core: 7 us an event for 100,000 leaves, 90 us for a million trees, 70 us for writing the 34,000
+slots that match.
+
+`run_for_event` decides a few trees for one event, where a key has found them; it costs two to three times as much for a
+tree as the block does, and nothing for the others.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidings.kernels.bits import find_lowest_bit
+from tidings.kernels.bits import count_bits, find_lowest_bit
+from tidings.kernels.growth import ensure_room
 from tidings.kernels.jit import jit, jit_inline
 from tidings.kernels.match.literals import ABSENT, NONE, NOT_ALL, NOT_ANY, SEVERAL, UNION, accepts
 from tidings.kernels.match.tree_code import FLIP, POP, PUSH, ROW, STOP, TURN
@@ -35,6 +49,10 @@ from tidings.kernels.match.vector_words import (
     xor,
 )
 
+if TYPE_CHECKING:
+    from tidings.kernels.array_types import BoolArray, CodeArray, Int, IntArray, WordArray
+    from tidings.kernels.match.layout import EventCells, ForestCode, LeafArrays
+
 _KIND, _FLIP, _TURN, _STOP = np.uint64(3), np.uint64(FLIP), np.uint64(TURN), np.uint64(STOP)
 _TO_FLIP, _TO_TURN, _TO_ROW = np.uint64(2), np.uint64(3), np.uint64(ROW)
 _PUSH, _POP, _ZERO, _ONE = np.uint64(PUSH), np.uint64(POP), np.uint64(0), np.uint64(1)
@@ -42,25 +60,14 @@ _AHEAD = 48  # instructions; asking for rows that early saved a fifth to a quart
 
 
 @jit_inline
-def _mark(row: Any, event: Any) -> Any:
+def _mark(row: WordArray, event: Int) -> None:
     """Set an event's bit in a row that is an array of its own."""
     row[event >> 6] |= _ONE << np.uint64(event & 63)
 
 
-@jit_inline
-def _ones_in(word: Any) -> Any:
-    """Count the bits of a word."""
-    word -= (word >> _ONE) & np.uint64(0x5555_5555_5555_5555)
-    word = (word & np.uint64(0x3333_3333_3333_3333)) + ((word >> np.uint64(2)) & np.uint64(0x3333_3333_3333_3333))
-    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F_0F0F_0F0F_0F0F)
-    word += word >> np.uint64(8)
-    word += word >> np.uint64(16)
-    return np.int64((word + (word >> np.uint64(32))) & np.uint64(0x7F))
-
-
 @jit
-def _count_below(codes: Any, count: Any, ranks: Any, code: Any) -> Any:
-    """Count the sorted codes that are less than `code`: looked up in `ranks` where there are any, or searched for."""
+def _count_below(codes: IntArray, count: Int, ranks: IntArray, code: Int) -> Int:
+    """Count the sorted codes that are less than `code`: looked up in `ranks` if that is built, else searched for."""
     if len(ranks) > 0:
         return ranks[min(code, len(ranks) - 1)]
     base, left = 0, count
@@ -72,10 +79,10 @@ def _count_below(codes: Any, count: Any, ranks: Any, code: Any) -> Any:
 
 
 @jit
-def _build_ranks(codes: Any, count: Any, leaves: Any, room: Any) -> Any:
+def _build_ranks(codes: IntArray, count: Int, leaves: Int, room: IntArray) -> IntArray:
     """Return how many codes are less than 0, 1, 2 ... up to one more than the greatest; nothing where that is long.
 
-    Searching took twice as long as looking up; a table pays unless it is much longer than its use.
+    Searching took twice as long as looking up; a table pays unless it is much longer than the leaves it serves.
     """
     length = codes[count - 1] + 2 if count else 1
     if length > min(len(room), 64 + 8 * leaves):
@@ -89,26 +96,15 @@ def _build_ranks(codes: Any, count: Any, leaves: Any, room: Any) -> Any:
 
 
 @jit
-def decide_leaves(
-    cells: Any,
-    many_start: Any,
-    many_low: Any,
-    many_high: Any,
-    column_starts: Any,
-    leaf_op: Any,
-    leaf_low: Any,
-    leaf_high: Any,
-    union_start: Any,
-    union_low: Any,
-    union_high: Any,
-    truths: Any,
-) -> Any:
+def decide_leaves(cells: EventCells, leaves: LeafArrays, column_starts: IntArray, truths: WordArray) -> None:
     """Write the rows of all leaves for a block of at most 512 events.
 
     `cells[event, column]` and the literals are as `literals` says; the leaves of column `c` are those from
     `column_starts[c]` up to `column_starts[c + 1]`. Bits of events that are not there are 0.
     """
-    n_events, n_columns = cells.shape
+    cell, many_start, many_low, many_high = cells.cell, cells.many_start, cells.many_low, cells.many_high
+    _, leaf_op, leaf_low, leaf_high, union_start, union_low, union_high = leaves
+    n_events, n_columns = cell.shape
     absent, single = np.empty(WORDS, np.uint64), np.empty(WORDS, np.uint64)
     keys, codes = np.empty(EVENTS, np.int64), np.empty(EVENTS, np.int64)
     several, room = np.empty(EVENTS, np.int64), np.empty(16 * EVENTS, np.int64)
@@ -120,16 +116,17 @@ def decide_leaves(
         single[:] = 0
         count, n_several = 0, 0
         for event in range(n_events):
-            cell = cells[event, column]
-            if cell == ABSENT:
+            code = cell[event, column]
+            if code == ABSENT:
                 _mark(absent, event)
-            elif cell < SEVERAL:
+            elif code < SEVERAL:
                 _mark(single, event)
-                keys[count] = np.int64(cell) << 16 | event
+                keys[count] = np.int64(code) << 16 | event
                 count += 1
             else:
                 several[n_several] = event
                 n_several += 1
+        # Code and event in one number: one sort, and no argsort that would allocate.
         keys[:count].sort()
         for i in range(count):
             codes[i] = keys[i] >> 16
@@ -151,6 +148,7 @@ def decide_leaves(
                     low = _count_below(codes, count, ranks, np.int64(union_low[at]))
                     high = max(low, _count_below(codes, count, ranks, np.int64(union_high[at]) + 1))
                     inside = unite(inside, xor(load(upto, np.uint64(low)), load(upto, np.uint64(high))))
+            # Of one value `any`, `all` and their like ask the same: inside or not. An absent one satisfies negations.
             outside = _ONE if kind in (NONE, NOT_ANY, NOT_ALL) else _ZERO
             strict = _ZERO if kind >= NOT_ANY else _ONE
             row = intersect(flip(inside, outside), single_row)
@@ -158,38 +156,29 @@ def decide_leaves(
             for i in range(n_several):
                 event = several[i]
                 if accepts(
-                    cells[event, column],
-                    op,
-                    leaf_low[leaf],
-                    leaf_high[leaf],
-                    many_start,
-                    many_low,
-                    many_high,
-                    union_start,
-                    union_low,
-                    union_high,
-                ):
+                    cell[event, column], op, leaf_low[leaf], leaf_high[leaf],
+                    many_start, many_low, many_high, union_start, union_low, union_high,
+                ):  # fmt: skip
                     _mark(truths[leaf * WORDS : leaf * WORDS + WORDS], event)
 
 
 @jit
 def run_block(
-    code: Any,
-    starts: Any,
-    negated: Any,
-    slots: Any,
-    live: Any,
-    truths: Any,
-    n_leaves: Any,
-    n_events: Any,
-    rows: Any,
-    row_slots: Any,
-) -> Any:
+    forest: ForestCode,
+    slots: CodeArray,
+    live: WordArray,
+    truths: WordArray,
+    n_leaves: Int,
+    n_events: Int,
+    rows: WordArray,
+    row_slots: CodeArray,
+) -> Int:
     """Decide every live tree for a block; keep the rows that have a bit, and their slots; return how many.
 
     The programs of shared sub-trees come first and write their rows of `truths`. A tree lives if bit `slot`
     of `live` is set (no words: all live). `rows` and `found` must have room for every tree.
     """
+    code, starts, negated = forest
     n_shared = len(starts) - 1 - len(slots)
     kept = np.empty(64 * WORDS, np.uint64)
     present = np.zeros(WORDS, np.uint64)
@@ -203,6 +192,7 @@ def run_block(
             slot = np.uint64(slots[tree])
             if not (live[slot >> np.uint64(6)] >> (slot & np.uint64(63))) & _ONE:
                 continue
+        # A stack machine over rows of 512 bits: `acc` is a vector register, `kept` the stack.
         acc, top = make_ones(), _ZERO
         for at in range(starts[program], starts[program + 1]):
             instruction = np.uint64(code[at])
@@ -235,8 +225,11 @@ def run_block(
 
 
 @jit
-def _transpose(group: Any) -> Any:
-    """Transpose eight blocks of 64 by 64 bits side by side: bit `i` of row `j` becomes bit `j` of row `i`."""
+def _transpose(group: WordArray) -> None:
+    """Transpose eight blocks of 64 by 64 bits side by side: bit `i` of row `j` becomes bit `j` of row `i`.
+
+    Swaps quadrants of 32, then 16, ... then 1 (Hacker's Delight, 7-3): 6 * 32 steps for all eight blocks.
+    """
     width, mask = np.uint64(32), np.uint64(0x0000_0000_FFFF_FFFF)
     while width > _ZERO:
         row = _ZERO
@@ -251,7 +244,7 @@ def _transpose(group: Any) -> Any:
 
 
 @jit
-def transpose_matches(rows: Any, count: Any, n_events: Any, by_bit: Any) -> Any:
+def transpose_matches(rows: WordArray, count: Int, n_events: Int, by_bit: WordArray) -> IntArray:
     """Turn the rows that `run` found, 64 at a time, into words of one event and 64 trees; return where events start.
 
     Row `bit * groups + g` of `by_bit`, which has room for 64 rows a group, is of events `bit`, `64 + bit` and so on,
@@ -268,7 +261,7 @@ def transpose_matches(rows: Any, count: Any, n_events: Any, by_bit: Any) -> Any:
         for bit in range(64):
             store(by_bit, np.uint64(bit * groups + g), load(group, np.uint64(bit)))
             for word in range(WORDS):
-                counts[bit * WORDS + word] += _ones_in(group[bit * WORDS + word])
+                counts[bit * WORDS + word] += count_bits(group[bit * WORDS + word])
     starts = np.zeros(n_events + 1, np.int64)
     for event in range(n_events):
         starts[event + 1] = starts[event] + counts[(event & 63) * WORDS + (event >> 6)]
@@ -276,7 +269,7 @@ def transpose_matches(rows: Any, count: Any, n_events: Any, by_bit: Any) -> Any:
 
 
 @jit
-def write_by_event(by_bit: Any, row_slots: Any, count: Any, starts: Any, slots: Any) -> Any:
+def write_by_event(by_bit: WordArray, row_slots: IntArray, count: Int, starts: IntArray, slots: IntArray) -> None:
     """Write the slots of event `e` from `slots[starts[e]]` on; the rest is as `turn` left it.
 
     Eight events at a time, so eight places are written to and not 512.
@@ -298,41 +291,24 @@ def write_by_event(by_bit: Any, row_slots: Any, count: Any, starts: Any, slots: 
 
 
 @jit
-def _room(array: Any, length: Any) -> Any:
-    """Return the array, or a copy of twice the length that has room for `length`."""
-    if length <= len(array):
-        return array
-    larger = np.empty(2 * length, array.dtype)
-    larger[: len(array)] = array
-    return larger
-
-
-@jit
 def run_for_event(
-    code: Any,
-    starts: Any,
-    negated: Any,
-    trees: Any,
-    cells: Any,
-    many_start: Any,
-    many_low: Any,
-    many_high: Any,
-    leaf_column: Any,
-    leaf_op: Any,
-    leaf_low: Any,
-    leaf_high: Any,
-    union_start: Any,
-    union_low: Any,
-    union_high: Any,
-    memo: Any,
-    stamp: Any,
-    out: Any,
-) -> Any:
+    forest: ForestCode,
+    leaves: LeafArrays,
+    cells: EventCells,
+    event: Int,
+    trees: IntArray,
+    memo: IntArray,
+    stamp: Int,
+    out: BoolArray,
+) -> None:
     """Decide the given trees (their places in the forest) for one event, whose cells are given; write `out[i]`.
 
     Leaves and shared sub-trees are decided when first asked for, and remembered: `memo[row]` is
     `2 * stamp + truth` once it is known for this event. The caller gives another stamp for each event.
     """
+    code, starts, negated = forest
+    leaf_column, leaf_op, leaf_low, leaf_high, union_start, union_low, union_high = leaves
+    cell, many_start, many_low, many_high = cells.cell, cells.many_start, cells.many_low, cells.many_high
     n_shared = len(starts) - 1 - len(negated)
     n_leaves = len(leaf_column)
     frames = np.empty(4 * 16, np.int64)  # of programs that wait for a shared one: program, at, acc, kept
@@ -347,13 +323,13 @@ def run_for_event(
                 if kind == POP:
                     acc = negated_acc and (kept & 1) == 1
                     kept >>= 1
-                elif not negated_acc:  # whatever the row says, it ends in an `and` with false
+                elif not negated_acc:  # an `and` with false, whatever the row is: it need not be decided
                     acc = False
                     kept = kept << 1 if kind == PUSH else kept
                 else:
                     if memo[row] >> 1 != stamp:
                         if row >= n_leaves:
-                            frames = _room(frames, 4 * depth + 4)
+                            frames = ensure_room(frames, 4 * depth + 4)
                             frames[4 * depth], frames[4 * depth + 1] = program, at
                             frames[4 * depth + 2], frames[4 * depth + 3] = acc, kept
                             depth += 1
@@ -361,17 +337,9 @@ def run_for_event(
                             at = starts[program]
                             continue
                         truth = accepts(
-                            cells[leaf_column[row]],
-                            leaf_op[row],
-                            leaf_low[row],
-                            leaf_high[row],
-                            many_start,
-                            many_low,
-                            many_high,
-                            union_start,
-                            union_low,
-                            union_high,
-                        )
+                            cell[event, leaf_column[row]], leaf_op[row], leaf_low[row], leaf_high[row],
+                            many_start, many_low, many_high, union_start, union_low, union_high,
+                        )  # fmt: skip
                         memo[row] = 2 * stamp + (1 if truth else 0)
                     acc = ((memo[row] & 1) == 1) != ((instruction & FLIP) != 0)
                     kept = kept << 1 | 1 if kind == PUSH else kept

@@ -1,19 +1,24 @@
-"""Values to codes: where a value stands among the end points of a column's predicates.
+"""Values to codes: the place of a value among the end points of a column's predicates.
 
 A value equal to end point `r` has the code `2r + 1`; one between two has the even code between theirs. A value that
-is there but cannot be read, an infinity here, has an even code above all of these, which no interval reaches.
+is present but cannot be compared, an infinity here, has an even code above all of these, which no interval reaches.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tidings.kernels.jit import jit, jit_inline
 from tidings.kernels.match.literals import ABSENT
 
+if TYPE_CHECKING:
+    from tidings.kernels.array_types import ByteArray, CodeArray, Float, FloatArray, Int, IntArray
+
 
 @jit
-def rank_numbers(values, ends, out):  # type: ignore[no-untyped-def]
+def rank_numbers(values: FloatArray, ends: FloatArray, out: CodeArray) -> None:
     """Write the codes of numbers among sorted end points; NaN is absent, an infinity unreadable."""
     for at in range(len(values)):
         value = values[at]
@@ -34,7 +39,7 @@ def rank_numbers(values, ends, out):  # type: ignore[no-untyped-def]
 
 
 @jit
-def rank_integers(values, base, count, out):  # type: ignore[no-untyped-def]
+def rank_integers(values: FloatArray, base: Float, count: Int, out: CodeArray) -> None:
     """Write the codes of numbers among the integers from `base` on, `count` of them; NaN is absent."""
     for at in range(len(values)):
         value = values[at]
@@ -53,7 +58,7 @@ def rank_integers(values, base, count, out):  # type: ignore[no-untyped-def]
 
 
 @jit_inline
-def compare_bytes(blob, begin, end, text, text_begin, text_end):  # type: ignore[no-untyped-def]
+def compare_bytes(blob: ByteArray, begin: Int, end: Int, text: ByteArray, text_begin: Int, text_end: Int) -> Int:
     """Compare two byte strings: below, equal or above zero."""
     shorter = min(end - begin, text_end - text_begin)
     result = np.int64(0)
@@ -65,7 +70,7 @@ def compare_bytes(blob, begin, end, text, text_begin, text_end):  # type: ignore
 
 
 @jit
-def rank_bytes(text, text_start, blob, start):  # type: ignore[no-untyped-def]
+def rank_bytes(text: ByteArray, text_start: IntArray, blob: ByteArray, start: IntArray) -> CodeArray:
     """Return the codes of byte strings among sorted byte strings; both are given as bytes and offsets."""
     out = np.empty(len(text_start) - 1, np.uint32)
     for at in range(len(text_start) - 1):

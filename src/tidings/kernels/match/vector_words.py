@@ -1,8 +1,8 @@
 """Rows of eight 64-bit words in one vector register: one bit for each of 512 events.
 
 The compiler unrolls a loop over eight words into scalars and leaves them so; a tree's code then took two to
-three times as long. These few operations say plainly that the eight belong together; a machine without registers of
-512 bits takes two or four. In plain Python a row is a small array.
+three times as long. These operations are compiled to vector instructions; a machine without registers of 512 bits
+uses two or four. In plain Python a row is a small array.
 """
 
 from __future__ import annotations
@@ -82,7 +82,8 @@ def has_bits(row: Any) -> Any:
     return bool(row.any())
 
 
-# From here on: the same for the compiler.
+# The same operations for the compiler: their types, then the LLVM instructions that each one becomes. LLVM's builder
+# and values have no types of their own, hence `Any`.
 
 F = TypeVar("F", bound=Callable[..., Any])
 _WORD, _BYTES = ir.IntType(64), ir.IntType(8).as_pointer()
@@ -104,7 +105,7 @@ class _RowModel(models.PrimitiveModel):
 
 
 def _declare(function: Any, result: Any, width: int) -> None:
-    """Say what a function of `width` arguments returns."""
+    """Declare the type that a function of `width` arguments returns."""
     typers = (lambda: result, lambda a: result, lambda a, b: result, lambda a, b, c: result)  # noqa: ARG005
     type_callable(function)(lambda context: typers[width])  # noqa: ARG005
 
@@ -124,13 +125,13 @@ _declare(has_bits, types.boolean, 1)
 
 
 def _lower(function: Any, *arguments: Any) -> Callable[[F], F]:
-    """Say how a function of these types of arguments is compiled."""
+    """Register how a function with arguments of these types is compiled."""
     decorator: Callable[[F], F] = lower_builtin(function, *arguments)  # type: ignore[no-untyped-call]
     return decorator
 
 
 def _point_at_row(context: Any, builder: Any, array_type: Any, array: Any, at: Any) -> Any:
-    """Point at a row of a flat array."""
+    """Return the address of a row of a flat array."""
     data = context.make_array(array_type)(context, builder, array).data
     return builder.bitcast(builder.gep(data, [builder.mul(at, _WORD(WORDS))]), _VECTOR.as_pointer())
 

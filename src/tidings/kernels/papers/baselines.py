@@ -1,6 +1,6 @@
-"""What the engine is measured against: the plainest loops that answer the same question.
+"""Baselines of benchmarks: the plainest loops that answer the same question.
 
-`scan` asks every conjunction and leaves it at the first literal that fails; `scan_sets` does the same where
+`scan` checks every conjunction and leaves it at the first literal that fails; `scan_sets` does the same where
 a literal may accept several intervals; `write_pairs` knows the answer and only writes it down. Values and
 ends are float64, absent is NaN (which no interval holds). They must not be improved: ratios to them are
 compared over years.
@@ -8,13 +8,20 @@ compared over years.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from tidings.kernels.jit import jit
 
+if TYPE_CHECKING:
+    from tidings.kernels.array_types import FloatArray, Int, Int32Array, IntArray
+
 
 @jit
-def scan(starts, columns, lows, highs, cells, out):  # type: ignore[no-untyped-def]
+def scan(
+    starts: IntArray, columns: IntArray, lows: FloatArray, highs: FloatArray, cells: FloatArray, out: Int32Array
+) -> Int:
     """Write the rows that one event satisfies to `out` and return how many.
 
     Row `r` has the literals from `starts[r]` up to `starts[r + 1]`: the event's cell in `columns[i]` lies in
@@ -35,7 +42,15 @@ def scan(starts, columns, lows, highs, cells, out):  # type: ignore[no-untyped-d
 
 
 @jit
-def scan_sets(starts, columns, parts, lows, highs, cells, out):  # type: ignore[no-untyped-def]
+def scan_sets(
+    starts: IntArray,
+    columns: IntArray,
+    parts: IntArray,
+    lows: FloatArray,
+    highs: FloatArray,
+    cells: FloatArray,
+    out: Int32Array,
+) -> Int:
     """Do the same where literal `i` accepts the intervals from `parts[i]` up to `parts[i + 1]`."""
     count = 0
     for row in range(len(starts) - 1):
@@ -57,7 +72,7 @@ def scan_sets(starts, columns, parts, lows, highs, cells, out):  # type: ignore[
 
 
 @jit
-def write_pairs(starts, rows):  # type: ignore[no-untyped-def]
+def write_pairs(starts: IntArray, rows: Int32Array) -> tuple[IntArray, Int32Array]:
     """Return the events and rows of all matches; event `e` has the rows from `starts[e]` up to `starts[e + 1]`."""
     events = np.empty(len(rows), np.int64)
     copied = np.empty(len(rows), np.int32)

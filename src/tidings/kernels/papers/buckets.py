@@ -9,16 +9,23 @@ Push and remove: O(1), amortised.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from tidings.kernels.jit import jit, jit_inline
+
+if TYPE_CHECKING:
+    from tidings.kernels.array_types import Int, IntArray
 
 LEAST = 4
 """The room of a list's first block."""
 
 
 @jit_inline
-def push(starts, sizes, rooms, pool, used, bucket, item):  # type: ignore[no-untyped-def]
+def push(
+    starts: IntArray, sizes: IntArray, rooms: IntArray, pool: IntArray, used: IntArray, bucket: Int, item: Int
+) -> Int:
     """Append an item to a list and return its place in it, or -1 when the pool is too small."""
     size = np.int64(sizes[bucket])
     place = size
@@ -40,7 +47,17 @@ def push(starts, sizes, rooms, pool, used, bucket, item):  # type: ignore[no-unt
 
 
 @jit
-def push_all(starts, sizes, rooms, pool, used, buckets, items, places, begin):  # type: ignore[no-untyped-def]
+def push_all(
+    starts: IntArray,
+    sizes: IntArray,
+    rooms: IntArray,
+    pool: IntArray,
+    used: IntArray,
+    buckets: IntArray,
+    items: IntArray,
+    places: IntArray,
+    begin: Int,
+) -> Int:
     """Append items to their lists; `places[item]` is where each went. Return how far it came."""
     for at in range(begin, len(items)):
         bucket = buckets[at]
@@ -54,7 +71,9 @@ def push_all(starts, sizes, rooms, pool, used, buckets, items, places, begin):  
 
 
 @jit
-def take_all(starts, sizes, pool, buckets, items, places):  # type: ignore[no-untyped-def]
+def take_all(
+    starts: IntArray, sizes: IntArray, pool: IntArray, buckets: IntArray, items: IntArray, places: IntArray
+) -> None:
     """Remove items from their lists; the last of a list takes the place of what is gone."""
     for at in range(len(items)):
         bucket = buckets[at]
@@ -69,7 +88,7 @@ def take_all(starts, sizes, pool, buckets, items, places):  # type: ignore[no-un
 
 
 @jit
-def tally(buckets, counts):  # type: ignore[no-untyped-def]
+def tally(buckets: IntArray, counts: IntArray) -> None:
     """Count how many items go to each list."""
     for at in range(len(buckets)):
         if buckets[at] >= 0:
@@ -77,7 +96,9 @@ def tally(buckets, counts):  # type: ignore[no-untyped-def]
 
 
 @jit
-def repack(starts, sizes, rooms, pool, extra, larger):  # type: ignore[no-untyped-def]
+def repack(
+    starts: IntArray, sizes: IntArray, rooms: IntArray, pool: IntArray, extra: IntArray, larger: IntArray
+) -> Int:
     """Lay the lists one after another into a larger pool, with room for `extra` more each; return where it is free."""
     begin = np.int64(0)
     for bucket in range(len(starts)):

@@ -14,17 +14,21 @@ A removed entry stays in its place as `~row`, which is below zero, until the tre
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from tidings.kernels.jit import jit, jit_inline
 
+if TYPE_CHECKING:
+    from tidings.kernels.array_types import BoolArray, ByteArray, Float, FloatArray, Int, Int32Array, IntArray
+
 OPEN_LOW, OPEN_HIGH = 1, 2
-"""Bits of an entry's `opens`."""
+"""Bits of an entry's `opens`: an end that is not part of the range."""
 
 POSTED = -1
-"""In place of an attribute: this predicate of a row is found through its list, not by comparing ends."""
+"""In place of an attribute: this predicate is decided by its posting list's stamp, not by comparing ends."""
 
 LAST = 65_535
 """Counters have 16 bits; when an event's counts could go beyond, all are cleared once."""
@@ -33,27 +37,27 @@ LAST = 65_535
 class IntervalTree(NamedTuple):
     """The interval index: for each attribute its ends, its first node and its root; for each node its entries."""
 
-    ends: Any
-    ends_first: Any
-    nodes_first: Any
-    roots: Any
-    first: Any
-    low_codes: Any
-    low_rows: Any
-    high_codes: Any
-    high_rows: Any
-    high_lows: Any
+    ends: FloatArray
+    ends_first: IntArray
+    nodes_first: IntArray
+    roots: Int32Array
+    first: IntArray
+    low_codes: Int32Array
+    low_rows: Int32Array
+    high_codes: Int32Array
+    high_rows: Int32Array
+    high_lows: Int32Array
 
 
 class RangeEntries(NamedTuple):
-    """Range predicates as given; `waiting` are those that the tree does not have yet."""
+    """Range predicates in the order they were added; `waiting` are those that the tree does not have yet."""
 
-    attrs: Any
-    lows: Any
-    highs: Any
-    opens: Any
-    rows: Any
-    waiting: Any
+    attrs: Int32Array
+    lows: FloatArray
+    highs: FloatArray
+    opens: ByteArray
+    rows: Int32Array
+    waiting: Int32Array
 
 
 class RowCounters(NamedTuple):
@@ -62,25 +66,25 @@ class RowCounters(NamedTuple):
     A block of items is the row, their number and, for each, its attribute and its entry, or `POSTED` and a predicate.
     """
 
-    counts: Any
-    needs: Any
+    counts: npt.NDArray[np.uint16]
+    needs: ByteArray
     least: int
-    items: Any
+    items: Int32Array
 
 
 class PostingLists(NamedTuple):
-    """For each predicate the rows filed under it; `stamps` tell at which event it last held.
+    """For each predicate the rows filed under it; `stamps` has the event at which it held last.
 
     The pool has rows where they are counted; where they are candidates, it has their blocks of items. `seconds` name
     beside each row another predicate of it that is looked up, or nothing (below zero): most rows fail there already,
     and are not touched.
     """
 
-    first: Any
-    count: Any
-    pool: Any
-    seconds: Any
-    stamps: Any
+    first: IntArray
+    count: Int32Array
+    pool: Int32Array
+    seconds: Int32Array
+    stamps: IntArray
 
 
 class EventSegments(NamedTuple):
@@ -89,26 +93,26 @@ class EventSegments(NamedTuple):
     An end is a number and a side: -1 just below it, 1 just above. `odd` events have a segment of no width.
     """
 
-    hits_first: Any
-    hits: Any
-    segments_first: Any
-    attrs: Any
-    lows: Any
-    low_sides: Any
-    highs: Any
-    high_sides: Any
-    odd: Any
+    hits_first: IntArray
+    hits: Int32Array
+    segments_first: IntArray
+    attrs: Int32Array
+    lows: FloatArray
+    low_sides: Int32Array
+    highs: FloatArray
+    high_sides: Int32Array
+    odd: BoolArray
 
 
 class AttributeMarks(NamedTuple):
     """Of each attribute: the event that has it, and its first segment."""
 
-    stamps: Any
-    segments: Any
+    stamps: IntArray
+    segments: Int32Array
 
 
 @jit_inline
-def encode_value(ends, start, stop, value, side):  # type: ignore[no-untyped-def]
+def encode_value(ends: FloatArray, start: Int, stop: Int, value: Float, side: Int) -> Int:
     """Return the code of a value among an attribute's ends."""
     left, right = start, stop
     while left < right:
@@ -123,7 +127,7 @@ def encode_value(ends, start, stop, value, side):  # type: ignore[no-untyped-def
 
 
 @jit_inline
-def find_least(codes, start, stop, least):  # type: ignore[no-untyped-def]
+def find_least(codes: Int32Array, start: Int, stop: Int, least: Int) -> Int:
     """Return the first place in a sorted run whose code is at least this."""
     left, right = start, stop
     while left < right:
@@ -135,20 +139,22 @@ def find_least(codes, start, stop, least):  # type: ignore[no-untyped-def]
     return left
 
 
-# Inner loops get arrays, not the tuples they come in: handing a tuple on counts references of all its arrays, which
+# Inner loops take arrays, not the groups they come in: passing a group on counts references of all its arrays, which
 # costs more than the comparison itself (measured: 150 ns an entry against 4).
 
 
 @jit_inline
-def meets(low, high, opens, value, side, end, end_side):  # type: ignore[no-untyped-def]
+def meets(low: Int, high: Int, opens: Int, value: Float, side: Int, end: Float, end_side: Int) -> bool:
     """Tell whether a segment, from `value` to `end`, meets a range, by the numbers themselves."""
     above = end > low or (end == low and end_side >= (1 if opens & OPEN_LOW else 0))
     return above and (value < high or (value == high and side <= (-1 if opens & OPEN_HIGH else 0)))
 
 
 @jit_inline
-def count_row(counts, needs, row, base, out, filled):  # type: ignore[no-untyped-def]
-    """Count one predicate for a row; one that has all of its own goes out."""
+def count_row(
+    counts: npt.NDArray[np.uint16], needs: ByteArray, row: Int, base: Int, out: Int32Array, filled: Int
+) -> Int:
+    """Count one predicate for a row; write the row out if that was its last."""
     count = max(base, np.int64(counts[row])) + 1
     counts[row] = count
     if count - base == needs[row]:
@@ -158,8 +164,10 @@ def count_row(counts, needs, row, base, out, filled):  # type: ignore[no-untyped
 
 
 @jit
-def count_run(rows, listed, start, stop, base, out, filled):  # type: ignore[no-untyped-def]
-    """Count one predicate for each row of a run; rows that have all of theirs go out."""
+def count_run(
+    rows: RowCounters, listed: Int32Array, start: Int, stop: Int, base: Int, out: Int32Array, filled: Int
+) -> Int:
+    """Count one predicate for each row of a run; write out the rows that have all of theirs."""
     counts, needs, run = rows.counts, rows.needs, listed[start:stop]
     least = base + rows.least
     for at in range(len(run)):
@@ -168,15 +176,25 @@ def count_run(rows, listed, start, stop, base, out, filled):  # type: ignore[no-
             continue
         count = max(base, np.int64(counts[row])) + 1
         counts[row] = count
-        if count >= least and count - base == needs[row]:  # most rows never get so far: one look at memory less
+        if count >= least and count - base == needs[row]:  # most rows never get so far, which saves reading `needs`
             out[filled] = row
             filled += 1
     return filled
 
 
 @jit
-def count_run_above(rows, listed, lows, start, stop, floor, base, out, filled):  # type: ignore[no-untyped-def]
-    """Do the same for the entries of a run that begin above the floor."""
+def count_run_above(
+    rows: RowCounters,
+    listed: Int32Array,
+    lows: Int32Array,
+    start: Int,
+    stop: Int,
+    floor: Int,
+    base: Int,
+    out: Int32Array,
+    filled: Int,
+) -> Int:
+    """Do the same for those entries of a run whose low end is above the floor."""
     counts, needs = rows.counts, rows.needs
     for at in range(start, stop):
         if lows[at] > floor and listed[at] >= 0:
@@ -185,7 +203,17 @@ def count_run_above(rows, listed, lows, start, stop, floor, base, out, filled): 
 
 
 @jit
-def stab(tree, rows, attr, low, high, floor, base, out, filled):  # type: ignore[no-untyped-def]
+def stab(
+    tree: IntervalTree,
+    rows: RowCounters,
+    attr: Int,
+    low: Int,
+    high: Int,
+    floor: Int,
+    base: Int,
+    out: Int32Array,
+    filled: Int,
+) -> Int:
     """Count every entry of an attribute that meets the codes from `low` to `high` and begins above `floor`."""
     nodes, first = tree.nodes_first[attr], tree.first
     last = tree.nodes_first[attr + 1] - nodes - 2  # the backbone has nodes beyond the attribute's codes: all empty
@@ -200,7 +228,9 @@ def stab(tree, rows, attr, low, high, floor, base, out, filled):  # type: ignore
                 stop = first[nodes + node + 1]
                 start = find_least(tree.high_codes, first[nodes + node], stop, low)
                 if floor:
-                    filled = count_run_above(rows, tree.high_rows, tree.high_lows, start, stop, floor, base, out, filled)
+                    filled = count_run_above(
+                        rows, tree.high_rows, tree.high_lows, start, stop, floor, base, out, filled
+                    )
                 else:
                     filled = count_run(rows, tree.high_rows, start, stop, base, out, filled)
             node += step
@@ -220,8 +250,10 @@ def stab(tree, rows, attr, low, high, floor, base, out, filled):  # type: ignore
 
 
 @jit
-def count_in_tree(tree, rows, events, event, base, out, filled):  # type: ignore[no-untyped-def]
-    """Count what an event's segments hit in the tree."""
+def count_in_tree(
+    tree: IntervalTree, rows: RowCounters, events: EventSegments, event: Int, base: Int, out: Int32Array, filled: Int
+) -> Int:
+    """Count the entries of the tree that an event's segments meet."""
     attr, floor = -1, 0
     for at in range(events.segments_first[event], events.segments_first[event + 1]):
         if events.attrs[at] != attr:
@@ -237,7 +269,18 @@ def count_in_tree(tree, rows, events, event, base, out, filled):  # type: ignore
 
 
 @jit
-def count_one_by_one(entries, slots, rows, events, marks, event, tick, base, out, filled):  # type: ignore[no-untyped-def]
+def count_one_by_one(
+    entries: RangeEntries,
+    slots: Int32Array,
+    rows: RowCounters,
+    events: EventSegments,
+    marks: AttributeMarks,
+    event: Int,
+    tick: Int,
+    base: Int,
+    out: Int32Array,
+    filled: Int,
+) -> Int:
     """Count the entries of these slots that an event satisfies."""
     counts, needs, stop = rows.counts, rows.needs, events.segments_first[event + 1]
     attrs, lows, highs, opens, owners = entries.attrs, entries.lows, entries.highs, entries.opens, entries.rows
@@ -259,8 +302,18 @@ def count_one_by_one(entries, slots, rows, events, marks, event, tick, base, out
 
 
 @jit
-def check_candidates(entries, rows, lists, events, marks, event, tick, out, filled):  # type: ignore[no-untyped-def]
-    """Put out the rows filed under a predicate that holds, all of whose other predicates hold."""
+def check_candidates(
+    entries: RangeEntries,
+    rows: RowCounters,
+    lists: PostingLists,
+    events: EventSegments,
+    marks: AttributeMarks,
+    event: Int,
+    tick: Int,
+    out: Int32Array,
+    filled: Int,
+) -> Int:
+    """Write out the rows filed under a predicate that holds, if all of their other predicates hold."""
     items, pool, seconds, predicate_stamps = rows.items, lists.pool, lists.seconds, lists.stamps
     lows, highs, opens = entries.lows, entries.highs, entries.opens
     segment_attrs, values, sides = events.attrs, events.lows, events.low_sides
@@ -293,7 +346,17 @@ def check_candidates(entries, rows, lists, events, marks, event, tick, out, fill
 
 
 @jit
-def match(tree, entries, every, rows, lists, events, marks, access, clock):  # type: ignore[no-untyped-def]
+def match(
+    tree: IntervalTree,
+    entries: RangeEntries,
+    every: Int32Array,
+    rows: RowCounters,
+    lists: PostingLists,
+    events: EventSegments,
+    marks: AttributeMarks,
+    access: bool,
+    clock: IntArray,
+) -> tuple[Int32Array, IntArray]:
     """Return the rows that each event satisfies, and where each event's begin.
 
     `clock` holds the tick of the last event, the base of its counts, and the step between bases. `every` lists all
@@ -335,8 +398,8 @@ def match(tree, entries, every, rows, lists, events, marks, access, clock):  # t
 
 
 @jit
-def strike_out(tree, attr, node, low, high, row):  # type: ignore[no-untyped-def]
-    """Strike an entry of the tree out, in both orders; O(log n + entries with the same end)."""
+def strike_out(tree: IntervalTree, attr: Int, node: Int, low: Int, high: Int, row: Int) -> None:
+    """Mark an entry of the tree as removed, in both orders; O(log n + entries with the same end)."""
     start, stop = tree.first[tree.nodes_first[attr] + node], tree.first[tree.nodes_first[attr] + node + 1]
     at = find_least(tree.low_codes, start, stop, low)
     while tree.low_rows[at] != row:

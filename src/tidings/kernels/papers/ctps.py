@@ -1,4 +1,4 @@
-"""Bit arrays of concept trees: one event's operands joined by `or`, `and` and `not`, over whole arrays.
+"""Bit arrays of concept trees: the operands of an event combined by `or`, `and` and `not`, a bit for each subscription.
 
 An event comes as a list of integers, root by root:
 
@@ -6,24 +6,31 @@ An event comes as a list of integers, root by root:
         names, name rows ..., ids, single ids ..., values, value rows ..., ids, single ids ...,
         queries, grid and query of each ...
 
-`asked` is the row of the subscriptions that ask anything of the root. A pair keeps those that one of its name rows
-and one of its value rows (or the grid, for a number) hold; what asks and is kept by no pair dies. `names` is -1
+`asked` is the row of the subscriptions that constrain the root. A pair keeps those that one of its name rows and one
+of its value rows (or the grid, for a number) contain; a subscription that constrains the root and is kept by no pair
+fails. `names` is -1
 where the root has no tree of names. Row 0 holds all subscriptions.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
+import numpy.typing as npt
 
 from tidings.kernels.bits import count_bits, find_lowest_bit
 from tidings.kernels.jit import jit, jit_inline
+
+if TYPE_CHECKING:
+    from tidings.kernels.array_types import Float, FloatArray, Int, IntArray, WordArray
 
 ALL = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 SIX, ONE, LOW, ZERO = np.uint64(6), np.uint64(1), np.uint64(63), np.uint64(0)
 
 
 @jit
-def set_bits(line, ids):  # type: ignore[no-untyped-def]
+def set_bits(line: WordArray, ids: IntArray) -> None:
     """Set the bits of some ids."""
     for at in range(len(ids)):
         id = np.uint64(ids[at])
@@ -31,7 +38,7 @@ def set_bits(line, ids):  # type: ignore[no-untyped-def]
 
 
 @jit
-def clear_bits(line, ids):  # type: ignore[no-untyped-def]
+def clear_bits(line: WordArray, ids: IntArray) -> None:
     """Clear the bits of some ids."""
     for at in range(len(ids)):
         id = np.uint64(ids[at])
@@ -39,7 +46,7 @@ def clear_bits(line, ids):  # type: ignore[no-untyped-def]
 
 
 @jit_inline
-def find_cell(end, base, scale, cells):  # type: ignore[no-untyped-def]
+def find_cell(end: Float, base: Float, scale: Float, cells: Int) -> Int:
     """Return the cell of an end or value: it never falls as the number grows, and the outer cells have no bounds."""
     step = (end * 0.5 - base) * scale if scale > 0.0 else 0.0
     if step >= cells:
@@ -48,7 +55,7 @@ def find_cell(end, base, scale, cells):  # type: ignore[no-untyped-def]
 
 
 @jit
-def find_cells(lows, highs, base, scale, cells):  # type: ignore[no-untyped-def]
+def find_cells(lows: FloatArray, highs: FloatArray, base: Float, scale: Float, cells: Int) -> IntArray:
     """Return the cell (y, x) of each interval as one number: its high end's cell times the width, and its low end's."""
     numbers = np.empty(len(lows), np.int64)
     for at in range(len(lows)):
@@ -57,15 +64,15 @@ def find_cells(lows, highs, base, scale, cells):  # type: ignore[no-untyped-def]
 
 
 @jit_inline
-def unite_into(into, line, words):  # type: ignore[no-untyped-def]
-    """Join a row into an array."""
+def unite_into(into: WordArray, line: WordArray, words: np.uint64) -> None:
+    """OR a row into an array."""
     for word in range(words):
         into[word] |= line[word]
 
 
 @jit
-def read_operand(code, at, bits, into, words):  # type: ignore[no-untyped-def]
-    """Join rows and single ids into an emptied array, four rows at a time; return the place after them."""
+def read_operand(code: IntArray, at: Int, bits: WordArray, into: WordArray, words: np.uint64) -> Int:
+    """OR rows and single ids into an array that is overwritten, four rows at a time; return the place after them."""
     rows = code[at]
     at += 1
     end = at + rows
@@ -100,7 +107,22 @@ def read_operand(code, at, bits, into, words):  # type: ignore[no-untyped-def]
 
 
 @jit
-def match_grid(grid, line_of, bits, live, names, into, words, span, tie, low, low_tie, high, high_tie, domain):  # type: ignore[no-untyped-def]
+def match_grid(
+    grid: Int,
+    line_of: IntArray,
+    bits: WordArray,
+    live: WordArray,
+    names: WordArray,
+    into: WordArray,
+    words: np.uint64,
+    span: FloatArray,
+    tie: npt.NDArray[np.int8],
+    low: FloatArray,
+    low_tie: npt.NDArray[np.int8],
+    high: FloatArray,
+    high_tie: npt.NDArray[np.int8],
+    domain: FloatArray,
+) -> None:
     """Add to `into` the subscriptions whose interval meets the event's.
 
     Cells above the value's row and left of its column are in outright (part F); cells below or to the right are out
@@ -131,8 +153,24 @@ def match_grid(grid, line_of, bits, live, names, into, words, span, tie, low, lo
 
 
 @jit
-def match(code, starts, event, spans, ties, bits, scratch, grids, domains, low, low_tie, high, high_tie, out, ends):  # type: ignore[no-untyped-def]
-    """Match events from `event` on; write their bits to `out` and where each one's end; return the first left over."""
+def match(
+    code: IntArray,
+    starts: IntArray,
+    event: Int,
+    spans: FloatArray,
+    ties: npt.NDArray[np.int8],
+    bits: WordArray,
+    scratch: WordArray,
+    grids: IntArray,
+    domains: FloatArray,
+    low: FloatArray,
+    low_tie: npt.NDArray[np.int8],
+    high: FloatArray,
+    high_tie: npt.NDArray[np.int8],
+    out: IntArray,
+    ends: IntArray,
+) -> Int:
+    """Match events from `event` on; write ids to `out` and the end of each event to `ends`; return the first left over."""
     words = np.uint64(bits.shape[1])
     live, names, values, kept = scratch[0], scratch[1], scratch[2], scratch[3]
     filled = 0

@@ -8,44 +8,47 @@ the first or the last cell.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from tidings.kernels.jit import jit, jit_inline
 
+if TYPE_CHECKING:
+    from tidings.kernels.array_types import ByteArray, Float, FloatArray, Int, Int32Array, IntArray
+
 LOW_OPEN, HIGH_OPEN, WANTED = 1, 2, 4
-"""Bits of a row's ends: open below, open above, and that the attribute is asked for at all."""
+"""Bits of a row's ends: open below, open above, and whether the row constrains the attribute at all."""
 
 
 class DomainScale(NamedTuple):
     """For each attribute: where its cells begin and end, and the factor from a value to a share of them."""
 
-    origin: Any
-    top: Any
-    scale: Any
+    origin: FloatArray
+    top: FloatArray
+    scale: FloatArray
 
 
 class RangeEnds(NamedTuple):
     """The table's arrays: a line for each attribute, a place for each row."""
 
-    low: Any
-    high: Any
-    mark: Any
+    low: FloatArray
+    high: FloatArray
+    mark: ByteArray
 
 
 class BucketLists(NamedTuple):
-    """The arrays of `matchers.lists.Lists`."""
+    """Growable lists in one pool (`kernels.papers.buckets`): list `n` has `size[n]` items from `pool[start[n]]` on."""
 
-    start: Any
-    size: Any
-    room: Any
-    pool: Any
-    used: Any
+    start: IntArray
+    size: Int32Array
+    room: Int32Array
+    pool: Int32Array
+    used: IntArray
 
 
 @jit_inline
-def find_cell(domain, column, value, cells):  # type: ignore[no-untyped-def]
+def find_cell(domain: DomainScale, column: Int, value: Float, cells: Int) -> Int:
     """Return the number of a value's cell, from 0 up to `cells`; -inf is in the first, inf in the last.
 
     Monotone: rounding keeps the order in a difference with a constant and in a product with one that is not
@@ -61,8 +64,8 @@ def find_cell(domain, column, value, cells):  # type: ignore[no-untyped-def]
 
 
 @jit
-def widen(ends, rows, columns, least, most):  # type: ignore[no-untyped-def]
-    """Note the least and the largest finite end that rows have on each attribute they ask for."""
+def widen(ends: RangeEnds, rows: IntArray, columns: Int, least: FloatArray, most: FloatArray) -> None:
+    """Update the least and the largest finite end that rows have on each attribute they constrain."""
     for column in range(columns):
         low_seen, high_seen = least[column], most[column]
         for at in range(len(rows)):
@@ -77,7 +80,7 @@ def widen(ends, rows, columns, least, most):  # type: ignore[no-untyped-def]
 
 
 @jit
-def count_missing(lists, numbers, count):  # type: ignore[no-untyped-def]
+def count_missing(lists: BucketLists, numbers: IntArray, count: Int) -> Int:
     """Return the space that one more item in each of these lists takes at the pool's end; they must be different."""
     need = np.int64(0)
     for at in range(count):
@@ -88,7 +91,7 @@ def count_missing(lists, numbers, count):  # type: ignore[no-untyped-def]
 
 
 @jit
-def reserve(lists, number, count):  # type: ignore[no-untyped-def]
+def reserve(lists: BucketLists, number: Int, count: Int) -> bool:
     """Give an empty list room for so many items, if the pool has it; tell whether."""
     fits = True
     if lists.room[number] < count:
@@ -102,7 +105,7 @@ def reserve(lists, number, count):  # type: ignore[no-untyped-def]
 
 
 @jit_inline
-def step_up(value):  # type: ignore[no-untyped-def]
+def step_up(value: Float) -> Float:
     """Return the next float above a value below inf: floats of one sign ascend with their bits.
 
     NumPy has `nextafter`, which takes fifteen times as long (6 ns). Adding 0.0 makes 0.0 of -0.0.
@@ -113,7 +116,7 @@ def step_up(value):  # type: ignore[no-untyped-def]
 
 
 @jit_inline
-def close_low(ends, column, row):  # type: ignore[no-untyped-def]
+def close_low(ends: RangeEnds, column: Int, row: Int) -> Float:
     """Return a row's low end as a closed one: the next float above, where it is open. Exact, as values are floats."""
     low = ends.low[column, row]
     if ends.mark[column, row] & LOW_OPEN:
@@ -122,7 +125,7 @@ def close_low(ends, column, row):  # type: ignore[no-untyped-def]
 
 
 @jit_inline
-def close_high(ends, column, row):  # type: ignore[no-untyped-def]
+def close_high(ends: RangeEnds, column: Int, row: Int) -> Float:
     """Return a row's high end as a closed one: the next float below, where it is open."""
     high = ends.high[column, row]
     if ends.mark[column, row] & HIGH_OPEN:

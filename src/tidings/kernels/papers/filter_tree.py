@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from tidings.kernels.jit import jit
 
+if TYPE_CHECKING:
+    from tidings.kernels.array_types import FloatArray, Int32Array, IntArray
+
 
 @jit
-def revise(rows, spans, entries, bounds, values):  # type: ignore[no-untyped-def]
+def revise(rows: Int32Array, spans: IntArray, entries: FloatArray, bounds: IntArray, values: FloatArray) -> Int32Array:
     """Return those of the rows whose every test some value satisfies.
 
     Row `r` has the entries from `spans[r, 0]`, `spans[r, 1]` of them. An entry is a column, a low and a high end,

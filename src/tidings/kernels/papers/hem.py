@@ -1,7 +1,7 @@
 """HEM's triangle: ranges as cells of a grid, one traversal for each attribute, and the order in which they go.
 
 Ends are integers here. A domain is divided into `UNITS` fine steps; a value's step (`cells.cell`) is monotone in the
-value, and what lies outside has the first or the last. The range from step L to step H is the point X = L + H,
+value, and values outside have the first or the last. The range from step L to step H is the point X = L + H,
 Y = H - L (twice the paper's x and y), and its cell is (Y // SIDE, X // SIDE). All that is decided about a whole cell
 is decided in these integers, where nothing is rounded: a cell is dropped unseen only if every H in it is below the
 value's step, or every L above it. Steps that are equal say nothing, and the ends themselves are compared.
@@ -9,10 +9,15 @@ value's step, or every L above it. Steps that are equal say nothing, and the end
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from tidings.kernels.jit import jit
-from tidings.kernels.papers.domain_cells import WANTED, close_high, close_low, find_cell
+from tidings.kernels.papers.domain_cells import WANTED, DomainScale, RangeEnds, close_high, close_low, find_cell
+
+if TYPE_CHECKING:
+    from tidings.kernels.array_types import ByteArray, Float, FloatArray, Int, IntArray
 
 TAU = 80
 """Rows of a grid; it has twice as many columns (Table 1 of the paper)."""
@@ -35,8 +40,8 @@ TRIANGLE, DIRECT = 0, 1
 
 
 @jit
-def find_cells(ends, rows, domain, column, cells):  # type: ignore[no-untyped-def]
-    """Write the cell of each row on one attribute, or -1 where it asks nothing of it."""
+def find_cells(ends: RangeEnds, rows: IntArray, domain: DomainScale, column: Int, cells: IntArray) -> None:
+    """Write the cell of each row on one attribute, or -1 where the row does not constrain it."""
     for at in range(len(rows)):
         row = rows[at]
         cells[at] = -1
@@ -47,8 +52,16 @@ def find_cells(ends, rows, domain, column, cells):  # type: ignore[no-untyped-de
 
 
 @jit
-def count_ends(ends, rows, domain, column, by, low_counts, high_counts):  # type: ignore[no-untyped-def]
-    """Add `by` to the counts of both ends of each row that asks for the attribute; return how many do."""
+def count_ends(
+    ends: RangeEnds,
+    rows: IntArray,
+    domain: DomainScale,
+    column: Int,
+    by: Int,
+    low_counts: IntArray,
+    high_counts: IntArray,
+) -> Int:
+    """Add `by` to the counts of both ends of each row that constrains the attribute; return how many do."""
     asked = 0
     for at in range(len(rows)):
         row = rows[at]
@@ -60,7 +73,15 @@ def count_ends(ends, rows, domain, column, by, low_counts, high_counts):  # type
 
 
 @jit
-def estimate_unmatched(vector, domain, low_counts, high_counts, asked, total, theta):  # type: ignore[no-untyped-def]
+def estimate_unmatched(
+    vector: FloatArray,
+    domain: DomainScale,
+    low_counts: IntArray,
+    high_counts: IntArray,
+    asked: IntArray,
+    total: Int,
+    theta: FloatArray,
+) -> None:
     """Write theta, the share of rows that fail on each attribute: U_m over the number of rows (Formula 4)."""
     for m in range(len(vector)):
         failing = np.int64(0)
@@ -76,7 +97,7 @@ def estimate_unmatched(vector, domain, low_counts, high_counts, asked, total, th
 
 
 @jit
-def plan_near_optimal(theta, order, methods):  # type: ignore[no-untyped-def]
+def plan_near_optimal(theta: FloatArray, order: IntArray, methods: IntArray) -> None:
     """Algorithm 4: by ascending matching rate; by triangles while that is cheaper than visiting what is left."""
     count = len(theta)
     for at in range(count):  # a handful of attributes: insertion sort, descending theta
@@ -96,7 +117,7 @@ def plan_near_optimal(theta, order, methods):  # type: ignore[no-untyped-def]
 
 
 @jit
-def plan_optimal(theta, order, methods):  # type: ignore[no-untyped-def]
+def plan_optimal(theta: FloatArray, order: IntArray, methods: IntArray) -> Float:
     """Try every plan that keeps Observations 1-3, and take the cheapest: O(M 2^M).
 
     The order of what goes by triangles does not change its cost, and what goes directly is in ascending order of
@@ -129,8 +150,8 @@ def plan_optimal(theta, order, methods):  # type: ignore[no-untyped-def]
 
 
 @jit
-def close_ends(ends, rows, column, closed):  # type: ignore[no-untyped-def]
-    """Write both ends of rows side by side, open ones as the next float inside; of who asks nothing, no ends at all.
+def close_ends(ends: RangeEnds, rows: IntArray, column: Int, closed: FloatArray) -> None:
+    """Write both ends of rows side by side, open ones as the next float inside; infinite ones where nothing is wanted.
 
     Values are floats, so `x < 5` and `x <= the float below 5` are the same; and to look at a row takes one line of the
     cache instead of three.
@@ -142,7 +163,16 @@ def close_ends(ends, rows, column, closed):  # type: ignore[no-untyped-def]
 
 
 @jit
-def match_by_triangle(starts, sizes, pool, closed, domain, column, value, member):  # type: ignore[no-untyped-def]
+def match_by_triangle(
+    starts: IntArray,
+    sizes: IntArray,
+    pool: IntArray,
+    closed: FloatArray,
+    domain: DomainScale,
+    column: Int,
+    value: Float,
+    member: ByteArray,
+) -> None:
     """Algorithm 1: take the rows of both triangles out of the set.
 
     A cell whose rows all end below the value (line 11) or all begin above it (line 23) is dropped unseen. In a cell on
@@ -168,8 +198,8 @@ def match_by_triangle(starts, sizes, pool, closed, domain, column, value, member
 
 
 @jit
-def drop_absent(starts, sizes, pool, vector, member):  # type: ignore[no-untyped-def]
-    """Take every row out of the set that asks for an attribute that the event lacks."""
+def drop_absent(starts: IntArray, sizes: IntArray, pool: IntArray, vector: FloatArray, member: ByteArray) -> None:
+    """Take every row out of the set that constrains an attribute which the event lacks."""
     for m in range(len(vector)):
         if np.isnan(vector[m]):
             for number in range(m * CELLS, (m + 1) * CELLS):
@@ -178,7 +208,9 @@ def drop_absent(starts, sizes, pool, vector, member):  # type: ignore[no-untyped
 
 
 @jit
-def match_directly(closed, column, value, head, after, member):  # type: ignore[no-untyped-def]
+def match_directly(
+    closed: FloatArray, column: Int, value: Float, head: Int, after: IntArray, member: ByteArray
+) -> None:
     """Algorithm 2 on the linked list: keep the rows that are in the set and hold the value."""
     mine = closed[column]
     last, row = head, after[head]
@@ -192,7 +224,7 @@ def match_directly(closed, column, value, head, after, member):  # type: ignore[
 
 
 @jit
-def collect_list(head, after, member, out):  # type: ignore[no-untyped-def]
+def collect_list(head: Int, after: IntArray, member: ByteArray, out: IntArray) -> Int:
     """Write the rows of the list that are in the set, and return how many."""
     count = 0
     row = after[head]
@@ -204,7 +236,7 @@ def collect_list(head, after, member, out):  # type: ignore[no-untyped-def]
 
 
 @jit
-def collect_set(member, rows, out):  # type: ignore[no-untyped-def]
+def collect_set(member: ByteArray, rows: Int, out: IntArray) -> Int:
     """Write the rows of the set in their order, and return how many."""
     count = 0
     for row in range(rows):
@@ -214,7 +246,7 @@ def collect_set(member, rows, out):  # type: ignore[no-untyped-def]
 
 
 @jit
-def filter_rows(closed, column, value, out, count):  # type: ignore[no-untyped-def]
+def filter_rows(closed: FloatArray, column: Int, value: Float, out: IntArray, count: Int) -> Int:
     """Algorithm 2 on an array: keep the rows that hold the value, and return how many."""
     mine = closed[column]
     kept = 0
@@ -226,7 +258,18 @@ def filter_rows(closed, column, value, out, count):  # type: ignore[no-untyped-d
 
 
 @jit
-def plan_event(vector, domain, low_counts, high_counts, asked, total, exhaustive, theta, order, methods):  # type: ignore[no-untyped-def]
+def plan_event(
+    vector: FloatArray,
+    domain: DomainScale,
+    low_counts: IntArray,
+    high_counts: IntArray,
+    asked: IntArray,
+    total: Int,
+    exhaustive: bool,
+    theta: FloatArray,
+    order: IntArray,
+    methods: IntArray,
+) -> None:
     """Estimate the rates of an event, and choose its plan."""
     estimate_unmatched(vector, domain, low_counts, high_counts, asked, total, theta)
     if exhaustive:
@@ -237,8 +280,20 @@ def plan_event(vector, domain, low_counts, high_counts, asked, total, exhaustive
 
 @jit
 def match_linked(
-    closed, domain, starts, sizes, pool, vector, order, methods, all_after, all_member, after, member, out
-):  # type: ignore[no-untyped-def]
+    closed: FloatArray,
+    domain: DomainScale,
+    starts: IntArray,
+    sizes: IntArray,
+    pool: IntArray,
+    vector: FloatArray,
+    order: IntArray,
+    methods: IntArray,
+    all_after: IntArray,
+    all_member: ByteArray,
+    after: IntArray,
+    member: ByteArray,
+    out: IntArray,
+) -> Int:
     """Algorithm 3 on a linked list and a set; `after` and `member` are its work space. Return how many rows match."""
     head = len(all_member)
     after[:] = all_after  # line 02: all rows are candidates
@@ -256,7 +311,20 @@ def match_linked(
 
 
 @jit
-def match_array(closed, domain, starts, sizes, pool, vector, order, methods, rows, all_member, member, out):  # type: ignore[no-untyped-def]
+def match_array(
+    closed: FloatArray,
+    domain: DomainScale,
+    starts: IntArray,
+    sizes: IntArray,
+    pool: IntArray,
+    vector: FloatArray,
+    order: IntArray,
+    methods: IntArray,
+    rows: Int,
+    all_member: ByteArray,
+    member: ByteArray,
+    out: IntArray,
+) -> Int:
     """The same with the candidates in an array from the first direct matching on."""
     member[:] = all_member
     count = np.int64(-1)
@@ -275,7 +343,7 @@ def match_array(closed, domain, starts, sizes, pool, vector, order, methods, row
 
 
 @jit
-def link(rows, head, after, before):  # type: ignore[no-untyped-def]
+def link(rows: IntArray, head: Int, after: IntArray, before: IntArray) -> None:
     """Append rows to the circular list that begins and ends at `head`."""
     for at in range(len(rows)):
         row, last = rows[at], before[head]
@@ -286,7 +354,7 @@ def link(rows, head, after, before):  # type: ignore[no-untyped-def]
 
 
 @jit
-def unlink(rows, after, before):  # type: ignore[no-untyped-def]
+def unlink(rows: IntArray, after: IntArray, before: IntArray) -> None:
     """Take rows out of the list."""
     for at in range(len(rows)):
         row = rows[at]

@@ -6,19 +6,32 @@ leaf is the sequence of children down to it. A row's leaves are a product, so it
 the first child (four bits) and how many. `leaf_of` gives existing leaves a number, and list `number` has its rows;
 list `row` of `blocks` has the places of a row in its leaves, in the order of `leaves_of`.
 
-Narrow and wide are told in fine cells, which are whole numbers: `cells.cell` keeps the order of values, and all else is
+Narrow and wide are decided in fine cells, which are integers: `find_cell` keeps the order of values, and all else is
 integer arithmetic, so no row can slip through between two cells.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from tidings.kernels.jit import jit
 from tidings.kernels.papers.buckets import push
-from tidings.kernels.papers.domain_cells import WANTED, close_high, close_low, count_missing, find_cell, reserve
+from tidings.kernels.papers.domain_cells import (
+    WANTED,
+    BucketLists,
+    DomainScale,
+    RangeEnds,
+    close_high,
+    close_low,
+    count_missing,
+    find_cell,
+    reserve,
+)
+
+if TYPE_CHECKING:
+    from tidings.kernels.array_types import FloatArray, Int, Int32Array, IntArray
 
 FINE = 8
 """Fine cells of a cell."""
@@ -38,21 +51,21 @@ LEAST, MOST = -np.inf, np.finfo(np.float64).max
 class HTreeShape(NamedTuple):
     """What a tree is over: cells of each attribute, the attributes from the root down, and their domains."""
 
-    eta: Any
-    indexed: Any
-    domain: Any
+    eta: Int
+    indexed: IntArray
+    domain: DomainScale
 
 
 class HTreeArrays(NamedTuple):
     """Numbers of leaves, the code of each row, and how many rows use each child of each level."""
 
-    leaf_of: Any
-    codes: Any
-    uses: Any
+    leaf_of: IntArray
+    codes: IntArray
+    uses: IntArray
 
 
 @jit
-def find_children(shape, ends, level, row):  # type: ignore[no-untyped-def]
+def find_children(shape: HTreeShape, ends: RangeEnds, level: Int, row: Int) -> tuple[Int, Int]:
     """Return the first child of a level that a row is in, and how many it is in."""
     column, eta = shape.indexed[level], shape.eta
     first, many = 2 * eta, 1
@@ -68,7 +81,7 @@ def find_children(shape, ends, level, row):  # type: ignore[no-untyped-def]
 
 
 @jit
-def encode(shape, ends, rows, codes, most):  # type: ignore[no-untyped-def]
+def encode(shape: HTreeShape, ends: RangeEnds, rows: IntArray, codes: IntArray, most: Int) -> Int:
     """Write the code of each row, and return how many leaves they are in; beyond `most`, rows go everywhere at once."""
     total = np.int64(0)
     for at in range(len(rows)):
@@ -87,7 +100,7 @@ def encode(shape, ends, rows, codes, most):  # type: ignore[no-untyped-def]
 
 
 @jit
-def list_leaves(shape, code, leaves):  # type: ignore[no-untyped-def]
+def list_leaves(shape: HTreeShape, code: Int, leaves: IntArray) -> Int:
     """Write the leaves of a code, four bits a level, the first level's child varying fastest; return how many."""
     leaves[0] = 0
     total = 1
@@ -101,8 +114,8 @@ def list_leaves(shape, code, leaves):  # type: ignore[no-untyped-def]
 
 
 @jit
-def find_place(levels, code, leaf):  # type: ignore[no-untyped-def]
-    """Return the how-manieth of a code's leaves this one is."""
+def find_place(levels: Int, code: Int, leaf: Int) -> Int:
+    """Return the place of a leaf among the leaves of a code, in the order of `list_leaves`."""
     number, stride = np.int64(0), np.int64(1)
     for level in range(levels):
         number += ((leaf >> (4 * level) & 15) - (code >> (8 * level) & 15)) * stride
@@ -111,7 +124,7 @@ def find_place(levels, code, leaf):  # type: ignore[no-untyped-def]
 
 
 @jit
-def locate_leaf(shape, leaf):  # type: ignore[no-untyped-def]
+def locate_leaf(shape: HTreeShape, leaf: Int) -> Int:
     """Return where `leaf_of` has a leaf."""
     slot, factor = np.int64(0), np.int64(1)
     for level in range(len(shape.indexed)):
@@ -121,7 +134,9 @@ def locate_leaf(shape, leaf):  # type: ignore[no-untyped-def]
 
 
 @jit
-def enroll(shape, tree, rows, leaf_count, counts, blocks):  # type: ignore[no-untyped-def]
+def enroll(
+    shape: HTreeShape, tree: HTreeArrays, rows: IntArray, leaf_count: Int, counts: IntArray, blocks: IntArray
+) -> Int:
     """Give numbers to new leaves, and return how many there are; where `counts` has room, count rows and places."""
     leaves = np.empty(len(tree.leaf_of), np.int64)
     begin = 0
@@ -145,7 +160,9 @@ def enroll(shape, tree, rows, leaf_count, counts, blocks):  # type: ignore[no-un
 
 
 @jit
-def insert(shape, tree, rows, lists, blocks, begin):  # type: ignore[no-untyped-def]
+def insert(
+    shape: HTreeShape, tree: HTreeArrays, rows: IntArray, lists: BucketLists, blocks: BucketLists, begin: Int
+) -> Int:
     """Put rows into their leaves, each wholly or not at all; return how far the pools reached."""
     leaves = np.empty(len(tree.leaf_of), np.int64)
     for at in range(begin, len(rows)):
@@ -164,7 +181,7 @@ def insert(shape, tree, rows, lists, blocks, begin):  # type: ignore[no-untyped-
 
 
 @jit
-def fill(shape, tree, rows, lists, blocks):  # type: ignore[no-untyped-def]
+def fill(shape: HTreeShape, tree: HTreeArrays, rows: IntArray, lists: BucketLists, blocks: BucketLists) -> None:
     """Put many rows, in order of their codes, into leaves that have room for them: rows of one code share the way."""
     leaves = np.empty(len(tree.leaf_of), np.int64)
     begin, total = 0, 0
@@ -193,7 +210,7 @@ def fill(shape, tree, rows, lists, blocks):  # type: ignore[no-untyped-def]
 
 
 @jit
-def count_use(shape, tree, code, more):  # type: ignore[no-untyped-def]
+def count_use(shape: HTreeShape, tree: HTreeArrays, code: Int, more: Int) -> None:
     """Count the children that a row uses, in or out."""
     for level in range(len(shape.indexed)):
         first, many = code >> (8 * level) & 15, code >> (8 * level + 4) & 15
@@ -202,7 +219,7 @@ def count_use(shape, tree, code, more):  # type: ignore[no-untyped-def]
 
 
 @jit
-def delete(shape, tree, rows, lists, blocks):  # type: ignore[no-untyped-def]
+def delete(shape: HTreeShape, tree: HTreeArrays, rows: IntArray, lists: BucketLists, blocks: BucketLists) -> None:
     """Take rows out of their leaves; the last of a leaf takes the place of what is gone.
 
     In three rounds over the leaves, which are all different: then the misses of a round do not wait for each other.
@@ -231,8 +248,8 @@ def delete(shape, tree, rows, lists, blocks):  # type: ignore[no-untyped-def]
 
 
 @jit
-def write_bounds(ends, rows, order, bounds):  # type: ignore[no-untyped-def]
-    """Write the ends of rows, one row after another: closed, and finite above wherever the row asks at all."""
+def write_bounds(ends: RangeEnds, rows: IntArray, order: IntArray, bounds: FloatArray) -> None:
+    """Write the ends of rows, one row after another: closed, and finite above wherever the row has a constraint."""
     for at in range(len(rows)):
         row = rows[at]
         for position in range(len(order)):
@@ -244,7 +261,7 @@ def write_bounds(ends, rows, order, bounds):  # type: ignore[no-untyped-def]
 
 
 @jit
-def list_choices(shape, tree, vector, out):  # type: ignore[no-untyped-def]
+def list_choices(shape: HTreeShape, tree: HTreeArrays, vector: FloatArray, out: IntArray) -> IntArray:
     """Write, level by level, the children that may have rows for the vector; return how many for each level."""
     eta = shape.eta
     many = np.zeros(len(shape.indexed), np.int64)
@@ -267,7 +284,9 @@ def list_choices(shape, tree, vector, out):  # type: ignore[no-untyped-def]
 
 
 @jit
-def match(shape, tree, lists, bounds, order, vector):  # type: ignore[no-untyped-def]
+def match(
+    shape: HTreeShape, tree: HTreeArrays, lists: BucketLists, bounds: FloatArray, order: IntArray, vector: FloatArray
+) -> Int32Array:
     """Return the rows that hold the vector: those of the leaves that may have them, compared on every attribute."""
     levels = len(shape.indexed)
     child = np.empty((levels, 4), np.int64)
@@ -300,7 +319,9 @@ def match(shape, tree, lists, bounds, order, vector):  # type: ignore[no-untyped
 
 
 @jit
-def compare(pool, begin, end, bounds, point, rows, count):  # type: ignore[no-untyped-def]
+def compare(
+    pool: IntArray, begin: Int, end: Int, bounds: FloatArray, point: FloatArray, rows: IntArray, count: Int
+) -> Int:
     """Write those rows of a part of the pool that hold the point, behind those found before; return how many there are.
 
     One attribute after another, without a branch: that a row fails cannot be foreseen, and the next rows need not
@@ -324,7 +345,7 @@ def compare(pool, begin, end, bounds, point, rows, count):  # type: ignore[no-un
 
 
 @jit
-def measure_shares(shape, ends, rows):  # type: ignore[no-untyped-def]
+def measure_shares(shape: HTreeShape, ends: RangeEnds, rows: IntArray) -> FloatArray:
     """Return for each attribute of `indexed` the share of its cells in which an event meets a row, on average."""
     totals = np.zeros(len(shape.indexed))
     for level in range(len(shape.indexed)):

@@ -8,16 +8,32 @@ long (measured: 0.37 ms against 0.39 at 100,000 rows, 4.7 against 4.4 at a milli
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from tidings.kernels.bits import count_bits, find_lowest_bit
 from tidings.kernels.jit import jit, jit_inline
 from tidings.kernels.papers.buckets import push
-from tidings.kernels.papers.domain_cells import WANTED, close_high, close_low, count_missing, find_cell
+from tidings.kernels.papers.domain_cells import (
+    WANTED,
+    BucketLists,
+    DomainScale,
+    RangeEnds,
+    close_high,
+    close_low,
+    count_missing,
+    find_cell,
+)
+
+if TYPE_CHECKING:
+    from tidings.kernels.array_types import Float, FloatArray, Int, Int32Array, IntArray, WordArray
 
 
 @jit
-def find_lists(ends, domain, buckets, row, columns, numbers, keys):  # type: ignore[no-untyped-def]
+def find_lists(
+    ends: RangeEnds, domain: DomainScale, buckets: Int, row: Int, columns: Int, numbers: IntArray, keys: FloatArray
+) -> Int:
     """Write the lists that a row belongs in, and its ends there; return how many."""
     count = 0
     for column in range(columns):
@@ -31,7 +47,7 @@ def find_lists(ends, domain, buckets, row, columns, numbers, keys):  # type: ign
 
 
 @jit
-def tally(ends, domain, buckets, rows, columns, counts):  # type: ignore[no-untyped-def]
+def tally(ends: RangeEnds, domain: DomainScale, buckets: Int, rows: IntArray, columns: Int, counts: IntArray) -> None:
     """Count how many of the rows belong in each list."""
     for column in range(columns):
         for at in range(len(rows)):
@@ -43,7 +59,9 @@ def tally(ends, domain, buckets, rows, columns, counts):  # type: ignore[no-unty
 
 
 @jit_inline
-def _put(lists, list_keys, places, side, number, row, key):  # type: ignore[no-untyped-def]
+def _put(
+    lists: BucketLists, list_keys: FloatArray, places: IntArray, side: Int, number: Int, row: Int, key: Float
+) -> None:
     place = lists.size[number]
     lists.pool[lists.start[number] + place] = row
     list_keys[lists.start[number] + place] = key
@@ -52,7 +70,16 @@ def _put(lists, list_keys, places, side, number, row, key):  # type: ignore[no-u
 
 
 @jit
-def fill(ends, domain, buckets, rows, columns, lists, list_keys, places):  # type: ignore[no-untyped-def]
+def fill(
+    ends: RangeEnds,
+    domain: DomainScale,
+    buckets: Int,
+    rows: IntArray,
+    columns: Int,
+    lists: BucketLists,
+    list_keys: FloatArray,
+    places: IntArray,
+) -> None:
     """Put many rows into lists that have room for them: attribute by attribute, so that few lists are in hand."""
     for column in range(columns):
         for at in range(len(rows)):
@@ -66,7 +93,17 @@ def fill(ends, domain, buckets, rows, columns, lists, list_keys, places):  # typ
 
 
 @jit
-def insert(ends, domain, buckets, rows, columns, lists, list_keys, places, begin):  # type: ignore[no-untyped-def]
+def insert(
+    ends: RangeEnds,
+    domain: DomainScale,
+    buckets: Int,
+    rows: IntArray,
+    columns: Int,
+    lists: BucketLists,
+    list_keys: FloatArray,
+    places: IntArray,
+    begin: Int,
+) -> Int:
     """Put rows into their lists, each wholly or not at all; return how far the pool reached."""
     numbers, keys = np.empty(2 * columns, np.int64), np.empty(2 * columns)
     for at in range(begin, len(rows)):
@@ -88,7 +125,16 @@ def insert(ends, domain, buckets, rows, columns, lists, list_keys, places, begin
 
 
 @jit
-def delete(ends, domain, buckets, rows, columns, lists, list_keys, places):  # type: ignore[no-untyped-def]
+def delete(
+    ends: RangeEnds,
+    domain: DomainScale,
+    buckets: Int,
+    rows: IntArray,
+    columns: Int,
+    lists: BucketLists,
+    list_keys: FloatArray,
+    places: IntArray,
+) -> None:
     """Take rows out of their lists; the last of a list takes the place of what is gone."""
     numbers, keys = np.empty(2 * columns, np.int64), np.empty(2 * columns)
     for at in range(len(rows)):
@@ -106,7 +152,7 @@ def delete(ends, domain, buckets, rows, columns, lists, list_keys, places):  # t
 
 
 @jit
-def move_keys(old, lists, keys, larger):  # type: ignore[no-untyped-def]
+def move_keys(old: IntArray, lists: BucketLists, keys: FloatArray, larger: FloatArray) -> None:
     """Lay the ends where `repack` has laid the rows."""
     for number in range(len(old)):
         begin, end = old[number], lists.start[number]
@@ -115,12 +161,12 @@ def move_keys(old, lists, keys, larger):  # type: ignore[no-untyped-def]
 
 
 @jit_inline
-def _mark(marks, row):  # type: ignore[no-untyped-def]
+def _mark(marks: WordArray, row: Int) -> None:
     marks[row >> np.uint32(6)] |= np.uint64(1) << np.uint64(row & np.uint32(63))
 
 
 @jit
-def _mark_lists(lists, begin, end, marks):  # type: ignore[no-untyped-def]
+def _mark_lists(lists: BucketLists, begin: Int, end: Int, marks: WordArray) -> None:
     """Mark all rows of the lists from `begin` up to `end`."""
     number = begin
     while number < end:
@@ -135,14 +181,16 @@ def _mark_lists(lists, begin, end, marks):  # type: ignore[no-untyped-def]
 
 
 @jit
-def match(lists, list_keys, domain, buckets, vector, free):  # type: ignore[no-untyped-def]
+def match(
+    lists: BucketLists, list_keys: FloatArray, domain: DomainScale, buckets: Int, vector: FloatArray, free: WordArray
+) -> Int32Array:
     """Return the rows that hold the vector; `free` has a bit for each row that is not in force."""
     marks = free.copy()
     for column in range(len(vector)):
         value = vector[column]
         lows = 2 * column * buckets
         highs = lows + buckets
-        if np.isnan(value):  # absent: all that ask for it fail, and each of them has a low end
+        if np.isnan(value):  # absent: all rows that constrain it fail, and each of them has a low end
             _mark_lists(lists, lows, highs, marks)
             continue
         # Buckets ascend with the ends (see `cells`): above the value's own, every low end is above the value.
@@ -161,7 +209,7 @@ def match(lists, list_keys, domain, buckets, vector, free):  # type: ignore[no-u
 
 
 @jit
-def collect_unmarked(marks):  # type: ignore[no-untyped-def]
+def collect_unmarked(marks: WordArray) -> Int32Array:
     """Return the numbers of the bits that are not set."""
     total = np.int64(0)
     for at in range(len(marks)):
@@ -178,7 +226,7 @@ def collect_unmarked(marks):  # type: ignore[no-untyped-def]
 
 
 @jit
-def flag(bits, rows, on):  # type: ignore[no-untyped-def]
+def flag(bits: WordArray, rows: IntArray, on: bool) -> None:
     """Set or clear the bits of rows."""
     for at in range(len(rows)):
         row = np.uint32(rows[at])

@@ -13,11 +13,26 @@ cells this is: whoever moves an entry finds the place to correct without a look 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from tidings.kernels.jit import jit
 from tidings.kernels.papers.buckets import push
-from tidings.kernels.papers.domain_cells import HIGH_OPEN, LOW_OPEN, WANTED, count_missing, find_cell, reserve
+from tidings.kernels.papers.domain_cells import (
+    HIGH_OPEN,
+    LOW_OPEN,
+    WANTED,
+    BucketLists,
+    DomainScale,
+    RangeEnds,
+    count_missing,
+    find_cell,
+    reserve,
+)
+
+if TYPE_CHECKING:
+    from tidings.kernels.array_types import FloatArray, Int, Int32Array, IntArray
 
 ORDER_BITS = np.uint32(5)
 """Bits of an entry that say which of the row's cells it is: rows go to 2**27 = 134 million."""
@@ -25,11 +40,11 @@ ORDER_BITS = np.uint32(5)
 ORDER = np.uint32(31)
 
 BLOCK = 256
-"""Counters are looked through in blocks of so many."""
+"""Counters are scanned in blocks of so many."""
 
 
 @jit
-def cover(ends, domain, column, row, finest, cells):  # type: ignore[no-untyped-def]
+def cover(ends: RangeEnds, domain: DomainScale, column: Int, row: Int, finest: Int, cells: IntArray) -> Int:
     """Write the cells that cover a row's range, from the finest up, left before right; return how many."""
     count = 0
     left = finest - 1 + find_cell(domain, column, ends.low[column, row], finest)
@@ -47,7 +62,16 @@ def cover(ends, domain, column, row, finest, cells):  # type: ignore[no-untyped-
 
 
 @jit
-def tally(ends, domain, finest, rows, columns, counts, blocks, width):  # type: ignore[no-untyped-def]
+def tally(
+    ends: RangeEnds,
+    domain: DomainScale,
+    finest: Int,
+    rows: IntArray,
+    columns: Int,
+    counts: IntArray,
+    blocks: IntArray,
+    width: Int,
+) -> None:
     """Count the rows of each list, and the places of each row."""
     cells = np.empty(64, np.int64)
     for column in range(columns):
@@ -61,7 +85,16 @@ def tally(ends, domain, finest, rows, columns, counts, blocks, width):  # type: 
 
 
 @jit
-def fill(ends, domain, finest, rows, columns, lists, blocks, width):  # type: ignore[no-untyped-def]
+def fill(
+    ends: RangeEnds,
+    domain: DomainScale,
+    finest: Int,
+    rows: IntArray,
+    columns: Int,
+    lists: BucketLists,
+    blocks: BucketLists,
+    width: Int,
+) -> None:
     """Put many rows into lists that have room for them: attribute by attribute, so that few lists are in hand."""
     cells = np.empty(64, np.int64)
     for column in range(columns):
@@ -80,7 +113,17 @@ def fill(ends, domain, finest, rows, columns, lists, blocks, width):  # type: ig
 
 
 @jit
-def insert(ends, domain, finest, rows, columns, lists, blocks, width, begin):  # type: ignore[no-untyped-def]
+def insert(
+    ends: RangeEnds,
+    domain: DomainScale,
+    finest: Int,
+    rows: IntArray,
+    columns: Int,
+    lists: BucketLists,
+    blocks: BucketLists,
+    width: Int,
+    begin: Int,
+) -> Int:
     """Put a few rows into their lists, each wholly or not at all; return how far the pools reached."""
     cells = np.empty(64, np.int64)
     numbers = np.empty(64 * columns, np.int64)
@@ -112,7 +155,16 @@ def insert(ends, domain, finest, rows, columns, lists, blocks, width, begin):  #
 
 
 @jit
-def delete(ends, domain, finest, rows, columns, lists, blocks, width):  # type: ignore[no-untyped-def]
+def delete(
+    ends: RangeEnds,
+    domain: DomainScale,
+    finest: Int,
+    rows: IntArray,
+    columns: Int,
+    lists: BucketLists,
+    blocks: BucketLists,
+    width: Int,
+) -> None:
     """Take rows out of their lists; the last of a list takes the place of what is gone."""
     cells = np.empty(64, np.int64)
     for at in range(len(rows)):
@@ -136,8 +188,8 @@ def delete(ends, domain, finest, rows, columns, lists, blocks, width):  # type: 
 
 
 @jit
-def match(lists, domain, finest, vector, wanted):  # type: ignore[no-untyped-def]
-    """Count down what each row asks for, cell by cell, and return the rows that have nothing left to ask."""
+def match(lists: BucketLists, domain: DomainScale, finest: Int, vector: FloatArray, wanted: IntArray) -> Int32Array:
+    """Count down each row's unsatisfied ranges, cell by cell, and return the rows that have none left."""
     left = wanted.copy()
     for column in range(len(vector)):
         value = vector[column]
@@ -153,7 +205,7 @@ def match(lists, domain, finest, vector, wanted):  # type: ignore[no-untyped-def
 
 
 @jit
-def collect_zeros(left):  # type: ignore[no-untyped-def]
+def collect_zeros(left: IntArray) -> Int32Array:
     """Return where the counters are zero."""
     total = np.int64(0)
     for at in range(len(left)):
@@ -174,8 +226,8 @@ def collect_zeros(left):  # type: ignore[no-untyped-def]
 
 
 @jit
-def check_rows(ends, vector, rows):  # type: ignore[no-untyped-def]
-    """Return those of the rows, which ask for nothing that the vector lacks, that hold it; attribute by attribute."""
+def check_rows(ends: RangeEnds, vector: FloatArray, rows: Int32Array) -> Int32Array:
+    """Return the rows that contain the vector, attribute by attribute; all of them have what they constrain."""
     left = len(rows)
     for column in range(len(vector)):
         kept, value = 0, vector[column]
