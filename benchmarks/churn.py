@@ -16,7 +16,7 @@ from collections import Counter
 from pathlib import Path
 
 from tidings import Matcher
-from tidings.engine.compile.code_spaces import Linear
+from tidings.engine.compile.code_spaces import LinearSpace
 
 AT_ONCE = 1000
 WORDS = [f"word{number}" for number in range(2000)]
@@ -45,9 +45,9 @@ def sizes(matcher: Matcher) -> Counter[str]:
     for part in matcher.backend.state.parts:  # type: ignore[union-attr]
         segment = part.segment
         total["slots"] += len(segment)
-        total["end points"] += sum(len(space) for space in segment.spaces if not isinstance(space, Linear))
+        total["end points"] += sum(len(space) for space in segment.spaces if not isinstance(space, LinearSpace))
         total["intervals of unions"] += len(segment.index.rows.union_low)
-        total["items"] += len(segment.second.items)
+        total["items"] += len(segment.exact_checks.items)
         total["patterns"] += sum(len(automaton.tests) for automaton in segment.automata.values())
     return total
 

@@ -9,22 +9,19 @@ length, several values, ranges with every kind of end, places on boundaries.
 from __future__ import annotations
 
 import math
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from ipaddress import ip_address, ip_network
 from random import Random
 from typing import TYPE_CHECKING, Any
-from unittest import mock
 
 import numpy as np
 
 import tidings as td
-from tidings.algebra import Binder, RequirementTracker, AttributeReader, Setting, fold_names, holds
-from tidings.engine import engine, segment, staging
-from tidings.engine.compile import code_spaces, draft
-from tidings.engine.index import builder, planner, tiles
+from tidings.algebra import AttributeReader, Binder, RequirementTracker, Setting, fold_names, holds
+from tidings.engine.index.planner import AccessPlan, EventStatistics, plan_rows
+from tidings.engine.tuning import EngineTuning, IndexTuning, use_tuning
 from tidings.kernels.match import plan as kernel
 from tidings.kernels.match.layout import OP_BITS
 from tidings.model import (
@@ -56,7 +53,10 @@ from tidings.model import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
+    from contextlib import AbstractContextManager
+
+    from tidings.engine.compile.row_table import RowTable
 
 
 NOW = datetime(2024, 5, 1, 12, tzinfo=UTC)
@@ -398,30 +398,29 @@ class Drawer:
 # --- the ways an engine can be set --------------------------------------------------------------------
 
 
-def any_plan(table: Any, sample: Any = None, present: Any = None) -> planner.Choice:
+def any_plan(table: RowTable, statistics: EventStatistics, tuning: IndexTuning) -> AccessPlan:
     """Choose for each row any way in which it can be found, whatever it costs: every choice must find every row."""
-    real = chosen(table, sample, present)
+    real = plan_rows(table, statistics, tuning)
     random = Random(len(table.start) * 31 + len(table.literals.head))
     head, start = table.literals.head, table.start
-    kind, one, two = real.kind.copy(), np.full_like(real.one, -1), np.full_like(real.two, -1)
+    kind, first, second = real.kind.copy(), np.full_like(real.first, -1), np.full_like(real.second, -1)
     for row in range(len(kind)):
         usable = [at for at in range(start[row], start[row + 1]) if real.use[at] != kernel.NO_USE]
         points = [at for at in usable if real.use[at] >= kernel.POINT]
         kind[row] = random.choice((kernel.ALWAYS, *WANTED))
         pool = points if kind[row] >= kernel.KEYED else usable
         wanted = {kernel.ALWAYS: 0, kernel.PACKED: 1, kernel.KEYED: 1}.get(int(kind[row]), 2)
-        taken = sorted(random.sample(pool, wanted), key=lambda at: head[at]) if len(pool) >= wanted else []
-        copies = [_copies(table.literals, at) if real.use[at] == kernel.POINTS else 1 for at in taken]
-        apart = len({int(head[at]) >> OP_BITS for at in taken}) == wanted
-        if not taken or not apart or (kind[row] >= kernel.KEYED and math.prod(copies) > kernel.MOST_COPIES):
+        chosen = sorted(random.sample(pool, wanted), key=lambda at: head[at]) if len(pool) >= wanted else []
+        copies = [_copies(table.literals, at) if real.use[at] == kernel.POINTS else 1 for at in chosen]
+        apart = len({int(head[at]) >> OP_BITS for at in chosen}) == wanted
+        if not chosen or not apart or (kind[row] >= kernel.KEYED and math.prod(copies) > kernel.MOST_COPIES):
             kind[row] = kernel.ALWAYS
             continue
-        one[row] = taken[0]
-        two[row] = taken[1] if wanted == 2 else -1
-    return planner.Choice(kind, one, two, real.use, real.rate)
+        first[row] = chosen[0]
+        second[row] = chosen[1] if wanted == 2 else -1
+    return AccessPlan(kind, first, second, real.use, real.rate)
 
 
-chosen = planner.chosen
 WANTED = (kernel.PACKED, kernel.PACKED_PAIR, kernel.KEYED, kernel.KEYED, kernel.KEYED_PAIR, kernel.KEYED_PAIR)
 
 
@@ -429,43 +428,33 @@ def _copies(literals: Any, at: int) -> int:
     return int(literals.union_start[literals.low[at] + 1]) - int(literals.union_start[literals.low[at]])
 
 
-_COMPILED: dict[Any, dict[str, Any]] = {staging: {"FEW": 0}, engine: {"FEW": 0}}
-_ANY_PLAN = {"chosen": any_plan}
-_FOUND = {"MOST_ROWS": 0, "_parting": bool}  # whatever stands beside an `or` finds the tree
+COMPILED = EngineTuning(waiting_limit=0)
+_FOUND = replace(COMPILED, row_limit=0, any_literal_finds_trees=True)
 
-WAYS: dict[str, dict[Any, dict[str, Any]]] = {
-    "everything waits": {staging: {"FEW": 10**6}, engine: {"FEW": 10**6}},
-    "compiled": _COMPILED,
-    "any plan": {**_COMPILED, builder: _ANY_PLAN},
-    "any plan, hash tables": {**_COMPILED, builder: {**_ANY_PLAN, "DIRECT_UP_TO": -(10**6)}},
-    "any plan, tiny tiles": {**_COMPILED, planner: {"TILE": 4}, builder: {**_ANY_PLAN, "TILED_FROM": 1, "TILE": 4}},
-    "any plan, few buckets": {
-        **_COMPILED,
-        planner: {"TILE": 64},
-        builder: {**_ANY_PLAN, "TILED_FROM": 1, "TILE": 64},
-        tiles: {"EXACT_UP_TO": 2, "BITS": 8},
-    },
-    "keys wherever they can be": {**_COMPILED, planner: {"LOOK_NS": 0.0, "TILE_NS": 1e9}},
-    "hulls wherever they can be": {
-        **_COMPILED,
-        planner: {"LOOK_NS": 1e9, "TILE": 2},
-        builder: {"TILED_FROM": 1, "TILE": 2},
-    },
-    "tiles without bitmaps": {**_COMPILED, builder: {**_ANY_PLAN, "TILED_FROM": 1}, tiles: {"SCAN_NS": 0.0}},
-    "trees": {**_COMPILED, draft: {"MOST_ROWS": 0}},
-    "integers without a list": {**_COMPILED, code_spaces: {"FEW": 0}},
-    "trees found by anything": {**_COMPILED, draft: _FOUND, segment: {"PAIR": 0}},
-    "trees found by any plan": {**_COMPILED, draft: _FOUND, segment: {"PAIR": 0}, builder: _ANY_PLAN},
-    "trees found in vain": {**_COMPILED, draft: _FOUND, segment: {"PAIR": 10**9}},
+
+def _indexed(tuning: EngineTuning = COMPILED, **index: Any) -> EngineTuning:
+    return replace(tuning, index=IndexTuning(**index))
+
+
+WAYS: dict[str, EngineTuning] = {
+    "everything waits": EngineTuning(waiting_limit=10**6),
+    "compiled": COMPILED,
+    "any plan": _indexed(planner=any_plan),
+    "any plan, hash tables": _indexed(planner=any_plan, direct_up_to=-(10**6)),
+    "any plan, tiny tiles": _indexed(planner=any_plan, tile_rows=4, tiled_from=1),
+    "any plan, few buckets": _indexed(planner=any_plan, tile_rows=64, tiled_from=1, exact_up_to=2, bitmap_bits=8),
+    "keys wherever they can be": _indexed(look_ns=0.0, tile_ns=1e9),
+    "hulls wherever they can be": _indexed(look_ns=1e9, tile_rows=2, tiled_from=1),
+    "tiles without bitmaps": _indexed(planner=any_plan, tiled_from=1, scan_ns=0.0),
+    "trees": replace(COMPILED, row_limit=0),
+    "integers without a list": replace(COMPILED, listed_ends=0),
+    "trees found by anything": replace(_FOUND, pair_cost=0),
+    "trees found by any plan": _indexed(replace(_FOUND, pair_cost=0), planner=any_plan),
+    "trees found in vain": replace(_FOUND, pair_cost=10**9),
 }
-"""Constants of the engine that lead matching down each of its ways."""
+"""Tunings that lead matching down each of its ways."""
 
 
-@contextmanager
-def set_to(way: str) -> Iterator[None]:
-    """Set the engine's constants for a while."""
-    with ExitStack() as stack:
-        for module, names in WAYS[way].items():
-            for name, value in names.items():
-                stack.enter_context(mock.patch.object(module, name, value))
-        yield
+def set_to(way: str) -> AbstractContextManager[None]:
+    """Build engines inside the block with the tuning of a way."""
+    return use_tuning(WAYS[way])

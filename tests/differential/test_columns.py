@@ -14,12 +14,12 @@ import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
-from tidings.algebra import ReadSpec, AttributeReader, Requirements, Setting, fold_names, collect_requirements
+from tidings.algebra import AttributeReader, ReadSpec, Requirements, Setting, collect_requirements, fold_names
 from tidings.algebra.law.typed_attribute import Mismatch
 from tidings.concepts import Ontology, Tree
-from tidings.engine.compile.columns import UNREADABLE_TEXT, Column, EventColumn, Numbers, View, typed_column
-from tidings.engine.events.arrow_table import columns_of_table
-from tidings.engine.events.event_columns import columns_of
+from tidings.engine.compile.columns import UNREADABLE_TEXT, Column, EventColumn, Numbers, View, to_typed_attribute
+from tidings.engine.events.arrow_table import build_table_columns
+from tidings.engine.events.event_columns import build_columns
 from tidings.errors import BadEvent
 from tidings.model import Kind, Point, Quantity, Range
 from tidings.model.arrow_types import rows_of
@@ -51,7 +51,7 @@ def automata(column):
 
 def naive(reading, column, setting):
     """What one event holds in one column: a set of numbers, byte strings and ranges."""
-    values = reading.values.get(typed_column(column), ())
+    values = reading.values.get(to_typed_attribute(column), ())
     match column.view:
         case View.EXISTS:
             return {0} if values or reading.elements.get(column.attribute) else set()
@@ -209,11 +209,11 @@ def assert_table_agrees(table: pa.Table, needs: Requirements, ontology: Ontology
         except BadEvent:
             bad.append(at)
     assert_readings_agree(readings, wanted, setting)
-    found = columns_of_table(table, needs, wanted=wanted, setting=setting, automata=automata)
+    found = build_table_columns(table, needs, wanted=wanted, setting=setting, automata=automata)
     if found is None:
         return False
     assert found.odd.tolist() == bad
-    unseen = columns_of_table(table, needs, wanted=(), setting=setting, automata=automata)
+    unseen = build_table_columns(table, needs, wanted=(), setting=setting, automata=automata)
     assert (unseen.odd.tolist(), unseen.batch) == (bad, {})
     assert sorted([*found.odd.tolist(), *found.plain.tolist()]) == list(range(table.num_rows))
     for column in wanted:
@@ -223,8 +223,8 @@ def assert_table_agrees(table: pa.Table, needs: Requirements, ontology: Ontology
 
 
 def assert_readings_agree(readings, wanted, setting):
-    batch = columns_of(readings, wanted, setting=setting, automata=automata)
-    ones = [columns_of([reading], wanted, setting=setting, automata=automata) for reading in readings]
+    batch = build_columns(readings, wanted, setting=setting, automata=automata)
+    ones = [build_columns([reading], wanted, setting=setting, automata=automata) for reading in readings]
     for column in wanted:
         told = [simple(naive(reading, column, setting)) for reading in readings]
         assert rows(batch.get(column), len(readings)) == told, column

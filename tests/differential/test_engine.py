@@ -1,8 +1,7 @@
 """The engine against its law: whole worlds of pairs, down each of the ways that matching can take."""
 
-from contextlib import ExitStack
+from dataclasses import replace
 from random import Random
-from unittest import mock
 
 import pyarrow as pa
 import pytest
@@ -10,7 +9,7 @@ from tests.corpus.test_corpus import CASES, judged, told
 from tests.differential.engine_worlds import KINDS, MOMENTS, NOW, WAYS, Drawer, World, by_law, set_to
 
 import tidings as td
-from tidings.engine import engine
+from tidings.engine.tuning import use_tuning
 from tidings.model import And, Or, Test
 from tidings.model.arrow_types import rows_of
 from tidings.testing.checks.base import for_all
@@ -98,7 +97,11 @@ def test_trees_that_literals_find_are_as_the_law_says(way, tmp_path):
             matcher.compact()
             matcher = reopened(matcher, tmp_path)
             assert_as_the_law_says(world, matcher, [ids - {0} for ids in truth])
-            found += sum(len(part.segment.asked.forest) for part in matcher.backend.state.parts if part.segment.asked)
+            found += sum(
+                len(part.segment.candidate_trees.forest)
+                for part in matcher.backend.state.parts
+                if part.segment.candidate_trees
+            )
     assert found > (30 if way == "trees" else 100)
 
 
@@ -121,7 +124,7 @@ def each_as_it_comes(matcher, folder):
 
 def compacted(matcher, folder):
     matcher.compact()
-    assert all(not part.deaths for part in matcher.backend.state.parts)
+    assert all(not part.deleted_count for part in matcher.backend.state.parts)
     assert len(matcher.backend.state.parts) <= 1
     return matcher
 
@@ -148,10 +151,8 @@ def test_after_every_step_it_is_as_the_law_says(way, after, tmp_path):
     for seed in range(3):
         drawer = Drawer(77_000 + SEEDS[way] + seed)
         world = drawer.world(40, 64 if seed else 20)  # from 64 events on, the planner learns from them
-        with ExitStack() as stack:
-            stack.enter_context(set_to(way))
-            if after is settled:
-                stack.enter_context(mock.patch.object(engine, "AT_ONCE", 0))
+        tuning = replace(WAYS[way], inline_merge_limit=0) if after is settled else WAYS[way]
+        with use_tuning(tuning):
             matcher = world.matcher()
             for now, new, gone in steps(world, Random(seed)):
                 matcher.remove_many(gone)

@@ -1,9 +1,9 @@
 """Any order of changes leaves the engine with what a plain dict would hold, and its structures whole."""
 
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from unittest import mock
 
 import pytest
 from hypothesis import settings
@@ -12,10 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tests.differential.engine_worlds import NOW, ONTOLOGY, Drawer, any_plan, by_law
 
 import tidings as td
-from tidings.engine import engine, staging
-from tidings.engine.compile import draft
-from tidings.engine.index import builder, planner
 from tidings.engine.invariants import check_state
+from tidings.engine.tuning import EngineTuning, IndexTuning, use_tuning
 from tidings.errors import BadSubscriptions, UnknownSubscription
 
 KEYWORDS = {"ontology": ONTOLOGY, "now": NOW}
@@ -52,21 +50,10 @@ class Steps(RuleBasedStateMachine):
     )
     def begin(self, few, at_once, planned, rows, named):
         self.stack = ExitStack()
-        settings = [
-            (staging, "FEW", few),
-            (engine, "FEW", few),
-            (engine, "AT_ONCE", at_once),
-            (draft, "MOST_ROWS", rows),
-        ]
+        tuning = EngineTuning(waiting_limit=few, inline_merge_limit=at_once, row_limit=rows)
         if not planned:
-            settings += [
-                (builder, "chosen", any_plan),
-                (builder, "TILED_FROM", 1),
-                (builder, "TILE", 4),
-                (planner, "TILE", 4),
-            ]
-        for module, name, value in settings:
-            self.stack.enter_context(mock.patch.object(module, name, value))
+            tuning = replace(tuning, index=IndexTuning(planner=any_plan, tiled_from=1, tile_rows=4))
+        self.stack.enter_context(use_tuning(tuning))
         self.folder = Path(self.stack.enter_context(TemporaryDirectory()))
         self.named = named
         self.model = {}

@@ -2,17 +2,16 @@
 
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from itertools import count, islice
 from threading import Event, Thread
-from unittest import mock
 
 import pytest
 from tests.differential.engine_worlds import NOW, Drawer, set_to
 
 import tidings as td
-from tidings.engine import engine, staging
 from tidings.engine.invariants import check_state
+from tidings.engine.tuning import EngineTuning, use_tuning
 
 READERS = 4
 ROUNDS = 60
@@ -20,11 +19,9 @@ ROUNDS = 60
 
 @contextmanager
 def hurried(few, *, at_once):
-    """Switch between threads often, and merge often; `at_once` 0 leaves every merge to the merging thread."""
+    """Switch threads often, and build engines that merge often; with `at_once` 0, in the merging thread only."""
     before = sys.getswitchinterval()
-    with ExitStack() as stack:
-        for module, name, value in ((staging, "FEW", few), (engine, "FEW", few), (engine, "AT_ONCE", at_once)):
-            stack.enter_context(mock.patch.object(module, name, value))
+    with use_tuning(EngineTuning(waiting_limit=few, inline_merge_limit=at_once)):
         sys.setswitchinterval(1e-5)
         try:
             yield
@@ -68,7 +65,6 @@ IDS = ["compiled, merged beside", "compiled, merged at once", "some wait", "all 
 
 @pytest.mark.parametrize(("few", "at_once"), SETTINGS, ids=IDS)
 def test_of_two_that_are_swapped_one_is_always_seen(few, at_once):
-    matcher = td.Matcher()
     event = {"a": 1, "b": 2}
     yes, no = "a = 1", "a = 2"
 
@@ -88,6 +84,7 @@ def test_of_two_that_are_swapped_one_is_always_seen(few, at_once):
         ]
 
     with hurried(few, at_once=at_once):
+        matcher = td.Matcher()
         matcher.add_many([("left", yes), ("right", no)])
         assert watched(matcher, write, look) == []
     assert len(matcher) == 2 + ROUNDS - (ROUNDS + 2) // 3
@@ -96,7 +93,6 @@ def test_of_two_that_are_swapped_one_is_always_seen(few, at_once):
 @pytest.mark.parametrize(("few", "at_once"), SETTINGS, ids=IDS)
 def test_a_filter_that_asks_for_another_attribute_is_seen_with_it(few, at_once):
     """What is read of an event must be what the subscriptions that are asked need: both, of one moment."""
-    matcher = td.Matcher()
     event = {"x": 1, "y": 1}
     forms = ("x = 1", "y = 1", "not (x = 2) and y exists", "none(y) = 2")
 
@@ -108,6 +104,7 @@ def test_a_filter_that_asks_for_another_attribute_is_seen_with_it(few, at_once):
         return [ids for ids in (matcher.match(event), *found) if ids != ["it"]]
 
     with hurried(few, at_once=at_once):
+        matcher = td.Matcher()
         write(0)
         assert watched(matcher, write, look) == []
 
@@ -151,8 +148,6 @@ def test_several_threads_find_what_one_finds():
 
 
 def test_what_is_needed_can_be_asked_while_it_changes():
-    matcher = td.Matcher()
-
     def write(step):
         matcher.add_many([(step % 5, " or ".join(f"a{step}x{at} = 1" for at in range(40)))])
         matcher.add_many([(step % 5, "b = 1")])
@@ -162,4 +157,5 @@ def test_what_is_needed_can_be_asked_while_it_changes():
         return [names for _ in "." if len(names) > 5] + [plan for plan in [matcher.explain()] if not str(plan)]
 
     with hurried(1000, at_once=0):
+        matcher = td.Matcher()
         assert watched(matcher, write, look) == []

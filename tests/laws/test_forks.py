@@ -87,9 +87,9 @@ under_churn(change, child)
 """
 
 MERGING = """
-from tidings.engine import engine
-engine.AT_ONCE = 32  # so that threads merge in the background all the time
-""" + MATCHER.format(kind="engine")
+from tidings.engine.tuning import EngineTuning, use_tuning
+with use_tuning(EngineTuning(inline_merge_limit=32)):  # so that threads merge in the background all the time
+""" + textwrap.indent(MATCHER.format(kind="engine"), "    ")
 
 DETECTOR = """
 detector = td.Detector()

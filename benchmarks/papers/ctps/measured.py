@@ -20,7 +20,7 @@ from tidings.algebra import AttributeReader, Reading, Setting, collect_requireme
 from tidings.bench.harness.timing import Figure, repeated, scaled
 from tidings.bench.workloads import workload
 from tidings.concepts import Ontology
-from tidings.engine.events.event_source import Read
+from tidings.engine.events.event_source import ReadEvents
 from tidings.errors import Unsupported
 from tidings.matcher import Matcher
 from tidings.matcher.registry import build_algorithm
@@ -69,7 +69,7 @@ def own_seconds(work: Callable[[], object], *, repeat: int, budget_s: float = 10
 def built(kind: str, made: World) -> Algorithm:
     """Return the algorithm with the world's subscriptions; it may refuse them."""
     found = build_algorithm(kind, made.ontology)
-    found.add_many((id, found.compiled(tree)) for id, tree in made.pairs)
+    found.add_many((id, found.compile_filter(tree)) for id, tree in made.pairs)
     return found
 
 
@@ -124,17 +124,17 @@ class EngineTaken:
     public: Figure
 
 
-class _Ready(Read):
+class _Ready(ReadEvents):
     """Readings whose columns are made once."""
 
     def __init__(self, readings: Sequence[Reading], setting: Setting) -> None:
         super().__init__(readings, setting)
         self._made: dict[Any, Any] = {}
 
-    def columns(self, wanted: Any, automata: Any) -> Any:
+    def select_columns(self, wanted: Any, automata: Any) -> Any:
         key = tuple(wanted)
         if key not in self._made:
-            self._made[key] = super().columns(key, automata)
+            self._made[key] = super().select_columns(key, automata)
         return self._made[key]
 
 
@@ -149,7 +149,7 @@ def engine_taken(made: World, *, repeat: int) -> EngineTaken:
     found = engine.backend.match
     by = 1e3 * EVENTS / len(made.readings)
     ways: list[Figure] = []
-    for arrivals in (Read(made.readings, made.setting), _Ready(made.readings, made.setting)):
+    for arrivals in (ReadEvents(made.readings, made.setting), _Ready(made.readings, made.setting)):
         found(arrivals, state)
         seconds = own_seconds(lambda arrivals=arrivals: found(arrivals, state), repeat=repeat)  # type: ignore[misc]
         ways.append(scaled(seconds, "ms", by=by))

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 import tidings as td
-from tidings.engine.segment import Crowded
+from tidings.engine.segment import TooManyPairs
 from tidings.kernels.match.exact_check import MOST
 
 EVENTS = 20_000
@@ -46,6 +46,6 @@ def test_match_many_joins_the_pieces_and_their_dead_letters(wide):
 
 
 def test_the_next_try_asks_about_fewer_events():
-    assert Crowded(10 * MOST, 1000).fewer == 50
-    assert Crowded(MOST + 1, 1000).fewer == 499
-    assert Crowded(MOST * MOST, 2).fewer == 1
+    assert TooManyPairs(10 * MOST, 1000).batch_size == 50
+    assert TooManyPairs(MOST + 1, 1000).batch_size == 499
+    assert TooManyPairs(MOST * MOST, 2).batch_size == 1

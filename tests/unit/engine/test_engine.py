@@ -4,14 +4,16 @@ import pytest
 from tests.differential.engine_worlds import set_to
 
 import tidings as td
-from tidings.engine import engine, staging
 from tidings.engine.invariants import check_state
+from tidings.engine.tuning import EngineTuning, use_tuning
+
+FEW = EngineTuning().waiting_limit
 
 
 @pytest.fixture
-def compiled(monkeypatch):
-    monkeypatch.setattr(staging, "FEW", 0)
-    monkeypatch.setattr(engine, "FEW", 0)
+def compiled():
+    with set_to("compiled"):
+        yield
 
 
 def state(matcher):
@@ -20,9 +22,9 @@ def state(matcher):
 
 def test_a_few_wait_and_more_are_compiled():
     matcher = td.Matcher()
-    for id in range(staging.FEW):
+    for id in range(FEW):
         matcher.add(id, f"a = {id}")
-    assert (len(state(matcher).waiting), len(state(matcher).parts)) == (staging.FEW, 0)
+    assert (len(state(matcher).waiting), len(state(matcher).parts)) == (FEW, 0)
     matcher.add(-1, "a = 0")
     assert (len(state(matcher).waiting), len(state(matcher).parts)) == (0, 1)
     assert sorted(matcher.match({"a": 0})) == [-1, 0]
@@ -30,7 +32,7 @@ def test_a_few_wait_and_more_are_compiled():
 
 def test_many_are_compiled_at_once():
     matcher = td.Matcher()
-    matcher.add_many((id, f"a = {id}") for id in range(staging.FEW + 1))
+    matcher.add_many((id, f"a = {id}") for id in range(FEW + 1))
     assert not state(matcher).waiting
 
 
@@ -64,9 +66,9 @@ def test_small_segments_merge_at_once(compiled):
     assert len(matcher.match({"a": 100})) == 40
 
 
-def test_large_ones_merge_beside(compiled, monkeypatch):
-    monkeypatch.setattr(engine, "AT_ONCE", 10)
-    matcher = td.Matcher()
+def test_large_ones_merge_beside():
+    with use_tuning(EngineTuning(waiting_limit=0, inline_merge_limit=10)):
+        matcher = td.Matcher()
     for first in range(0, 200, 20):
         matcher.add_many((id, f"a > {id}") for id in range(first, first + 20))
     matcher.backend.settle()
@@ -80,7 +82,7 @@ def test_a_segment_with_many_dead_is_built_anew(compiled):
     matcher.add_many((id, f"a > {id}") for id in range(100))
     matcher.remove_many(range(50))
     matcher.backend.settle()
-    assert sum(part.deaths for part in state(matcher).parts) == 0
+    assert sum(part.deleted_count for part in state(matcher).parts) == 0
     assert sorted(matcher.match({"a": 1000})) == list(range(50, 100))
 
 
@@ -100,7 +102,7 @@ def test_compact_leaves_one_segment_and_nothing_waiting():
     matcher.remove_many(range(10))
     matcher.add(500, "b = 1 or b = 2")
     matcher.compact()
-    assert [(len(part), part.deaths) for part in state(matcher).parts] == [(91, 0)]
+    assert [(len(part), part.deleted_count) for part in state(matcher).parts] == [(91, 0)]
     assert not state(matcher).waiting
     matcher.compact()
     assert len(matcher) == 91
@@ -118,7 +120,7 @@ def test_the_planner_learns_from_events():
         matcher.add_many((id, f"a = {id % 20} and b < {id % 9}") for id in range(200))
         events = [{"a": at % 20, "b": at % 9, "c": 1} for at in range(100)]
         before = [set(ids) for ids in matcher.match_many(events).by_event()]
-        assert matcher.backend._sample is not None
+        assert matcher.backend.has_sample
         matcher.add(1000, "c = 1 or d contains 'x'")
         matcher.compact()
         assert [set(ids) - {1000} for ids in matcher.match_many(events).by_event()] == before
@@ -160,9 +162,9 @@ def test_an_id_that_cannot_be_kept_is_refused_at_the_door(bad):
         matcher.add(bad, "a = 1")
     assert (len(matcher), matcher.needs()) == (0, {})
     assert [id for id, _ in matcher.add_many([(bad, "a = 1")], on_error="collect")] == [bad]
-    for at in range(2 * staging.FEW):
+    for at in range(2 * FEW):
         matcher.add(at if isinstance(bad, int) else str(at), "b = 1")
-    assert len(matcher.match({"b": 1})) == 2 * staging.FEW
+    assert len(matcher.match({"b": 1})) == 2 * FEW
 
 
 def test_a_change_that_fails_half_way_asks_for_nothing(monkeypatch):

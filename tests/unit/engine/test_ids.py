@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.engine import ids as module
-from tidings.engine.ids import Ids
+from tidings.engine.ids import Ids, TextLimits
 from tidings.errors import TidingsError
 
 numbers = st.lists(st.one_of(st.integers(-2, 8), st.integers(-(2**63), 2**63 - 1)), max_size=40)
@@ -17,14 +16,9 @@ texts = st.lists(st.one_of(st.sampled_from(["", "a", "ab", "é", "日本"]), st.
 several = st.one_of(numbers, texts)
 
 
-def with_room_for(monkeypatch, arrow_text, wide):
-    monkeypatch.setattr(module, "ARROW_TEXT", arrow_text)
-    monkeypatch.setattr(module, "WIDE", wide)
-
-
 @given(several)
 def test_slots_hold_what_was_given(given):
-    ids = Ids.of(given)
+    ids = Ids.build(given)
     assert len(ids) == len(given)
     assert list(ids) == [ids[slot] for slot in range(len(ids))] == given
     assert all(type(found) in (str, int) for found in ids)
@@ -32,7 +26,7 @@ def test_slots_hold_what_was_given(given):
 
 @given(several, several)
 def test_ids_are_found_at_their_last_slot(given, others):
-    ids = Ids.of(given)
+    ids = Ids.build(given)
     known = {id: slot for slot, id in enumerate(given)}
     expected = [known.get(id, -1) for id in given + others]
     assert [ids.find(id) for id in given + others] == expected
@@ -44,52 +38,51 @@ def test_ids_are_found_at_their_last_slot(given, others):
 @given(several)
 def test_duplicates_are_the_slots_whose_id_comes_again(given):
     expected = [slot for slot, id in enumerate(given) if id in given[slot + 1 :]]
-    assert Ids.of(given).duplicates().tolist() == expected
+    assert Ids.build(given).find_duplicates().tolist() == expected
 
 
 @given(several, st.data())
 def test_taking_reordering_and_joining_keep_the_ids(given, data):
-    ids = Ids.of(given)
+    ids = Ids.build(given)
     slots = st.lists(st.integers(0, len(given) - 1), max_size=20) if given else st.just([])
     one, two = data.draw(slots), data.draw(slots)
     assert ids.to_list(one * 40) == [given[slot] for slot in one * 40]
     assert ids.to_list(one) == ids.take(np.array(one, np.int32)).to_pylist() == [given[slot] for slot in one]
-    assert list(ids.reordered(one)) == [given[slot] for slot in one]
-    both = Ids.joined([ids, Ids.of([]), ids], [one, [], two])
+    assert list(ids.reorder(one)) == [given[slot] for slot in one]
+    both = Ids.concatenate([ids, Ids.build([]), ids], [one, [], two])
     assert list(both) == [given[slot] for slot in one + two]
     assert all(both[both.find(id)] == id for id in both)
 
 
 @pytest.mark.parametrize(("arrow_text", "wide"), [(5, 2**32), (5, 5), (2**31 - 1, 5)])
-def test_long_text_has_wide_offsets(monkeypatch, arrow_text, wide):
-    with_room_for(monkeypatch, arrow_text, wide)
-    ids = Ids.of(["abc", "", "defg", "é"])
-    assert ids.arrays()["offsets"].dtype == (np.int64 if wide == 5 else np.uint32)
+def test_long_text_has_wide_offsets(arrow_text, wide):
+    ids = Ids.build(["abc", "", "defg", "é"], TextLimits(arrow_text, wide))
+    assert ids.to_arrays()["offsets"].dtype == (np.int64 if wide == 5 else np.uint32)
     assert list(ids) == ["abc", "", "defg", "é"]
     assert ids.take([0]).type == pa.string()
     assert ids.take([0, 2]).type == (pa.large_string() if arrow_text == 5 else pa.string())
     assert ids.to_list([3, 2, 0]) == ["é", "defg", "abc"]
     assert [ids.find(id) for id in ("é", "defg", "x")] == [3, 2, -1]
-    assert list(Ids.joined([ids, ids], [[0, 2], [3]])) == ["abc", "defg", "é"]
+    assert list(Ids.concatenate([ids, ids], [[0, 2], [3]])) == ["abc", "defg", "é"]
 
 
 @given(several)
 def test_arrays_open_read_only_as_they_are(given):
-    ids = Ids.of(given)
-    stored = {name: array.copy() for name, array in ids.arrays().items()}
+    ids = Ids.build(given)
+    stored = {name: array.copy() for name, array in ids.to_arrays().items()}
     for array in stored.values():
         array.flags.writeable = False
-    again = Ids.of_arrays(stored)
+    again = Ids.from_arrays(stored)
     assert list(again) == given
     assert again.find_many(given).tolist() == ids.find_many(given).tolist()
-    assert all(np.shares_memory(array, stored[name]) for name, array in again.arrays().items() if array.size)
+    assert all(np.shares_memory(array, stored[name]) for name, array in again.to_arrays().items() if array.size)
     assert list(pickle.loads(pickle.dumps(ids))) == given
 
 
 def test_a_memory_map_is_opened_without_a_copy(tmp_path):
-    for name, array in Ids.of([f"sub-{i}" for i in range(1000)]).arrays().items():
+    for name, array in Ids.build([f"sub-{i}" for i in range(1000)]).to_arrays().items():
         np.save(tmp_path / f"{name}.npy", array)
-    mapped = Ids.of_arrays({path.stem: np.load(path, mmap_mode="r") for path in tmp_path.iterdir()})
+    mapped = Ids.from_arrays({path.stem: np.load(path, mmap_mode="r") for path in tmp_path.iterdir()})
     assert mapped.find("sub-999") == 999
     assert mapped.find_many(["sub-7", "sub-x"]).tolist() == [7, -1]
     assert mapped.take([3]).to_pylist() == ["sub-3"]
@@ -125,7 +118,7 @@ NUMBERS = [5, -1, 2**40]
     ],
 )
 def test_ids_come_from_lists_arrow_and_numpy(given, expected):
-    ids = Ids.of(given)
+    ids = Ids.build(given)
     assert list(ids) == expected
     assert ids.find_many(given).tolist() == list(range(len(expected)))
 
@@ -151,11 +144,11 @@ def test_ids_come_from_lists_arrow_and_numpy(given, expected):
 )
 def test_what_cannot_be_an_id_is_refused_by_name(given, words):
     with pytest.raises(TidingsError, match=words):
-        Ids.of(given)
+        Ids.build(given)
 
 
 def test_what_cannot_be_an_id_is_never_found():
-    names, numbers = Ids.of(["1", "True"]), Ids.of([1, 0])
+    names, numbers = Ids.build(["1", "True"]), Ids.build([1, 0])
     assert [names.find(odd) for odd in (1, None, b"1", "\ud800")] == [-1] * 4
     assert [numbers.find(odd) for odd in ("1", True, 1.0, 2**64, None)] == [-1] * 5
     assert names.find_many(["1", 1, None]).tolist() == [0, -1, -1]
@@ -166,10 +159,10 @@ def test_what_cannot_be_an_id_is_never_found():
 
 def test_text_and_numbers_do_not_join():
     with pytest.raises(TidingsError, match="all text or all integers"):
-        Ids.joined([Ids.of([1]), Ids.of(["a"])], [[0], [0]])
+        Ids.concatenate([Ids.build([1]), Ids.build(["a"])], [[0], [0]])
 
 
 def test_a_slot_that_is_not_there_is_refused():
     for slot in (-1, 1):
         with pytest.raises(IndexError, match=f"`{slot}`"):
-            Ids.of(["a"])[slot]
+            Ids.build(["a"])[slot]

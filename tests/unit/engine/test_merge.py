@@ -1,21 +1,22 @@
 """Merging: the living of several segments in one, with the same answers."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from tests.differential.engine_worlds import Drawer, World, set_to
+from tests.differential.engine_worlds import WAYS, Drawer, World, set_to
 
 import tidings as td
 from tidings.engine.compile.columns import View
 from tidings.engine.invariants import check_segment
-from tidings.engine.merge import joined, table_of
+from tidings.engine.merge import extract_table, merge_tables
+from tidings.engine.tuning import use_tuning
 
 
 def matcher_of(*batches, way="compiled", growth=0):
     """Return a matcher with one segment for each batch of filters."""
-    with set_to(way), pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tidings.engine.engine.GROWTH", growth)
-        patch.setattr("tidings.engine.engine.AT_ONCE", -1)
-        patch.setattr("tidings.engine.engine.Engine._merge_later", lambda _: None)
+    tuning = replace(WAYS[way], growth=growth, inline_merge_limit=-1, merges_in_background=False)
+    with use_tuning(tuning):
         matcher = td.Matcher()
         for batch in batches:
             matcher.add_many(batch.items())
@@ -78,7 +79,7 @@ def test_the_dead_leave_with_their_rows_and_sources():
     [segment] = segments(matcher)
     assert (len(segment), sorted(segment.ids)) == (2, [2, 4])
     assert len(segment.sources.slots) == 1
-    assert len(segment.second.row) == 0
+    assert len(segment.exact_checks.row) == 0
     assert matcher.match({"a": 1, "b": 1, "c": "xy", "p": (1, 1)}) in ([2, 4], [4, 2])
 
 
@@ -88,7 +89,7 @@ def test_rows_filed_under_several_keys_are_taken_once():
         matcher.add_many([(id, f"a in (1, {id + 2}, 3)") for id in range(30)])
         [segment] = segments(matcher)
         assert segment.index.copy.sum() > 0
-        table = table_of(segment, np.arange(30))
+        table = extract_table(segment, np.arange(30))
     assert len(table.start) - 1 == len(segment.index.copy) - segment.index.copy.sum() == 30
 
 
@@ -114,8 +115,8 @@ def test_a_merged_segment_answers_as_its_parts_did(way, seed):
 def test_one_table_joined_is_itself():
     matcher = matcher_of({1: "a = 1 and t contains 'x'", 2: "a in (1, 2)"})
     [segment] = segments(matcher)
-    table = table_of(segment, np.arange(2))
-    again = joined([table])
+    table = extract_table(segment, np.arange(2))
+    again = merge_tables([table])
     assert again.columns == table.columns
     assert [one.tolist() for one in again.literals.arrays] == [one.tolist() for one in table.literals.arrays]
     assert View.PATTERNS in [column.view for column in again.columns]

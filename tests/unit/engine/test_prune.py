@@ -6,9 +6,9 @@ import pytest
 from tests.differential.engine_worlds import Drawer, World, set_to
 
 import tidings as td
-from tidings.engine.compile import code_spaces
-from tidings.engine.compile.code_spaces import Linear
+from tidings.engine.compile.code_spaces import LinearSpace
 from tidings.engine.invariants import check_segment
+from tidings.engine.tuning import EngineTuning, use_tuning
 
 
 def lists(matcher):
@@ -18,7 +18,7 @@ def lists(matcher):
     total.update({column: len(space) for column, space in zip(segment.columns, segment.spaces, strict=True)})
     total["unions"] = len(segment.index.rows.union_start)
     total["intervals"] = len(segment.index.rows.union_low)
-    total["items"] = len(segment.second.items)
+    total["items"] = len(segment.exact_checks.items)
     total.update({name: len(automaton.tests) for name, automaton in segment.automata.items()})
     total["rows"] = len(segment.index.rows.start)
     return total
@@ -45,14 +45,14 @@ def test_after_a_merge_the_lists_are_those_of_the_living_alone(way, seed):
     assert lists(matcher) <= lists(fresh)  # a draft also lists the ends that `a < 5` does not have
 
 
-def test_dense_integers_stay_without_a_list_or_get_one_when_few_are_left(monkeypatch):
-    monkeypatch.setattr(code_spaces, "FEW", 8)
-    matcher = td.Matcher()
+def test_dense_integers_stay_without_a_list_or_get_one_when_few_are_left():
+    with use_tuning(EngineTuning(listed_ends=8)):
+        matcher = td.Matcher()
     matcher.add_many((number, f"a < {number}") for number in range(100))
     matcher.remove_many(range(40))
     matcher.compact()
     [space] = matcher.backend.state.parts[0].segment.spaces
-    assert space == Linear(40, 60)
+    assert space == LinearSpace(40, 60)
     assert sorted(matcher.match({"a": 90})) == list(range(91, 100))
     matcher.remove_many(range(50, 100))
     matcher.compact()
@@ -60,7 +60,7 @@ def test_dense_integers_stay_without_a_list_or_get_one_when_few_are_left(monkeyp
     matcher.remove_many(range(43, 50))
     matcher.compact()
     [space] = matcher.backend.state.parts[0].segment.spaces
-    assert not isinstance(space, Linear)
+    assert not isinstance(space, LinearSpace)
     assert sorted(matcher.match({"a": 40.5})) == [41, 42]
 
 
@@ -79,7 +79,7 @@ def held(matcher):
     for part in matcher.backend.state.parts:
         segment = part.segment
         total += sum(map(len, segment.spaces)) + len(segment.columns) + len(segment.index.rows.union_low)
-        total += len(segment.second.items) + sum(len(automaton.tests) for automaton in segment.automata.values())
+        total += len(segment.exact_checks.items) + sum(len(automaton.tests) for automaton in segment.automata.values())
         total += len(segment)
     return total
 

@@ -5,6 +5,7 @@ import pytest
 from tests.differential.engine_worlds import WAYS, set_to
 
 import tidings as td
+from tidings.engine.tuning import EngineTuning, use_tuning
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -73,9 +74,7 @@ def test_row_of_finds_each_slots_row():
 
 
 def test_text_patterns_stay_with_their_segment():
-    with set_to("compiled"), pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tidings.engine.engine.GROWTH", 0)
-        patch.setattr("tidings.engine.engine.Engine._merge_later", lambda _: None)
+    with use_tuning(EngineTuning(waiting_limit=0, growth=0, merges_in_background=False)):
         matcher = td.Matcher()
         matcher.add_many([(id, f"t contains 'a{id}'") for id in range(20)])
         matcher.add_many([(100, "t contains 'zz'")])

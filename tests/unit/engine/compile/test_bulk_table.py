@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from tidings.engine.compile import bulk_table
-from tidings.engine.compile.bulk_table import Ends, Points, Sets, Spans, table_of
-from tidings.engine.compile.code_spaces import Bytewise, Linear, Ranked
+from tidings.engine.compile.bulk_table import EndColumn, EqualityColumn, RangeColumn, SetColumn, build_bulk_table
+from tidings.engine.compile.code_spaces import ByteSpace, LinearSpace, RankedSpace
 from tidings.engine.compile.columns import Column, Numbers, View
+from tidings.engine.tuning import EngineTuning
 from tidings.kernels.match.bulk_load import CLOSED, NONE, OPEN
 from tidings.kernels.match.layout import OP_BITS
 from tidings.kernels.match.literals import UNION
@@ -22,36 +22,36 @@ real = st.sampled_from([-1e300, -2.5, -0.0, 0.0, 0.1, 0.25, 3.0, 1e300])
 def ends(draw, cell, count, states=(0, 1)):
     values = np.array(draw(st.lists(cell, min_size=count, max_size=count)))
     given = draw(st.lists(st.sampled_from(states), min_size=count, max_size=count))
-    return Ends(values.astype(np.float64 if values.dtype.kind == "f" else np.int64), np.array(given, np.uint8))
+    return EndColumn(values.astype(np.float64 if values.dtype.kind == "f" else np.int64), np.array(given, np.uint8))
 
 
 @st.composite
 def conjunctions(draw):
     cell, count = draw(st.sampled_from([whole, real])), draw(st.integers(1, 8))
     states = (NONE, CLOSED, OPEN)
-    points = Points(A, ends(draw, cell, count))
-    spans = Spans(A, ends(draw, cell, count, states), ends(draw, cell, count, states))
+    points = EqualityColumn(A, ends(draw, cell, count))
+    spans = RangeColumn(A, ends(draw, cell, count, states), ends(draw, cell, count, states))
     sizes = draw(st.lists(st.integers(0, 3), min_size=count, max_size=count))
     start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     flat = np.array([draw(cell) for _ in range(start[-1])], np.float64)
-    sets = Sets(B, Ends(flat, np.ones(len(flat), np.uint8)), start, np.array(sizes, bool).view(np.uint8))
+    sets = SetColumn(B, EndColumn(flat, np.ones(len(flat), np.uint8)), start, np.array(sizes, bool).view(np.uint8))
     return draw(st.permutations([points, spans, sets])), count
 
 
 def accepts(test, row, value):
     """Return what a test says of a value, or nothing where the row does not ask it."""
     match test:
-        case Points(ends=one):
-            return value == one.values[row] if one.given[row] else None
-        case Sets(ends=one, start=start, given=asked):
+        case EqualityColumn(ends=one):
+            return value == one.values[row] if one.mask[row] else None
+        case SetColumn(ends=one, start=start, mask=asked):
             return value in one.values[start[row] : start[row + 1]] if asked[row] else None
-        case Spans(low=low, high=high):
-            if not low.given[row] and not high.given[row]:
+        case RangeColumn(low=low, high=high):
+            if not low.mask[row] and not high.mask[row]:
                 return None
-            above = {NONE: True, CLOSED: value >= low.values[row], OPEN: value > low.values[row]}[low.given[row]]
+            above = {NONE: True, CLOSED: value >= low.values[row], OPEN: value > low.values[row]}[low.mask[row]]
             return (
                 above
-                and {NONE: True, CLOSED: value <= high.values[row], OPEN: value < high.values[row]}[high.given[row]]
+                and {NONE: True, CLOSED: value <= high.values[row], OPEN: value < high.values[row]}[high.mask[row]]
             )
 
 
@@ -59,7 +59,7 @@ def met(table, at, value):
     """Return the column of a literal, and whether it accepts a value."""
     head, low, high = (int(one[at]) for one in table.literals.arrays[:3])
     column = head >> OP_BITS
-    code = int(table.spaces[column].codes(Numbers(np.array([value], np.float64)))[0])
+    code = int(table.spaces[column].encode(Numbers(np.array([value], np.float64)))[0])
     if not head & UNION:
         return table.columns[column], low <= code <= high
     first, last = table.literals.union_start[low : low + 2]
@@ -71,7 +71,7 @@ def met(table, at, value):
 @settings(max_examples=150)
 def test_a_row_has_the_literals_of_its_tests_in_their_order(made, values):
     tests, count = made
-    table = table_of(tests, np.arange(count), {})
+    table = build_bulk_table(tests, np.arange(count), {})
     for row in range(count):
         asked = [test for test in tests if accepts(test, row, 0) is not None]
         literals = range(table.start[row], table.start[row + 1])
@@ -81,39 +81,46 @@ def test_a_row_has_the_literals_of_its_tests_in_their_order(made, values):
 
 
 @pytest.mark.parametrize("block", [1, 3])
-def test_blocks_make_no_difference(monkeypatch, block):
+def test_blocks_make_no_difference(block):
     rng = np.random.default_rng(3)
     given = rng.integers(0, 2, (2, 50)).astype(np.uint8)
-    tests = [Points(column, Ends(rng.integers(0, 9, 50), mask)) for column, mask in zip((A, B), given, strict=True)]
-    whole_table = table_of(tests, np.arange(50), {})
-    monkeypatch.setattr(bulk_table, "BLOCK", block)
-    for one, other in zip(whole_table.literals.arrays, table_of(tests, np.arange(50), {}).literals.arrays, strict=True):
+    tests = [
+        EqualityColumn(column, EndColumn(rng.integers(0, 9, 50), mask))
+        for column, mask in zip((A, B), given, strict=True)
+    ]
+    whole_table = build_bulk_table(tests, np.arange(50), {})
+    other_table = build_bulk_table(tests, np.arange(50), {}, EngineTuning(bulk_block=block))
+    for one, other in zip(whole_table.literals.arrays, other_table.literals.arrays, strict=True):
         assert np.array_equal(one, other)
 
 
 def test_integers_get_the_space_that_fits_them():
     def space(values):
-        return table_of([Points(A, Ends(values, np.ones(len(values), np.uint8)))], np.arange(len(values)), {}).spaces[0]
+        return build_bulk_table(
+            [EqualityColumn(A, EndColumn(values, np.ones(len(values), np.uint8)))], np.arange(len(values)), {}
+        ).spaces[0]
 
-    assert space(np.arange(1000, 101_000)) == Linear(1000, 100_000)
+    assert space(np.arange(1000, 101_000)) == LinearSpace(1000, 100_000)
     few = space(np.array([7, 3, 7, 100]))
-    assert isinstance(few, Ranked)
+    assert isinstance(few, RankedSpace)
     assert few.ends.tolist() == [3, 7, 100]
     far = space(np.array([0, 2**52]))
-    assert isinstance(far, Ranked)
+    assert isinstance(far, RankedSpace)
     assert far.ends.tolist() == [0, 2**52]
 
 
 def test_rows_that_are_left_out_have_no_literals():
-    test = Points(A, Ends(np.array([1, 2, 3]), np.array([1, 0, 1], np.uint8)))
-    table = table_of([test], np.array([0, 2]), {})
+    test = EqualityColumn(A, EndColumn(np.array([1, 2, 3]), np.array([1, 0, 1], np.uint8)))
+    table = build_bulk_table([test], np.array([0, 2]), {})
     assert table.start.tolist() == [0, 1, 2]
     assert table.slot.tolist() == [0, 2]
 
 
 def test_text_comes_ranked():
     column = Column("t", View.TEXT, kind=Kind.TEXT)
-    space = Bytewise.of([b"a", b"b"])
-    table = table_of([Points(column, Ends(np.array([1, 0]), np.ones(2, np.uint8)))], np.arange(2), {column: space})
+    space = ByteSpace.from_sorted([b"a", b"b"])
+    table = build_bulk_table(
+        [EqualityColumn(column, EndColumn(np.array([1, 0]), np.ones(2, np.uint8)))], np.arange(2), {column: space}
+    )
     assert table.literals.low.tolist() == [3, 1]
     assert table.spaces == (space,)

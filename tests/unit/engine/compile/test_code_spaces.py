@@ -8,9 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.engine.compile import code_spaces
-from tidings.engine.compile.code_spaces import Bytewise, Linear, Ranked, merged, restored, space_of
-from tidings.engine.compile.columns import Numbers, Texts, split
+from tidings.engine.compile.code_spaces import (
+    ByteSpace,
+    LinearSpace,
+    RankedSpace,
+    build_space,
+    merge_spaces,
+    open_space,
+)
+from tidings.engine.compile.columns import Numbers, Texts, split_number
+from tidings.engine.tuning import EngineTuning
 from tidings.kernels.match.literals import ABSENT
 
 LARGE = (2**53, 2**53 + 1, 2**53 + 2, -(2**53) - 1, 2**63 - 1, 2**63 - 2, -(2**63), -(2**63) + 1)
@@ -24,7 +31,7 @@ numbers = st.one_of(
 
 def points(values):
     """Return numbers as columns have them."""
-    parts = [split(value) for value in values]
+    parts = [split_number(value) for value in values]
     return Numbers(np.array([near for near, _ in parts], np.float64), np.array([rest for _, rest in parts], np.int16))
 
 
@@ -36,11 +43,11 @@ def code_of(value, ends):
 
 @given(st.lists(numbers, min_size=1), st.lists(numbers))
 def test_numbers_stand_where_exact_arithmetic_puts_them(ends, values):
-    space = space_of(points(ends))
+    space = build_space(points(ends))
     order = sorted({Fraction(end) for end in ends})
     assert len(space) == len(order)
-    assert space.codes(points([*values, *ends])).tolist() == [code_of(value, order) for value in [*values, *ends]]
-    assert space.values(np.arange(len(space))) == order
+    assert space.encode(points([*values, *ends])).tolist() == [code_of(value, order) for value in [*values, *ends]]
+    assert space.decode(np.arange(len(space))) == order
 
 
 @given(st.lists(st.text(max_size=5), min_size=1), st.lists(st.text(max_size=5)))
@@ -49,58 +56,55 @@ def test_text_stands_where_code_points_put_it(ends, values):
         distinct = list(dict.fromkeys(words))
         return Texts(np.array([distinct.index(word) for word in words], np.int32), [word.encode() for word in distinct])
 
-    space, order = space_of(texts(ends)), sorted(set(ends))
-    found = space.codes(texts([*values, *ends])).tolist()
+    space, order = build_space(texts(ends)), sorted(set(ends))
+    found = space.encode(texts([*values, *ends])).tolist()
     assert found == [
         2 * (at := bisect_left(order, word)) + (at < len(order) and order[at] == word) for word in [*values, *ends]
     ]
 
 
 def test_what_is_not_there_is_absent():
-    assert Ranked(np.array([1.0])).codes(Numbers(np.array([np.nan, 1.0]))).tolist() == [ABSENT, 1]
-    assert Linear(0, 3).codes(Numbers(np.array([np.nan, 1.0]))).tolist() == [ABSENT, 3]
-    assert Bytewise.of([b"a"]).codes(Texts(np.array([-1, 0], np.int32), [b"a"])).tolist() == [ABSENT, 1]
+    assert RankedSpace(np.array([1.0])).encode(Numbers(np.array([np.nan, 1.0]))).tolist() == [ABSENT, 1]
+    assert LinearSpace(0, 3).encode(Numbers(np.array([np.nan, 1.0]))).tolist() == [ABSENT, 3]
+    assert ByteSpace.from_sorted([b"a"]).encode(Texts(np.array([-1, 0], np.int32), [b"a"])).tolist() == [ABSENT, 1]
 
 
 @given(st.lists(st.integers(-30, 30), min_size=1), st.lists(st.integers(-80, 80).map(lambda n: n / 2)))
 def test_dense_integers_have_the_codes_of_their_list(ends, values):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(code_spaces, "FEW", 0)
-        patch.setattr(code_spaces, "SPARSE", 1000)
-        space = space_of(points(ends))
-    assert isinstance(space, Linear)
+    space = build_space(points(ends), EngineTuning(listed_ends=0, sparsity=1000))
+    assert isinstance(space, LinearSpace)
     every = list(range(min(ends), max(ends) + 1))
-    assert space.codes(points(values)).tolist() == [code_of(value, every) for value in values]
-    assert space.values(np.arange(len(space))) == every
+    assert space.encode(points(values)).tolist() == [code_of(value, every) for value in values]
+    assert space.decode(np.arange(len(space))) == every
 
 
 @given(st.lists(st.lists(numbers, min_size=1), min_size=1, max_size=3))
 def test_joined_spaces_keep_every_end_point(lists):
-    parts = [space_of(points(ends)) for ends in lists]
-    joint, ranks = merged(parts)
+    parts = [build_space(points(ends)) for ends in lists]
+    joint, ranks = merge_spaces(parts)
     for part, new in zip(parts, ranks, strict=True):
-        assert joint.values(new) == part.values(np.arange(len(part)))
-    assert joint.values(np.arange(len(joint))) == sorted({Fraction(end) for ends in lists for end in ends})
+        assert joint.decode(new) == part.decode(np.arange(len(part)))
+    assert joint.decode(np.arange(len(joint))) == sorted({Fraction(end) for ends in lists for end in ends})
 
 
 @pytest.mark.parametrize(("one", "two"), [((0, 5), (3, 9)), ((0, 5), (10**9, 5)), ((-3, 2), (0, 1))])
 def test_joined_lines_keep_every_integer(one, two):
-    joint, ranks = merged([Linear(*one), Linear(*two)])
-    assert joint.values(ranks[0]) == list(range(one[0], sum(one)))
-    assert joint.values(ranks[1]) == list(range(two[0], sum(two)))
+    joint, ranks = merge_spaces([LinearSpace(*one), LinearSpace(*two)])
+    assert joint.decode(ranks[0]) == list(range(one[0], sum(one)))
+    assert joint.decode(ranks[1]) == list(range(two[0], sum(two)))
     assert len(joint) < 100
 
 
 @pytest.mark.parametrize(
     "space",
     [
-        Ranked(np.array([0.5, 2.0])),
-        Ranked(np.array([2.0**53] * 2), np.array([0, 1], np.int16)),
-        Linear(-4, 9),
-        Bytewise.of([b"", b"a"]),
+        RankedSpace(np.array([0.5, 2.0])),
+        RankedSpace(np.array([2.0**53] * 2), np.array([0, 1], np.int16)),
+        LinearSpace(-4, 9),
+        ByteSpace.from_sorted([b"", b"a"]),
     ],
 )
 def test_a_space_is_restored_from_its_arrays(space):
-    again = restored(space.arrays())
+    again = open_space(space.to_arrays())
     assert type(again) is type(space)
-    assert again.values(np.arange(len(again))) == space.values(np.arange(len(space)))
+    assert again.decode(np.arange(len(again))) == space.decode(np.arange(len(space)))

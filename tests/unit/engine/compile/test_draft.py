@@ -4,15 +4,15 @@ import pytest
 
 import tidings as td
 from tidings.concepts import Ontology
-from tidings.engine.compile.draft import Draft
-from tidings.engine.compile.row_table import Table
+from tidings.engine.compile.draft import FilterDraft
+from tidings.engine.compile.row_table import RowTable
 from tidings.engine.exact.exact_checks import LawItem, PlaceItem
 from tidings.model import FALSE, TRUE
 
 
 def drafted(*texts):
     """Return a draft of filters, and whether each one's row says all of it."""
-    draft = Draft(Ontology())
+    draft = FilterDraft(Ontology())
     faithful = [draft.add(slot, td.parse(text) if isinstance(text, str) else text) for slot, text in enumerate(texts)]
     return draft, faithful
 
@@ -95,4 +95,4 @@ def test_rows_do_not_say_it_all_of_others(text):
 def test_columns_keep_kinds_apart():
     draft, _ = drafted("a > 1", "at > 2024-05-01", "ok = true", "t = 'x'", "t starts with 'x'", "t ends with 'x'")
     assert len(draft.columns) == 5  # equality and prefix look at the same text
-    assert len(set(Table.of(draft).columns)) == 5
+    assert len(set(RowTable.from_draft(draft).columns)) == 5

@@ -5,17 +5,17 @@ import pytest
 
 import tidings as td
 from tidings.concepts import Ontology
-from tidings.engine.compile.draft import Draft
+from tidings.engine.compile.draft import FilterDraft
 from tidings.engine.compile.encoders.base import HIGH_OPEN, LOW_OPEN, NO_HIGH, NO_LOW
-from tidings.engine.compile.row_table import Table, interval_codes, several_rows
+from tidings.engine.compile.row_table import RowTable, encode_intervals, mask_multi_row
 from tidings.kernels.match.row_codes import EMPTY_LOW
 
 
 def table_of(*texts):
-    draft = Draft(Ontology())
+    draft = FilterDraft(Ontology())
     for slot, text in enumerate(texts):
         draft.add(slot, td.parse(text))
-    return Table.of(draft)
+    return RowTable.from_draft(draft)
 
 
 def slots_of(table):
@@ -40,36 +40,36 @@ def slots_of(table):
     ],
 )
 def test_an_interval_is_a_closed_one_of_codes(low, high, flags, wanted):
-    first, last = interval_codes(np.array([low]), np.array([high]), np.array([flags]), 3)
+    first, last = encode_intervals(np.array([low]), np.array([high]), np.array([flags]), 3)
     assert (int(first[0]), int(last[0])) == wanted
 
 
 def test_equal_conjunctions_are_one_row_with_several_subscriptions():
-    table = table_of("a = 1 and b = 2", "a = 2", "a = 1 and b = 2", "a = 1 and b = 2", "b = 2 and a = 1").shared()
+    table = table_of("a = 1 and b = 2", "a = 2", "a = 1 and b = 2", "a = 1 and b = 2", "b = 2 and a = 1").share_rows()
     assert slots_of(table) == [[0, 2, 3], [1], [4]]
 
 
 def test_equal_sets_are_one_row():
-    assert slots_of(table_of("a in (1, 2, 3)", "a in (1, 2)", "a in (1, 2, 3)").shared()) == [[0, 2], [1]]
+    assert slots_of(table_of("a in (1, 2, 3)", "a in (1, 2)", "a in (1, 2, 3)").share_rows()) == [[0, 2], [1]]
 
 
 def test_rows_with_a_second_phase_stay_apart():
-    table = table_of("p near (1, 2) 3 km", "p near (1, 2) 4 km", "x < y", "x > y").shared()
+    table = table_of("p near (1, 2) 3 km", "p near (1, 2) 4 km", "x < y", "x > y").share_rows()
     assert sorted(map(tuple, slots_of(table))) == [(0,), (1,), (2,), (3,)]
     assert sorted(table.item_row.tolist()) == [0, 1, 2, 3]
 
 
 def test_rows_of_subscriptions_with_several_stay_apart():
     table = table_of("a = 1 or b = 2", "a = 1", "a = 1")
-    assert several_rows(table.entry, table.slot).tolist() == [True, True, False, False]
-    assert sorted(map(tuple, slots_of(table.shared()))) == [(0,), (0,), (1, 2)]
+    assert mask_multi_row(table.entry, table.slot).tolist() == [True, True, False, False]
+    assert sorted(map(tuple, slots_of(table.share_rows()))) == [(0,), (0,), (1, 2)]
 
 
 def test_sharing_what_is_shared_changes_nothing():
-    table = table_of("a = 1", "a = 1", "a = 2").shared()
-    assert slots_of(table.shared()) == slots_of(table)
+    table = table_of("a = 1", "a = 1", "a = 2").share_rows()
+    assert slots_of(table.share_rows()) == slots_of(table)
 
 
 def test_an_empty_table_is_a_table():
-    table = table_of().shared()
+    table = table_of().share_rows()
     assert (len(table.start), len(table.slot), table.columns) == (1, 0, ())

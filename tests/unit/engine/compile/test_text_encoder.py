@@ -6,7 +6,7 @@ import tidings as td
 from tidings.algebra import covers, overlaps
 from tidings.concepts import Ontology
 from tidings.engine.compile.columns import View
-from tidings.engine.compile.draft import Draft
+from tidings.engine.compile.draft import FilterDraft
 from tidings.engine.compile.encoders import registry
 from tidings.model import SameText
 
@@ -30,10 +30,10 @@ def events():
 
 def test_it_is_points_of_the_folded_column_and_nothing_is_left_to_the_law():
     condition = td.parse("make in ('Straße', 'FORD') ignoring case").condition
-    found = registry.encoded("make", condition, Ontology())
+    found = registry.encode_condition("make", condition, Ontology())
     assert found.column.view is View.FOLDED
     assert [span[0] for span in found.spans] == [b"ford", b"strasse"]
-    draft = Draft(Ontology())
+    draft = FilterDraft(Ontology())
     for at, text in enumerate(FILTERS):
         draft.add(at, td.parse(text))
     assert not draft.items

@@ -71,7 +71,7 @@ def test_columns_of_an_attribute_tree_are_read_without_their_rows(monkeypatch):
     matcher = td.Matcher(ontology=ontology(Kind.TEXT))
     matcher.add_many((name, f"{name} = 'x'") for name in NAMES)
     read = []
-    monkeypatch.setattr("tidings.matcher.event_input.Arriving._rows", lambda *_, **__: read.append(1) or [])
+    monkeypatch.setattr("tidings.matcher.event_input.BatchReader._read_rows", lambda *_, **__: read.append(1) or [])
     table = pa.table({"email": ["x", None, "y"], "work": [None, "x", "x"], "home": ["x", None, None]})
     found = [set(ids) for ids in matcher.match_many(table).by_event()]
     assert found == [{"contact", "phone", "email", "home"}, {"contact", "phone", "work"}, {"contact", "phone", "work"}]
@@ -95,13 +95,13 @@ def test_a_column_is_read_once_for_all_the_names_it_feeds(monkeypatch):
     matcher = td.Matcher(ontology=ontology(Kind.TEXT))
     matcher.add_many((name, f"{name} = 'x'") for name in NAMES)
     read = []
-    held = arrow_table.held
+    read_array = arrow_table.read_array
 
-    def counted(array, source, **keywords):
+    def count_reads(array, source, **keywords):
         read.append(source)
-        return held(array, source, **keywords)
+        return read_array(array, source, **keywords)
 
-    monkeypatch.setattr(arrow_table, "held", counted)
+    monkeypatch.setattr(arrow_table, "read_array", count_reads)
     matcher.match_many(pa.table({name: ["x", None] for name in NAMES}))
     assert sorted(read) == sorted(NAMES)
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.algebra import Need, Requirements, Setting
+from tidings.algebra import ReadSpec, Requirements, Setting
 from tidings.concepts import Ontology
-from tidings.engine.compile.columns import Column, View, split
-from tidings.engine.events.arrow_points import exact
-from tidings.engine.events.arrow_table import columns_of_table
-from tidings.engine.events.arrow_values import valid
+from tidings.engine.compile.columns import Column, View, split_number
+from tidings.engine.events.arrow_points import to_exact_numbers
+from tidings.engine.events.arrow_table import build_table_columns
+from tidings.engine.events.arrow_values import find_valid
 from tidings.model import EventBatch, Kind
 
 NOW = datetime(2024, 5, 1, 12, tzinfo=UTC)
@@ -25,22 +25,22 @@ NEAR_LIMITS = st.sampled_from([2**53, -(2**53), 2**63 - 1, -(2**63), 2**62]).fla
 
 
 def arrived(table, kinds, *views):
-    needs = Requirements({name: (Need(kind, strict=True), Need()) for name, kind in kinds.items()})
+    needs = Requirements({name: (ReadSpec(kind, strict=True), ReadSpec()) for name, kind in kinds.items()})
     wanted = [Column(name, view, kind=kind) for name, kind in kinds.items() for view in views]
-    return columns_of_table(table, needs, wanted=wanted, setting=Setting(Ontology(), NOW), automata=None)
+    return build_table_columns(table, needs, wanted=wanted, setting=Setting(Ontology(), NOW), automata=None)
 
 
 @given(st.lists(INT64 | NEAR_LIMITS, min_size=1))
 def test_integers_are_split_as_one_by_one(values):
-    found = exact(np.array(values, dtype=np.int64))
+    found = to_exact_numbers(np.array(values, dtype=np.int64))
     rest = found.rest if found.rest is not None else np.zeros(len(values), dtype=np.int16)
-    assert list(zip(found.near.tolist(), rest.tolist(), strict=True)) == [split(value) for value in values]
+    assert list(zip(found.near.tolist(), rest.tolist(), strict=True)) == [split_number(value) for value in values]
 
 
 @given(st.lists(st.none() | st.integers(0, 9), max_size=40), st.integers(0, 20))
 def test_nulls_are_found_in_any_slice(values, start):
     array = pa.array(values, type=pa.int64())[start:]
-    there = valid(array)
+    there = find_valid(array)
     found = [True] * len(array) if there is None else there.tolist()
     assert found == [value is not None for value in array.to_pylist()]
 

@@ -9,8 +9,8 @@ import pytest
 from tidings.algebra import Reading, Setting
 from tidings.algebra.law.typed_attribute import Mismatch
 from tidings.concepts import Ontology, Tree
-from tidings.engine.compile.columns import UNREADABLE, UNREADABLE_TEXT, Column, View, typed_column
-from tidings.engine.events.event_columns import columns_of
+from tidings.engine.compile.columns import UNREADABLE, UNREADABLE_TEXT, Column, View, to_typed_attribute
+from tidings.engine.events.event_columns import build_columns
 from tidings.engine.events.views import AMBIGUOUS
 from tidings.model import Kind, Point, Range
 
@@ -29,8 +29,8 @@ class Substrings:
 def column(view, *cells, tree=None, ontology=SHOP):
     """The column that events with these values of `a` have in a view."""
     wanted = Column("a", view, tree, KINDS.get(type(next((v for cell in cells for v in cell), None))))
-    readings = [Reading({typed_column(wanted): cell}) for cell in cells]
-    batch = columns_of(readings, [wanted], setting=Setting(ontology, NOW), automata=lambda _: Substrings())
+    readings = [Reading({to_typed_attribute(wanted): cell}) for cell in cells]
+    batch = build_columns(readings, [wanted], setting=Setting(ontology, NOW), automata=lambda _: Substrings())
     return batch.get(wanted)
 
 
@@ -124,13 +124,13 @@ def test_patterns_of_all_values_come_once_and_in_order_and_none_is_minus_one():
 def test_being_there_and_being_null_are_columns():
     there, null = Column("a", View.EXISTS), Column("a", View.NULL)
     readings = [
-        Reading({typed_column(there): (1,)}),
+        Reading({to_typed_attribute(there): (1,)}),
         Reading(nulls=frozenset("a")),
         Reading(elements={"a": (Reading(),)}),
         Reading(),
     ]
     for group in (readings, *([reading] for reading in readings)):
-        batch = columns_of(group, [there, null], setting=Setting(SHOP, NOW), automata=lambda _: Substrings())
+        batch = build_columns(group, [there, null], setting=Setting(SHOP, NOW), automata=lambda _: Substrings())
         expected = {there: [bool(r.values or r.elements) for r in group], null: [bool(r.nulls) for r in group]}
         for column, held in expected.items():
             found = (~np.isnan(batch[column].low.near)).tolist() if column in batch else [False] * len(group)
@@ -143,7 +143,7 @@ def test_what_a_view_cannot_see_is_there_and_unreadable(view):
     one, many = column(view, (odd,)), column(view, (odd, odd), (), (odd,))
     if view is View.PATTERNS:
         assert (one.low.near.tolist(), many.low.near.tolist()) == ([-1], [-1, -1])
-    elif view.bytewise:
+    elif view.is_bytewise:
         assert (one.low.index.tolist(), many.low.index.tolist()) == ([UNREADABLE_TEXT], [UNREADABLE_TEXT] * 2)
     else:
         assert (one.low.near.tolist(), many.low.near.tolist()) == ([UNREADABLE], [UNREADABLE] * 2)

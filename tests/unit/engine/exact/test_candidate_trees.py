@@ -8,10 +8,10 @@ import pytest
 
 import tidings as td
 from tidings.concepts import Ontology
-from tidings.engine import segment as segments
-from tidings.engine.compile.draft import Draft
-from tidings.engine.compile.row_table import Table
+from tidings.engine.compile.draft import FilterDraft
+from tidings.engine.compile.row_table import RowTable
 from tidings.engine.invariants import check_state
+from tidings.engine.tuning import EngineTuning, use_tuning
 from tidings.kernels.match.vector_words import EVENTS
 
 MAKES = ["ford", "opel", "fiat", "seat"]
@@ -63,11 +63,15 @@ def assert_as_the_law_says(matcher, filters, events):
 
 
 def asked_in(matcher):
-    return sum(len(p.segment.asked.forest) for p in matcher.backend.state.parts if p.segment.asked is not None)
+    return sum(
+        len(p.segment.candidate_trees.forest)
+        for p in matcher.backend.state.parts
+        if p.segment.candidate_trees is not None
+    )
 
 
 def drafted(*texts):
-    draft = Draft(Ontology())
+    draft = FilterDraft(Ontology())
     for slot, text in enumerate(texts):
         draft.add(slot, td.parse(text))
     return draft
@@ -79,7 +83,7 @@ def drafted(*texts):
 )
 def test_literals_beside_the_or_become_a_row_and_the_whole_a_tree(key, literals):
     draft = drafted(f"{key} and ({large(Random(1))})")
-    assert (len(draft.asked), len(draft.trees), list(draft.row_size)) == (1, 0, [literals])
+    assert (len(draft.candidate_trees), len(draft.trees), list(draft.row_size)) == (1, 0, [literals])
     assert not draft.leaves
     assert not draft.item_row
 
@@ -87,42 +91,49 @@ def test_literals_beside_the_or_become_a_row_and_the_whole_a_tree(key, literals)
 @pytest.mark.parametrize("key", ["price < 3", "not (make = 'ford')", "all(make) = 'ford'", "ok = true", "make exists"])
 def test_literals_that_are_no_key_do_not(key):
     draft = drafted(f"{key} and ({large(Random(1))})")
-    assert (len(draft.asked), len(draft.trees), len(draft.row_size)) == (0, 1, 0)
+    assert (len(draft.candidate_trees), len(draft.trees), len(draft.row_size)) == (0, 1, 0)
 
 
 @pytest.mark.parametrize("item", ["p near (1, 2) 3 km", "a < b", "r has (x = 1)"])
 def test_a_tree_with_items_is_left_to_blocks(item):
     draft = drafted(f"make = 'ford' and ({large(Random(1))} or {item})")
-    assert (len(draft.asked), len(draft.trees)) == (0, 1)
+    assert (len(draft.candidate_trees), len(draft.trees)) == (0, 1)
 
 
 def test_equal_literals_are_one_leaf_of_all_trees():
     whole = large(Random(1))
-    table = Table.of(drafted(*(f"make = 'm{at}' and ({whole})" for at in range(5)), *[whole + " or a = 1"] * 3))
+    table = RowTable.from_draft(
+        drafted(*(f"make = 'm{at}' and ({whole})" for at in range(5)), *[whole + " or a = 1"] * 3)
+    )
     distinct = len(set(re.findall(r"[nm]\d [<=] \d", whole)))
-    assert len(table.asked.leaves.head) == distinct + 5
+    assert len(table.candidate_trees.leaves.head) == distinct + 5
     assert len(table.trees.leaves.head) == distinct + 1
 
 
 def test_a_filter_below_the_limit_is_rows():
     draft = drafted("make = 'ford' and (a = 1 or b = 2)")
-    assert (len(draft.asked), len(draft.trees), len(draft.row_size)) == (0, 0, 2)
+    assert (len(draft.candidate_trees), len(draft.trees), len(draft.row_size)) == (0, 0, 2)
 
 
 @pytest.mark.parametrize("pair", [0, 40, 10**9], ids=["one by one", "as it comes", "in blocks"])
 @pytest.mark.parametrize("seed", range(3))
-def test_each_is_as_the_law_says(monkeypatch, pair, seed):
-    monkeypatch.setattr(segments, "PAIR", pair)
+def test_each_is_as_the_law_says(pair, seed):
     random = Random(seed)
     filters, events = drawn_filters(random), [drawn_event(random) for _ in range(90)]
-    matcher = matcher_of(filters)
+    with use_tuning(EngineTuning(pair_cost=pair)):
+        matcher = matcher_of(filters)
     assert asked_in(matcher) == 60
     assert_as_the_law_says(matcher, filters, events)
 
 
-@pytest.mark.parametrize("pair", [0, 10**9], ids=["one by one", "in blocks"])
-def test_and_after_removals_merges_pickles_and_snapshots(monkeypatch, tmp_path, pair):
-    monkeypatch.setattr(segments, "PAIR", pair)
+@pytest.fixture(params=[0, 10**9], ids=["one by one", "in blocks"])
+def _decided(request):
+    with use_tuning(EngineTuning(pair_cost=request.param)):
+        yield
+
+
+@pytest.mark.usefixtures("_decided")
+def test_and_after_removals_merges_pickles_and_snapshots(tmp_path):
     random = Random(5)
     filters, events = drawn_filters(random, 80), [drawn_event(random) for _ in range(60)]
     matcher = matcher_of(dict(list(filters.items())[:40]))
@@ -154,15 +165,16 @@ def test_batches_of_several_blocks_are_as_the_law_says():
     assert [set(ids) for ids in matcher.match_many(events * times).by_event()] == truth * times
 
 
-def test_filters_that_were_trees_under_another_limit_are_kept_by_a_merge(monkeypatch):
-    from tidings.engine.compile import draft
-
+def test_filters_that_were_trees_under_another_limit_are_kept_by_a_merge():
     random = Random(3)
     filters, events = drawn_filters(random, 30), [drawn_event(random) for _ in range(40)]
     matcher = matcher_of(filters)
     matcher.remove(0)
-    monkeypatch.setattr(draft, "MOST_ROWS", 64)
-    matcher.compact()
+    with use_tuning(EngineTuning(row_limit=64)):
+        other = td.Matcher()
+        other.backend.restore(matcher.backend.state.parts)
+        other.backend.compact()
+    matcher.adopt(other.backend)
     assert asked_in(matcher) == 0
     del filters[0]
     assert_as_the_law_says(matcher, filters, events)

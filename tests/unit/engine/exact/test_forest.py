@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidings.engine.exact.forest import Forest
+from tidings.engine.exact.forest import TreeForest
 from tidings.kernels.match.vector_words import EVENTS, WORDS
 
 LEAVES = 10
@@ -47,13 +47,13 @@ def filled(forest, truth):
     """Return a table with these truths, and noise at the bits of events that are not there."""
     bits = np.random.default_rng(0).random((len(truth), EVENTS)) < 0.5
     bits[:, : truth.shape[1]] = truth
-    table = forest.table()
+    table = forest.make_truth_table()
     table[: len(truth) * WORDS] = np.packbits(bits, axis=1, bitorder="little").reshape(-1).view(np.uint64)
     return table
 
 
 def found(forest, truth, **more):
-    starts, slots = forest.match(filled(forest, truth), truth.shape[1], **more)
+    starts, slots = forest.match_block(filled(forest, truth), truth.shape[1], **more)
     return [sorted(slots[a:b].tolist()) for a, b in pairwise(starts)]
 
 
@@ -68,7 +68,7 @@ def test_a_forest_decides_what_its_trees_say(roots, seed, events, rated):
     trees = [(3 * i + 1, root) for i, root in enumerate(roots)]
     truth = drawn_truth(seed, events)
     rates = truth.mean(axis=1) if rated and events else None
-    assert found(Forest.build(trees, leaves=LEAVES, rates=rates), truth) == expected(trees, truth)
+    assert found(TreeForest.build(trees, leaves=LEAVES, rates=rates), truth) == expected(trees, truth)
 
 
 @given(st.lists(nodes(4), min_size=1, max_size=3), st.integers(0, 2**32))
@@ -76,14 +76,14 @@ def test_a_forest_decides_what_its_trees_say(roots, seed, events, rated):
 def test_sharing_changes_nothing(parts, seed):
     trees = [(i, ("or" if i % 3 else "and", (*parts, i % 10, ("not", (i * 7) % 10)))) for i in range(40)]
     truth = drawn_truth(seed, 70)
-    assert found(Forest.build(trees, leaves=LEAVES), truth) == expected(trees, truth)
+    assert found(TreeForest.build(trees, leaves=LEAVES), truth) == expected(trees, truth)
 
 
 @pytest.mark.parametrize("events", [0, 1, 63, 64, 65, 511, 512])
 def test_every_size_of_block_is_decided(events):
     trees = [(0, ("not", ("and", (0, 1)))), (1, ("or", (2, ("and", (3, ("not", 4)))))), (2, 5), (3, ("not", 6))]
     truth = drawn_truth(events, events)
-    assert found(Forest.build(trees, leaves=LEAVES), truth) == expected(trees, truth)
+    assert found(TreeForest.build(trees, leaves=LEAVES), truth) == expected(trees, truth)
 
 
 def test_dead_trees_are_left_out():
@@ -92,20 +92,20 @@ def test_dead_trees_are_left_out():
     dead = (0, 5, 63, 64, 127, 129)
     for slot in dead:
         live[slot >> 6] &= ~(np.uint64(1) << np.uint64(slot & 63))
-    assert found(Forest.build(trees, leaves=LEAVES), truth, live=live) == expected(trees, truth, dead)
+    assert found(TreeForest.build(trees, leaves=LEAVES), truth, live=live) == expected(trees, truth, dead)
 
 
 def test_nothing_and_everything_are_trees_too():
     trees = [(1, ("and", ())), (2, ("or", ())), (3, ("and", (0, ("not", 0)))), (4, ("or", (0, ("not", 0))))]
-    forest = Forest.build(trees, leaves=1)
+    forest = TreeForest.build(trees, leaves=1)
     assert found(forest, drawn_truth(2, 5, 1)) == [[1, 4]] * 5
-    assert forest.summary().instructions == 0
+    assert forest.summarize().instructions == 0
 
 
 def test_an_empty_forest_finds_nothing():
-    forest = Forest.build([], leaves=0)
+    forest = TreeForest.build([], leaves=0)
     assert found(forest, np.zeros((0, 3), bool)) == [[], [], []]
-    assert forest.summary().trees == 0
+    assert forest.summarize().trees == 0
 
 
 def test_trees_written_differently_may_be_one():
@@ -114,8 +114,8 @@ def test_trees_written_differently_may_be_one():
         ("and", (("or", (3, 2)), ("and", (1, 0, 1)))),
         ("not", ("or", (("not", 1), ("not", 0), ("and", (("not", 2), ("not", 3)))))),
     ]
-    forest = Forest.build([(slot, ways[slot % 3]) for slot in range(30)], leaves=4)
-    summary = forest.summary()
+    forest = TreeForest.build([(slot, ways[slot % 3]) for slot in range(30)], leaves=4)
+    summary = forest.summarize()
     assert (summary.trees, summary.leaves, summary.shared) == (30, 4, 1)
     assert summary.instructions < 30 + 6
     assert "30 trees over 4 distinct leaves; 1 shared sub-trees" in str(summary)
@@ -123,11 +123,11 @@ def test_trees_written_differently_may_be_one():
 
 def test_a_forest_comes_back_from_arrays_that_cannot_be_written():
     trees = [(slot, ("and", (slot % 7, ("not", (slot + 1) % 7), ("or", (8, 9))))) for slot in range(50)]
-    forest, truth = Forest.build(trees, leaves=LEAVES), drawn_truth(3, 200)
-    arrays = forest.arrays()
+    forest, truth = TreeForest.build(trees, leaves=LEAVES), drawn_truth(3, 200)
+    arrays = forest.to_arrays()
     for array in arrays.values():
         array.flags.writeable = False
-    assert found(Forest.of(arrays), truth) == expected(trees, truth)
+    assert found(TreeForest.from_arrays(arrays), truth) == expected(trees, truth)
 
 
 def test_deep_and_wide_trees_are_built_without_recursion():
@@ -141,7 +141,7 @@ def test_deep_and_wide_trees_are_built_without_recursion():
         values = values | truth[i % 10] if i % 2 else values & truth[i % 10]
     rows = [values, truth.any(axis=0), ~(values & truth[3])]
     wanted = [[slot for slot, row in enumerate(rows) if row[event]] for event in range(20)]
-    assert found(Forest.build(trees, leaves=LEAVES), truth) == wanted
+    assert found(TreeForest.build(trees, leaves=LEAVES), truth) == wanted
 
 
 def test_balanced_trees_keep_few_values():
@@ -151,19 +151,19 @@ def test_balanced_trees_keep_few_values():
 
     trees = [(0, full(10, 1))]
     truth = drawn_truth(6, 64)
-    assert found(Forest.build(trees, leaves=LEAVES), truth) == expected(trees, truth)
+    assert found(TreeForest.build(trees, leaves=LEAVES), truth) == expected(trees, truth)
 
 
 def test_a_leaf_outside_the_table_is_refused():
     with pytest.raises(ValueError, match="leaf `4` is not in the table of 4 leaves"):
-        Forest.build([(0, ("and", (1, 4)))], leaves=4)
+        TreeForest.build([(0, ("and", (1, 4)))], leaves=4)
 
 
 def test_a_block_of_too_many_events_is_refused():
-    forest = Forest.build([(0, 0)], leaves=1)
+    forest = TreeForest.build([(0, 0)], leaves=1)
     with pytest.raises(ValueError, match="at most 512 events, not `513`"):
-        forest.match(forest.table(), 513)
+        forest.match_block(forest.make_truth_table(), 513)
 
 
 def test_rows_of_a_table_start_at_lines_of_the_cache():
-    assert Forest.build([(0, 0)], leaves=1).table().ctypes.data % 64 == 0
+    assert TreeForest.build([(0, 0)], leaves=1).make_truth_table().ctypes.data % 64 == 0

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tidings.algebra.law.evaluate import EARTH_RADIUS_M, Setting, satisfies
 from tidings.concepts import Ontology
-from tidings.engine.exact.place_tests import Places
+from tidings.engine.exact.place_tests import PlaceTable
 from tidings.errors import BadRegion, TidingsError
 from tidings.kernels.match import point_tests as kernel
 from tidings.model import Area, Near, Point, Within, WithinRegion
@@ -75,11 +75,11 @@ def assert_lawful(table, conditions, pairs):
     """The kernel is never wrong where it is sure; with the law's help it is always right; boxes lose nothing."""
     numbers, lons, lats = (np.array(part) for part in zip(*((n, *spot) for n, spot in pairs), strict=True))
     expected = [law(conditions[number], spot) for number, spot in pairs]
-    sure = kernel.decide(numbers, lons, lats, *table.searched())
+    sure = kernel.decide(numbers, lons, lats, *table.list_kernel_arrays())
     assert all(answer in (kernel.UNSURE, holds) for answer, holds in zip(sure, expected, strict=True))
     assert table.decide(numbers, lons, lats).tolist() == expected
     for (number, (lon, lat)), holds in zip(pairs, expected, strict=True):
-        west, south, east, north = Places.box(conditions[number])
+        west, south, east, north = PlaceTable.compute_box(conditions[number])
         assert -180 <= west <= east <= 180
         assert -90 <= south <= north <= 90
         assert not holds or (west <= lon <= east and south <= lat <= north)
@@ -90,9 +90,9 @@ def test_areas_are_decided_as_the_law_does(found, data):
     conditions = [Within(area) for area in found]
     pairs = [(n, spot) for n, area in enumerate(found) for spot in data.draw(st.lists(spots(area), min_size=3))]
     pairs += [(n, on_globe(*spot)) for n, area in enumerate(found) for spot in spots_of(area)]
-    table = Places.build(conditions)
+    table = PlaceTable.build(conditions)
     assert_lawful(table, conditions, pairs)
-    assert_lawful(Places.of(table.arrays()), conditions, pairs)
+    assert_lawful(PlaceTable.from_arrays(table.to_arrays()), conditions, pairs)
 
 
 @st.composite
@@ -128,15 +128,15 @@ def test_circles_are_decided_as_the_law_does(conditions, data):
         for n, near in enumerate(conditions)
         for spot in data.draw(st.lists(rims(near.center, near.metres), min_size=3))
     ]
-    table = Places.build(conditions)
+    table = PlaceTable.build(conditions)
     assert_lawful(table, conditions, pairs)
-    assert_lawful(Places.of(table.arrays()), conditions, pairs)
+    assert_lawful(PlaceTable.from_arrays(table.to_arrays()), conditions, pairs)
 
 
 @given(st.lists(st.one_of(areas().map(Within), stars().map(Within), st.builds(Near, centers, distances)), max_size=5))
 def test_a_table_gives_back_its_conditions(conditions):
-    table = Places.build(conditions)
-    again = Places.of(table.arrays())
+    table = PlaceTable.build(conditions)
+    again = PlaceTable.from_arrays(table.to_arrays())
     for other in (table, again, pickle.loads(pickle.dumps(again))):
         assert len(other) == len(conditions)
         assert [other[place] for place in range(len(other))] == conditions
@@ -144,7 +144,7 @@ def test_a_table_gives_back_its_conditions(conditions):
 
 def test_circles_and_areas_share_a_table():
     square = Area(((((0, 0), (2, 0), (2, 2), (0, 2), (0, 0)),),))
-    table = Places.build([Near(Point(0, 0), 1000), Within(square), Near(Point(9, 9), 0)])
+    table = PlaceTable.build([Near(Point(0, 0), 1000), Within(square), Near(Point(9, 9), 0)])
     found = table.decide([0, 1, 2, 0, 1, 2], [0, 1, 9, 1, 3, 9.1], [0, 1, 9, 1, 1, 9])
     assert found.tolist() == [True, True, True, False, False, False]
 
@@ -152,10 +152,10 @@ def test_circles_and_areas_share_a_table():
 def test_few_answers_need_the_law():
     rng = np.random.default_rng(4)
     corners = [(10 * math.cos(a), 10 * math.sin(a)) for a in np.linspace(0, 2 * math.pi, 20, endpoint=False)]
-    table = Places.build([Within(Area((((*corners, corners[0]),),))), Near(Point(0, 0), 1e6)])
+    table = PlaceTable.build([Within(Area((((*corners, corners[0]),),))), Near(Point(0, 0), 1e6)])
     lons, lats = rng.uniform(-12, 12, 2000), rng.uniform(-12, 12, 2000)
     for place in (0, 1):
-        sure = kernel.decide(np.full(2000, place), lons, lats, *table.searched())
+        sure = kernel.decide(np.full(2000, place), lons, lats, *table.list_kernel_arrays())
         assert np.count_nonzero(sure == kernel.UNSURE) == 0
         assert 500 < np.count_nonzero(sure) < 1900
 
@@ -167,7 +167,7 @@ def test_a_long_coast_is_cut_into_runs():
     condition = Within(Area((((*corners, corners[0]),),)))
     rng = np.random.default_rng(5)
     spots = [*zip(rng.uniform(-6, 6, 500).tolist(), rng.uniform(-6, 6, 500).tolist(), strict=True), *corners[:50]]
-    assert_lawful(Places.build([condition]), [condition], [(0, spot) for spot in spots])
+    assert_lawful(PlaceTable.build([condition]), [condition], [(0, spot) for spot in spots])
 
 
 @pytest.mark.parametrize(
@@ -179,19 +179,19 @@ def test_a_long_coast_is_cut_into_runs():
     ],
 )
 def test_the_box_of_an_area_is_its_bounds_or_goes_around(condition, box):
-    assert Places.box(condition) == box
+    assert PlaceTable.compute_box(condition) == box
 
 
 def test_the_box_of_a_circle_is_tight_and_goes_around_at_poles_and_the_antimeridian():
-    west, south, east, north = Places.box(Near(Point(10, 60), 111_195.08))
+    west, south, east, north = PlaceTable.compute_box(Near(Point(10, 60), 111_195.08))
     assert (west, south, east, north) == pytest.approx((8, 59, 12, 61), abs=2e-3)
-    assert Places.box(Near(Point(10, 89.9), 20_000))[::2] == (-180, 180)
-    assert Places.box(Near(Point(179.99, 0), 20_000))[::2] == (-180, 180)
-    assert Places.box(Near(Point(0, 0), 3e7)) == (-180, -90, 180, 90)
+    assert PlaceTable.compute_box(Near(Point(10, 89.9), 20_000))[::2] == (-180, 180)
+    assert PlaceTable.compute_box(Near(Point(179.99, 0), 20_000))[::2] == (-180, 180)
+    assert PlaceTable.compute_box(Near(Point(0, 0), 3e7)) == (-180, -90, 180, 90)
 
 
 def test_a_region_must_have_become_its_area():
     with pytest.raises(TidingsError, match="bind"):
-        Places.build([WithinRegion("berlin")])
+        PlaceTable.build([WithinRegion("berlin")])
     with pytest.raises(IndexError, match="`1`"):
-        Places.build([Near(Point(0, 0), 1)])[1]
+        PlaceTable.build([Near(Point(0, 0), 1)])[1]

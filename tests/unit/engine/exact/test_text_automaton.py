@@ -10,8 +10,8 @@ import re2
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.engine.exact.text_automaton import Automaton, expressions
-from tidings.engine.exact.text_automaton.program import folds_alike, programs_of
+from tidings.engine.exact.text_automaton import TextAutomaton
+from tidings.engine.exact.text_automaton.program import compile_programs, folds_alike
 from tidings.model.filters import TextOp, TextTest
 from tidings.model.text_tests import text_test
 
@@ -108,7 +108,7 @@ def split(starts, ids):
 
 @given(st.lists(tests, max_size=20), st.lists(texts, max_size=6))
 def test_the_ids_found_are_those_whose_tests_accept(patterns, several):
-    automaton = Automaton.build(patterns)
+    automaton = TextAutomaton.build(patterns)
     starts, ids = automaton.find_many(several)
     assert (starts.dtype, ids.dtype) == (np.int64, np.int32)
     assert split(starts, ids) == [by_law(patterns, text) for text in several]
@@ -117,8 +117,8 @@ def test_the_ids_found_are_those_whose_tests_accept(patterns, several):
 
 @given(st.lists(tests, max_size=10), st.lists(texts, max_size=3))
 def test_arrays_carry_everything(patterns, several):
-    built = Automaton.build(patterns)
-    opened = Automaton.of({name: array.copy() for name, array in built.arrays().items()})
+    built = TextAutomaton.build(patterns)
+    opened = TextAutomaton.from_arrays({name: array.copy() for name, array in built.to_arrays().items()})
     assert split(*opened.find_many(several)) == split(*built.find_many(several))
     assert opened.tests == built.tests == tuple(patterns)
     assert opened.describe() == built.describe()
@@ -203,7 +203,7 @@ TEXTS = [
 @pytest.mark.parametrize("ignoring_case", [False, True])
 def test_odd_expressions_mean_what_re2_says(ignoring_case):
     patterns = [TextTest(TextOp.MATCHES, expression, ignoring_case) for expression in ODD]
-    automaton = Automaton.build(patterns)
+    automaton = TextAutomaton.build(patterns)
     for text in TEXTS:
         assert automaton.find(text).tolist() == by_law(patterns, text), text
 
@@ -223,7 +223,7 @@ def test_odd_expressions_mean_what_re2_says(ignoring_case):
     ],
 )
 def test_expressions_require_their_plain_runs(expression, runs):
-    assert [program.runs() for program in programs_of(TextTest(TextOp.MATCHES, expression))] == runs
+    assert [program.list_runs() for program in compile_programs(TextTest(TextOp.MATCHES, expression))] == runs
 
 
 def test_every_character_that_re2_folds_to_a_listed_one_is_case_folded_to_it_too():
@@ -239,7 +239,7 @@ def test_every_character_that_re2_folds_to_a_listed_one_is_case_folded_to_it_too
 
 
 def test_what_needs_no_expression_is_counted_as_such():
-    described = Automaton.build(
+    described = TextAutomaton.build(
         [
             TextTest(TextOp.CONTAINS, "ford"),
             TextTest(TextOp.CONTAINS, "FORD", ignoring_case=True),
@@ -258,17 +258,16 @@ def test_more_loose_expressions_than_a_set_holds_are_all_searched_for():
     patterns = [
         TextTest(TextOp.MATCHES, f"[{chr(97 + at % 26)}]\\d{{{at // 26 + 1}}}", at % 2 == 0) for at in range(150)
     ]
-    automaton = Automaton.build(patterns)
+    automaton = TextAutomaton.build(patterns)
     assert automaton.describe()["expressions without"] == 150
     for text in ["", "a1", "A1", "a12345 z123", "q"]:
         assert automaton.find(text).tolist() == by_law(patterns, text)
 
 
 @pytest.mark.parametrize("memory", [1, 40_000, 120_000])
-def test_a_set_that_re2_finds_too_large_is_divided(monkeypatch, memory):
-    monkeypatch.setattr(expressions, "SET_MEMORY", memory)
+def test_a_set_that_re2_finds_too_large_is_divided(memory):
     patterns = [TextTest(TextOp.MATCHES, f"[ab]{{{at}}}[^c]{{{at},40}}.[xy]") for at in range(1, 20)]
-    automaton = Automaton.build(patterns)
+    automaton = TextAutomaton(TextAutomaton.build(patterns).to_arrays(), set_memory=memory)
     for text in ["", "ab", "abab" * 10 + "zzx", "b" * 60 + "y", "abzxabzyabzx"]:
         assert automaton.find(text).tolist() == by_law(patterns, text)
 
@@ -280,32 +279,32 @@ def test_a_set_that_ran_out_of_memory_is_asked_one_by_one(monkeypatch):
         Match = lambda *_: None  # noqa: E731 - what RE2 answers then
 
     monkeypatch.setattr(re2, "Set", Spent)
-    automaton = Automaton.build([TextTest(TextOp.MATCHES, "[ab]c"), TextTest(TextOp.MATCHES, "[xy]")])
+    automaton = TextAutomaton.build([TextTest(TextOp.MATCHES, "[ab]c"), TextTest(TextOp.MATCHES, "[xy]")])
     assert automaton.find("bc").tolist() == [0]
 
 
 def test_runs_that_a_crowd_shares_are_passed_over_for_rarer_ones():
     patterns = [TextTest(TextOp.LIKE, f"https://example.org/*{at:03}*") for at in range(100)]
-    automaton = Automaton.build(patterns)
+    automaton = TextAutomaton.build(patterns)
     assert automaton.describe()["literals"] == 100
     assert automaton.find("https://example.org/cars/017").tolist() == [17]
 
 
 def test_arrays_mapped_from_files_serve_as_they_are(tmp_path):
-    built = Automaton.build(
+    built = TextAutomaton.build(
         [TextTest(TextOp.CONTAINS, "ord"), TextTest(TextOp.LIKE, "f*d"), TextTest(TextOp.MATCHES, "[o]r")]
     )
-    for name, array in built.arrays().items():
+    for name, array in built.to_arrays().items():
         np.save(tmp_path / f"{name}.npy", array)
-    opened = Automaton.of({path.stem: np.load(path, mmap_mode="r") for path in tmp_path.iterdir()})
+    opened = TextAutomaton.from_arrays({path.stem: np.load(path, mmap_mode="r") for path in tmp_path.iterdir()})
     assert opened.find("ford").tolist() == [0, 1, 2]
     assert pickle.loads(pickle.dumps(opened)).find("ford").tolist() == [0, 1, 2]
 
 
 def test_stamps_start_over_before_they_run_out():
-    automaton = Automaton.build([TextTest(TextOp.CONTAINS, "a")])
+    arrays = TextAutomaton.build([TextTest(TextOp.CONTAINS, "a")]).to_arrays()
+    automaton = TextAutomaton(arrays, first_stamp=np.iinfo(np.int32).max - 2)
     automaton.find("a")
-    stamps, _ = automaton._idle.pop()
-    automaton._idle.append((stamps, np.iinfo(np.int32).max - 1))
+    assert automaton.next_stamp == np.iinfo(np.int32).max - 1
     assert split(*automaton.find_many(["a", "b", "a"])) == [[0], [], [0]]
-    assert automaton._idle[0][1] == 4
+    assert automaton.next_stamp == 4

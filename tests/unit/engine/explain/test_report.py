@@ -5,10 +5,10 @@ import json
 import pytest
 
 import tidings as td
-from tidings.engine.explain.cost_estimate import EVENTS, Path
-from tidings.engine.explain.memory import bytes_of
-from tidings.engine.explain.report import described
-from tidings.engine.state import State
+from tidings.engine.explain.cost_estimate import EVENTS, AccessPath
+from tidings.engine.explain.memory import measure_segment
+from tidings.engine.explain.report import describe_state
+from tidings.engine.state import EngineState
 
 PLAIN = [f"make = 'm{number}'" for number in range(200)]
 
@@ -109,8 +109,8 @@ def test_what_waits_beside_segments_is_said():
 
 def test_many_segments_are_said():
     (part,) = compiled(PLAIN).backend.state.parts
-    assert described(State((part,) * 3), None)["slow"] == []
-    assert described(State((part,) * 4), None)["slow"] == [
+    assert describe_state(EngineState((part,) * 3), None)["slow"] == []
+    assert describe_state(EngineState((part,) * 4), None)["slow"] == [
         "4 segments are asked one after the other until they are merged"
     ]
 
@@ -184,7 +184,7 @@ def test_areas_are_left_to_the_second_phase():
 def test_bytes_are_those_of_the_arrays():
     searches = compiled(PLAIN)
     (part,) = searches.backend.state.parts
-    whole = bytes_of(part.segment)
+    whole = measure_segment(part.segment)
     rows = part.segment.index.rows
     assert whole > rows.literal.nbytes + rows.slot.nbytes
     assert whole < 200 * 500
@@ -214,4 +214,4 @@ def test_an_empty_engine_has_a_plan():
 
 
 def test_a_path_that_shows_nothing_is_one_of_many():
-    assert Path((0,), "key", 10, 10, 0, 0.0, 20.0).one_of == 10 * EVENTS
+    assert AccessPath((0,), "key", 10, 10, 0, 0.0, 20.0).rows_per_candidate == 10 * EVENTS

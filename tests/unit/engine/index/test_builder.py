@@ -5,7 +5,7 @@ import pytest
 from tests.differential.engine_worlds import WAYS, Drawer, set_to
 
 import tidings as td
-from tidings.engine.index.builder import index_of
+from tidings.engine.index.builder import build_index
 from tidings.engine.invariants import check_segment
 from tidings.engine.segment import Segment
 
@@ -75,9 +75,9 @@ def test_true_is_found_by_every_event():
 
 def test_an_empty_table_has_an_index():
     from tidings.concepts import Ontology
-    from tidings.engine.compile.draft import Draft
-    from tidings.engine.compile.row_table import Table
+    from tidings.engine.compile.draft import FilterDraft
+    from tidings.engine.compile.row_table import RowTable
 
-    index, choice = index_of(Table.of(Draft(Ontology())))
+    index, choice = build_index(RowTable.from_draft(FilterDraft(Ontology())))
     assert len(index.rows.start) == 1
     assert len(choice.kind) == 0

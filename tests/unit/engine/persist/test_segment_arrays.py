@@ -10,8 +10,14 @@ from hypothesis import given, settings
 import tidings as td
 from tidings.engine.engine import Engine
 from tidings.engine.persist.mapped_arrays import ALIGNED, MAGIC, map_arrays, write_arrays
-from tidings.engine.persist.segment_arrays import arrays_of, dead_of, description_of, parts_of, segment_of
-from tidings.engine.readonly import frozen
+from tidings.engine.persist.segment_arrays import (
+    build_parts,
+    collect_deleted,
+    describe_segment,
+    open_segment,
+    segment_to_arrays,
+)
+from tidings.engine.readonly import freeze
 from tidings.errors import SnapshotError
 from tidings.testing.strategies import cases
 
@@ -60,9 +66,9 @@ def rebuilt(matcher, parts, **around):
 def taken_apart_and_back(matcher, **around):
     parts = parts_in(matcher)
     bind = matcher.admission.bind_filter
-    told = [json.loads(json.dumps(description_of(part.segment))) for part in parts]
-    segments = [segment_of(one, arrays_of(part.segment), bind) for one, part in zip(told, parts, strict=True)]
-    return rebuilt(matcher, parts_of(segments, dead_of(parts)), **around)
+    told = [json.loads(json.dumps(describe_segment(part.segment))) for part in parts]
+    segments = [open_segment(one, segment_to_arrays(part.segment), bind) for one, part in zip(told, parts, strict=True)]
+    return rebuilt(matcher, build_parts(segments, collect_deleted(parts)), **around)
 
 
 @settings(max_examples=60)
@@ -101,7 +107,7 @@ def test_what_came_back_merges_with_what_is_new():
     for event in EVENTS:
         assert sorted(again.match(event)) == sorted(brute.match(event))
     # Equal items are one, whether they were restored or compiled.
-    assert len(parts_in(again)[0].segment.second.items) == len(parts_in(filled())[0].segment.second.items)
+    assert len(parts_in(again)[0].segment.exact_checks.items) == len(parts_in(filled())[0].segment.exact_checks.items)
 
 
 def test_the_dead_stay_dead():
@@ -116,19 +122,19 @@ def test_the_dead_stay_dead():
 
 def test_restoring_makes_no_filter_and_no_area():
     again = taken_apart_and_back(filled(), now=NOW)
-    second = parts_in(again)[0].segment.second
-    assert not second.items._made
+    checks = parts_in(again)[0].segment.exact_checks
+    assert not checks.items.decoded
     again.match({"p": {"lon": 2, "lat": 2}})
-    assert all(second.place_of[at] < 0 for at in second.items._made)
-    assert not second.places._known
-    assert len(list(second.items)) == len(second.items) == 4
+    assert all(checks.place_of[at] < 0 for at in checks.items.decoded)
+    assert not checks.places.decoded
+    assert len(list(checks.items)) == len(checks.items) == 4
 
 
 def test_what_came_back_is_taken_apart_into_the_same_arrays():
     (part,) = parts_in(filled())
-    arrays = arrays_of(part.segment)
+    arrays = segment_to_arrays(part.segment)
     (again,) = parts_in(taken_apart_and_back(filled(), now=NOW))
-    other = arrays_of(again.segment)
+    other = segment_to_arrays(again.segment)
     assert arrays.keys() == other.keys()
     for name, array in arrays.items():
         assert np.array_equal(array, other[name]), name
@@ -144,9 +150,9 @@ def test_built_and_mapped_segments_share_their_kernels(tmp_path):
     (part,) = parts_in(first)
     first.match_many(EVENTS)
     known = list(kernel.signatures)
-    arrays = map_arrays(tmp_path, write_arrays(tmp_path, "segment", arrays_of(part.segment)))
-    segment = segment_of(description_of(part.segment), arrays, first.admission.bind_filter)
-    rebuilt(first, parts_of([segment], {}), now=NOW).match_many(EVENTS)
+    arrays = map_arrays(tmp_path, write_arrays(tmp_path, "segment", segment_to_arrays(part.segment)))
+    segment = open_segment(describe_segment(part.segment), arrays, first.admission.bind_filter)
+    rebuilt(first, build_parts([segment], {}), now=NOW).match_many(EVENTS)
     assert kernel.signatures == known
     for one in (part.segment, segment):
         groups = (one.index.rows, one.index.paths, one.index.tiles)
@@ -200,8 +206,8 @@ def test_a_file_outside_the_folder_is_refused(tmp_path):
 
 def test_a_frozen_array_is_a_view_and_leaves_the_array_as_it_is():
     array = np.arange(4)
-    view = frozen(array)
+    view = freeze(array)
     assert view.base is array
     assert array.flags.writeable
     assert not view.flags.writeable
-    assert frozen(view) is view
+    assert freeze(view) is view
