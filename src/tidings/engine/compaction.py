@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from tidings.engine.compile.draft import FilterDraft
 from tidings.engine.compile.row_table import RowTable
 from tidings.engine.compile.source_text import FilterSources
 from tidings.engine.ids import Ids
@@ -21,6 +20,7 @@ from tidings.engine.prune import prune_table
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from tidings.engine.compile.draft import FilterDraft
     from tidings.engine.compile.source_text import FilterSource
     from tidings.engine.segment import Segment
     from tidings.engine.state import LiveSegment

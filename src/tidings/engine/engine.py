@@ -16,7 +16,6 @@ import numpy as np
 
 from tidings import forks
 from tidings.algebra import holds
-from tidings.algebra.law.requirement_counts import Demand
 from tidings.algebra.law.typed_attribute import collect_attributes
 from tidings.engine.attribute_use import count_demands, find_reading_slots
 from tidings.engine.compaction import choose_merge, choose_work, merge_parts, sort_by_size
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from tidings.algebra.law.requirement_counts import Demand
     from tidings.algebra.law.typed_attribute import TypedAttribute
     from tidings.concepts import Ontology
     from tidings.engine.compile.columns import Column, EventColumns
@@ -54,7 +54,7 @@ LEAST_SAMPLE, MOST_SAMPLE = 64, 16_384
 
 
 class SegmentMatches(NamedTuple):
-    """Pairs of event and subscription from one segment: event `events[i]` satisfies the subscription `ids[slots[i]]`."""
+    """Matches in one segment: event `events[i]` satisfies the subscription `ids[slots[i]]`."""
 
     events: IntArray
     slots: NDArray[np.integer[Any]]

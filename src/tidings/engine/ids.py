@@ -1,9 +1,9 @@
 """The ids of a segment's subscriptions: slot to id, and id to slot.
 
-Ids are all text or all 64-bit integers, kept flat: numbers as they are, text as UTF-8 bytes and offsets,
-beside them a hash table of slots (kernels/ids.py). Nothing is a Python object until it is asked for, and
-the arrays can be memory-mapped as they are, so opening costs nothing. Beside the ids themselves, the table
-costs 6.7 bytes an id and the offsets of text 4 (8 from 4 GiB of text on).
+Ids are all text or all 64-bit integers, kept flat: numbers as they are, text as UTF-8 bytes and offsets, and a hash
+table of slots (`kernels.match.id_table`). No id is a Python object until it is returned, and the arrays can be
+memory-mapped as they are, so opening costs nothing. Beside the ids themselves, the table costs 6.7 bytes an id and the
+offsets of text 4 (8 from 4 GiB of text on).
 """
 
 from __future__ import annotations
@@ -32,61 +32,74 @@ LOAD = 0.6
 LONGEST = 2**31
 """The most ids: the table, and a slot in its entries, stay within 32 bits."""
 
-ARROW_TEXT = 2**31 - 1
-"""The most bytes of text that Arrow's `string` holds; beyond it is `large_string`."""
-
-WIDE = 2**32
-"""From so many bytes of text on, offsets are int64."""
-
 INT64 = np.iinfo(np.int64)
+
 CHUNK = 16384
-FEW = 32  # so many ids are sooner read one by one than through Arrow
+"""Ids that an iteration turns into Python objects at a time."""
+
+FEW = 32
+"""So many ids are read sooner one by one than through Arrow."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextLimits:
+    """Sizes of text at which arrays get wider."""
+
+    arrow_bytes: int = 2**31 - 1
+    """The most bytes of text that Arrow's `string` holds; beyond it is `large_string`."""
+
+    wide_bytes: int = 2**32
+    """From so many bytes of text on, offsets are int64."""
+
+
+TEXT_LIMITS = TextLimits()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ids:
-    """Ids by slot, with a table to find them in; `Ids.of` makes one.
+    """Ids by slot, with a hash table from id to slot; `Ids.build` makes one.
 
-    Distinctness is the caller's affair: of equal ids, `find` knows the last.
+    Ids need not be distinct: of equal ones, `find` returns the last slot.
 
-    >>> ids = Ids.of(["ann", "bob"])
+    >>> ids = Ids.build(["ann", "bob"])
     >>> ids[1], ids.find("ann"), ids.find("eve"), ids.find(1)
     ('bob', 0, -1, -1)
     """
 
     values: NDArray[np.uint64] | NDArray[np.uint8]  # the bits of the numbers, or the bytes of the text
-    offsets: NDArray[np.uint32] | NDArray[np.int64] | None  # nothing for numbers
+    offsets: NDArray[np.uint32] | NDArray[np.int64] | None  # None: the ids are numbers
     table: NDArray[np.uint32]
+    limits: TextLimits = TEXT_LIMITS
 
     @classmethod
-    def build(cls, ids: IdSource) -> Ids:
+    def build(cls, ids: IdSource, limits: TextLimits = TEXT_LIMITS) -> Ids:
         """Take ids from a sequence, an Arrow array (plain, chunked or dictionary) or a numpy array."""
-        return cls._from_arrow(_normalize(ids))
+        return cls._from_arrow(_normalize(ids), limits)
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Ids:
-        """Take what `arrays` gave, as it is; nothing is read."""
+        """Wrap the arrays of `to_arrays`, which may be memory-mapped; none is read."""
         if "numbers" in arrays:
             return cls(freeze(arrays["numbers"]).view(np.uint64), None, freeze(arrays["table"]))
         return cls(freeze(arrays["bytes"]), freeze(arrays["offsets"]), freeze(arrays["table"]))
 
     @classmethod
     def concatenate(cls, parts: Sequence[Ids], keep: Sequence[Slots]) -> Ids:
-        """Put the kept slots of several one after the other; parts of which nothing is kept may be of another kind."""
+        """Concatenate the `keep` slots of several; parts of which nothing is kept may be of another kind."""
         import pyarrow as pa
 
         kept = [part.take(slots) for part, slots in zip(parts, keep, strict=True) if len(slots)]
-        if len({pa.types.is_integer(one.type) for one in kept}) > 1:
+        if len({pa.types.is_integer(array.type) for array in kept}) > 1:
             msg = "ids are all text or all integers: the parts to join have both"
             raise TidingsError(msg)
         if not kept:
             return parts[0].reorder([]) if parts else cls.build([])
         if not pa.types.is_integer(kept[0].type):
-            kept = [one.cast(pa.large_string()) for one in kept]
-        return cls._from_arrow(pa.concat_arrays(kept))
+            kept = [array.cast(pa.large_string()) for array in kept]
+        return cls._from_arrow(pa.concat_arrays(kept), parts[0].limits)
 
     @classmethod
-    def _from_arrow(cls, array: pa.Array) -> Ids:
+    def _from_arrow(cls, array: pa.Array, limits: TextLimits) -> Ids:
         if len(array) > LONGEST:
             msg = f"`{len(array)}` ids are too many for one segment; at most {LONGEST}"
             raise TidingsError(msg)
@@ -95,12 +108,12 @@ class Ids:
         if offsets is None:
             kernel.build_numbers(values, table)
         else:
-            offsets = freeze(offsets.astype(np.uint32) if offsets[-1] < WIDE else offsets)
+            offsets = freeze(offsets.astype(np.uint32) if offsets[-1] < limits.wide_bytes else offsets)
             kernel.build_text(values, offsets, table)
-        return cls(values, offsets, freeze(table))
+        return cls(values, offsets, freeze(table), limits)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the flat arrays that `of_arrays` takes."""
+        """Return the flat arrays that `from_arrays` takes."""
         if self.offsets is None:
             return {"numbers": self.values.view(np.int64), "table": self.table}
         return {"bytes": self.values, "offsets": self.offsets, "table": self.table}
@@ -111,39 +124,39 @@ class Ids:
             if not isinstance(id, str):
                 return -1
             try:
-                asked = np.frombuffer(id.encode(), np.uint8)
-            except UnicodeEncodeError:  # half a character; no id has one
+                sought = np.frombuffer(id.encode(), np.uint8)
+            except UnicodeEncodeError:  # a lone surrogate; no id has one
                 return -1
-            ends = np.array((0, len(asked)), np.int64)
-            return int(kernel.find_text(self.values, self.offsets, self.table, asked, freeze(ends))[0])
+            ends = np.array((0, len(sought)), np.int64)
+            return int(kernel.find_text(self.values, self.offsets, self.table, sought, freeze(ends))[0])
         if not isinstance(id, int | np.integer) or isinstance(id, bool) or not INT64.min <= id <= INT64.max:
             return -1
-        asked = freeze(np.array((id,), np.int64).view(np.uint64))
-        return int(kernel.find_numbers(self.values, self.table, asked)[0])
+        number = freeze(np.array((id,), np.int64).view(np.uint64))
+        return int(kernel.find_numbers(self.values, self.table, number)[0])
 
     def find_many(self, ids: IdSource) -> NDArray[np.int64]:
-        """Return the slot of each id, -1 where it is unknown."""
+        """Return the slot of each id, or -1."""
         try:
             values, offsets = _to_buffers(_normalize(ids))
-        except TidingsError:  # among them is what cannot be an id: the others may still be found
+        except TidingsError:  # one of them cannot be an id; the others may still be slots
             return np.array([self.find(id) for id in _to_python_list(ids)], np.int64)
         if offsets is None and self.offsets is None:
-            found = kernel.find_numbers(self.values, self.table, values)
+            slots = kernel.find_numbers(self.values, self.table, values)
         elif offsets is not None and self.offsets is not None:
-            found = kernel.find_text(self.values, self.offsets, self.table, values, freeze(offsets))
+            slots = kernel.find_text(self.values, self.offsets, self.table, values, freeze(offsets))
         else:
-            found = np.full(len(ids), -1, np.int64)
-        return cast("NDArray[np.int64]", found)
+            slots = np.full(len(ids), -1, np.int64)
+        return cast("NDArray[np.int64]", slots)
 
     def find_duplicates(self) -> NDArray[np.int64]:
         """Return the slots whose id occurs again at a later slot."""
         if np.count_nonzero(self.table != kernel.EMPTY) == len(self):
             return np.empty(0, np.int64)
         if self.offsets is None:
-            found = kernel.find_numbers(self.values, self.table, self.values)
+            slots = kernel.find_numbers(self.values, self.table, self.values)
         else:
-            found = kernel.find_text(self.values, self.offsets, self.table, self.values, self.offsets)
-        return np.flatnonzero(found != np.arange(len(self))).astype(np.int64)
+            slots = kernel.find_text(self.values, self.offsets, self.table, self.values, self.offsets)
+        return np.flatnonzero(slots != np.arange(len(self))).astype(np.int64)
 
     def __len__(self) -> int:
         """Count the slots."""
@@ -171,23 +184,23 @@ class Ids:
         slots = np.asarray(slots, np.int64)
         if self.offsets is None:
             return pa.array(self.values.view(np.int64)[slots])
-        taken_bytes = np.sum(self.offsets[slots + 1] - self.offsets[slots], dtype=np.int64)
-        kind = pa.string() if taken_bytes <= ARROW_TEXT else pa.large_string()
+        text_bytes = np.sum(self.offsets[slots + 1] - self.offsets[slots], dtype=np.int64)
+        kind = pa.string() if text_bytes <= self.limits.arrow_bytes else pa.large_string()
         whole = self._to_arrow()
-        if kind == pa.large_string():  # Arrow takes `string` from `string`, however long it gets
+        if kind == pa.large_string():  # `take` of a `string` stays one, however long it gets
             whole = whole.cast(kind)
         return whole.take(pa.array(slots)).cast(kind)
 
     def to_list(self, slots: Slots) -> list[Any]:
-        """Return the ids at these slots as Python's."""
+        """Return the ids at these slots as Python objects."""
         if len(slots) <= FEW:
             return [self[slot] for slot in slots]
-        taken: list[Any] = self.take(slots).to_pylist()
-        return taken
+        ids: list[Any] = self.take(slots).to_pylist()
+        return ids
 
     def reorder(self, order: Slots) -> Ids:
-        """Return new ids whose slot `i` holds what slot `order[i]` holds here."""
-        return self._from_arrow(self.take(order))
+        """Return new ids whose slot `i` has the id of slot `order[i]`."""
+        return self._from_arrow(self.take(order), self.limits)
 
     def _to_arrow(self) -> pa.Array:
         """Return all ids as an Arrow array over the same memory."""
@@ -196,7 +209,7 @@ class Ids:
         if self.offsets is None:
             return pa.array(self.values.view(np.int64))
         kind, offsets = pa.string(), cast("NDArray[Any]", self.offsets)
-        if len(self.values) > ARROW_TEXT:
+        if len(self.values) > self.limits.arrow_bytes:
             kind, offsets = pa.large_string(), offsets.astype(np.int64)
         elif offsets.dtype == np.int64:
             offsets = offsets.astype(np.int32)
@@ -232,17 +245,17 @@ def _list_to_arrow(ids: list[Any]) -> pa.Array:
 
     types = set(map(type, ids))
     try:
-        if all(issubclass(one, str) for one in types):
+        if all(issubclass(type_, str) for type_ in types):
             return pa.array(ids, pa.large_string())
-        if all(issubclass(one, int | np.integer) and one is not bool for one in types):
+        if all(issubclass(type_, int | np.integer) and type_ is not bool for type_ in types):
             return pa.array(ids, pa.int64())
     except (UnicodeEncodeError, OverflowError, pa.ArrowException):
-        pass  # said below, with the id's name
+        pass  # `_explain_refusal` names the id
     raise _explain_refusal(ids)
 
 
 def _explain_refusal(ids: list[Any]) -> TidingsError:
-    """Say which of the ids cannot be one, or not beside the first."""
+    """Return the error that names the first value that is no id, or is not of the first id's type."""
     textual = bool(ids) and isinstance(ids[0], str)
     for id in ids:
         if isinstance(id, bool) or not isinstance(id, str | int | np.integer):

@@ -75,7 +75,7 @@ class SetColumn:
 
 @dataclass(frozen=True, slots=True)
 class RangeColumn:
-    """A range; the `mask` of its ends says of each whether it is missing, closed or open (`kernels.match.bulk_load`)."""
+    """A range; the `mask` of its ends tells whether each is missing, closed or open (`kernels.match.bulk_load`)."""
 
     column: Column
     low: EndColumn

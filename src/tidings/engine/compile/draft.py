@@ -77,16 +77,16 @@ class EndLists:
     def __init__(self, column: Column, kind: Kind) -> None:
         """Start empty."""
         self.kind = kind
-        self.bytewise = column.view.is_bytewise
-        self.low = array("i" if self.bytewise else "d")
-        self.high = array("i" if self.bytewise else "d")
+        self.is_bytewise = column.view.is_bytewise
+        self.low = array("i" if self.is_bytewise else "d")
+        self.high = array("i" if self.is_bytewise else "d")
         self.flags = array("B")
         self.rest: dict[int, tuple[int, int]] = {}  # of integers that floats cannot hold
         self.text_numbers: dict[bytes, int] = {}
 
     def add(self, low: Any, high: Any, flags: int) -> None:
         """Append an interval."""
-        if self.bytewise:
+        if self.is_bytewise:
             self.low.append(self.text_numbers.setdefault(low, len(self.text_numbers)))
             self.high.append(self.text_numbers.setdefault(high, len(self.text_numbers)))
         else:

@@ -173,7 +173,7 @@ def _to_numpy(values: Any) -> NDArray[Any]:
 def _encode_ends(ends: EndLists, tuning: EngineTuning) -> tuple[CodeSpace, NDArray[np.int64], NDArray[np.int64]]:
     """Return the space of a column's ends, and the codes of each interval."""
     low, high, flags = (_to_numpy(one) for one in (ends.low, ends.high, ends.flags))
-    if ends.bytewise:
+    if ends.is_bytewise:
         texts = list(ends.text_numbers)
         space = build_space(Texts(np.arange(len(texts), dtype=np.int32), texts), tuning)
         ranks = space.encode(Texts(np.arange(len(texts), dtype=np.int32), texts)).astype(np.int64) >> 1

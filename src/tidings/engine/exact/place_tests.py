@@ -1,9 +1,10 @@
-"""The places of a segment's filters: areas and circles in flat arrays, decided exactly on survivors.
+"""The places of a segment's filters: areas and circles in flat arrays, decided exactly for candidates.
 
-The index knows of a place only its box (`Places.box`, which loses nothing). What survives the box is decided
-by the kernel in floats wherever floats are sure; the few points so near a boundary that they are not
-go to the law itself. Coordinates are kept unrolled, as the law reads them, and as written, where the two
-differ, so that a table opened from its arrays gives back the very conditions it was built from.
+The index knows only the bounding box of a place (`PlaceTable.compute_box`, which contains it). Points inside the box
+are decided by a kernel in floats wherever rounding cannot matter; the few so near a boundary that it could go to the
+definition in exact arithmetic (the law). Longitudes are kept unrolled across the antimeridian, as the law reads them,
+and as written where the two differ, so that a table opened from its arrays gives back the very conditions it was
+built from.
 """
 
 from __future__ import annotations
@@ -32,19 +33,19 @@ RUN = 16
 """Edges in a run: the kernel reads a run's bounds in the time of some three edges."""
 
 MARGIN_DEG = 1e-9
-"""Added to a circle's box on every side: a tenth of a millimetre, some thousand times the law's rounding."""
+"""Added to a circle's box on every side: a tenth of a millimetre, a thousand times what rounding can do."""
 
 FLAT = 1 - 1e-6
-"""From this sine on, the longitudes of a circle that nearly reaches a pole are not worth reckoning."""
+"""From this sine on, a circle nearly reaches a pole, and its box takes all longitudes."""
 
 Floats: TypeAlias = NDArray[np.float64]
 Starts: TypeAlias = NDArray[np.int64]
-"""Where the parts of each begin in the array of all parts, and after the last one the end."""
+"""Where the parts of each owner begin in the array of all parts, with the end of the last one behind."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlaceTable:
-    """A table of conditions on a place; a condition's number is its position in what `build` was given.
+    """Conditions on a place, by number: the order in which `build` got them.
 
     >>> table = Places.build([Near(Point(13.4, 52.5), 1000)])
     >>> table.decide([0, 0], [13.41, 13.5], [52.5, 52.5]).tolist()
@@ -61,15 +62,15 @@ class PlaceTable:
     run_start: Starts  # of each place
     run_ends: Starts  # first and last vertex of each run
     run_bounds: Floats  # west, south, east, north of each run
-    _known: dict[int, Place] = field(init=False, default_factory=dict, repr=False)  # made so far
+    decoded: dict[int, Place] = field(init=False, default_factory=dict, repr=False)  # conditions made so far
 
     @classmethod
     def build(cls, conditions: Iterable[Place]) -> PlaceTable:
-        """Lay out bound conditions; a region must have become its area."""
+        """Build from bound conditions: a region must have become its area."""
         import shapely
 
-        given = list(conditions)
-        areas = [_get_area(condition) for condition in given]
+        places = list(conditions)
+        areas = [_get_area(condition) for condition in places]
         numbers = np.flatnonzero([area is not None for area in areas])
         shapes = np.array([shape(area) for area in areas if area is not None], object)
         polygons, of_shape = shapely.get_parts(shapes, return_index=True)
@@ -80,23 +81,23 @@ class PlaceTable:
         same = np.array_equal(written, vertices[:, 0])
         run_ring, run_ends = _cut_runs(vertex_start)
         table = cls(
-            frames=np.array([_compute_frame(condition) for condition in given], np.float64).reshape(-1, 4),
-            polygon_start=_to_starts(numbers[of_shape], len(given)),
+            frames=np.array([_compute_frame(condition) for condition in places], np.float64).reshape(-1, 4),
+            polygon_start=_to_starts(numbers[of_shape], len(places)),
             ring_start=_to_starts(of_polygon, len(polygons)),
             vertex_start=vertex_start,
             vertices=vertices,
             written=written[:0] if same else written,
             written_start=written_start[:0] if same else written_start,
-            run_start=_to_starts(numbers[of_shape[of_polygon[run_ring]]], len(given)),
+            run_start=_to_starts(numbers[of_shape[of_polygon[run_ring]]], len(places)),
             run_ends=run_ends,
             run_bounds=_compute_bounds(run_ends, vertices),
         )
-        table._known.update(enumerate(given))
+        table.decoded.update(enumerate(places))
         return table
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> PlaceTable:
-        """Take what `arrays` gave, as it is; nothing is read."""
+        """Wrap the arrays of `to_arrays`, which may be memory-mapped; none is read."""
         return cls(**{name: arrays[name] for name in ARRAYS})
 
     def __post_init__(self) -> None:
@@ -105,7 +106,7 @@ class PlaceTable:
             object.__setattr__(self, name, freeze(getattr(self, name)))
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the flat arrays that `of` takes."""
+        """Return the flat arrays that `from_arrays` takes."""
         return {name: getattr(self, name) for name in ARRAYS}
 
     def __len__(self) -> int:
@@ -113,13 +114,13 @@ class PlaceTable:
         return len(self.frames)
 
     def __getitem__(self, place: int) -> Place:
-        """Return a condition; from arrays, it is made when first asked for."""
+        """Return a condition; one from arrays is decoded when it is first needed."""
         if not 0 <= place < len(self):
             msg = f"place `{place}` is not among the {len(self)}"
             raise IndexError(msg)
-        if place not in self._known:
-            self._known[int(place)] = self._decode(place)
-        return self._known[place]
+        if place not in self.decoded:
+            self.decoded[int(place)] = self._decode(place)
+        return self.decoded[place]
 
     def _decode(self, place: int) -> Place:
         first, last = self.polygon_start[place], self.polygon_start[place + 1]
@@ -138,7 +139,7 @@ class PlaceTable:
             yield tuple(zip(lons[start[ring] : start[ring + 1]].tolist(), lats.tolist(), strict=True))
 
     def decide(self, places: Sequence[int] | Starts, lons: Sequence[float] | Floats, lats: Any) -> NDArray[np.bool_]:
-        """Tell for each condition's number and place of the globe whether the condition accepts it."""
+        """Tell for each pair of a condition's number and a point whether the condition accepts the point."""
         numbers = freeze(np.asarray(places, np.int64))
         at_lon, at_lat = (freeze(np.asarray(degrees, np.float64)) for degrees in (lons, lats))
         answers = kernel.decide(numbers, at_lon, at_lat, *self.list_kernel_arrays())
@@ -151,7 +152,7 @@ class PlaceTable:
         return self.frames, self.run_start, self.run_ends, self.run_bounds, self.vertices
 
     def decide_by_law(self, place: int, lon: float, lat: float) -> bool:
-        """Ask the law whether a condition accepts a place of the globe."""
+        """Tell whether a condition accepts a point, by the definition in exact arithmetic."""
         condition, point = self[place], Point(lon, lat)
         if isinstance(condition, Within):
             return condition.area.holds(point)
@@ -159,7 +160,7 @@ class PlaceTable:
 
     @staticmethod
     def compute_box(condition: Place) -> Box:
-        """Return west, south, east, north of a box that holds every place which the condition accepts.
+        """Return west, south, east, north of a box that contains every point which the condition accepts.
 
         Where the condition reaches the antimeridian, the box goes all around: 180 and -180 are one place.
         """
@@ -171,7 +172,7 @@ class PlaceTable:
         return (west, south, east, north) if west > -180 and east < 180 else (-180.0, south, 180.0, north)
 
 
-ARRAYS = tuple(name for name in PlaceTable.__slots__ if not name.startswith("_"))
+ARRAYS = tuple(name for name in PlaceTable.__slots__ if name != "decoded")
 """The names of the arrays, in the order of the fields."""
 
 
@@ -189,7 +190,7 @@ def _compute_frame(condition: Place) -> Box:
     if isinstance(condition, Within):
         return bounds(condition.area)
     center, half = condition.center, float(condition.metres) / (2 * EARTH_RADIUS_M)
-    # Half the globe's girth and more is everywhere; just there it is the law's to say.
+    # Half the circumference and more is everywhere; at just half, the exact definition decides.
     limit = 2.0 if half > math.pi / 2 + 1e-9 else math.sin(half) ** 2
     return center.lon, center.lat, condition.metres, limit
 
@@ -230,6 +231,6 @@ def _cut_runs(vertex_start: Starts) -> tuple[Starts, Starts]:
 def _compute_bounds(run_ends: Starts, vertices: Floats) -> Floats:
     if not len(run_ends):
         return np.empty((0, 4))
-    ends = (run_ends + np.array([0, 1])).ravel()  # what lies between two runs is reckoned too, and dropped
+    ends = (run_ends + np.array([0, 1])).ravel()  # the stretches between two runs are computed too, and dropped
     padded = np.append(vertices, [[0.0, 0.0]], axis=0)  # so that the end of the last run is a position
     return np.hstack([side.reduceat(padded, ends, axis=0)[::2] for side in (np.minimum, np.maximum)])

@@ -108,7 +108,8 @@ def _reduce_rates(
     by: np.ufunc, rows: IndexRows, wanted: NDArray[np.int64], codes: NDArray[np.uint32]
 ) -> NDArray[np.float64]:
     """Return the least, or the product, of the shares of events that the literals of each row accept."""
-    first, sizes = rows.start[wanted].astype(np.int64), np.diff(rows.start.astype(np.int64))[wanted]
+    first = rows.start[wanted].astype(np.int64)
+    sizes = rows.start[wanted + 1].astype(np.int64) - first
     begin = np.cumsum(sizes) - sizes
     literal = rows.literal.reshape(-1, 3)[expand_ranges(first, sizes)]
     result = np.ones(len(wanted))

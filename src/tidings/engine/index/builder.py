@@ -12,7 +12,7 @@ hulls of tiles are tight. Clusters with many rows are cut into tiles, others are
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from tidings.engine.compile.row_table import mask_multi_row
 from tidings.engine.index.planner import AccessPlan, EventStatistics, plan_rows
 from tidings.engine.index.tiles import TileCuts, build_tiles
 from tidings.engine.ranges import expand_ranges
-from tidings.engine.tuning import IndexTuning
 from tidings.kernels.array_types import ByteArray, CodeArray, IntArray
 from tidings.kernels.match import index_build
 from tidings.kernels.match import plan as kernel
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tidings.engine.compile.row_table import RowTable
+    from tidings.engine.tuning import IndexTuning
     from tidings.kernels.array_types import Int32Array
 
 
@@ -100,10 +100,8 @@ def build_index(table: RowTable, statistics: EventStatistics, tuning: IndexTunin
 def _file_rows(table: RowTable, plan: AccessPlan, tile_rows: int) -> _FiledRows:
     """Sort the rows by group and, inside a group, by key or by the middle of their intervals."""
     literals = table.literals
-    owner, first, second = kernel.file_rows(
-        plan.kind, plan.first, plan.second, literals.low, literals.high, literals.head, plan.use,
-        literals.union_start, literals.union_low,
-    )  # fmt: skip
+    flat = RowLiterals(table.start, *literals.arrays)
+    owner, first, second = kernel.file_rows(flat, plan.use, plan.kind, plan.first, plan.second)
     column = np.full((len(plan.kind), 2), -1, np.int64)
     for side, at in enumerate((plan.first, plan.second)):
         is_used = at >= 0
@@ -142,7 +140,7 @@ def _finish_rows(table: RowTable, owner: CodeArray, rows: RowLiterals) -> IndexR
     widest = max((2 * len(space) for space in table.spaces), default=0)
     few_columns = len(table.columns) <= 1 << (16 - OP_BITS)
     narrow = widest < 0xFFFF and few_columns and len(rows.union_start) < 0xFFFF
-    code_type = np.uint16 if narrow else np.uint32
+    code_type: np.dtype[Any] = np.dtype(np.uint16 if narrow else np.uint32)
     literal = np.empty((len(rows.head), 3), code_type)
     for place, codes in enumerate((rows.head, rows.low, rows.high)):
         literal[:, place] = np.minimum(codes, 0xFFFF) if narrow else codes

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidings.engine.compile.columns import View
-from tidings.engine.tuning import IndexTuning
 from tidings.kernels.array_types import ByteArray, CodeArray, Float32Array, Int32Array
 from tidings.kernels.match import plan as kernel
-from tidings.kernels.match.layout import OP_BITS
+from tidings.kernels.match.layout import OP_BITS, RowLiterals
 
 if TYPE_CHECKING:
     from tidings.concepts import Ontology
     from tidings.engine.compile.row_table import RowTable
+    from tidings.engine.tuning import IndexTuning
 
 PAIRS_UP_TO = 2048
 """With more columns than this, pairs of columns are not counted."""
@@ -78,26 +78,23 @@ def plan_rows(table: RowTable, statistics: EventStatistics, tuning: IndexTuning)
     presence = statistics.presence
     present = np.ones(len(literals.head), np.float32) if presence is None else presence[column]
     rate *= present
-    use = kernel.classify_uses(table.start, *literals.arrays)
+    flat = RowLiterals(table.start, *literals.arrays)
+    use = kernel.classify_uses(flat)
+    estimates = kernel.LiteralEstimates(use, rate, spanned, present)
     pairs = 1 < columns <= PAIRS_UP_TO
     costs = (tuning.scan_ns, estimate_bitmap_ns(columns, tuning), tuning.look_ns, tuning.tile_ns)
-    popular = kernel.count_popularity(table.start, literals.head, use, rate, columns)
+    popular = kernel.count_popularity(flat, estimates, columns)
     popular_pairs = np.zeros(0, np.float32)
     if pairs:
         count = len(table.start) - 1
         rows = np.arange(0, count, max(1, count // PAIRS_FROM))
-        popular_pairs = kernel.count_popular_pairs(
-            table.start, literals.head, use, rate, spanned, present, columns, rows, count / max(1, len(rows)),
-            tuning.tile_rows, costs,
-        )  # fmt: skip
+        scale = count / max(1, len(rows))
+        popular_pairs = kernel.count_popular_pairs(flat, estimates, columns, rows, scale, tuning.tile_rows, costs)
     kind, first, second = np.zeros(0, np.uint8), np.zeros(0, np.int32), np.zeros(0, np.int32)
     for turn in range(ROUNDS):
         if turn:
             popular, popular_pairs = kernel.count_choices(literals.head, kind, first, second, columns, pairs)
-        kind, first, second = kernel.choose(
-            table.start, literals.head, literals.low, literals.union_start, use, rate, spanned, present, columns,
-            popular, popular_pairs, tuning.tile_rows, costs,
-        )  # fmt: skip
+        kind, first, second = kernel.choose(flat, estimates, columns, popular, popular_pairs, tuning.tile_rows, costs)
     return AccessPlan(kind, first, second, use, rate)
 
 

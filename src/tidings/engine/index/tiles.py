@@ -1,9 +1,9 @@
 """Tiles: a thousand rows with a bitmap for each bucket of each column that constrains some of them.
 
-A bucket is a stretch of a column's codes; its bitmap marks the rows that may accept a value there. So a value costs one
-bitmap, where cumulative bitmaps at edges cost two (docs/decisions). An event visits a tile by and-ing the bitmaps of its
-values, 64 rows in one instruction. With few distinct ends every end is an edge between buckets: then the bitmaps are
-exact, and the surviving rows need no check.
+A bucket is a stretch of a column's codes; its bitmap marks the rows that may accept a value there. So a value costs
+one bitmap, where cumulative bitmaps at edges cost two (docs/decisions). An event visits a tile by and-ing the bitmaps
+of its values, 64 rows in one instruction. With few distinct ends every end is an edge between buckets: then the
+bitmaps are exact, and the surviving rows need no check.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """A segment as flat arrays and a little description, and back: for snapshots and for pickles.
 
-The arrays are those the segment matches with, under names like `rows.start` and `space.3.ends`. Restoring
-reads none of them: filters, areas and laws are made when they are asked for. So a segment that is mapped
-from a file costs milliseconds to open, whatever its size.
+The arrays are those the segment matches with, under names like `rows.start` and `space.3.ends`; they come from the
+fields of the classes here, so renaming a field changes the format. Opening reads none of them: filters, areas and law
+items are decoded when they are first needed, so a segment that is mapped from a file costs milliseconds to open,
+whatever its size.
 """
 
 from __future__ import annotations
@@ -41,48 +42,48 @@ if TYPE_CHECKING:
     from tidings.model import Filter
 
 GROUPS: dict[str, Any] = {"rows": IndexRows, "paths": IndexPaths, "tiles": IndexTiles}
-"""The parts of an index that kernels are handed as groups; whatever else an index has are arrays."""
+"""The fields of an index that are named groups of arrays; the others are arrays."""
 
 NO_UNITS: Mapping[str, str] = MappingProxyType({})
 
 SECOND = ("row", "item", "place_of", "name_of", "op_of")
 TREES = ("column_start", "items")
-LEAVES = tuple(one.name for one in dataclasses.fields(Literals))
+LEAVES = tuple(field.name for field in dataclasses.fields(Literals))
 
-_kept: WeakKeyDictionary[Segment, Arrays] = WeakKeyDictionary()
-"""What segments were restored from: saving one again takes the same arrays, and reads nothing back."""
+_opened: WeakKeyDictionary[Segment, Arrays] = WeakKeyDictionary()
+"""The arrays that segments were opened from: saving one again takes the same arrays, and decodes nothing."""
 
 
 # Taking apart --------------------------------------------------------------------------------------
 
 
 def segment_to_arrays(segment: Segment) -> Arrays:
-    """Return all arrays of a segment by name; with `description_of`, all there is to it."""
-    known = _kept.get(segment)
-    if known is not None:
-        return known
-    found: Arrays = {}
+    """Return all arrays of a segment by name; with `describe_segment`, all there is to it."""
+    opened = _opened.get(segment)
+    if opened is not None:
+        return opened
+    arrays: Arrays = {}
     for name in GROUPS:
-        found |= _prefix_names(name, getattr(segment.index, name)._asdict())
-    rest = [one.name for one in dataclasses.fields(SegmentIndex) if one.name not in GROUPS]
-    found |= _prefix_names("index", {name: getattr(segment.index, name) for name in rest})
+        arrays |= _prefix_names(name, getattr(segment.index, name)._asdict())
+    rest = [field.name for field in dataclasses.fields(SegmentIndex) if field.name not in GROUPS]
+    arrays |= _prefix_names("index", {name: getattr(segment.index, name) for name in rest})
     for number, space in enumerate(segment.spaces):
-        found |= _prefix_names(f"space.{number}", space.to_arrays())
-    second = segment.exact_checks
-    found |= _prefix_names("second", {name: getattr(second, name) for name in SECOND})
-    blob, start = pack_bytes([_render_law(item) for item in second.items])
-    found |= _prefix_names("law", {"blob": blob, "start": start})
-    found |= _prefix_names("places", second.places.to_arrays())
+        arrays |= _prefix_names(f"space.{number}", space.to_arrays())
+    checks = segment.exact_checks
+    arrays |= _prefix_names("second", {name: getattr(checks, name) for name in SECOND})
+    blob, start = pack_bytes([_render_law(item) for item in checks.items])
+    arrays |= _prefix_names("law", {"blob": blob, "start": start})
+    arrays |= _prefix_names("places", checks.places.to_arrays())
     for number, automaton in enumerate(segment.automata.values()):
-        found |= _prefix_names(f"automaton.{number}", automaton.to_arrays())
+        arrays |= _prefix_names(f"automaton.{number}", automaton.to_arrays())
     for prefix, trees in (("", segment.trees), ("asked.", segment.candidate_trees)):
         if trees is not None:
-            found |= _prefix_names(f"{prefix}leaves", {name: getattr(trees.leaves, name) for name in LEAVES})
-            found |= _prefix_names(f"{prefix}trees", {name: getattr(trees, name) for name in TREES})
-            found |= _prefix_names(f"{prefix}forest", trees.forest.to_arrays())
-    found |= _prefix_names("ids", segment.ids.to_arrays())
-    found |= _prefix_names("sources", segment.sources.to_arrays())
-    return found
+            arrays |= _prefix_names(f"{prefix}leaves", {name: getattr(trees.leaves, name) for name in LEAVES})
+            arrays |= _prefix_names(f"{prefix}trees", {name: getattr(trees, name) for name in TREES})
+            arrays |= _prefix_names(f"{prefix}forest", trees.forest.to_arrays())
+    arrays |= _prefix_names("ids", segment.ids.to_arrays())
+    arrays |= _prefix_names("sources", segment.sources.to_arrays())
+    return arrays
 
 
 def _prefix_names(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> Arrays:
@@ -90,12 +91,12 @@ def _prefix_names(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> Arrays:
 
 
 def _render_law(item: ExactItem) -> bytes:
-    """Return what the law decides as JSON; a place is kept otherwise."""
+    """Return the filter of a law item as JSON; places are in arrays of their own."""
     return render(item.filter, notation="json").encode() if isinstance(item, LawItem) else b""
 
 
 def describe_segment(segment: Segment) -> dict[str, Any]:
-    """Return what is no array, in plain values that JSON can hold."""
+    """Return what is not in the arrays, in plain values that JSON can hold."""
     return {
         "columns": [
             [
@@ -123,13 +124,13 @@ def open_segment(
     bind: Callable[[Filter], Filter],
     units: Mapping[str, str] = NO_UNITS,
 ) -> Segment:
-    """Return the segment of a description and arrays; `bind` gives what a filter means.
+    """Return the segment of a description and arrays; `bind` resolves the names of a filter.
 
-    `units` are those that filters ask of attributes, for descriptions that were written without them.
+    `units` are those that filters read attributes in, for descriptions of an older version, which lack them.
     """
     parts = _group_arrays(arrays)
-    columns = [_parse_column(units, *told) for told in description["columns"]]
-    index: dict[str, Any] = {**{name: made(**parts[name]) for name, made in GROUPS.items()}, **parts["index"]}
+    columns = [_parse_column(units, *words) for words in description["columns"]]
+    index: dict[str, Any] = {**{name: group(**parts[name]) for name, group in GROUPS.items()}, **parts["index"]}
     segment = Segment(
         columns=tuple(column for column, _ in columns),
         kinds=tuple(kind for _, kind in columns),
@@ -146,24 +147,24 @@ def open_segment(
         sources=FilterSources.from_arrays(parts["sources"]),
         choice=dict(description["choice"]),
     )
-    _kept[segment] = arrays
+    _opened[segment] = arrays
     return segment
 
 
 def _parse_column(
     units: Mapping[str, str], attribute: str, view: str, tree: str | None, own: str | None, kind: str, *unit: str | None
 ) -> tuple[Column, Kind]:
-    """Read one column's words; without a word for the unit, all filters asked the attribute for the same one."""
-    known = unit[0] if unit else units.get(attribute) if view == View.NUMBER else None
-    return Column(attribute, View(view), tree, None if own is None else Kind(own), known), Kind(kind)
+    """Parse the words of one column; an older version wrote no unit, and all filters read the attribute in the same."""
+    column_unit = unit[0] if unit else units.get(attribute) if view == View.NUMBER else None
+    return Column(attribute, View(view), tree, None if own is None else Kind(own), column_unit), Kind(kind)
 
 
 def _group_arrays(arrays: Arrays) -> dict[str, Arrays]:
-    found: dict[str, Arrays] = {}
+    groups: dict[str, Arrays] = {}
     for name, array in arrays.items():
         group, _, last = name.rpartition(".")
-        found.setdefault(group, {})[last] = freeze(array)
-    return found
+        groups.setdefault(group, {})[last] = freeze(array)
+    return groups
 
 
 def _open_checks(names: tuple[str, ...], parts: dict[str, Arrays], bind: Callable[[Filter], Filter]) -> ExactChecks:
@@ -180,7 +181,7 @@ def _open_trees(parts: dict[str, Arrays], prefix: str) -> FilterTrees | None:
 
 
 class _LazyItems(Sequence[ExactItem]):
-    """Second-phase items, each made when it is first asked for."""
+    """The exact checks of an opened segment, each decoded when first needed; `decoded` has those so far."""
 
     def __init__(
         self, names: tuple[str, ...], arrays: Arrays, places: PlaceTable, law: Arrays, bind: Callable[[Filter], Filter]
@@ -192,13 +193,13 @@ class _LazyItems(Sequence[ExactItem]):
         return len(self._arrays["op_of"])
 
     def __getitem__(self, at: Any) -> Any:
-        made = self.decoded.get(at)
-        if made is None:
+        item = self.decoded.get(at)
+        if item is None:
             if not 0 <= at < len(self):
                 msg = f"item `{at}` is not among the {len(self)}"
                 raise IndexError(msg)
-            made = self.decoded[at] = self._decode(at)
-        return made
+            item = self.decoded[at] = self._decode(at)
+        return item
 
     def _decode(self, at: int) -> ExactItem:
         place = int(self._arrays["place_of"][at])
@@ -210,11 +211,11 @@ class _LazyItems(Sequence[ExactItem]):
         return LawItem(self._bind(parse(text, notation="json")))
 
 
-# Parts: what is dead -------------------------------------------------------------------------------
+# Deleted slots -------------------------------------------------------------------------------------
 
 
 def collect_deleted(parts: Iterable[LiveSegment]) -> Arrays:
-    """Return the dead slots of the parts that have some, by the number of the part."""
+    """Return the deleted slots of the parts that have some, by the number of the part."""
     return {
         str(number): np.flatnonzero(part.deleted).astype(np.uint32)
         for number, part in enumerate(parts)
@@ -222,7 +223,9 @@ def collect_deleted(parts: Iterable[LiveSegment]) -> Arrays:
     }
 
 
-def build_parts(segments: Sequence[Segment], dead: Arrays) -> list[LiveSegment]:
-    """Return segments as parts, with their dead."""
+def build_parts(segments: Sequence[Segment], deleted: Arrays) -> list[LiveSegment]:
+    """Return segments with the deleted slots of `collect_deleted`."""
     none = np.zeros(0, np.uint32)
-    return [LiveSegment(segment).delete_slots(dead.get(str(number), none)) for number, segment in enumerate(segments)]
+    return [
+        LiveSegment(segment).delete_slots(deleted.get(str(number), none)) for number, segment in enumerate(segments)
+    ]

@@ -1,12 +1,12 @@
 """Which of many text tests a text satisfies, without trying each: literals first, candidates only after.
 
-Each pattern (and each alternative of an expression) requires a literal, the longest plain run in it. All of
-them are one Aho-Corasick automaton (`kernels.automaton`) that reads the text once, plain and case-folded. For
-`contains` the literal is the answer; for `like` and simple expressions the kernel runs a wildcard program; for
-other expressions that program only sorts out, and RE2 is asked. Expressions that require no literal worth the
-name are searched for in sets, a few dozen in each.
+Each pattern (and each alternative of an expression) requires a literal, the longest plain run in it. All literals are
+one Aho-Corasick automaton (`kernels.match.text_automaton`) that reads the text once, plain and case-folded. For
+`contains` the literal is the answer; for `like` and simple expressions the kernel runs a wildcard program; for other
+expressions that program only rejects, and RE2 decides. Expressions that require no literal worth looking for are
+searched for in sets of a few dozen.
 
-Everything is held in flat arrays that can be mapped from a file; RE2's objects are made when first needed.
+Everything is in flat arrays that can be mapped from a file; RE2's objects are made when they are first needed.
 """
 
 from __future__ import annotations
@@ -19,14 +19,17 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings.engine.exact.text_automaton.expressions import Expression, Re2Expressions
+from tidings.engine.compile.code_spaces import pack_bytes
+from tidings.engine.exact.text_automaton.expressions import SET_MEMORY, Expression, Re2Expressions
 from tidings.engine.exact.text_automaton.program import TextProgram, compile_programs
 from tidings.engine.readonly import freeze
 from tidings.kernels.match import text_automaton as kernel
 from tidings.model.filters import TextOp, TextTest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
+
+    from tidings.kernels.array_types import ByteArray, Int32Array, IntArray
 
 Arrays: TypeAlias = dict[str, NDArray[np.generic]]
 
@@ -34,10 +37,10 @@ _OPS = tuple(TextOp)
 _IGNORING_CASE = 16
 
 _CROWD = 64
-"""A run that more patterns share than this is likely to be common in texts too; a shorter one is better."""
+"""A run that more patterns share than this is likely to be common in texts too; a shorter, rarer one is better."""
 
 _WORTH_ASKING = 3
-"""Shorter literals occur in so many texts that an expression is cheaper in a set than asked after a hit."""
+"""Shorter literals occur in so many texts that an expression is cheaper in a set than tried after each hit."""
 
 
 class TextAutomaton:
@@ -49,27 +52,32 @@ class TextAutomaton:
     [0, 1]
     """
 
-    def __init__(self, arrays: Mapping[str, NDArray[np.generic]]) -> None:
+    def __init__(
+        self, arrays: Mapping[str, NDArray[np.generic]], *, set_memory: int = SET_MEMORY, first_stamp: int = 1
+    ) -> None:
+        """Take the arrays of `to_arrays`; `first_stamp` is where the counter of texts begins, which starts over."""
         self._arrays = {name: freeze(array) for name, array in arrays.items()}
         self._tables = tuple(self._arrays[name] for name in _TABLES)
         nodes = self._arrays["nodes"]
         # Whether case-folded text has anything to find: its root has a child, or the empty literal.
         self._folds = bool(nodes[1, 0] < nodes[2, 0] or nodes[1, 2] >= 0)
-        self._expressions = Re2Expressions(self._decode_expression, self._arrays["loose"].tolist())
+        self._expressions = Re2Expressions(self._decode_expression, self._arrays["loose"].tolist(), set_memory)
         self._has_loose = bool(len(self._arrays["loose"]))
-        # Stamps in no thread's hands; popping from a list is atomic.
-        self._idle: list[tuple[NDArray[np.int32], int]] = []
+        # Scratch arrays that no thread is using, each with its next stamp; popping from a list is atomic.
+        # A literal seen in text `t` of a scan is stamped with the number of the text, so nothing is cleared between.
+        self._idle: list[tuple[Int32Array, int]] = []
+        self._first_stamp = first_stamp
 
     @classmethod
     def build(cls, tests: Sequence[TextTest]) -> TextAutomaton:
-        """Return the automaton of these tests; to add to it, build anew."""
+        """Return the automaton of these tests."""
         built = cls(_build_arrays(tests))
         built.__dict__["tests"] = tuple(tests)
         return built
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> TextAutomaton:
-        """Return the automaton whose `arrays()` these are; nothing is read or compiled yet."""
+        """Return the automaton whose `to_arrays` these are; nothing is read or compiled yet."""
         return cls(arrays)
 
     def to_arrays(self) -> Arrays:
@@ -78,6 +86,11 @@ class TextAutomaton:
 
     def __reduce__(self) -> tuple[object, ...]:
         return TextAutomaton, (self._arrays,)
+
+    @property
+    def next_stamp(self) -> int:
+        """The stamp that the next text gets, if no other thread is searching."""
+        return self._idle[-1][1] if self._idle else self._first_stamp
 
     def __len__(self) -> int:
         """Count the tests."""
@@ -102,11 +115,11 @@ class TextAutomaton:
             "expressions without": len(self._arrays["loose"]),
         }
 
-    def find(self, text: str) -> NDArray[np.int32]:
+    def find(self, text: str) -> Int32Array:
         """Return the ids of the tests that the text satisfies, ascending."""
         return self.find_many([text])[1]
 
-    def find_many(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    def find_many(self, texts: Sequence[str]) -> tuple[IntArray, Int32Array]:
         """Return `starts` and `ids`: text `i` satisfies the tests `ids[starts[i]:starts[i + 1]]`, ascending."""
         parts: list[bytes] = []
         for text in texts:
@@ -114,27 +127,25 @@ class TextAutomaton:
             parts.append(text.casefold().encode() if self._folds else b"")
         bounds = np.fromiter(accumulate(map(len, parts), initial=0), np.int64, len(parts) + 1)
         starts, ids, maybe_texts, maybe_ids = self._scan(np.frombuffer(b"".join(parts), np.uint8), bounds)
-        asked = dict.fromkeys(zip(maybe_texts.tolist(), maybe_ids.tolist(), strict=True))
-        more = [(text, id) for text, id in asked if self._expressions.accepts(id, parts[2 * text])]
+        candidates = dict.fromkeys(zip(maybe_texts.tolist(), maybe_ids.tolist(), strict=True))
+        more = [(text, id) for text, id in candidates if self._expressions.accepts(id, parts[2 * text])]
         if self._has_loose:
             more += [(at, id) for at, text in enumerate(parts[::2]) for id in self._expressions.find_loose(text)]
         return _merge_ids(starts, ids, more) if more else (starts, ids)
 
-    def _scan(
-        self, data: NDArray[np.uint8], bounds: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+    def _scan(self, data: ByteArray, bounds: IntArray) -> tuple[IntArray, Int32Array, Int32Array, Int32Array]:
         texts = len(bounds) // 2
         try:
             stamps, stamp = self._idle.pop()
         except IndexError:
-            stamps, stamp = np.zeros(len(self._arrays["literals"]), np.int32), 1
+            stamps, stamp = np.zeros(len(self._arrays["literals"]), np.int32), self._first_stamp
         if stamp + texts > np.iinfo(np.int32).max:
             stamps[:] = 0
             stamp = 1
-        found: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]
-        found = kernel.scan(data, bounds, stamps, stamp, *self._tables)
+        hits: tuple[IntArray, Int32Array, Int32Array, Int32Array]
+        hits = kernel.scan(data, bounds, stamps, stamp, *self._tables)
         self._idle.append((stamps, stamp + texts))
-        return found
+        return hits
 
     def _decode_pattern(self, id: int) -> str:
         starts = self._arrays["pattern_starts"]
@@ -148,20 +159,12 @@ _TABLES = ("nodes", "dense", "literals", "members", "owners", "doubtful", "progr
 """The arrays that the scan takes, in its order."""
 
 
-def _merge_ids(
-    starts: NDArray[np.int64], ids: NDArray[np.int32], more: list[tuple[int, int]]
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Return the scan's ids with those that RE2 found, in order again; both may know of one, by two alternatives."""
+def _merge_ids(starts: IntArray, ids: Int32Array, more: list[tuple[int, int]]) -> tuple[IntArray, Int32Array]:
+    """Return the scan's ids with those that RE2 found, in order; two alternatives may yield the same id."""
     texts = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     added = np.array(more, np.int64)
     keys = np.unique(np.concatenate([texts << 32 | ids, added[:, 0] << 32 | added[:, 1]]))
     return np.searchsorted(keys, np.arange(len(starts)) << 32), (keys & 0xFFFF_FFFF).astype(np.int32)
-
-
-def _pack(parts: Iterable[bytes]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    parts = list(parts)
-    starts = np.fromiter(accumulate(map(len, parts), initial=0), np.int64, len(parts) + 1)
-    return starts, np.frombuffer(b"".join(parts), np.uint8)
 
 
 def _build_arrays(tests: Sequence[TextTest]) -> Arrays:
@@ -170,13 +173,13 @@ def _build_arrays(tests: Sequence[TextTest]) -> Arrays:
     for place, (program, literal) in enumerate(zip(programs, _choose_literals(programs), strict=True)):
         members.setdefault((program.folded, literal), []).append(place)
     keys = sorted(members)
-    starts, data = _pack(literal for _, literal in keys)
+    data, starts = pack_bytes([literal for _, literal in keys])
     nodes = kernel.build_tries(data, starts, sum(not folded for folded, _ in keys))
     shorter = np.full(len(keys) + 1, -1, np.int32)
     dense = kernel.link_failures(nodes, shorter)
     first = np.fromiter(accumulate((len(members[key]) for key in keys), initial=0), np.int32, len(keys) + 1)
-    program_starts, program_bytes = _pack(program.sketch for program in programs)
-    pattern_starts, patterns = _pack(test.pattern.encode() for test in tests)
+    program_bytes, program_starts = pack_bytes([program.sketch for program in programs])
+    patterns, pattern_starts = pack_bytes([test.pattern.encode() for test in tests])
     return {
         "nodes": nodes,
         "dense": dense,
@@ -194,22 +197,25 @@ def _build_arrays(tests: Sequence[TextTest]) -> Arrays:
 
 
 def _compile_tests(tests: Sequence[TextTest]) -> tuple[list[int], list[TextProgram], list[int]]:
-    """Return the programs with their tests' ids, and the ids of the tests that are left to the sets."""
+    """Return the id of each program's test, the programs, and the ids of the tests that are left to RE2's sets."""
     owners: list[int] = []
     programs: list[TextProgram] = []
     loose: list[int] = []
     for id, test in enumerate(tests):
-        ways = compile_programs(test)
-        if not all(way.decides or max(map(len, way.list_runs()), default=0) >= _WORTH_ASKING for way in ways):
+        alternatives = compile_programs(test)
+        if not all(
+            program.decides or max(map(len, program.list_runs()), default=0) >= _WORTH_ASKING
+            for program in alternatives
+        ):
             loose.append(id)
             continue
-        owners += [id] * len(ways)
-        programs += ways
+        owners += [id] * len(alternatives)
+        programs += alternatives
     return owners, programs, loose
 
 
 def _choose_literals(programs: list[TextProgram]) -> list[bytes]:
-    """Choose each program's literal: the longest run but, where there is one, not one of a crowd."""
+    """Return each program's literal: its longest run, one that few programs share where there is such a run."""
     runs = [program.list_runs() for program in programs]
     uses = Counter(run for several in runs for run in set(several))
 

@@ -1,6 +1,6 @@
 """RE2 where the automaton cannot decide: single expressions by id, and sets of those that require no literal.
 
-Everything is compiled when first needed, so that opening an automaton costs nothing.
+Everything is compiled when it is first needed, so that opening an automaton costs nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ KEPT = 16384
 
 
 def _make_options(*, ignoring_case: bool) -> Any:
-    """Return the options of `model.text`, which is the law, less the captures, which nobody reads."""
+    """Return the options of `model.text`, which defines what an expression means, but without captures."""
     import re2
 
     options = re2.Options()
@@ -38,11 +38,11 @@ def _make_options(*, ignoring_case: bool) -> Any:
 
 
 class Re2Expressions:
-    """Decides expressions by id; `find` tells an id's expression, `loose` are the ids without a literal."""
+    """Decides expressions by id; `find` returns an id's expression, `loose` are the ids without a literal."""
 
-    def __init__(self, find: Callable[[int], Expression], loose: Sequence[int]) -> None:
+    def __init__(self, find: Callable[[int], Expression], loose: Sequence[int], set_memory: int = SET_MEMORY) -> None:
         self._find = find
-        self._loose = loose
+        self._loose, self._set_memory = loose, set_memory
         self._sets: list[_ExpressionSet] | None = None
         self._search = lru_cache(maxsize=KEPT)(self._compile_search)
 
@@ -54,8 +54,8 @@ class Re2Expressions:
         """Yield the ids without a literal whose expressions the text satisfies."""
         if self._sets is None:
             self._sets = list(self._build_sets())
-        for one in self._sets:
-            yield from one.find(text, self.accepts)
+        for expressions in self._sets:
+            yield from expressions.find(text, self.accepts)
 
     def _compile_search(self, id: int) -> Callable[[bytes], object]:
         import re2
@@ -76,13 +76,13 @@ class Re2Expressions:
         import re2
 
         options = _make_options(ignoring_case=ignoring_case)
-        options.max_mem = SET_MEMORY
-        together = re2.Set.SearchSet(options)
+        options.max_mem = self._set_memory
+        search_set = re2.Set.SearchSet(options)
         try:
             for id in ids:
-                together.Add(self._find(id)[0])
-            together.Add(r"\z")
-            together.Compile()
+                search_set.Add(self._find(id)[0])
+            search_set.Add(r"\z")
+            search_set.Compile()
         except re2.error:
             if len(ids) == 1:
                 yield _ExpressionSet(ids, None)
@@ -90,23 +90,23 @@ class Re2Expressions:
             yield from self._build_set(ids[: len(ids) // 2], ignoring_case=ignoring_case)
             yield from self._build_set(ids[len(ids) // 2 :], ignoring_case=ignoring_case)
             return
-        yield _ExpressionSet(ids, together)
+        yield _ExpressionSet(ids, search_set)
 
 
 class _ExpressionSet:
     """Expressions searched for in one pass.
 
-    RE2 answers nothing when its memory is spent, as if nothing matched. The set's last member accepts every
-    text, so where that one is missing the expressions are asked one by one.
+    When its memory is spent, RE2 answers as if nothing matched. The last member of the set accepts every text, so
+    where that one is missing from the answer the expressions are tried one by one.
     """
 
-    def __init__(self, ids: list[int], together: Any | None) -> None:
+    def __init__(self, ids: list[int], search_set: Any | None) -> None:
         self._ids = ids
-        self._together = together
+        self._search_set = search_set
 
     def find(self, text: bytes, accepts: Callable[[int, bytes], bool]) -> list[int]:
         """Return the ids whose expressions the text satisfies."""
-        found = (self._together.Match(text) if self._together is not None else None) or ()
-        if len(self._ids) not in found:
+        places = (self._search_set.Match(text) if self._search_set is not None else None) or ()
+        if len(self._ids) not in places:
             return [id for id in self._ids if accepts(id, text)]
-        return [self._ids[place] for place in found if place < len(self._ids)]
+        return [self._ids[place] for place in places if place < len(self._ids)]
