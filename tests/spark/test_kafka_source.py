@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
 from tidings.spark.pipeline.config.settings import SourceSettings
-from tidings.spark.pipeline.sources.sources import events_of
+from tidings.spark.pipeline.sources.sources import stream_events
 
 AT = datetime(2024, 1, 2, 3, 4, 5, tzinfo=UTC)
 EARLIEST = {"startingOffsets": "earliest"}
@@ -22,7 +22,9 @@ def rows_of(spark, source, derived=None):
         rows.extend(came)
         sizes.append(len(came))
 
-    query = events_of(spark, source, derived or {}).writeStream.foreachBatch(take).trigger(availableNow=True).start()
+    query = (
+        stream_events(spark, source, derived or {}).writeStream.foreachBatch(take).trigger(availableNow=True).start()
+    )
     query.awaitTermination()
     return sorted(rows, key=lambda row: (row["kafka"]["partition"], row["kafka"]["offset"])), sizes
 

@@ -13,7 +13,7 @@ from tests.spark.piping import COLUMNS
 
 from tidings.spark.pipeline.config.settings import SourceSettings
 from tidings.spark.pipeline.sources import sources
-from tidings.spark.pipeline.sources.size_limits import too_large
+from tidings.spark.pipeline.sources.size_limits import describe_too_large
 
 # Lines -----------------------------------------------------------------------------------------------
 
@@ -27,11 +27,11 @@ from tidings.spark.pipeline.sources.size_limits import too_large
 def test_a_large_file_is_read_by_several_tasks_and_in_order(spark, tmp_path, monkeypatch):
     from tidings.spark.pipeline.sources import directory as files
 
-    monkeypatch.setattr(files, "RANGE", 1000)
+    monkeypatch.setattr(files, "RANGE_BYTES", 1000)
     (tmp_path / "a.json").write_text("".join(json.dumps({"id": number}) + "\n" for number in range(500)))
     source = SourceSettings("json", path=str(tmp_path), columns="id BIGINT")
     query = (
-        sources.events_of(spark, source, {})
+        sources.stream_events(spark, source, {})
         .selectExpr("id", "spark_partition_id() AS task")
         .writeStream.format("memory")
         .queryName("ordered")
@@ -46,11 +46,11 @@ def test_a_large_file_is_read_by_several_tasks_and_in_order(spark, tmp_path, mon
 
 
 def test_what_sparks_readers_hand_over_is_bounded_before_it_is_decoded(spark):
-    from tidings.spark.pipeline.sources.size_limits import bounded
+    from tidings.spark.pipeline.sources.size_limits import cut_large_texts
 
     rows = spark.createDataFrame([("é" * 300,), ("fits",), (None,)], "_text STRING")
-    found = [row.asDict() for row in bounded(rows, 500).collect()]
-    assert found[0] == {"_text": None, "_broken": too_large(600, 500), "_file": "é" * 100}
+    found = [row.asDict() for row in cut_large_texts(rows, 500).collect()]
+    assert found[0] == {"_text": None, "_broken": describe_too_large(600, 500), "_file": "é" * 100}
     assert found[1:] == [{"_text": "fits", "_broken": None, "_file": None}, dict.fromkeys(found[0])]
 
 
@@ -96,6 +96,6 @@ path = "matches"
     files = tmp_path.glob("state/dead_letters/*/*.json")
     letters = {json.loads(row["row"])["raw"]: row["reason"] for path in files for row in map(json.loads, path.open())}
     assert letters == {
-        large[:200]: too_large(len(large), 8_000_000),
+        large[:200]: describe_too_large(len(large), 8_000_000),
         "no JSON": "not JSON: 'no JSON'",
     }

@@ -219,11 +219,11 @@ def test_odd_names_and_file_addresses_are_local_paths(spark, tmp_path, sink):
     odd = tmp_path / "a b%20c {x}"
     open_sink(SinkSettings(kind="json", path=f"file://{odd}"), SinkContext(key=KEY)).write(pairs(spark, 3), 0)
     assert files(odd) == ["batch=00000000"]
-    assert batch_folders.local_path("hdfs://host/x") is None
+    assert batch_folders.to_local_path("hdfs://host/x") is None
     assert (
-        batch_folders.local_path("file:/x/y")
-        == batch_folders.local_path("/x/y")
-        == batch_folders.local_path("file:///x/y")
+        batch_folders.to_local_path("file:/x/y")
+        == batch_folders.to_local_path("/x/y")
+        == batch_folders.to_local_path("file:///x/y")
     )
 
 

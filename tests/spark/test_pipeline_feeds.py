@@ -175,7 +175,9 @@ def test_a_filter_of_somebody_else_that_the_columns_refuse_is_left_out_and_liste
 def test_a_topic_tells_every_record_in_order(monkeypatch, tmp_path):
     said = [("s1", "a = 1"), ("s2", "a = 1"), ("s1", None), ("s2", "a = 2"), ("s1", "a ="), (None, "a"), ("s2", "a =")]
     rows = [Row(key=key, value=value, partition=0, offset=at) for at, (key, value) in enumerate(said)]
-    monkeypatch.setattr(TopicFeed, "_rows", lambda _, known: [row for row in rows if row.offset >= known.get("0", 0)])
+    monkeypatch.setattr(
+        TopicFeed, "read_records", lambda _, offsets: [row for row in rows if row.offset >= offsets.get("0", 0)]
+    )
     live = td.Live(tmp_path / "live", follow=TopicFeed(None, "subs", "nowhere"))
     change = live.sync()
     assert [id for id, _ in change.refused] == ["s1", None, "s2"]

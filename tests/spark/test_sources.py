@@ -21,8 +21,8 @@ from pyspark.sql.types import StructType
 
 from tidings.errors import BadFrame
 from tidings.spark.pipeline.config.settings import SourceSettings
-from tidings.spark.pipeline.sources.json_decode import decoded
-from tidings.spark.pipeline.sources.sources import columns_of, events_of
+from tidings.spark.pipeline.sources.json_decode import decode_json
+from tidings.spark.pipeline.sources.sources import build_columns, stream_events
 
 ADS = "id BIGINT, make STRING, price DOUBLE"
 
@@ -53,7 +53,7 @@ class Running:
 
 def all_of(spark, source, derived=None):
     """Return every row of a source that is there now."""
-    running = Running(events_of(spark, source, derived or {}), availableNow=True)
+    running = Running(stream_events(spark, source, derived or {}), availableNow=True)
     running.query.awaitTermination()
     return running.rows
 
@@ -117,7 +117,7 @@ BAD = {
 def decoded_texts(spark):
     texts = [*GOOD, *BAD]
     frame = spark.createDataFrame([(text,) for text in texts], "_text STRING")
-    rows = decoded(frame, StructType.fromDDL(EVERY), kept=(), options={}).collect()
+    rows = decode_json(frame, StructType.fromDDL(EVERY), keep=(), options={}).collect()
     return {text: row.asDict(recursive=True) for text, row in zip(texts, rows, strict=True)}
 
 
@@ -158,7 +158,7 @@ def test_generated_json_comes_back_as_json_reads_it_and_bad_lines_are_refused(sp
     columns = StructType.fromDDL(f"{ADS}, tags ARRAY<STRING>, seller STRUCT<stars: INT>")
     texts = [line if isinstance(line, str) else json.dumps(line, ensure_ascii=len(lines) % 2 == 0) for line in lines]
     frame = spark.createDataFrame([(text,) for text in texts], "_text STRING")
-    rows = [row.asDict(recursive=True) for row in decoded(frame, columns, kept=(), options={}).collect()]
+    rows = [row.asDict(recursive=True) for row in decode_json(frame, columns, keep=(), options={}).collect()]
     for line, text, row in zip(lines, texts, rows, strict=True):
         if isinstance(line, str):
             assert (row["_raw"], bool(row["_refused"])) == (text, True)
@@ -218,7 +218,7 @@ def test_files_that_change_while_the_query_runs_never_stop_it_and_every_line_is_
     folder = tmp_path / "in"
     folder.mkdir()
     source = SourceSettings(kind, path=str(folder), columns=ADS)
-    with Running(events_of(spark, source, {"twice": "price * 2"})) as running:
+    with Running(stream_events(spark, source, {"twice": "price * 2"})) as running:
         for number, (content, good, refused) in enumerate(DRIFT[kind]):
             before = len(running.rows)
             (tmp_path / "next").write_bytes(content)
@@ -251,7 +251,7 @@ def test_options_of_the_listing_are_handed_on(spark, tmp_path):
     (tmp_path / "4.txt").write_text("id;make\n4;x\n")
     options = {"maxFilesPerTrigger": "2", "pathGlobFilter": "*.csv", "sep": ";"}
     source = SourceSettings("csv", path=str(tmp_path), columns=ADS, options=options)
-    running = Running(events_of(spark, source, {}), availableNow=True)
+    running = Running(stream_events(spark, source, {}), availableNow=True)
     running.query.awaitTermination()
     assert running.batches == [2, 2]
     assert [row["make"] for row in running.rows] == ["x"] * 4
@@ -268,7 +268,7 @@ def test_spark_lists_files_without_reading_them(spark, tmp_path):
 def test_columns_that_a_csv_file_cannot_hold_are_refused_together(spark, tmp_path):
     source = SourceSettings("csv", path=str(tmp_path), columns="id INT, tags ARRAY<INT>, seller STRUCT<stars: INT>")
     with pytest.raises(BadFrame, match=r"`tags` array<int>, `seller` struct<stars:int> *;"):
-        events_of(spark, source, {})
+        stream_events(spark, source, {})
 
 
 # --- derived columns ----------------------------------------------------------------------------------------
@@ -292,7 +292,7 @@ def test_an_expression_that_fails_on_a_row_refuses_the_row_and_never_stops_the_q
     (tmp_path / "a.json").write_bytes(lines_of({"id": 1, "make": "ford", "price": 0}))
     source = SourceSettings("json", path=str(tmp_path), columns=ADS)
     frames = [
-        events_of(spark, source, {"made": expression}).selectExpr(
+        stream_events(spark, source, {"made": expression}).selectExpr(
             "id", f"{number} number", "made IS NULL empty", "_refused"
         )
         for number, expression in enumerate(FAILING)
@@ -334,22 +334,22 @@ def test_derived_columns_use_those_before_and_are_null_where_a_row_is_refused(sp
 
 def test_columns_are_known_without_reading_anything(spark):
     assert (
-        columns_of(SourceSettings("json", columns="id BIGINT NOT NULL, `a b` INT")).simpleString()
+        build_columns(SourceSettings("json", columns="id BIGINT NOT NULL, `a b` INT")).simpleString()
         == "struct<id:bigint,a b:int>"
     )
-    assert columns_of(SourceSettings("json", columns="id BIGINT NOT NULL"))["id"].nullable
-    assert columns_of(SourceSettings("rate")).names == ["timestamp", "value"]
-    assert columns_of(SourceSettings("socket", value="text")).names == ["value"]
-    assert columns_of(SourceSettings("kafka", columns="id INT")).names == ["id", "kafka"]
-    assert columns_of(SourceSettings("kafka", columns="id INT"))["kafka"].dataType.names[0] == "key"
+    assert build_columns(SourceSettings("json", columns="id BIGINT NOT NULL"))["id"].nullable
+    assert build_columns(SourceSettings("rate")).names == ["timestamp", "value"]
+    assert build_columns(SourceSettings("socket", value="text")).names == ["value"]
+    assert build_columns(SourceSettings("kafka", columns="id INT")).names == ["id", "kafka"]
+    assert build_columns(SourceSettings("kafka", columns="id INT"))["kafka"].dataType.names[0] == "key"
     for columns in (None, "", "BIGINT"):
         with pytest.raises(BadFrame, match="must be names and types"):
-            columns_of(SourceSettings("json", columns=columns))
+            build_columns(SourceSettings("json", columns=columns))
 
 
 def test_a_rate_comes_with_its_two_columns(spark):
     source = SourceSettings("rate", options={"rowsPerSecond": "100", "rampUpTime": "0"})
-    frame = events_of(spark, source, {"odd": "value % 2 = 1"})
+    frame = stream_events(spark, source, {"odd": "value % 2 = 1"})
     assert frame.columns == ["timestamp", "value", "odd", "_refused", "_raw"]
     with Running(frame) as running:
         while not running.rows and running.query.isActive:
@@ -372,7 +372,7 @@ def test_a_socket_gives_lines_of_json_or_text(spark, value):
         thread.start()
         source = SourceSettings("socket", host="127.0.0.1", port=server.getsockname()[1], value=value, columns="id INT")
         name = f"lines_{uuid.uuid4().hex}"
-        query = events_of(spark, source, {}).writeStream.format("memory").queryName(name).start()
+        query = stream_events(spark, source, {}).writeStream.format("memory").queryName(name).start()
         try:
             while spark.table(name).count() < 3 and query.isActive:
                 query.awaitTermination(0.2)

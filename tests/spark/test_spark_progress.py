@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
-from tidings.spark.pipeline.monitor.spark_progress import duplicates_of, lag_of
+from tidings.spark.pipeline.monitor.spark_progress import compute_lag, count_duplicates
 
 
 def read(frame, _):
@@ -22,7 +22,7 @@ def test_a_real_stream_from_kafka_tells_its_lag(spark, kafka, tmp_path):
     query = events.writeStream.foreachBatch(read).option("checkpointLocation", str(tmp_path)).start()
     try:
         query.processAllAvailable()
-        told = [lag_of(one) for one in query.recentProgress if one["numInputRows"]]
+        told = [compute_lag(one) for one in query.recentProgress if one["numInputRows"]]
     finally:
         query.stop()
     assert told == [{f"{topic}-0": 4, f"{topic}-1": 4}, {f"{topic}-0": 0, f"{topic}-1": 0}]
@@ -37,4 +37,4 @@ def test_a_real_stream_tells_the_duplicates_it_dropped(spark, tmp_path):
     query = distinct.writeStream.foreachBatch(read)
     query = query.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True).start()
     query.awaitTermination()
-    assert sum(duplicates_of(one) for one in query.recentProgress) == 6
+    assert sum(count_duplicates(one) for one in query.recentProgress) == 6

@@ -24,7 +24,7 @@ from tidings.spark.demo import summary
 from tidings.spark.demo.world import DemoWorld, publish_changes, run_acts
 from tidings.spark.pipeline.config.load import load
 from tidings.spark.pipeline.run.runner import run
-from tidings.spark.pipeline.run.trouble import SPARKS
+from tidings.spark.pipeline.run.trouble import SPARK_ERRORS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -176,7 +176,7 @@ class Player:
             )
         except Exception as problem:
             self.problem = problem
-        with suppress(*SPARKS):
+        with suppress(*SPARK_ERRORS):
             if (query := self._wait_for_query(session)) is not None:
                 query.stop()
 
@@ -188,7 +188,7 @@ class Player:
         query = self._wait_for_query(session)
         if query is None:
             return False
-        with suppress(*SPARKS):  # the query has ended: its runner reports why
+        with suppress(*SPARK_ERRORS):  # the query has ended: its runner reports why
             query.processAllAvailable()
             return query.isActive
         return False

@@ -32,10 +32,10 @@ from tidings.spark.pipeline.config.checks import RESERVED
 from tidings.spark.pipeline.config.pattern_checks import parse_pattern_file
 from tidings.spark.pipeline.config.reading import FileMistake, TomlPath
 from tidings.spark.pipeline.config.variables import ExpandedText, mask
-from tidings.spark.pipeline.run.match_batches import TIME, path
-from tidings.spark.pipeline.run.trouble import said
-from tidings.spark.pipeline.sources.derived_columns import HIDDEN, with_derived
-from tidings.spark.pipeline.sources.sources import columns_of
+from tidings.spark.pipeline.run.match_batches import TIME, resolve_column
+from tidings.spark.pipeline.run.trouble import extract_message
+from tidings.spark.pipeline.sources.derived_columns import HIDDEN, add_derived_columns
+from tidings.spark.pipeline.sources.sources import build_columns
 from tidings.spark.schema import schema_of
 from tidings.spark.session import get_query_logger
 from tidings.spark.session import session as ts_session
@@ -110,9 +110,9 @@ class _SparkCheck:
         """Return an empty frame with the columns of the source, if they are valid."""
         path = ("source", "columns")
         try:
-            columns = columns_of(self._source)
+            columns = build_columns(self._source)
         except PySparkException as problem:
-            self._add(path, "cannot be read", f": {said(problem)}")
+            self._add(path, "cannot be read", f": {extract_message(problem)}")
             return None
         except BadFrame:  # Spark reads a lone `BIGINT` as a type
             self._add(path, "must be names and types", f", not `{self._source.columns}`")
@@ -130,7 +130,7 @@ class _SparkCheck:
             try:
                 frame = _add_derived(frame, name, sql)
             except PySparkException as problem:
-                self._add(("derived", name), "cannot be computed", f": {said(problem)}")
+                self._add(("derived", name), "cannot be computed", f": {extract_message(problem)}")
                 frame = frame.withColumn(name, F.lit(None))
         return frame
 
@@ -187,7 +187,7 @@ class _SparkCheck:
         schema = context.vocabulary.schema
         closed = schema is not None and schema.closed and context.unknown == "error"
         names = context if closed else context.with_columns(schema_of(frame.schema))
-        timed = frame.withColumn(TIME, path(frame, time).cast("timestamp"))
+        timed = frame.withColumn(TIME, resolve_column(frame, time).cast("timestamp"))
         try:
             build_detector(timed, parse_pattern_file(patterns.file, names), context, time=TIME, key=patterns.key)
         except TidingsError as problem:
@@ -200,7 +200,7 @@ def _add_derived(frame: DataFrame, name: str, sql: str) -> DataFrame:
     added = frame.withColumn(name, F.expr(sql))
     _ = added.schema  # a Connect session has not looked before
     hidden = frame.withColumns(dict.fromkeys(HIDDEN, F.lit(None).cast("string")))
-    _ = with_derived(hidden, {name: sql}).schema
+    _ = add_derived_columns(hidden, {name: sql}).schema
     return added
 
 

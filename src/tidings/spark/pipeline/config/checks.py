@@ -14,7 +14,7 @@ from tidings.spark.pipeline.config import pattern_checks
 from tidings.spark.pipeline.config.reading import FileMistake
 from tidings.spark.pipeline.config.settings import FEEDS, SourceSettings, get_rule, list_keys, phrase, settings_class
 from tidings.spark.pipeline.config.variables import mask
-from tidings.spark.pipeline.sinks.batch_folders import local_path
+from tidings.spark.pipeline.sinks.batch_folders import to_local_path
 from tidings.spark.pipeline.sinks.user_function import import_function
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def check_doubles(reading: FileReading, table: str, names: tuple[str, ...] | Non
 
 def find_missing_source(source: SourceSettings) -> list[FileMistake]:
     """Return the mistake that the folder of events does not exist; it may be created between check and run."""
-    local = local_path(source.path) if source.path is not None else None
+    local = to_local_path(source.path) if source.path is not None else None
     if local is None or any(sign in str(local) for sign in "*?[{") or local.is_dir():
         return []
     text = f"[source] `path` names `{mask(source.path or '')}`: there is no such folder"
@@ -224,5 +224,5 @@ def _is_inside(path: str, folder: str | None) -> bool:
 
 def _normalize_path(path: str) -> str:
     """Return one spelling of a path: `file:///data/out` and `/data/out` are the same."""
-    local = local_path(path)
+    local = to_local_path(path)
     return path.rstrip("/") if local is None else str(local)

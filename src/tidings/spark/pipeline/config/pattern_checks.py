@@ -16,7 +16,7 @@ from tidings.forecast import Model
 from tidings.lang import read_patterns
 from tidings.spark.pipeline.config.values import WrongValue, load_or_reject
 from tidings.spark.pipeline.config.variables import derive_text, mask
-from tidings.spark.pipeline.sinks.batch_folders import local_path
+from tidings.spark.pipeline.sinks.batch_folders import to_local_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +43,7 @@ ONE_READER = "socket"
 
 def parse_pattern_file(path: str, context: QueryContext) -> list[WrittenPattern]:
     """Return the patterns of a file; `PatternError` has every mistake in it."""
-    patterns = read_patterns(read_text(local_path(path) or Path(path)), **context.vocabulary.to_keywords())
+    patterns = read_patterns(read_text(to_local_path(path) or Path(path)), **context.vocabulary.to_keywords())
     if not patterns:
         msg = f"`{mask(path)}` holds no pattern; one begins with a line `pattern NAME`"
         raise PatternError(msg)
@@ -52,7 +52,7 @@ def parse_pattern_file(path: str, context: QueryContext) -> list[WrittenPattern]
 
 def load_model(path: str) -> Model:
     """Return the model of a file."""
-    return Model.load(local_path(path) or Path(path))
+    return Model.load(to_local_path(path) or Path(path))
 
 
 def place_pattern_letters(sink: SinkSettings) -> SinkSettings:

@@ -155,12 +155,12 @@ class FileReading:
             hint = did_you_mean(name, SECTIONS) or f"; the tables are {', '.join(SECTIONS)}"
             self.refuse_table(path, f"is not a table of a pipeline{hint}")
             return
-        known = TOP_KEYS if len(path) == 1 else tuple(list_keys(settings_class(path[0])))
-        hint = did_you_mean(name, known) or f"; the keys are {', '.join(known)}"
+        keys = TOP_KEYS if len(path) == 1 else tuple(list_keys(settings_class(path[0])))
+        hint = did_you_mean(name, keys) or f"; the keys are {', '.join(keys)}"
         if len(path) > 1 and name in TOP_KEYS:
             hint = " of this table; it stands at the top of the file, before the first table"
         self.refuse_key(path, f"is not a key{hint}")
-        self._intended.add((*path[:-1], nearest(name, known) or name))
+        self._intended.add((*path[:-1], nearest(name, keys) or name))
 
     def _add_missing(self, path: TomlPath) -> None:
         keys = list_keys(PipelineFile if len(path) == 1 else settings_class(path[0]))

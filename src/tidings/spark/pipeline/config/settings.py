@@ -25,7 +25,7 @@ from tidings.model import Schema
 from tidings.spark.pipeline.config import values
 from tidings.spark.pipeline.config.values import Trigger, make_choice_kind
 from tidings.spark.pipeline.config.variables import derive_text
-from tidings.spark.pipeline.sources.size_limits import LARGEST
+from tidings.spark.pipeline.sources.size_limits import DEFAULT_MAX_BYTES
 from tidings.spark.query_context import QueryContext
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class SourceSettings:
     """Column that names an event, or a field of one such as `kafka.key`."""
     time: Annotated[str | None, values.TEXT] = None
     """Column with an event's time, or a field of one such as `kafka.timestamp`."""
-    largest: Annotated[int, values.SIZE, KeyRule(WITH_COLUMNS, default='"8 MB"')] = LARGEST
+    largest: Annotated[int, values.SIZE, KeyRule(WITH_COLUMNS, default='"8 MB"')] = DEFAULT_MAX_BYTES
     """The most bytes an event may have; a larger one is a dead letter with its first 200 bytes."""
     options: Annotated[Options, values.OPTIONS] = Field(default_factory=dict, repr=False)
     """Handed to Spark's reader as they are."""

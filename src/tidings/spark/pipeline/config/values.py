@@ -29,7 +29,7 @@ from tidings.lang.filters.literals import parse_number, to_seconds
 from tidings.model import Schema
 from tidings.model.values import Quantity
 from tidings.spark.pipeline.config.variables import Variables, derive_text, mask
-from tidings.spark.pipeline.sinks.batch_folders import local_path
+from tidings.spark.pipeline.sinks.batch_folders import to_local_path
 from tidings.spark.pipeline.sources.size_limits import UNITS, format_size
 
 if TYPE_CHECKING:
@@ -283,14 +283,14 @@ HORIZON = ValueKind('a number of events, "10 own events" or "5 min"', _convert_h
 
 def resolve_path(text: str, context: FileContext) -> str:
     """Return a path as an absolute one, relative to the file's folder; a URI is left as it is."""
-    if ":" in text and (local_path(text) is None or text.startswith("file:")):
+    if ":" in text and (to_local_path(text) is None or text.startswith("file:")):
         return text
     return derive_text(text, os.path.abspath(context.folder / text))
 
 
 def require_path(path: str, *, folder: bool, remote: bool = False) -> str:
     """Return a path if it is there; with `remote`, one that only Spark can reach is taken unseen."""
-    local, noun = local_path(path), "folder" if folder else "file"
+    local, noun = to_local_path(path), "folder" if folder else "file"
     if local is None:
         if remote:
             return path

@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from tidings.spark.pipeline.monitor.report import Report
 
 
-def _utc() -> datetime:
+def _get_utc_now() -> datetime:
     return datetime.now(UTC)
 
 
 class JsonLines:
     """Writes a line for each thing it is told, to a file or to standard output (`-`)."""
 
-    def __init__(self, path: str, *, now: Callable[[], datetime] = _utc) -> None:
+    def __init__(self, path: str, *, now: Callable[[], datetime] = _get_utc_now) -> None:
         """Open the file to add to it; a line that a crash cut short is ended first."""
         self._now = now
-        self._own = path != "-"
-        self._file = _opened(Path(path)) if self._own else sys.stdout
-        self._torn = self._own and _cut_short(Path(path))
+        self._owns_file = path != "-"
+        self._file = _open_append(Path(path)) if self._owns_file else sys.stdout
+        self._is_torn = self._owns_file and _is_cut_short(Path(path))
 
     def status(self, text: str) -> None:
         """Write a line of kind `status`."""
@@ -49,19 +49,19 @@ class JsonLines:
 
     def close(self) -> None:
         """Close the file; standard output stays open."""
-        if self._own:
+        if self._owns_file:
             self._file.close()
 
-    def _write(self, kind: str, said: dict[str, Any]) -> None:
-        line = json.dumps({"kind": kind, "at": self._now().isoformat(), **said}, ensure_ascii=False)
-        start = "\n" if self._torn else ""
-        self._torn = True  # until all of it is out: a full disk may take half a line
+    def _write(self, kind: str, fields: dict[str, Any]) -> None:
+        line = json.dumps({"kind": kind, "at": self._now().isoformat(), **fields}, ensure_ascii=False)
+        start = "\n" if self._is_torn else ""
+        self._is_torn = True  # until all of it is out: a full disk may take half a line
         self._file.write(f"{start}{line}\n")
         self._file.flush()
-        self._torn = False
+        self._is_torn = False
 
 
-def _opened(path: Path) -> IO[str]:
+def _open_append(path: Path) -> IO[str]:
     try:
         return path.open("a", encoding="utf-8")
     except OSError as problem:
@@ -69,7 +69,7 @@ def _opened(path: Path) -> IO[str]:
         raise FileError(msg) from problem
 
 
-def _cut_short(path: Path) -> bool:
+def _is_cut_short(path: Path) -> bool:
     """Tell whether the file's last line has no end."""
     if not path.is_file() or not path.stat().st_size:  # a pipe has no last line
         return False

@@ -28,30 +28,30 @@ if TYPE_CHECKING:
 MINUTE = timedelta(minutes=1)
 """What rates are taken over."""
 
-WORST = 3
+NAMED_PARTITIONS = 3
 """Partitions that are named, those most behind first."""
 
-MISFITS = 3
+SHOWN_MISMATCHES = 3
 """Attributes with values that filters could not read that are shown."""
 
-WARNINGS = 3
+SHOWN_WARNINGS = 3
 """Warnings that stay in sight."""
 
-TOTALS = (
+TOTAL_FIELDS = (
     *("events", "matches", "dead_letters", "duplicates", "late", "over_limit", "changes", "refused_subscriptions"),
     "detections",
 )
 """Fields of a report that the view sums up."""
 
 
-def _utc() -> datetime:
+def _get_utc_now() -> datetime:
     return datetime.now(UTC)
 
 
 class LiveView:
     """Draws how the pipeline does; what others print on the same console appears above it."""
 
-    def __init__(self, console: Console, *, name: str, now: Callable[[], datetime] = _utc) -> None:
+    def __init__(self, console: Console, *, name: str, now: Callable[[], datetime] = _get_utc_now) -> None:
         """Begin to draw."""
         self._name = name
         self._now = now
@@ -63,7 +63,7 @@ class LiveView:
         self._first: datetime | None = None  # when the first batch began
         self._totals: Counter[str] = Counter()
         self._recent: deque[Report] = deque()
-        self._warnings: deque[tuple[datetime, str]] = deque(maxlen=WARNINGS)
+        self._warnings: deque[tuple[datetime, str]] = deque(maxlen=SHOWN_WARNINGS)
         self._live = Live(get_renderable=self.render, console=console, refresh_per_second=4)
         self._live.start()
 
@@ -78,7 +78,7 @@ class LiveView:
             self._last, self._status = report, "running"
             self._first = self._first or report.started
             self._latest[report.query] = report
-            self._totals.update({name: report.counted(name) for name in TOTALS})
+            self._totals.update({name: report.count_for_total(name) for name in TOTAL_FIELDS})
             self._recent.append(report)
 
     def warn(self, text: str) -> None:
@@ -94,24 +94,24 @@ class LiveView:
         """Return the view as it is now."""
         with self._lock:
             now = self._now()
-            parts: list[RenderableType] = [self._numbers(now), *_behind(self._latest)] if self._latest else []
-            parts += [Text(f"{one['said']}", style="yellow") for one in self._misfits()]
+            parts: list[RenderableType] = [self._build_numbers(now), *_list_lag(self._latest)] if self._latest else []
+            parts += [Text(f"{mismatch['said']}", style="yellow") for mismatch in self._select_mismatches()]
             parts += [Text(f"{at:%H:%M:%S} {text}", style="yellow") for at, text in self._warnings]
-            return Panel(Group(*parts), title=Text(self._name), title_align="left", subtitle=self._footer(now))
+            return Panel(Group(*parts), title=Text(self._name), title_align="left", subtitle=self._build_footer(now))
 
-    def _misfits(self) -> Sequence[Mapping[str, Any]]:
+    def _select_mismatches(self) -> Sequence[Mapping[str, Any]]:
         """Return the first few attributes whose values are not what filters ask for."""
         last = self._latest.get("matching")
-        return last.mismatches[:MISFITS] if last is not None else ()
+        return last.mismatches[:SHOWN_MISMATCHES] if last is not None else ()
 
-    def _footer(self, now: datetime) -> Text:
+    def _build_footer(self, now: datetime) -> Text:
         took = f", batch {self._last.batch} took {self._last.seconds:.1f} s" if self._last else ""
-        return Text(f"{self._status} for {_clock(now - self._begun)}{took}")
+        return Text(f"{self._status} for {_format_clock(now - self._begun)}{took}")
 
-    def _numbers(self, now: datetime) -> Table:
+    def _build_numbers(self, now: datetime) -> Table:
         """Return names and numbers, two pairs in a line."""
         totals = self._totals
-        events, matches = self._rates(now)
+        events, matches = self._compute_rates(now)
         table = Table.grid(padding=(0, 3, 0, 0))
         for _ in range(2):
             table.add_column(no_wrap=True)
@@ -121,45 +121,47 @@ class LiveView:
             table.add_row("matches/s", f"{matches:,.0f}", "matches", f"{totals['matches']:,}")
             table.add_row("subscriptions", f"{last.subscriptions:,}", "version", str(last.version))
             table.add_row("changes", f"{totals['changes']:,}", "refused", f"{totals['refused_subscriptions']:,}")
-        if (asked := self._latest.get("patterns")) is not None:
-            table.add_row("patterns", f"{asked.patterns:,}", "detections", f"{totals['detections']:,}")
+        if (detection := self._latest.get("patterns")) is not None:
+            table.add_row("patterns", f"{detection.patterns:,}", "detections", f"{totals['detections']:,}")
         table.add_row("dead letters", f"{totals['dead_letters']:,}", "late", f"{totals['late']:,}")
         if last is not None:
             table.add_row("duplicates", f"{totals['duplicates']:,}", "over the limit", f"{totals['over_limit']:,}")
         return table
 
-    def _rates(self, now: datetime) -> tuple[float, float]:
+    def _compute_rates(self, now: datetime) -> tuple[float, float]:
         """Return events and matches a second over the last minute, or since the first batch began."""
-        while self._recent and self._recent[0].ended < now - MINUTE:
+        while self._recent and self._recent[0].finished_at < now - MINUTE:
             self._recent.popleft()
         since = max(now - MINUTE, self._first or now)
         seconds = max((now - since).total_seconds(), 0.001)
-        events, matches = (sum(r.counted(name) for r in self._recent) for name in ("events", "matches"))
+        events, matches = (sum(r.count_for_total(name) for r in self._recent) for name in ("events", "matches"))
         return events / seconds, matches / seconds
 
 
-def _behind(latest: Mapping[str, Report]) -> list[Text]:
+def _list_lag(latest: Mapping[str, Report]) -> list[Text]:
     """Return a line on what waits to be read, where that is known; of two queries, by matching."""
     last = latest.get("matching") or latest["patterns"]
-    lines = [Text(f"behind {worst(last.lag)}")] if last.lag else []
+    lines = [Text(f"behind {describe_lag(last.lag)}")] if last.lag else []
     return [*lines, Text(f"behind {last.files_behind:,} files")] if last.files_behind is not None else lines
 
 
-def worst(lag: Mapping[str, int]) -> str:
+def describe_lag(lag: Mapping[str, int]) -> str:
     """Return the lag in a few words, the partitions that are most behind by name.
 
-    >>> worst({"ads-0": 40, "ads-1": 1200, "ads-2": 0})
+    >>> describe_lag({"ads-0": 40, "ads-1": 1200, "ads-2": 0})
     '1,240 records: ads-1 1,200, ads-0 40'
     """
     ordered = sorted(((behind, name) for name, behind in lag.items() if behind), reverse=True)
-    named = [f"{name} {behind:,}" for behind, name in ordered[:WORST]]
+    named = [f"{name} {behind:,}" for behind, name in ordered[:NAMED_PARTITIONS]]
     rest = (
-        [f"{sum(behind for behind, _ in ordered[WORST:]):,} in {len(ordered) - WORST} more"] if ordered[WORST:] else []
+        [f"{sum(behind for behind, _ in ordered[NAMED_PARTITIONS:]):,} in {len(ordered) - NAMED_PARTITIONS} more"]
+        if ordered[NAMED_PARTITIONS:]
+        else []
     )
     return f"{sum(lag.values()):,} records" + (f": {', '.join(named + rest)}" if named else "")
 
 
-def _clock(passed: timedelta) -> str:
+def _format_clock(elapsed: timedelta) -> str:
     """Return a time as hours, minutes and seconds."""
-    seconds = int(passed.total_seconds())
+    seconds = int(elapsed.total_seconds())
     return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"

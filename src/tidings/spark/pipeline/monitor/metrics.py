@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tidings.spark.pipeline.monitor.report import Report
 
-COUNTED = {
+COUNTER_HELP = {
     "events": "Events read.",
     "matches": "Matches found.",
     "dead_letters": "Events that could not be read.",
@@ -31,7 +31,7 @@ COUNTED = {
 }
 """Fields of a report that are summed up, as `tidings_events_total` and so on."""
 
-STANDING = {
+GAUGE_HELP = {
     "batch": "Number of the last batch.",
     "subscriptions": "Subscriptions in force.",
     "version": "Version of the subscriptions.",
@@ -39,13 +39,16 @@ STANDING = {
 }
 """Fields that are shown as they stand, as `tidings_subscriptions` and so on."""
 
-WATCHED = {"patterns": "Patterns that are looked for.", "pattern_batch": "Number of the last batch of the patterns."}
+PATTERN_GAUGE_HELP = {
+    "patterns": "Patterns that are looked for.",
+    "pattern_batch": "Number of the last batch of the patterns.",
+}
 """The same of the query that looks for patterns, which has numbers of its own."""
 
-MISFITS = 100
+MAX_MISMATCH_SERIES = 100
 """Attributes with values that filters could not read that have a series of their own: names come from filters."""
 
-SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2, 3, 5, 10, 30, 60, 300)
+BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2, 3, 5, 10, 30, 60, 300)
 """Upper ends of the histogram's bars: fine where a batch ought to be."""
 
 
@@ -58,12 +61,12 @@ class Metrics:
         label = ("pipeline",)
         self._name = name
         self._counters = {
-            key: Counter(f"tidings_{key}", text, label, registry=registry) for key, text in COUNTED.items()
+            key: Counter(f"tidings_{key}", text, label, registry=registry) for key, text in COUNTER_HELP.items()
         }
-        standing = {**STANDING, **WATCHED}
+        standing = {**GAUGE_HELP, **PATTERN_GAUGE_HELP}
         self._gauges = {key: Gauge(f"tidings_{key}", text, label, registry=registry) for key, text in standing.items()}
         self._seconds = Histogram(
-            "tidings_batch_seconds", "Time a batch took.", label, registry=registry, buckets=SECONDS
+            "tidings_batch_seconds", "Time a batch took.", label, registry=registry, buckets=BUCKETS
         )
         self._ended = Gauge("tidings_last_batch_timestamp_seconds", "When it was done.", label, registry=registry)
         self._warnings = Counter("tidings_warnings", "Warnings given.", label, registry=registry)
@@ -84,7 +87,7 @@ class Metrics:
         for counter in (*self._counters.values(), self._warnings):
             counter.labels(name)
         ProcessCollector(registry=registry)
-        self._server, self._thread = _served(address, registry)
+        self._server, self._thread = _serve(address, registry)
         self.port = self._server.server_port
 
     def status(self, text: str) -> None:
@@ -93,15 +96,15 @@ class Metrics:
     def report(self, report: Report) -> None:
         """Add a batch."""
         for key, counter in self._counters.items():
-            counter.labels(self._name).inc(report.counted(key))
-        for key, value in _standing(report).items():
+            counter.labels(self._name).inc(report.count_for_total(key))
+        for key, value in _select_gauges(report).items():
             # A version that is text has no number, and as a label each one would be a series for ever.
             if isinstance(value, int):
                 self._gauges[key].labels(self._name).set(value)
         self._seconds.labels(self._name).observe(report.seconds)
-        self._ended.labels(self._name).set(report.ended.timestamp())
-        for one in report.mismatches[:MISFITS]:
-            self._mismatched.labels(self._name, one["attribute"], one["asked"]).set(one["mismatched"])
+        self._ended.labels(self._name).set(report.finished_at.timestamp())
+        for mismatch in report.mismatches[:MAX_MISMATCH_SERIES]:
+            self._mismatched.labels(self._name, mismatch["attribute"], mismatch["asked"]).set(mismatch["mismatched"])
         if not report.beside:  # both read the same partitions, and matching tells of them
             self._show_lag(report)
 
@@ -123,14 +126,14 @@ class Metrics:
         self._partitions = set(report.lag)
 
 
-def _standing(report: Report) -> dict[str, int | str | None]:
+def _select_gauges(report: Report) -> dict[str, int | str | None]:
     """Return what stands after a batch of one of the queries."""
     if report.query == "patterns":
         return {"patterns": report.patterns, "pattern_batch": report.batch}
-    return {key: getattr(report, key) for key in STANDING}
+    return {key: getattr(report, key) for key in GAUGE_HELP}
 
 
-def _served(address: str, registry: CollectorRegistry) -> tuple[WSGIServer, Thread]:
+def _serve(address: str, registry: CollectorRegistry) -> tuple[WSGIServer, Thread]:
     """Start the server; a port in use, a host that is not ours or no address at all is one clear line."""
     host, _, port = address.rpartition(":")
     try:

@@ -30,31 +30,35 @@ class PipelineMismatches:
         """Start with nothing counted."""
         self._shards: dict[int, MismatchCounts] = {}
         self._warned: set[tuple[str, str, str]] = set()
-        self._told: tuple[MismatchReport, ...] = ()
+        self._reports: tuple[MismatchReport, ...] = ()
 
-    def take(self, counted: Iterable[str], folder: Path, version: Version) -> tuple[MismatchReport, ...]:
+    def add(self, counted: Iterable[str], folder: Path, version: Version) -> tuple[MismatchReport, ...]:
         """Add what workers counted in a batch, and return all that does not fit, with who asks."""
         batches = [json.loads(text) for text in counted]
         if not batches:
-            return self._told
+            return self._reports
         for shard, rows in batches:
             self._shards.setdefault(shard, MismatchCounts()).merge(rows)
-        self._told = tuple(describe_mismatches(self._largest(), open_version(folder, version).backend))
-        return self._told
+        self._reports = tuple(describe_mismatches(self._merge_shards(), open_version(folder, version).backend))
+        return self._reports
 
-    def fresh(self) -> list[MismatchReport]:
+    def take_new(self) -> list[MismatchReport]:
         """Return what has not been told as a warning yet, each once."""
-        found = [one for one in self._told if (one.attribute, one.kind, one.unit) not in self._warned]
-        self._warned.update((one.attribute, one.kind, one.unit) for one in found)
-        return found
+        mismatches = [
+            mismatch
+            for mismatch in self._reports
+            if (mismatch.attribute, mismatch.kind, mismatch.unit) not in self._warned
+        ]
+        self._warned.update((mismatch.attribute, mismatch.kind, mismatch.unit) for mismatch in mismatches)
+        return mismatches
 
-    def _largest(self) -> MismatchCounts:
+    def _merge_shards(self) -> MismatchCounts:
         """Return for each attribute and kind the counts of the shard that saw most of it."""
         best: dict[TypedAttribute, MismatchCounts] = {}
         for counts in self._shards.values():
             for key in counts.types:
-                known = best.get(key)
-                if known is None or known.types[key].total() < counts.types[key].total():
+                largest_so_far = best.get(key)
+                if largest_so_far is None or largest_so_far.types[key].total() < counts.types[key].total():
                     best[key] = counts
         largest = MismatchCounts()
         for key, counts in best.items():

@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 Query: TypeAlias = Literal["matching", "patterns"]
 """Whose batch it is; each of the two counts its own from 0."""
 
-SHARED = ("events",)
+SHARED_FIELDS = ("events",)
 """Counts that both queries of a pipeline have, of the same events."""
 
 
@@ -54,32 +54,32 @@ class Report:
         """How quickly matches came out of this batch."""
         return self.matches / self.seconds if self.seconds > 0 else 0.0
 
-    def counted(self, name: str) -> int:
+    def count_for_total(self, name: str) -> int:
         """Return a count as it is summed up over all reports of the pipeline."""
         count: int = getattr(self, name)
-        return 0 if self.beside and name in SHARED else count
+        return 0 if self.beside and name in SHARED_FIELDS else count
 
     @property
-    def ended(self) -> datetime:
+    def finished_at(self) -> datetime:
         """When it was done."""
         return self.started + timedelta(seconds=self.seconds)
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON has it, the rates included."""
         rates = {"events_per_second": self.events_per_second, "matches_per_second": self.matches_per_second}
-        said = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        said["mismatches"] = [dict(one) for one in self.mismatches]
-        return {**said, "started": self.started.isoformat(), "lag": dict(self.lag), **rates}
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        fields["mismatches"] = [dict(mismatch) for mismatch in self.mismatches]
+        return {**fields, "started": self.started.isoformat(), "lag": dict(self.lag), **rates}
 
     @classmethod
-    def from_dict(cls, said: Mapping[str, Any]) -> Report:
+    def from_dict(cls, fields: Mapping[str, Any]) -> Report:
         """Return what `to_dict` wrote; names that a newer version added are left out."""
-        known = {name: said[name] for name in cls.__dataclass_fields__ if name in said}
-        known["mismatches"] = tuple(said.get("mismatches", ()))
-        return cls(**{**known, "started": datetime.fromisoformat(said["started"])})
+        values = {name: fields[name] for name in cls.__dataclass_fields__ if name in fields}
+        values["mismatches"] = tuple(fields.get("mismatches", ()))
+        return cls(**{**values, "started": datetime.fromisoformat(fields["started"])})
 
 
-class Watch(Protocol):
+class Monitor(Protocol):
     """Somebody who is told how a pipeline does."""
 
     def status(self, text: str) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from tidings.spark.pipeline.monitor.report import Report
 
-EVERY = 5.0
+INTERVAL_SECONDS = 5.0
 """Seconds between two lines about batches; those that end in between share a line."""
 
 
@@ -22,13 +22,13 @@ class PlainText:
     """Prints a line about the batches since the last line, warnings at once."""
 
     def __init__(
-        self, console: Console, *, every: float | None = EVERY, clock: Callable[[], float] = time.monotonic
+        self, console: Console, *, every: float | None = INTERVAL_SECONDS, clock: Callable[[], float] = time.monotonic
     ) -> None:
         """Print on this console; `every=None` leaves the batches out and tells warnings only."""
         self._console = console
         self._every = every
         self._clock = clock
-        self._told = -float("inf")
+        self._printed_at = -float("inf")
         self._waiting: list[Report] = []
 
     def status(self, text: str) -> None:
@@ -41,8 +41,8 @@ class PlainText:
         if self._every is None:
             return
         self._waiting.append(report)
-        if self._clock() - self._told >= self._every:
-            self._tell()
+        if self._clock() - self._printed_at >= self._every:
+            self._print_reports()
 
     def warn(self, text: str) -> None:
         """Print it now."""
@@ -51,27 +51,27 @@ class PlainText:
     def close(self) -> None:
         """Print what has waited."""
         if self._waiting:
-            self._tell()
+            self._print_reports()
 
-    def _tell(self) -> None:
+    def _print_reports(self) -> None:
         for query in dict.fromkeys(report.query for report in self._waiting):
-            self._print(summed([report for report in self._waiting if report.query == query]))
+            self._print(summarize([report for report in self._waiting if report.query == query]))
         self._waiting = []
-        self._told = self._clock()
+        self._printed_at = self._clock()
 
     def _print(self, text: str) -> None:
         self._console.print(Text(text), soft_wrap=True)
 
 
-def summed(reports: list[Report]) -> str:
+def summarize(reports: list[Report]) -> str:
     """Return one line about some batches of one query that follow each other."""
     last = reports[-1]
     seconds = sum(report.seconds for report in reports)
     events = sum(report.events for report in reports)
     name = f"batch {last.batch}" if len(reports) == 1 else f"batches {reports[0].batch}-{last.batch}"
     rate = f" ({events / seconds:,.0f}/s)" if seconds > 0 else ""
-    found, standing = _found(reports)
-    parts = [f"{events:,} events in {seconds:.1f} s{rate}", found, *_troubles(reports), standing]
+    results, standing = _describe_results(reports)
+    parts = [f"{events:,} events in {seconds:.1f} s{rate}", results, *_list_problems(reports), standing]
     if last.lag:
         parts.append(f"{sum(last.lag.values()):,} records behind")
     if last.files_behind is not None:
@@ -79,7 +79,7 @@ def summed(reports: list[Report]) -> str:
     return f"{'patterns, ' if last.query == 'patterns' else ''}{name}: {', '.join(parts)}"
 
 
-def _found(reports: list[Report]) -> tuple[str, str]:
+def _describe_results(reports: list[Report]) -> tuple[str, str]:
     """Return what came out, and what it was held against."""
     last = reports[-1]
     if last.query == "patterns":
@@ -88,7 +88,7 @@ def _found(reports: list[Report]) -> tuple[str, str]:
     return f"{sum(report.matches for report in reports):,} matches", standing
 
 
-def _troubles(reports: list[Report]) -> list[str]:
+def _list_problems(reports: list[Report]) -> list[str]:
     """Return what was left out or refused, where there was any."""
     counts = {
         "dead letters": sum(report.dead_letters for report in reports),
@@ -97,4 +97,4 @@ def _troubles(reports: list[Report]) -> list[str]:
         "over the limit": sum(report.over_limit for report in reports),
         "subscriptions refused": sum(report.refused_subscriptions for report in reports),
     }
-    return [f"{count:,} {what}" for what, count in counts.items() if count]
+    return [f"{count:,} {problem}" for problem, count in counts.items() if count]

@@ -28,8 +28,8 @@ from typing import IO, TYPE_CHECKING, Any
 import tidings as td
 from tidings.engine.persist.mapped_arrays import write_atomically
 from tidings.errors import CheckpointError
-from tidings.spark.pipeline.run.trouble import wrong_with
-from tidings.spark.pipeline.sinks.batch_folders import local_path
+from tidings.spark.pipeline.run.trouble import diagnose_folder
+from tidings.spark.pipeline.sinks.batch_folders import to_local_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -51,9 +51,9 @@ class Checkpoint:
     id: str
 
     @classmethod
-    def opened(cls, path: str) -> Checkpoint:
+    def open(cls, path: str) -> Checkpoint:
         """Open the folder, or make one; refuse what another program or a newer version wrote."""
-        folder = local_path(path)
+        folder = to_local_path(path)
         if folder is None:
             msg = f"the checkpoint `{path}` must be a path that driver and workers see, such as a mounted volume"
             raise CheckpointError(msg)
@@ -62,17 +62,17 @@ class Checkpoint:
             if not mark.exists():
                 _check_empty(mark.parent)
                 mark.parent.mkdir(parents=True, exist_ok=True)
-                told = {"format": FORMAT, "tidings": td.__version__, "id": str(uuid.uuid4())}
-                write_atomically(mark, iter([json.dumps(told).encode()]))
+                content = {"format": FORMAT, "tidings": td.__version__, "id": str(uuid.uuid4())}
+                write_atomically(mark, iter([json.dumps(content).encode()]))
         except OSError as problem:
             msg = f"the checkpoint `{folder}` cannot be made: {problem.strerror}; give a folder that can be written to"
             raise CheckpointError(msg) from problem
-        return cls(mark.parent, _read(mark))
+        return cls(mark.parent, _read_mark(mark))
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """Keep other processes out: each would take away what the other is writing. The lock ends with its process."""
-        with self._marked() as mark:
+        with self._open_mark() as mark:
             try:
                 fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as problem:
@@ -82,15 +82,15 @@ class Checkpoint:
                 raise CheckpointError(msg) from problem
             yield
 
-    def _marked(self) -> IO[bytes]:
+    def _open_mark(self) -> IO[bytes]:
         try:
             return (self.folder / MARK).open("rb+")
         except OSError as problem:
-            way_out = wrong_with(self.folder, "") or f"{problem.strerror or problem}; see to it"
+            way_out = diagnose_folder(self.folder, "") or f"{problem.strerror or problem}; see to it"
             msg = f"the checkpoint `{self.folder}` cannot be written to: {way_out}, then start the pipeline again"
             raise CheckpointError(msg) from problem
 
-    def query(self, name: str = "query") -> str:
+    def query_uri(self, name: str = "query") -> str:
         """Return where Spark keeps its own checkpoint: on this file system, whatever Spark takes by default."""
         return f"file://{self.folder}/{name}"
 
@@ -98,31 +98,31 @@ class Checkpoint:
         """Tell whether Spark counts a batch as done."""
         return (self.folder / name / "commits" / str(batch)).exists()
 
-    def subscriptions(self, given: QueryContext, feed: Mapping[str, Any]) -> Path:
+    def locate_subscriptions(self, context: QueryContext, feed: Mapping[str, Any]) -> Path:
         """Return the folder of versions for subscriptions that are understood so, and come from this feed.
 
         What a feed has read, by names of files or offsets, means nothing to another one.
         """
-        told = {name: part.to_dict() for name, part in given.overrides.items()}
-        schema = given.vocabulary.schema
+        parts = {name: part.to_dict() for name, part in context.overrides.items()}
+        schema = context.vocabulary.schema
         closed = schema is not None and schema.closed
-        said = json.dumps({**told, "closed": closed, "feed": dict(feed)}, sort_keys=True, default=str)
-        return self.folder / "subscriptions" / hashlib.sha256(said.encode()).hexdigest()[:16]
+        identity = json.dumps({**parts, "closed": closed, "feed": dict(feed)}, sort_keys=True, default=str)
+        return self.folder / "subscriptions" / hashlib.sha256(identity.encode()).hexdigest()[:16]
 
     # The newest time of an event ---------------------------------------------------------------
 
-    def newest(self) -> datetime | None:
+    def read_newest(self) -> datetime | None:
         """Return the newest time of an event, up to the last batch that is done."""
         try:
-            told = json.loads((self.folder / "newest.json").read_text(encoding="utf-8"))
+            content = json.loads((self.folder / "newest.json").read_text(encoding="utf-8"))
         except FileNotFoundError:
             return None
-        return datetime.fromisoformat(told["newest"])
+        return datetime.fromisoformat(content["newest"])
 
-    def note_newest(self, batch: int, newest: datetime) -> None:
+    def write_newest(self, batch: int, newest: datetime) -> None:
         """Remember the newest time of an event."""
-        told = {"batch": batch, "newest": newest.isoformat()}
-        write_atomically(self.folder / "newest.json", iter([json.dumps(told).encode()]))
+        content = {"batch": batch, "newest": newest.isoformat()}
+        write_atomically(self.folder / "newest.json", iter([json.dumps(content).encode()]))
 
     # Refused subscriptions ---------------------------------------------------------------------
 
@@ -131,7 +131,7 @@ class Checkpoint:
         """The file that lists them."""
         return self.folder / "refused_subscriptions.jsonl"
 
-    def note_refused(self, refused: Sequence[tuple[Any, TidingsError]], batch: int | None) -> None:
+    def append_refused(self, refused: Sequence[tuple[Any, TidingsError]], batch: int | None) -> None:
         """Append the changes of subscriptions that were refused; those before the first batch are of none."""
         at = datetime.now(UTC).isoformat()
         with self.refusals.open("a", encoding="utf-8") as out:
@@ -140,20 +140,20 @@ class Checkpoint:
 
 
 def _check_empty(folder: Path) -> None:
-    if folder.is_dir() and any(not _is_ours(path.name) for path in folder.iterdir()):
+    if folder.is_dir() and any(not _is_partial_mark(path.name) for path in folder.iterdir()):
         msg = f"the checkpoint `{folder}` is not empty and was not made by `tidings run`; give a new folder"
         raise CheckpointError(msg)
 
 
-def _is_ours(name: str) -> bool:
+def _is_partial_mark(name: str) -> bool:
     """Tell whether a file is the mark, as a crash left it: half written, under another name."""
     return name.startswith(f"{MARK}.") and name.endswith(".tmp")
 
 
-def _read(mark: Path) -> str:
+def _read_mark(mark: Path) -> str:
     try:
-        told = json.loads(mark.read_text(encoding="utf-8"))
-        format, id, by = int(told["format"]), str(told["id"]), told["tidings"]
+        content = json.loads(mark.read_text(encoding="utf-8"))
+        format, id, by = int(content["format"]), str(content["id"]), content["tidings"]
     except (OSError, ValueError, LookupError, TypeError) as problem:
         msg = f"`{mark}` is not a checkpoint's: {problem}"
         raise CheckpointError(msg) from problem

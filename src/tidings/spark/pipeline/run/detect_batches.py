@@ -79,15 +79,19 @@ def detect_stream(
 
     What the source could not read is told once: by matching, where there are subscriptions.
     """
-    about = pipeline.patterns
-    assert about is not None
-    events = _add_event_columns(events if pipeline.subscriptions is None else events.where(to_column(REFUSED).isNull()), pipeline)
+    settings = pipeline.patterns
+    assert settings is not None
+    events = _add_event_columns(
+        events if pipeline.subscriptions is None else events.where(to_column(REFUSED).isNull()), pipeline
+    )
     in_time = events.where(to_column(REFUSED).isNull()).drop(REFUSED, RAW)
-    in_time = in_time.withWatermark(TIME, f"{int(about.lateness.total_seconds() * 1000)} milliseconds")
-    detector = build_detector(in_time, patterns, context, time=TIME, key=about.key)
-    told = add_forecasts(detector, about)  # its names were judged when it was made
-    found = detect(in_time, told, time=TIME, event_id=EVENT, keep=about.keep, unknown="absent")
-    return _rename_event_ids(found, about.keep or ()).unionByName(_find_bad_events(events, detector), allowMissingColumns=True)
+    in_time = in_time.withWatermark(TIME, f"{int(settings.lateness.total_seconds() * 1000)} milliseconds")
+    detector = build_detector(in_time, patterns, context, time=TIME, key=settings.key)
+    forecaster = add_forecasts(detector, settings)  # its names were judged when it was made
+    detections = detect(in_time, forecaster, time=TIME, event_id=EVENT, keep=settings.keep, unknown="absent")
+    return _rename_event_ids(detections, settings.keep or ()).unionByName(
+        _find_bad_events(events, detector), allowMissingColumns=True
+    )
 
 
 def add_forecasts(detector: Detector, settings: PatternSettings) -> Detector:
@@ -121,7 +125,9 @@ def _add_event_columns(events: DataFrame, pipeline: Pipeline) -> DataFrame:
     source = pipeline.source
     assert source.id is not None
     assert source.time is not None
-    events = events.withColumns({EVENT: resolve_column(events, source.id), TIME: resolve_column(events, source.time).cast("timestamp")})
+    events = events.withColumns(
+        {EVENT: resolve_column(events, source.id), TIME: resolve_column(events, source.time).cast("timestamp")}
+    )
     lacks = F.when(to_column(TIME).isNull(), F.lit(f"no time: `{mask(source.time)}` is null, and patterns need one"))
     return events.withColumn(REFUSED, F.coalesce(to_column(REFUSED), lacks))
 
@@ -132,13 +138,13 @@ def _find_bad_events(events: DataFrame, detector: Detector) -> DataFrame:
     They are judged by the matcher that detection reads them with: what takes no part there is told here.
     """
     alone = QueryContext(unknown="absent")  # the matcher brings its own, and its names were judged
-    found = open_subscriptions(
+    handle = open_subscriptions(
         events.sparkSession, detector.compile().matcher, schema_of(events.schema), alone, shards=None
     )
-    plan = ShardPlan(found.store.shards, judge=True)
+    plan = ShardPlan(handle.store.shards, judge=True)
     build = TaggedRows(plan.row_builder, raw=RAW, hidden=(EVENT, TIME))
     stage = WorkerStage((EVENT,), ("event",), build, _ADDED, plan, refused=REFUSED, whole_events=True)
-    rows = match_in_workers(events, found, stage, None)
+    rows = match_in_workers(events, handle, stage, None)
     return rows.select("event", "reason", "row", to_column("events").alias(SEEN))
 
 
@@ -153,14 +159,14 @@ class DetectBatches(BatchHandler):
         super().__init__(checkpoint, FOLDER)
         self._pipeline, self._sinks, self._patterns = pipeline, sinks, patterns
         self._is_beside = pipeline.subscriptions is not None
-        foretold = pipeline.patterns is not None and pipeline.patterns.model is not None
-        self._columns = (*DETECTION, *FORECAST) if foretold else DETECTION
+        has_forecasts = pipeline.patterns is not None and pipeline.patterns.model is not None
+        self._columns = (*DETECTION, *FORECAST) if has_forecasts else DETECTION
 
     def _process(self, frame: DataFrame, batch: int) -> None:
         started, begun = datetime.now(UTC), time.monotonic()
-        with ExitStack() as held:
+        with ExitStack() as stack:
             # Kept, and read from there: what has a memory must not be computed twice in one batch.
-            rows = persist_frame(frame, held)
+            rows = persist_frame(frame, stack)
             counts = self._count_rows(rows)
             self._write_rows(rows, counts, batch)
         if not any(counts):
@@ -185,21 +191,21 @@ class DetectBatches(BatchHandler):
     def _count_rows(self, rows: DataFrame) -> Row:
         """Count what there is; this is the one pass through the patterns."""
         kind = to_column("kind")
-        found = rows.agg(
+        counts = rows.agg(
             F.coalesce(F.sum(SEEN), F.lit(0)).alias("events"),
             F.count_if(kind == "match").alias("detections"),
             F.count_if(kind == "forecast").alias("forecasts"),
             F.count_if(kind == "late").alias("late"),
             F.count("reason").alias("letters"),
         ).first()
-        assert found is not None
-        return found
+        assert counts is not None
+        return counts
 
     def _write_rows(self, rows: DataFrame, counts: Row, batch: int) -> None:
         if counts["detections"] or counts["forecasts"]:
-            found = rows.where(to_column("kind").isin("match", "forecast")).select(*self._columns)
+            detections = rows.where(to_column("kind").isin("match", "forecast")).select(*self._columns)
             for output in self._sinks.matches:
-                output.write(found, batch)
+                output.write(detections, batch)
         if counts["letters"] or counts["late"]:
             bad = rows.where(to_column("reason").isNotNull()).select(*LETTER)
             self._sinks.dead_letters.write(bad.unionByName(_build_late_letters(rows)), batch)
@@ -208,8 +214,8 @@ class DetectBatches(BatchHandler):
 def _build_late_letters(rows: DataFrame) -> DataFrame:
     """Return the events that came too late, as dead letters; of those, what detections carry is known."""
     first, kind = F.element_at("events", 1), rows.schema["events"].dataType.elementType  # type: ignore[attr-defined]
-    told = {name: first[name] for name in kind.names} if isinstance(kind, StructType) else {ID: first}
-    shown = F.struct(*(value.alias(name) for name, value in told.items()), "at")
+    columns = {name: first[name] for name in kind.names} if isinstance(kind, StructType) else {ID: first}
+    shown = F.struct(*(value.alias(name) for name, value in columns.items()), "at")
     reason = F.concat(F.lit(LATE), to_column("at").cast("string"), F.lit(" is behind what patterns wait for"))
     late = rows.where(to_column("kind") == "late")
-    return late.select(told[ID].alias("event"), reason.alias("reason"), F.to_json(shown, EXACT_TIMES).alias("row"))
+    return late.select(columns[ID].alias("event"), reason.alias("reason"), F.to_json(shown, EXACT_TIMES).alias("row"))

@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 
     from tidings.spark.pipeline.config.settings import Pipeline
 
-PATIENCE = 5.0
+CONNECT_SECONDS = 5.0
 """Seconds that a broker has to take a connection."""
 
-PORT = 9092
+DEFAULT_PORT = 9092
 """Kafka's own, where none is said."""
 
 
 def require_brokers(pipeline: Pipeline) -> None:
     """Refuse to start while no broker of a list takes a connection."""
-    for where, servers in dict(_named(pipeline)).items():
-        if not any(map(_answers, servers.split(","))):
+    for where, servers in dict(_list_servers(pipeline)).items():
+        if not any(map(_is_reachable, servers.split(","))):
             msg = f"{where}: none of the servers `{mask(servers)}` takes a connection; is Kafka running there?"
             raise PipelineFailed(msg)
 
 
-def _named(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
+def _list_servers(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
     about = pipeline.subscriptions
     parts = [("[source]", pipeline.source.servers), ("[subscriptions]", about.servers if about else None)]
     parts += [("[[sink]]", sink.servers) for sink in pipeline.sinks]
@@ -42,10 +42,12 @@ def _named(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
             yield where, servers
 
 
-def _answers(server: str) -> bool:
+def _is_reachable(server: str) -> bool:
     host, _, port = server.strip().rpartition(":")
     try:
-        with socket.create_connection((host.strip("[]") or server.strip(), int(port) if host else PORT), PATIENCE):
+        with socket.create_connection(
+            (host.strip("[]") or server.strip(), int(port) if host else DEFAULT_PORT), CONNECT_SECONDS
+        ):
             return True
     except (OSError, ValueError):
         return False

@@ -27,8 +27,8 @@ from tidings.spark.match.worker_matcher import TaggedRows, describe_excess
 from tidings.spark.match.worker_stage import WorkerStage
 from tidings.spark.pipeline.monitor.mismatch_totals import PipelineMismatches
 from tidings.spark.pipeline.monitor.report import Report
-from tidings.spark.pipeline.run.microbatch import Turns, kept
-from tidings.spark.pipeline.sinks.sinks import Output
+from tidings.spark.pipeline.run.microbatch import BatchHandler, persist_frame
+from tidings.spark.pipeline.sinks.sinks import Sink
 from tidings.spark.query_context import QueryContext
 from tidings.spark.schema import schema_of, to_column
 from tidings.spark.subscriptions.refusals import remove_refused
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from tidings.model import Schema
     from tidings.spark.match.output_columns import OutputColumns
     from tidings.spark.pipeline.config.settings import Pipeline
-    from tidings.spark.pipeline.monitor.report import Watch
+    from tidings.spark.pipeline.monitor.report import Monitor
     from tidings.spark.pipeline.run.checkpoint import Checkpoint
 
 EVENT, TIME, REFUSED, RAW, ARRIVED = "_event", "_time", "_refused", "_raw", "_arrived"
@@ -56,56 +56,58 @@ EVENT, TIME, REFUSED, RAW, ARRIVED = "_event", "_time", "_refused", "_raw", "_ar
 LATE = "late: "
 """How the reason begins that an event is late."""
 
-SHOWN_REFUSALS = 5
+LISTED_REFUSALS = 5
 """So many refused subscriptions of a batch are told one by one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sinks:
+class BatchSinks:
     """Where rows go."""
 
-    matches: Sequence[Output]
-    dead_letters: Output
+    matches: Sequence[Sink]
+    dead_letters: Sink
 
 
-class Batches(Turns):
+class MatchBatches(BatchHandler):
     """Takes the micro-batches of the query that matches."""
 
-    def __init__(self, pipeline: Pipeline, *, live: Live, checkpoint: Checkpoint, sinks: Sinks, watch: Watch) -> None:
+    def __init__(
+        self, pipeline: Pipeline, *, live: Live, checkpoint: Checkpoint, sinks: BatchSinks, watch: Monitor
+    ) -> None:
         """Take all that a batch needs."""
         super().__init__(checkpoint, "query")
         self._pipeline, self._live = pipeline, live
         self._sinks, self._watch = sinks, watch
-        self._made = "subscriptions" if pipeline.matching.per == "event" else "subscription"
-        self._over = describe_excess(0, pipeline.matching.limit or 0).partition(",")[2]
+        self._id_column = "subscriptions" if pipeline.matching.per == "event" else "subscription"
+        self._excess_text = describe_excess(0, pipeline.matching.limit or 0).partition(",")[2]
         self._changes: list[Change] = []
         self._mismatches = PipelineMismatches()
-        self._judged = 0  # the version that was held against the columns
-        self._refused: dict[Any, str] = {}  # what they refuse of it
+        self._checked_version = 0  # the version that was held against the columns
+        self._refusals: dict[Any, str] = {}  # what they refuse of it
 
-    def heard(self, change: Change, batch: int | None = None) -> None:
+    def note_change(self, change: Change, batch: int | None = None) -> None:
         """Tell what was refused of what the feed brought, before the first batch too; the next batch counts it."""
         self._changes.append(change)
         self.totals["refused_subscriptions"] += len(change.refused)
         if change.refused:
-            self._tell_refused(change.refused, batch)
+            self._report_refused(change.refused, batch)
 
-    def _taken(self, frame: DataFrame, batch: int) -> None:
+    def _process(self, frame: DataFrame, batch: int) -> None:
         started, begun = datetime.now(UTC), time.monotonic()
-        claim, columns = self._claimed(batch, started), self._event_columns(frame)
-        self._judge(claim, columns, batch)
+        claim, columns = self._claim_version(batch, started), self._event_columns(frame)
+        self._check_version(claim, columns, batch)
         changes, self._changes[:] = list(self._changes), []
-        found, version = self._subscribed(claim, columns)
-        with ExitStack() as held:
-            tagged = kept(self._match(frame, found, claim, held), held)
-            counts = self._counted(tagged)
-            self._written(tagged, counts, batch)
+        handle, version = self._open_subscriptions(claim, columns)
+        with ExitStack() as stack:
+            tagged = persist_frame(self._match(frame, handle, claim, stack), stack)
+            counts = self._count_rows(tagged)
+            self._write_rows(tagged, counts, batch)
         if counts["newest"] is not None:
-            self._note_newest(batch, counts["newest"].astimezone(UTC), claim)
-        mismatches = self._mismatches.take(counts["mismatches"], self._live.folder, version)
-        for mismatch in self._mismatches.fresh():
+            self._write_newest(batch, counts["newest"].astimezone(UTC), claim)
+        mismatches = self._mismatches.add(counts["mismatches"], self._live.folder, version)
+        for mismatch in self._mismatches.take_new():
             self._watch.warn(str(mismatch))
-        self._told(
+        self._report(
             Report(
                 self._pipeline.name,
                 batch,
@@ -120,26 +122,26 @@ class Batches(Turns):
                 version=claim.version,
                 changes=sum(change.added + change.removed for change in changes),
                 refused_subscriptions=sum(len(change.refused) for change in changes),
-                mismatches=tuple({**one.to_dict(), "said": str(one)} for one in mismatches),
+                mismatches=tuple({**report.to_dict(), "said": str(report)} for report in mismatches),
             )
         )
 
     # What it uses ------------------------------------------------------------------------------
 
-    def _claimed(self, batch: int, started: datetime) -> Claim:
+    def _claim_version(self, batch: int, started: datetime) -> Claim:
         """Settle the version, the time and the bound of lateness; the feed is looked at on the way."""
-        newest = self._checkpoint.newest() if self._pipeline.late is not None else None
+        newest = self._checkpoint.read_newest() if self._pipeline.late is not None else None
         now = self._pipeline.matching.now or started
         facts = {"now": now.isoformat(), "newest": newest.isoformat() if newest is not None else None}
-        return self._live.claim(self._checkpoint.id, batch, facts=facts, heard=partial(self.heard, batch=batch))
+        return self._live.claim(self._checkpoint.id, batch, facts=facts, heard=partial(self.note_change, batch=batch))
 
-    def _tell_refused(self, refused: Sequence[tuple[Any, TidingsError]], batch: int | None) -> None:
+    def _report_refused(self, refused: Sequence[tuple[Any, TidingsError]], batch: int | None) -> None:
         """List them all in the checkpoint, and the first of them to who watches."""
-        self._checkpoint.note_refused(refused, batch)
-        for id, problem in refused[:SHOWN_REFUSALS]:
+        self._checkpoint.append_refused(refused, batch)
+        for id, problem in refused[:LISTED_REFUSALS]:
             self._watch.warn(f"subscription `{id}` refused: {problem}" if id is not None else str(problem))
-        if len(refused) > SHOWN_REFUSALS:
-            rest = len(refused) - SHOWN_REFUSALS
+        if len(refused) > LISTED_REFUSALS:
+            rest = len(refused) - LISTED_REFUSALS
             self._watch.warn(f"and {rest:,} others: {self._checkpoint.refusals}")
 
     def _event_columns(self, frame: DataFrame) -> Schema | None:
@@ -149,16 +151,16 @@ class Batches(Turns):
             return None
         return QueryContext(unknown=self._pipeline.unknown).close_schema(schema_of(frame.drop(REFUSED, RAW).schema))
 
-    def _judge(self, claim: Claim, columns: Schema | None, batch: int) -> None:
+    def _check_version(self, claim: Claim, columns: Schema | None, batch: int) -> None:
         """Note the subscriptions of a new version that the columns refuse; workers leave them out, too."""
-        if columns is not None and claim.version != self._judged:
+        if columns is not None and claim.version != self._checked_version:
             refused = remove_refused(self._live.open(claim.version), columns)
-            news = [(id, problem) for id, problem in refused if self._refused.get(id) != str(problem)]
-            self._refused = {id: str(problem) for id, problem in refused}
-            self._judged = claim.version
-            self.heard(Change(claim.version, refused=news), batch)
+            news = [(id, problem) for id, problem in refused if self._refusals.get(id) != str(problem)]
+            self._refusals = {id: str(problem) for id, problem in refused}
+            self._checked_version = claim.version
+            self.note_change(Change(claim.version, refused=news), batch)
 
-    def _subscribed(self, claim: Claim, columns: Schema | None) -> tuple[SubscriptionHandle, Version]:
+    def _open_subscriptions(self, claim: Claim, columns: Schema | None) -> tuple[SubscriptionHandle, Version]:
         version = read_version(self._live.folder, claim.version)
         folder = str(self._live.folder.resolve())
         place = VersionStore(folder, version.number, len(version.shards), version.checksum, columns)
@@ -167,35 +169,35 @@ class Batches(Turns):
 
     # What becomes of it ------------------------------------------------------------------------
 
-    def _match(self, frame: DataFrame, handle: SubscriptionHandle, claim: Claim, held: ExitStack) -> DataFrame:
+    def _match(self, frame: DataFrame, handle: SubscriptionHandle, claim: Claim, stack: ExitStack) -> DataFrame:
         """Return matches, dead letters and tallies as one frame."""
-        frame, matching = self._prepared(frame, claim.facts), self._pipeline.matching
-        columns, grouped = self._shape(frame), matching.per == "event"
+        frame, matching = self._add_event_columns(frame, claim.facts), self._pipeline.matching
+        columns, grouped = self._choose_columns(frame), matching.per == "event"
         plan = ShardPlan(handle.store.shards, grouped=grouped, limit=matching.limit, spread=matching.spread)
         time = TIME if self._pipeline.late is not None else None
         build = TaggedRows(plan.row_builder, raw=RAW, time=time, hidden=(EVENT, TIME))
         added = (plan.id_field(columns.id_column, handle.spark_id_type), *_ADDED)
         stage = WorkerStage(columns.kept, columns.names, build, added, plan, refused=REFUSED, whole_events=True)
         query = MatchQuery(handle, stage, columns, datetime.fromisoformat(claim.facts["now"]))
-        return query.match_tagged_events(frame, hidden=_HIDDEN, keep=lambda rows: kept(rows, held))
+        return query.match_tagged_events(frame, hidden=_HIDDEN, keep=lambda rows: persist_frame(rows, stack))
 
-    def _prepared(self, frame: DataFrame, facts: Mapping[str, Any]) -> DataFrame:
+    def _add_event_columns(self, frame: DataFrame, facts: Mapping[str, Any]) -> DataFrame:
         """Add the columns of our own, and refuse what is late."""
         source, late = self._pipeline.source, self._pipeline.late
         frame = frame.drop(ARRIVED)
         if source.id is not None:
-            frame = frame.withColumn(EVENT, path(frame, source.id))
+            frame = frame.withColumn(EVENT, resolve_column(frame, source.id))
         if late is None or source.time is None:
             return frame
-        frame = frame.withColumn(TIME, path(frame, source.time).cast("timestamp"))
+        frame = frame.withColumn(TIME, resolve_column(frame, source.time).cast("timestamp"))
         if facts["newest"] is None:
             return frame
         bound = datetime.fromisoformat(facts["newest"]) - late.after
-        said = F.concat(F.lit(LATE), to_column(TIME).cast("string"), F.lit(f" is before {bound:%Y-%m-%d %H:%M:%S}"))
+        reason = F.concat(F.lit(LATE), to_column(TIME).cast("string"), F.lit(f" is before {bound:%Y-%m-%d %H:%M:%S}"))
         is_late = to_column(REFUSED).isNull() & (to_column(TIME) < F.lit(bound))
-        return frame.withColumn(REFUSED, F.when(is_late, said).otherwise(to_column(REFUSED)))
+        return frame.withColumn(REFUSED, F.when(is_late, reason).otherwise(to_column(REFUSED)))
 
-    def _shape(self, frame: DataFrame) -> OutputColumns:
+    def _choose_columns(self, frame: DataFrame) -> OutputColumns:
         matching, source = self._pipeline.matching, self._pipeline.source
         keep = matching.keep
         if keep is None and source.id is None:
@@ -203,40 +205,42 @@ class Batches(Turns):
         event = EVENT if source.id is not None else None
         return choose_columns(frame.schema, event_id=event, keep=keep, grouped=matching.per == "event")
 
-    def _counted(self, tagged: DataFrame) -> Row:
+    def _count_rows(self, tagged: DataFrame) -> Row:
         """Count what there is; this is the one pass over the events, the sinks take what it kept."""
         reason = to_column("reason")
-        found = tagged.agg(
+        counts = tagged.agg(
             F.sum("events").alias("events"),
             F.max("newest").alias("newest"),
-            F.count(to_column(self._made)).alias("matches"),
+            F.count(to_column(self._id_column)).alias("matches"),
             F.count(reason).alias("letters"),
             F.count_if(reason.startswith(LATE)).alias("late"),
-            F.count_if(reason.endswith(self._over)).alias("over_limit"),
+            F.count_if(reason.endswith(self._excess_text)).alias("over_limit"),
             F.collect_list("mismatches").alias("mismatches"),
         ).first()
-        assert found is not None
-        return found
+        assert counts is not None
+        return counts
 
-    def _written(self, tagged: DataFrame, counts: Row, batch: int) -> None:
+    def _write_rows(self, tagged: DataFrame, counts: Row, batch: int) -> None:
         if counts["matches"]:
-            rows = tagged.where(to_column(self._made).isNotNull()).select(*map(to_column, self._columns(tagged)))
+            rows = tagged.where(to_column(self._id_column).isNotNull()).select(
+                *map(to_column, self._order_columns(tagged))
+            )
             for output in self._sinks.matches:
                 output.write(rows, batch)
         if counts["letters"]:
             names = [name for name in ("event", "reason", "row") if name in tagged.columns]
             self._sinks.dead_letters.write(tagged.where(to_column("reason").isNotNull()).select(*names), batch)
 
-    def _columns(self, tagged: DataFrame) -> list[str]:
+    def _order_columns(self, tagged: DataFrame) -> list[str]:
         """Return the columns of a match in their order: the id, who, and what is kept; without an id, who is last."""
         names = [name for name in tagged.columns if name not in _NAMES]
-        first = ["event", self._made] if self._pipeline.source.id is not None else []
+        first = ["event", self._id_column] if self._pipeline.source.id is not None else []
         return [*first, *(name for name in names if name not in first)]
 
-    def _note_newest(self, batch: int, newest: datetime, claim: Claim) -> None:
+    def _write_newest(self, batch: int, newest: datetime, claim: Claim) -> None:
         before = claim.facts["newest"]
-        known = datetime.fromisoformat(before) if before is not None else newest
-        self._checkpoint.note_newest(batch, max(newest, known))
+        previous = datetime.fromisoformat(before) if before is not None else newest
+        self._checkpoint.write_newest(batch, max(newest, previous))
 
 
 _ADDED = (
@@ -250,6 +254,6 @@ _NAMES = frozenset(field.name for field in _ADDED)
 _HIDDEN = (EVENT, TIME, REFUSED, RAW)
 
 
-def path(frame: DataFrame, name: str) -> Column:
+def resolve_column(frame: DataFrame, name: str) -> Column:
     """Return a column, or a field of one such as `kafka.key`."""
     return to_column(name) if name in frame.columns else F.col(name)

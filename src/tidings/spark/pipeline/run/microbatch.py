@@ -20,34 +20,34 @@ if TYPE_CHECKING:
     from tidings.spark.pipeline.monitor.report import Report
     from tidings.spark.pipeline.run.checkpoint import Checkpoint
 
-SUMMED = ("events", "matches", "dead_letters", "detections", "late")
+SUMMED_FIELDS = ("events", "matches", "dead_letters", "detections", "late")
 """Fields of a report that are summed up until the pipeline ends."""
 
 
-class Closed(Exception):
+class QueryClosed(Exception):
     """Raised to Spark for a batch that would begin after the pipeline was asked to stop; the next run begins it."""
 
 
-class Turns(ABC):
+class BatchHandler(ABC):
     """Takes the micro-batches of a query; Spark calls it with each."""
 
     def __init__(self, checkpoint: Checkpoint, folder: str) -> None:
         """Take the checkpoint, and the name of the query's own folder in it."""
         self._checkpoint, self.folder = checkpoint, folder
         self._lock, self._closed = threading.Lock(), False  # held while a batch is being worked on
-        self._last: int | None = None
+        self._last_batch: int | None = None
         self.failure: BaseException | None = None
-        self.done: SimpleQueue[Report] = SimpleQueue()
+        self.reports: SimpleQueue[Report] = SimpleQueue()
         self.totals: Counter[str] = Counter()
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Take a micro-batch; what goes wrong is kept, since Spark makes one long text of it."""
         with self._lock:
             if self._closed:
-                raise Closed
+                raise QueryClosed
             try:
-                self._taken(frame, batch)
-                self._last = batch
+                self._process(frame, batch)
+                self._last_batch = batch
             except BaseException as problem:
                 self.failure = problem
                 raise
@@ -62,19 +62,19 @@ class Turns(ABC):
 
     def is_done(self) -> bool:
         """Tell whether Spark has noted that the last batch is done, or there was none."""
-        return self._last is None or self._checkpoint.is_done(self._last, self.folder)
+        return self._last_batch is None or self._checkpoint.is_done(self._last_batch, self.folder)
 
     @abstractmethod
-    def _taken(self, frame: DataFrame, batch: int) -> None:
+    def _process(self, frame: DataFrame, batch: int) -> None:
         """Do the work of a batch."""
 
-    def _told(self, report: Report) -> None:
+    def _report(self, report: Report) -> None:
         self.totals["batches"] += 1
-        self.totals.update({name: report.counted(name) for name in SUMMED})
-        self.done.put(report)
+        self.totals.update({name: report.count_for_total(name) for name in SUMMED_FIELDS})
+        self.reports.put(report)
 
 
-def kept(frame: DataFrame, held: ExitStack) -> DataFrame:
+def persist_frame(frame: DataFrame, stack: ExitStack) -> DataFrame:
     """Keep a frame's rows, on disk where memory is short, until the batch is done."""
-    held.callback(frame.persist().unpersist)
+    stack.callback(frame.persist().unpersist)
     return frame

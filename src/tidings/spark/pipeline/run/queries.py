@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tidings.spark.pipeline.monitor.spark_progress import duplicates_of, lag_of
-from tidings.spark.pipeline.run.microbatch import Turns
-from tidings.spark.pipeline.run.trouble import SPARKS, Trouble
+from tidings.spark.pipeline.monitor.spark_progress import compute_lag, count_duplicates
+from tidings.spark.pipeline.run.microbatch import BatchHandler
+from tidings.spark.pipeline.run.trouble import SPARK_ERRORS, FailureReport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,125 +25,129 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from tidings.spark.pipeline.config.values import Trigger
-    from tidings.spark.pipeline.monitor.report import Report, Watch
+    from tidings.spark.pipeline.monitor.report import Monitor, Report
     from tidings.spark.pipeline.run.checkpoint import Checkpoint
-    from tidings.spark.pipeline.run.stopping import Stopping
+    from tidings.spark.pipeline.run.stopping import StopSignal
 
-OFTEN = 0.1
+POLL_SECONDS = 0.1
 """Seconds between two looks at the queries."""
 
-SETTLING, SHORTLY = 30.0, 0.01
+SETTLE_SECONDS, SETTLE_POLL_SECONDS = 30.0, 0.01
 """Seconds that a batch, done, may take to be noted in Spark's checkpoint; and between two looks there."""
 
-PATIENCE = 3.0
+PROGRESS_SECONDS = 3.0
 """Seconds a report waits for Spark's own, which knows the lag."""
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class RunningQuery:
     """A query that has been started, and who takes its batches."""
 
     query: StreamingQuery
-    turns: Turns
+    handler: BatchHandler
 
     @property
     def problem(self) -> BaseException | None:
         """What went wrong, if the query ended by it."""
-        return None if self.query.isActive else self.turns.failure or self.query.exception()
+        return None if self.query.isActive else self.handler.failure or self.query.exception()
 
     @property
-    def settled(self) -> bool:
+    def is_idle(self) -> bool:
         """Whether nothing of the last batch is open."""
-        return self.turns.is_done() or not self.query.isActive
+        return self.handler.is_done() or not self.query.isActive
 
-    def end(self) -> None:
+    def stop(self) -> None:
         """Stop the query, whatever becomes of its batch."""
-        with suppress(*SPARKS):
+        with suppress(*SPARK_ERRORS):
             self.query.stop()
 
 
-def start(events: DataFrame, turns: Turns, *, name: str, checkpoint: Checkpoint, trigger: Trigger) -> Running:
+def start_query(
+    events: DataFrame, handler: BatchHandler, *, name: str, checkpoint: Checkpoint, trigger: Trigger
+) -> RunningQuery:
     """Start a query on events."""
-    writer = events.writeStream.foreachBatch(turns).queryName(name)
-    writer = writer.option("checkpointLocation", checkpoint.query(turns.folder))
+    writer = events.writeStream.foreachBatch(handler).queryName(name)
+    writer = writer.option("checkpointLocation", checkpoint.query_uri(handler.folder))
     if trigger.available_now:
         writer = writer.trigger(availableNow=True)
     elif trigger.every is not None:
         writer = writer.trigger(processingTime=f"{int(trigger.every.total_seconds() * 1000)} milliseconds")
-    return Running(writer.start(), turns)
+    return RunningQuery(writer.start(), handler)
 
 
-def follow(running: Sequence[Running], watch: Watch, stopping: Stopping, trouble: Trouble) -> None:
+def follow_queries(
+    running: Sequence[RunningQuery], watch: Monitor, stopping: StopSignal, trouble: FailureReport
+) -> None:
     """Hand on reports until all queries end; end them after their batches when one fails or somebody wishes that."""
-    tellings = [_Telling(one, watch) for one in running]
-    while _go_on(running) and not stopping.wait(OFTEN):
+    tellings = [_ReportJoiner(query, watch) for query in running]
+    while _is_running(running) and not stopping.wait(POLL_SECONDS):
         for telling in tellings:
-            telling.look()
+            telling.poll()
     # Before the others are ended: those then say that they were, which is no reason.
-    problem = None if stopping.asked.is_set() else _first(one.problem for one in running)
-    if any(one.query.isActive for one in running):
+    problem = None if stopping.requested.is_set() else _find_first(query.problem for query in running)
+    if any(query.query.isActive for query in running):
         watch.status("stopping after this batch")
-        _end(running)
+        _stop_all(running)
     for telling in tellings:
-        telling.look(last=True)
-    problem = problem or _first(one.turns.failure for one in running)
+        telling.poll(last=True)
+    problem = problem or _find_first(query.handler.failure for query in running)
     if problem is not None:
-        raise trouble.told(problem)
+        raise trouble.explain(problem)
 
 
-def _go_on(running: Sequence[Running]) -> bool:
+def _is_running(running: Sequence[RunningQuery]) -> bool:
     """Tell whether one of them runs and none has failed; one that has read all there is may be done before another."""
-    return any(one.query.isActive for one in running) and _first(one.problem for one in running) is None
+    return any(query.query.isActive for query in running) and _find_first(query.problem for query in running) is None
 
 
-def _first(problems: Any) -> BaseException | None:
+def _find_first(problems: Any) -> BaseException | None:
     return next((problem for problem in problems if problem is not None), None)
 
 
-def _end(running: Sequence[Running]) -> None:
-    for one in running:
-        one.turns.close()
-    _wait(lambda: all(one.settled for one in running), SETTLING)
-    for one in running:
-        one.query.stop()
+def _stop_all(running: Sequence[RunningQuery]) -> None:
+    for query in running:
+        query.handler.close()
+    _wait(lambda: all(query.is_idle for query in running), SETTLE_SECONDS)
+    for query in running:
+        query.query.stop()
 
 
 def _wait(condition: Callable[[], bool], seconds: float) -> None:
     """Wait for Spark to note that a batch is done: the next run would do it again, and send its records again."""
     until = time.monotonic() + seconds
     while not condition() and time.monotonic() < until:
-        time.sleep(SHORTLY)
+        time.sleep(SETTLE_POLL_SECONDS)
 
 
-class _Telling:
+class _ReportJoiner:
     """Puts together our report on a batch and Spark's, which comes a little later and knows the lag."""
 
-    def __init__(self, running: Running, watch: Watch) -> None:
-        self._query, self._turns, self._watch = running.query, running.turns, watch
+    def __init__(self, running: RunningQuery, watch: Monitor) -> None:
+        self._query, self._handler, self._watch = running.query, running.handler, watch
         self._waiting: list[tuple[float, Report]] = []
 
-    def look(self, *, last: bool = False) -> None:
+    def poll(self, *, last: bool = False) -> None:
         """Hand on the reports that are complete, or have waited long enough."""
         with suppress(Empty):
             while True:
-                self._waiting.append((time.monotonic(), self._turns.done.get_nowait()))
-        known = self._progress() if self._waiting else {}
-        while self._waiting and (last or self._waiting[0][1].batch <= max(known, default=-1) or self._is_old()):
+                self._waiting.append((time.monotonic(), self._handler.reports.get_nowait()))
+        progress = self._read_progress() if self._waiting else {}
+        while self._waiting and (last or self._waiting[0][1].batch <= max(progress, default=-1) or self._is_old()):
             report = self._waiting.pop(0)[1]
-            self._watch.report(_completed(report, known.get(report.batch)))
+            self._watch.report(_complete_report(report, progress.get(report.batch)))
 
     def _is_old(self) -> bool:
-        return time.monotonic() - self._waiting[0][0] > PATIENCE
+        return time.monotonic() - self._waiting[0][0] > PROGRESS_SECONDS
 
-    def _progress(self) -> dict[int, dict[str, Any]]:
+    def _read_progress(self) -> dict[int, dict[str, Any]]:
         """Return what Spark tells of its last batches, by their numbers; while it waits for events it tells of none."""
-        with suppress(*SPARKS):
-            told = [json.loads(one.json) for one in self._query.recentProgress]
-            return {one["batchId"]: one for one in told if "addBatch" in one.get("durationMs", ())}
+        with suppress(*SPARK_ERRORS):
+            batches = [json.loads(batch.json) for batch in self._query.recentProgress]
+            return {batch["batchId"]: batch for batch in batches if "addBatch" in batch.get("durationMs", ())}
         return {}
 
 
-def _completed(report: Report, progress: dict[str, Any] | None) -> Report:
+def _complete_report(report: Report, progress: dict[str, Any] | None) -> Report:
     if progress is None:
         return report
-    return replace(report, lag=lag_of(progress), duplicates=duplicates_of(progress))
+    return replace(report, lag=compute_lag(progress), duplicates=count_duplicates(progress))

@@ -23,20 +23,20 @@ from tidings.spark.pipeline.config.analysis import check_on_spark
 from tidings.spark.pipeline.config.checks import find_missing_source
 from tidings.spark.pipeline.config.pattern_checks import parse_pattern_file, place_pattern_letters
 from tidings.spark.pipeline.config.settings import PatternSettings, Pipeline, SinkSettings
-from tidings.spark.pipeline.monitor.listeners import watch_of
-from tidings.spark.pipeline.monitor.report import Watch
+from tidings.spark.pipeline.monitor.listeners import open_monitor
+from tidings.spark.pipeline.monitor.report import Monitor
 from tidings.spark.pipeline.run.checkpoint import Checkpoint
-from tidings.spark.pipeline.run.detect_batches import DETECTION, FOLDER, KEY, Detecting, watched
+from tidings.spark.pipeline.run.detect_batches import DETECTION, FOLDER, KEY, DetectBatches, detect_stream
 from tidings.spark.pipeline.run.kafka_reach import require_brokers
-from tidings.spark.pipeline.run.match_batches import ARRIVED, REFUSED, Batches, Sinks, path
-from tidings.spark.pipeline.run.microbatch import SUMMED
-from tidings.spark.pipeline.run.queries import follow, start
-from tidings.spark.pipeline.run.spark_log import spark_log
-from tidings.spark.pipeline.run.stopping import Stopping
-from tidings.spark.pipeline.run.subscription_follower import build_query_context, live_of
-from tidings.spark.pipeline.run.trouble import SPARKS, Trouble
+from tidings.spark.pipeline.run.match_batches import ARRIVED, REFUSED, BatchSinks, MatchBatches, resolve_column
+from tidings.spark.pipeline.run.microbatch import SUMMED_FIELDS
+from tidings.spark.pipeline.run.queries import follow_queries, start_query
+from tidings.spark.pipeline.run.spark_log import redirect_spark_log
+from tidings.spark.pipeline.run.stopping import StopSignal
+from tidings.spark.pipeline.run.subscription_follower import build_query_context, open_live
+from tidings.spark.pipeline.run.trouble import SPARK_ERRORS, FailureReport
 from tidings.spark.pipeline.sinks.sinks import SinkContext, open_sink
-from tidings.spark.pipeline.sources.sources import events_of
+from tidings.spark.pipeline.sources.sources import stream_events
 from tidings.spark.schema import to_column
 from tidings.spark.session import is_submitted
 from tidings.spark.session import session as ts_session
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from tidings.spark.pipeline.config.reading import FileMistake
-    from tidings.spark.pipeline.run.microbatch import Turns
-    from tidings.spark.pipeline.run.queries import Running
+    from tidings.spark.pipeline.run.microbatch import BatchHandler
+    from tidings.spark.pipeline.run.queries import RunningQuery
 
 MASTER = "local[*,4]"
 """All cores of this machine; a task whose worker dies is tried again, which `local[*]` alone does not do."""
@@ -78,37 +78,39 @@ def run(
     """Run a pipeline until all is read, or somebody wishes it to stop; `started` is told when Spark is there."""
     console = console or Console(highlight=False)
     with ExitStack() as stack:
-        stopping = stack.enter_context(Stopping())
+        stopping = stack.enter_context(StopSignal())
         _refuse(find_missing_source(pipeline.source))
-        checkpoint = Checkpoint.opened(pipeline.checkpoint)
-        stack.enter_context(checkpoint.alone())
-        watch = watch_of(pipeline.shown, name=pipeline.name, console=console)
+        checkpoint = Checkpoint.open(pipeline.checkpoint)
+        stack.enter_context(checkpoint.lock())
+        watch = open_monitor(pipeline.shown, name=pipeline.name, console=console)
         stack.callback(watch.close)
-        log = stack.enter_context(spark_log(checkpoint.folder))
+        log = stack.enter_context(redirect_spark_log(checkpoint.folder))
         watch.status("starting Spark" if log is None else f"starting Spark; its own words go to {log}")
-        trouble = Trouble(checkpoint.folder, log)
-        stack.enter_context(_in_one_line(trouble))
-        session = _session(pipeline, log)
-        stopping.take()  # Spark has just put its own handler in place
+        trouble = FailureReport(checkpoint.folder, log)
+        stack.enter_context(_translate_errors(trouble))
+        session = _open_session(pipeline, log)
+        stopping.install_handlers()  # Spark has just put its own handler in place
         if started is not None:
             started(session)
         _refuse(check_on_spark(session, pipeline))
         require_brokers(pipeline)
-        made = _Making(session, pipeline, checkpoint, watch, stack, console).turns()
-        if not stopping.asked.is_set():
-            running = [_started(*one, pipeline, checkpoint, stack) for one in made]
-            follow(running, watch, stopping, trouble)
+        made = _QueryBuilder(session, pipeline, checkpoint, watch, stack, console).build()
+        if not stopping.requested.is_set():
+            running = [_start(*parts, pipeline, checkpoint, stack) for parts in made]
+            follow_queries(running, watch, stopping, trouble)
         totals = sum((turns.totals for _, turns in made), Counter())
         if refused := totals["refused_subscriptions"]:
             watch.status(f"{refused:,} changes of subscriptions were refused: {checkpoint.refusals}")
-        counts = {name: totals[name] for name in ("batches", *SUMMED, "refused_subscriptions")}
-        return Outcome(**counts, stopped=stopping.asked.is_set())
+        counts = {name: totals[name] for name in ("batches", *SUMMED_FIELDS, "refused_subscriptions")}
+        return Outcome(**counts, stopped=stopping.requested.is_set())
 
 
-def _started(events: DataFrame, turns: Turns, pipeline: Pipeline, checkpoint: Checkpoint, stack: ExitStack) -> Running:
-    name = pipeline.name if turns.folder != FOLDER else f"{pipeline.name}: patterns"
-    running = start(events, turns, name=name, checkpoint=checkpoint, trigger=pipeline.trigger)
-    stack.callback(running.end)
+def _start(
+    events: DataFrame, handler: BatchHandler, pipeline: Pipeline, checkpoint: Checkpoint, stack: ExitStack
+) -> RunningQuery:
+    name = pipeline.name if handler.folder != FOLDER else f"{pipeline.name}: patterns"
+    running = start_query(events, handler, name=name, checkpoint=checkpoint, trigger=pipeline.trigger)
+    stack.callback(running.stop)
     return running
 
 
@@ -118,7 +120,7 @@ def _refuse(mistakes: Sequence[FileMistake]) -> None:
         raise BadPipeline("\n".join(texts), mistakes=texts)
 
 
-def _session(pipeline: Pipeline, log: Path | None) -> SparkSession:
+def _open_session(pipeline: Pipeline, log: Path | None) -> SparkSession:
     if "SPARK_REMOTE" in os.environ or is_remote():
         msg = "`tidings run` drives Spark itself and cannot do so through Spark Connect; unset SPARK_REMOTE"
         raise SparkUnavailable(msg)
@@ -129,66 +131,66 @@ def _session(pipeline: Pipeline, log: Path | None) -> SparkSession:
 
 
 @dataclass(frozen=True, slots=True)
-class _Making:
+class _QueryBuilder:
     """What both queries are made of."""
 
     session: SparkSession
     pipeline: Pipeline
     checkpoint: Checkpoint
-    watch: Watch
+    watch: Monitor
     stack: ExitStack
     console: Console
 
-    def turns(self) -> list[tuple[DataFrame, Turns]]:
+    def build(self) -> list[tuple[DataFrame, BatchHandler]]:
         """Return the streams of the pipeline and who takes their batches; what is wrong is told before any starts."""
-        events = events_of(self.session, self.pipeline.source, self.pipeline.derived)
-        made: list[tuple[DataFrame, Turns]] = []
+        events = stream_events(self.session, self.pipeline.source, self.pipeline.derived)
+        made: list[tuple[DataFrame, BatchHandler]] = []
         if self.pipeline.subscriptions is not None:
-            made.append((_once(events, self.pipeline), self._matching()))
+            made.append((_drop_duplicates(events, self.pipeline), self._build_matching()))
         if self.pipeline.patterns is not None:
-            made.append(self._patterns(events, self.pipeline.patterns))
+            made.append(self._build_detection(events, self.pipeline.patterns))
         return made
 
-    def _matching(self) -> Batches:
+    def _build_matching(self) -> MatchBatches:
         pipeline = self.pipeline
         made = "event" if pipeline.source.id is not None else None
         key = [name for name in (None if pipeline.matching.per == "event" else "subscription", made) if name]
-        sinks = self._sinks(pipeline.sinks, key, pipeline.dead_letters, [made] if made else [])
+        sinks = self._open_sinks(pipeline.sinks, key, pipeline.dead_letters, [made] if made else [])
         self.watch.status("reading the subscriptions")
-        live = live_of(self.session, pipeline, self.checkpoint)
-        batches = Batches(pipeline, live=live, checkpoint=self.checkpoint, sinks=sinks, watch=self.watch)
-        batches.heard(live.sync())
+        live = open_live(self.session, pipeline, self.checkpoint)
+        batches = MatchBatches(pipeline, live=live, checkpoint=self.checkpoint, sinks=sinks, watch=self.watch)
+        batches.note_change(live.sync())
         self.watch.status(f"{len(live):,} subscriptions; waiting for events")
         return batches
 
-    def _patterns(self, events: DataFrame, about: PatternSettings) -> tuple[DataFrame, Turns]:
-        patterns = parse_pattern_file(about.file, build_query_context(self.session, self.pipeline))
-        given = self.pipeline.query_context
+    def _build_detection(self, events: DataFrame, settings: PatternSettings) -> tuple[DataFrame, BatchHandler]:
+        patterns = parse_pattern_file(settings.file, build_query_context(self.session, self.pipeline))
+        context = self.pipeline.query_context
         letters = place_pattern_letters(self.pipeline.dead_letters)
         # An event may be a dead letter of both queries, so the reason is part of what names one of these.
-        key = KEY if about.model is None else DETECTION
-        sinks = self._sinks(self.pipeline.detections, key, letters, ["event", "reason"])
-        turns = Detecting(self.pipeline, patterns=len(patterns), checkpoint=self.checkpoint, sinks=sinks)
+        key = KEY if settings.model is None else DETECTION
+        sinks = self._open_sinks(self.pipeline.detections, key, letters, ["event", "reason"])
+        turns = DetectBatches(self.pipeline, patterns=len(patterns), checkpoint=self.checkpoint, sinks=sinks)
         self.watch.status(f"{len(patterns):,} patterns; waiting for events")
-        return watched(events, self.pipeline, patterns, given=given), turns
+        return detect_stream(events, self.pipeline, patterns, context=context), turns
 
-    def _sinks(
+    def _open_sinks(
         self, sinks: Sequence[SinkSettings], key: Sequence[str], letters: SinkSettings, letters_key: Sequence[str]
-    ) -> Sinks:
+    ) -> BatchSinks:
         """Open sinks; each is closed when the pipeline ends."""
         context = SinkContext(key=key, owner=self.checkpoint.id, console=self.console, folder=self.pipeline.folder)
         opened = [open_sink(sink, context) for sink in sinks]
         dead = open_sink(letters, replace(context, key=letters_key))
         for output in (*opened, dead):
             self.stack.callback(output.close)
-        return Sinks(opened, dead)
+        return BatchSinks(opened, dead)
 
 
-def _once(events: DataFrame, pipeline: Pipeline) -> DataFrame:
+def _drop_duplicates(events: DataFrame, pipeline: Pipeline) -> DataFrame:
     """Leave out events whose id came before, by when they came: so none of them is too late to be looked at."""
     if pipeline.duplicates is None or pipeline.source.id is None:
         return events
-    id = path(events, pipeline.source.id).cast("string")
+    id = resolve_column(events, pipeline.source.id).cast("string")
     alone = F.concat(F.lit("?"), F.expr("uuid()"))  # what has no id, or could not be read, is nobody's double
     named = F.when(to_column(REFUSED).isNull() & id.isNotNull(), F.concat(F.lit("="), id)).otherwise(alone)
     within = f"{int(pipeline.duplicates.within.total_seconds() * 1000)} milliseconds"
@@ -197,9 +199,9 @@ def _once(events: DataFrame, pipeline: Pipeline) -> DataFrame:
 
 
 @contextmanager
-def _in_one_line(trouble: Trouble) -> Iterator[None]:
+def _translate_errors(trouble: FailureReport) -> Iterator[None]:
     """Let Spark's own errors out as ours, and what the disk raises."""
     try:
         yield
-    except (*SPARKS, OSError) as problem:
-        raise trouble.told(problem) from problem
+    except (*SPARK_ERRORS, OSError) as problem:
+        raise trouble.explain(problem) from problem

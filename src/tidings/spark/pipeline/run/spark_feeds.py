@@ -23,8 +23,8 @@ from tidings.errors import FileError
 from tidings.matcher.live.change_rounds import Step
 from tidings.matcher.live.feeds import Changes
 from tidings.spark.pipeline.config.variables import ExpandedText, mask
-from tidings.spark.pipeline.run.trouble import SPARKS, words
-from tidings.spark.pipeline.sources.sources import text_of
+from tidings.spark.pipeline.run.trouble import SPARK_ERRORS, summarize_error
+from tidings.spark.pipeline.sources.sources import to_text_column
 from tidings.spark.subscriptions.compile import check_subscriptions
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 EARLIEST = -2
 """What Spark calls the beginning of a partition."""
 
-KEPT = 3
+KEPT_STATES = 3
 """So many states of a table are kept; what a crash left of one is among those that go."""
 
 
@@ -56,79 +56,81 @@ class TopicFeed:
         """Read the records from the position to the end."""
         offsets: dict[str, int] = dict(position.get("offsets", {}))
         try:
-            rows = self._rows(offsets)
-        except SPARKS as problem:
+            rows = self.read_records(offsets)
+        except SPARK_ERRORS as problem:
             if not offsets:
                 raise
-            return _unread(f"the topic `{mask(self.topic)}`", problem, position, self._is_open())
+            return _report_unreadable(f"the topic `{mask(self.topic)}`", problem, position, self._shows_reason())
         rows = sorted(rows, key=lambda row: (row.partition, row.offset))
         offsets |= {str(row.partition): row.offset + 1 for row in rows}
-        return Changes([self._step(row) for row in rows], {"offsets": offsets} if offsets else position)
+        return Changes([self._to_step(row) for row in rows], {"offsets": offsets} if offsets else position)
 
-    def _is_open(self) -> bool:
+    def _shows_reason(self) -> bool:
         return not any(isinstance(text, ExpandedText) for text in (self.topic, self.servers, *self.options.values()))
 
-    def _step(self, row: Row) -> Step:
+    def _to_step(self, row: Row) -> Step:
         if row.key is None:
             where = f"topic `{self.topic}`, partition {row.partition}, offset {row.offset}"
             return Step(None, problem=FileError(f"{where}: there is no key; the key is the subscription's id"))
         if row.value is None:
             return Step(row.key, removes=True)
-        return Step(row.key, *_said(row.value, self.notation))
+        return Step(row.key, *_parse_record(row.value, self.notation))
 
-    def _rows(self, known: dict[str, int]) -> list[Row]:
+    def read_records(self, offsets: dict[str, int]) -> list[Row]:
         """Read from the known offsets; where Kafka has them no longer, all of the topic is read, and sifted.
 
         Spark wants to be told of every partition. Those that are not known, since they are new or have been empty so
         far, are in its complaint; they are read from their beginning.
         """
-        if not known:
-            return self._read("earliest").collect()
+        if not offsets:
+            return self._read_from("earliest").collect()
         try:
-            return self._read(json.dumps({self.topic: known})).collect()
-        except SPARKS as problem:
-            missing = {part for part in _partitions(self.topic, str(problem)) if part not in known}
-            known.update(dict.fromkeys(missing, EARLIEST))
+            return self._read_from(json.dumps({self.topic: offsets})).collect()
+        except SPARK_ERRORS as problem:
+            missing = {part for part in _parse_partitions(self.topic, str(problem)) if part not in offsets}
+            offsets.update(dict.fromkeys(missing, EARLIEST))
         if missing:
-            return self._read(json.dumps({self.topic: known})).collect()
+            return self._read_from(json.dumps({self.topic: offsets})).collect()
         seen = F.lit(False)
-        for part, offset in known.items():
+        for part, offset in offsets.items():
             seen = seen | ((F.col("partition") == int(part)) & (F.col("offset") < offset))
-        return self._read("earliest").where(~seen).collect()
+        return self._read_from("earliest").where(~seen).collect()
 
-    def _read(self, start: str) -> DataFrame:
+    def _read_from(self, start: str) -> DataFrame:
         reader = self.session.read.format("kafka").options(**self.options)
         reader = reader.option("kafka.bootstrap.servers", self.servers).option("subscribe", self.topic)
         rows = reader.option("startingOffsets", start).option("endingOffsets", "latest").load()
-        return rows.select(text_of("key"), text_of("value"), "partition", "offset")
+        return rows.select(to_text_column("key"), to_text_column("value"), "partition", "offset")
 
 
-def _partitions(topic: str, complaint: str) -> list[str]:
+def _parse_partitions(topic: str, complaint: str) -> list[str]:
     """Return the partitions that a topic has, as Spark says where it was not told of all of them.
 
-    >>> _partitions("a.b", "... Specified: Set(a.b-0) Assigned: Set(a.b-0, a.b-1)")
+    >>> _parse_partitions("a.b", "... Specified: Set(a.b-0) Assigned: Set(a.b-0, a.b-1)")
     ['0', '1']
     """
     return re.findall(rf"(?<![\w.-]){re.escape(topic)}-(\d+)\b", complaint.partition("Assigned:")[2])
 
 
-def _unread(what: str, problem: BaseException, position: Mapping[str, Any], is_open: bool) -> Changes:
+def _report_unreadable(
+    subject: str, problem: BaseException, position: Mapping[str, Any], shows_reason: bool
+) -> Changes:
     """Say that a feed cannot be read now: what was read before stays in force."""
-    why = words(problem) if is_open else "a variable is part of it, so the reason is not shown"
-    told = FileError(f"{what} cannot be read, so what was read of it before stays in force: {why}")
-    return Changes([Step(None, problem=told)], position)
+    why = summarize_error(problem) if shows_reason else "a variable is part of it, so the reason is not shown"
+    error = FileError(f"{subject} cannot be read, so what was read of it before stays in force: {why}")
+    return Changes([Step(None, problem=error)], position)
 
 
-def _said(value: str, notation: str) -> tuple[Any, str]:
+def _parse_record(value: str, notation: str) -> tuple[Any, str]:
     """Return the filter and its notation that a record's value says."""
     if value.lstrip().startswith("{"):
         try:
-            told = json.loads(value)
+            content = json.loads(value)
         except ValueError:
             return value, notation
-        if isinstance(told, dict) and "filter" in told:
-            return told["filter"], told.get("notation") or notation
-        return told, "json"
+        if isinstance(content, dict) and "filter" in content:
+            return content["filter"], content.get("notation") or notation
+        return content, "json"
     return value, notation
 
 
@@ -144,9 +146,9 @@ class TableFeed:
     folder: Path
     refresh: float
     notation: str = "text"
-    _looked: float | None = None
+    _checked_at: float | None = None
 
-    def frame(self) -> DataFrame:
+    def read_table(self) -> DataFrame:
         """Return the table as it is now, each row with a hash of what it says."""
         rows = self.session.sql(f"SELECT * FROM {self.table}")  # noqa: S608 - the user's own words, in the user's own file
         check_subscriptions(rows)
@@ -158,57 +160,57 @@ class TableFeed:
 
     def fingerprint(self) -> list[str] | None:
         """Return what tells one state of the table from another, where files do."""
-        self.session.catalog.refreshTable(self.table) if self._is_named() else None
+        self.session.catalog.refreshTable(self.table) if self._is_plain_name() else None
         files = self.session.sql(f"SELECT * FROM {self.table}").inputFiles()  # noqa: S608
         return sorted(files) or None
 
-    def _is_named(self) -> bool:
+    def _is_plain_name(self) -> bool:
         return "`" not in self.table and "(" not in self.table and " " not in self.table.strip()
 
     def changes(self, position: Mapping[str, Any], current: Iterable[Any]) -> Changes:  # noqa: ARG002 - a feed's shape
         """Compare the table with what it was, if it may be another."""
-        told = position.get("table", {})
+        previous = position.get("table", {})
         if self._is_fresh():
             return Changes([], position)
         try:
             files = self.fingerprint()
-            if told and files is not None and told.get("files") == files:
+            if previous and files is not None and previous.get("files") == files:
                 return Changes([], position)
-            return self._compared(told, files)
-        except SPARKS as problem:
-            if not told:
+            return self._compare(previous, files)
+        except SPARK_ERRORS as problem:
+            if not previous:
                 raise
             is_open = not isinstance(self.table, ExpandedText)
-            return _unread(f"the table `{mask(self.table)}`", problem, position, is_open)
+            return _report_unreadable(f"the table `{mask(self.table)}`", problem, position, is_open)
         finally:
-            self._looked = time.monotonic()
+            self._checked_at = time.monotonic()
 
-    def _compared(self, told: Mapping[str, Any], files: list[str] | None) -> Changes:
-        new = self.frame().persist()  # read once: what is noted must be what was compared
+    def _compare(self, position: Mapping[str, Any], files: list[str] | None) -> Changes:
+        new = self.read_table().persist()  # read once: what is noted must be what was compared
         try:
-            old = self.session.read.parquet(told["state"]) if told else new.limit(0)
+            old = self.session.read.parquet(position["state"]) if position else new.limit(0)
             added = new.join(old.select("id", "hash"), ["id", "hash"], "left_anti").collect()
             gone = old.join(new.select("id"), "id", "left_anti").select("id").distinct().collect()
-            state = told["state"] if told and not added and not gone else self.note(new)
+            state = position["state"] if position and not added and not gone else self.save_state(new)
         finally:
             new.unpersist()
-        steps = [*(Step(row.id, removes=True) for row in gone if row.id is not None), *map(self._step, added)]
+        steps = [*(Step(row.id, removes=True) for row in gone if row.id is not None), *map(self._to_step, added)]
         return Changes(steps, {"table": {"files": files, "state": state}})
 
-    def _step(self, row: Row) -> Step:
+    def _to_step(self, row: Row) -> Step:
         if row.id is None or row.filter is None:
             problem = FileError(f"the table `{mask(self.table)}` has a row without `id` or `filter`")
             return Step(row.id, problem=problem)
         return Step(row.id, row.filter, row.notation)
 
     def _is_fresh(self) -> bool:
-        return self._looked is not None and time.monotonic() - self._looked < self.refresh
+        return self._checked_at is not None and time.monotonic() - self._checked_at < self.refresh
 
-    def note(self, rows: DataFrame) -> str:
+    def save_state(self, rows: DataFrame) -> str:
         """Write the ids and hashes for the next comparison, and return where."""
         self.folder.mkdir(parents=True, exist_ok=True)
         state = str(self.folder / f"{time.time_ns()}.parquet")
         rows.select("id", "hash").write.parquet(state)
-        for path in sorted(self.folder.iterdir())[:-KEPT]:
+        for path in sorted(self.folder.iterdir())[:-KEPT_STATES]:
             shutil.rmtree(path, ignore_errors=True)
         return state

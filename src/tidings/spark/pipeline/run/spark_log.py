@@ -20,26 +20,26 @@ if TYPE_CHECKING:
 NAME = "spark.log"
 """The file's name in the checkpoint."""
 
-LARGEST = 10 << 20
+MAX_BYTES = 10 << 20
 """Bytes of the file at a start beyond which it is put aside, as `spark.log.1`; an older one goes."""
 
 
 @contextmanager
-def spark_log(folder: Path) -> Iterator[Path | None]:
+def redirect_spark_log(folder: Path) -> Iterator[Path | None]:
     """Yield the file that Spark's words go to, or nothing where Java runs already."""
     if is_java_running() or is_submitted():
         yield None
         return
     path = folder / NAME
     with suppress(FileNotFoundError):
-        if path.stat().st_size > LARGEST:
+        if path.stat().st_size > MAX_BYTES:
             path.replace(path.with_name(f"{NAME}.1"))
-    with _logged_to(path):
+    with _log_to(path):
         yield path
 
 
 @contextmanager
-def _logged_to(path: Path) -> Iterator[None]:
+def _log_to(path: Path) -> Iterator[None]:
     """Let the root logger write there; one that a program has set up stays as it is."""
     root = logging.getLogger()
     if root.handlers:

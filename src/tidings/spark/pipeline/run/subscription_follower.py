@@ -20,7 +20,7 @@ from tidings.matcher.live.versions import is_versioned, newest
 from tidings.matcher.snapshot.directory import manifest_of
 from tidings.matcher.snapshot.snapshot import ARRAYS
 from tidings.spark.pipeline.run.spark_feeds import TableFeed, TopicFeed
-from tidings.spark.pipeline.sources.sources import events_of
+from tidings.spark.pipeline.sources.sources import stream_events
 from tidings.spark.query_context import QueryContext
 from tidings.spark.schema import schema_of
 from tidings.spark.subscriptions.compile import compile_into
@@ -34,47 +34,47 @@ if TYPE_CHECKING:
     from tidings.spark.pipeline.run.checkpoint import Checkpoint
 
 
-def live_of(session: SparkSession, pipeline: Pipeline, checkpoint: Checkpoint) -> Live:
+def open_live(session: SparkSession, pipeline: Pipeline, checkpoint: Checkpoint) -> Live:
     """Return the subscriptions, brought up to date once: what is wrong with all of them is told before the start."""
-    about = pipeline.subscriptions
-    assert about is not None
-    if about.snapshot is not None:
-        return _of_snapshot(about.snapshot, checkpoint)
-    given = build_query_context(session, pipeline)
-    folder = checkpoint.subscriptions(given, _identity(about))
-    if about.table is not None:
-        seconds = about.refresh.total_seconds() if about.refresh is not None else 0.0
-        feed = TableFeed(session, about.table, folder / "table", seconds, about.notation)
+    settings = pipeline.subscriptions
+    assert settings is not None
+    if settings.snapshot is not None:
+        return _open_snapshot(settings.snapshot, checkpoint)
+    context = build_query_context(session, pipeline)
+    folder = checkpoint.locate_subscriptions(context, _identify_feed(settings))
+    if settings.table is not None:
+        seconds = settings.refresh.total_seconds() if settings.refresh is not None else 0.0
+        feed = TableFeed(session, settings.table, folder / "table", seconds, settings.notation)
         if newest(folder) is None:
-            return _of_table(feed, folder, given, about.shards)
+            return _compile_table(feed, folder, context, settings.shards)
         return Live(folder, follow=feed)
-    return _made(folder, given, about.shards, _feed(session, about))
+    return _open_versions(folder, context, settings.shards, _open_feed(session, settings))
 
 
-def _identity(about: SubscriptionSettings) -> dict[str, Any]:
+def _identify_feed(settings: SubscriptionSettings) -> dict[str, Any]:
     """Return what makes these subscriptions others than those that were read before, and lets them be read anew.
 
     A file, a table and a snapshot are compared with what is in force, wherever they lie; change files and records are
     not: those of another folder or topic are others.
     """
-    kind = next(name for name in ("file", "directory", "table", "topic") if getattr(about, name) is not None)
-    where = str(about.directory or about.topic or "")
-    return {"kind": kind, "where": where, "notation": about.notation, "shards": about.shards}
+    kind = next(name for name in ("file", "directory", "table", "topic") if getattr(settings, name) is not None)
+    where = str(settings.directory or settings.topic or "")
+    return {"kind": kind, "where": where, "notation": settings.notation, "shards": settings.shards}
 
 
-def _feed(session: SparkSession, about: SubscriptionSettings) -> FileFeed | FolderFeed | TopicFeed:
-    if about.file is not None:
-        return FileFeed(about.file, about.notation)
-    if about.directory is not None:
-        return FolderFeed(about.directory, about.notation)
-    assert about.topic is not None
-    return TopicFeed(session, about.topic, about.servers or "", about.notation, about.options)
+def _open_feed(session: SparkSession, settings: SubscriptionSettings) -> FileFeed | FolderFeed | TopicFeed:
+    if settings.file is not None:
+        return FileFeed(settings.file, settings.notation)
+    if settings.directory is not None:
+        return FolderFeed(settings.directory, settings.notation)
+    assert settings.topic is not None
+    return TopicFeed(session, settings.topic, settings.servers or "", settings.notation, settings.options)
 
 
-def _made(folder: Path, given: QueryContext, shards: int, feed: Any) -> Live:
+def _open_versions(folder: Path, context: QueryContext, shards: int, feed: Any) -> Live:
     if newest(folder) is not None:
         return Live(folder, shards=shards, follow=feed)
-    return Live(folder, shards=shards, follow=feed, **given.vocabulary.to_keywords())
+    return Live(folder, shards=shards, follow=feed, **context.vocabulary.to_keywords())
 
 
 def build_query_context(session: SparkSession, pipeline: Pipeline) -> QueryContext:
@@ -82,27 +82,27 @@ def build_query_context(session: SparkSession, pipeline: Pipeline) -> QueryConte
 
     A closed schema stands alone: filters can name nothing else, and events are held to nothing else.
     """
-    given = pipeline.query_context
+    context = pipeline.query_context
     if pipeline.schema is not None and pipeline.schema.closed and pipeline.unknown == "error":
-        return given
-    events = events_of(session, pipeline.source, pipeline.derived).drop("_refused", "_raw")
-    return given.with_columns(schema_of(events.schema))
+        return context
+    events = stream_events(session, pipeline.source, pipeline.derived).drop("_refused", "_raw")
+    return context.with_columns(schema_of(events.schema))
 
 
-def _of_table(feed: TableFeed, folder: Path, given: QueryContext, shards: int) -> Live:
+def _compile_table(feed: TableFeed, folder: Path, context: QueryContext, shards: int) -> Live:
     """Compile a table on the executors, and follow it from there.
 
     Where a row of it is bad, the driver takes the rows one by one, as it does with changes: the good ones count.
     """
     shutil.rmtree(folder, ignore_errors=True)  # no version is there: what a crash left half compiled
-    files, rows = feed.fingerprint(), feed.frame().persist()
+    files, rows = feed.fingerprint(), feed.read_table().persist()
     try:
-        compile_into(rows.select("id", "filter", "notation"), folder, shards=shards, context=given)
+        compile_into(rows.select("id", "filter", "notation"), folder, shards=shards, context=context)
         live = Live(folder, follow=feed)
-        live.change(position={"table": {"files": files, "state": feed.note(rows)}})
+        live.change(position={"table": {"files": files, "state": feed.save_state(rows)}})
     except (BadSubscriptions, BadFrame):
         shutil.rmtree(folder, ignore_errors=True)
-        return _made(folder, given, shards, feed)
+        return _open_versions(folder, context, shards, feed)
     finally:
         rows.unpersist()
     return live
@@ -131,12 +131,12 @@ class SnapshotFeed:
         return Changes([], {"snapshot": checksum})
 
 
-def _of_snapshot(path: str, checkpoint: Checkpoint) -> Live:
+def _open_snapshot(path: str, checkpoint: Checkpoint) -> Live:
     if is_versioned(path):
         return Live(path)
     if manifest_of(Path(path), newest=ARRAYS).get("kind") != "engine":
         msg = f"the snapshot `{path}` is not of the engine; a pipeline needs one of td.Matcher()"
         raise SnapshotError(msg)
-    live = Live(checkpoint.subscriptions(QueryContext(), {"kind": "snapshot"}), follow=SnapshotFeed(path))
+    live = Live(checkpoint.locate_subscriptions(QueryContext(), {"kind": "snapshot"}), follow=SnapshotFeed(path))
     live.sync()
     return live

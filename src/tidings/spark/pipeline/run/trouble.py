@@ -19,7 +19,7 @@ from pyspark.errors import PySparkException, PythonException
 
 from tidings.errors import PipelineFailed, TidingsError
 
-SPARKS = (PySparkException, Py4JError, ConnectionRefusedError, ConnectionResetError)
+SPARK_ERRORS = (PySparkException, Py4JError, ConnectionRefusedError, ConnectionResetError)
 """All that a call to Spark may raise."""
 
 GONE = "Spark's Java process is gone"
@@ -38,7 +38,7 @@ DAMAGED = (
 )
 """How Spark begins to say that something in its own folders is not what it wrote."""
 
-WAYS = {
+WAYS_OUT = {
     errno.ENOSPC: "its disk is full; make room there",
     errno.EDQUOT: "the quota of its disk is used up; make room there",
     errno.EROFS: "its file system is read-only; let it be written to (`mount -o remount,rw`)",
@@ -49,73 +49,73 @@ WAYS = {
 }
 """What is wrong with a folder, and the way out, by the number of the system's error."""
 
-PROBE = 1 << 16
+PROBE_BYTES = 1 << 16
 """Bytes that are written to ask whether there is room."""
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class FailureReport:
     """What a pipeline says when it fails: what went wrong, and what to do about it."""
 
     checkpoint: Path
     log: Path | None
 
-    def told(self, problem: BaseException) -> BaseException:
+    def explain(self, problem: BaseException) -> BaseException:
         """Return the error that tells it in one line; one of ours says it all already."""
         if isinstance(problem, TidingsError):
             return problem
-        failed = PipelineFailed(f"the pipeline ended: {self._words(problem)}{self._where()}")
+        failed = PipelineFailed(f"the pipeline ended: {self._explain_cause(problem)}{self._name_log()}")
         failed.__cause__ = problem
         return failed
 
-    def _words(self, problem: BaseException) -> str:
-        spoken = words(problem)
-        if (way_out := wrong_with(self.checkpoint, spoken)) is not None:
+    def _explain_cause(self, problem: BaseException) -> str:
+        message = summarize_error(problem)
+        if (way_out := diagnose_folder(self.checkpoint, message)) is not None:
             return f"the checkpoint `{self.checkpoint}` cannot be written to: {way_out}, then start it again"
-        if any(sign in f"{problem} {spoken}" for sign in DAMAGED):
-            return f"{self._damaged(f'{problem}')} ({_short(spoken)}); {self._restore()}"
-        if spoken == GONE:
+        if any(sign in f"{problem} {message}" for sign in DAMAGED):
+            return f"{self._name_damaged_folder(f'{problem}')} ({strip_task(message)}); {self._advise_restore()}"
+        if message == GONE:
             more = '`"spark.driver.memory" = "4g"` in [spark] gives it more'
             return f"{GONE}; if its memory was short, {more}; {_AGAIN}"
-        if FULL in spoken:
+        if FULL in message:
             room = "make room, also where `spark.local.dir` lies, by default the system's temporary folder"
-            return f"a disk is full ({_short(spoken)}); {room}; {_AGAIN}"
-        return f"{_short(spoken)}; {_AGAIN}"
+            return f"a disk is full ({strip_task(message)}); {room}; {_AGAIN}"
+        return f"{strip_task(message)}; {_AGAIN}"
 
-    def _damaged(self, text: str) -> str:
+    def _name_damaged_folder(self, text: str) -> str:
         """Name the folder of the checkpoint that Spark cannot read; its own words name a file, or none."""
-        found = re.search(re.escape(str(self.checkpoint)) + r"/(\w+(?:/(?:state|offsets|commits|sources))?)", text)
-        folder = self.checkpoint / (found[1] if found else "query")
+        match = re.search(re.escape(str(self.checkpoint)) + r"/(\w+(?:/(?:state|offsets|commits|sources))?)", text)
+        folder = self.checkpoint / (match[1] if match else "query")
         return f"Spark cannot read what it wrote to `{folder}`, it is damaged"
 
-    def _restore(self) -> str:
+    def _advise_restore(self) -> str:
         return (
             f"restore `{self.checkpoint}` as a whole from a copy, sinks of the same time with it; or begin anew, with "
             "another `checkpoint` and empty folders for the sinks: all that the source still has is then read again"
         )
 
-    def _where(self) -> str:
+    def _name_log(self) -> str:
         return "" if self.log is None else f"; Spark's own words are in `{self.log}`"
 
 
 _AGAIN = "what is done is kept, start it again to go on"
 
 
-def wrong_with(folder: Path, spoken: str) -> str | None:
+def diagnose_folder(folder: Path, message: str) -> str | None:
     """Return what is wrong with a folder and the way out, if something is; `spoken` is what failed said of it."""
-    number = _probed(folder)
-    if number is None and FULL in spoken and _is_short(folder):
+    number = _probe(folder)
+    if number is None and FULL in message and is_nearly_full(folder):
         number = errno.ENOSPC
-    return None if number is None else WAYS.get(number, f"{os.strerror(number)}; see to it")
+    return None if number is None else WAYS_OUT.get(number, f"{os.strerror(number)}; see to it")
 
 
-def _probed(folder: Path) -> int | None:
+def _probe(folder: Path) -> int | None:
     """Write a little to the folder, and take it away; return the number of the system's error."""
     path = folder / f"_probe-{uuid.uuid4().hex}"
     try:
         try:
             with path.open("wb") as file:
-                file.write(bytes(PROBE))
+                file.write(bytes(PROBE_BYTES))
                 os.fsync(file.fileno())
         finally:
             path.unlink(missing_ok=True)
@@ -124,28 +124,28 @@ def _probed(folder: Path) -> int | None:
     return None
 
 
-def _is_short(folder: Path) -> bool:
+def is_nearly_full(folder: Path) -> bool:
     """Tell whether less than a hundredth of its disk is free: what filled it may have been taken away already."""
-    about = os.statvfs(folder)
-    return about.f_bavail * 100 < about.f_blocks or about.f_bavail * about.f_frsize < 64 << 20
+    disk = os.statvfs(folder)
+    return disk.f_bavail * 100 < disk.f_blocks or disk.f_bavail * disk.f_frsize < 64 << 20
 
 
-def words(problem: BaseException) -> str:
+def summarize_error(problem: BaseException) -> str:
     """Return one line on what went wrong; of what was raised in a worker, that is the end of its trace."""
     if isinstance(problem, PythonException):
         lines = [line.strip() for line in str(problem).splitlines()]
         return next(line for line in reversed(lines) if line and not line.startswith("SQLSTATE"))
     if isinstance(problem, PySparkException):
-        return said(problem)
+        return extract_message(problem)
     if isinstance(problem, Py4JJavaError):
-        return _of_java(_text(problem))
-    return GONE if isinstance(problem, SPARKS) else f"{type(problem).__name__}: {problem}"
+        return _summarize_java(_get_java_text(problem))
+    return GONE if isinstance(problem, SPARK_ERRORS) else f"{type(problem).__name__}: {problem}"
 
 
-def said(problem: PySparkException) -> str:
+def extract_message(problem: PySparkException) -> str:
     r"""Return Spark's sentence, without its class, its state and its plan.
 
-    >>> said(PySparkException("[X.Y] No such thing. SQLSTATE: 42; line 1 pos 0;\n'Project [a]"))
+    >>> extract_message(PySparkException("[X.Y] No such thing. SQLSTATE: 42; line 1 pos 0;\n'Project [a]"))
     'No such thing'
     """
     text = (problem.getMessage() or str(problem)).strip().partition("\n")[0]
@@ -153,24 +153,24 @@ def said(problem: PySparkException) -> str:
     return text.rstrip(". ")
 
 
-def _text(problem: Py4JJavaError) -> str:
+def _get_java_text(problem: Py4JJavaError) -> str:
     """Return what Java says; it is asked for that now, and may be gone."""
     try:
         return str(problem)
-    except SPARKS:
+    except SPARK_ERRORS:
         return f": {GONE}"
 
 
-def _short(spoken: str) -> str:
+def strip_task(message: str) -> str:
     """Leave out what Spark says of its own tasks before it comes to the point."""
-    return re.sub(r"^SparkException: Job aborted due to stage failure: .*?executor \w+\): ", "", spoken)
+    return re.sub(r"^SparkException: Job aborted due to stage failure: .*?executor \w+\): ", "", message)
 
 
-def _of_java(text: str) -> str:
+def _summarize_java(text: str) -> str:
     r"""Return what Java said, and why, without where.
 
-    >>> _of_java("An error occurred.\n: a.b.Bad: no\n\tat x\nCaused by: a.Worse: denied\n\tat y\n")
+    >>> _summarize_java("An error occurred.\n: a.b.Bad: no\n\tat x\nCaused by: a.Worse: denied\n\tat y\n")
     'Bad: no; Worse: denied'
     """
-    found = re.findall(r"^(?:: |Caused by: )(?:[\w$]+\.)*([^\n]+)", text, flags=re.MULTILINE)
-    return "; ".join(dict.fromkeys(found)) or "Java raised an error"
+    messages = re.findall(r"^(?:: |Caused by: )(?:[\w$]+\.)*([^\n]+)", text, flags=re.MULTILINE)
+    return "; ".join(dict.fromkeys(messages)) or "Java raised an error"

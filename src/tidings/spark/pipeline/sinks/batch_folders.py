@@ -30,7 +30,7 @@ import pyarrow.parquet as pq
 
 import tidings as td
 from tidings.errors import BadFrame, SinkError
-from tidings.spark.pipeline.run.trouble import SPARKS, words, wrong_with
+from tidings.spark.pipeline.run.trouble import SPARK_ERRORS, diagnose_folder, summarize_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,28 +45,28 @@ STAGING = "_staging-"
 OWNER = "_tidings.json"
 """Says whose batches these are, and which version of Tidings wrote the first of them."""
 
-EXACT = {
+EXACT_TIMES = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
 }
 """Options of Spark's JSON without which it cuts times to milliseconds. The sink's own options win."""
 
 
-def folder_name(batch: int) -> str:
+def name_batch_folder(batch: int) -> str:
     """Return what the folder of a batch is called.
 
-    >>> folder_name(12)
+    >>> name_batch_folder(12)
     'batch=00000012'
     """
     return f"batch={batch:08}"
 
 
-def local_path(path: str) -> Path | None:
+def to_local_path(path: str) -> Path | None:
     """Return the folder of this machine that a path names, or nothing for a remote one.
 
     A bare path is a local one, whatever file system Spark takes by default.
 
-    >>> local_path("file:///data/out"), local_path("/data/out"), local_path("s3a://bucket/out")
+    >>> to_local_path("file:///data/out"), to_local_path("/data/out"), to_local_path("s3a://bucket/out")
     (PosixPath('/data/out'), PosixPath('/data/out'), None)
     """
     scheme, colon, rest = path.partition(":")
@@ -85,9 +85,9 @@ class RemoteFolder:
 
     def write(self, frame: DataFrame, batch: int) -> None:
         """Write the batch's folder, in place of what an earlier try left."""
-        _refuse_a_batch_column(frame)
-        final = f"{self.path.rstrip('/')}/{folder_name(batch)}"
-        _writer(frame, self.format, self.options).mode("overwrite").save(final)
+        _refuse_batch_column(frame)
+        final = f"{self.path.rstrip('/')}/{name_batch_folder(batch)}"
+        _make_writer(frame, self.format, self.options).mode("overwrite").save(final)
 
     def close(self) -> None:
         """Nothing is open."""
@@ -103,7 +103,7 @@ class LocalFolder:
     owner: str | None = None
 
     @classmethod
-    def opened(cls, path: Path, format: Format, *, options: Mapping[str, str], owner: str | None = None) -> LocalFolder:
+    def open(cls, path: Path, format: Format, *, options: Mapping[str, str], owner: str | None = None) -> LocalFolder:
         """Make the folder, take away what a crashed run left half written, and see that its batches are the owner's.
 
         `owner` stands for the checkpoint: its numbers are the batches' names, so those of another checkpoint would
@@ -116,30 +116,30 @@ class LocalFolder:
             for left in path.glob(f"{STAGING}*"):
                 shutil.rmtree(left) if left.is_dir() else left.unlink()
         except OSError as problem:
-            way_out = wrong_with(path, "") or f"{problem.strerror or problem}; see to it"
+            way_out = diagnose_folder(path, "") or f"{problem.strerror or problem}; see to it"
             msg = f"the sink's folder `{path}` cannot be used: {way_out}, then start the pipeline again"
             raise SinkError(msg) from problem
         return cls(path, format, options, owner)
 
     def write(self, frame: DataFrame, batch: int) -> None:
         """Write the batch, unless it is there already or has no rows. One Spark job."""
-        _refuse_a_batch_column(frame)
-        final = self.path / folder_name(batch)
+        _refuse_batch_column(frame)
+        final = self.path / name_batch_folder(batch)
         if final.exists():
             return
         self._require_owner()
         staging = self.path / f"{STAGING}{batch}-{uuid.uuid4().hex}"
         try:
             # Spark takes the text after `file://` as it is: no escapes, and never its default file system.
-            _writer(frame, self.format, self.options).save(f"file://{staging}")
+            _make_writer(frame, self.format, self.options).save(f"file://{staging}")
             if self._has_rows(staging):
                 publish(staging, final)
-        except (*SPARKS, OSError) as problem:
+        except (*SPARK_ERRORS, OSError) as problem:
             shutil.rmtree(staging, ignore_errors=True)
-            way_out = wrong_with(self.path, words(problem))
+            way_out = diagnose_folder(self.path, summarize_error(problem))
             if way_out is None:
                 raise
-            raise self._failed(batch, way_out) from problem
+            raise self._build_error(batch, way_out) from problem
         finally:
             shutil.rmtree(staging, ignore_errors=True)
 
@@ -149,16 +149,18 @@ class LocalFolder:
         Spark would make what is missing, and write where nobody looks.
         """
         if self.owner is not None and not (self.path / OWNER).exists():
-            there = self.path.is_dir()
+            is_folder = self.path.is_dir()
             gone = (
-                f"it lacks `{OWNER}`, so it is not the folder that the other batches are in" if there else "it is gone"
+                f"it lacks `{OWNER}`, so it is not the folder that the other batches are in"
+                if is_folder
+                else "it is gone"
             )
-            raise self._failed(None, f"{gone}; mount its volume or put it back")
+            raise self._build_error(None, f"{gone}; mount its volume or put it back")
 
-    def _failed(self, batch: int | None, way_out: str) -> SinkError:
-        what = "cannot be used" if batch is None else f"does not take batch {batch}"
+    def _build_error(self, batch: int | None, way_out: str) -> SinkError:
+        failure = "cannot be used" if batch is None else f"does not take batch {batch}"
         return SinkError(
-            f"the sink's folder `{self.path}` {what}: {way_out}, then start the pipeline again: "
+            f"the sink's folder `{self.path}` {failure}: {way_out}, then start the pipeline again: "
             "it goes on with this batch, and what was written before is not written again"
         )
 
@@ -168,19 +170,19 @@ class LocalFolder:
     def _has_rows(self, folder: Path) -> bool:
         """Tell whether files in there hold rows; Spark leaves one without any for a frame without any."""
         holds = _parquet_has_rows if self.format == "parquet" else _text_has_bytes
-        return any(holds(path) for path in _written(folder))
+        return any(holds(path) for path in _list_row_files(folder))
 
 
-def _writer(frame: DataFrame, format: Format, options: Mapping[str, str]) -> DataFrameWriter:
-    exact = EXACT if format == "json" else {}
+def _make_writer(frame: DataFrame, format: Format, options: Mapping[str, str]) -> DataFrameWriter:
+    exact = EXACT_TIMES if format == "json" else {}
     return frame.write.format(format).options(**{**exact, **options})
 
 
-def _refuse_a_batch_column(frame: DataFrame) -> None:
+def _refuse_batch_column(frame: DataFrame) -> None:
     """Refuse a column that the folders' own would hide from every reader."""
-    taken = [name for name in frame.columns if name.lower() == "batch"]
-    if taken:
-        msg = f"a column `{taken[0]}` is hidden by the folders' `batch=...` when read: keep it under another name"
+    clashes = [name for name in frame.columns if name.lower() == "batch"]
+    if clashes:
+        msg = f"a column `{clashes[0]}` is hidden by the folders' `batch=...` when read: keep it under another name"
         raise BadFrame(msg)
 
 
@@ -189,7 +191,7 @@ def _refuse_a_batch_column(frame: DataFrame) -> None:
 
 def _claim(path: Path, owner: str) -> None:
     """Write the owner's name into a folder without batches; refuse one whose batches are somebody else's."""
-    if _owner(path) == owner:
+    if _read_owner(path) == owner:
         return
     if any(path.glob("batch=*")):
         msg = (
@@ -204,22 +206,22 @@ def _claim(path: Path, owner: str) -> None:
     _sync(path)
 
 
-def _owner(path: Path) -> str | None:
+def _read_owner(path: Path) -> str | None:
     try:
-        said = json.loads((path / OWNER).read_text(encoding="utf-8"))
+        content = json.loads((path / OWNER).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     except ValueError as problem:
         msg = f"`{path / OWNER}` is not what Tidings wrote; give the sink an empty folder"
         raise SinkError(msg) from problem
-    owner = said.get("owner") if isinstance(said, dict) else None
+    owner = content.get("owner") if isinstance(content, dict) else None
     return owner if isinstance(owner, str) else None
 
 
 # --- what was written ----------------------------------------------------------------------------
 
 
-def _written(folder: Path) -> Iterator[Path]:
+def _list_row_files(folder: Path) -> Iterator[Path]:
     """Yield the files of rows, without checksums and Spark's `_SUCCESS`."""
     return (path for path in folder.rglob("*") if path.is_file() and path.name[0] not in "._")
 
@@ -239,7 +241,7 @@ def _text_has_bytes(path: Path) -> bool:
 
 def publish(staging: Path, final: Path) -> None:
     """Give the folder its name, once all of it is on disk."""
-    for path in _written(staging):
+    for path in _list_row_files(staging):
         _sync(path)
     _sync(staging)
     staging.rename(final)

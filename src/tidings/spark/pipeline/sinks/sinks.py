@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tidings.errors import SinkError
-from tidings.spark.pipeline.sinks.batch_folders import EXACT, Format, LocalFolder, RemoteFolder, local_path
+from tidings.spark.pipeline.sinks.batch_folders import EXACT_TIMES, Format, LocalFolder, RemoteFolder, to_local_path
 from tidings.spark.pipeline.sinks.user_function import import_from, import_function
 from tidings.spark.schema import to_column
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tidings.spark.pipeline.config.settings import SinkKind, SinkSettings
 
 
-class Output(Protocol):
+class Sink(Protocol):
     """An open sink."""
 
     def write(self, frame: DataFrame, batch: int) -> None:
@@ -55,7 +55,7 @@ class SinkContext:
     folder: Path | None = None
 
 
-def open_sink(sink: SinkSettings, context: SinkContext) -> Output:
+def open_sink(sink: SinkSettings, context: SinkContext) -> Sink:
     """Open a sink."""
     return SINKS[sink.kind](sink, context)
 
@@ -68,28 +68,28 @@ def _require(sink: SinkSettings, name: str) -> str:
     return value
 
 
-def _open_folder(sink: SinkSettings, context: SinkContext) -> Output:
+def _open_folder(sink: SinkSettings, context: SinkContext) -> Sink:
     path, format = _require(sink, "path"), cast("Format", sink.kind)
-    local = local_path(path)
+    local = to_local_path(path)
     if local is None:
         return RemoteFolder(path, format, sink.options)
-    return LocalFolder.opened(local, format, options=sink.options, owner=context.owner)
+    return LocalFolder.open(local, format, options=sink.options, owner=context.owner)
 
 
-def _open_topic(sink: SinkSettings, context: SinkContext) -> Output:
+def _open_topic(sink: SinkSettings, context: SinkContext) -> Sink:
     return Topic(_require(sink, "servers"), _require(sink, "topic"), key=tuple(context.key), options=sink.options)
 
 
-def _open_console(sink: SinkSettings, context: SinkContext) -> Output:
+def _open_console(sink: SinkSettings, context: SinkContext) -> Sink:
     return ConsoleTable(context.console or Console(highlight=False), sink.rows)
 
 
-def _open_function(sink: SinkSettings, context: SinkContext) -> Output:
+def _open_function(sink: SinkSettings, context: SinkContext) -> Sink:
     name = _require(sink, "function")
     return FunctionCall(name, import_function(name, context.folder), context.folder)
 
 
-SINKS: Mapping[SinkKind, Callable[[SinkSettings, SinkContext], Output]] = {
+SINKS: Mapping[SinkKind, Callable[[SinkSettings, SinkContext], Sink]] = {
     "json": _open_folder,
     "parquet": _open_folder,
     "kafka": _open_topic,
@@ -127,7 +127,7 @@ class Topic:
 
 
 def _build_record(key: Sequence[str]) -> list[Column]:
-    value = F.to_json(F.struct("*"), EXACT).alias("value")
+    value = F.to_json(F.struct("*"), EXACT_TIMES).alias("value")
     return [to_json_array(key).alias("key"), value] if key else [value]
 
 
@@ -137,7 +137,7 @@ def to_json_array(names: Sequence[str]) -> Column:
     Spark's arrays have one type for all elements, and would make text of the 17; so each is an array of its own,
     and its brackets are cut off.
     """
-    alone = [F.to_json(F.array(to_column(name)), EXACT) for name in names]
+    alone = [F.to_json(F.array(to_column(name)), EXACT_TIMES) for name in names]
     parts = [text.substr(F.lit(2), F.length(text) - 2) for text in alone]
     return F.concat(F.lit("["), F.concat_ws(",", *parts), F.lit("]"))
 

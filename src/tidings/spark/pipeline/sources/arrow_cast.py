@@ -20,87 +20,87 @@ _FINER_SECONDS = r"(\.\d{6})\d+"
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
+class CastColumn:
     """A column of the declared type, null where a value did not fit, and which rows those are."""
 
     values: pa.Array
     bad: npt.NDArray[np.bool_]
 
 
-def fitted(column: pa.Array, kind: pa.DataType) -> Fitted:
+def cast_column(column: pa.Array, kind: pa.DataType) -> CastColumn:
     """Return the column as the declared kind."""
-    column = _plain(column)
+    column = _remove_encoding(column)
     if column.type.equals(kind):
-        return Fitted(column, np.zeros(len(column), np.bool_))
-    if _family(column.type) == "bytes" and _family(kind) != "bytes":
+        return CastColumn(column, np.zeros(len(column), np.bool_))
+    if _get_family(column.type) == "bytes" and _get_family(kind) != "bytes":
         text = _cast(column, pa.string())
-        made = fitted(text.values, kind)
-        return Fitted(made.values, made.bad | text.bad)
-    if not _may_become(column.type, kind):
-        return _nothing(column, kind)
+        made = cast_column(text.values, kind)
+        return CastColumn(made.values, made.bad | text.bad)
+    if not _can_cast(column.type, kind):
+        return _reject_all(column, kind)
     if pa.types.is_string(column.type) and not pa.types.is_string(kind):
-        return _read(column, kind)
+        return _parse_texts(column, kind)
     return _cast(column, kind)
 
 
-def _plain(column: pa.Array) -> pa.Array:
+def _remove_encoding(column: pa.Array) -> pa.Array:
     """Undo encodings and the large forms, which say the same."""
     kind = column.type
     if pa.types.is_dictionary(kind):
-        return _plain(column.cast(kind.value_type))
+        return _remove_encoding(column.cast(kind.value_type))
     if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return column.cast(pa.string())
     return column
 
 
-def _read(column: pa.Array, kind: pa.DataType) -> Fitted:
+def _parse_texts(column: pa.Array, kind: pa.DataType) -> CastColumn:
     """Read text as the kind; spaces around it, as in `1, 2`, say nothing."""
     trimmed = pc.utf8_trim_whitespace(column)
     if not pa.types.is_timestamp(kind):
         return _cast(trimmed, kind)
     trimmed = pc.replace_substring_regex(trimmed, _FINER_SECONDS, r"\1")
-    return _cast(trimmed, kind) if kind.tz is None else _moments(trimmed, kind)
+    return _cast(trimmed, kind) if kind.tz is None else _parse_moments(trimmed, kind)
 
 
-def _moments(column: pa.Array, kind: pa.DataType) -> Fitted:
+def _parse_moments(column: pa.Array, kind: pa.DataType) -> CastColumn:
     """Read times with a zone, then those without one, which are UTC."""
     zoned = _cast(column, kind)
     if not zoned.bad.any():
         return zoned
     rest = pc.if_else(pa.array(zoned.bad), column, pa.scalar(None, pa.string()))
     naive = _cast(rest, pa.timestamp(kind.unit))
-    return Fitted(pc.coalesce(zoned.values, naive.values.cast(kind)), naive.bad)
+    return CastColumn(pc.coalesce(zoned.values, naive.values.cast(kind)), naive.bad)
 
 
-def _cast(column: pa.Array, kind: pa.DataType) -> Fitted:
+def _cast(column: pa.Array, kind: pa.DataType) -> CastColumn:
     # A time finer than Spark's microseconds loses what Spark cannot hold anyway.
     options = pc.CastOptions(kind, allow_time_truncate=True)
     try:
-        return Fitted(pc.cast(column, options=options), np.zeros(len(column), np.bool_))
+        return CastColumn(pc.cast(column, options=options), np.zeros(len(column), np.bool_))
     except pa.ArrowNotImplementedError:
-        return _nothing(column, kind)
+        return _reject_all(column, kind)
     except pa.ArrowInvalid:
         if len(column) == 1:
-            return _nothing(column, kind)
+            return _reject_all(column, kind)
     half = len(column) // 2
     left, right = _cast(column[:half], kind), _cast(column[half:], kind)
-    return Fitted(pa.concat_arrays([left.values, right.values]), np.concatenate([left.bad, right.bad]))
+    return CastColumn(pa.concat_arrays([left.values, right.values]), np.concatenate([left.bad, right.bad]))
 
 
-def _nothing(column: pa.Array, kind: pa.DataType) -> Fitted:
+def _reject_all(column: pa.Array, kind: pa.DataType) -> CastColumn:
     """Nothing of it fits; a null fits everything."""
-    return Fitted(pa.nulls(len(column), kind), column.is_valid().to_numpy(zero_copy_only=False))
+    return CastColumn(pa.nulls(len(column), kind), column.is_valid().to_numpy(zero_copy_only=False))
 
 
-def _may_become(kind: pa.DataType, other: pa.DataType) -> bool:
+def _can_cast(kind: pa.DataType, other: pa.DataType) -> bool:
     if pa.types.is_string(kind) or pa.types.is_null(kind):
         return not pa.types.is_nested(other)
     if pa.types.is_string(other):
         return not pa.types.is_nested(kind)
-    return _family(kind) == _family(other)
+    return _get_family(kind) == _get_family(other)
 
 
-def _family(kind: pa.DataType) -> str:
+def _get_family(kind: pa.DataType) -> str:
     """Return what values of the kind are, so that only those of one family are cast into each other."""
     types = pa.types
     if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):

@@ -13,7 +13,7 @@ import numpy as np
 
 from tidings.kernels.match.csv_rows import BEGIN, find_row_ends
 from tidings.spark.pipeline.sources import line_cutter
-from tidings.spark.pipeline.sources.line_cutter import END, Begun, starts_of, within
+from tidings.spark.pipeline.sources.line_cutter import END_OF_FILE, PartialLine, find_starts, select_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,24 +21,30 @@ if TYPE_CHECKING:
     from tidings.spark.pipeline.sources.line_cutter import Refusal
 
 
-class Text(Protocol):
+class ByteReader(Protocol):
     """What is read from."""
 
     def read(self, size: int = -1) -> bytes:
         """Return up to so many bytes, or nothing at the end."""
 
 
-class WholeRows:
+class WholeRowReader:
     """A file of CSV as a file of its rows that are not too large; `refused` has the others."""
 
     def __init__(
-        self, text: Text, *, signs: tuple[str, str | None, str | None], several_lines: bool, header: bool, largest: int
+        self,
+        text: ByteReader,
+        *,
+        signs: tuple[str, str | None, str | None],
+        several_lines: bool,
+        header: bool,
+        largest: int,
     ) -> None:
         """Read from there; the signs part values, quote them, and escape one sign."""
         self._text, self._largest, self._several_lines = text, largest, several_lines
         self._signs = [ord(sign) if sign else -1 for sign in signs]
         self._state, self._header = BEGIN, header
-        self._begun = Begun(END if header else largest)
+        self._partial = PartialLine(END_OF_FILE if header else largest)
         self._ready, self._ended = b"", False
         self.closed = False
 
@@ -47,10 +53,10 @@ class WholeRows:
         while not self._ended and (size < 0 or len(self._ready) < size):
             piece = self._text.read(line_cutter.PIECE)
             self._ended = not piece
-            self._ready += self._rows(piece) if piece else self._last()
+            self._ready += self._cut_rows(piece) if piece else self._take_last_row()
         size = len(self._ready) if size < 0 else size
-        given, self._ready = self._ready[:size], self._ready[size:]
-        return given
+        result, self._ready = self._ready[:size], self._ready[size:]
+        return result
 
     def readable(self) -> bool:
         """Tell that this is a file to read from."""
@@ -60,53 +66,53 @@ class WholeRows:
         """Read no more; the file beneath is closed by who opened it."""
         self.closed = True
 
-    def refusals(self) -> list[Refusal]:
+    def take_refusals(self) -> list[Refusal]:
         """Return the rows that were too large since the last call."""
-        return self._begun.refusals()
+        return self._partial.take_refusals()
 
-    def _rows(self, piece: bytes) -> bytes:
+    def _cut_rows(self, piece: bytes) -> bytes:
         """Return the rows that the piece ends, as they are written."""
-        ends = self._row_ends(piece)
+        ends = self._find_row_ends(piece)
         if not len(ends):
-            self._begun.add(piece)
+            self._partial.add(piece)
             return b""
         if self._header:
-            return self._headed(piece, ends)
+            return self._cut_header(piece, ends)
         first, last = int(ends[0]), int(ends[-1])
-        if self._begun.skipping:
-            self._begun.end(piece[:first])
+        if self._partial.is_skipping:
+            self._partial.end(piece[:first])
             whole, ends = piece[first + 1 : last + 1], ends[1:] - first - 1
         else:
-            before = self._begun.taken()
+            before = self._partial.take()
             whole, ends = before + piece[: last + 1], ends + len(before)
-        rows = self._fitting(whole, ends)
-        self._begun.add(piece[last + 1 :])
+        rows = self._drop_large_rows(whole, ends)
+        self._partial.add(piece[last + 1 :])
         return rows
 
-    def _headed(self, piece: bytes, ends: NDArray[np.int64]) -> bytes:
+    def _cut_header(self, piece: bytes, ends: NDArray[np.int64]) -> bytes:
         """Return the header, however large it is, and the rows behind it; lines without a sign are none."""
-        before = self._begun.taken()
+        before = self._partial.take()
         written = before + piece
         place = next((end for end in (ends + len(before)).tolist() if written[:end].strip()), None)
         if place is None:
-            self._begun.add(written[len(before) + int(ends[-1]) + 1 :])
+            self._partial.add(written[len(before) + int(ends[-1]) + 1 :])
             return written[: len(before) + int(ends[-1]) + 1]
-        self._header, self._state, self._begun = False, BEGIN, Begun(self._largest)
-        return written[: place + 1] + self._rows(written[place + 1 :])
+        self._header, self._state, self._partial = False, BEGIN, PartialLine(self._largest)
+        return written[: place + 1] + self._cut_rows(written[place + 1 :])
 
-    def _row_ends(self, piece: bytes) -> NDArray[np.int64]:
+    def _find_row_ends(self, piece: bytes) -> NDArray[np.int64]:
         signs = np.frombuffer(piece, np.uint8)
         ends = np.empty(len(signs), np.int64)
-        found, self._state = find_row_ends(signs, self._state, *self._signs, self._several_lines, ends)
-        return ends[:found]
+        count, self._state = find_row_ends(signs, self._state, *self._signs, self._several_lines, ends)
+        return ends[:count]
 
-    def _fitting(self, whole: bytes, ends: NDArray[np.int64]) -> bytes:
-        signs, starts = np.frombuffer(whole, np.uint8), starts_of(ends)
-        large = self._begun.large(signs, starts, ends)
-        return whole if not large.any() else within(signs, starts[~large], ends[~large] + 1).tobytes()
+    def _drop_large_rows(self, whole: bytes, ends: NDArray[np.int64]) -> bytes:
+        signs, starts = np.frombuffer(whole, np.uint8), find_starts(ends)
+        large = self._partial.find_large(signs, starts, ends)
+        return whole if not large.any() else select_bytes(signs, starts[~large], ends[~large] + 1).tobytes()
 
-    def _last(self) -> bytes:
+    def _take_last_row(self) -> bytes:
         """Return the row that no end follows, if it is not too large."""
-        if self._begun.skipping:
-            self._begun.end(b"")
-        return self._begun.taken()
+        if self._partial.is_skipping:
+            self._partial.end(b"")
+        return self._partial.take()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from tidings.spark.pipeline.sources.json_decode import named
+from tidings.spark.pipeline.sources.json_decode import to_exact_column
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
 HIDDEN = ("_refused", "_raw")
 
 
-def with_derived(frame: DataFrame, derived: Mapping[str, str]) -> DataFrame:
+def add_derived_columns(frame: DataFrame, derived: Mapping[str, str]) -> DataFrame:
     """Add the derived columns, each of which may use those before; `_refused` and `_raw` stay the last."""
     for name, sql in derived.items():
-        frame = _added(frame, name, sql)
+        frame = _add_column(frame, name, sql)
     return frame
 
 
-def _added(frame: DataFrame, name: str, sql: str) -> DataFrame:
-    tried = frame.withColumn("_went_well", F.when(F.col("_refused").isNull(), _goes_well(F.expr(sql))))
+def _add_column(frame: DataFrame, name: str, sql: str) -> DataFrame:
+    tried = frame.withColumn("_went_well", F.when(F.col("_refused").isNull(), _can_compute(F.expr(sql))))
     value = F.when(F.col("_went_well"), F.expr(sql)).alias(name)
     failed = F.when(~F.col("_went_well"), F.lit(f"derived `{name}` cannot be computed from this row"))
-    columns = [named(column) for column in frame.columns if column not in HIDDEN]
+    columns = [to_exact_column(column) for column in frame.columns if column not in HIDDEN]
     return tried.select(*columns, value, F.coalesce("_refused", failed).alias("_refused"), "_raw")
 
 
-def _goes_well(expression: Column) -> Column:
+def _can_compute(expression: Column) -> Column:
     """Return whether the expression can be computed, by computing it.
 
     An array's size needs its elements but tells nothing of them. The partition's number is no constant to Spark, so

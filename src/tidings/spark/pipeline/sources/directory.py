@@ -17,13 +17,13 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from pyspark.sql.types import StringType, StructField, StructType
 
 from tidings.errors import BadFrame
-from tidings.spark.pipeline.sources.json_decode import word_for
-from tidings.spark.pipeline.sources.line_cutter import END
-from tidings.spark.pipeline.sources.table_files import PACKED as PACKED_NAMES
+from tidings.spark.pipeline.sources.json_decode import format_type
+from tidings.spark.pipeline.sources.line_cutter import END_OF_FILE
+from tidings.spark.pipeline.sources.table_files import COMPRESSED_SUFFIXES as PACKED_NAMES
 from tidings.spark.pipeline.sources.table_files import (
-    CsvForm,
-    Reader,
-    Table,
+    CsvFormat,
+    FileReader,
+    TargetTable,
     read_csv,
     read_lines,
     read_parquet,
@@ -39,10 +39,10 @@ if TYPE_CHECKING:
 
     from tidings.spark.pipeline.config.settings import Options, SourceSettings
 
-LISTED = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"
+LISTING_COLUMNS = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"
 """The columns of the format `binaryFile`; a stream must be told."""
 
-LISTING = {
+LISTING_OPTIONS = {
     # Without it a folder `day=1` beside plain files hides those, and a `?` in one name doubles others (Spark 4.3).
     "recursiveFileLookup": "true",
     # A file that was renamed or removed before its batch would stop the query, and every restart of it.
@@ -50,25 +50,25 @@ LISTING = {
 }
 """What every directory is listed with, unless the options say otherwise."""
 
-PACKED, UNPACKED = "*z", "*[^z]"
+COMPRESSED_NAMES, PLAIN_NAMES = "*z", "*[^z]"
 """Names of files that are packed (`.gz`), and of all others; a name that only ends so is read as it is."""
 
-RANGE = 16 << 20
+RANGE_BYTES = 16 << 20
 """Bytes of a file of lines that one task reads at a time; those of a packed file are read by one."""
 
-LINE = Table(pa.schema([("_text", pa.binary())]), ("BINARY",))
+LINE_TABLE = TargetTable(pa.schema([("_text", pa.binary())]), ("BINARY",))
 """What a file of lines is read as."""
 
-FORM = {"header", "sep", "delimiter", "quote", "escape", "nullValue", "encoding", "charset", "multiLine"}
+CSV_OPTIONS = {"header", "sep", "delimiter", "quote", "escape", "nullValue", "encoding", "charset", "multiLine"}
 """Options of Spark's CSV reader that ours knows too; the others are for the listing."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class TableFileStep:
     """The function Spark runs: paths in, rows out."""
 
-    table: Table
-    read: Reader
+    table: TargetTable
+    read: FileReader
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of every file."""
@@ -77,20 +77,20 @@ class Reading:
                 yield from read_safely(path, self.table, self.read)
 
 
-def rows_of_files(session: SparkSession, source: SourceSettings, columns: StructType) -> DataFrame:
+def stream_rows(session: SparkSession, source: SourceSettings, columns: StructType) -> DataFrame:
     """Return the rows of a directory's CSV or Parquet files: the columns, `_refused` and `_raw`."""
-    form = {} if source.kind == "parquet" else {"form": csv_form(source.options)}
-    read: Reader = partial(read_csv if form else read_parquet, largest=source.largest, **form)  # type: ignore[arg-type]
-    own = FORM if source.kind == "csv" else set()
+    form = {} if source.kind == "parquet" else {"form": to_csv_format(source.options)}
+    read: FileReader = partial(read_csv if form else read_parquet, largest=source.largest, **form)  # type: ignore[arg-type]
+    own = CSV_OPTIONS if source.kind == "csv" else set()
     listing = {name: value for name, value in source.options.items() if name not in own}
-    listed = session.readStream.format("binaryFile").schema(LISTED).options(**{**LISTING, **listing})
+    listed = session.readStream.format("binaryFile").schema(LISTING_COLUMNS).options(**{**LISTING_OPTIONS, **listing})
     hidden = [StructField(name, StringType()) for name in ("_refused", "_raw")]
-    step = Reading(table_of(columns, nested=source.kind != "csv"), read)
+    step = TableFileStep(to_target_table(columns, nested=source.kind != "csv"), read)
     return listed.load(source.path).select("path").mapInArrow(step, StructType([*columns, *hidden]))
 
 
 @dataclass(frozen=True, slots=True)
-class LineReading:
+class LineFileStep:
     """The function Spark runs for files of lines: a path and a range of it in, lines out."""
 
     largest: int
@@ -100,23 +100,23 @@ class LineReading:
         for batch in batches:
             for path, start, stop in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                 read = partial(read_lines, start=start, stop=stop, largest=self.largest)
-                yield from read_safely(path, LINE, read)
+                yield from read_safely(path, LINE_TABLE, read)
 
 
-def lines_of_files(session: SparkSession, source: SourceSettings, *, named: str | None) -> DataFrame:
+def stream_lines(session: SparkSession, source: SourceSettings, *, pattern: str | None) -> DataFrame:
     """Return the lines of files as bytes in `_text`, and in `_broken` and `_file` what could not be read, and why.
 
     Spark's own reader stops the query at a packed file that is broken, and at every restart again; and it holds a line
     of any length. `named` is the pattern of the files' names, unless the options have one.
     """
-    options = {**LISTING, **source.options}
-    listed = session.readStream.format("binaryFile").schema(LISTED).options(**options)
-    listed = listed.option("pathGlobFilter", named) if named is not None else listed
-    ranges = _dealt(session, listed.load(source.path).select("path", "length"))
-    return ranges.mapInArrow(LineReading(source.largest), "_text BINARY, _broken STRING, _file STRING")
+    options = {**LISTING_OPTIONS, **source.options}
+    listed = session.readStream.format("binaryFile").schema(LISTING_COLUMNS).options(**options)
+    listed = listed.option("pathGlobFilter", pattern) if pattern is not None else listed
+    ranges = _spread_ranges(session, listed.load(source.path).select("path", "length"))
+    return ranges.mapInArrow(LineFileStep(source.largest), "_text BINARY, _broken STRING, _file STRING")
 
 
-def _dealt(session: SparkSession, files: DataFrame) -> DataFrame:
+def _spread_ranges(session: SparkSession, files: DataFrame) -> DataFrame:
     """Cut files into ranges and deal them to tasks: one large file is read by several, in order.
 
     Small files stay where Spark has put them, which is by their size; of a large one, a later range never goes to
@@ -124,38 +124,42 @@ def _dealt(session: SparkSession, files: DataFrame) -> DataFrame:
     """
     length, tasks = F.col("length"), count_tasks_per_shard(session, 1)
     is_packed = reduce(Column.__or__, (F.col("path").endswith(end) for end in PACKED_NAMES))
-    whole = is_packed | (length <= RANGE)
-    starts = F.when(whole, F.array(F.lit(0).cast("long"))).otherwise(F.sequence(F.lit(0), length - 1, F.lit(RANGE)))
+    whole = is_packed | (length <= RANGE_BYTES)
+    starts = F.when(whole, F.array(F.lit(0).cast("long"))).otherwise(
+        F.sequence(F.lit(0), length - 1, F.lit(RANGE_BYTES))
+    )
     task = F.when(whole, F.spark_partition_id() % tasks).otherwise(F.floor(F.col("start") * tasks / length)).cast("int")
-    stop = F.when(whole, F.lit(END)).otherwise(F.col("start") + RANGE)
+    stop = F.when(whole, F.lit(END_OF_FILE)).otherwise(F.col("start") + RANGE_BYTES)
     ranges = files.select("path", "length", F.explode(starts).alias("start"))
     ranges = ranges.select("path", "start", stop.alias("stop"), task.alias("task"))
     return ranges.repartitionById(tasks, F.col("task")).select("path", "start", "stop")
 
 
-def table_of(columns: StructType, *, nested: bool) -> Table:
+def to_target_table(columns: StructType, *, nested: bool) -> TargetTable:
     """Return the columns as Arrow has them; those that a file cannot hold are refused together."""
     kinds = [(field, arrow_type_of(field.dataType)) for field in columns]
     wrong = [field for field, kind in kinds if kind is None or (not nested and pa.types.is_nested(kind))]
     if wrong:
-        said = ", ".join(f"`{field.name}` {word_for(field.dataType)}" for field in wrong)
-        msg = f"these columns cannot be read from such files: {said}; declare them STRING, or leave them out"
+        listing = ", ".join(f"`{field.name}` {format_type(field.dataType)}" for field in wrong)
+        msg = f"these columns cannot be read from such files: {listing}; declare them STRING, or leave them out"
         raise BadFrame(msg)
-    return Table(pa.schema([(field.name, kind) for field, kind in kinds]), tuple(word_for(f.dataType) for f in columns))
+    return TargetTable(
+        pa.schema([(field.name, kind) for field, kind in kinds]), tuple(format_type(f.dataType) for f in columns)
+    )
 
 
-def csv_form(options: Options) -> CsvForm:
+def to_csv_format(options: Options) -> CsvFormat:
     """Return how the files are written, by Spark's own names for it."""
-    return CsvForm(
-        header=_true(options.get("header", "true")),
+    return CsvFormat(
+        header=_is_true(options.get("header", "true")),
         separator=options.get("sep", options.get("delimiter", ",")),
         quote=options.get("quote", '"'),
         escape=options.get("escape"),
         null=options.get("nullValue", ""),
         encoding=options.get("encoding", options.get("charset", "utf-8")),
-        several_lines=_true(options.get("multiLine", "true")),
+        several_lines=_is_true(options.get("multiLine", "true")),
     )
 
 
-def _true(text: str) -> bool:
+def _is_true(text: str) -> bool:
     return text.strip().lower() == "true"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-SHOWN = 80
+QUOTED_LENGTH = 80
 """Characters of a value that a reason shows."""
 
 _CORRUPT = "_tidings_corrupt"
@@ -46,50 +46,53 @@ _NUMBER = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$"
 _NESTED = (StructType, ArrayType, MapType, VariantType)
 
 
-def decoded(frame: DataFrame, columns: StructType, *, kept: Sequence[str], options: Mapping[str, str]) -> DataFrame:
+def decode_json(frame: DataFrame, columns: StructType, *, keep: Sequence[str], options: Mapping[str, str]) -> DataFrame:
     """Return the JSON texts in the column `_text` as columns, those of `kept`, `_refused` and `_raw`."""
-    said = {**_OPTIONS, **{name: options[name] for name in FORMATS if name in options}}
+    parser_options = {**_OPTIONS, **{name: options[name] for name in FORMATS if name in options}}
     texts = StructType([StructField(field.name, StringType()) for field in columns])
     first, again = F.col("_first"), F.col("_again")
-    frame = frame.select(*kept, "_text", _parsed(F.col("_text"), columns, said).alias("_first"))
+    frame = frame.select(*keep, "_text", _parse(F.col("_text"), columns, parser_options).alias("_first"))
     whole = first[_CORRUPT].isNull() & first["r"].isNotNull() & F.is_valid_utf8("_text")
     frame = frame.withColumn("_whole", F.coalesce(whole, F.lit(False)))
-    frame = frame.withColumn("_again", F.when(~F.col("_whole"), _parsed(F.col("_text"), texts, said)))
-    read = [_value(field, first, again).alias(field.name) for field in columns]
-    frame = frame.select(*kept, "_text", "_whole", "_again", *read)
+    frame = frame.withColumn("_again", F.when(~F.col("_whole"), _parse(F.col("_text"), texts, parser_options)))
+    read = [_build_value(field, first, again).alias(field.name) for field in columns]
+    frame = frame.select(*keep, "_text", "_whole", "_again", *read)
     return frame.select(
-        *kept, *map(named, columns.names), _refused(columns, again, said).alias("_refused"), "_text"
-    ).select(*kept, *map(named, columns.names), "_refused", raw().alias("_raw"))
+        *keep,
+        *map(to_exact_column, columns.names),
+        _build_reason(columns, again, parser_options).alias("_refused"),
+        "_text",
+    ).select(*keep, *map(to_exact_column, columns.names), "_refused", build_raw().alias("_raw"))
 
 
-def plain_text(frame: DataFrame, *, kept: Sequence[str]) -> DataFrame:
+def decode_plain_text(frame: DataFrame, *, keep: Sequence[str]) -> DataFrame:
     """Return the texts in the column `_text` as the column `value`, those of `kept`, `_refused` and `_raw`."""
-    frame = frame.select(*kept, "_text", _unreadable().alias("_refused"))
+    frame = frame.select(*keep, "_text", _explain_unreadable().alias("_refused"))
     value = F.when(F.col("_refused").isNull(), F.col("_text"))
-    return frame.select(*kept, value.alias("value"), "_refused", raw().alias("_raw"))
+    return frame.select(*keep, value.alias("value"), "_refused", build_raw().alias("_raw"))
 
 
-def raw() -> Column:
+def build_raw() -> Column:
     """Return the text of a refused row; Python could not take it with bytes that are not UTF-8."""
     return F.when(F.col("_refused").isNotNull(), F.make_valid_utf8("_text"))
 
 
-def named(name: str) -> Column:
+def to_exact_column(name: str) -> Column:
     """Return the column of exactly this name, dots and backticks included."""
     return F.col("`" + name.replace("`", "``") + "`")
 
 
-def word_for(kind: DataType) -> str:
+def format_type(kind: DataType) -> str:
     """Return a type as the pipeline's file writes it."""
     return kind.simpleString() if isinstance(kind, _NESTED) else kind.simpleString().upper()
 
 
-def _parsed(text: Column, columns: StructType, options: Mapping[str, str]) -> Column:
+def _parse(text: Column, columns: StructType, options: Mapping[str, str]) -> Column:
     schema = StructType([StructField("r", columns), StructField(_CORRUPT, StringType())])
     return F.from_json(F.concat(F.lit('{"r":'), text, F.lit("}")), schema, dict(options))
 
 
-def _value(field: StructField, first: Column, again: Column) -> Column:
+def _build_value(field: StructField, first: Column, again: Column) -> Column:
     read = first["r"].getField(field.name)
     if not isinstance(field.dataType, NumericType):
         return read
@@ -97,42 +100,44 @@ def _value(field: StructField, first: Column, again: Column) -> Column:
     return F.coalesce(read, F.when(text.rlike(_NUMBER), text.try_cast(field.dataType)))
 
 
-def _refused(columns: StructType, again: Column, options: Mapping[str, str]) -> Column:
+def _build_reason(columns: StructType, again: Column, options: Mapping[str, str]) -> Column:
     """Return why a row is refused: every field that does not fit, or what the text is instead of an object."""
-    faults = F.concat_ws("; ", *(_fault(field, again["r"].getField(field.name), options) for field in columns))
+    faults = F.concat_ws("; ", *(_build_fault(field, again["r"].getField(field.name), options) for field in columns))
     is_object = again[_CORRUPT].isNull() & again["r"].isNotNull()
     return (
         F.when(F.col("_whole"), None)  # first: good rows pay for nothing below
-        .when(_unreadable().isNotNull(), _unreadable())
-        .when(~F.coalesce(is_object, F.lit(False)), _no_object())
+        .when(_explain_unreadable().isNotNull(), _explain_unreadable())
+        .when(~F.coalesce(is_object, F.lit(False)), _explain_no_object())
         .when(faults != "", faults)
     )
 
 
-def _fault(field: StructField, text: Column, options: Mapping[str, str]) -> Column:
+def _build_fault(field: StructField, text: Column, options: Mapping[str, str]) -> Column:
     """Return what is wrong with a field, or null; part of a nested value may be there though another does not fit."""
     if isinstance(field.dataType, StringType):
         return F.lit(None).cast("string")
-    bad = named(field.name).isNull()
+    bad = to_exact_column(field.name).isNull()
     if isinstance(field.dataType, _NESTED):
-        bad |= _parsed(text, field.dataType, options)[_CORRUPT].isNotNull()  # type: ignore[arg-type]
-    words = F.concat(F.lit(f"`{field.name}`: "), _shown(text), F.lit(f" does not fit {word_for(field.dataType)}"))
+        bad |= _parse(text, field.dataType, options)[_CORRUPT].isNotNull()  # type: ignore[arg-type]
+    words = F.concat(F.lit(f"`{field.name}`: "), _quote(text), F.lit(f" does not fit {format_type(field.dataType)}"))
     return F.when(text.isNotNull() & bad, words)
 
 
-def _unreadable() -> Column:
+def _explain_unreadable() -> Column:
     """Return why a text cannot be text."""
     text = F.col("_text")
-    not_utf8 = F.concat(F.lit("not UTF-8: "), _shown(F.make_valid_utf8(text)))
+    not_utf8 = F.concat(F.lit("not UTF-8: "), _quote(F.make_valid_utf8(text)))
     return F.when(text.isNull(), "no value (null)").when(~F.is_valid_utf8(text), not_utf8)
 
 
-def _no_object() -> Column:
+def _explain_no_object() -> Column:
     text = F.col("_text")
-    found = F.when(F.try_parse_json(text).isNotNull(), "not one JSON object: ").otherwise("not JSON: ")
-    return F.when(text == "", "an empty value").otherwise(F.concat(found, _shown(text)))
+    prefix = F.when(F.try_parse_json(text).isNotNull(), "not one JSON object: ").otherwise("not JSON: ")
+    return F.when(text == "", "an empty value").otherwise(F.concat(prefix, _quote(text)))
 
 
-def _shown(text: Column) -> Column:
-    short = F.when(F.length(text) > SHOWN, F.concat(F.left(text, F.lit(SHOWN)), F.lit("…"))).otherwise(text)
+def _quote(text: Column) -> Column:
+    short = F.when(F.length(text) > QUOTED_LENGTH, F.concat(F.left(text, F.lit(QUOTED_LENGTH)), F.lit("…"))).otherwise(
+        text
+    )
     return F.concat(F.lit("'"), short, F.lit("'"))

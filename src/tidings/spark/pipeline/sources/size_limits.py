@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-LARGEST = 8_000_000
+DEFAULT_MAX_BYTES = 8_000_000
 """Bytes that an event may have where the file says nothing."""
 
-FIRST = 200
+SHOWN_BYTES = 200
 """Bytes of a too large event that its dead letter shows."""
 
 UNITS = {"kB": 10**3, "MB": 10**6, "GB": 10**9}
@@ -35,32 +35,32 @@ def format_size(size: int) -> str:
     return f"{size:,} bytes"
 
 
-def bound_words(largest: int) -> str:
+def describe_bound(largest: int) -> str:
     """Return what follows the size in the reason of a dead letter.
 
-    >>> bound_words(8_000_000)
+    >>> describe_bound(8_000_000)
     ' bytes are more than an event may have (8 MB); `largest` in [source] says how many'
     """
     return f" bytes are more than an event may have ({format_size(largest)}); `largest` in [source] says how many"
 
 
-def too_large(size: int, largest: int) -> str:
+def describe_too_large(size: int, largest: int) -> str:
     """Return the reason of a dead letter for an event of so many bytes."""
-    return f"{size:,}{bound_words(largest)}"
+    return f"{size:,}{describe_bound(largest)}"
 
 
-def first_bytes(start: bytes) -> str:
+def decode_first_bytes(start: bytes) -> str:
     """Return what a dead letter shows of an event; bytes that are no text are marked."""
-    return start[:FIRST].decode("utf-8", "replace")
+    return start[:SHOWN_BYTES].decode("utf-8", "replace")
 
 
-def bounded(texts: DataFrame, largest: int = LARGEST) -> DataFrame:
+def cut_large_texts(texts: DataFrame, largest: int = DEFAULT_MAX_BYTES) -> DataFrame:
     """Take the texts that are too large out of `_text`, and say so in `_broken` and `_file`."""
     from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
     size, text = F.octet_length("_text"), F.col("_text")
-    reason = F.concat(F.format_number(size, 0), F.lit(bound_words(largest)))
-    start = F.make_valid_utf8(F.substring(text.cast("binary"), 1, FIRST).cast("string"))
+    reason = F.concat(F.format_number(size, 0), F.lit(describe_bound(largest)))
+    start = F.make_valid_utf8(F.substring(text.cast("binary"), 1, SHOWN_BYTES).cast("string"))
     return texts.withColumns(
         {
             "_broken": F.when(size > largest, reason),

@@ -21,56 +21,58 @@ import pyarrow.csv as pcsv
 import pyarrow.fs as pfs
 import pyarrow.parquet as pq
 
-from tidings.spark.pipeline.sources.arrow_cast import Fitted, fitted
-from tidings.spark.pipeline.sources.csv_limits import WholeRows
-from tidings.spark.pipeline.sources.line_cutter import Refusal, lines_of
-from tidings.spark.pipeline.sources.size_limits import FIRST, LARGEST, too_large
-from tidings.spark.pipeline.sources.utf8_repair import Mended, unmended
+from tidings.spark.pipeline.sources.arrow_cast import CastColumn, cast_column
+from tidings.spark.pipeline.sources.csv_limits import WholeRowReader
+from tidings.spark.pipeline.sources.line_cutter import Refusal, cut_lines
+from tidings.spark.pipeline.sources.size_limits import DEFAULT_MAX_BYTES, SHOWN_BYTES, describe_too_large
+from tidings.spark.pipeline.sources.utf8_repair import Utf8Stream, restore_invalid
 
-BLOCK = 16 << 20
+BLOCK_BYTES = 16 << 20
 """Bytes of a CSV file, and about as many of a Parquet file, that are in memory at once; more for larger events."""
 
-PACKED = (".gz", ".bz2", ".zst", ".lz4")
+COMPRESSED_SUFFIXES = (".gz", ".bz2", ".zst", ".lz4")
 """How names of files end that Arrow unpacks while it reads."""
 
-ROWS = 8192
+BATCH_ROWS = 8192
 """Rows of a batch at most."""
 
-SHOWN = 80
+QUOTED_LENGTH = 80
 """Characters of a value that a reason shows."""
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TargetTable:
     """What every file is read as: the declared columns, and their types in Spark's words, for reasons."""
 
     schema: pa.Schema
-    words: tuple[str, ...]
+    type_names: tuple[str, ...]
 
-    def batch(self, found: Mapping[str, pa.Array], raw: pa.RecordBatch) -> pa.RecordBatch:
+    def build_batch(self, columns: Mapping[str, pa.Array], raw: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows as declared; `raw` is what refused ones are shown as."""
-        columns: list[pa.Array] = []
+        cast: list[pa.Array] = []
         reasons: dict[int, list[str]] = {}
-        for field, word in zip(self.schema, self.words, strict=True):
-            fit = _column(found.get(field.name), field.type, raw.num_rows)
-            columns.append(fit.values)
+        for field, word in zip(self.schema, self.type_names, strict=True):
+            fit = _cast_or_null(columns.get(field.name), field.type, raw.num_rows)
+            cast.append(fit.values)
             for row in np.flatnonzero(fit.bad).tolist():
-                shown = _shown(found[field.name][row].as_py())
+                shown = _quote(columns[field.name][row].as_py())
                 reasons.setdefault(row, []).append(f"`{field.name}`: {shown} does not fit {word}")
-        refused = {row: ("; ".join(said), _json(raw.slice(row, 1).to_pylist()[0])) for row, said in reasons.items()}
-        return _with(columns, refused)
+        refused = {
+            row: ("; ".join(texts), _to_json(raw.slice(row, 1).to_pylist()[0])) for row, texts in reasons.items()
+        }
+        return _append_refusals(cast, refused)
 
-    def refusals(self, refused: Sequence[Refusal]) -> pa.RecordBatch:
+    def build_refusals(self, refused: Sequence[Refusal]) -> pa.RecordBatch:
         """Return rows that hold nothing but a reason and what is refused."""
-        return _with([pa.nulls(len(refused), field.type) for field in self.schema], dict(enumerate(refused)))
+        return _append_refusals([pa.nulls(len(refused), field.type) for field in self.schema], dict(enumerate(refused)))
 
 
-Reader: TypeAlias = Callable[[str, Table], Iterator[pa.RecordBatch]]
+FileReader: TypeAlias = Callable[[str, TargetTable], Iterator[pa.RecordBatch]]
 """Reads one file."""
 
 
 @dataclass(frozen=True, slots=True)
-class CsvForm:
+class CsvFormat:
     """How a CSV file is written; without a header the declared columns are those of the file, in order."""
 
     header: bool = True
@@ -82,7 +84,7 @@ class CsvForm:
     several_lines: bool = True
 
 
-def read_safely(path: str, table: Table, read: Reader) -> Iterator[pa.RecordBatch]:
+def read_safely(path: str, table: TargetTable, read: FileReader) -> Iterator[pa.RecordBatch]:
     """Read a file; what cannot be read of it becomes one refused row."""
     done = 0
     try:
@@ -91,13 +93,13 @@ def read_safely(path: str, table: Table, read: Reader) -> Iterator[pa.RecordBatc
             done += batch.num_rows
     except Exception as problem:  # whatever a broken file makes a reader raise, the query goes on
         after = f" after {done} rows" if done else ""
-        reason = f"the file cannot be read{after}: {_first_line(problem)}"
-        yield table.refusals([(reason, _json({"file": path}))])
+        reason = f"the file cannot be read{after}: {_get_first_line(problem)}"
+        yield table.build_refusals([(reason, _to_json({"file": path}))])
 
 
-def read_parquet(path: str, table: Table, *, largest: int = LARGEST) -> Iterator[pa.RecordBatch]:
+def read_parquet(path: str, table: TargetTable, *, largest: int = DEFAULT_MAX_BYTES) -> Iterator[pa.RecordBatch]:
     """Read a Parquet file, a part of a row group at a time."""
-    files, inner = opened(path)
+    files, inner = open_file_system(path)
     # Buffered instead of fetched ahead: a row group may be larger than a worker's memory.
     # Checksums, where the writer made them: what was damaged on the way could pass for values otherwise.
     how = {"buffer_size": 1 << 20, "pre_buffer": False, "page_checksum_verification": True}
@@ -107,74 +109,76 @@ def read_parquet(path: str, table: Table, *, largest: int = LARGEST) -> Iterator
         wanted = [name for name in table.schema.names if name in names]
         for batch in file.iter_batches(_rows_at_once(file.metadata), columns=wanted, use_threads=False):
             refused: list[Refusal] = []
-            for part in _fitting(batch, largest, refused):
-                yield table.batch(dict(zip(part.schema.names, part.columns, strict=True)), part)
+            for part in _split_large_rows(batch, largest, refused):
+                yield table.build_batch(dict(zip(part.schema.names, part.columns, strict=True)), part)
             if refused:
-                yield table.refusals(refused)
+                yield table.build_refusals(refused)
 
 
-def _fitting(batch: pa.RecordBatch, largest: int, refused: list[Refusal]) -> Iterator[pa.RecordBatch]:
+def _split_large_rows(batch: pa.RecordBatch, largest: int, refused: list[Refusal]) -> Iterator[pa.RecordBatch]:
     """Yield the rows in slices, without those that are too large: halved, until such a row stands alone."""
     if batch.nbytes <= largest:
         yield batch
     elif batch.num_rows == 1:
-        start = _json(batch.to_pylist()[0])[:FIRST]
-        refused.append((too_large(batch.nbytes, largest), start))
+        start = _to_json(batch.to_pylist()[0])[:SHOWN_BYTES]
+        refused.append((describe_too_large(batch.nbytes, largest), start))
     else:
         half = batch.num_rows // 2
-        yield from _fitting(batch.slice(0, half), largest, refused)
-        yield from _fitting(batch.slice(half), largest, refused)
+        yield from _split_large_rows(batch.slice(0, half), largest, refused)
+        yield from _split_large_rows(batch.slice(half), largest, refused)
 
 
-def read_csv(path: str, table: Table, form: CsvForm, *, largest: int = LARGEST) -> Iterator[pa.RecordBatch]:
+def read_csv(
+    path: str, table: TargetTable, form: CsvFormat, *, largest: int = DEFAULT_MAX_BYTES
+) -> Iterator[pa.RecordBatch]:
     """Read a CSV file by the names in its header."""
-    names = _header(path, form) if form.header else table.schema.names
+    names = _read_header(path, form) if form.header else table.schema.names
     if not names:
         return  # an empty file has no rows
     _require_some(table, [name.strip() for name in names])
     wrong: list[Refusal] = []
-    files, inner = opened(path)
+    files, inner = open_file_system(path)
     with files.open_input_stream(inner) as stream:
-        text = Mended(stream, form.encoding)
-        rows = WholeRows(
+        text = Utf8Stream(stream, form.encoding)
+        rows = WholeRowReader(
             text,
             signs=(form.separator, form.quote, form.escape),
             several_lines=form.several_lines,
             header=form.header,
             largest=largest,
         )
-        for block in _blocks(rows, names, form, wrong, size=max(BLOCK, 2 * largest)):
-            for start in range(0, block.num_rows, ROWS):
-                part = block.slice(start, ROWS)
-                columns = map(unmended, part.columns) if text.marks else part.columns
-                yield table.batch(dict(zip(map(str.strip, names), columns, strict=True)), part)
-            yield from _refused(table, wrong, rows)
-        yield from _refused(table, wrong, rows)
+        for block in _read_blocks(rows, names, form, wrong, size=max(BLOCK_BYTES, 2 * largest)):
+            for start in range(0, block.num_rows, BATCH_ROWS):
+                part = block.slice(start, BATCH_ROWS)
+                columns = map(restore_invalid, part.columns) if text.has_marks else part.columns
+                yield table.build_batch(dict(zip(map(str.strip, names), columns, strict=True)), part)
+            yield from _take_refusals(table, wrong, rows)
+        yield from _take_refusals(table, wrong, rows)
 
 
-def _refused(table: Table, wrong: list[Refusal], rows: WholeRows) -> Iterator[pa.RecordBatch]:
+def _take_refusals(table: TargetTable, wrong: list[Refusal], rows: WholeRowReader) -> Iterator[pa.RecordBatch]:
     """Yield what was refused since the last call; Arrow may be reading on in a thread of its own."""
-    refused = [wrong.pop(0) for _ in range(len(wrong))] + rows.refusals()
+    refused = [wrong.pop(0) for _ in range(len(wrong))] + rows.take_refusals()
     if refused:
-        yield table.refusals(refused)
+        yield table.build_refusals(refused)
 
 
-def read_lines(path: str, table: Table, *, start: int, stop: int, largest: int) -> Iterator[pa.RecordBatch]:
+def read_lines(path: str, table: TargetTable, *, start: int, stop: int, largest: int) -> Iterator[pa.RecordBatch]:
     """Read the lines of a range, or of a whole file that is unpacked on the way, as bytes: they are decoded later."""
-    files, inner = opened(path)
-    with files.open_input_stream(inner) if is_packed(path) else files.open_input_file(inner) as stream:
-        for lines, refused in lines_of(stream, start=start, stop=stop, largest=largest):
-            yield _with([lines], {})
+    files, inner = open_file_system(path)
+    with files.open_input_stream(inner) if is_compressed(path) else files.open_input_file(inner) as stream:
+        for lines, refused in cut_lines(stream, start=start, stop=stop, largest=largest):
+            yield _append_refusals([lines], {})
             if refused:
-                yield table.refusals(refused)
+                yield table.build_refusals(refused)
 
 
-def is_packed(path: str) -> bool:
+def is_compressed(path: str) -> bool:
     """Tell whether Arrow unpacks a file of this name."""
-    return path.endswith(PACKED)
+    return path.endswith(COMPRESSED_SUFFIXES)
 
 
-def opened(path: str) -> tuple[pfs.FileSystem, str]:
+def open_file_system(path: str) -> tuple[pfs.FileSystem, str]:
     """Return the file system of a path as Spark writes it, and the path in it: `file:/a b.csv`, `s3a://bucket/key`."""
     scheme, colon, rest = path.partition(":")
     if not colon or "/" in scheme:
@@ -188,8 +192,8 @@ def opened(path: str) -> tuple[pfs.FileSystem, str]:
     return files, f"{root.rstrip('/')}/{inner}"
 
 
-def _header(path: str, form: CsvForm) -> list[str]:
-    files, inner = opened(path)
+def _read_header(path: str, form: CsvFormat) -> list[str]:
+    files, inner = open_file_system(path)
     with files.open_input_stream(inner) as stream:
         start = stream.read(1 << 20).decode(form.encoding, errors="replace")
     rows = csv.reader(
@@ -198,8 +202,8 @@ def _header(path: str, form: CsvForm) -> list[str]:
     return next((row for row in rows if row), [])
 
 
-def _blocks(
-    text: WholeRows, names: list[str], form: CsvForm, wrong: list[Refusal], *, size: int
+def _read_blocks(
+    text: WholeRowReader, names: list[str], form: CsvFormat, wrong: list[Refusal], *, size: int
 ) -> Iterator[pa.RecordBatch]:
     """Read block after block, every column as bytes; rows with too many or too few values go to `wrong`."""
 
@@ -207,11 +211,11 @@ def _blocks(
         wrong.append((f"{row.actual_columns} values where the header has {row.expected_columns}", row.text))
         return "skip"
 
-    given = None if form.header else names
+    column_names = None if form.header else names
     nulls = list({"", form.null})
     yield from pcsv.open_csv(
         text,
-        pcsv.ReadOptions(use_threads=False, block_size=size, column_names=given),
+        pcsv.ReadOptions(use_threads=False, block_size=size, column_names=column_names),
         pcsv.ParseOptions(
             delimiter=form.separator,
             quote_char=form.quote,
@@ -233,48 +237,48 @@ def _rows_at_once(about: pq.FileMetaData) -> int:
     """Return how many rows of a Parquet file come to about a block."""
     groups = [about.row_group(number) for number in range(about.num_row_groups)]
     widest = max((group.total_byte_size // max(group.num_rows, 1) for group in groups), default=1)
-    return max(1, min(ROWS, BLOCK // max(widest, 1)))
+    return max(1, min(BATCH_ROWS, BLOCK_BYTES // max(widest, 1)))
 
 
-def _require_some(table: Table, names: Sequence[str]) -> None:
+def _require_some(table: TargetTable, names: Sequence[str]) -> None:
     """Refuse a file that has none of the columns: its rows would all be empty, and that would pass for events."""
     if not set(names) & set(table.schema.names):
-        found = ", ".join(f"`{name[:SHOWN]}`" for name in names[:10])
-        msg = f"none of the declared columns is in it; it has {found}"
+        listing = ", ".join(f"`{name[:QUOTED_LENGTH]}`" for name in names[:10])
+        msg = f"none of the declared columns is in it; it has {listing}"
         raise ValueError(msg)
 
 
-def _column(column: pa.Array | None, kind: pa.DataType, rows: int) -> Fitted:
+def _cast_or_null(column: pa.Array | None, kind: pa.DataType, rows: int) -> CastColumn:
     if column is None:
-        return Fitted(pa.nulls(rows, kind), np.zeros(rows, np.bool_))
-    return fitted(column, kind)
+        return CastColumn(pa.nulls(rows, kind), np.zeros(rows, np.bool_))
+    return cast_column(column, kind)
 
 
-def _with(columns: list[pa.Array], refused: Mapping[int, Refusal]) -> pa.RecordBatch:
+def _append_refusals(columns: list[pa.Array], refused: Mapping[int, Refusal]) -> pa.RecordBatch:
     """Add the reasons and what is refused; Spark goes by place, and names only have to differ."""
     rows = len(columns[0])
     for part in (0, 1):
-        said = [refused[row][part] if row in refused else None for row in range(rows)] if refused else None
-        columns = [*columns, pa.nulls(rows, pa.string()) if said is None else pa.array(said, pa.string())]
+        texts = [refused[row][part] if row in refused else None for row in range(rows)] if refused else None
+        columns = [*columns, pa.nulls(rows, pa.string()) if texts is None else pa.array(texts, pa.string())]
     return pa.RecordBatch.from_arrays(columns, list(map(str, range(len(columns)))))
 
 
-def _shown(value: object) -> str:
+def _quote(value: object) -> str:
     text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
-    return f"'{text[:SHOWN]}…'" if len(text) > SHOWN else f"'{text}'"
+    return f"'{text[:QUOTED_LENGTH]}…'" if len(text) > QUOTED_LENGTH else f"'{text}'"
 
 
-def _json(row: Mapping[str, Any]) -> str:
+def _to_json(row: Mapping[str, Any]) -> str:
     """Return a row as JSON; what JSON has no word for, as text."""
     try:
-        return json.dumps(row, default=_word, ensure_ascii=False, allow_nan=False)
+        return json.dumps(row, default=_to_text, ensure_ascii=False, allow_nan=False)
     except ValueError:  # NaN or an infinity, somewhere
-        return json.dumps({name: _word(value) for name, value in row.items()}, ensure_ascii=False)
+        return json.dumps({name: _to_text(value) for name, value in row.items()}, ensure_ascii=False)
 
 
-def _word(value: object) -> str:
+def _to_text(value: object) -> str:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
-def _first_line(problem: Exception) -> str:
+def _get_first_line(problem: Exception) -> str:
     return str(problem).strip().partition("\n")[0] or type(problem).__name__

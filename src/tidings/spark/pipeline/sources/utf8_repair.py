@@ -19,36 +19,36 @@ MARK = "\U0010ffff"
 _BYTES = MARK.encode()
 
 
-def _marked(problem: UnicodeError) -> tuple[str, int]:
+def _mark_invalid(problem: UnicodeError) -> tuple[str, int]:
     if not isinstance(problem, UnicodeDecodeError):
         raise problem
     return MARK, problem.end
 
 
-codecs.register_error("tidings.mark", _marked)
+codecs.register_error("tidings.mark", _mark_invalid)
 
 
-class Mended:
+class Utf8Stream:
     """A file of text in any encoding as a file of UTF-8; `marks` says whether something had to be marked."""
 
     def __init__(self, stream: BinaryIO, encoding: str) -> None:
         self._stream, self._ready = stream, b""
         self._end = b"\n"  # Arrow refuses a header that no line end follows; one more changes nothing
         self._decoder = codecs.getincrementaldecoder(encoding)("tidings.mark")
-        self.marks = self.closed = False
+        self.has_marks = self.closed = False
 
     def read(self, size: int = -1) -> bytes:
         """Return up to `size` bytes, or all; nothing at the end."""
         while size < 0 or len(self._ready) < size:
             chunk = self._stream.read(size if size > 0 else -1)
             text = self._decoder.decode(chunk, final=not chunk)
-            self.marks = self.marks or MARK in text
+            self.has_marks = self.has_marks or MARK in text
             self._ready += text.encode() if chunk else text.encode() + self._end
             if not chunk:
                 self._end = b""
                 break
-        given, self._ready = (self._ready, b"") if size < 0 else (self._ready[:size], self._ready[size:])
-        return given
+        result, self._ready = (self._ready, b"") if size < 0 else (self._ready[:size], self._ready[size:])
+        return result
 
     def readable(self) -> bool:
         """Tell that this is a file to read from."""
@@ -59,6 +59,6 @@ class Mended:
         self.closed = True
 
 
-def unmended(column: pa.Array) -> pa.Array:
+def restore_invalid(column: pa.Array) -> pa.Array:
     """Return bytes with what was marked as a byte that is not UTF-8."""
     return pc.replace_substring(column, pattern=_BYTES, replacement=b"\xff")

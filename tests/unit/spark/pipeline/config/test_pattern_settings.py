@@ -240,9 +240,9 @@ def beside():
 
 
 def test_what_matching_counts_as_well_is_not_summed_up_twice():
-    assert [one.counted("events") for one in beside()] == [1000, 0]
-    assert [one.counted("detections") for one in beside()] == [0, 4]
-    assert report().counted("events") == 1000
+    assert [one.count_for_total("events") for one in beside()] == [1000, 0]
+    assert [one.count_for_total("detections") for one in beside()] == [0, 4]
+    assert report().count_for_total("events") == 1000
 
 
 def lines(*told, plain=False):

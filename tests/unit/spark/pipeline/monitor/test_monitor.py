@@ -19,11 +19,11 @@ from rich.console import Console
 from tidings.errors import CannotServe, FileError, TidingsError
 from tidings.spark.pipeline.config.settings import MonitorSettings
 from tidings.spark.pipeline.monitor.json_lines import JsonLines
-from tidings.spark.pipeline.monitor.listeners import Several, watch_of
-from tidings.spark.pipeline.monitor.live_view import LiveView, worst
+from tidings.spark.pipeline.monitor.listeners import MonitorGroup, open_monitor
+from tidings.spark.pipeline.monitor.live_view import LiveView, describe_lag
 from tidings.spark.pipeline.monitor.metrics import Metrics
 from tidings.spark.pipeline.monitor.report import Report
-from tidings.spark.pipeline.monitor.spark_progress import duplicates_of, lag_of
+from tidings.spark.pipeline.monitor.spark_progress import compute_lag, count_duplicates
 from tidings.spark.pipeline.monitor.text_log import PlainText
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -74,7 +74,7 @@ reports = st.builds(
 def test_rates_are_of_the_batch_and_a_batch_without_time_has_none():
     assert (report().events_per_second, report().matches_per_second) == (500, 25)
     assert report(seconds=0.0).events_per_second == 0
-    assert report().ended == NOON + timedelta(seconds=2)
+    assert report().finished_at == NOON + timedelta(seconds=2)
 
 
 @given(st.lists(reports, max_size=4))
@@ -242,9 +242,9 @@ def test_only_the_last_warnings_stay_and_markup_in_them_is_text():
 
 
 def test_the_worst_partitions_are_named():
-    assert worst({}) == "0 records"
-    assert worst({"a-0": 0}) == "0 records"
-    assert worst({f"a-{n}": n for n in range(6)}) == "15 records: a-5 5, a-4 4, a-3 3, 3 in 2 more"
+    assert describe_lag({}) == "0 records"
+    assert describe_lag({"a-0": 0}) == "0 records"
+    assert describe_lag({f"a-{n}": n for n in range(6)}) == "15 records: a-5 5, a-4 4, a-3 3, 3 in 2 more"
 
 
 def test_lines_of_text_sum_up_the_batches_since_the_last_one():
@@ -275,21 +275,21 @@ def test_lines_of_text_sum_up_the_batches_since_the_last_one():
 
 def kinds(watch):
     watch.close()
-    return [type(one).__name__ for one in watch.watches]
+    return [type(one).__name__ for one in watch.monitors]
 
 
 def test_what_is_asked_for_is_put_together(tmp_path):
     lines = str(tmp_path / "lines.jsonl")
-    assert kinds(watch_of(MonitorSettings(), name="cars", console=screen())) == ["PlainText"]
-    assert kinds(watch_of(MonitorSettings(), name="cars", console=screen(force_terminal=True))) == ["LiveView"]
-    assert kinds(watch_of(MonitorSettings(view="on"), name="cars", console=screen())) == ["LiveView"]
+    assert kinds(open_monitor(MonitorSettings(), name="cars", console=screen())) == ["PlainText"]
+    assert kinds(open_monitor(MonitorSettings(), name="cars", console=screen(force_terminal=True))) == ["LiveView"]
+    assert kinds(open_monitor(MonitorSettings(view="on"), name="cars", console=screen())) == ["LiveView"]
     every = MonitorSettings(view="on", lines=lines, metrics="127.0.0.1:0")
-    assert kinds(watch_of(every, name="cars", console=screen())) == ["Metrics", "JsonLines", "LiveView"]
+    assert kinds(open_monitor(every, name="cars", console=screen())) == ["Metrics", "JsonLines", "LiveView"]
 
 
 def test_without_a_view_only_warnings_are_told_and_on_standard_error(capsys):
     console = screen()
-    watch = watch_of(MonitorSettings(view="off"), name="cars", console=console)
+    watch = open_monitor(MonitorSettings(view="off"), name="cars", console=console)
     watch.status("running")
     watch.report(report())
     watch.warn("tight")
@@ -299,7 +299,7 @@ def test_without_a_view_only_warnings_are_told_and_on_standard_error(capsys):
 
 
 def test_lines_on_standard_output_are_alone_there(capsys):
-    watch = watch_of(MonitorSettings(lines="-"), name="cars", console=Console())
+    watch = open_monitor(MonitorSettings(lines="-"), name="cars", console=Console())
     watch.status("running")
     watch.report(report())
     watch.close()
@@ -313,7 +313,7 @@ def test_what_was_opened_is_closed_when_the_rest_cannot_be(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with pytest.raises(TidingsError):
-        watch_of(MonitorSettings(metrics=f"127.0.0.1:{port}", lines=str(tmp_path)), name="cars", console=screen())
+        open_monitor(MonitorSettings(metrics=f"127.0.0.1:{port}", lines=str(tmp_path)), name="cars", console=screen())
     Metrics(f"127.0.0.1:{port}", name="cars").close()
 
 
@@ -336,7 +336,7 @@ class Broken:
 
 def test_one_that_fails_is_named_once_and_the_others_go_on():
     console, broken = screen(), Broken()
-    both = Several([broken, PlainText(console, every=0)], console=screen())
+    both = MonitorGroup([broken, PlainText(console, every=0)], console=screen())
     for batch in range(3):
         both.report(report(batch))
     both.close()
@@ -347,7 +347,7 @@ def test_one_that_fails_is_named_once_and_the_others_go_on():
 
 def test_when_all_fail_it_is_said_on_the_console():
     console = screen()
-    several = Several([Broken(), Broken()], console=console)
+    several = MonitorGroup([Broken(), Broken()], console=console)
     several.report(report())
     several.report(report())
     assert words(console) == ["warning: Broken failed: OSError: no room"] * 2  # one line for each
@@ -398,19 +398,19 @@ def with_source(**about):
 
 
 def test_lag_is_what_the_broker_has_beyond_what_was_read():
-    assert lag_of(KAFKA) == {"ads-1-0": 3, "ads-1-1": 0}
+    assert compute_lag(KAFKA) == {"ads-1-0": 3, "ads-1-1": 0}
     decoded = with_source(endOffset={"a": {"0": 1}}, latestOffset={"a": {"0": 4}, "b": {"7": 2}})
-    assert lag_of(decoded) == {"a-0": 3, "b-7": 2}  # of a partition that is new, everything
-    assert lag_of(with_source(endOffset='{"a": {"0": 9}}', latestOffset='{"a": {"0": 4}}')) == {"a-0": 0}
+    assert compute_lag(decoded) == {"a-0": 3, "b-7": 2}  # of a partition that is new, everything
+    assert compute_lag(with_source(endOffset='{"a": {"0": 9}}', latestOffset='{"a": {"0": 4}}')) == {"a-0": 0}
 
 
 @pytest.mark.parametrize("offset", [None, "null", "None", "12", "", '{"logOffset": 1}', 12])
 def test_where_nothing_is_known_there_is_no_lag(offset):
-    assert lag_of(with_source(latestOffset=offset)) == {}
-    assert lag_of(FILES) == lag_of({}) == lag_of({"sources": []}) == {}
+    assert compute_lag(with_source(latestOffset=offset)) == {}
+    assert compute_lag(FILES) == compute_lag({}) == compute_lag({"sources": []}) == {}
 
 
 def test_dropped_duplicates_are_counted_over_all_operators():
-    assert duplicates_of(FILES) == 5
-    assert duplicates_of({"stateOperators": FILES["stateOperators"] * 2}) == 10
-    assert duplicates_of(KAFKA) == duplicates_of({}) == duplicates_of({"stateOperators": [{}]}) == 0
+    assert count_duplicates(FILES) == 5
+    assert count_duplicates({"stateOperators": FILES["stateOperators"] * 2}) == 10
+    assert count_duplicates(KAFKA) == count_duplicates({}) == count_duplicates({"stateOperators": [{}]}) == 0

@@ -10,9 +10,9 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs tidings[spark]")
 
-from tidings.spark.pipeline.run.stopping import Stopping
+from tidings.spark.pipeline.run.stopping import StopSignal
 
-MODULE = sys.modules[Stopping.__module__].__file__
+MODULE = sys.modules[StopSignal.__module__].__file__
 
 # Background shells ignore SIGINT, and a child inherits that. The module is loaded alone: its package imports PySpark,
 # which takes seconds.
@@ -22,16 +22,16 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 found = importlib.util.spec_from_file_location("stopping", sys.argv[1])
 module = importlib.util.module_from_spec(found)
 found.loader.exec_module(module)
-Stopping = module.Stopping
+StopSignal = module.StopSignal
 
 def say(text):
     print(text, flush=True)
 
-with Stopping() as stopping:
+with StopSignal() as stopping:
     {taken}
     say("ready")
     said = stopping.wait(60)
-    say(f"asked {{said}} {{stopping.asked.is_set()}}")
+    say(f"asked {{said}} {{stopping.requested.is_set()}}")
     {then}
 say("done")
 {after}
@@ -85,7 +85,7 @@ def test_the_second_signal_ends_the_process_where_it_stands(first, second, statu
 
 
 def test_signals_are_taken_back_from_whoever_took_them_and_old_handlers_return():
-    spark_does = "signal.signal(signal.SIGINT, lambda *_: say('not for us'))\n    stopping.take()"
+    spark_does = "signal.signal(signal.SIGINT, lambda *_: say('not for us'))\n    stopping.install_handlers()"
     asks = "import os\ntry:\n    os.kill(os.getpid(), signal.SIGINT); time.sleep(60)\nexcept KeyboardInterrupt:\n"
     with Child(taken=spark_does, after=asks + "    say('as before')") as child:
         assert child.says() == "ready"
@@ -96,16 +96,16 @@ def test_signals_are_taken_back_from_whoever_took_them_and_old_handlers_return()
 
 def test_handlers_of_this_process_are_those_from_before():
     before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
-    with Stopping() as stopping:
+    with StopSignal() as stopping:
         os.kill(os.getpid(), signal.SIGTERM)
         assert stopping.wait(30)
     assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)] == before
 
 
 def test_a_program_may_ask_itself_and_waiting_has_an_end():
-    with Stopping() as stopping:
+    with StopSignal() as stopping:
         assert not stopping.wait(0)
-        stopping.ask()
+        stopping.request()
         assert stopping.wait(0)
 
 
@@ -113,9 +113,9 @@ def test_outside_the_main_thread_signals_stay_with_whom_they_were():
     before, found = signal.getsignal(signal.SIGTERM), []
 
     def work():
-        with Stopping() as stopping:
+        with StopSignal() as stopping:
             found.append(signal.getsignal(signal.SIGTERM))
-            stopping.ask()
+            stopping.request()
             found.append(stopping.wait(0))
 
     thread = threading.Thread(target=work)
@@ -126,7 +126,7 @@ def test_outside_the_main_thread_signals_stay_with_whom_they_were():
 
 def test_a_signal_while_the_main_thread_holds_the_events_lock_does_not_hang():
     """A handler that set the event itself would wait for the lock that its own thread holds, as inside `wait`."""
-    inside = "with stopping.asked._cond: signal.raise_signal(signal.SIGTERM)"
+    inside = "with stopping.requested._cond: signal.raise_signal(signal.SIGTERM)"
     with Child(taken=inside) as child:
         said, _ = child.process.communicate(timeout=20)
         assert said.splitlines() == ["ready", "asked True True", "done"]

@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 
 from tidings.errors import PipelineFailed, SinkError
 from tidings.spark.pipeline.run import trouble
-from tidings.spark.pipeline.run.trouble import Trouble, wrong_with
+from tidings.spark.pipeline.run.trouble import FailureReport, diagnose_folder
 from tidings.spark.pipeline.sinks.batch_folders import LocalFolder
 
 
@@ -26,23 +26,23 @@ from tidings.spark.pipeline.sinks.batch_folders import LocalFolder
 )
 def test_what_the_disk_says_becomes_a_way_out(tmp_path, monkeypatch, number, told):
     monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(number, os.strerror(number))))
-    assert told in wrong_with(tmp_path, "")
+    assert told in diagnose_folder(tmp_path, "")
     assert not any(tmp_path.iterdir())
 
 
 def test_a_file_in_place_of_a_folder_and_a_folder_that_is_gone(tmp_path):
     (tmp_path / "file").touch()
-    assert wrong_with(tmp_path, "") is None
-    assert "a file stands where a folder should be" in wrong_with(tmp_path / "file", "")
-    assert "it is gone; mount its volume" in wrong_with(tmp_path / "nowhere", "")
+    assert diagnose_folder(tmp_path, "") is None
+    assert "a file stands where a folder should be" in diagnose_folder(tmp_path / "file", "")
+    assert "it is gone; mount its volume" in diagnose_folder(tmp_path / "nowhere", "")
     with pytest.raises(SinkError, match="a file stands where a folder should be; move that away"):
-        LocalFolder.opened(tmp_path / "file", "json", options={})
+        LocalFolder.open(tmp_path / "file", "json", options={})
 
 
 def test_a_disk_that_was_full_a_moment_ago_is_told_of(tmp_path, monkeypatch):
-    monkeypatch.setattr(trouble, "_is_short", lambda _: True)
-    assert wrong_with(tmp_path, "FSError: No space left on device") == "its disk is full; make room there"
-    assert wrong_with(tmp_path, "something else") is None
+    monkeypatch.setattr(trouble, "is_nearly_full", lambda _: True)
+    assert diagnose_folder(tmp_path, "FSError: No space left on device") == "its disk is full; make room there"
+    assert diagnose_folder(tmp_path, "something else") is None
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_a_disk_that_was_full_a_moment_ago_is_told_of(tmp_path, monkeypatch):
     ],
 )
 def test_what_is_damaged_is_named_by_its_folder(tmp_path, said, folder):
-    problem = Trouble(tmp_path, tmp_path / "spark.log").told(PySparkException(said.format(tmp_path)))
+    problem = FailureReport(tmp_path, tmp_path / "spark.log").explain(PySparkException(said.format(tmp_path)))
     assert isinstance(problem, PipelineFailed)
     assert f"what it wrote to `{tmp_path}/{folder}`, it is damaged" in str(problem)
     assert f"restore `{tmp_path}` as a whole" in str(problem)
@@ -64,6 +64,6 @@ def test_what_is_damaged_is_named_by_its_folder(tmp_path, said, folder):
 def test_spark_tells_of_tasks_at_length_and_we_come_to_the_point(tmp_path):
     told = "SparkException: Job aborted due to stage failure: Task 0 in stage 4.0 failed 4 times, most recent failure: "
     told += "Lost task 0.3 in stage 4.0 (TID 9) (10.0.0.1 executor driver): java.lang.Bad: no"
-    assert trouble._short(told) == "java.lang.Bad: no"
-    assert "has more" not in str(Trouble(tmp_path, None).told(KeyError("x")))
-    assert str(Trouble(tmp_path, None).told(KeyError("x"))).endswith("start it again to go on")
+    assert trouble.strip_task(told) == "java.lang.Bad: no"
+    assert "has more" not in str(FailureReport(tmp_path, None).explain(KeyError("x")))
+    assert str(FailureReport(tmp_path, None).explain(KeyError("x"))).endswith("start it again to go on")

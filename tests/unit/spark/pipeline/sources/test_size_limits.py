@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from tests.unit.spark.pipeline.sources.test_table_files import ADS, rows_of
 
 from tidings.spark.pipeline.sources import line_cutter
-from tidings.spark.pipeline.sources.csv_limits import WholeRows
-from tidings.spark.pipeline.sources.line_cutter import END, MARK, lines_of
-from tidings.spark.pipeline.sources.size_limits import first_bytes, too_large
-from tidings.spark.pipeline.sources.table_files import CsvForm, read_csv, read_parquet
+from tidings.spark.pipeline.sources.csv_limits import WholeRowReader
+from tidings.spark.pipeline.sources.line_cutter import BYTE_ORDER_MARK, END_OF_FILE, cut_lines
+from tidings.spark.pipeline.sources.size_limits import decode_first_bytes, describe_too_large
+from tidings.spark.pipeline.sources.table_files import CsvFormat, read_csv, read_parquet
 
 PARTS = st.lists(
     st.tuples(
@@ -41,32 +41,34 @@ def test_ranges_of_a_file_give_every_line_once_and_tell_of_each_that_is_too_larg
     parts, marked, ended, cuts, piece, largest
 ):
     data = b"".join(line + end for line, end in parts) + (b"" if ended else b"last")
-    said = data if marked else data.removeprefix(MARK)  # what a file begins with may be a mark by chance
+    said = data if marked else data.removeprefix(BYTE_ORDER_MARK)  # what a file begins with may be a mark by chance
     lines = [line for line in said.replace(b"\r", b"\n").split(b"\n") if line]
-    data = MARK + data if marked else data
-    bounds = sorted({0, *(cut for cut in cuts if cut < len(data)), END})
+    data = BYTE_ORDER_MARK + data if marked else data
+    bounds = sorted({0, *(cut for cut in cuts if cut < len(data)), END_OF_FILE})
     found, refused = [], []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(line_cutter, "PIECE", piece)
         for start, stop in itertools.pairwise(bounds):
-            for some, large in lines_of(pa.BufferReader(data), start=start, stop=stop, largest=largest):
+            for some, large in cut_lines(pa.BufferReader(data), start=start, stop=stop, largest=largest):
                 found += some.to_pylist()
                 refused += large
     assert found == [line for line in lines if len(line) <= largest]
-    assert refused == [(too_large(len(line), largest), first_bytes(line)) for line in lines if len(line) > largest]
+    assert refused == [
+        (describe_too_large(len(line), largest), decode_first_bytes(line)) for line in lines if len(line) > largest
+    ]
 
 
 def test_a_line_that_is_too_large_is_not_held(monkeypatch):
     monkeypatch.setattr(line_cutter, "PIECE", 1000)
-    cutter = line_cutter.Cutter(END, line_cutter.Begun(5000))
+    cutter = line_cutter.LineCutter(END_OF_FILE, line_cutter.PartialLine(5000))
     held = []
     for _ in range(100):
         cutter.cut(b"x" * 1000, 1000)
-        held.append(len(cutter.begun.rest))
+        held.append(len(cutter.partial.start))
     assert max(held) == 5000
     assert held[-1] == 200
-    assert len(cutter.ended()) == 0
-    assert cutter.begun.refusals() == [(too_large(100_000, 5000), "x" * 200)]
+    assert len(cutter.take_last()) == 0
+    assert cutter.partial.take_refusals() == [(describe_too_large(100_000, 5000), "x" * 200)]
 
 
 CELLS = st.text(alphabet='ab,"\n é', max_size=30)
@@ -79,27 +81,27 @@ def test_rows_that_fit_are_handed_on_as_they_are_written_and_the_others_are_told
         out = io.StringIO(newline="")
         csv.writer(out, lineterminator="\n").writerow(row)
         rows.append(out.getvalue().encode())
-    text = WholeRows(
+    text = WholeRowReader(
         io.BytesIO(b"".join(rows)), signs=(",", '"', None), several_lines=True, header=True, largest=largest
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(line_cutter, "PIECE", piece)
         assert text.read() == b"".join(row for row in rows[:1] + rows[1:] if row is rows[0] or len(row) - 1 <= largest)
     large = [row[:-1] for row in rows[1:] if len(row) - 1 > largest]
-    assert text.refusals() == [(too_large(len(row), largest), first_bytes(row)) for row in large]
+    assert text.take_refusals() == [(describe_too_large(len(row), largest), decode_first_bytes(row)) for row in large]
 
 
 def test_a_row_of_csv_that_is_too_large_is_one_refused_row_and_those_around_it_are_read(tmp_path):
     large = f'2,"{"x" * 40_000_000}\nand a line more"'
     (tmp_path / "a.csv").write_text(f'id,make\n1,"5"" disk"\n{large}\n3,5" disk\n4,"opel\nastra"\n')
-    rows = rows_of(tmp_path / "a.csv", partial(read_csv, form=CsvForm()))
+    rows = rows_of(tmp_path / "a.csv", partial(read_csv, form=CsvFormat()))
     assert [(row["id"], row["make"]) for row in rows if row["_refused"] is None] == [
         (1, '5" disk'),
         (3, '5" disk'),
         (4, "opel\nastra"),
     ]
     [bad] = [row for row in rows if row["_refused"] is not None]
-    assert bad["_refused"] == too_large(len(large), 8_000_000)
+    assert bad["_refused"] == describe_too_large(len(large), 8_000_000)
     assert bad["_raw"] == large[:200]
 
 

@@ -17,8 +17,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidings.spark.pipeline.sources import table_files
-from tidings.spark.pipeline.sources.arrow_cast import fitted
-from tidings.spark.pipeline.sources.table_files import CsvForm, Table, opened, read_csv, read_parquet, read_safely
+from tidings.spark.pipeline.sources.arrow_cast import cast_column
+from tidings.spark.pipeline.sources.table_files import (
+    CsvFormat,
+    TargetTable,
+    open_file_system,
+    read_csv,
+    read_parquet,
+    read_safely,
+)
 
 KINDS = {
     "id": (pa.int64(), "BIGINT"),
@@ -27,7 +34,9 @@ KINDS = {
     "posted": (pa.timestamp("us", "UTC"), "TIMESTAMP"),
     "sold": (pa.bool_(), "BOOLEAN"),
 }
-ADS = Table(pa.schema([(name, kind) for name, (kind, _) in KINDS.items()]), tuple(word for _, word in KINDS.values()))
+ADS = TargetTable(
+    pa.schema([(name, kind) for name, (kind, _) in KINDS.items()]), tuple(word for _, word in KINDS.values())
+)
 NAMES = [*KINDS, "_refused", "_raw"]
 
 ROWS = st.lists(
@@ -56,7 +65,7 @@ def rows_of(path, read, table=ADS):
 
 
 def in_csv(path, form=None, table=ADS):
-    return rows_of(path, partial(read_csv, form=form or CsvForm()), table)
+    return rows_of(path, partial(read_csv, form=form or CsvFormat()), table)
 
 
 def split(rows):
@@ -149,8 +158,8 @@ def test_a_csv_file_without_a_known_header_is_one_refused_row(tmp_path, content)
 
 def test_spark_words_for_the_form_of_csv_are_kept(tmp_path):
     (tmp_path / "a.csv").write_bytes("1;'für; sich';-\n".encode("latin-1"))
-    table = Table(pa.schema([("id", pa.int64()), ("make", pa.string()), ("price", pa.float64())]), ("", "", ""))
-    form = CsvForm(header=False, separator=";", quote="'", null="-", encoding="latin-1")
+    table = TargetTable(pa.schema([("id", pa.int64()), ("make", pa.string()), ("price", pa.float64())]), ("", "", ""))
+    form = CsvFormat(header=False, separator=";", quote="'", null="-", encoding="latin-1")
     (row,) = in_csv(tmp_path / "a.csv", form, table)
     assert (row["id"], row["make"], row["price"], row["_refused"]) == (1, "für; sich", None, None)
 
@@ -192,7 +201,7 @@ def test_pages_that_are_broken_inside_cost_what_cannot_be_read(tmp_path):
 
 def test_nested_columns_are_read_by_name(tmp_path):
     kind = pa.struct([("kind", pa.string()), ("stars", pa.int32())])
-    table = Table(pa.schema([("seller", kind), ("tags", pa.list_(pa.string()))]), ("struct", "array"))
+    table = TargetTable(pa.schema([("seller", kind), ("tags", pa.list_(pa.string()))]), ("struct", "array"))
     seller = [{"stars": 5, "new": 1, "kind": "shop"}, {"stars": 2**40, "new": 1, "kind": "shop"}, None]
     pq.write_table(pa.table({"seller": seller, "tags": [["a"], [], None]}), tmp_path / "a.parquet")
     rows = rows_of(tmp_path / "a.parquet", read_parquet, table)
@@ -201,7 +210,7 @@ def test_nested_columns_are_read_by_name(tmp_path):
 
 
 def test_a_large_file_passes_in_small_pieces(tmp_path, monkeypatch):
-    monkeypatch.setattr(table_files, "BLOCK", 1 << 20)
+    monkeypatch.setattr(table_files, "BLOCK_BYTES", 1 << 20)
     path = tmp_path / "a.parquet"
     text = [f"{number:01000}" for number in range(40_000)]  # 40 MB in one row group
     pq.write_table(pa.table({"id": range(40_000), "make": text}), path, use_dictionary=False, compression="none")
@@ -235,7 +244,7 @@ def test_a_large_file_passes_in_small_pieces(tmp_path, monkeypatch):
 )
 def test_what_fits_is_cast_and_what_does_not_is_found(values, kind, expected):
     column = pa.array(list(map(str, values))) if kind == pa.string() and 2.5 in values else pa.array(values)
-    made = fitted(column, kind)
+    made = cast_column(column, kind)
     found = ["bad" if bad else value for value, bad in zip(made.values.to_pylist(), made.bad, strict=True)]
     assert found == expected
     assert made.values.type == kind
@@ -249,14 +258,14 @@ def test_times_are_read_with_a_zone_without_one_and_finer_than_spark_has_them():
         "2024-01-02T03:04:05.123456789Z",
         "x",
     ]
-    made = fitted(pa.array(said), pa.timestamp("us", "UTC"))
+    made = cast_column(pa.array(said), pa.timestamp("us", "UTC"))
     moment = datetime(2024, 1, 2, 3, 4, 5, tzinfo=UTC)
     assert made.values.to_pylist() == [moment, moment, moment, moment.replace(microsecond=123456), None]
     assert made.bad.tolist() == [False, False, False, False, True]
-    assert fitted(pa.array(said[:3]), pa.timestamp("us")).bad.tolist() == [True, True, False]
+    assert cast_column(pa.array(said[:3]), pa.timestamp("us")).bad.tolist() == [True, True, False]
 
 
 def test_paths_are_those_that_spark_writes():
-    assert opened("file:/a b/100%#?.csv")[1] == "/a b/100%#?.csv"
-    assert opened("file:///a")[1] == "/a"
-    assert opened("/a:b")[1] == "/a:b"
+    assert open_file_system("file:/a b/100%#?.csv")[1] == "/a b/100%#?.csv"
+    assert open_file_system("file:///a")[1] == "/a"
+    assert open_file_system("/a:b")[1] == "/a:b"
