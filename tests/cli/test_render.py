@@ -17,7 +17,7 @@ class Terminal(io.StringIO):
 
 
 def test_a_pipe_gets_plain_columns(capsys):
-    render.sheet(SHEET)
+    render.print_sheet(SHEET)
     assert capsys.readouterr().out == f"{SHEET}\n"
     assert str(SHEET).splitlines()[1:] == [
         "  found by   rows",
@@ -32,7 +32,7 @@ def test_a_terminal_gets_the_same_words(monkeypatch):
     monkeypatch.setattr(sys, "stdout", screen)
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("TERM", "dumb")
-    render.sheet(SHEET)
+    render.print_sheet(SHEET)
     shown = [line.rstrip() for line in screen.getvalue().splitlines()]
     assert [line.split() for line in shown] == [
         ["[b]paths[/b]"],
@@ -46,5 +46,5 @@ def test_a_terminal_gets_the_same_words(monkeypatch):
 def test_a_sheet_without_rows_is_its_title_there_too(monkeypatch):
     screen = Terminal()
     monkeypatch.setattr(sys, "stdout", screen)
-    render.sheet(Sheet("waiting: 3", (), ()))
+    render.print_sheet(Sheet("waiting: 3", (), ()))
     assert "waiting: 3" in screen.getvalue()

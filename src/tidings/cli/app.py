@@ -1,6 +1,7 @@
-"""`tidings`: the commands, their options and their help. What a command does is imported when it runs.
+"""`tidings`: the commands, their options and their help.
 
-So `tidings --help` loads none of the large packages. Exit codes: 0 done, 1 refused, 2 wrong usage.
+A command imports its work when it runs, so `tidings --help` loads none of the large packages. Exit codes: 0 done,
+1 refused, 2 wrong usage.
 """
 
 import io
@@ -13,15 +14,15 @@ import typer
 
 from tidings.cli import options as o
 from tidings.cli.bench.commands import bench_app
-from tidings.cli.guard import INTERRUPTED, guarded
-from tidings.cli.match.subscription_origin import Origin, chosen
+from tidings.cli.guard import INTERRUPTED, guard
+from tidings.cli.match.subscription_origin import SubscriptionOrigin, choose_origin
 from tidings.cli.pattern.commands import pattern_app
 
 app = typer.Typer(
     name="tidings",
     no_args_is_help=True,
     rich_markup_mode="markdown",
-    pretty_exceptions_enable=False,  # a traceback is a mistake of ours; it should read as Python's own
+    pretty_exceptions_enable=False,  # a traceback is a bug of ours; Python's own form is best for a report
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Each command has its own help with an example: tidings match --help",
 )
@@ -34,11 +35,11 @@ app.add_typer(bench_app, name="bench")
 
 
 def main() -> None:
-    """Run the command line; JSON is UTF-8 whatever the terminal says."""
-    if sys.stdout is None:  # closed by the caller: the exit code is all that is wanted
+    """Run the command line; JSON is UTF-8 whatever the terminal's encoding."""
+    if sys.stdout is None:  # closed by the caller, who wants the exit code alone
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - open until the end
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # Half a surrogate pair becomes an escape, which is what JSON wants of it.
+        # Half of a surrogate pair becomes an escape, as JSON writes it.
         sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
         app(prog_name="tidings")
@@ -46,8 +47,8 @@ def main() -> None:
         sys.exit(INTERRUPTED)
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         from tidings import __version__
 
         typer.echo(f"tidings {__version__}")
@@ -57,7 +58,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def tidings(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Filters in, events in, who must hear of what out."""
@@ -69,10 +70,10 @@ def parse(
     notation: Annotated[
         o.Notation, typer.Option("--from", envvar="TIDINGS_FROM", help="The notation it is written in.")
     ] = o.Notation.text,
-    shape: Annotated[
-        o.Shape,
+    output: Annotated[
+        o.ParseOutput,
         typer.Option("--to", envvar="TIDINGS_TO", help="What to print: a notation, a picture, the normal form."),
-    ] = o.Shape.text,
+    ] = o.ParseOutput.text,
     schema: o.Schema = None,
     ontology: o.Ontology = None,
     regions: o.Regions = None,
@@ -87,29 +88,23 @@ def parse(
     A refused filter is shown with a caret under each mistake. `--to tree` draws it, `--to normal` writes it as a
     disjunction of conjunctions.
     """
-    with guarded():
+    with guard():
         from tidings.cli.match import parse as body
 
-        body.run(
-            filter, notation=notation, shape=shape, schema=schema, ontology=ontology, regions=regions, as_json=as_json
-        )
+        body.run(filter, body.Parsing(notation, output, schema, ontology, regions, as_json))
 
 
 @app.command()
-def match(  # noqa: PLR0913 - one parameter for each option
+@o.with_options(
+    "events subscriptions snapshot event_id kind schema ontology regions now form skip_bad unknown dead_letters quiet"
+    " as_json"
+)
+def match(
     context: typer.Context,
+    origin: SubscriptionOrigin,
     *,
     events: o.Events,
-    subscriptions: o.Subscriptions = None,
-    snapshot: o.Snapshot = None,
     event_id: o.EventId = None,
-    kind: o.Kind = None,
-    schema: o.Schema = None,
-    ontology: o.Ontology = None,
-    regions: o.Regions = None,
-    now: o.Now = None,
-    form: o.Form = None,
-    skip_bad: o.SkipBad = False,
     unknown: o.UnknownNames = o.Unknown.error,
     dead_letters: Annotated[
         Path | None,
@@ -117,7 +112,7 @@ def match(  # noqa: PLR0913 - one parameter for each option
             metavar="FILE", envvar="TIDINGS_DEAD_LETTERS", help="Where events that cannot be read go, with the reason."
         ),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", envvar="TIDINGS_QUIET", help="No closing summary.")] = False,
+    quiet: o.Quiet = False,
     as_json: o.Json = False,  # noqa: ARG001 - the output is JSON lines with or without it
 ) -> None:
     """Match events against subscriptions: JSON lines of event and subscription.
@@ -130,30 +125,22 @@ def match(  # noqa: PLR0913 - one parameter for each option
     Lines come as soon as their events do; messages go to standard error. An event that cannot be read is reported and
     does not stop the others.
     """
-    origin = Origin(subscriptions, snapshot, kind, schema, ontology, regions, form, skip_bad, now)
-    origin = chosen(context, origin, events=events)
-    with guarded():
+    origin = choose_origin(context, origin, events=events)
+    with guard():
         from tidings.cli.match import match as body
 
-        told = {"dead_letters": dead_letters, "quiet": quiet, "unknown": unknown}
-        body.run(origin, events, event_id=event_id, form=form, **told)  # type: ignore[arg-type]
+        body.run(origin, events, body.Matching(event_id, unknown, dead_letters, quiet))
 
 
 @app.command()
-def test(  # noqa: PLR0913
+@o.with_options("cases subscriptions snapshot kind schema ontology regions now form as_json")
+def test(
     context: typer.Context,
+    origin: SubscriptionOrigin,
     *,
     cases: Annotated[
         str, typer.Argument(metavar="CASES", help="File of cases (JSON lines); '-' reads standard input.")
     ],
-    subscriptions: o.Subscriptions = None,
-    snapshot: o.Snapshot = None,
-    kind: o.Kind = None,
-    schema: o.Schema = None,
-    ontology: o.Ontology = None,
-    regions: o.Regions = None,
-    now: o.Now = None,
-    form: o.Form = None,
     as_json: o.Json = False,
 ) -> None:
     """Test subscriptions: each case is an event and the ids that must hear of it.
@@ -166,32 +153,25 @@ def test(  # noqa: PLR0913
     `expect` alone means exactly these ids; with `expect_not` only the ids that are named count. `now` sets the time
     that ages are reckoned against. A case that fails is shown with the tests that decided it, and the exit code is 1.
     """
-    origin = chosen(
-        context, Origin(subscriptions, snapshot, kind, schema, ontology, regions, form, now=now), events=cases
-    )
-    with guarded():
+    origin = choose_origin(context, origin, events=cases)
+    with guard():
         from tidings.cli.match import cases as body
 
-        if not body.run(origin, cases, form=form, as_json=as_json):
+        if not body.run(origin, cases, as_json=as_json):
             raise typer.Exit(1)
 
 
 @app.command()
-def why(  # noqa: PLR0913
+@o.with_options("events id row subscriptions snapshot schema ontology regions now form as_json")
+def why(
     context: typer.Context,
+    origin: SubscriptionOrigin,
     *,
     events: o.Events,
     id: Annotated[str, typer.Option("--id", metavar="ID", help="The subscription to ask about.")],
     row: Annotated[
         int | None, typer.Option(metavar="N", help="The event's number, where the file has several.")
     ] = None,
-    subscriptions: o.Subscriptions = None,
-    snapshot: o.Snapshot = None,
-    schema: o.Schema = None,
-    ontology: o.Ontology = None,
-    regions: o.Regions = None,
-    now: o.Now = None,
-    form: o.Form = None,
     as_json: o.Json = False,
 ) -> None:
     """Tell why a subscription hears of an event, or why not.
@@ -200,27 +180,20 @@ def why(  # noqa: PLR0913
 
         tidings why -s searches.jsonl -e event.json --id s1
     """
-    origin = Origin(subscriptions, snapshot, None, schema, ontology, regions, form, now=now)
-    origin = chosen(context, origin, events=events)
-    with guarded():
+    origin = choose_origin(context, origin, events=events)
+    with guard():
         from tidings.cli.match import why as body
 
-        body.run(origin, events, id=id, row=row, form=form, as_json=as_json)
+        body.run(origin, events, id=id, row=row, as_json=as_json)
 
 
 @app.command()
-def explain(  # noqa: PLR0913
+@o.with_options("events subscriptions snapshot kind schema ontology regions now form as_json")
+def explain(
     context: typer.Context,
+    origin: SubscriptionOrigin,
     *,
     events: o.Sample = None,
-    subscriptions: o.Subscriptions = None,
-    snapshot: o.Snapshot = None,
-    kind: o.Kind = None,
-    schema: o.Schema = None,
-    ontology: o.Ontology = None,
-    regions: o.Regions = None,
-    now: o.Now = None,
-    form: o.Form = None,
     as_json: o.Json = False,
 ) -> None:
     """Show how the matcher goes about these subscriptions; with a sample of events, how it fares.
@@ -229,28 +202,22 @@ def explain(  # noqa: PLR0913
 
         tidings explain -s searches.jsonl -e ads.jsonl
     """
-    origin = Origin(subscriptions, snapshot, kind, schema, ontology, regions, form, now=now)
-    origin = chosen(context, origin, events=events)
-    with guarded():
+    origin = choose_origin(context, origin, events=events)
+    with guard():
         from tidings.cli.match import explain as body
 
-        body.run(origin, events, form=form, as_json=as_json)
+        body.run(origin, events, as_json=as_json)
 
 
 @app.command()
-def compile(  # noqa: PLR0913
+@o.with_options("output subscriptions kind schema ontology regions form skip_bad as_json")
+def compile(
     context: typer.Context,
+    origin: SubscriptionOrigin,
     *,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FOLDER", envvar="TIDINGS_OUTPUT", help="The snapshot to write.")
     ],
-    subscriptions: o.Subscriptions = None,
-    kind: o.Kind = None,
-    schema: o.Schema = None,
-    ontology: o.Ontology = None,
-    regions: o.Regions = None,
-    form: o.Form = None,
-    skip_bad: o.SkipBad = False,
     as_json: o.Json = False,
 ) -> None:
     """Make a snapshot of subscriptions, with their schema, ontology and regions.
@@ -260,8 +227,8 @@ def compile(  # noqa: PLR0913
         tidings compile -s searches.jsonl -o searches/
         tidings match --snapshot searches/ -e ads.jsonl
     """
-    origin = chosen(context, Origin(subscriptions, None, kind, schema, ontology, regions, form, skip_bad))
-    with guarded():
+    origin = choose_origin(context, origin)
+    with guard():
         from tidings.cli.match import compile as body
 
         body.run(origin, output, as_json=as_json)
@@ -320,7 +287,7 @@ def run(
     All mistakes are told together, before anything starts. Ctrl-C and SIGTERM stop it after the current micro-batch;
     the next run goes on from there.
     """
-    with guarded():
+    with guard():
         from tidings.cli import run as body
 
         body.run(pipeline, check=check, once=once, as_json=as_json)
@@ -338,7 +305,7 @@ def show(
 
         tidings concept show laptop --ontology products.toml
     """
-    with guarded():
+    with guard():
         from tidings.cli.match import concept as body
 
         body.show(name, ontology, as_json=as_json)
@@ -355,7 +322,7 @@ def check(
 
         tidings concept check products.toml
     """
-    with guarded():
+    with guard():
         from tidings.cli.match import concept as body
 
         body.check(file, as_json=as_json)
@@ -369,7 +336,7 @@ def doctor(as_json: o.Json = False) -> None:
 
         tidings doctor
     """
-    with guarded():
+    with guard():
         from tidings.cli import doctor as body
 
         if not body.run(as_json=as_json):

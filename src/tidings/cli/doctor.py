@@ -1,8 +1,8 @@
-"""`tidings doctor`: what this machine has of what Tidings needs, and how to mend what it has not.
+"""`tidings doctor`: checks that this machine has what Tidings needs, and how to correct what it has not.
 
-Packages are held to the versions that the installed package asks for, and each of the core's does a tiny piece of
+Packages must have the versions that the installed `tidings` requires, and each package of the core does a tiny piece of
 real work: a library that imports may still be broken. PySpark is looked up, not imported; only `tidings.spark` does
-that. The core decides the exit code; what is missing for an extra is told and no more.
+that. The core decides the exit code; what an extra lacks is only reported.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ from __future__ import annotations
 import platform
 import re
 import sys
-from dataclasses import asdict
 from importlib import import_module, metadata
 from typing import TYPE_CHECKING, Any
 
 from tidings import __version__
 from tidings.cli import machine_checks, render
-from tidings.cli.machine_checks import Check, Status
+from tidings.cli.machine_checks import MachineCheck, Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -43,75 +42,76 @@ EXTRAS = ("spark", "rdf", "bench")
 def run(*, as_json: bool) -> bool:
     """Print every check and return whether the core works."""
     checks = []
-    for check in _checks():
+    for check in _run_checks():
         checks.append(check)
         if not as_json:
-            _print(check)
+            _print_check(check)
     works = all(check.status is Status.OK for check in checks if check.part == "core")
     if as_json:
-        render.out_json({"ok": works, "checks": [asdict(check) for check in checks]})
+        render.write_json({"ok": works, "checks": [check.to_dict() for check in checks]})
     else:
-        render.out("the core works" if works else "the core does not work; mend what stands above")
+        render.write("the core works" if works else "the core does not work; mend what stands above")
     return works
 
 
-def _print(check: Check) -> None:
-    render.labelled(f"{check.status:<8}", f"{check.name:<14} {check.found}", between="")
+def _print_check(check: MachineCheck) -> None:
+    render.print_labelled(f"{check.status:<8}", f"{check.name:<14} {check.finding}", between="")
     if check.fix:
-        render.out(f"{'':<8}{'':<14} -> {check.fix}")
+        render.write(f"{'':<8}{'':<14} -> {check.fix}")
 
 
-def _checks() -> Iterator[Check]:
-    needs = _needs()
-    yield _python()
+def _run_checks() -> Iterator[MachineCheck]:
+    needs = read_requirements()
+    yield _check_python()
     for name in PROBES:
-        yield _package(name, needs.get("core", {}).get(name, ""))
-    yield _whole()
+        yield check_package(name, needs.get("core", {}).get(name, ""))
+    yield _check_matching()
     for extra in EXTRAS:
         if extra in needs:
-            yield _extra(extra, needs[extra])
-    yield machine_checks.worker_python()
-    yield machine_checks.java()
-    yield machine_checks.kafka()
+            yield _check_extra(extra, needs[extra])
+    yield machine_checks.check_worker_python()
+    yield machine_checks.check_java()
+    yield machine_checks.check_kafka()
 
 
-def _python() -> Check:
-    found = f"{platform.python_version()} in {sys.executable}"
+def _check_python() -> MachineCheck:
+    finding = f"{platform.python_version()} in {sys.executable}"
     if sys.version_info[:2] >= OLDEST_PYTHON:
-        return Check("core", "python", Status.OK, found)
+        return MachineCheck("core", "python", Status.OK, finding)
     oldest = ".".join(map(str, OLDEST_PYTHON))
-    return Check("core", "python", Status.WRONG, found, f"install Python {oldest} or later")
+    return MachineCheck("core", "python", Status.WRONG, finding, f"install Python {oldest} or later")
 
 
-def _package(name: str, wanted: str) -> Check:
-    version, fix = _version(name), f"pip install '{name}{wanted}'"
+def check_package(name: str, wanted: str) -> MachineCheck:
+    """Check a package of the core: its version against `wanted`, and that it does a piece of work."""
+    version, fix = _find_version(name), f"pip install '{name}{wanted}'"
     if version is None:
-        return Check("core", name, Status.MISSING, "not installed", fix)
-    if not fits(version, wanted):
-        return Check("core", name, Status.WRONG, f"{version}, and {wanted} is needed", fix)
+        return MachineCheck("core", name, Status.MISSING, "not installed", fix)
+    if not satisfies(version, wanted):
+        return MachineCheck("core", name, Status.WRONG, f"{version}, and {wanted} is needed", fix)
     module, works = PROBES[name]
     try:
         right = works(import_module(module))
-    except Exception as problem:  # whatever a broken library does is what we want to tell
-        found = f"{version} does not work: {type(problem).__name__}: {problem}"
-        return Check("core", name, Status.WRONG, found, f"pip install --force-reinstall '{name}{wanted}'")
+    except Exception as problem:  # whatever a broken library raises is the finding
+        finding = f"{version} does not work: {type(problem).__name__}: {problem}"
+        return MachineCheck("core", name, Status.WRONG, finding, f"pip install --force-reinstall '{name}{wanted}'")
     if not right:
-        return Check(
+        return MachineCheck(
             "core", name, Status.WRONG, f"{version} gives a wrong answer", f"pip install --force-reinstall '{name}'"
         )
-    return Check("core", name, Status.OK, version)
+    return MachineCheck("core", name, Status.OK, version)
 
 
-def _whole() -> Check:
-    """Let the parts work together: a filter and an event."""
+def _check_matching() -> MachineCheck:
+    """Check that the parts work together: match an event against a filter."""
     try:
         from tidings.matcher import Matcher
 
         searches = Matcher()
         searches.add("s1", "make = 'ford' and price < 9000 and name matches /^f/")
         right = searches.match({"make": "ford", "price": 8500, "name": "focus"}) == ["s1"]
-    except Exception as problem:  # the same
-        return Check(
+    except Exception as problem:  # likewise
+        return MachineCheck(
             "core",
             "tidings",
             Status.WRONG,
@@ -119,30 +119,32 @@ def _whole() -> Check:
             "pip install --force-reinstall tidings",
         )
     status = Status.OK if right else Status.WRONG
-    return Check("core", "tidings", status, f"{__version__} matches a filter and an event")
+    return MachineCheck("core", "tidings", status, f"{__version__} matches a filter and an event")
 
 
-def _extra(extra: str, needs: dict[str, str]) -> Check:
-    found = {name: _version(name) for name in needs}
-    missing = [name for name, version in found.items() if version is None]
+def _check_extra(extra: str, needs: dict[str, str]) -> MachineCheck:
+    versions = {name: _find_version(name) for name in needs}
+    missing = [name for name, version in versions.items() if version is None]
     wrong = [
         f"{name} {version}, and {needs[name]} is needed"
-        for name, version in found.items()
-        if not fits(version, needs[name])
+        for name, version in versions.items()
+        if not satisfies(version, needs[name])
     ]
     fix = f"pip install 'tidings[{extra}]'"
     if missing:
-        return Check(extra, f"[{extra}]", Status.MISSING, f"not installed (optional): {', '.join(missing)}", fix)
+        return MachineCheck(extra, f"[{extra}]", Status.MISSING, f"not installed (optional): {', '.join(missing)}", fix)
     if wrong:
-        return Check(extra, f"[{extra}]", Status.WRONG, "; ".join(wrong), fix)
-    return Check(extra, f"[{extra}]", Status.OK, ", ".join(f"{name} {version}" for name, version in found.items()))
+        return MachineCheck(extra, f"[{extra}]", Status.WRONG, "; ".join(wrong), fix)
+    return MachineCheck(
+        extra, f"[{extra}]", Status.OK, ", ".join(f"{name} {version}" for name, version in versions.items())
+    )
 
 
 # Versions --------------------------------------------------------------------------------------
 
 
-def _needs() -> dict[str, dict[str, str]]:
-    """Return the versions wanted of each package, for the core and for each extra, as the installed package says."""
+def read_requirements() -> dict[str, dict[str, str]]:
+    """Return the required version of each package, for the core and for each extra, from the installed `tidings`."""
     try:
         lines = metadata.requires("tidings") or []
     except metadata.PackageNotFoundError:  # run from its sources
@@ -156,31 +158,31 @@ def _needs() -> dict[str, dict[str, str]]:
     return needs
 
 
-def _version(name: str) -> str | None:
+def _find_version(name: str) -> str | None:
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return None
 
 
-def fits(version: str | None, wanted: str) -> bool:
-    """Tell whether a version is what was asked for: `>=2.2,<3` or `==4.3.*`; what is absent fits nothing wrong.
+def satisfies(version: str | None, wanted: str) -> bool:
+    """Tell whether a version satisfies a requirement such as `>=2.2,<3` or `==4.3.*`; an absent one is not wrong.
 
-    >>> fits("2.10.1", ">=2.2,<3"), fits("4.2.0", "==4.3.*")
+    >>> satisfies("2.10.1", ">=2.2,<3"), satisfies("4.2.0", "==4.3.*")
     (True, False)
     """
-    return version is None or all(_meets(version, part.strip()) for part in wanted.split(",") if part.strip())
+    return version is None or all(_satisfies_bound(version, part.strip()) for part in wanted.split(",") if part.strip())
 
 
-def _meets(version: str, part: str) -> bool:
+def _satisfies_bound(version: str, part: str) -> bool:
     op, bound = re.match(r"([<>=!~]+)\s*(.*)", part).groups()  # type: ignore[union-attr]
-    have, want = _numbers(version), _numbers(bound.removesuffix(".*"))
+    have, want = _parse_version(version), _parse_version(bound.removesuffix(".*"))
     if op == "==":
         return have[: len(want)] == want if bound.endswith(".*") else have == want
     answers = {">=": have >= want, "<": have < want, "<=": have <= want, ">": have > want, "!=": have != want}
     return answers.get(op, True)
 
 
-def _numbers(version: str) -> tuple[int, ...]:
-    """Return the leading numbers: enough for bounds such as ours, which have no pre-releases."""
+def _parse_version(version: str) -> tuple[int, ...]:
+    """Return the leading numbers: enough for our requirements, which name no pre-releases."""
     return tuple(int(part) for part in re.match(r"\d+(?:\.\d+)*", version + "")[0].split("."))  # type: ignore[index]

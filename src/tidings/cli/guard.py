@@ -1,6 +1,6 @@
-"""How a command ends: done, refused in one message, or quietly when the reader or the user has had enough.
+"""How a command ends: done, refused in one message, or quietly when the reader or the user stops it.
 
-Only `TidingsError` is caught: anything else is a mistake of ours and deserves its traceback.
+Only `TidingsError` is caught: any other exception is a bug of ours and shows its traceback.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ INTERRUPTED = 130
 
 
 @contextmanager
-def shown_warnings() -> Iterator[None]:
-    """Show each warning about a filter on standard error, once; others go Python's way."""
+def show_warnings() -> Iterator[None]:
+    """Print each warning about a filter on standard error, once; Python handles all others."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", FilterWarning)
         pythons, seen = warnings.showwarning, set()
@@ -33,24 +33,24 @@ def shown_warnings() -> Iterator[None]:
                 pythons(message, category, *place, **more)
             elif str(message) not in seen:
                 seen.add(str(message))
-                render.warning(str(message))
+                render.warn(str(message))
 
         warnings.showwarning = show
         yield
 
 
 @contextmanager
-def guarded() -> Iterator[None]:
-    """Run a command's work inside; turn what may happen to it into an exit code."""
+def guard() -> Iterator[None]:
+    """Run a command's work inside the block; refusals and interruptions become exit codes."""
     try:
         try:
-            with shown_warnings():
+            with show_warnings():
                 yield
         except TidingsError as problem:
-            render.error(str(problem))
+            render.print_error(str(problem))
             raise typer.Exit(REFUSED) from problem
-    except BrokenPipeError:  # `| head` has seen enough; that is no failure
-        render.hush()
+    except BrokenPipeError:  # `| head` has read enough; that is no failure
+        render.silence_output()
         raise typer.Exit from None
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None

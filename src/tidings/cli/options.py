@@ -1,23 +1,80 @@
-"""The options that commands share: their names, their help and their TIDINGS_* variables, each written once."""
+"""The options that commands share: their names, their help and their TIDINGS_* variables, each written once.
 
+Options that several commands take together are the fields of a frozen dataclass; `with_options` turns such a group into
+the separate parameters that typer reads, and hands the command one value of the group.
+"""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import MISSING, fields, is_dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
+Command: TypeAlias = Callable[..., None]
+"""A function that typer calls with one keyword argument for each parameter."""
+
+
+def with_options(order: str) -> Callable[[Command], Command]:
+    """Expand the groups of options among a command's parameters: one typer parameter for each field.
+
+    `order` names the command's own options and those fields of its groups that it takes, as the help lists them; a
+    field that is not named keeps its default. An own option wins over a field of the same name.
+    """
+    names = order.split()
+
+    def expand(command: Command) -> Command:
+        own = inspect.signature(command).parameters
+        groups: dict[str, Any] = {
+            name: parameter.annotation for name, parameter in own.items() if is_dataclass(parameter.annotation)
+        }
+        expanded = {name: parameter for group in groups.values() for name, parameter in _parameters_of(group)} | own
+        contexts = [name for name, parameter in own.items() if parameter.annotation is typer.Context]
+
+        @wraps(command)
+        def run(**values: Any) -> None:
+            for name, group in groups.items():
+                names_of_group = {field.name for field in fields(group)} - own.keys()
+                values[name] = group(**{key: values.pop(key) for key in names_of_group & values.keys()})
+            command(**values)
+
+        keyword_only = [expanded[name].replace(kind=inspect.Parameter.KEYWORD_ONLY) for name in [*contexts, *names]]
+        run.__signature__ = inspect.Signature(keyword_only)  # type: ignore[attr-defined]
+        return run
+
+    return expand
+
+
+def _parameters_of(group: Any) -> list[tuple[str, inspect.Parameter]]:
+    hints = get_type_hints(group, include_extras=True)
+    empty, kind = inspect.Parameter.empty, inspect.Parameter.KEYWORD_ONLY
+    return [
+        (field.name, inspect.Parameter(field.name, kind, default=default, annotation=hints[field.name]))
+        for field in fields(group)
+        for default in [empty if field.default is MISSING else field.default]
+    ]
+
+
+def is_typed(context: typer.Context, name: str) -> bool:
+    """Tell whether an option is on the command line, whatever its variable says."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
 
 class Notation(StrEnum):
-    """What `parse --from` takes."""
+    """The values of `parse --from`."""
 
     text = "text"
     json = "json"
     url = "url"
 
 
-class Shape(StrEnum):
-    """What `parse --to` takes."""
+class ParseOutput(StrEnum):
+    """The values of `parse --to`."""
 
     text = "text"
     json = "json"
@@ -27,22 +84,22 @@ class Shape(StrEnum):
 
 
 class Unknown(StrEnum):
-    """What `--unknown` takes."""
+    """The values of `--unknown`."""
 
     error = "error"
     absent = "absent"
 
 
 class FileForm(StrEnum):
-    """What `--format` takes."""
+    """The values of `--format`."""
 
     jsonl = "jsonl"
     csv = "csv"
     parquet = "parquet"
 
 
-def moment(text: str) -> datetime:
-    """Read `--now`: ISO time or date, UTC without a zone."""
+def parse_moment(text: str) -> datetime:
+    """Parse `--now`: an ISO time or date, in UTC unless it has a zone."""
     try:
         value = datetime.fromisoformat(text)
     except ValueError:
@@ -120,7 +177,7 @@ UnknownNames: TypeAlias = Annotated[
 Now: TypeAlias = Annotated[
     datetime | None,
     typer.Option(
-        parser=moment,
+        parser=parse_moment,
         metavar="TIME",
         envvar="TIDINGS_NOW",
         help="The time that ages are reckoned against. This moment by default.",
@@ -130,6 +187,7 @@ SkipBad: TypeAlias = Annotated[
     bool,
     typer.Option("--skip-bad", envvar="TIDINGS_SKIP_BAD", help="Go on without the subscriptions that are refused."),
 ]
+Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", envvar="TIDINGS_QUIET", help="No closing summary.")]
 Json: TypeAlias = Annotated[
     bool, typer.Option("--json", envvar="TIDINGS_JSON", help="Nothing but JSON on standard output.")
 ]

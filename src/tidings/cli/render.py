@@ -1,7 +1,7 @@
-"""What people see: messages and progress on standard error, results on standard output. The only user of rich.
+"""Output of the commands: messages and progress on standard error, results on standard output.
 
-Rich is loaded for a terminal alone; in a pipe the same words come out plain. Text from users is never taken for
-markup and never wrapped, so a caret stays under what it points at.
+Rich is loaded for a terminal alone; in a pipe the same text comes without colours. Text from users is never read as
+markup and never wrapped, so that a caret stays under what it points at.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tidings.matcher.plan import Sheet
 
 Batch = TypeVar("Batch", bound="Sized")
-"""Rows of a file, or a batch of columns."""
+"""A batch of a file: rows, or columns."""
 
 COLOURS = {
     "error": "red",
@@ -38,55 +38,55 @@ COLOURS = {
     "FAIL": "red",
     "wrong": "red",
 }
-"""The colour of a word that begins a line, on a terminal."""
+"""The colours of labels at the beginning of a line, on a terminal."""
 
 
-def out(text: str) -> None:
-    """Write a line, or several, to standard output, and let it go at once."""
+def write(text: str) -> None:
+    """Write a line, or several, to standard output, and flush it."""
     try:
         sys.stdout.write(f"{text}\n")
         sys.stdout.flush()
     except BrokenPipeError:
         raise
     except OSError as problem:
-        hush()
+        silence_output()
         msg = f"cannot write the output: {problem.strerror}"
         raise FileError(msg) from problem
 
 
-def out_json(value: Any) -> None:
+def write_json(value: Any) -> None:
     """Write a value to standard output as one line of JSON."""
-    out(as_json(value))
+    write(to_json(value))
 
 
-def as_json(value: Any) -> str:
-    """Return a value as one line of JSON; what JSON does not know becomes text."""
+def to_json(value: Any) -> str:
+    """Return a value as one line of JSON; a value that JSON cannot write becomes text."""
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def hush() -> None:
-    """Send what is still buffered nowhere: the reader is gone, and Python would complain at its end."""
+def silence_output() -> None:
+    """Discard what is still buffered: the reader is gone, and Python would report that at its exit."""
     with suppress(OSError, ValueError, AttributeError), open(os.devnull, "wb") as nowhere:
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
-def error(text: str) -> None:
-    """Say on standard error why the command was refused."""
-    labelled("error", text, file=sys.stderr)
+def print_error(text: str) -> None:
+    """Print on standard error why the command was refused."""
+    print_labelled("error", text, file=sys.stderr)
 
 
-def warning(text: str) -> None:
-    """Say on standard error what the user should know of."""
-    labelled("warning", text, file=sys.stderr)
+def warn(text: str) -> None:
+    """Print a warning on standard error."""
+    print_labelled("warning", text, file=sys.stderr)
 
 
 def note(text: str) -> None:
-    """Say on standard error what was done."""
-    labelled("note", text, file=sys.stderr)
+    """Print on standard error what was done."""
+    print_labelled("note", text, file=sys.stderr)
 
 
-def labelled(label: str, text: str, *, file: TextIO | None = None, between: str = ": ") -> None:
-    """Write a line that begins with a word in its colour."""
+def print_labelled(label: str, text: str, *, file: TextIO | None = None, between: str = ": ") -> None:
+    """Write a line that begins with a label, coloured on a terminal."""
     file = file or sys.stdout
     if not file.isatty():
         file.write(f"{label}{between}{text}\n")
@@ -95,37 +95,37 @@ def labelled(label: str, text: str, *, file: TextIO | None = None, between: str 
     from rich.text import Text
 
     words = Text.assemble((label, f"bold {COLOURS.get(label.strip(), 'default')}"), f"{between}{text}")
-    _console(file).print(words, soft_wrap=True, highlight=False)
+    _open_console(file).print(words, soft_wrap=True, highlight=False)
 
 
-def sheet(table: Sheet) -> None:
-    """Write a small table: drawn on a terminal, in columns of plain text elsewhere."""
+def print_sheet(table: Sheet) -> None:
+    """Write a small table: drawn on a terminal, as columns of plain text elsewhere."""
     if not sys.stdout.isatty():
-        out(str(table))
+        write(str(table))
         return
     from rich.markup import escape
     from rich.table import Table
     from rich.text import Text
 
-    console = _console(sys.stdout)
+    console = _open_console(sys.stdout)
     console.print(Text(table.title, "bold"), soft_wrap=True)
-    drawn = Table(box=None, show_header=bool(table.head))
+    grid = Table(box=None, show_header=bool(table.head))
     for at in range(max(map(len, (table.head, *table.rows)), default=0)):
         name = escape(table.head[at]) if table.head else ""
-        drawn.add_column(name, justify="right" if at in table.numbers else "left", header_style="dim")
+        grid.add_column(name, justify="right" if at in table.numbers else "left", header_style="dim")
     for row in table.rows:
-        drawn.add_row(*map(escape, row))
+        grid.add_row(*map(escape, row))
     if table.rows:
-        console.print(drawn)
+        console.print(grid)
     for line in table.notes:
         console.print(f"  {escape(line)}", soft_wrap=True, highlight=False)
 
 
 @contextmanager
-def progress(file: RowFile, doing: str, *, beside_output: bool = False) -> Iterator[Iterable[list[Row]]]:
-    """Hand out the batches of a file; on a terminal, a bar tells how far it is.
+def show_progress(file: RowFile, doing: str, *, beside_output: bool = False) -> Iterator[Iterable[list[Row]]]:
+    """Return the batches of a file; on a terminal, a bar shows the progress.
 
-    Work that writes its results meanwhile says so: where they go to a terminal too, they are the progress.
+    With `beside_output` the command writes results meanwhile: no bar where those go to the terminal too.
     """
     if not sys.stderr.isatty() or (beside_output and sys.stdout.isatty()):
         yield file
@@ -133,73 +133,78 @@ def progress(file: RowFile, doing: str, *, beside_output: bool = False) -> Itera
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[rows]:,}"), TimeElapsedColumn())
-    # Standard output is not redirected: rich would send it to standard error, bar and all.
-    bar = Progress(*columns, console=_console(sys.stderr), transient=True, redirect_stdout=False, redirect_stderr=False)
+    # Standard output is not redirected: rich would send it to standard error, with the bar.
+    bar = Progress(
+        *columns, console=_open_console(sys.stderr), transient=True, redirect_stdout=False, redirect_stderr=False
+    )
     with bar:
-        yield _watched(file, bar, bar.add_task(doing, total=1.0, rows=0))
+        yield _advance_bar(file, bar, bar.add_task(doing, total=1.0, rows=0))
 
 
-class Loading:
-    """How far a file of subscriptions has come; here, nobody looks."""
+class LoadProgress:
+    """The progress of loading subscriptions; this one shows nothing."""
 
     watch: Watch | None = None
 
     def read(self, batches: Iterable[Batch]) -> Iterable[Batch]:
-        """Hand out the batches of the file."""
+        """Return the batches of the file."""
         return batches
 
 
 @contextmanager
-def loading(file: RowFile, *, quiet: bool = False) -> Iterator[Loading]:
-    """Show on a terminal how far the subscriptions of a file are: read, then parsed, then indexed."""
+def show_loading(file: RowFile, *, quiet: bool = False) -> Iterator[LoadProgress]:
+    """Show on a terminal the stages of loading a file of subscriptions: read, parsed, indexed."""
     if quiet or not sys.stderr.isatty():
-        yield Loading()
+        yield LoadProgress()
         return
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[rows]}"), TimeElapsedColumn())
-    bar = Progress(*columns, console=_console(sys.stderr), transient=True, redirect_stdout=False, redirect_stderr=False)
+    bar = Progress(
+        *columns, console=_open_console(sys.stderr), transient=True, redirect_stdout=False, redirect_stderr=False
+    )
     with bar:
-        yield _Bar(file, bar)
+        yield LoadBar(file, bar)
 
 
-class _Bar(Loading):
-    """A bar for each stage; the last one, whose length nobody knows, only moves."""
+class LoadBar(LoadProgress):
+    """A progress bar for each stage; that of the last one, whose length is unknown, only moves."""
 
     def __init__(self, file: RowFile, bar: Any) -> None:
-        self._file, self._bar, self._began = file, bar, monotonic()
+        self._file, self.bar, self._started = file, bar, monotonic()
         self._task = bar.add_task("reading subscriptions", total=1.0, rows="")
-        self.watch = self._parsed
+        self.watch = self._show_parsed
 
     def read(self, batches: Iterable[Batch]) -> Iterator[Batch]:
+        """Return the batches of the file, and show how much of it is read."""
         rows = 0
         for batch in batches:
             yield batch
             rows += len(batch)
             share = self._file.share
             self._show("reading subscriptions", rows, None if share is None else 1.0, share or 0.0)
-        self._stage("indexing", rows)
+        self._start_stage("indexing", rows)
 
-    def _parsed(self, done: int, total: int) -> None:
+    def _show_parsed(self, done: int, total: int) -> None:
         if done == 0:
-            self._stage("parsing", done)
+            self._start_stage("parsing", done)
         if done < total:
             self._show("parsing", done, total, done)
         else:
-            self._stage("indexing", total)
+            self._start_stage("indexing", total)
 
-    def _stage(self, doing: str, rows: int) -> None:
-        self._began = monotonic()
-        self._bar.reset(self._task)
-        self._bar.update(self._task, description=doing, total=None, rows=f"{rows:,} rows")
+    def _start_stage(self, doing: str, rows: int) -> None:
+        self._started = monotonic()
+        self.bar.reset(self._task)
+        self.bar.update(self._task, description=doing, total=None, rows=f"{rows:,} rows")
 
     def _show(self, doing: str, rows: int, total: float | None, completed: float) -> None:
-        speed = rows / max(monotonic() - self._began, 1e-3)
-        shown = f"{rows:,} rows, {speed:,.0f} a second"
-        self._bar.update(self._task, description=doing, total=total, completed=completed, rows=shown)
+        speed = rows / max(monotonic() - self._started, 1e-3)
+        counts = f"{rows:,} rows, {speed:,.0f} a second"
+        self.bar.update(self._task, description=doing, total=total, completed=completed, rows=counts)
 
 
-def _watched(file: RowFile, bar: Any, task: Any) -> Iterator[list[Row]]:
+def _advance_bar(file: RowFile, bar: Any, task: Any) -> Iterator[list[Row]]:
     rows = 0
     for batch in file:
         yield batch
@@ -208,7 +213,7 @@ def _watched(file: RowFile, bar: Any, task: Any) -> Iterator[list[Row]]:
         bar.update(task, total=None if share is None else 1.0, completed=share or 0.0, rows=rows)
 
 
-def _console(file: TextIO) -> Console:
+def _open_console(file: TextIO) -> Console:
     from rich.console import Console
 
     return Console(file=file)

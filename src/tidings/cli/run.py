@@ -1,7 +1,7 @@
 """`tidings run`: a pipeline's file checked, described, or run.
 
-Mistakes come together: those that the file shows, and those that only Spark can tell. Spark is asked on this
-machine and without a job, so a check needs neither the cluster nor a broker.
+All mistakes are reported together: those of the file, and those that only Spark finds. Spark runs on this machine and
+without a job, so a check needs neither the cluster nor a broker.
 """
 
 from __future__ import annotations
@@ -21,37 +21,37 @@ if TYPE_CHECKING:
 
 
 def run(file: Path, *, check: bool, once: bool, as_json: bool) -> None:
-    """Run the pipeline until it ends or is stopped; with `check`, only look at it."""
+    """Run the pipeline until it ends or is stopped; with `check`, only check and describe it."""
     from tidings.spark.pipeline.config.load import read
     from tidings.spark.pipeline.config.values import Trigger
 
     try:
         draft = read(file)
-        pipeline = checked(draft) if check or draft.pipeline is None else draft.pipeline
-    except BadPipeline as refused:
+        pipeline = check_draft(draft) if check or draft.pipeline is None else draft.pipeline
+    except BadPipeline as problem:
         if as_json:
-            render.write_json({"ok": False, "mistakes": list(refused.mistakes)})
+            render.write_json({"ok": False, "mistakes": list(problem.mistakes)})
         raise
     if once:
         pipeline = replace(pipeline, trigger=Trigger(available_now=True))
     if check:
-        _tell(pipeline, as_json=as_json)
+        _describe(pipeline, as_json=as_json)
     else:
         with draft.variables.mask_errors():
             _run(pipeline, as_json=as_json)
 
 
-def checked(draft: PipelineDraft) -> Pipeline:
-    """Return the pipeline if nothing is wrong with it, Spark's own word included."""
+def check_draft(draft: PipelineDraft) -> Pipeline:
+    """Return the pipeline of a draft; `BadPipeline` if the file or Spark finds a mistake."""
     from tidings.spark.pipeline.config.checks import find_missing_source
 
-    mistakes = [*find_missing_source(draft.events.source), *_asked_of_spark(draft)] if draft.events is not None else []
+    mistakes = [*find_missing_source(draft.events.source), *_check_by_spark(draft)] if draft.events is not None else []
     if mistakes or draft.pipeline is None:
         raise draft.refuse(*mistakes)
     return draft.pipeline
 
 
-def _asked_of_spark(draft: PipelineDraft) -> list[FileMistake]:
+def _check_by_spark(draft: PipelineDraft) -> list[FileMistake]:
     from tidings.spark.pipeline.config.analysis import check_locally
     from tidings.spark.pipeline.config.reading import FileMistake
 
@@ -64,7 +64,7 @@ def _asked_of_spark(draft: PipelineDraft) -> list[FileMistake]:
         return [FileMistake((), f"columns and SQL were not checked: {problem}")]
 
 
-def _tell(pipeline: Pipeline, *, as_json: bool) -> None:
+def _describe(pipeline: Pipeline, *, as_json: bool) -> None:
     from tidings.spark.pipeline.config.describe import describe_pipeline
 
     parts = describe_pipeline(pipeline)
@@ -79,6 +79,6 @@ def _tell(pipeline: Pipeline, *, as_json: bool) -> None:
 def _run(pipeline: Pipeline, *, as_json: bool) -> None:
     from tidings.spark.pipeline.run import runner
 
-    if as_json:  # progress as JSON lines is then what standard output is for
+    if as_json:  # then standard output has the progress as JSON lines
         pipeline = replace(pipeline, shown=replace(pipeline.shown, view="off", lines="-"))
     runner.run(pipeline)

@@ -80,10 +80,10 @@ def shown(monkeypatch, *, quiet=False):
     monkeypatch.setattr(sys, "stderr", screen)
     said = []
     file = File()
-    with render.loading(file, quiet=quiet) as loading:
-        if isinstance(loading, render._Bar):
-            update = loading._bar.update
-            loading._bar.update = lambda task, **new: (
+    with render.show_loading(file, quiet=quiet) as loading:
+        if isinstance(loading, render.LoadBar):
+            update = loading.bar.update
+            loading.bar.update = lambda task, **new: (
                 said.append((new["description"], new["rows"])),
                 update(task, **new),
             )
@@ -108,8 +108,10 @@ def test_no_bar_where_nothing_but_json_is_asked_for(monkeypatch):
 
 def test_the_command_is_quiet_with_json(tidings, columns, monkeypatch):
     asked = []
-    loading = render.loading
-    monkeypatch.setattr(render, "loading", lambda file, *, quiet: asked.append(quiet) or loading(file, quiet=quiet))
+    loading = render.show_loading
+    monkeypatch.setattr(
+        render, "show_loading", lambda file, *, quiet: asked.append(quiet) or loading(file, quiet=quiet)
+    )
     tidings("compile", "-s", columns, "-o", "snapshot", "--json")
     tidings("compile", "-s", columns, "-o", "snapshot")
     assert asked == [True, False]

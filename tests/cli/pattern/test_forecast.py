@@ -10,8 +10,8 @@ import pytest
 from tests.cli.samples import write_lines
 
 import tidings as td
-from tidings.cli.pattern.forecast_output import AsTable
-from tidings.forecast.forecasts import Forecast, Foretold
+from tidings.cli.pattern.rows import PatternTable, standing_to_table
+from tidings.forecast.forecasts import EventForecast, Forecast
 from tidings.lang import read_patterns
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -157,24 +157,24 @@ def test_a_span_needs_a_model_that_knows_how_fast_events_come(tidings, ab, tmp_p
 def test_a_terminal_gets_rows():
     watch = td.Detector()
     watch.add_many(read_patterns(AB))
-    table = AsTable(watch)
+    table = PatternTable(watch)
     at = datetime(2024, 7, 1, tzinfo=UTC)
     one = Forecast("ab", "x", 0.6543, "10 own events", "both", {0.25: 3, 0.5: 7, 0.75: None})
-    assert table.head() == ["at                    pattern      p  key, event"]
-    assert table.line(Foretold(17, at, one)) == "2024-07-01T00:00:00Z  ab       0.654  x, 17"
+    assert table.forecast_heading == "at                    pattern      p  key, event"
+    assert table.format_forecast(EventForecast(17, at, one)) == "2024-07-01T00:00:00Z  ab       0.654  x, 17"
     other = Forecast("ab", None, 0.1, "10 own events", "chain", {0.25: 1, 0.5: 2, 0.75: 3})
-    assert table.standing([one, other], 4) == [
+    assert standing_to_table([one, other], 4) == [
         "ab, within 10 own events:",
         "  0.654  x  [25% 3, 50% 7, 75% later]  both",
         "  and 4 keys that are less likely",
         "  0.100  nothing begun  [25% 1, 50% 2, 75% 3]  chain",
     ]
     alone = Forecast("ab", None, 0.1, timedelta(minutes=5), "both", {0.5: timedelta(seconds=61.4)})
-    assert table.standing([alone], 0) == [
+    assert standing_to_table([alone], 0) == [
         "ab, within 5 min:",
         "  0.100  [25% later, 50% 61 s, 75% later]  both",
     ]
-    assert table.standing([Forecast("ab", None, 0.1, 10, "both", {})], 0)[0] == "ab, within 10 events:"
+    assert standing_to_table([Forecast("ab", None, 0.1, 10, "both", {})], 0)[0] == "ab, within 10 events:"
 
 
 @pytest.mark.parametrize("command", ["train", "forecast", "score"])

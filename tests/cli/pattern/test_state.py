@@ -8,8 +8,8 @@ import subprocess
 from contextlib import suppress
 
 import pytest
-from tests.cli.samples import write_lines
 from tests.cli.pattern.test_detect import AB, found, kinds
+from tests.cli.samples import write_lines
 
 import tidings as td
 

@@ -1,6 +1,6 @@
-"""`tidings bench`: what workloads there are, what matchers take on them, and whether two runs differ.
+"""`tidings bench`: lists the workloads, measures matchers on them, and compares two runs.
 
-Measuring is `tidings.bench.harness`'s; here its results are shown, written and drawn.
+`tidings.bench.harness` measures; this module prints, writes and draws its results.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from tidings.bench.harness import Result, Settings
 
 SIZE, QUICK_SIZE = 1_000_000, 1_000
-"""Subscriptions where `-n` says nothing, and where `--quick` is all that is said."""
+"""Subscriptions without `-n`, and without `-n` but with `--quick`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """What `bench run` was asked for; what is None is for `--quick` to decide."""
+class BenchOptions:
+    """The options of `bench run`; where one is None, `--quick` decides."""
 
     sizes: tuple[int, ...]
     kinds: tuple[str, ...]
@@ -44,8 +44,8 @@ class Order:
     memory: bool | None
     from_text: bool
 
-    def settings(self) -> Settings:
-        """Return how to measure."""
+    def to_settings(self) -> Settings:
+        """Return the settings of the harness."""
         return harness.Settings(
             events=self.events or (32 if self.quick else harness.BATCH_SIZE),
             repeat=self.repeat or (2 if self.quick else 5),
@@ -57,94 +57,99 @@ class Order:
         )
 
 
-def listing(*, as_json: bool) -> None:
-    """Print the workloads, each with the matches it expects at a million subscriptions, and a checkout's studies."""
-    made = [workload(key) for key in WORKLOADS]
-    there = studies(Path.cwd())
+def list_workloads(*, as_json: bool) -> None:
+    """Print the workloads, each with its matches for an event at a million subscriptions, and a checkout's studies."""
+    workloads = [workload(key) for key in WORKLOADS]
+    papers = studies(Path.cwd())
     if as_json:
-        for one in made:
-            expected = one.expected(SIZE)
-            render.out_json({"key": one.key, "description": one.description, "expected_at_1m": expected})
-        for place in there:
-            render.out_json({"key": f"{PREFIX}{place.key}", "description": place.title, "expected_at_1m": None})
+        for load in workloads:
+            expected = load.expected(SIZE)
+            render.write_json({"key": load.key, "description": load.description, "expected_at_1m": expected})
+        for study in papers:
+            render.write_json({"key": f"{PREFIX}{study.key}", "description": study.title, "expected_at_1m": None})
         return
     rows = [["workload", "matches / event at 1M", "what it is"]]
-    rows += [[one.key, number(one.expected(SIZE)), one.description] for one in made]
-    show(rows)
-    if there:
-        render.out("")
-        show([["study", "what it repeats"], *([f"{PREFIX}{place.key}", place.title] for place in there)])
+    rows += [[load.key, number(load.expected(SIZE)), load.description] for load in workloads]
+    print_rows(rows)
+    if papers:
+        render.write("")
+        print_rows([["study", "what it repeats"], *([f"{PREFIX}{study.key}", study.title] for study in papers)])
 
 
-def run(key: str, order: Order, *, out: Path | None, as_json: bool) -> None:
-    """Measure, print the tables, write the files."""
-    sizes = order.sizes or (QUICK_SIZE if order.quick else SIZE,)
-    _check(order, sizes)
-    workload(key)  # a key that is wrong is refused before a folder is made
+def run(key: str, options: BenchOptions, *, out: Path | None, as_json: bool) -> None:
+    """Measure a workload, print the tables, write the files."""
+    sizes = options.sizes or (QUICK_SIZE if options.quick else SIZE,)
+    _check_counts(options, sizes)
+    workload(key)  # a wrong key is refused before a folder is made
     if out is not None:
         make_folder(out)
-    settings = order.settings()
-    with telling() as say:
-        results = harness.bench(key, sizes, kinds=order.kinds or (None,), settings=settings, say=say)
+    settings = options.to_settings()
+    with show_activity() as say:
+        results = harness.bench(key, sizes, kinds=options.kinds or (None,), settings=settings, say=say)
     circumstances = harness.circumstances(
-        shlex.join(["tidings", *sys.argv[1:]]), seed=settings.seed, repeat=settings.repeat, quick=order.quick
+        shlex.join(["tidings", *sys.argv[1:]]), seed=settings.seed, repeat=settings.repeat, quick=options.quick
     )
     if as_json:
         for result in results:
-            render.out_json({**result.to_dict(), "run": circumstances})
+            render.write_json({**result.to_dict(), "run": circumstances})
     else:
-        _print(results, circumstances)
+        _print_results(results, circumstances)
     if out is not None:
-        _write(results, out, key=key, run=circumstances)
+        _write_results(results, out, key=key, run=circumstances)
 
 
 def compare(before: Path, after: Path, *, as_json: bool) -> None:
-    """Print what became of every figure that both files have."""
+    """Print how every figure that both files have has changed."""
     changes = harness.compared(harness.read(before), harness.read(after))
     if not changes:
         msg = f"`{before}` and `{after}` have no figure in common: other workloads, sizes or matchers"
         raise TidingsError(msg)
     if as_json:
         for change in changes:
-            render.out_json(change.to_dict())
+            render.write_json(change.to_dict())
         return
     rows = [["workload", "subscriptions", "who", "figure", "before", "after", "", "verdict"]]
-    for one in changes:
-        named = [one.workload, f"{one.n:,}", one.subject, one.figure]
-        amounts = [f"{number(value)} {one.unit}".rstrip() for value in (one.before, one.after)]
-        rows.append([*named, *amounts, f"{one.ratio:.2f}x" if one.before else "", str(one.verdict)])
-    show(rows)
-    counted = Counter(str(one.verdict) for one in changes)
-    render.note(", ".join(f"{count} {verdict}" for verdict, count in counted.most_common()))
+    for change in changes:
+        figure = [change.workload, f"{change.n:,}", change.subject, change.figure]
+        amounts = [f"{number(value)} {change.unit}".rstrip() for value in (change.before, change.after)]
+        rows.append([*figure, *amounts, f"{change.ratio:.2f}x" if change.before else "", str(change.verdict)])
+    print_rows(rows)
+    verdicts = Counter(str(change.verdict) for change in changes)
+    render.note(", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common()))
 
 
-def _check(order: Order, sizes: Sequence[int]) -> None:
-    given = {"-n": sizes, "--events": [order.events], "--repeat": [order.repeat]}
-    for option, values in given.items():
+def _check_counts(options: BenchOptions, sizes: Sequence[int]) -> None:
+    counts = {"-n": sizes, "--events": [options.events], "--repeat": [options.repeat]}
+    for option, values in counts.items():
         for value in values:
             if value is not None and value < 1:
                 msg = f"{option} must be at least 1, not `{value}`"
                 raise TidingsError(msg)
 
 
-# Showing ---------------------------------------------------------------------------------------
+# Output ----------------------------------------------------------------------------------------
 
 
-def _print(results: list[Result], run: dict[str, Any]) -> None:
-    for some in harness.sizes(results).values():
-        render.out(harness.headline(some))
-        show(harness.table(some))
-        render.out("\n".join(f"  {note}" for note in harness.notes(some)))
+def _print_results(results: list[Result], run: dict[str, Any]) -> None:
+    for same_size in harness.sizes(results).values():
+        render.write(harness.headline(same_size))
+        print_rows(harness.table(same_size))
+        render.write("\n".join(f"  {note}" for note in harness.notes(same_size)))
     if run["quick"]:
-        render.out("quick: figures mean little")
+        render.write("quick: figures mean little")
+    print_circumstances(run)
+
+
+def print_circumstances(run: dict[str, Any]) -> None:
+    """Print the machine, the versions of Python and packages, and the date of a run."""
     packages = ", ".join(f"{name} {version}" for name, version in run["packages"].items())
-    render.out(f"{run['machine']}; Python {run['python']}, {packages}; {run['date']}")
+    render.write(f"{run['machine']}; Python {run['python']}, {packages}; {run['date']}")
 
 
-def show(rows: list[list[str]]) -> None:
+def print_rows(rows: list[list[str]]) -> None:
     """Print a table: drawn on a terminal, laid out with spaces elsewhere."""
     if not sys.stdout.isatty():
-        render.out(harness.plain(rows))
+        render.write(harness.plain(rows))
         return
     from rich import box
     from rich.console import Console
@@ -152,15 +157,15 @@ def show(rows: list[list[str]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    drawn = Table(*map(escape, rows[0]), box=box.SIMPLE)
+    grid = Table(*map(escape, rows[0]), box=box.SIMPLE)
     for row in rows[1:]:
-        drawn.add_row(*(Text(cell) for cell in row))
-    Console().print(drawn)
+        grid.add_row(*(Text(cell) for cell in row))
+    Console().print(grid)
 
 
 @contextmanager
-def telling() -> Iterator[Callable[[str], None]]:
-    """Hand out a way to say what is being done; on a terminal it is shown, with the time it has taken."""
+def show_activity() -> Iterator[Callable[[str], None]]:
+    """Return a function that takes what is being done; a terminal shows it with the time so far."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -178,7 +183,7 @@ def telling() -> Iterator[Callable[[str], None]]:
 
 
 def make_folder(folder: Path) -> None:
-    """Make the folder for the results, before an hour of measuring and not after it."""
+    """Make the folder for the results: called before an hour of measuring, not after it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
@@ -186,14 +191,14 @@ def make_folder(folder: Path) -> None:
         raise FileError(msg) from problem
 
 
-def _write(results: list[Result], folder: Path, *, key: str, run: dict[str, Any]) -> None:
+def _write_results(results: list[Result], folder: Path, *, key: str, run: dict[str, Any]) -> None:
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     name = f"{key.replace(':', '-').replace(',', '-')}-{stamp}"
     path = folder / f"{name}.jsonl"
     harness.write(results, path, run=run)
-    made = [path]
+    paths = [path]
     try:
-        made += harness.plot(results, folder, name)
+        paths += harness.plot(results, folder, name)
     except MissingExtra as problem:
-        render.warning(str(problem))
-    render.note(f"wrote {', '.join(f'`{one}`' for one in made)}")
+        render.warn(str(problem))
+    render.note(f"wrote {', '.join(f'`{path}`' for path in paths)}")

@@ -1,4 +1,4 @@
-"""`tidings bench`: its commands, their options and their help; `bench.py` does the work and is imported by then."""
+"""`tidings bench`: its commands, their options and their help; `bench.py` does the work, imported when they run."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from tidings.cli import options as o
-from tidings.cli.guard import guarded
+from tidings.cli.guard import guard
 
 bench_app = typer.Typer(
     no_args_is_help=True,
@@ -15,7 +15,7 @@ bench_app = typer.Typer(
 )
 
 STUDY = "papers/"
-"""A key that begins so is a study of a paper."""
+"""The prefix of the keys of studies of papers."""
 
 NOT_FOR_STUDIES = {
     "sizes": "-n",
@@ -26,7 +26,7 @@ NOT_FOR_STUDIES = {
     "memory": "--memory",
     "peers": "--peers",
 }
-"""Options that say what a study has decided itself."""
+"""Options, by their parameters' names, whose values a study decides itself."""
 
 
 @bench_app.command("list")
@@ -37,10 +37,10 @@ def bench_list(as_json: o.Json = False) -> None:
 
         tidings bench list
     """
-    with guarded():
+    with guard():
         from tidings.cli.bench import bench as body
 
-        body.listing(as_json=as_json)
+        body.list_workloads(as_json=as_json)
 
 
 @bench_app.command("run")
@@ -104,8 +104,8 @@ def bench_run(  # noqa: PLR0913 - one parameter for each option
     In a checkout, `papers/KEY` repeats a paper's figures: tables, the paper's claims with our figures beside them,
     kept or missed, and `study.json` with a plot for each figure. `--quick` takes minutes, `--full` the paper's sizes.
     """
-    _check(context, key, quick=quick, full=full)
-    with guarded():
+    _check_options(context, key, quick=quick, full=full)
+    with guard():
         if data is not None:
             os.environ["TIDINGS_DATA"] = str(data)  # the child that measures memory reads it too
         if key.startswith(STUDY):
@@ -117,13 +117,13 @@ def bench_run(  # noqa: PLR0913 - one parameter for each option
             return
         from tidings.cli.bench import bench as body
 
-        order = body.Order(
+        options = body.BenchOptions(
             tuple(sizes or ()), tuple(kinds or ()), events, repeat, seed, quick, peers, memory, from_text
         )
-        body.run(key, order, out=out, as_json=as_json)
+        body.run(key, options, out=out, as_json=as_json)
 
 
-def _check(context: typer.Context, key: str, *, quick: bool, full: bool) -> None:
+def _check_options(context: typer.Context, key: str, *, quick: bool, full: bool) -> None:
     """Refuse options that contradict each other, or the key."""
     if quick and full:
         msg = "--quick and --full exclude each other"
@@ -133,17 +133,12 @@ def _check(context: typer.Context, key: str, *, quick: bool, full: bool) -> None
             msg = f"--full is for studies of papers (papers/hem); `{key}` is a workload: say how many with -n"
             raise typer.BadParameter(msg)
         return
-    given = [option for name, option in NOT_FOR_STUDIES.items() if _typed(context, name)]
-    if given:
+    typed = [option for name, option in NOT_FOR_STUDIES.items() if o.is_typed(context, name)]
+    if typed:
         msg = (
-            f"{', '.join(given)} cannot be said of a study: `{key}` has its own; take --quick, --full, --seed or --out"
+            f"{', '.join(typed)} cannot be said of a study: `{key}` has its own; take --quick, --full, --seed or --out"
         )
         raise typer.BadParameter(msg)
-
-
-def _typed(context: typer.Context, name: str) -> bool:
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
 
 
 @bench_app.command("compare")
@@ -158,7 +153,7 @@ def bench_compare(
 
         tidings bench compare results/ranges-before.jsonl results/ranges-after.jsonl
     """
-    with guarded():
+    with guard():
         from tidings.cli.bench import bench as body
 
         body.compare(before, after, as_json=as_json)

@@ -1,6 +1,6 @@
 """`tidings bench run papers/KEY`: a checkout's study of a paper, its figures and claims printed, written and drawn.
 
-Measuring is the study's (`benchmarks/papers/KEY/run.py`), judging is `tidings.bench.harness.claims`'.
+The study itself (`benchmarks/papers/KEY/run.py`) measures; `tidings.bench.harness.claims` judges the paper's claims.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tidings.bench.harness.claims import Outcome, claim_rows, judged, read_claim
 from tidings.bench.harness.studies import Scale
 from tidings.bench.harness.study_files import PREFIX, study_place
 from tidings.cli import render
-from tidings.cli.bench.bench import make_folder, show, telling
+from tidings.cli.bench.bench import make_folder, print_circumstances, print_rows, show_activity
 from tidings.errors import FileError, MissingExtra
 
 if TYPE_CHECKING:
@@ -29,73 +29,72 @@ if TYPE_CHECKING:
 def run(key: str, scale: Scale, *, seed: int, out: Path | None, as_json: bool) -> None:
     """Measure, print tables and claims, write `study.json` and a picture for each chart."""
     place = study_place(key, Path.cwd())
-    claims = read_claims(place.claims)  # a mistake there is told before an hour of measuring
+    claims = read_claims(place.claims)  # a mistake there is reported before an hour of measuring
     measure = place.study()
     folder = place.root / "out" / "papers" / place.key if out is None else out
     make_folder(folder)
-    with telling() as say:
+    with show_activity() as say:
         study = measure(scale, seed=seed, say=say)
-    found = judged(claims, study.facts)
+    verdicts = judged(claims, study.facts)
     command = shlex.join(["tidings", *sys.argv[1:]])
-    whole = {
+    results: dict[str, Any] = {
         "study": f"{PREFIX}{place.key}",
         "paper": claims.paper,
         "title": study.title,
         "scale": str(scale),
         "charts": [chart_dict(chart) for chart in study.charts],
         "facts": {name: value if math.isfinite(value) else None for name, value in study.facts.items()},
-        "claims": [one.to_dict() for one in found],
+        "claims": [verdict.to_dict() for verdict in verdicts],
         "notes": list(study.notes),
         "run": harness.circumstances(command, seed=seed, scale=str(scale)),
     }
     if as_json:
-        render.out_json(whole)
+        render.write_json(results)
     else:
-        _print(study, found, scale=scale, paper=claims.paper, run=whole["run"])  # type: ignore[arg-type]
-    _remark(found, scale)
-    _write(study, whole, folder)
+        _print_study(study, verdicts, scale=scale, paper=claims.paper, run=results["run"])
+    _warn_of_unmeasured(verdicts, scale)
+    _write_study(study, results, folder)
 
 
-def _print(study: Study, found: list[Judged], *, scale: Scale, paper: str, run: dict[str, Any]) -> None:
-    render.out(f"{study.title} ({scale})\n{paper}")
+def _print_study(study: Study, verdicts: list[Judged], *, scale: Scale, paper: str, run: dict[str, Any]) -> None:
+    render.write(f"{study.title} ({scale})\n{paper}")
     for chart in study.charts:
-        render.out(f"\n{chart.key}: {chart.title}; {chart.y}")
-        show(chart_rows(chart))
+        render.write(f"\n{chart.key}: {chart.title}; {chart.y}")
+        print_rows(chart_rows(chart))
         if chart.note:
-            render.out(f"  {chart.note}")
+            render.write(f"  {chart.note}")
     if study.notes:
-        render.out("\n" + "\n".join(f"  {note}" for note in study.notes))
-    if found:
-        render.out("")
-        show(claim_rows(found))
-        render.out("\n".join([*(f"  {line}" for line in reasons(found)), tally(found)]))
-    packages = ", ".join(f"{name} {version}" for name, version in run["packages"].items())
-    render.out(f"{run['machine']}; Python {run['python']}, {packages}; {run['date']}")
+        render.write("\n" + "\n".join(f"  {note}" for note in study.notes))
+    if verdicts:
+        render.write("")
+        print_rows(claim_rows(verdicts))
+        render.write("\n".join([*(f"  {line}" for line in reasons(verdicts)), tally(verdicts)]))
+    print_circumstances(run)
 
 
-def _remark(found: list[Judged], scale: Scale) -> None:
-    """Say of the full study what it should have measured: a fact that it never has is a mistyped one."""
-    unmeasured = [one.claim for one in found if one.outcome is Outcome.UNMEASURED]
+def _warn_of_unmeasured(verdicts: list[Judged], scale: Scale) -> None:
+    """Warn of claims whose fact even the full study does not measure: the fact's name is mistyped."""
+    unmeasured = [verdict.claim for verdict in verdicts if verdict.outcome is Outcome.UNMEASURED]
     if scale is Scale.FULL and unmeasured:
-        listed = ", ".join(f"`{claim.fact}` (claim `{claim.key}`)" for claim in unmeasured)
-        render.warning(f"even the full study has no fact {listed}")
+        facts = ", ".join(f"`{claim.fact}` (claim `{claim.key}`)" for claim in unmeasured)
+        render.warn(f"even the full study has no fact {facts}")
 
 
-def _write(study: Study, whole: dict[str, Any], folder: Path) -> None:
+def _write_study(study: Study, results: dict[str, Any], folder: Path) -> None:
     path = folder / "study.json"
     try:
-        path.write_text(json.dumps(whole, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        path.write_text(json.dumps(results, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     except OSError as problem:
         msg = f"cannot write the results to `{path}`: {problem.strerror}"
         raise FileError(msg) from problem
-    made = [path]
+    paths = [path]
     try:
-        made += draw(study.charts, folder)
+        paths += draw(study.charts, folder)
     except MissingExtra as problem:
-        render.warning(str(problem))
-    render.note(f"wrote {', '.join(f'`{_near(one)}`' for one in made)}")
+        render.warn(str(problem))
+    render.note(f"wrote {', '.join(f'`{_shorten(path)}`' for path in paths)}")
 
 
-def _near(path: Path) -> Path:
-    """Return a path as the user would type it, where it lies below the folder they are in."""
+def _shorten(path: Path) -> Path:
+    """Return a path relative to the current folder, if it lies below it."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

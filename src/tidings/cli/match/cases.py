@@ -1,8 +1,8 @@
-"""`tidings test`: a rule author's unit test. Each case is an event and who must, or must not, hear of it.
+"""`tidings test`: unit tests of subscriptions. Each case is an event and the ids that must, or must not, match it.
 
-`expect` alone means exactly these ids. With `expect_not` the case speaks only of the ids it names: those of `expect`
-must hear, those of `expect_not` must not, and the rest are free. An id that no subscription has fails the case, since
-a misspelt id in `expect_not` would otherwise pass for ever.
+`expect` alone means exactly these ids. With `expect_not` only the ids that are named count: those of `expect` must
+match, those of `expect_not` must not. An id that no subscription has fails the case: a misspelt one in `expect_not`
+would otherwise always pass.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from tidings.cli import render
-from tidings.cli.match.why import as_dict
+from tidings.cli.match.why import explanation_to_dict
 from tidings.errors import BadEvent
 from tidings.matcher import Explanation
 from tidings.matcher.algorithm import SubId
@@ -22,18 +22,17 @@ from tidings.matcher.loading.row_files import Form, RowFile
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tidings.cli.match.subscription_origin import Origin
-    from tidings.cli.options import FileForm
+    from tidings.cli.match.subscription_origin import SubscriptionOrigin
     from tidings.matcher import Matcher
     from tidings.matcher.loading.row_readers import Row
 
 KEYS = {"name", "event", "expect", "expect_not", "now"}
-"""What a case may say."""
+"""The keys of a case."""
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What became of a case: right when nothing is missing, unexpected or wrong with it."""
+class CaseResult:
+    """The result of a case: it passes when nothing is missing or unexpected, and the case could be run."""
 
     name: str
     place: str
@@ -44,72 +43,72 @@ class Verdict:
     why: tuple[Explanation, ...] = ()
 
     @property
-    def right(self) -> bool:
-        """Whether the case holds."""
+    def is_correct(self) -> bool:
+        """Whether the case passes."""
         return not (self.missing or self.unexpected or self.problem)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return the result for JSON."""
         ids = {"got": list(self.got), "missing": list(self.missing), "unexpected": list(self.unexpected)}
-        told = {"problem": self.problem, "why": [as_dict(reason) for reason in self.why]}
-        return {"case": self.name, "at": self.place, "ok": self.right, **ids, **told}
+        reasons = {"problem": self.problem, "why": [explanation_to_dict(reason) for reason in self.why]}
+        return {"case": self.name, "at": self.place, "ok": self.is_correct, **ids, **reasons}
 
 
-def run(origin: Origin, cases: str, *, form: FileForm | None, as_json: bool) -> bool:
-    """Judge every case, print those that fail (with `--json` all of them) and return whether all hold."""
-    with RowFile(cases, form=Form(form) if form else None) as file:
-        matcher = origin.matcher()
-        verdicts = []
-        with render.progress(file, "cases", beside_output=as_json) as batches:
+def run(origin: SubscriptionOrigin, cases: str, *, as_json: bool) -> bool:
+    """Run every case, print those that fail (with `--json` all of them) and return whether all pass."""
+    with RowFile(cases, form=Form(origin.form) if origin.form else None) as file:
+        matcher = origin.open_matcher()
+        results = []
+        with render.show_progress(file, "cases", beside_output=as_json) as batches:
             for row in (row for batch in batches for row in batch):
-                verdicts.append(_judged(matcher, row))
+                results.append(_run_case(matcher, row))
                 if as_json:
-                    render.out_json(verdicts[-1].to_dict())
-    failed = [verdict for verdict in verdicts if not verdict.right]
+                    render.write_json(results[-1].to_dict())
+    failed = [result for result in results if not result.is_correct]
     if not as_json:
-        for verdict in failed:
-            render.labelled("FAIL", "\n".join(_told(verdict)), between="  ")
-    _close(len(verdicts), len(failed), as_json=as_json)
+        for result in failed:
+            render.print_labelled("FAIL", "\n".join(_describe(result)), between="  ")
+    _close(len(results), len(failed), as_json=as_json)
     return not failed
 
 
 def _close(cases: int, failed: int, *, as_json: bool) -> None:
     file = sys.stderr if as_json else sys.stdout
     if failed:
-        render.labelled("FAIL", f"{failed:,} of {cases:,} cases", between="  ", file=file)
+        render.print_labelled("FAIL", f"{failed:,} of {cases:,} cases", between="  ", file=file)
     elif cases:
-        render.labelled("ok", f"{cases:,} cases", between="  ", file=file)
+        render.print_labelled("ok", f"{cases:,} cases", between="  ", file=file)
     else:
-        render.warning("there are no cases")
+        render.warn("there are no cases")
 
 
-def _judged(matcher: Matcher, row: Row) -> Verdict:
+def _run_case(matcher: Matcher, row: Row) -> CaseResult:
     case = row.values or {}
     name = str(case.get("name") or f"case {row.number}")
-    if (problem := row.problem or _malformed(case) or _unknown(matcher, case)) is not None:
-        return Verdict(name, row.place, problem=problem)
+    if (problem := row.problem or _find_mistake(case) or _find_unknown(matcher, case)) is not None:
+        return CaseResult(name, row.place, problem=problem)
     now = datetime.fromisoformat(case["now"]) if case.get("now") else None
     try:
         got = matcher.match(case["event"], now=now)
     except BadEvent as bad:
-        return Verdict(name, row.place, problem=f"the event cannot be read: {bad}")
-    missing, unexpected = _differences(case, got)
+        return CaseResult(name, row.place, problem=f"the event cannot be read: {bad}")
+    missing, unexpected = _compare(case, got)
     why = tuple(matcher.why(case["event"], id, now=now) for id in (*missing, *unexpected))
-    return Verdict(name, row.place, tuple(got), missing, unexpected, None, why)
+    return CaseResult(name, row.place, tuple(got), missing, unexpected, None, why)
 
 
-def _differences(case: dict[str, Any], got: list[SubId]) -> tuple[tuple[SubId, ...], tuple[SubId, ...]]:
-    expected, refused = case.get("expect") or [], case.get("expect_not")
+def _compare(case: dict[str, Any], got: list[SubId]) -> tuple[tuple[SubId, ...], tuple[SubId, ...]]:
+    expected, excluded = case.get("expect") or [], case.get("expect_not")
     missing = tuple(id for id in expected if id not in got)
-    if refused is None:
+    if excluded is None:
         return missing, tuple(id for id in got if id not in expected)
-    return missing, tuple(id for id in refused if id in got)
+    return missing, tuple(id for id in excluded if id in got)
 
 
-def _malformed(case: dict[str, Any]) -> str | None:
-    strange = sorted(set(case) - KEYS)
-    if strange:
-        return f"a case has no `{strange[0]}`; it has {', '.join(sorted(KEYS))}"
+def _find_mistake(case: dict[str, Any]) -> str | None:
+    extra = sorted(set(case) - KEYS)
+    if extra:
+        return f"a case has no `{extra[0]}`; it has {', '.join(sorted(KEYS))}"
     if not isinstance(case.get("event"), dict):
         return "a case needs an `event`, which is an object"
     if case.get("expect") is None and case.get("expect_not") is None:
@@ -118,10 +117,10 @@ def _malformed(case: dict[str, Any]) -> str | None:
         ids = case.get(key)
         if ids is not None and not (isinstance(ids, list) and all(isinstance(id, str | int) for id in ids)):
             return f"`{key}` is a list of ids"
-    return _bad_time(case.get("now"))
+    return _check_time(case.get("now"))
 
 
-def _bad_time(now: object) -> str | None:
+def _check_time(now: object) -> str | None:
     try:
         if now is not None:
             datetime.fromisoformat(str(now))
@@ -130,24 +129,24 @@ def _bad_time(now: object) -> str | None:
     return None
 
 
-def _unknown(matcher: Matcher, case: dict[str, Any]) -> str | None:
+def _find_unknown(matcher: Matcher, case: dict[str, Any]) -> str | None:
     named = [*(case.get("expect") or []), *(case.get("expect_not") or [])]
     unknown = [id for id in named if id not in matcher]
     return f"no subscription has the id {unknown[0]!r}" if unknown else None
 
 
-def _told(verdict: Verdict) -> Iterator[str]:
-    yield f"{verdict.name} ({verdict.place})"
-    if verdict.problem:
-        yield f"      {verdict.problem}".replace("\n", "\n      ")
+def _describe(result: CaseResult) -> Iterator[str]:
+    yield f"{result.name} ({result.place})"
+    if result.problem:
+        yield f"      {result.problem}".replace("\n", "\n      ")
         return
-    yield f"      matched: {_listed(verdict.got)}"
-    for ids, words in ((verdict.missing, "missing"), (verdict.unexpected, "not expected")):
+    yield f"      matched: {_join(result.got)}"
+    for ids, words in ((result.missing, "missing"), (result.unexpected, "not expected")):
         if ids:
-            yield f"      {words}: {_listed(ids)}"
-    for explanation in verdict.why:
+            yield f"      {words}: {_join(ids)}"
+    for explanation in result.why:
         yield f"        {explanation}".replace("\n", "\n        ")
 
 
-def _listed(ids: tuple[SubId, ...]) -> str:
+def _join(ids: tuple[SubId, ...]) -> str:
     return ", ".join(map(str, ids)) or "none"

@@ -1,4 +1,4 @@
-"""`tidings compile`: subscriptions into a snapshot, which opens without reading the filters' text again."""
+"""`tidings compile`: a snapshot of subscriptions, which opens without parsing their filters again."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from tidings.cli import render
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tidings.cli.match.subscription_origin import Origin
+    from tidings.cli.match.subscription_origin import SubscriptionOrigin
 
 
-def run(origin: Origin, output: Path, *, as_json: bool) -> None:
-    """Write the snapshot and say what it holds."""
-    matcher = origin.matcher()
+def run(origin: SubscriptionOrigin, output: Path, *, as_json: bool) -> None:
+    """Write the snapshot and print what it has."""
+    matcher = origin.open_matcher()
     matcher.save(output)
     if as_json:
-        render.out_json({"snapshot": str(output), "subscriptions": len(matcher), "matcher": matcher.kind})
+        render.write_json({"snapshot": str(output), "subscriptions": len(matcher), "matcher": matcher.kind})
     else:
         render.note(
             f"{len(matcher):,} subscriptions in `{output}`; match with: tidings match --snapshot {output} -e EVENTS"

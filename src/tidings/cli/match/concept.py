@@ -1,4 +1,4 @@
-"""`tidings concept`: what a name means in a file of concepts, and whether the file is sound."""
+"""`tidings concept`: what a name means in a file of concepts, and whether the file is valid."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ if TYPE_CHECKING:
 
 
 def show(name: str, ontology: Path, *, as_json: bool) -> None:
-    """Print what the name means; with `--json` a line for each of its meanings."""
-    known = Ontology.load(ontology)
+    """Print the meanings of a name; with `--json` one line each."""
+    concepts = Ontology.load(ontology)
     if not as_json:
-        render.out(ontology_description.show_text(known, name))
+        render.write(ontology_description.show_text(concepts, name))
         return
-    for meaning in ontology_description.show(known, name):
-        render.out_json(meaning)
+    for meaning in ontology_description.show(concepts, name):
+        render.write_json(meaning)
 
 
 def check(file: Path, *, as_json: bool) -> None:
-    """Print what the file holds, or refuse it with all its mistakes."""
-    found = ontology_description.check(file)
+    """Print a summary of the file, or refuse it with all its mistakes."""
+    report = ontology_description.check(file)
     if as_json:
-        render.out_json(found)
-    if not found["ok"]:
-        raise OntologyError("\n".join(found["mistakes"]))
+        render.write_json(report)
+    if not report["ok"]:
+        raise OntologyError("\n".join(report["mistakes"]))
     if not as_json:
-        render.out(ontology_description.check_text(file))
+        render.write(ontology_description.check_text(file))

@@ -1,4 +1,4 @@
-"""`tidings explain`: how the matcher goes about these subscriptions, and how a sample of events fares with them."""
+"""`tidings explain`: the matcher's plan for subscriptions, and its figures on a sample of events."""
 
 from __future__ import annotations
 
@@ -9,39 +9,39 @@ from tidings.cli import render
 from tidings.matcher.loading.row_files import Form, RowFile
 
 if TYPE_CHECKING:
-    from tidings.cli.match.subscription_origin import Origin
+    from tidings.cli.match.subscription_origin import SubscriptionOrigin
     from tidings.cli.options import FileForm
     from tidings.matcher import Matcher
 
 
-def run(origin: Origin, sample: str | None, *, form: FileForm | None, as_json: bool) -> None:
-    """Print the plan, and the sample's figures beneath it."""
-    matcher = origin.matcher()
-    figures = None if sample is None else _measured(matcher, sample, form)
-    plan = matcher.explain()  # after the sample, which tells what events hold
+def run(origin: SubscriptionOrigin, sample: str | None, *, as_json: bool) -> None:
+    """Print the plan, and below it the figures of the sample."""
+    matcher = origin.open_matcher()
+    figures = None if sample is None else _measure(matcher, sample, origin.form)
+    plan = matcher.explain()  # after the sample: the plan shows what the events had
     if as_json:
-        render.out_json(plan.to_dict() if figures is None else {**plan.to_dict(), "sample": figures})
+        render.write_json(plan.to_dict() if figures is None else {**plan.to_dict(), "sample": figures})
         return
-    render.out(plan.headline)
+    render.write(plan.headline)
     for problem in plan.slow:
-        render.labelled("slow", problem)
+        render.print_labelled("slow", problem)
     for sheet in plan.sheets():
-        render.sheet(sheet)
+        render.print_sheet(sheet)
     if figures is not None:
-        render.out("\n".join(["sample", *(f"  {name}: {value:,}" for name, value in figures.items())]))
+        render.write("\n".join(["sample", *(f"  {name}: {value:,}" for name, value in figures.items())]))
 
 
-def _measured(matcher: Matcher, sample: str, form: FileForm | None) -> dict[str, int | float]:
+def _measure(matcher: Matcher, sample: str, form: FileForm | None) -> dict[str, int | float]:
     events = pairs = dead = 0
     seconds = 0.0
-    with RowFile(sample, form=Form(form) if form else None) as file, render.progress(file, "sample") as batches:
+    with RowFile(sample, form=Form(form) if form else None) as file, render.show_progress(file, "sample") as batches:
         for batch in batches:
             good = [row.values for row in batch if row.values is not None]
             started = time.perf_counter()
-            found = matcher.match_many(good, on_error="collect")
+            matches = matcher.match_many(good, on_error="collect")
             seconds += time.perf_counter() - started
             events += len(batch)
-            pairs += len(found)
-            dead += len(batch) - len(good) + len(found.dead_letters)
+            pairs += len(matches)
+            dead += len(batch) - len(good) + len(matches.dead_letters)
     rate = round(events / seconds) if seconds else 0
     return {"events": events, "matches": pairs, "dead letters": dead, "events a second": rate}

@@ -1,62 +1,65 @@
-"""`tidings parse`: a filter in, the same filter out, in another notation, as a tree or in normal form."""
+"""`tidings parse`: a filter written in another notation, as a tree or in normal form."""
 
 from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidings.cli import render as show
-from tidings.cli.match.subscription_origin import surroundings
-from tidings.cli.options import Shape
+from tidings.cli.match.subscription_origin import load_vocabulary
+from tidings.cli.options import Notation, ParseOutput
 from tidings.errors import FileError, FilterError, TidingsError
 from tidings.lang import parse, render
 from tidings.model import And, Has, Not, Or, Test
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
-    from tidings.cli.options import Notation
     from tidings.errors import FilterWarning
-    from tidings.model import Filter
+    from tidings.model import Filter, Schema
 
 
-def run(
-    source: str,
-    *,
-    notation: Notation,
-    shape: Shape,
-    schema: Path | None,
-    ontology: Path | None,
-    regions: Path | None,
-    as_json: bool,
-) -> None:
-    """Parse, and print what was asked for; with `--json` a refusal is JSON on standard output too."""
-    known = surroundings(schema, ontology, regions)
+@dataclass(frozen=True, slots=True)
+class Parsing:
+    """The options of `parse`: the notation of the filter, what is printed, and the files of its vocabulary."""
+
+    notation: Notation
+    output: ParseOutput
+    schema: Path | None
+    ontology: Path | None
+    regions: Path | None
+    as_json: bool
+
+
+def run(source: str, task: Parsing) -> None:
+    """Parse a filter and print it; with `--json` a refusal is JSON on standard output too."""
+    vocabulary = load_vocabulary(task.schema, task.ontology, task.regions)
     try:
-        doubts: list[FilterWarning] = []
-        tree = parse(_given(source), notation=notation.value, warnings=doubts, **known)
-        shown = _shown(tree, shape, known)
+        warnings: list[FilterWarning] = []
+        keywords = vocabulary.to_keywords()
+        tree = parse(_read_source(source), notation=task.notation.value, warnings=warnings, **keywords)
+        text = _render(tree, task.output, vocabulary.schema)
     except TidingsError as problem:
-        if as_json:
-            show.out_json({"error": str(problem), "mistakes": _mistakes(problem)})
+        if task.as_json:
+            show.write_json({"error": str(problem), "mistakes": _list_mistakes(problem)})
         raise
-    for doubt in doubts:
-        show.warning(str(doubt))
-    if as_json:
-        answer = {"filter": json.loads(render(tree, notation="json")), "to": shape.value, "rendered": shown}
-        show.out_json({**answer, "warnings": _places(doubts)} if doubts else answer)
+    for warning in warnings:
+        show.warn(str(warning))
+    if task.as_json:
+        answer = {"filter": json.loads(render(tree, notation="json")), "to": task.output.value, "rendered": text}
+        show.write_json({**answer, "warnings": list(map(_warning_to_dict, warnings))} if warnings else answer)
     else:
-        show.out(shown)
+        show.write(text)
 
 
-def _places(doubts: list[FilterWarning]) -> list[dict[str, Any]]:
-    return [{"message": str(one).partition("\n")[0], "start": one.start, "end": one.end} for one in doubts]
+def _warning_to_dict(warning: FilterWarning) -> dict[str, Any]:
+    return {"message": str(warning).partition("\n")[0], "start": warning.start, "end": warning.end}
 
 
-def _given(source: str) -> str:
+def _read_source(source: str) -> str:
     if source != "-":
         return source
     if sys.stdin is None:
@@ -70,35 +73,35 @@ def _given(source: str) -> str:
         raise FileError(msg) from problem
 
 
-def _mistakes(problem: TidingsError) -> list[dict[str, Any]]:
+def _list_mistakes(problem: TidingsError) -> list[dict[str, Any]]:
     return [asdict(mistake) for mistake in problem.mistakes] if isinstance(problem, FilterError) else []
 
 
-def _shown(tree: Filter, shape: Shape, known: dict[str, Any]) -> str:
-    match shape:
-        case Shape.tree:
-            return "\n".join(picture(tree))
-        case Shape.normal:
+def _render(tree: Filter, output: ParseOutput, schema: Schema | None) -> str:
+    match output:
+        case ParseOutput.tree:
+            return "\n".join(draw_tree(tree))
+        case ParseOutput.normal:
             from tidings.algebra import normal_form
 
             return render(normal_form(tree))
-        case Shape.url:
-            return render(tree, notation="url", schema=known.get("schema"))
-    return render(tree, notation=shape.value)
+        case ParseOutput.url:
+            return render(tree, notation="url", schema=schema)
+    return render(tree, notation=output.value)
 
 
-def picture(tree: Filter) -> Iterator[str]:
-    """Yield the lines of the filter drawn as a tree, a test on each leaf."""
-    head, parts = _node(tree)
-    yield head
+def draw_tree(tree: Filter) -> Iterator[str]:
+    """Yield the lines of the filter drawn as a tree, with a test on each leaf."""
+    label, parts = _split_node(tree)
+    yield label
     for at, part in enumerate(parts, 1):
         first, below = ("└─ ", "   ") if at == len(parts) else ("├─ ", "│  ")
-        for line in picture(part):
+        for line in draw_tree(part):
             yield first + line
             first = below
 
 
-def _node(tree: Filter) -> tuple[str, tuple[Filter, ...]]:
+def _split_node(tree: Filter) -> tuple[str, tuple[Filter, ...]]:
     match tree:
         case And((_, *_) as parts):
             return "and", tuple(parts)

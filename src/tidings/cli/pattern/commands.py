@@ -1,4 +1,7 @@
-"""`tidings pattern`: its commands, their options and their help; the modules beside it do the work when they run."""
+"""`tidings pattern compile`, `detect` and `show`: their options and their help.
+
+The modules beside this one do the work and are imported when a command runs, so that `--help` stays fast.
+"""
 
 from datetime import datetime
 from pathlib import Path
@@ -7,7 +10,7 @@ from typing import Annotated
 import typer
 
 from tidings.cli import options as o
-from tidings.cli.guard import guarded
+from tidings.cli.guard import guard
 from tidings.cli.pattern import options as po
 from tidings.cli.pattern.forecast_commands import pattern_forecast, pattern_score, pattern_train
 
@@ -18,26 +21,21 @@ pattern_app = typer.Typer(
 
 
 @pattern_app.command("compile")
-def pattern_compile(  # noqa: PLR0913 - one parameter for each option
+@o.with_options(
+    "file output time event_id keep lateness partials automata schema ontology regions as_json",
+)
+def pattern_compile(
     file: po.File,
+    options: po.PatternOptions,
     *,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="STATE", help="Also write a state that `detect --state` begins with."),
     ] = None,
-    time: po.Time = None,
-    event_id: o.EventId = None,
-    keep: po.Keep = None,
-    lateness: po.Lateness = None,
-    partials: po.Partials = None,
     automata: Annotated[
         bool | None,
         typer.Option("--automata/--no-automata", help="Count the states of automata; yes for up to 50 patterns."),
     ] = None,
-    schema: o.Schema = None,
-    ontology: o.Ontology = None,
-    regions: o.Regions = None,
-    as_json: o.Json = False,
 ) -> None:
     """Check a file of patterns and say what becomes of each.
 
@@ -57,37 +55,36 @@ def pattern_compile(  # noqa: PLR0913 - one parameter for each option
     that a pattern shares with others are kept once for all. `automaton` is how many states a table of all
     situations would have, or why there is none: such patterns are detected all the same.
     """
-    with guarded():
+    with guard():
         from tidings.cli.pattern import compile as body
-        from tidings.cli.pattern.pattern_origin import Settings, Source
+        from tidings.cli.pattern.pattern_origin import PatternOrigin
 
-        source = Source(file, None, Settings(time, event_id, keep, lateness, partials), schema, ontology, regions)
-        body.run(source, output, automata=automata, as_json=as_json)
+        body.run(PatternOrigin(options, file), output, automata=automata)
 
 
 @pattern_app.command("detect")
-def pattern_detect(  # noqa: PLR0913
+@o.with_options(
+    "events patterns time event_id keep lateness until mode state save_state partials schema ontology regions form"
+    " dead_letters quiet as_json"
+)
+def pattern_detect(
     context: typer.Context,
+    options: po.PatternOptions,
     *,
     events: o.Events,
     patterns: Annotated[
         str | None,
         typer.Option("--patterns", "-p", metavar="PATTERNS", envvar="TIDINGS_PATTERNS", help=po.FILE_HELP),
     ] = None,
-    time: po.Time = None,
-    event_id: o.EventId = None,
-    keep: po.Keep = None,
-    lateness: po.Lateness = None,
     until: Annotated[
         datetime | None,
         typer.Option(
-            parser=o.moment,
+            parser=o.parse_moment,
             metavar="TIME",
             envvar="TIDINGS_UNTIL",
             help="Let time pass so far behind the last event, for patterns that end with an absence.",
         ),
     ] = None,
-    mode: po.ModeOption = None,
     state: Annotated[
         Path | None,
         typer.Option(metavar="STATE", envvar="TIDINGS_STATE", help="Go on from this state; it knows its patterns."),
@@ -98,14 +95,6 @@ def pattern_detect(  # noqa: PLR0913
             metavar="STATE", envvar="TIDINGS_SAVE_STATE", help="Write where it stands at the end, or at Ctrl-C."
         ),
     ] = None,
-    partials: po.Partials = None,
-    schema: o.Schema = None,
-    ontology: o.Ontology = None,
-    regions: o.Regions = None,
-    form: o.Form = None,
-    dead_letters: po.DeadLetters = None,
-    quiet: po.Quiet = False,
-    as_json: o.Json = False,
 ) -> None:
     """Detect patterns in events: JSON lines of pattern, time and events, or a table on a terminal.
 
@@ -129,30 +118,29 @@ def pattern_detect(  # noqa: PLR0913
     if patterns == "-" == events:
         msg = "standard input can be the patterns or the events, not both"
         raise typer.BadParameter(msg)
-    if state is not None and any(po.typed(context, name) for name in ("schema", "ontology", "regions")):
+    if state is not None and any(o.is_typed(context, name) for name in ("schema", "ontology", "regions")):
         msg = "a state has its own schema, ontology and regions"
         raise typer.BadParameter(msg)
-    if patterns is None and mode is not None:
+    if patterns is None and options.mode is not None:
         msg = "a state has its own modes; --mode goes with --patterns"
         raise typer.BadParameter(msg)
-    with guarded():
+    with guard():
         from tidings.cli.pattern import detect as body
-        from tidings.cli.pattern.pattern_origin import Settings, Source
+        from tidings.cli.pattern.pattern_origin import PatternOrigin
 
-        settings = Settings(time, event_id, keep, lateness, partials)
-        source = Source(patterns, state, settings, schema, ontology, regions, mode.value if mode else None)
-        ends = body.Ends(until, save_state, dead_letters, quiet)
-        body.run(source, events, ends, form=form, as_json=as_json)
+        body.run(PatternOrigin(options, patterns, state), events, until=until, save_to=save_state)
 
 
 @pattern_app.command("show")
-def pattern_show(  # noqa: PLR0913
+@o.with_options("file name look output automaton model horizon schema ontology regions as_json")
+def pattern_show(
     context: typer.Context,
     file: po.File,
+    options: po.PatternOptions,
+    *,
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="One pattern; all of the file unless given.")
     ] = None,
-    *,
     look: Annotated[
         po.Look, typer.Option("--as", help="Text, Graphviz, a picture, or JSON; the output's name tells it too.")
     ] = po.Look.text,
@@ -160,15 +148,12 @@ def pattern_show(  # noqa: PLR0913
     automaton: Annotated[
         bool, typer.Option("--automaton", help="The table of all situations, where the pattern has one.")
     ] = False,
-    model: po.Model = None,
     horizon: Annotated[
         str | None,
-        typer.Option(parser=po.ahead, metavar="AHEAD", help="With --model: how far ahead; several unless given."),
+        typer.Option(
+            parser=po.check_horizon, metavar="AHEAD", help="With --model: how far ahead; several unless given."
+        ),
     ] = None,
-    schema: o.Schema = None,
-    ontology: o.Ontology = None,
-    regions: o.Regions = None,
-    as_json: o.Json = False,
 ) -> None:
     """Show the machine of a pattern: what it waits for, state by state.
 
@@ -184,19 +169,18 @@ def pattern_show(  # noqa: PLR0913
     counts and probabilities are shown: how often each event came in each state, and how likely the pattern is to
     complete within the horizon from there; a picture carries them on its arrows and under its states.
     """
-    typed = po.typed(context, "look")
-    if as_json and typed and look is not po.Look.json:
+    look_typed = o.is_typed(context, "look")
+    if options.as_json and look_typed and look is not po.Look.json:
         msg = f"--json and --as {look.value} exclude each other"
         raise typer.BadParameter(msg)
-    if not typed and output is not None and output.suffix[1:].lower() in list(po.Look):
+    if not look_typed and output is not None and output.suffix[1:].lower() in list(po.Look):
         look = po.Look(output.suffix[1:].lower())
-    with guarded():
+    with guard():
         from tidings.cli.pattern import show as body
-        from tidings.cli.pattern.pattern_origin import Settings, Source
+        from tidings.cli.pattern.pattern_origin import PatternOrigin
 
-        source = Source(file, None, Settings(), schema, ontology, regions)
-        drawing = body.Drawing(po.Look.json if as_json else look, output, automaton, model, horizon)
-        body.run(source, name, drawing)
+        drawing = body.Drawing(po.Look.json if options.as_json else look, output, automaton, options.model, horizon)
+        body.run(PatternOrigin(options, file), name, drawing)
 
 
 pattern_app.command("train")(pattern_train)

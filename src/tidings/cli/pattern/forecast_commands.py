@@ -6,22 +6,35 @@ from typing import Annotated
 import typer
 
 from tidings.cli import options as o
-from tidings.cli.guard import guarded
+from tidings.cli.guard import guard
 from tidings.cli.pattern import options as po
 
 EVENTS = typer.Argument(metavar="EVENTS", help=o.EVENTS_HELP)
 
 
-def _one_input(patterns: str, *events: str) -> None:
+def _check_inputs(patterns: str, *events: str) -> None:
     if [patterns, *events].count("-") > 1:
         msg = "standard input can be one file, not several"
         raise typer.BadParameter(msg)
 
 
-def pattern_train(  # noqa: PLR0913 - one parameter for each option
-    context_: typer.Context,
+def _refuse_typed(context: typer.Context, names: tuple[str, ...], reason: str) -> None:
+    """Refuse options of counting beside a model, which has its own."""
+    typed = ["--" + name.replace("_", "-") for name in names if o.is_typed(context, name)]
+    if typed:
+        msg = f"{reason}; leave out {', '.join(typed)}"
+        raise typer.BadParameter(msg)
+
+
+@o.with_options(
+    "patterns events output start apart context smoothing half_life estimator horizon mode time lateness schema"
+    " ontology regions form dead_letters quiet as_json"
+)
+def pattern_train(
+    command: typer.Context,
     patterns: po.File,
     events: Annotated[list[str], typer.Argument(metavar="EVENTS...", help=o.EVENTS_HELP)],
+    options: po.PatternOptions,
     *,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="MODEL", help="Where to write the model.")],
     start: Annotated[
@@ -30,24 +43,12 @@ def pattern_train(  # noqa: PLR0913 - one parameter for each option
     apart: Annotated[
         bool, typer.Option("--apart", help="Each file is a stream of its own; else they are one, in this order.")
     ] = False,
-    context: po.Context = 3,
-    smoothing: po.Smoothing = 0.5,
-    half_life: po.HalfLife = None,
-    estimator: po.EstimatorOption = po.Estimator.both,
     horizon: Annotated[
         list[str] | None,
-        typer.Option(parser=po.ahead, metavar="SPAN", help="Span such as '5 min' to count directly; several may be."),
+        typer.Option(
+            parser=po.check_horizon, metavar="SPAN", help="Span such as '5 min' to count directly; several may be."
+        ),
     ] = None,
-    mode: po.ModeOption = None,
-    time: po.Time = None,
-    lateness: po.Lateness = None,
-    schema: o.Schema = None,
-    ontology: o.Ontology = None,
-    regions: o.Regions = None,
-    form: o.Form = None,
-    dead_letters: po.DeadLetters = None,
-    quiet: po.Quiet = False,
-    as_json: o.Json = False,
 ) -> None:
     """Count patterns in a history of events: a model that `forecast` and `score` reckon with.
 
@@ -60,28 +61,27 @@ def pattern_train(  # noqa: PLR0913 - one parameter for each option
     Counts add up: a model of more events is the sum of those of its parts. Horizons in events need not be told here;
     a span of time that is told is counted directly, any other is reckoned from how fast events come.
     """
-    _one_input(patterns, *events)
-    fixed = [name for name in ("context", "smoothing", "half_life", "estimator") if po.typed(context_, name)]
-    if start is not None and fixed:
-        msg = f"the model of --from has its own; leave out {', '.join('--' + name.replace('_', '-') for name in fixed)}"
-        raise typer.BadParameter(msg)
-    with guarded():
+    _check_inputs(patterns, *events)
+    if start is not None:
+        _refuse_typed(command, ("context", "smoothing", "half_life", "estimator"), "the model of --from has its own")
+    with guard():
         from tidings.cli.pattern import train as body
-        from tidings.cli.pattern.pattern_origin import Settings, Source
+        from tidings.cli.pattern.pattern_origin import PatternOrigin
 
-        source = Source(patterns, None, Settings(time, None, None, lateness), schema, ontology, regions, mode)
-        counting = {"context": context, "smoothing": smoothing, "half_life": half_life, "estimator": estimator.value}
-        history = body.History(tuple(events), form, dead_letters, apart=apart)
-        body.run(source, history, body.Wanted(output, start, counting, tuple(horizon or ()), quiet, as_json))
+        history = body.History(tuple(events), options.form, options.dead_letters, apart=apart)
+        task = body.Training(output, start, tuple(horizon or ()))
+        body.run(PatternOrigin(options, patterns), history, task)
 
 
-def pattern_forecast(  # noqa: PLR0913
+@o.with_options(
+    "patterns events model horizon threshold tell step learn save keys mode time event_id lateness schema ontology"
+    " regions form dead_letters quiet as_json"
+)
+def pattern_forecast(
     patterns: po.File,
     events: Annotated[str, EVENTS],
+    options: po.PatternOptions,
     *,
-    model: po.Model = None,
-    horizon: po.Ahead = "10",
-    threshold: po.Threshold = 0.5,
     tell: Annotated[
         po.Tell, typer.Option(envvar="TIDINGS_TELL", help="When: above the threshold, once an episode, and so on.")
     ] = po.Tell.crossing,
@@ -96,17 +96,6 @@ def pattern_forecast(  # noqa: PLR0913
     keys: Annotated[
         int, typer.Option(min=0, metavar="N", help="Keys of a pattern that are told at the end, the likeliest first.")
     ] = 5,
-    mode: po.ModeOption = None,
-    time: po.Time = None,
-    event_id: o.EventId = None,
-    lateness: po.Lateness = None,
-    schema: o.Schema = None,
-    ontology: o.Ontology = None,
-    regions: o.Regions = None,
-    form: o.Form = None,
-    dead_letters: po.DeadLetters = None,
-    quiet: po.Quiet = False,
-    as_json: o.Json = False,
 ) -> None:
     """Forecast patterns while events come: alarms as JSON lines, or a table on a terminal, then how things stand.
 
@@ -121,31 +110,30 @@ def pattern_forecast(  # noqa: PLR0913
     whenever it has moved by more than `--step` (`change`), or at every event. The last lines (`"kind": "now"`) say how
     likely each pattern is after the last event: for the likeliest keys that have begun something, and for all others.
     """
-    _one_input(patterns, events)
-    if model is None and not learn:
+    _check_inputs(patterns, events)
+    if options.model is None and not learn:
         msg = "give a --model (`tidings pattern train` makes one), or --learn to begin without"
         raise typer.BadParameter(msg)
     if save is not None and not learn:
         msg = "--save writes what was learned; it goes with --learn"
         raise typer.BadParameter(msg)
-    with guarded():
+    with guard():
         from tidings.cli.pattern import forecast as body
-        from tidings.cli.pattern.pattern_origin import Settings, Source
+        from tidings.cli.pattern.pattern_origin import PatternOrigin
 
-        source = Source(patterns, None, Settings(time, event_id, None, lateness), schema, ontology, regions, mode)
-        plan = {"horizon": horizon, "threshold": threshold, "tell": tell.value, "step": step}
-        wanted = body.Wanted(plan, model, learn, save, keys, dead_letters, quiet)
-        body.run(source, events, wanted, form=form, as_json=as_json)
+        body.run(PatternOrigin(options, patterns), events, body.Forecasting(tell.value, step, learn, save, keys))
 
 
-def pattern_score(  # noqa: PLR0913
-    context_: typer.Context,
+@o.with_options(
+    "patterns events horizon threshold model learn every plot context smoothing half_life mode time lateness schema"
+    " ontology regions form dead_letters quiet as_json"
+)
+def pattern_score(
+    command: typer.Context,
     patterns: po.File,
     events: Annotated[str, EVENTS],
+    options: po.PatternOptions,
     *,
-    horizon: po.Ahead = "10",
-    threshold: po.Threshold = 0.5,
-    model: po.Model = None,
     learn: Annotated[
         bool, typer.Option("--learn/--no-learn", help="Count each event after it was foretold, or let a model be.")
     ] = True,
@@ -153,19 +141,6 @@ def pattern_score(  # noqa: PLR0913
     plot: Annotated[
         Path | None, typer.Option(metavar="PNG", help="Draw how far probabilities can be trusted (extra `bench`).")
     ] = None,
-    context: po.Context = 3,
-    smoothing: po.Smoothing = 0.5,
-    half_life: po.HalfLife = None,
-    mode: po.ModeOption = None,
-    time: po.Time = None,
-    lateness: po.Lateness = None,
-    schema: o.Schema = None,
-    ontology: o.Ontology = None,
-    regions: o.Regions = None,
-    form: o.Form = None,
-    dead_letters: po.DeadLetters = None,
-    quiet: po.Quiet = False,
-    as_json: o.Json = False,
 ) -> None:
     """Score forecasts on a history: each is made before its event is counted, and judged when its horizon is over.
 
@@ -179,19 +154,14 @@ def pattern_score(  # noqa: PLR0913
     announced before it came, in the median; `false` are alarms in vain in 1,000 events. Forecasts whose horizon
     reaches beyond the last event are not judged.
     """
-    _one_input(patterns, events)
-    fixed = [name for name in ("context", "smoothing", "half_life") if po.typed(context_, name)]
-    if model is not None and fixed:
-        msg = f"the model has its own; leave out {', '.join('--' + name.replace('_', '-') for name in fixed)}"
-        raise typer.BadParameter(msg)
-    if model is None and not learn:
+    _check_inputs(patterns, events)
+    if options.model is not None:
+        _refuse_typed(command, ("context", "smoothing", "half_life"), "the model has its own")
+    elif not learn:
         msg = "without a --model there is nothing but what is learned; leave out --no-learn"
         raise typer.BadParameter(msg)
-    with guarded():
+    with guard():
         from tidings.cli.pattern import score as body
-        from tidings.cli.pattern.pattern_origin import Settings, Source
+        from tidings.cli.pattern.pattern_origin import PatternOrigin
 
-        source = Source(patterns, None, Settings(time, None, None, lateness), schema, ontology, regions, mode)
-        counting = {"context": context, "smoothing": smoothing, "half_life": half_life}
-        trial = body.Trying(horizon, threshold, model, learn, every, counting)
-        body.run(source, events, trial, body.Ends(plot, dead_letters, quiet), form=form, as_json=as_json)
+        body.run(PatternOrigin(options, patterns), events, body.Scoring(learn, every, plot))

@@ -1,7 +1,7 @@
-"""Ctrl-C that waits for the end of a batch, so that what is saved is whole.
+"""Ctrl-C that waits for the end of a batch, so that a saved state is consistent.
 
-While the command waits for input, nothing is half done, and it stops at once. At any other moment the wish is noted,
-and followed when the batch is through. Whoever asks twice is obeyed at once, and nothing is saved.
+While the command waits for input no batch is half done, and it stops at once. At any other moment the signal is
+remembered, and the command stops when the batch is through. A second signal stops it at once; nothing is saved then.
 """
 
 from __future__ import annotations
@@ -18,38 +18,38 @@ if TYPE_CHECKING:
     from types import FrameType
 
 
-class Stop:
-    """Whether somebody has asked to stop; `between_batches` tells whether nothing is half done."""
+class Interrupts:
+    """Signals so far; `between_batches` tells whether the last one came while no batch was half done."""
 
     def __init__(self) -> None:
-        """Nobody has."""
-        self.asked = False
+        """Start without a signal."""
+        self.pending = False
         self.between_batches = True
 
     def check(self) -> None:
-        """Stop here if it was asked for."""
-        if self.asked:
+        """Raise `KeyboardInterrupt` if a signal is pending: called between two batches."""
+        if self.pending:
             raise KeyboardInterrupt
 
-    def hear(self, _signal: int, frame: FrameType | None) -> None:
-        """Take a signal: at once while input is waited for, else after the batch."""
-        waiting = frame is not None and frame.f_code is Lines._read.__code__
-        self.between_batches = waiting or not self.asked
-        if waiting or self.asked:
+    def handle(self, _signal: int, frame: FrameType | None) -> None:
+        """Handle a signal: raise while input is waited for and at the second one, else wait for the batch."""
+        waiting = frame is not None and frame.f_code is Lines.read_chunk.__code__
+        self.between_batches = waiting or not self.pending
+        if waiting or self.pending:
             raise KeyboardInterrupt
-        self.asked = True
+        self.pending = True
 
 
 @contextmanager
-def stoppable(*, gently: bool) -> Iterator[Stop]:
-    """Hear Ctrl-C and SIGTERM inside; without `gently` they do what they always do."""
-    stop = Stop()
+def catch_interrupts(*, gently: bool) -> Iterator[Interrupts]:
+    """Handle Ctrl-C and SIGTERM inside the block; without `gently` they keep their usual effect."""
+    interrupts = Interrupts()
     if not gently or threading.current_thread() is not threading.main_thread():
-        yield stop
+        yield interrupts
         return
-    before = {number: signal.signal(number, stop.hear) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, interrupts.handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield stop
+        yield interrupts
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -1,5 +1,6 @@
-"""The options that the commands of `tidings pattern` share, each written once, and how their values are read."""
+"""The options of the `tidings pattern` commands, each written once, and the parsers of their values."""
 
+from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -7,9 +8,11 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from tidings.cli import options as o
 
-class Mode(StrEnum):
-    """What `--mode` takes."""
+
+class ModeOption(StrEnum):
+    """The values of `--mode`."""
 
     restart = "restart"
     overlap = "overlap"
@@ -18,7 +21,7 @@ class Mode(StrEnum):
 
 
 class Look(StrEnum):
-    """What `show --as` takes."""
+    """The values of `show --as`."""
 
     text = "text"
     dot = "dot"
@@ -27,7 +30,7 @@ class Look(StrEnum):
 
 
 class Estimator(StrEnum):
-    """What `--estimator` takes."""
+    """The values of `--estimator`."""
 
     both = "both"
     chain = "chain"
@@ -36,7 +39,7 @@ class Estimator(StrEnum):
 
 
 class Tell(StrEnum):
-    """What `forecast --tell` takes."""
+    """The values of `forecast --tell`."""
 
     crossing = "crossing"
     episode = "episode"
@@ -44,8 +47,8 @@ class Tell(StrEnum):
     change = "change"
 
 
-def span(text: str) -> timedelta:
-    """Read `--lateness`: a duration such as `10min`."""
+def parse_lateness(text: str) -> timedelta:
+    """Parse `--lateness`: a duration such as `10min`."""
     from tidings.lang.patterns.durations import parse_duration
     from tidings.lang.patterns.tokens import PatternReadError
 
@@ -59,8 +62,8 @@ def span(text: str) -> timedelta:
     return timedelta(microseconds=microseconds)
 
 
-def ahead(text: str) -> str:
-    """Check `--horizon`; what it means is read again where it is used."""
+def check_horizon(text: str) -> str:
+    """Return the value of `--horizon` in its normal form; the detector parses it again."""
     from tidings.errors import TidingsError
     from tidings.forecast.horizon import Horizon
 
@@ -70,8 +73,8 @@ def ahead(text: str) -> str:
         raise typer.BadParameter(str(problem)) from None
 
 
-def half(text: str) -> str:
-    """Check `--half-life`."""
+def check_half_life(text: str) -> str:
+    """Return the value of `--half-life` if a model takes it."""
     from tidings.errors import TidingsError
     from tidings.forecast import Model
 
@@ -82,95 +85,102 @@ def half(text: str) -> str:
     return text
 
 
-def typed(context: typer.Context, name: str) -> bool:
-    """Tell whether an option stands on the command line, whatever its variable says."""
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
-
-
 FILE_HELP = "File of patterns: blocks that begin `pattern NAME`, or JSON lines; '-' reads standard input."
 File: TypeAlias = Annotated[str, typer.Argument(metavar="FILE", help=FILE_HELP)]
-Time: TypeAlias = Annotated[
-    str | None,
-    typer.Option(metavar="FIELD", envvar="TIDINGS_TIME", help="Field that says when; `time` unless given."),
-]
-Keep: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(metavar="FIELD", help="Field of the events that detections carry along; several may be given."),
-]
-Lateness: TypeAlias = Annotated[
-    timedelta | None,
-    typer.Option(
-        parser=span,
-        metavar="SPAN",
-        envvar="TIDINGS_LATENESS",
-        help="How late an event may come, such as 10min: events wait so long and are put in order.",
-    ),
-]
-Partials: TypeAlias = Annotated[
-    int | None,
-    typer.Option(
-        min=1, metavar="N", envvar="TIDINGS_PARTIALS", help="Partial matches of a key kept at one step; 10,000."
-    ),
-]
-ModeOption: TypeAlias = Annotated[
-    Mode | None, typer.Option("--mode", envvar="TIDINGS_MODE", help="Which matches to report, whatever the file says.")
-]
-DeadLetters: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        envvar="TIDINGS_DEAD_LETTERS",
-        help="Where events go that cannot be read or come late, with the reason.",
-    ),
-]
-Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", envvar="TIDINGS_QUIET", help="No closing summary.")]
-Model: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(metavar="MODEL", envvar="TIDINGS_MODEL", help="Model made by `tidings pattern train`."),
-]
-Ahead: TypeAlias = Annotated[
-    str,
-    typer.Option(
-        parser=ahead,
-        metavar="AHEAD",
-        envvar="TIDINGS_HORIZON",
-        help="How far ahead: 10 events of the stream, '10 own events' of the key, or '5 min'.",
-    ),
-]
-Threshold: TypeAlias = Annotated[
-    float,
-    typer.Option(min=0, max=1, metavar="P", envvar="TIDINGS_THRESHOLD", help="An alarm is strictly above it."),
-]
-Context: TypeAlias = Annotated[
-    int,
-    typer.Option(
-        min=0,
-        max=16,
-        metavar="N",
-        envvar="TIDINGS_CONTEXT",
-        help="Events looked back beside the pattern's own state.",
-    ),
-]
-Smoothing: TypeAlias = Annotated[
-    float,
-    typer.Option(
-        min=0,
-        metavar="W",
-        envvar="TIDINGS_SMOOTHING",
-        help="How much is expected before anything is counted; 0 is nothing.",
-    ),
-]
-HalfLife: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        parser=half,
-        metavar="AGE",
-        envvar="TIDINGS_HALF_LIFE",
-        help="After so many events, or so long (7d), a count is worth half.",
-    ),
-]
-EstimatorOption: TypeAlias = Annotated[
-    Estimator,
-    typer.Option("--estimator", envvar="TIDINGS_ESTIMATOR", help="How counts become probabilities."),
-]
+
+
+@dataclass(frozen=True, slots=True)
+class PatternOptions:
+    """The options that pattern commands share; a command names those it takes, the others keep their defaults."""
+
+    time: Annotated[
+        str | None,
+        typer.Option(metavar="FIELD", envvar="TIDINGS_TIME", help="Field that says when; `time` unless given."),
+    ] = None
+    event_id: o.EventId = None
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FIELD", help="Field of the events that detections carry along; several may be given."),
+    ] = None
+    lateness: Annotated[
+        timedelta | None,
+        typer.Option(
+            parser=parse_lateness,
+            metavar="SPAN",
+            envvar="TIDINGS_LATENESS",
+            help="How late an event may come, such as 10min: events wait so long and are put in order.",
+        ),
+    ] = None
+    partials: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", envvar="TIDINGS_PARTIALS", help="Partial matches of a key kept at one step; 10,000."
+        ),
+    ] = None
+    mode: Annotated[
+        ModeOption | None,
+        typer.Option("--mode", envvar="TIDINGS_MODE", help="Which matches to report, whatever the file says."),
+    ] = None
+    schema: o.Schema = None
+    ontology: o.Ontology = None
+    regions: o.Regions = None
+    model: Annotated[
+        Path | None,
+        typer.Option(metavar="MODEL", envvar="TIDINGS_MODEL", help="Model made by `tidings pattern train`."),
+    ] = None
+    horizon: Annotated[
+        str,
+        typer.Option(
+            parser=check_horizon,
+            metavar="AHEAD",
+            envvar="TIDINGS_HORIZON",
+            help="How far ahead: 10 events of the stream, '10 own events' of the key, or '5 min'.",
+        ),
+    ] = "10"
+    threshold: Annotated[
+        float,
+        typer.Option(min=0, max=1, metavar="P", envvar="TIDINGS_THRESHOLD", help="An alarm is strictly above it."),
+    ] = 0.5
+    context: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            max=16,
+            metavar="N",
+            envvar="TIDINGS_CONTEXT",
+            help="Events looked back beside the pattern's own state.",
+        ),
+    ] = 3
+    smoothing: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            metavar="W",
+            envvar="TIDINGS_SMOOTHING",
+            help="How much is expected before anything is counted; 0 is nothing.",
+        ),
+    ] = 0.5
+    half_life: Annotated[
+        str | None,
+        typer.Option(
+            parser=check_half_life,
+            metavar="AGE",
+            envvar="TIDINGS_HALF_LIFE",
+            help="After so many events, or so long (7d), a count is worth half.",
+        ),
+    ] = None
+    estimator: Annotated[
+        Estimator,
+        typer.Option("--estimator", envvar="TIDINGS_ESTIMATOR", help="How counts become probabilities."),
+    ] = Estimator.both
+    form: o.Form = None
+    dead_letters: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            envvar="TIDINGS_DEAD_LETTERS",
+            help="Where events go that cannot be read or come late, with the reason.",
+        ),
+    ] = None
+    quiet: o.Quiet = False
+    as_json: o.Json = False

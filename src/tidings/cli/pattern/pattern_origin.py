@@ -1,6 +1,7 @@
-"""Where a command's patterns come from: a file, a state that knows them, or both; and where a state goes.
+"""Where a command's patterns come from: a file, a state that has its own patterns, or both; and where a state goes.
 
-A state is written beside its place and then put there, so that whoever is interrupted has the old one or the new one.
+A state is written to a temporary file and then renamed, so that an interrupted command leaves the old one or the new
+one.
 """
 
 from __future__ import annotations
@@ -12,162 +13,153 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from tidings.cli.match.subscription_origin import surroundings
+from tidings.cli.match.subscription_origin import load_vocabulary
+from tidings.cli.pattern.options import PatternOptions
 from tidings.errors import BadSubscriptions, FileError, PatternError, TidingsError
 from tidings.forecast import Detector
 from tidings.lang import WrittenPattern, read_patterns
 from tidings.lang.diagnostics import MAX_MISTAKES
 from tidings.model.patterns import Mode
-from tidings.patterns.overview import around, has_begun
 from tidings.patterns.run.graph_run import MOST_PARTIALS
 from tidings.patterns.state.graph_bytes import MAGIC
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from tidings.concepts import Vocabulary
 
-    from tidings.patterns.compile.graph import CompiledPattern
-
-Kind = TypeVar("Kind", bound=Detector)
-"""A detector, or one that forecasts too."""
-
-LINES = ""
-"""The id's field where events are called by the numbers of their lines: no event has it."""
+LINE_NUMBERS = ""
+"""The id's field where an event's id is the number of its line: no event has such a field."""
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """What a detector is told beside its patterns; nothing where nothing was typed."""
+class PatternOrigin:
+    """A file of patterns, or a state, or both, with the options of the command."""
 
-    time: str | None = None
-    event_id: str | None = None
-    keep: list[str] | None = None
-    lateness: timedelta | None = None
-    partials: int | None = None
+    options: PatternOptions
+    patterns: str | None = None
+    state: Path | None = None
 
-    def made(self, kind: Callable[..., Kind], **known: Any) -> Kind:
-        """Return a detector without patterns, of this kind."""
-        return kind(
-            time=self.time or "time",
-            event_id=self.event_id or LINES,
-            keep=self.keep or (),
-            lateness=self.lateness,
-            partials=self.partials or MOST_PARTIALS,
-            **known,
-        )
+    def load_vocabulary(self) -> Vocabulary:
+        """Load the schema, ontology and regions that the options name."""
+        return load_vocabulary(self.options.schema, self.options.ontology, self.options.regions)
 
-    def over(self, held: Detector) -> Detector:
-        """Return a resumed detector with what was typed; once it holds events, some settings cannot change."""
-        span = timedelta(microseconds=held.lateness) if self.lateness is None else self.lateness
-        names = self.time or held.time, self.event_id or held.event_id
-        wanted = Settings(*names, self.keep or list(held.keep), span, self.partials or held.partials)
-        made = wanted.made(Detector, **around(held))
-        if not has_begun(held):
-            made.add_many([WrittenPattern(one.name, one.pattern, one.mode, _limit(one)) for one in held.watched])
-            return made
-        for name in ("lateness", "keep", "partials"):
-            if getattr(made, name) != getattr(held, name):
-                msg = f"the state has begun with another --{name}; leave it out, or begin anew without --state"
-                raise TidingsError(msg)
-        held.time, held.event_id = names
-        return held
+    def build_detector(self, *, model: Any = None, learn: bool = False, **plan: Any) -> Detector:
+        """Return a new detector of the file's patterns; `plan` says what is forecast of them."""
+        vocabulary = self.load_vocabulary()
+        detector = _build_empty(self.options, vocabulary, model=model, learn=learn)
+        replace_patterns(detector, self.read_patterns(vocabulary), **plan)
+        return detector
 
-
-def _limit(told: CompiledPattern) -> int | None:
-    return told.limit if told.mode is Mode.ANY else None
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A file of patterns and what its names mean, or a state."""
-
-    patterns: str | None
-    state: Path | None
-    settings: Settings
-    schema: Path | None = None
-    ontology: Path | None = None
-    regions: Path | None = None
-    mode: str | None = None
-
-    def new(self, kind: Callable[..., Kind], **plan: Any) -> Kind:
-        """Return a detector of a kind that forecasts, with the file's patterns and what is foretold of them."""
-        known = surroundings(self.schema, self.ontology, self.regions)
-        made = self.settings.made(kind, **known)
-        watched(made, self.read(known), **plan)
-        return made
-
-    def detector(self) -> Detector:
-        """Return a detector of the patterns, new or where the state stands."""
+    def open_detector(self) -> Detector:
+        """Return a detector of the patterns: a new one, or the one that the state has."""
         if self.state is None:
-            return self.new(Detector)
-        held = Detector.resume(_state(self.state))
-        assert isinstance(held, Detector)
-        made = self.settings.over(held)
+            return self.build_detector()
+        detector = _apply_options(self.options, Detector.resume(_read_state(self.state)))
         if self.patterns is not None:
-            watched(made, self.read(around(made)))
-        return made
+            replace_patterns(detector, self.read_patterns(detector.vocabulary))
+        return detector
 
-    def read(self, known: dict[str, Any]) -> list[WrittenPattern]:
-        """Return the patterns of the file, with the mode that was typed."""
-        found = _read(str(self.patterns), known)
-        return found if self.mode is None else [_in_mode(one, Mode(self.mode)) for one in found]
+    def read_patterns(self, vocabulary: Vocabulary) -> list[WrittenPattern]:
+        """Return the patterns of the file, in the mode of `--mode` if there is one."""
+        patterns, mode = _read_patterns(str(self.patterns), vocabulary), self.options.mode
+        return patterns if mode is None else [_set_mode(pattern, Mode(mode.value)) for pattern in patterns]
 
 
-def watched(detector: Detector, patterns: list[WrittenPattern], **plan: Any) -> None:
-    """Let a detector watch these patterns and no others; those that it knows go on. A refusal names the pattern."""
-    for name in set(detector) - {one.name for one in patterns}:  # first: their filters may be in the way of new ones
+def _build_empty(options: PatternOptions, vocabulary: Vocabulary, **forecasting: Any) -> Detector:
+    return Detector(
+        time=options.time or "time",
+        event_id=options.event_id or LINE_NUMBERS,
+        keep=options.keep or (),
+        lateness=options.lateness,
+        partials=options.partials or MOST_PARTIALS,
+        **vocabulary.to_keywords(),
+        **forecasting,
+    )
+
+
+def _apply_options(options: PatternOptions, resumed: Detector) -> Detector:
+    """Return a resumed detector with the options that were typed; once it has taken events, some cannot change."""
+    lateness = timedelta(microseconds=resumed.lateness) if options.lateness is None else options.lateness
+    time, event_id = options.time or resumed.time, options.event_id or resumed.event_id
+    merged = replace(
+        options,
+        time=time,
+        event_id=event_id,
+        keep=options.keep or list(resumed.keep),
+        lateness=lateness,
+        partials=options.partials or resumed.partials,
+    )
+    detector = _build_empty(merged, resumed.vocabulary)
+    if not resumed.has_begun:
+        detector.add_many([pattern.to_written() for pattern in resumed.patterns])
+        return detector
+    for name in ("lateness", "keep", "partials"):
+        if getattr(detector, name) != getattr(resumed, name):
+            msg = f"the state has begun with another --{name}; leave it out, or begin anew without --state"
+            raise TidingsError(msg)
+    resumed.rename_fields(time, event_id)
+    return resumed
+
+
+def replace_patterns(detector: Detector, patterns: list[WrittenPattern], **plan: Any) -> None:
+    """Give a detector these patterns and no others; unchanged ones keep their partial matches.
+
+    A refusal names the pattern.
+    """
+    # First: the filters of patterns that go may be in the way of new ones.
+    for name in set(detector) - {pattern.name for pattern in patterns}:
         detector.remove(name)
     try:
         detector.add_many(patterns, **plan)
-    except (PatternError, BadSubscriptions) as refused:
-        raise _named(patterns, around(detector)) or refused from refused
+    except (PatternError, BadSubscriptions) as problem:
+        raise _find_refused(patterns, detector.vocabulary) or problem from problem
 
 
-def _named(patterns: list[WrittenPattern], known: dict[str, Any]) -> PatternError | None:
-    """Return the refusal with the pattern's name, found by adding them one by one."""
-    so_far = Detector(**known)
-    for place, one in enumerate(patterns):
+def _find_refused(patterns: list[WrittenPattern], vocabulary: Vocabulary) -> PatternError | None:
+    """Return the refusal with the name of its pattern, found by adding them one by one."""
+    detector = Detector(**vocabulary.to_keywords())
+    for index, pattern in enumerate(patterns):
         try:
-            so_far.add_many([one])
+            detector.add_many([pattern])
         except PatternError as problem:
-            return PatternError(f"pattern `{one.name}`: {problem}")
+            return PatternError(f"pattern `{pattern.name}`: {problem}")
         except BadSubscriptions as problem:
-            other = next((told.name for told in patterns[:place] if _clash(told, one, known)), None)
-            beside = "" if other is None else f" does not go with pattern `{other}`"
+            other = next((other.name for other in patterns[:index] if _clash(other, pattern, vocabulary)), None)
+            with_other = "" if other is None else f" does not go with pattern `{other}`"
             reasons = "; ".join(re.sub(r"subscription `\d+`", "one filter", str(why)) for _, why in problem.errors)
-            return PatternError(f"pattern `{one.name}`{beside}: {reasons}")
+            return PatternError(f"pattern `{pattern.name}`{with_other}: {reasons}")
     return None
 
 
-def _clash(one: WrittenPattern, other: WrittenPattern, known: dict[str, Any]) -> bool:
+def _clash(pattern: WrittenPattern, other: WrittenPattern, vocabulary: Vocabulary) -> bool:
     try:
-        Detector(**known).add_many([one, other])
+        Detector(**vocabulary.to_keywords()).add_many([pattern, other])
     except TidingsError:
         return True
     return False
 
 
-def _in_mode(one: WrittenPattern, mode: Mode) -> WrittenPattern:
-    return replace(one, mode=mode, limit=one.limit if mode is Mode.ANY else None)
+def _set_mode(pattern: WrittenPattern, mode: Mode) -> WrittenPattern:
+    return replace(pattern, mode=mode, limit=pattern.limit if mode is Mode.ANY else None)
 
 
-def _read(path: str, known: dict[str, Any]) -> list[WrittenPattern]:
-    name, text = "standard input" if path == "-" else path, _text(path)
+def _read_patterns(path: str, vocabulary: Vocabulary) -> list[WrittenPattern]:
+    name, text = "standard input" if path == "-" else path, _read_text(path)
     try:
-        found = read_patterns(text, **known)
-    except PatternError as refused:
-        count = len(refused.mistakes)
+        patterns = read_patterns(text, **vocabulary.to_keywords())
+    except PatternError as problem:
+        count = len(problem.mistakes)
         counted = "1 mistake" if count == 1 else f"{count} mistakes{' or more' if count >= MAX_MISTAKES else ''}"
-        msg = f"`{name}` has {counted}:\n{refused}"
-        raise PatternError(msg, mistakes=refused.mistakes, text=text) from refused
-    if not found:
+        msg = f"`{name}` has {counted}:\n{problem}"
+        raise PatternError(msg, mistakes=problem.mistakes, text=text) from problem
+    if not patterns:
         msg = f"`{name}` holds no pattern; one begins with a line `pattern NAME`"
         raise PatternError(msg)
-    return found
+    return patterns
 
 
-def _text(path: str) -> str:
+def _read_text(path: str) -> str:
     name = "standard input" if path == "-" else path
     try:
         if path == "-" and sys.stdin is None:
@@ -178,34 +170,37 @@ def _text(path: str) -> str:
         msg = f"cannot read `{name}`: it is not UTF-8 text (byte {problem.start})"
         raise FileError(msg) from problem
     except (OSError, ValueError) as problem:
-        msg = f"cannot read `{name}`: {(problem.strerror if isinstance(problem, OSError) else None) or problem}"
+        msg = f"cannot read `{name}`: {explain_os_error(problem)}"
         raise FileError(msg) from problem
 
 
 # States -----------------------------------------------------------------------------------------
 
 
-def _state(path: Path) -> bytes:
+def _read_state(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except (OSError, ValueError) as problem:
-        reason = (problem.strerror if isinstance(problem, OSError) else None) or problem
+        reason = explain_os_error(problem)
         msg = f"cannot read the state `{path}`: {reason}; `tidings pattern compile -o STATE` writes a first one"
         raise FileError(msg) from problem
 
 
-def check_place(path: Path, *, magic: bytes = MAGIC, called: str = "detector's state") -> None:
-    """Refuse a place where nothing can go, before hours of work: a folder, or a file that is something else."""
+def check_target(path: Path, *, magic: bytes = MAGIC, called: str = "detector's state") -> None:
+    """Refuse a path that cannot be written, or a file of another kind, before hours of work.
+
+    A file that begins with `magic` is one of the same kind, which may be replaced.
+    """
     try:
-        begins = _beginning(path, len(magic))
+        start = _read_start(path, len(magic))
     except (OSError, ValueError) as problem:
-        raise unwritable(path, problem, called.rsplit(maxsplit=1)[-1]) from problem
-    if begins not in (None, b"", magic):
+        raise make_write_error(path, problem, called.rsplit(maxsplit=1)[-1]) from problem
+    if start not in (None, b"", magic):
         msg = f"`{path}` is no {called}, and would be overwritten; choose another name"
         raise FileError(msg)
 
 
-def _beginning(path: Path, size: int) -> bytes | None:
+def _read_start(path: Path, size: int) -> bytes | None:
     if path.exists():
         with path.open("rb") as file:
             return file.read(size)
@@ -214,20 +209,24 @@ def _beginning(path: Path, size: int) -> bytes | None:
     return None
 
 
-def save(detector: Detector, path: Path) -> None:
-    """Write where a detector stands."""
-    beside = path.with_name(f"{path.name}.{os.getpid()}.part")
+def save_state(detector: Detector, path: Path) -> None:
+    """Write a detector's state, whole or not at all."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
-        beside.write_bytes(detector.snapshot())
-        beside.replace(path)
+        temporary.write_bytes(detector.snapshot())
+        temporary.replace(path)
     except (OSError, ValueError) as problem:
-        raise unwritable(path, problem) from problem
+        raise make_write_error(path, problem) from problem
     finally:
         with suppress(OSError, ValueError):
-            beside.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
 
 
-def unwritable(path: Path, problem: Exception, called: str = "state") -> FileError:
-    """Return an error that says why a file cannot be written."""
-    reason = (problem.strerror if isinstance(problem, OSError) else None) or problem
-    return FileError(f"cannot write the {called} to `{path}`: {reason}")
+def make_write_error(path: Path, problem: Exception, called: str = "state") -> FileError:
+    """Return the error that says why a file cannot be written."""
+    return FileError(f"cannot write the {called} to `{path}`: {explain_os_error(problem)}")
+
+
+def explain_os_error(problem: Exception) -> object:
+    """Return the system's reason, or the problem itself: a `ValueError` is a name that no file can have."""
+    return (problem.strerror if isinstance(problem, OSError) else None) or problem

@@ -118,7 +118,7 @@ def _read_events(detector: Detector, reader: HistoryReader, files: list[RowFile]
 
 
 def _collect_scores(trial: Trial, threshold: float) -> PatternScores:
-    judged = trial.known
+    judged = trial.decided
     p = {name: probabilities[judged] for name, probabilities in trial.p.items()}
     warnings = {name: trial.warnings(name, threshold) for name in trial.p}
     return PatternScores(trial.pattern, trial.y[judged], p, trial.matches, int((~judged).sum()), warnings)

@@ -1,4 +1,4 @@
-"""What became of the events of a run: how many there were, which could not be taken, and the words about them."""
+"""Counts of a run's events: how many came, which were not taken and why, and the messages about them."""
 
 from __future__ import annotations
 
@@ -8,87 +8,92 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from tidings.cli import render
+from tidings.cli.match.dead_letters import write_dead_letter
 from tidings.lang.patterns.durations import format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tidings.cli.pattern.event_rows import Left, Read
-    from tidings.patterns import Detections, Detector
+    from tidings.cli.pattern.event_rows import RejectedRow, RowBatch
+    from tidings.forecast import Detector
+    from tidings.patterns import Detections
 
-SHOWN = 5
-"""Bad and late events told in words, of each kind; all of them go to the file of `--dead-letters`."""
+MAX_SHOWN = 5
+"""Bad and late events that a message names, of each kind; all of them go to the file of `--dead-letters`."""
 
 SECOND = 1_000_000
 """Microseconds."""
 
 
 @dataclass(slots=True)
-class Tally:
-    """What was done, for the closing words; events that were not taken go to `letters`."""
+class EventTally:
+    """Counts for the closing messages; events that were not taken are written to `letters`."""
 
     letters: TextIO | None = None
-    file: str = ""  # where lines are to be looked for, if there are several files
+    file: str = ""  # prefix of line numbers where there are several files
     events: int = 0
     detections: int = 0
-    dead: list[str] = field(default_factory=list)  # the first few of each, in words
+    dead: list[str] = field(default_factory=list)  # the first few of each, as messages
     late: list[str] = field(default_factory=list)
     dead_count: int = 0
     late_count: int = 0
-    behind: int = 0  # microseconds: the lateness that would have taken all
+    behind: int = 0  # microseconds: with this lateness no event would have been late
 
-    def take(self, read: Read, found: Detections, *, before: datetime | None, lateness: int) -> None:
-        """Count a batch that was read and given to a detector, whose latest event was at `before`."""
-        dead = sorted([*read.dead, *read.refused(found.dead_letters)], key=lambda left: left.row.number)
-        self.events += len(read.events) + len(read.dead)
+    def take(self, batch: RowBatch, detections: Detections, *, before: datetime | None, lateness: int) -> None:
+        """Count a batch that a detector has taken, whose latest event before it was at `before`."""
+        dead = sorted(
+            [*batch.dead, *batch.find_dead(detections.dead_letters)], key=lambda rejected: rejected.row.number
+        )
+        self.events += len(batch.events) + len(batch.dead)
         self.dead_count += len(dead)
-        self.late_count += len(found.late)
-        self._leave(dead, self.dead)
-        if found.late:
-            lost = {letter.index for letter in found.dead_letters}
-            late, behind = read.late(lost, before, lateness)
+        self.late_count += len(detections.late)
+        self._record(dead, self.dead)
+        if detections.late:
+            dead_indexes = {letter.index for letter in detections.dead_letters}
+            late, behind = batch.find_late(dead_indexes, before, lateness)
             self.behind = max(self.behind, behind)
-            self._leave(late, self.late)
+            self._record(late, self.late)
 
-    def _leave(self, left: list[Left], first: list[str]) -> None:
-        for one in left:
-            if len(first) < SHOWN:
-                first.append(f"{self.file}{one.row.place}: {one.reason}")
+    def _record(self, rows: list[RejectedRow], first: list[str]) -> None:
+        for rejected in rows:
+            if len(first) < MAX_SHOWN:
+                first.append(f"{self.file}{rejected.row.place}: {rejected.reason}")
             if self.letters is not None:
-                letter = {"event": one.id, "reason": one.reason, "row": one.row.raw}
-                self.letters.write(render.as_json(letter) + "\n")
+                write_dead_letter(self.letters, rejected.id, rejected.reason, rejected.row)
 
     @property
-    def left(self) -> str:
-        """Say how many events were not taken."""
+    def losses(self) -> str:
+        """How many events were not taken, in words."""
         return f"{self.late_count:,} late, {self.dead_count:,} dead letters"
 
     def warn(self, detector: Detector, kept: Path | None) -> None:
-        """Say on standard error what was not taken and what a detector gave up."""
+        """Warn of events that were not taken and of partial matches that the detector dropped."""
         where = f"they are in `{kept}`" if kept else "--dead-letters FILE keeps them all"
         if self.dead_count:
-            render.warning("\n".join([*_about(self.dead, self.dead_count, self.events, "could not be read"), where]))
+            render.warn(
+                "\n".join([*_describe_rows(self.dead, self.dead_count, self.events, "could not be read"), where])
+            )
         if self.late_count:
-            way_out = f"--lateness {_rounded(self.behind)} would have put them in order"
-            render.warning("\n".join([*_about(self.late, self.late_count, self.events, "came late"), way_out]))
-        for problem in _losses(detector):
-            render.warning(problem)
+            hint = f"--lateness {_round_up(self.behind)} would have put them in order"
+            render.warn("\n".join([*_describe_rows(self.late, self.late_count, self.events, "came late"), hint]))
+        for problem in _describe_losses(detector):
+            render.warn(problem)
 
 
-def _about(first: list[str], count: int, events: int, what: str) -> Iterator[str]:
-    yield f"{count:,} of {events:,} events {what} and were not taken"
+def _describe_rows(first: list[str], count: int, events: int, problem: str) -> Iterator[str]:
+    yield f"{count:,} of {events:,} events {problem} and were not taken"
     yield from (f"  {reason}" for reason in first)
     if count > len(first):
         yield f"  and {count - len(first):,} more"
 
 
-def _rounded(behind: int) -> str:
-    """Return a span that may be typed as it stands, in whole seconds where it is longer than one."""
+def _round_up(behind: int) -> str:
+    """Return a duration as `--lateness` takes it, in whole seconds where it is longer than one."""
     whole = -(-behind // SECOND) * SECOND if behind > SECOND else behind
     return format_duration(whole).replace(" ", "")
 
 
-def _losses(detector: Detector) -> Iterator[str]:
+def _describe_losses(detector: Detector) -> Iterator[str]:
     if detector.dropped:
         yield (
             f"{detector.dropped:,} partial matches were given up, the oldest of keys that had more than twice"
