@@ -13,7 +13,7 @@ from tests.spark.piping import COLUMNS
 
 from tidings.spark.pipeline.config.settings import SourceSettings
 from tidings.spark.pipeline.sources import sources
-from tidings.spark.pipeline.sources.size_limits import describe_too_large
+from tidings.spark.pipeline.sources.size_limits import ReadTuning, describe_too_large
 
 # Lines -----------------------------------------------------------------------------------------------
 
@@ -24,14 +24,11 @@ from tidings.spark.pipeline.sources.size_limits import describe_too_large
 # On Spark --------------------------------------------------------------------------------------------
 
 
-def test_a_large_file_is_read_by_several_tasks_and_in_order(spark, tmp_path, monkeypatch):
-    from tidings.spark.pipeline.sources import directory as files
-
-    monkeypatch.setattr(files, "RANGE_BYTES", 1000)
+def test_a_large_file_is_read_by_several_tasks_and_in_order(spark, tmp_path):
     (tmp_path / "a.json").write_text("".join(json.dumps({"id": number}) + "\n" for number in range(500)))
     source = SourceSettings("json", path=str(tmp_path), columns="id BIGINT")
     query = (
-        sources.stream_events(spark, source, {})
+        sources.stream_events(spark, source, {}, ReadTuning(range_bytes=1000))
         .selectExpr("id", "spark_partition_id() AS task")
         .writeStream.format("memory")
         .queryName("ordered")

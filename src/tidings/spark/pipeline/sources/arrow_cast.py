@@ -1,9 +1,9 @@
-"""Arrow columns as the declared ones: what fits is cast, what does not is found row by row.
+"""Casts of Arrow columns to declared types that find the rows which do not fit.
 
-A whole column is cast in one call. Only when that fails is it halved, and halved again, until the values at fault
-stand alone: n good values and k bad ones cost about k log n small casts, and no value becomes a Python object.
-Types are not guessed: text that reads as a number, a time or a truth is read, numbers go to wider and narrower
-numbers when nothing is lost, anything goes to text; a number is no time and no truth.
+A whole column is cast in one call. Only when that fails is it halved, again and again, until each bad value is alone:
+n good values and k bad ones cost about k log n small casts, and no value becomes a Python object. Text is parsed as
+a number, a time or a boolean; numbers are cast to other number types when nothing is lost; anything is cast to text.
+A number is never read as a time or a boolean.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _FINER_SECONDS = r"(\.\d{6})\d+"
-"""Digits of a second beyond Spark's microseconds, which Arrow's reading of times would refuse."""
+"""Digits of a second beyond microseconds, which Arrow's parser refuses and Spark does not keep."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class CastColumn:
 
 
 def cast_column(column: pa.Array, kind: pa.DataType) -> CastColumn:
-    """Return the column as the declared kind."""
+    """Cast a column to a type."""
     column = _remove_encoding(column)
     if column.type.equals(kind):
         return CastColumn(column, np.zeros(len(column), np.bool_))
@@ -44,7 +44,7 @@ def cast_column(column: pa.Array, kind: pa.DataType) -> CastColumn:
 
 
 def _remove_encoding(column: pa.Array) -> pa.Array:
-    """Undo encodings and the large forms, which say the same."""
+    """Convert dictionary and large types into plain ones with the same values."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         return _remove_encoding(column.cast(kind.value_type))
@@ -54,7 +54,7 @@ def _remove_encoding(column: pa.Array) -> pa.Array:
 
 
 def _parse_texts(column: pa.Array, kind: pa.DataType) -> CastColumn:
-    """Read text as the kind; spaces around it, as in `1, 2`, say nothing."""
+    """Parse texts; spaces around them, as in `1, 2`, are ignored."""
     trimmed = pc.utf8_trim_whitespace(column)
     if not pa.types.is_timestamp(kind):
         return _cast(trimmed, kind)
@@ -63,7 +63,7 @@ def _parse_texts(column: pa.Array, kind: pa.DataType) -> CastColumn:
 
 
 def _parse_moments(column: pa.Array, kind: pa.DataType) -> CastColumn:
-    """Read times with a zone, then those without one, which are UTC."""
+    """Parse times with a zone, then those without one as UTC."""
     zoned = _cast(column, kind)
     if not zoned.bad.any():
         return zoned
@@ -88,7 +88,7 @@ def _cast(column: pa.Array, kind: pa.DataType) -> CastColumn:
 
 
 def _reject_all(column: pa.Array, kind: pa.DataType) -> CastColumn:
-    """Nothing of it fits; a null fits everything."""
+    """Return only nulls; every value that is not null is bad."""
     return CastColumn(pa.nulls(len(column), kind), column.is_valid().to_numpy(zero_copy_only=False))
 
 
@@ -101,7 +101,7 @@ def _can_cast(kind: pa.DataType, other: pa.DataType) -> bool:
 
 
 def _get_family(kind: pa.DataType) -> str:
-    """Return what values of the kind are, so that only those of one family are cast into each other."""
+    """Return the family of a type; only types of one family are cast into each other."""
     types = pa.types
     if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
         return "number"

@@ -1,8 +1,8 @@
-"""CSV on its way into Arrow's reader, without the rows that are larger than an event may be.
+"""A filter in front of Arrow's CSV reader that drops rows which are larger than an event may be.
 
-Arrow's reader gives up a whole file where a row does not fit into the block that it reads at once. Here only rows that
-have ended are handed on, and one that is too large is let go as it comes (`lineread.Begun`); a row may go over
-several lines, so their ends are found by the rules of quotes. The header is never too large.
+Arrow's reader gives up a whole file where a row does not fit into the block that it reads at once. This reader passes
+complete rows only, and drops one that is too large while it is read (`line_cutter.PartialLine`). A row may span
+lines, so the ends of rows are found by the rules of quotes. The header is never too large.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from tidings.kernels.match.csv_rows import BEGIN, find_row_ends
-from tidings.spark.pipeline.sources import line_cutter
 from tidings.spark.pipeline.sources.line_cutter import END_OF_FILE, PartialLine, find_starts, select_bytes
+from tidings.spark.pipeline.sources.size_limits import DEFAULT_TUNING, ReadTuning
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 class ByteReader(Protocol):
-    """What is read from."""
+    """A file of bytes."""
 
     def read(self, size: int = -1) -> bytes:
-        """Return up to so many bytes, or nothing at the end."""
+        """Return up to `size` bytes, or none at the end."""
 
 
 class WholeRowReader:
-    """A file of CSV as a file of its rows that are not too large; `refused` has the others."""
+    """A file-like object with the rows of a CSV file that are not too large; `take_refusals` has the others."""
 
     def __init__(
         self,
@@ -39,19 +39,21 @@ class WholeRowReader:
         several_lines: bool,
         header: bool,
         largest: int,
+        tuning: ReadTuning = DEFAULT_TUNING,
     ) -> None:
-        """Read from there; the signs part values, quote them, and escape one sign."""
+        """Read from `text`; `signs` are the separator, the quote and the escape character."""
         self._text, self._largest, self._several_lines = text, largest, several_lines
         self._signs = [ord(sign) if sign else -1 for sign in signs]
         self._state, self._header = BEGIN, header
         self._partial = PartialLine(END_OF_FILE if header else largest)
         self._ready, self._ended = b"", False
+        self._piece_bytes = tuning.piece_bytes
         self.closed = False
 
     def read(self, size: int = -1) -> bytes:
-        """Return up to `size` bytes of whole rows, or all; nothing at the end."""
+        """Return up to `size` bytes of whole rows, or all; none at the end."""
         while not self._ended and (size < 0 or len(self._ready) < size):
-            piece = self._text.read(line_cutter.PIECE)
+            piece = self._text.read(self._piece_bytes)
             self._ended = not piece
             self._ready += self._cut_rows(piece) if piece else self._take_last_row()
         size = len(self._ready) if size < 0 else size
@@ -59,19 +61,19 @@ class WholeRowReader:
         return result
 
     def readable(self) -> bool:
-        """Tell that this is a file to read from."""
+        """Return True, as Arrow asks of a file."""
         return True
 
     def close(self) -> None:
-        """Read no more; the file beneath is closed by who opened it."""
+        """Mark it as closed; the underlying file belongs to the caller."""
         self.closed = True
 
     def take_refusals(self) -> list[Refusal]:
-        """Return the rows that were too large since the last call."""
+        """Return the rows that were refused since the last call."""
         return self._partial.take_refusals()
 
     def _cut_rows(self, piece: bytes) -> bytes:
-        """Return the rows that the piece ends, as they are written."""
+        """Return the rows that end in the piece, unchanged."""
         ends = self._find_row_ends(piece)
         if not len(ends):
             self._partial.add(piece)
@@ -90,7 +92,7 @@ class WholeRowReader:
         return rows
 
     def _cut_header(self, piece: bytes, ends: NDArray[np.int64]) -> bytes:
-        """Return the header, however large it is, and the rows behind it; lines without a sign are none."""
+        """Return the header, of any size, and the rows after it; blank lines are no header."""
         before = self._partial.take()
         written = before + piece
         place = next((end for end in (ends + len(before)).tolist() if written[:end].strip()), None)
@@ -112,7 +114,7 @@ class WholeRowReader:
         return whole if not large.any() else select_bytes(signs, starts[~large], ends[~large] + 1).tobytes()
 
     def _take_last_row(self) -> bytes:
-        """Return the row that no end follows, if it is not too large."""
+        """Return the last row, which has no end of line, if it is not too large."""
         if self._partial.is_skipping:
             self._partial.end(b"")
         return self._partial.take()

@@ -1,10 +1,10 @@
-"""Derived columns: Spark SQL over an event's columns, where a row that an expression fails on is refused.
+"""Derived columns: Spark SQL over an event's columns; a row on which an expression fails is refused.
 
 Spark 4 throws at `1/0`, at a bad cast, at an index out of bounds, and one such row would stop the query. Turning that
 off for the session would not do: numbers would overflow in silence, and `raise_error`, `url_decode` or a bad
 regular expression throw all the same. So every expression is tried first: Spark's `try_to_binary` gives null
-for whatever its argument throws (tests/spark/test_sources.py holds it to that), and only where that went well
-is the value taken. An expression is reckoned twice, which for the usual ones is nothing beside decoding the event.
+for whatever its argument throws (tests/spark/test_sources.py checks that), and only where that succeeds is the value
+computed. An expression is computed twice, which for the usual ones is little beside decoding the event.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ HIDDEN = ("_refused", "_raw")
 
 
 def add_derived_columns(frame: DataFrame, derived: Mapping[str, str]) -> DataFrame:
-    """Add the derived columns, each of which may use those before; `_refused` and `_raw` stay the last."""
+    """Add the derived columns, each of which may use the earlier ones; `_refused` and `_raw` stay last."""
     for name, sql in derived.items():
         frame = _add_column(frame, name, sql)
     return frame
@@ -41,9 +41,9 @@ def _add_column(frame: DataFrame, name: str, sql: str) -> DataFrame:
 def _can_compute(expression: Column) -> Column:
     """Return whether the expression can be computed, by computing it.
 
-    An array's size needs its elements but tells nothing of them. The partition's number is no constant to Spark, so
-    it keeps this apart from the projection that takes the value: put together, Spark may compute what is
-    common to both first, outside of the try.
+    The size of an array needs its elements but not their values. The partition's number is no constant to Spark, so
+    this is not merged with the projection that computes the value: merged, Spark may compute the common part
+    first, outside of the try.
     """
     size = F.size(F.array(expression)).cast("string")
     return F.try_to_binary(size, F.lit("utf-8")).isNotNull() & (F.spark_partition_id() >= 0)

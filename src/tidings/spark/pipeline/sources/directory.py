@@ -1,7 +1,7 @@
-"""New files of a directory as rows: Spark finds them and keeps the account, our workers read them.
+"""New files of a directory as rows: Spark lists and remembers the files, our workers read them.
 
 Spark's file stream (which files are new, how many in a batch, what a retried batch had) is used as it is, through
-the format `binaryFile` with the path alone selected: Spark then does not open the files. `fileread` reads each
+the format `binaryFile` with the path alone selected: Spark then does not open the files. `table_files` reads each
 of them inside `mapInArrow`.
 """
 
@@ -19,6 +19,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from tidings.errors import BadFrame
 from tidings.spark.pipeline.sources.json_decode import format_type
 from tidings.spark.pipeline.sources.line_cutter import END_OF_FILE
+from tidings.spark.pipeline.sources.size_limits import DEFAULT_TUNING, ReadTuning
 from tidings.spark.pipeline.sources.table_files import COMPRESSED_SUFFIXES as PACKED_NAMES
 from tidings.spark.pipeline.sources.table_files import (
     CsvFormat,
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from tidings.spark.pipeline.config.settings import Options, SourceSettings
 
 LISTING_COLUMNS = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"
-"""The columns of the format `binaryFile`; a stream must be told."""
+"""The columns of the format `binaryFile`, which a stream must declare."""
 
 LISTING_OPTIONS = {
     # Without it a folder `day=1` beside plain files hides those, and a `?` in one name doubles others (Spark 4.3).
@@ -48,24 +49,21 @@ LISTING_OPTIONS = {
     # A file that was renamed or removed before its batch would stop the query, and every restart of it.
     "ignoreMissingFiles": "true",
 }
-"""What every directory is listed with, unless the options say otherwise."""
+"""Options for listing a directory; those of the source win."""
 
 COMPRESSED_NAMES, PLAIN_NAMES = "*z", "*[^z]"
-"""Names of files that are packed (`.gz`), and of all others; a name that only ends so is read as it is."""
-
-RANGE_BYTES = 16 << 20
-"""Bytes of a file of lines that one task reads at a time; those of a packed file are read by one."""
+"""Glob patterns of compressed files (`.gz`, `.lz4`), and of all others; any other name on `z` is read as it is."""
 
 LINE_TABLE = TargetTable(pa.schema([("_text", pa.binary())]), ("BINARY",))
-"""What a file of lines is read as."""
+"""The column of a file of lines."""
 
 CSV_OPTIONS = {"header", "sep", "delimiter", "quote", "escape", "nullValue", "encoding", "charset", "multiLine"}
-"""Options of Spark's CSV reader that ours knows too; the others are for the listing."""
+"""Options of Spark's CSV reader that ours knows too; all others go to the listing."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableFileStep:
-    """The function Spark runs: paths in, rows out."""
+    """Runs in workers: paths in, rows out."""
 
     table: TargetTable
     read: FileReader
@@ -91,7 +89,7 @@ def stream_rows(session: SparkSession, source: SourceSettings, columns: StructTy
 
 @dataclass(frozen=True, slots=True)
 class LineFileStep:
-    """The function Spark runs for files of lines: a path and a range of it in, lines out."""
+    """Runs in workers for files of lines: paths with ranges in, lines out."""
 
     largest: int
 
@@ -103,40 +101,42 @@ class LineFileStep:
                 yield from read_safely(path, LINE_TABLE, read)
 
 
-def stream_lines(session: SparkSession, source: SourceSettings, *, pattern: str | None) -> DataFrame:
+def stream_lines(
+    session: SparkSession, source: SourceSettings, *, pattern: str | None, tuning: ReadTuning = DEFAULT_TUNING
+) -> DataFrame:
     """Return the lines of files as bytes in `_text`, and in `_broken` and `_file` what could not be read, and why.
 
-    Spark's own reader stops the query at a packed file that is broken, and at every restart again; and it holds a line
-    of any length. `named` is the pattern of the files' names, unless the options have one.
+    Spark's own reader stops the query at a broken compressed file, at every restart again, and keeps a line of any
+    length in memory. `pattern` selects files by name.
     """
     options = {**LISTING_OPTIONS, **source.options}
     listed = session.readStream.format("binaryFile").schema(LISTING_COLUMNS).options(**options)
     listed = listed.option("pathGlobFilter", pattern) if pattern is not None else listed
-    ranges = _spread_ranges(session, listed.load(source.path).select("path", "length"))
+    ranges = _spread_ranges(session, listed.load(source.path).select("path", "length"), tuning.range_bytes)
     return ranges.mapInArrow(LineFileStep(source.largest), "_text BINARY, _broken STRING, _file STRING")
 
 
-def _spread_ranges(session: SparkSession, files: DataFrame) -> DataFrame:
-    """Cut files into ranges and deal them to tasks: one large file is read by several, in order.
+def _spread_ranges(session: SparkSession, files: DataFrame, range_bytes: int) -> DataFrame:
+    """Cut files into ranges and assign them to tasks: one large file is read by several, in order.
 
-    Small files stay where Spark has put them, which is by their size; of a large one, a later range never goes to
-    an earlier task.
+    Small files stay in the partitions that Spark chose by size; of a large one, a later range never goes to an
+    earlier task.
     """
     length, tasks = F.col("length"), count_tasks_per_shard(session, 1)
     is_packed = reduce(Column.__or__, (F.col("path").endswith(end) for end in PACKED_NAMES))
-    whole = is_packed | (length <= RANGE_BYTES)
+    whole = is_packed | (length <= range_bytes)
     starts = F.when(whole, F.array(F.lit(0).cast("long"))).otherwise(
-        F.sequence(F.lit(0), length - 1, F.lit(RANGE_BYTES))
+        F.sequence(F.lit(0), length - 1, F.lit(range_bytes))
     )
     task = F.when(whole, F.spark_partition_id() % tasks).otherwise(F.floor(F.col("start") * tasks / length)).cast("int")
-    stop = F.when(whole, F.lit(END_OF_FILE)).otherwise(F.col("start") + RANGE_BYTES)
+    stop = F.when(whole, F.lit(END_OF_FILE)).otherwise(F.col("start") + range_bytes)
     ranges = files.select("path", "length", F.explode(starts).alias("start"))
     ranges = ranges.select("path", "start", stop.alias("stop"), task.alias("task"))
     return ranges.repartitionById(tasks, F.col("task")).select("path", "start", "stop")
 
 
 def to_target_table(columns: StructType, *, nested: bool) -> TargetTable:
-    """Return the columns as Arrow has them; those that a file cannot hold are refused together."""
+    """Return the columns with Arrow types; those that such files cannot hold are refused together."""
     kinds = [(field, arrow_type_of(field.dataType)) for field in columns]
     wrong = [field for field, kind in kinds if kind is None or (not nested and pa.types.is_nested(kind))]
     if wrong:
@@ -149,7 +149,7 @@ def to_target_table(columns: StructType, *, nested: bool) -> TargetTable:
 
 
 def to_csv_format(options: Options) -> CsvFormat:
-    """Return how the files are written, by Spark's own names for it."""
+    """Return the CSV dialect that Spark's options describe."""
     return CsvFormat(
         header=_is_true(options.get("header", "true")),
         separator=options.get("sep", options.get("delimiter", ",")),

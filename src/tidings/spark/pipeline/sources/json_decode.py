@@ -1,9 +1,9 @@
-"""JSON text into declared columns, by Spark's own `from_json`: what does not fit is refused with a reason.
+"""JSON texts into declared columns by Spark's `from_json`; a row that does not fit is refused with a reason.
 
-The text is wrapped as `{"r": TEXT}` first. `from_json` reads a text up to the end of its first value and says nothing
-of what follows: of `{"id":1} {"id":2}` the second would be lost. Rows that decode cost one `from_json`. The others
-are read once more with every column as text, which tells the fields at fault; a number that was written as text
-("8500") is then read after all. New fields are ignored, missing ones are null; names are told apart by case.
+The text is wrapped as `{"r": TEXT}` first: `from_json` reads a text up to the end of its first value and ignores what
+follows, so of `{"id":1} {"id":2}` the second would be lost. Rows that decode cost one `from_json`. The others are
+parsed once more with every column as text, which finds the fields at fault; a number in quotes ("8500") is accepted.
+New fields are ignored, missing ones are null; names are case-sensitive.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 QUOTED_LENGTH = 80
-"""Characters of a value that a reason shows."""
+"""Characters of a value that a reason quotes."""
 
 _CORRUPT = "_tidings_corrupt"
 _OPTIONS = {
@@ -38,7 +38,7 @@ _OPTIONS = {
     "allowNonNumericNumbers": "false",
 }
 FORMATS = ("dateFormat", "timestampFormat", "timestampNTZFormat", "timeZone", "locale")
-"""Options of Spark's JSON reader that are handed to `from_json`."""
+"""Options of Spark's JSON reader that are passed to `from_json`."""
 
 _NUMBER = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$"
 """Text that is a number; Spark's cast would take `5d` and `NaN` too."""
@@ -47,7 +47,7 @@ _NESTED = (StructType, ArrayType, MapType, VariantType)
 
 
 def decode_json(frame: DataFrame, columns: StructType, *, keep: Sequence[str], options: Mapping[str, str]) -> DataFrame:
-    """Return the JSON texts in the column `_text` as columns, those of `kept`, `_refused` and `_raw`."""
+    """Decode the JSON texts in `_text`: the columns of `keep`, the declared ones, `_refused` and `_raw`."""
     parser_options = {**_OPTIONS, **{name: options[name] for name in FORMATS if name in options}}
     texts = StructType([StructField(field.name, StringType()) for field in columns])
     first, again = F.col("_first"), F.col("_again")
@@ -66,14 +66,14 @@ def decode_json(frame: DataFrame, columns: StructType, *, keep: Sequence[str], o
 
 
 def decode_plain_text(frame: DataFrame, *, keep: Sequence[str]) -> DataFrame:
-    """Return the texts in the column `_text` as the column `value`, those of `kept`, `_refused` and `_raw`."""
+    """Rename the texts in `_text`: the columns of `keep`, `value`, `_refused` and `_raw`."""
     frame = frame.select(*keep, "_text", _explain_unreadable().alias("_refused"))
     value = F.when(F.col("_refused").isNull(), F.col("_text"))
     return frame.select(*keep, value.alias("value"), "_refused", build_raw().alias("_raw"))
 
 
 def build_raw() -> Column:
-    """Return the text of a refused row; Python could not take it with bytes that are not UTF-8."""
+    """Return the text of a refused row, in valid UTF-8, which Python workers need."""
     return F.when(F.col("_refused").isNotNull(), F.make_valid_utf8("_text"))
 
 
@@ -83,7 +83,7 @@ def to_exact_column(name: str) -> Column:
 
 
 def format_type(kind: DataType) -> str:
-    """Return a type as the pipeline's file writes it."""
+    """Return a type as `pipeline.toml` writes it."""
     return kind.simpleString() if isinstance(kind, _NESTED) else kind.simpleString().upper()
 
 
@@ -101,7 +101,7 @@ def _build_value(field: StructField, first: Column, again: Column) -> Column:
 
 
 def _build_reason(columns: StructType, again: Column, options: Mapping[str, str]) -> Column:
-    """Return why a row is refused: every field that does not fit, or what the text is instead of an object."""
+    """Return the reason of a refused row: every field that does not fit, or what the text is instead of an object."""
     faults = F.concat_ws("; ", *(_build_fault(field, again["r"].getField(field.name), options) for field in columns))
     is_object = again[_CORRUPT].isNull() & again["r"].isNotNull()
     return (
@@ -113,7 +113,7 @@ def _build_reason(columns: StructType, again: Column, options: Mapping[str, str]
 
 
 def _build_fault(field: StructField, text: Column, options: Mapping[str, str]) -> Column:
-    """Return what is wrong with a field, or null; part of a nested value may be there though another does not fit."""
+    """Return what is wrong with a field, or null; of a nested value, a part may fit where another does not."""
     if isinstance(field.dataType, StringType):
         return F.lit(None).cast("string")
     bad = to_exact_column(field.name).isNull()
@@ -124,7 +124,7 @@ def _build_fault(field: StructField, text: Column, options: Mapping[str, str]) -
 
 
 def _explain_unreadable() -> Column:
-    """Return why a text cannot be text."""
+    """Return the reason of a text that is null or not UTF-8, or null."""
     text = F.col("_text")
     not_utf8 = F.concat(F.lit("not UTF-8: "), _quote(F.make_valid_utf8(text)))
     return F.when(text.isNull(), "no value (null)").when(~F.is_valid_utf8(text), not_utf8)

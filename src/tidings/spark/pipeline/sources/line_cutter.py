@@ -1,9 +1,9 @@
-"""Lines and rows of a file, cut out of pieces of it; none is held that is larger than an event may be.
+"""Lines and rows of a file, cut out of pieces of it, without ever keeping one that is larger than an event may be.
 
-A line belongs to the range in which it begins, so ranges that adjoin give every line once, whatever their ends cut
-through. Line feeds and carriage returns end a line, and what is empty is left out, so the two together end one. Lines
-are found by their ends in a whole piece at once; one that goes over several pieces is put together, until it is larger
-than an event may be: from there on its bytes are counted and let go. Memory: the largest event and a piece.
+A line belongs to the range in which it begins, so adjoining ranges give every line once, wherever their ends are. Line
+feeds and carriage returns end a line, and empty lines are dropped, so the two together end one. The ends in a piece
+are found by one array operation. A line that spans pieces is collected until it is larger than an event may be; from
+there on its bytes are counted and dropped. Memory: the largest event and a piece.
 """
 
 from __future__ import annotations
@@ -15,40 +15,43 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from tidings.spark.pipeline.sources.size_limits import SHOWN_BYTES, decode_first_bytes, describe_too_large
+from tidings.spark.pipeline.sources.size_limits import (
+    DEFAULT_TUNING,
+    SHOWN_BYTES,
+    ReadTuning,
+    decode_first_bytes,
+    describe_too_large,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-PIECE = 1 << 20
-"""Bytes that are read at once, and that make up a batch."""
-
 END_OF_FILE = sys.maxsize
 """Where a range ends that goes to the end of the file."""
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-"""What some editors begin a file of UTF-8 with; it is no part of the first line. No range ends within it."""
+"""Some editors begin a file of UTF-8 with it; it is no part of the first line. No range ends within it."""
 
 _LF, _CR = 10, 13
 
 Refusal: TypeAlias = tuple[str, str]
-"""Why, and what is refused."""
+"""The reason, and the text that is refused."""
 
 
 def cut_lines(
-    stream: pa.NativeFile, *, start: int, stop: int, largest: int
+    stream: pa.NativeFile, *, start: int, stop: int, largest: int, tuning: ReadTuning = DEFAULT_TUNING
 ) -> Iterator[tuple[pa.Array, list[Refusal]]]:
     """Yield the lines that begin within the range, piece by piece, and those that are too large.
 
-    A stream that is unpacked on the way cannot be entered in its midst: its range is all of it.
+    A compressed stream cannot be entered in the middle: its range is all of it.
     """
     cutter = LineCutter(stop, PartialLine(largest))
     if start:  # the byte before may end a line, and then one begins here
         stream.seek(start - 1)
         cutter = LineCutter(stop, PartialLine(largest, is_skipping=True), at=start - 1)
-    while not cutter.is_done and (piece := stream.read(PIECE)):
+    while not cutter.is_done and (piece := stream.read(tuning.piece_bytes)):
         yield (
             cutter.cut(piece if cutter.at else piece.removeprefix(BYTE_ORDER_MARK), len(piece)),
             cutter.partial.take_refusals(),
@@ -58,12 +61,12 @@ def cut_lines(
 
 @dataclass(slots=True)
 class PartialLine:
-    """A line or row that has begun and not ended yet: all of it, or the first bytes of one that is too large."""
+    """A line or row whose end has not been read yet: all of it, or the first bytes of one that is too large."""
 
     largest: int
-    is_skipping: bool = False  # to its end: it is too large, or began where somebody else reads
+    is_skipping: bool = False  # to its end: it is too large, or belongs to the range before
     start: bytes = b""
-    skipped: int = 0  # how many bytes after `rest` were let go
+    skipped: int = 0  # bytes after `start` that were dropped
     refused: list[Refusal] = field(default_factory=list)
 
     def __len__(self) -> int:
@@ -71,7 +74,7 @@ class PartialLine:
         return len(self.start) + self.skipped
 
     def add(self, piece: bytes) -> None:
-        """Go on with it; of one that is too large, the first bytes alone are kept."""
+        """Append bytes; of a line that is too large, only the first bytes are kept."""
         if not self.is_skipping:
             piece, self.start = self.start + piece, b""
             if len(piece) <= self.largest:
@@ -79,26 +82,26 @@ class PartialLine:
                 return
             self.is_skipping = True
         elif not self.start:
-            return  # it is told of by who reads its beginning
+            return  # the range in which it begins reports it
         some = piece[: SHOWN_BYTES - len(self.start)]
         self.start, self.skipped = self.start + some, self.skipped + len(piece) - len(some)
 
     def end(self, last: bytes) -> None:
-        """End one that was let go, with these bytes."""
+        """End a line that is being skipped; one that began here is refused."""
         self.add(last)
         if self.start:
             self.refused.append((describe_too_large(len(self), self.largest), decode_first_bytes(self.start)))
         self.is_skipping, self.start, self.skipped = False, b"", 0
 
     def take(self) -> bytes:
-        """Return what there is of one that fits, and begin the next."""
+        """Return the bytes so far, and start the next line."""
         rest, self.start = self.start, b""
         return rest
 
     def find_large(
         self, whole: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
-        """Tell which of the lines between starts and ends are too large, and refuse them."""
+        """Return which of the lines between starts and ends are too large, and refuse those."""
         large = ends - starts > self.largest
         for low, high in zip(starts[large].tolist(), ends[large].tolist(), strict=True):
             self.refused.append(
@@ -110,13 +113,13 @@ class PartialLine:
         return large
 
     def take_refusals(self) -> list[Refusal]:
-        """Return those that were too large since the last call; another thread may be reading on."""
+        """Return the lines that were refused since the last call; another thread may be adding some."""
         return [self.refused.pop(0) for _ in range(len(self.refused))]
 
 
 @dataclass(slots=True)
 class LineCutter:
-    """Cuts pieces into lines."""
+    """Cuts the pieces of a range into lines."""
 
     stop: int
     partial: PartialLine
@@ -128,7 +131,7 @@ class LineCutter:
         return self.at - len(self.partial) >= self.stop
 
     def cut(self, piece: bytes, size: int) -> pa.Array:
-        """Take the next piece, of so many bytes in the file, and return the lines that it ends."""
+        """Return the lines that end in the next piece, which is `size` bytes of the file."""
         signs = np.frombuffer(piece, np.uint8)
         ends = np.flatnonzero((signs == _LF) | (signs == _CR))
         self.at += size
@@ -147,9 +150,9 @@ class LineCutter:
         return lines
 
     def take_last(self) -> pa.Array:
-        """Return the last line, which no end follows."""
+        """Return the last line, which has no end of line."""
         if self.is_done:
-            self.partial.take_refusals()  # of one that is the next range's
+            self.partial.take_refusals()  # of a line of the next range
             return _make_empty()
         if self.partial.is_skipping:
             self.partial.end(b"")
@@ -157,7 +160,7 @@ class LineCutter:
         return pa.array([last] if last else [], pa.binary())
 
     def _select_lines(self, whole: NDArray[np.uint8], ends: NDArray[np.int64], begin: int) -> pa.Array:
-        """Return the lines between the ends, those without a byte left out; `begin` is the place of the first."""
+        """Return the lines between the ends that are not empty; `begin` is the offset of the first in the file."""
         starts = find_starts(ends)
         wanted = (ends > starts) & (starts < self.stop - begin)
         starts, ends = starts[wanted], ends[wanted]
@@ -166,12 +169,12 @@ class LineCutter:
 
 
 def find_starts(ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return where the lines begin that end there."""
+    """Return the starts of the lines with these ends."""
     return np.concatenate(([0], ends[:-1] + 1)) if len(ends) else ends
 
 
 def _slice_bytes(whole: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> pa.Array:
-    """Return slices of bytes as one Arrow array; no line becomes an object of Python's."""
+    """Return slices of bytes as one Arrow array, without a Python object for each."""
     if not len(starts):
         return _make_empty()
     offsets = np.concatenate(([0], np.cumsum(ends - starts))).astype(np.int32)
@@ -180,7 +183,7 @@ def _slice_bytes(whole: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDAr
 
 
 def select_bytes(whole: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """Return the bytes that lie between a start and its end; one may end where the next begins."""
+    """Return the bytes between each start and its end; a slice may end where the next one starts."""
     steps = np.zeros(len(whole) + 1, np.int8)
     steps[starts] += 1
     steps[ends] -= 1

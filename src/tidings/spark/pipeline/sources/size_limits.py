@@ -1,20 +1,35 @@
-"""How large an event may be, and what is said of one that is larger.
+"""How large an event may be, and the dead letter of one that is larger.
 
 A line of fifty megabytes, on its way through Spark, is copied often enough to fill Java's heap and end the pipeline. So
-every source has a bound, and what is beyond it is a dead letter: its size and its first bytes are kept, nothing
-else. Files of this machine are read by our own workers, which let go of such a line as they read it; what
-Spark's readers hand over (Kafka, sockets, remote files) is cut before anything else is done with it.
+every source has a bound. A larger event is a dead letter with its size and first bytes. Files of this machine are read
+by our own workers, which drop such a line while reading it; what Spark's readers deliver (Kafka, sockets, remote
+files) is cut before anything else is done with it.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 DEFAULT_MAX_BYTES = 8_000_000
-"""Bytes that an event may have where the file says nothing."""
+"""Bytes that an event may have by default."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTuning:
+    """How much of a file is in memory at once, and how files are split."""
+
+    piece_bytes: int = 1 << 20  # read at once from a file of lines, or of CSV; lines of a piece are a batch
+    block_bytes: int = 16 << 20  # of a CSV file, and about as many of a Parquet file; more for larger events
+    batch_rows: int = 8192
+    range_bytes: int = 16 << 20  # of a file of lines that one task reads; a compressed file is read by one
+
+
+DEFAULT_TUNING = ReadTuning()
+"""The sizes that pipelines use."""
 
 SHOWN_BYTES = 200
 """Bytes of a too large event that its dead letter shows."""
@@ -24,7 +39,7 @@ UNITS = {"kB": 10**3, "MB": 10**6, "GB": 10**9}
 
 
 def format_size(size: int) -> str:
-    """Return a size as the file writes it, where that is a round number.
+    """Return a size in the notation of `pipeline.toml` where it is a round number, else in bytes.
 
     >>> format_size(8_000_000), format_size(1_500), format_size(123_456_789)
     ('8 MB', '1.5 kB', '123,456,789 bytes')
@@ -36,7 +51,7 @@ def format_size(size: int) -> str:
 
 
 def describe_bound(largest: int) -> str:
-    """Return what follows the size in the reason of a dead letter.
+    """Return the end of the reason of a dead letter, after the size.
 
     >>> describe_bound(8_000_000)
     ' bytes are more than an event may have (8 MB); `largest` in [source] says how many'
@@ -45,17 +60,17 @@ def describe_bound(largest: int) -> str:
 
 
 def describe_too_large(size: int, largest: int) -> str:
-    """Return the reason of a dead letter for an event of so many bytes."""
+    """Return the reason of a dead letter for an event of `size` bytes."""
     return f"{size:,}{describe_bound(largest)}"
 
 
 def decode_first_bytes(start: bytes) -> str:
-    """Return what a dead letter shows of an event; bytes that are no text are marked."""
+    """Return the first bytes of an event as text, for its dead letter; invalid UTF-8 is replaced."""
     return start[:SHOWN_BYTES].decode("utf-8", "replace")
 
 
 def cut_large_texts(texts: DataFrame, largest: int = DEFAULT_MAX_BYTES) -> DataFrame:
-    """Take the texts that are too large out of `_text`, and say so in `_broken` and `_file`."""
+    """Replace texts in `_text` that are too large by null; `_broken` has the reason, `_file` the first bytes."""
     from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
     size, text = F.octet_length("_text"), F.col("_text")

@@ -1,8 +1,8 @@
-"""Where events come from: each kind of source as one streaming DataFrame of the declared columns.
+"""Each kind of source as a streaming DataFrame with the declared columns.
 
-Beside the columns (and, for Kafka, what Kafka says of the record) and the derived ones there are two hidden
-columns at the end: `_refused`, why a row could not be read, and `_raw`, its raw text. Good rows have null in both.
-Nothing that stands in a file or a record stops the query, and every line is one row here, good or refused.
+After the columns (for Kafka also the record's metadata) and the derived ones come two hidden columns: `_refused`, why
+a row could not be read, and `_raw`, its raw text. Good rows have null in both. No content of a file or a record
+stops the query: every line is one row, good or refused.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tidings.spark.pipeline.sources.directory import (
     stream_rows,
 )
 from tidings.spark.pipeline.sources.json_decode import decode_json, decode_plain_text
-from tidings.spark.pipeline.sources.size_limits import cut_large_texts
+from tidings.spark.pipeline.sources.size_limits import DEFAULT_TUNING, ReadTuning, cut_large_texts
 from tidings.spark.schema import to_column
 
 if TYPE_CHECKING:
@@ -37,12 +37,14 @@ if TYPE_CHECKING:
 KAFKA_COLUMNS = (
     "key STRING, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, headers MAP<STRING, STRING>"
 )
-"""What Kafka says of a record, in the column `kafka`."""
+"""The metadata of a Kafka record, in the column `kafka`."""
 
 _BLANK = " \t\r\u00a0"
 
 
-def stream_events(session: SparkSession, source: SourceSettings, derived: Mapping[str, str]) -> DataFrame:
+def stream_events(
+    session: SparkSession, source: SourceSettings, derived: Mapping[str, str], tuning: ReadTuning = DEFAULT_TUNING
+) -> DataFrame:
     """Return the source's events as a stream: columns, derived columns, `_refused`, `_raw`."""
     match source.kind:
         case "csv" | "parquet":
@@ -52,7 +54,7 @@ def stream_events(session: SparkSession, source: SourceSettings, derived: Mappin
             nothing = F.lit(None).cast("string")
             events = rows.select("timestamp", "value", nothing.alias("_refused"), nothing.alias("_raw"))
         case "json":
-            events = _stream_json_lines(session, source)
+            events = _stream_json_lines(session, source, tuning)
         case "socket":
             lines = cut_large_texts(_stream_socket(session, source), source.largest)
             events = _merge_refusals(_decode(_drop_blank_lines(lines), source, "_broken", "_file"))
@@ -63,7 +65,7 @@ def stream_events(session: SparkSession, source: SourceSettings, derived: Mappin
 
 
 def build_columns(source: SourceSettings) -> StructType:
-    """Return the columns that filters and derived SQL see; a session must run, since Spark reads the words."""
+    """Return the columns that filters and derived SQL see; needs a session, since Spark parses the types."""
     if source.kind == "rate":
         return StructType([StructField("timestamp", TimestampType()), StructField("value", LongType())])
     columns = _parse_columns(source)
@@ -73,7 +75,7 @@ def build_columns(source: SourceSettings) -> StructType:
 
 
 def _parse_columns(source: SourceSettings) -> StructType:
-    """Return the declared columns, each nullable whatever was said: any of them may be missing in an event."""
+    """Return the declared columns, all nullable: any of them may be missing in an event."""
     if source.kind in ("kafka", "socket") and source.value == "text":
         return StructType([StructField("value", StringType())])
     columns = StructType.fromDDL(source.columns or "")
@@ -84,7 +86,7 @@ def _parse_columns(source: SourceSettings) -> StructType:
 
 
 def _decode(texts: DataFrame, source: SourceSettings, *keep: str) -> DataFrame:
-    """Return the texts as columns; what Kafka says of a record comes after them."""
+    """Return the texts as columns, with the columns of `keep` after them."""
     columns = _parse_columns(source)
     is_text = source.kind != "json" and source.value == "text"
     rows = (
@@ -99,7 +101,7 @@ def _decode(texts: DataFrame, source: SourceSettings, *keep: str) -> DataFrame:
 
 
 def _drop_blank_lines(lines: DataFrame) -> DataFrame:
-    """Leave out the lines where nothing is written."""
+    """Drop blank lines."""
     return lines.filter((F.btrim(F.col("_text"), F.lit(_BLANK)) != "") | F.col("_broken").isNotNull())
 
 
@@ -108,25 +110,25 @@ def _stream_remote_lines(session: SparkSession, source: SourceSettings) -> DataF
     return reader.load(source.path).select(F.col("value").alias("_text"))
 
 
-def _stream_json_lines(session: SparkSession, source: SourceSettings) -> DataFrame:
+def _stream_json_lines(session: SparkSession, source: SourceSettings, tuning: ReadTuning) -> DataFrame:
     """Return the events of files of JSON lines.
 
-    There are two streams of files, those that are packed and all others, unless the options choose the files: so it
-    was when Spark read the latter, and the checkpoint of a pipeline counts its streams.
+    There are two streams, of compressed files and of all others, unless the options select files by name: Spark's
+    checkpoint counts the streams of a query, so their number is part of the checkpoint's format.
     """
     chosen = "pathGlobFilter" in source.options
     others = source if chosen else replace(source, options={**source.options, "pathGlobFilter": PLAIN_NAMES})
     if _is_read_here(source):
-        texts = _cast_to_text(stream_lines(session, source, pattern=None if chosen else PLAIN_NAMES))
+        texts = _cast_to_text(stream_lines(session, source, pattern=None if chosen else PLAIN_NAMES, tuning=tuning))
     else:
         texts = cut_large_texts(_stream_remote_lines(session, others), source.largest)
     if not chosen:
-        texts = texts.unionByName(_cast_to_text(stream_lines(session, source, pattern=COMPRESSED_NAMES)))
+        texts = texts.unionByName(_cast_to_text(stream_lines(session, source, pattern=COMPRESSED_NAMES, tuning=tuning)))
     return _merge_refusals(_decode(_drop_blank_lines(texts), source, "_broken", "_file"))
 
 
 def _is_read_here(source: SourceSettings) -> bool:
-    """Tell whether our workers read the lines; what is remote may need Spark's own settings to be reached."""
+    """Tell whether our workers read the lines; a remote path may need Spark's settings to be reached."""
     usual = not {"lineSep", "wholetext"} & set(source.options)
     return usual and source.path is not None and to_local_path(source.path) is not None
 
@@ -136,7 +138,7 @@ def _cast_to_text(lines: DataFrame) -> DataFrame:
 
 
 def _merge_refusals(rows: DataFrame) -> DataFrame:
-    """Put together why a row could not be read, and what it was: what was wrong before it was decoded comes first."""
+    """Merge the refusals of reading and of decoding a row; those of reading win."""
     merged = {"_refused": F.coalesce("_broken", "_refused"), "_raw": F.coalesce("_file", "_raw")}
     return rows.withColumns(merged).drop("_broken", "_file")
 
@@ -162,12 +164,12 @@ def _stream_records(session: SparkSession, source: SourceSettings) -> DataFrame:
 
 
 def to_text_column(name: str) -> Column:
-    """Return bytes of Kafka's as text; what is not UTF-8 is marked in it."""
+    """Return a binary column of Kafka as text; invalid UTF-8 is replaced."""
     return F.make_valid_utf8(F.col(name).cast("string")).alias(name)
 
 
 def _build_headers() -> Column:
-    """Return the headers as a map; a name may stand several times in Kafka, and the last one counts."""
+    """Return the headers as a map; of a name that occurs several times, the last one counts."""
     entries = F.col("headers")
     last = F.filter(
         entries,

@@ -1,9 +1,10 @@
-"""CSV and Parquet files as declared columns, read in Spark's Python workers, by name and never by place.
+"""CSV and Parquet files as declared columns, read in Spark's Python workers by column name.
 
 Spark's CSV reader goes by position, so a new column in the middle would shift every value after it; its Parquet reader
 stops the query at a column of another type and at a broken file. Here a missing column is null, a new one is
 ignored, a value that does not fit its column refuses that row, and what cannot be read of a file is one refused
-row that names it. A file is read in batches of some megabytes, whatever its size. Nothing here imports pyspark.
+row that names it. A file is read in batches of some megabytes, whatever its size. Nothing here imports pyspark, and
+nothing imports pydantic: every worker process loads this module.
 """
 
 from __future__ import annotations
@@ -24,31 +25,31 @@ import pyarrow.parquet as pq
 from tidings.spark.pipeline.sources.arrow_cast import CastColumn, cast_column
 from tidings.spark.pipeline.sources.csv_limits import WholeRowReader
 from tidings.spark.pipeline.sources.line_cutter import Refusal, cut_lines
-from tidings.spark.pipeline.sources.size_limits import DEFAULT_MAX_BYTES, SHOWN_BYTES, describe_too_large
+from tidings.spark.pipeline.sources.size_limits import (
+    DEFAULT_MAX_BYTES,
+    DEFAULT_TUNING,
+    SHOWN_BYTES,
+    ReadTuning,
+    describe_too_large,
+)
 from tidings.spark.pipeline.sources.utf8_repair import Utf8Stream, restore_invalid
 
-BLOCK_BYTES = 16 << 20
-"""Bytes of a CSV file, and about as many of a Parquet file, that are in memory at once; more for larger events."""
-
 COMPRESSED_SUFFIXES = (".gz", ".bz2", ".zst", ".lz4")
-"""How names of files end that Arrow unpacks while it reads."""
-
-BATCH_ROWS = 8192
-"""Rows of a batch at most."""
+"""Suffixes of files that Arrow decompresses while reading."""
 
 QUOTED_LENGTH = 80
-"""Characters of a value that a reason shows."""
+"""Characters of a value that a reason quotes."""
 
 
 @dataclass(frozen=True, slots=True)
 class TargetTable:
-    """What every file is read as: the declared columns, and their types in Spark's words, for reasons."""
+    """The declared columns that every file is read as, with Spark's names of their types for reasons."""
 
     schema: pa.Schema
     type_names: tuple[str, ...]
 
     def build_batch(self, columns: Mapping[str, pa.Array], raw: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows as declared; `raw` is what refused ones are shown as."""
+        """Return rows with the declared columns; refused ones have their row of `raw` as JSON."""
         cast: list[pa.Array] = []
         reasons: dict[int, list[str]] = {}
         for field, word in zip(self.schema, self.type_names, strict=True):
@@ -63,7 +64,7 @@ class TargetTable:
         return _append_refusals(cast, refused)
 
     def build_refusals(self, refused: Sequence[Refusal]) -> pa.RecordBatch:
-        """Return rows that hold nothing but a reason and what is refused."""
+        """Return rows with nothing but a reason and the refused text."""
         return _append_refusals([pa.nulls(len(refused), field.type) for field in self.schema], dict(enumerate(refused)))
 
 
@@ -73,7 +74,7 @@ FileReader: TypeAlias = Callable[[str, TargetTable], Iterator[pa.RecordBatch]]
 
 @dataclass(frozen=True, slots=True)
 class CsvFormat:
-    """How a CSV file is written; without a header the declared columns are those of the file, in order."""
+    """The dialect of a CSV file; without a header, the declared columns are those of the file, in order."""
 
     header: bool = True
     separator: str = ","
@@ -97,7 +98,9 @@ def read_safely(path: str, table: TargetTable, read: FileReader) -> Iterator[pa.
         yield table.build_refusals([(reason, _to_json({"file": path}))])
 
 
-def read_parquet(path: str, table: TargetTable, *, largest: int = DEFAULT_MAX_BYTES) -> Iterator[pa.RecordBatch]:
+def read_parquet(
+    path: str, table: TargetTable, *, largest: int = DEFAULT_MAX_BYTES, tuning: ReadTuning = DEFAULT_TUNING
+) -> Iterator[pa.RecordBatch]:
     """Read a Parquet file, a part of a row group at a time."""
     files, inner = open_file_system(path)
     # Buffered instead of fetched ahead: a row group may be larger than a worker's memory.
@@ -107,7 +110,7 @@ def read_parquet(path: str, table: TargetTable, *, largest: int = DEFAULT_MAX_BY
         names = file.schema_arrow.names
         _require_some(table, names)
         wanted = [name for name in table.schema.names if name in names]
-        for batch in file.iter_batches(_rows_at_once(file.metadata), columns=wanted, use_threads=False):
+        for batch in file.iter_batches(_count_rows_at_once(file.metadata, tuning), columns=wanted, use_threads=False):
             refused: list[Refusal] = []
             for part in _split_large_rows(batch, largest, refused):
                 yield table.build_batch(dict(zip(part.schema.names, part.columns, strict=True)), part)
@@ -116,7 +119,7 @@ def read_parquet(path: str, table: TargetTable, *, largest: int = DEFAULT_MAX_BY
 
 
 def _split_large_rows(batch: pa.RecordBatch, largest: int, refused: list[Refusal]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows in slices, without those that are too large: halved, until such a row stands alone."""
+    """Yield the batch in slices without rows that are too large: it is halved until such a row is alone."""
     if batch.nbytes <= largest:
         yield batch
     elif batch.num_rows == 1:
@@ -129,7 +132,12 @@ def _split_large_rows(batch: pa.RecordBatch, largest: int, refused: list[Refusal
 
 
 def read_csv(
-    path: str, table: TargetTable, form: CsvFormat, *, largest: int = DEFAULT_MAX_BYTES
+    path: str,
+    table: TargetTable,
+    form: CsvFormat,
+    *,
+    largest: int = DEFAULT_MAX_BYTES,
+    tuning: ReadTuning = DEFAULT_TUNING,
 ) -> Iterator[pa.RecordBatch]:
     """Read a CSV file by the names in its header."""
     names = _read_header(path, form) if form.header else table.schema.names
@@ -146,10 +154,11 @@ def read_csv(
             several_lines=form.several_lines,
             header=form.header,
             largest=largest,
+            tuning=tuning,
         )
-        for block in _read_blocks(rows, names, form, wrong, size=max(BLOCK_BYTES, 2 * largest)):
-            for start in range(0, block.num_rows, BATCH_ROWS):
-                part = block.slice(start, BATCH_ROWS)
+        for block in _read_blocks(rows, names, form, wrong, size=max(tuning.block_bytes, 2 * largest)):
+            for start in range(0, block.num_rows, tuning.batch_rows):
+                part = block.slice(start, tuning.batch_rows)
                 columns = map(restore_invalid, part.columns) if text.has_marks else part.columns
                 yield table.build_batch(dict(zip(map(str.strip, names), columns, strict=True)), part)
             yield from _take_refusals(table, wrong, rows)
@@ -157,14 +166,14 @@ def read_csv(
 
 
 def _take_refusals(table: TargetTable, wrong: list[Refusal], rows: WholeRowReader) -> Iterator[pa.RecordBatch]:
-    """Yield what was refused since the last call; Arrow may be reading on in a thread of its own."""
+    """Yield the rows refused since the last call; Arrow may be adding some in a thread of its own."""
     refused = [wrong.pop(0) for _ in range(len(wrong))] + rows.take_refusals()
     if refused:
         yield table.build_refusals(refused)
 
 
 def read_lines(path: str, table: TargetTable, *, start: int, stop: int, largest: int) -> Iterator[pa.RecordBatch]:
-    """Read the lines of a range, or of a whole file that is unpacked on the way, as bytes: they are decoded later."""
+    """Read the lines of a range, or of a whole compressed file, as bytes; they are decoded later."""
     files, inner = open_file_system(path)
     with files.open_input_stream(inner) if is_compressed(path) else files.open_input_file(inner) as stream:
         for lines, refused in cut_lines(stream, start=start, stop=stop, largest=largest):
@@ -174,7 +183,7 @@ def read_lines(path: str, table: TargetTable, *, start: int, stop: int, largest:
 
 
 def is_compressed(path: str) -> bool:
-    """Tell whether Arrow unpacks a file of this name."""
+    """Tell whether Arrow decompresses a file of this name."""
     return path.endswith(COMPRESSED_SUFFIXES)
 
 
@@ -233,11 +242,11 @@ def _read_blocks(
     )
 
 
-def _rows_at_once(about: pq.FileMetaData) -> int:
-    """Return how many rows of a Parquet file come to about a block."""
-    groups = [about.row_group(number) for number in range(about.num_row_groups)]
+def _count_rows_at_once(metadata: pq.FileMetaData, tuning: ReadTuning) -> int:
+    """Return how many rows of a Parquet file have about the bytes of a block."""
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
     widest = max((group.total_byte_size // max(group.num_rows, 1) for group in groups), default=1)
-    return max(1, min(BATCH_ROWS, BLOCK_BYTES // max(widest, 1)))
+    return max(1, min(tuning.batch_rows, tuning.block_bytes // max(widest, 1)))
 
 
 def _require_some(table: TargetTable, names: Sequence[str]) -> None:
@@ -255,7 +264,7 @@ def _cast_or_null(column: pa.Array | None, kind: pa.DataType, rows: int) -> Cast
 
 
 def _append_refusals(columns: list[pa.Array], refused: Mapping[int, Refusal]) -> pa.RecordBatch:
-    """Add the reasons and what is refused; Spark goes by place, and names only have to differ."""
+    """Add the columns of reasons and refused texts; Spark goes by position, so names only have to differ."""
     rows = len(columns[0])
     for part in (0, 1):
         texts = [refused[row][part] if row in refused else None for row in range(rows)] if refused else None
@@ -269,7 +278,7 @@ def _quote(value: object) -> str:
 
 
 def _to_json(row: Mapping[str, Any]) -> str:
-    """Return a row as JSON; what JSON has no word for, as text."""
+    """Return a row as JSON, with values that JSON does not have as text."""
     try:
         return json.dumps(row, default=_to_text, ensure_ascii=False, allow_nan=False)
     except ValueError:  # NaN or an infinity, somewhere

@@ -1,8 +1,8 @@
-"""Bytes on their way into a reader that wants UTF-8: what is not text is marked, and found again behind it.
+"""A stream of valid UTF-8 for Arrow's CSV reader: invalid bytes are marked, and restored after reading.
 
-Arrow's CSV reader gives a whole file up where one row has both bytes that are no text and too many values. Here
-such bytes become a character that no text has, so the reader sees text throughout; `unmended` puts a byte
-that is not UTF-8 back into the columns, and the rows at fault are refused one by one.
+Arrow's CSV reader gives up a whole file where one row has both invalid bytes and too many values. Here invalid
+bytes become a character that no text has, so the reader sees valid text; `restore_invalid` puts an invalid byte back
+into the columns, and the rows at fault are refused one by one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 MARK = "\U0010ffff"
-"""What stands for bytes that are no text: a code point that Unicode gives to nobody."""
+"""Replaces invalid bytes: a code point that Unicode assigns to nothing."""
 
 _BYTES = MARK.encode()
 
@@ -29,7 +29,7 @@ codecs.register_error("tidings.mark", _mark_invalid)
 
 
 class Utf8Stream:
-    """A file of text in any encoding as a file of UTF-8; `marks` says whether something had to be marked."""
+    """A text file in any encoding as a file of UTF-8; `has_marks` tells whether something was marked."""
 
     def __init__(self, stream: BinaryIO, encoding: str) -> None:
         self._stream, self._ready = stream, b""
@@ -38,7 +38,7 @@ class Utf8Stream:
         self.has_marks = self.closed = False
 
     def read(self, size: int = -1) -> bytes:
-        """Return up to `size` bytes, or all; nothing at the end."""
+        """Return up to `size` bytes, or all; none at the end."""
         while size < 0 or len(self._ready) < size:
             chunk = self._stream.read(size if size > 0 else -1)
             text = self._decoder.decode(chunk, final=not chunk)
@@ -51,14 +51,14 @@ class Utf8Stream:
         return result
 
     def readable(self) -> bool:
-        """Tell that this is a file to read from."""
+        """Return True, as Arrow asks of a file."""
         return True
 
     def close(self) -> None:
-        """Read no more; the file beneath is closed by who opened it."""
+        """Mark it as closed; the underlying file belongs to the caller."""
         self.closed = True
 
 
 def restore_invalid(column: pa.Array) -> pa.Array:
-    """Return bytes with what was marked as a byte that is not UTF-8."""
+    """Return a column with each mark replaced by an invalid byte."""
     return pc.replace_substring(column, pattern=_BYTES, replacement=b"\xff")

@@ -18,7 +18,7 @@ from tests.unit.spark.pipeline.sources.test_table_files import ADS, rows_of
 from tidings.spark.pipeline.sources import line_cutter
 from tidings.spark.pipeline.sources.csv_limits import WholeRowReader
 from tidings.spark.pipeline.sources.line_cutter import BYTE_ORDER_MARK, END_OF_FILE, cut_lines
-from tidings.spark.pipeline.sources.size_limits import decode_first_bytes, describe_too_large
+from tidings.spark.pipeline.sources.size_limits import ReadTuning, decode_first_bytes, describe_too_large
 from tidings.spark.pipeline.sources.table_files import CsvFormat, read_csv, read_parquet
 
 PARTS = st.lists(
@@ -46,20 +46,18 @@ def test_ranges_of_a_file_give_every_line_once_and_tell_of_each_that_is_too_larg
     data = BYTE_ORDER_MARK + data if marked else data
     bounds = sorted({0, *(cut for cut in cuts if cut < len(data)), END_OF_FILE})
     found, refused = [], []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(line_cutter, "PIECE", piece)
-        for start, stop in itertools.pairwise(bounds):
-            for some, large in cut_lines(pa.BufferReader(data), start=start, stop=stop, largest=largest):
-                found += some.to_pylist()
-                refused += large
+    tuning = ReadTuning(piece_bytes=piece)
+    for start, stop in itertools.pairwise(bounds):
+        for some, large in cut_lines(pa.BufferReader(data), start=start, stop=stop, largest=largest, tuning=tuning):
+            found += some.to_pylist()
+            refused += large
     assert found == [line for line in lines if len(line) <= largest]
     assert refused == [
         (describe_too_large(len(line), largest), decode_first_bytes(line)) for line in lines if len(line) > largest
     ]
 
 
-def test_a_line_that_is_too_large_is_not_held(monkeypatch):
-    monkeypatch.setattr(line_cutter, "PIECE", 1000)
+def test_a_line_that_is_too_large_is_not_held():
     cutter = line_cutter.LineCutter(END_OF_FILE, line_cutter.PartialLine(5000))
     held = []
     for _ in range(100):
@@ -82,11 +80,14 @@ def test_rows_that_fit_are_handed_on_as_they_are_written_and_the_others_are_told
         csv.writer(out, lineterminator="\n").writerow(row)
         rows.append(out.getvalue().encode())
     text = WholeRowReader(
-        io.BytesIO(b"".join(rows)), signs=(",", '"', None), several_lines=True, header=True, largest=largest
+        io.BytesIO(b"".join(rows)),
+        signs=(",", '"', None),
+        several_lines=True,
+        header=True,
+        largest=largest,
+        tuning=ReadTuning(piece_bytes=piece),
     )
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(line_cutter, "PIECE", piece)
-        assert text.read() == b"".join(row for row in rows[:1] + rows[1:] if row is rows[0] or len(row) - 1 <= largest)
+    assert text.read() == b"".join(row for row in rows[:1] + rows[1:] if row is rows[0] or len(row) - 1 <= largest)
     large = [row[:-1] for row in rows[1:] if len(row) - 1 > largest]
     assert text.take_refusals() == [(describe_too_large(len(row), largest), decode_first_bytes(row)) for row in large]
 

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidings.spark.pipeline.sources import table_files
 from tidings.spark.pipeline.sources.arrow_cast import cast_column
+from tidings.spark.pipeline.sources.size_limits import ReadTuning
 from tidings.spark.pipeline.sources.table_files import (
     CsvFormat,
     TargetTable,
@@ -209,14 +209,13 @@ def test_nested_columns_are_read_by_name(tmp_path):
     assert [row["_refused"] is None for row in rows] == [True, False, True]
 
 
-def test_a_large_file_passes_in_small_pieces(tmp_path, monkeypatch):
-    monkeypatch.setattr(table_files, "BLOCK_BYTES", 1 << 20)
+def test_a_large_file_passes_in_small_pieces(tmp_path):
     path = tmp_path / "a.parquet"
     text = [f"{number:01000}" for number in range(40_000)]  # 40 MB in one row group
     pq.write_table(pa.table({"id": range(40_000), "make": text}), path, use_dictionary=False, compression="none")
     del text
     before, most, rows = pa.total_allocated_bytes(), 0, 0
-    for batch in read_safely(str(path), ADS, read_parquet):
+    for batch in read_safely(str(path), ADS, partial(read_parquet, tuning=ReadTuning(block_bytes=1 << 20))):
         most, rows = max(most, pa.total_allocated_bytes() - before), rows + batch.num_rows
     assert rows == 40_000
     assert most < 12 << 20
