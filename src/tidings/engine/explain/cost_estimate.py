@@ -20,7 +20,7 @@ from tidings.engine.ranges import expand_ranges
 from tidings.engine.tuning import IndexTuning
 from tidings.kernels.match.layout import OP_BITS
 from tidings.kernels.match.literals import ABSENT, ANY, SEVERAL, UNION
-from tidings.kernels.match.plan import estimate_rates
+from tidings.kernels.match.selectivity import estimate_rates
 
 if TYPE_CHECKING:
     from tidings.engine.compile.columns import EventColumns
@@ -77,11 +77,11 @@ def estimate_segment(segment: Segment, sample: tuple[EventColumns, int] | None) 
     starts = np.append(_find_first_clusters(paths), len(paths.cluster_start) - 1)
     keyed = np.zeros(len(paths.first), bool)
     keyed[paths.by_column] = True
-    found = [
+    access_paths = [
         (_estimate_keyed if keyed[group] else _estimate_packed)(segment, codes, group, range(int(first), int(last)))
         for group, (first, last) in enumerate(pairwise(starts))
     ]
-    return SegmentEstimate(tuple(found), paths.cluster_start[starts[:-1]].astype(np.int64), codes)
+    return SegmentEstimate(tuple(access_paths), paths.cluster_start[starts[:-1]].astype(np.int64), codes)
 
 
 def find_unselective(segment: Segment, estimate: SegmentEstimate) -> NDArray[np.int64]:
@@ -134,21 +134,23 @@ def _estimate_rates(rows: IndexRows, literal: NDArray[Any], codes: NDArray[np.ui
 def _estimate_keyed(segment: Segment, codes: NDArray[np.uint32], group: int, clusters: range) -> AccessPath:
     paths = segment.index.paths
     first, second = int(paths.first[group]), int(paths.second[group])
-    one, two = codes[:, first], codes[:, second] if second >= 0 else np.ones(len(codes), np.uint32)
-    asked = (one & two & 1 == 1) & (one != ABSENT) & (two != ABSENT)
-    cluster = _look_up_clusters(paths, group, one[asked].astype(np.int64) >> 1, two[asked].astype(np.int64) >> 1)
+    first_code, second_code = codes[:, first], codes[:, second] if second >= 0 else np.ones(len(codes), np.uint32)
+    has_key = (first_code & second_code & 1 == 1) & (first_code != ABSENT) & (second_code != ABSENT)
+    cluster = _look_up_clusters(
+        paths, group, first_code[has_key].astype(np.int64) >> 1, second_code[has_key].astype(np.int64) >> 1
+    )
     cluster = cluster[cluster >= 0]
     size = np.diff(paths.cluster_start[clusters.start : clusters.stop + 1].astype(np.int64))
     tiled = paths.cluster_tiled[clusters.start : clusters.stop]
     tiles = np.where(tiled >= 0, np.append(np.diff(paths.tiled_start), 0)[tiled], 0)
     seen, visits = size[cluster - clusters.start], tiles[cluster - clusters.start]
-    here = tiled[tiled >= 0]
+    own_tiled = tiled[tiled >= 0]
     bits = (
-        _estimate_row_ns(segment, int(paths.tiled_start[here[0]]), int(paths.tiled_start[here[-1] + 1]))
-        if len(here)
+        _estimate_row_ns(segment, int(paths.tiled_start[own_tiled[0]]), int(paths.tiled_start[own_tiled[-1] + 1]))
+        if len(own_tiled)
         else 0.0
     )
-    cost = COSTS.look_ns * np.count_nonzero(asked) + COSTS.scan_ns * seen[visits == 0].sum()
+    cost = COSTS.look_ns * np.count_nonzero(has_key) + COSTS.scan_ns * seen[visits == 0].sum()
     cost += COSTS.tile_ns * visits.sum() + bits * seen[visits > 0].sum()
     events = max(1, len(codes))
     columns, kind = ((first,), "key") if second < 0 else ((first, second), "key of two")
@@ -157,7 +159,7 @@ def _estimate_keyed(segment: Segment, codes: NDArray[np.uint32], group: int, clu
 
 def _estimate_packed(segment: Segment, codes: NDArray[np.uint32], group: int, clusters: range) -> AccessPath:
     paths, tiles = segment.index.paths, segment.index.tiles
-    columns = tuple(int(one) for one in (paths.first[group], paths.second[group]) if one >= 0)
+    columns = tuple(int(number_) for number_ in (paths.first[group], paths.second[group]) if number_ >= 0)
     number = int(paths.cluster_tiled[clusters.start])
     first, last = int(paths.tiled_start[number]), int(paths.tiled_start[number + 1])
     size = tiles.end[first:last].astype(np.int64) - tiles.row[first:last]
@@ -166,7 +168,9 @@ def _estimate_packed(segment: Segment, codes: NDArray[np.uint32], group: int, cl
         column = tiles.hull_column.reshape(-1, 2)[first:last, side]
         if len(column) and column[0] >= 0:
             code = codes[:, column[0]][None, :]
-            low, high = (one.reshape(-1, 2)[first:last, side][:, None] for one in (tiles.hull_low, tiles.hull_high))
+            low, high = (
+                number_.reshape(-1, 2)[first:last, side][:, None] for number_ in (tiles.hull_low, tiles.hull_high)
+            )
             seen &= (code >= low) & (code <= high) & (code != ABSENT)
     events = max(1, len(codes))
     candidates, visits = float((size @ seen).sum()) / events, np.count_nonzero(seen) / events
@@ -183,8 +187,8 @@ def _estimate_row_ns(segment: Segment, first: int, last: int) -> float:
     """Return what a row of some tiles costs; tiles without bitmaps are scanned."""
     tiles = segment.index.tiles
     width = len(tiles.dense)
-    there = tiles.place[first * width : last * width].reshape(last - first, width) < max(1, len(tiles.words))
-    columns = np.count_nonzero(there, axis=1)
+    has_bitmap = tiles.place[first * width : last * width].reshape(last - first, width) < max(1, len(tiles.words))
+    columns = np.count_nonzero(has_bitmap, axis=1)
     costs = [estimate_bitmap_ns(int(count), COSTS) if count else COSTS.scan_ns for count in np.unique(columns).tolist()]
     return float(np.mean(costs)) if costs else 0.0
 
@@ -216,8 +220,8 @@ def _find_first_clusters(paths: IndexPaths) -> NDArray[np.int64]:
         mine = np.sort(groups[entries[groups]])
         mine = mine[np.argsort(paths.base[mine], kind="stable")]
         if len(mine):
-            known = np.where(table == 0, np.iinfo(np.int64).max, table.astype(np.int64) - 1)
-            result[mine] = np.minimum.reduceat(known, paths.base[mine])
+            clusters = np.where(table == 0, np.iinfo(np.int64).max, table.astype(np.int64) - 1)
+            result[mine] = np.minimum.reduceat(clusters, paths.base[mine])
     return result
 
 
@@ -229,9 +233,9 @@ def _choose_codes(segment: Segment, sample: tuple[EventColumns, int] | None) -> 
     batch, events = sample
     places = {column: number for number, column in enumerate(segment.columns)}
     cells = encode_events(batch, places, segment.spaces, events)
-    known = [number for column, number in places.items() if column in batch]
+    sampled = [number for column, number in places.items() if column in batch]
     codes = np.resize(guessed.T, (len(segment.columns), min(events, EVENTS))).T if events < EVENTS else guessed
-    codes[:, known] = _take_first_values(cells)[:EVENTS, known]
+    codes[:, sampled] = _take_first_values(cells)[:EVENTS, sampled]
     return codes
 
 

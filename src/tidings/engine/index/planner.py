@@ -17,6 +17,7 @@ import numpy as np
 from tidings.engine.compile.columns import View
 from tidings.kernels.array_types import ByteArray, CodeArray, Float32Array, Int32Array
 from tidings.kernels.match import plan as kernel
+from tidings.kernels.match import selectivity
 from tidings.kernels.match.layout import OP_BITS, RowLiterals
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def plan_rows(table: RowTable, statistics: EventStatistics, tuning: IndexTuning)
     bounds = np.zeros(columns + 1, np.int64)
     np.cumsum([len(column_codes) for column_codes in codes], out=bounds[1:])
     all_codes = np.concatenate([*codes, np.zeros(0, np.uint32)]).astype(np.uint32)
-    rate, spanned = kernel.estimate_rates(*literals.arrays, bounds, all_codes)
+    rate, spanned = selectivity.estimate_rates(*literals.arrays, bounds, all_codes)
     column = literals.head >> OP_BITS
     # A text satisfies several patterns, and the ids between two of them mean nothing: no hulls there.
     is_pattern = np.array([column.view is View.PATTERNS for column in table.columns], bool)
@@ -119,7 +120,7 @@ def estimate_bitmap_ns(columns: int, tuning: IndexTuning) -> float:
 def sample_ends(table: RowTable) -> list[CodeArray]:
     """Return, for each column, sorted codes of some end points that the literals name."""
     top = np.array([2 * len(space) for space in table.spaces], np.int64)
-    ends, count = kernel.sample_ends(*table.literals.arrays, top, SAMPLED)
+    ends, count = selectivity.sample_ends(*table.literals.arrays, top, SAMPLED)
     return [np.sort(ends[column, : count[column]]) for column in range(len(top))]
 
 

@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from tidings.forecast.courses.streams import StreamEntries, KeyGaps, bin_gaps
+from tidings.forecast.courses.streams import KeyGaps, StreamEntries, bin_gaps
 from tidings.forecast.learning.counts import BINS, EDGES, MOST, Counts, Traffic
-from tidings.kernels.forecast.forecasts import (
-    SILENCES,
+from tidings.kernels.forecast.forecasts import SILENCES, walk
+from tidings.kernels.forecast.outcome_counts import (
     count_changes,
     count_later,
     count_moves,
     count_span,
     count_waits,
     note_next_matches,
-    walk,
 )
 from tidings.kernels.patterns.reports import O_AT, O_KEY, O_PATTERN, O_SEQ
 
@@ -95,7 +94,9 @@ class GroupCounter:
         self.pending, self.fresh = NOTHING, list[PendingWaits]()
         self.reports: list[np.ndarray] = [np.empty((0, 3), np.int64) for _ in group.tracked]
         self.cells = np.empty((len(group.exact), 0), np.int32)  # of each key, before its first pending entry
-        self.states: list[np.ndarray] = [np.empty((0, one.course.tracker.width), np.int64) for one in group.tracked]
+        self.states: list[np.ndarray] = [
+            np.empty((0, member.course.tracker.width), np.int64) for member in group.tracked
+        ]
         self.now = (0, 0)
         self.silences = KeyGaps(keyed=group.keyed)
         self.own = np.zeros(3)  # gaps between events of one key: how many, and their sums in events and time
@@ -118,10 +119,10 @@ class GroupCounter:
         and `times` are those from there on. A deadline has the position of the first event that is not before it.
         """
         for number, place in enumerate(places[len(self.group.exact) :]):
-            found = select_reports(parts, place)
+            reports = select_reports(parts, place)
             by_time = self.group.tracked[number].pattern.absence is not None
-            found[:, 1] = position + (np.searchsorted(times, found[:, 2]) if by_time else found[:, 1] - base)
-            self.reports[number] = np.concatenate([self.reports[number], found])
+            reports[:, 1] = position + (np.searchsorted(times, reports[:, 2]) if by_time else reports[:, 1] - base)
+            self.reports[number] = np.concatenate([self.reports[number], reports])
 
     def settle(self, kinds: EventKinds, now: tuple[int, int]) -> None:
         """Count what was kept, as seen from a position and a time; what may still change stays."""
@@ -129,7 +130,7 @@ class GroupCounter:
         self.fresh = []
         if self.half_life is not None and now != self.now:
             by = self.half_life.fading(self.now, now)
-            self.counts = [one.scale(by) for one in self.counts]
+            self.counts = [counts.scale(by) for counts in self.counts]
             self.own *= by
         self.now = now
         self.widen(int(pending.key.max(initial=-1)) + 1)
@@ -146,20 +147,20 @@ class GroupCounter:
     def close_counts(self, kinds: EventKinds) -> list[Counts]:
         """Return the counts with what is pending in them, its waits cut off here; nothing changes."""
         kept = self.counts, self.cells, self.states
-        self.counts = [one.copy() for one in self.counts]
+        self.counts = [counts.copy() for counts in self.counts]
         entries = _segments(self.pending)
         self._count(self.pending, entries, kinds, np.diff(entries.starts), final=True)
-        found, (self.counts, self.cells, self.states) = self.counts, kept
-        return found
+        closed, (self.counts, self.cells, self.states) = self.counts, kept
+        return closed
 
     def _count_known(self, pending: PendingWaits, entries: StreamEntries, now: tuple[int, int]) -> np.ndarray:
         """Return of each segment how many entries are behind the longest wait."""
         sizes = np.diff(entries.starts)
         done = np.maximum(sizes - MOST, 0)
-        spans = [span for one in self.counts for span in one.spans]
+        spans = [span for counts in self.counts for span in counts.spans]
         if spans and len(pending):
-            passed = pending.time <= now[1] - max(spans)
-            done = np.minimum(done, np.add.reduceat(passed, entries.starts[:-1], dtype=np.int64))
+            is_over = pending.time <= now[1] - max(spans)
+            done = np.minimum(done, np.add.reduceat(is_over, entries.starts[:-1], dtype=np.int64))
         over = len(pending) - int(done.sum()) - self._most
         if over > 0:  # too many wait: the oldest of each go, as cut off
             done = done + np.ceil((sizes - done) * (over / (len(pending) - done.sum()))).astype(np.int64)
@@ -176,12 +177,12 @@ class GroupCounter:
         if not final:
             self._pace(pending, weights)
         old = np.add.reduceat(pending.old, entries.starts[:-1], dtype=np.int64) if len(pending) else _NONE
-        told = _CountedPiece(pending, entries, weights, old, done, self.now, self.group.keyed)
+        piece = _CountedPiece(pending, entries, weights, old, done, self.now, self.group.keyed)
         scratch = np.empty(len(pending), np.int32), np.empty(len(pending), np.bool_)
         for row in range(len(self.group.exact)):
-            self._count_exact(row, told, scratch, final=final)
+            self._count_exact(row, piece, scratch, final=final)
         for row, member in enumerate(self.group.tracked):
-            self._count_tracked(row, member, told, kinds, final=final)
+            self._count_tracked(row, member, piece, kinds, final=final)
 
     def _pace(self, pending: PendingWaits, weights: np.ndarray) -> None:
         """Add up the gaps of entries that are new."""
@@ -189,50 +190,52 @@ class GroupCounter:
         self.own += [(weights[new] * of).sum() for of in (1.0, pending.gap[new], pending.lapse[new])]
 
     def _count_exact(
-        self, row: int, told: _CountedPiece, scratch: tuple[np.ndarray, np.ndarray], *, final: bool
+        self, row: int, piece: _CountedPiece, scratch: tuple[np.ndarray, np.ndarray], *, final: bool
     ) -> None:
-        group, entries, counts = self.group, told.entries, self.counts[row]
+        group, entries, counts = self.group, piece.entries, self.counts[row]
         course, (cells, hit) = group.exact[row].course, scratch
         labels, width = group.labels[row], int(group.widths[row])
         state, table, hits = self.cells[row], course.table.ravel(), course.hits.ravel()
         walk(entries.kind, entries.starts, entries.rows, labels, width, table, hits, state, cells, hit)
         if not final:
-            args = (entries.kind, entries.starts, entries.rows, told.old, told.weights, labels, width, state, cells)
+            args = (entries.kind, entries.starts, entries.rows, piece.old, piece.weights, labels, width, state, cells)
             count_moves(*args, counts.moves.reshape(-1))
-        told.count(counts, cells, hit, told.after(hit) if told.keyed or counts.spans else None)
+        piece.count(counts, cells, hit, piece.after(hit) if piece.keyed or counts.spans else None)
         if not final:
-            some = told.done > 0
-            state[entries.rows[some]] = cells[entries.starts[:-1][some] + told.done[some] - 1]
+            some = piece.done > 0
+            state[entries.rows[some]] = cells[entries.starts[:-1][some] + piece.done[some] - 1]
 
     def _count_tracked(
-        self, row: int, member: CourseMember, told: _CountedPiece, kinds: EventKinds, *, final: bool
+        self, row: int, member: CourseMember, piece: _CountedPiece, kinds: EventKinds, *, final: bool
     ) -> None:
-        tracker, entries = member.course.tracker, told.entries
+        tracker, entries = member.course.tracker, piece.entries
         masks = self.group.masks(row, entries, kinds)
-        reports, hit = self.reports[row], self._hits(row, told, final=final)
+        reports, hit = self.reports[row], self._hits(row, piece, final=final)
         states = self.states[row]
         before = np.full(len(entries.rows), member.course.start, np.int64)  # of those that had no entry yet
         # The part that is done moves the states on; the rest is gone through on a copy, and so is all of it at the end.
-        cells, front = np.empty(len(entries), np.int32), _front(entries, told.done)
+        cells, front = np.empty(len(entries), np.int32), _front(entries, piece.done)
         of = states.copy() if final else states
         for part in (np.flatnonzero(front), np.flatnonzero(~front)):
             rows, starts = _parts(entries, part)
-            cells[part] = tracker.walk(of, rows, starts, masks[part], told.pending.time[part], hit[part])
+            cells[part] = tracker.walk(of, rows, starts, masks[part], piece.pending.time[part], hit[part])
             of = of if final else states.copy()
         counts = self.counts[len(self.group.exact) + row]
         if not final:
             chain, width = member.course.chain, member.course.table.shape[1]
             moves = counts.moves.reshape(-1)
-            count_changes(entries.starts, entries.rows, told.old, told.weights, chain, width, before, cells, hit, moves)
+            count_changes(
+                entries.starts, entries.rows, piece.old, piece.weights, chain, width, before, cells, hit, moves
+            )
         absence = member.pattern.absence is not None
-        told.count(counts, cells, hit, told.deadlines(reports) if absence else told.after(hit))
+        piece.count(counts, cells, hit, piece.deadlines(reports) if absence else piece.after(hit))
 
-    def _hits(self, row: int, told: _CountedPiece, *, final: bool) -> np.ndarray:
+    def _hits(self, row: int, piece: _CountedPiece, *, final: bool) -> np.ndarray:
         """Return at which entries the detector reported a tracked member; after a deadline, at the key's next one.
 
         Reports at entries that are done are not needed again.
         """
-        pending, reports = told.pending, self.reports[row]
+        pending, reports = piece.pending, self.reports[row]
         hit = np.zeros(len(pending), np.bool_)
         if not len(pending) or not len(reports):
             return hit
@@ -246,39 +249,39 @@ class GroupCounter:
         fits = (pending.key[at] == key) & ((moment[at] >= wanted) if by_time else (moment[at] == wanted))
         hit[at[fits]] = True
         if not final:
-            over = _front(told.entries, told.done)
+            over = _front(piece.entries, piece.done)
             self.reports[row] = reports[~(fits & over[at])]
         return hit
 
     def widen(self, keys: int) -> None:
         """Make room for keys; a new one has seen nothing."""
-        known = self.room
-        if keys <= known:
+        old_room = self.room
+        if keys <= old_room:
             return
         self.room = size = 2 * keys if self.group.keyed else 1
-        more = np.repeat(self.group.starts[: len(self.group.exact), None], size - known, axis=1)
+        more = np.repeat(self.group.starts[: len(self.group.exact), None], size - old_room, axis=1)
         self.cells = np.concatenate([self.cells, more], axis=1)
         for row, member in enumerate(self.group.tracked):
-            fresh = np.tile(member.course.tracker.fresh(), (size - known, 1))
+            fresh = np.tile(member.course.tracker.fresh(), (size - old_room, 1))
             self.states[row] = np.concatenate([self.states[row], fresh])
 
     def keys_in_use(self) -> np.ndarray:
         """Return the keys whose entries are not counted out; there are no others to keep."""
         return np.unique(self.pending.key) if self.group.keyed else _NONE
 
-    def renumber_keys(self, known: np.ndarray) -> None:
+    def renumber_keys(self, kept: np.ndarray) -> None:
         """Call each key by its place in `known`; all that was kept for later is counted before."""
         if not self.group.keyed:
             return
-        self.widen(int(known.max(initial=-1)) + 1)
-        self.cells, self.room = self.cells[:, known], len(known)
-        self.states = [states[known] for states in self.states]
-        self.silences.renumber_keys(known)
-        self.pending = replace(self.pending, key=np.searchsorted(known, self.pending.key))
+        self.widen(int(kept.max(initial=-1)) + 1)
+        self.cells, self.room = self.cells[:, kept], len(kept)
+        self.states = [states[kept] for states in self.states]
+        self.silences.renumber_keys(kept)
+        self.pending = replace(self.pending, key=np.searchsorted(kept, self.pending.key))
         for row, reports in enumerate(self.reports):
-            held = reports[np.isin(reports[:, 0], known)]
-            held[:, 0] = np.searchsorted(known, held[:, 0])
-            self.reports[row] = held
+            own_reports = reports[np.isin(reports[:, 0], kept)]
+            own_reports[:, 0] = np.searchsorted(kept, own_reports[:, 0])
+            self.reports[row] = own_reports
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -299,18 +302,18 @@ class _CountedPiece:
         count_waits(starts, done, cells, hit, weights, BINS, len(EDGES), counts.waits.reshape(-1))
         if following is None:
             return
-        given, gaps = (starts, done, cells, weights), SILENCES if self.keyed else 1
+        columns, gaps = (starts, done, cells, weights), SILENCES if self.keyed else 1
         if self.keyed:
             later = counts.later.reshape(-1)
-            count_later(*given, pending.at, self.now[0], following[0], pending.near, gaps, BINS, len(EDGES), later)
+            count_later(*columns, pending.at, self.now[0], following[0], pending.near, gaps, BINS, len(EDGES), later)
         for span, of in counts.spans.items():
-            count_span(*given, pending.time, self.now[1], *following, pending.soon, gaps, span, of.reshape(-1))
+            count_span(*columns, pending.time, self.now[1], *following, pending.soon, gaps, span, of.reshape(-1))
 
     def after(self, hit: np.ndarray) -> _Following:
         """Return the position and time of the match that follows each entry."""
-        found = np.empty(len(hit), np.int64), np.empty(len(hit), np.int64)
-        note_next_matches(self.entries.starts, hit, self.pending.at, self.pending.time, *found)
-        return found
+        next_match = np.empty(len(hit), np.int64), np.empty(len(hit), np.int64)
+        note_next_matches(self.entries.starts, hit, self.pending.at, self.pending.time, *next_match)
+        return next_match
 
     def deadlines(self, reports: np.ndarray) -> _Following:
         """Return the same where time completes a pattern: its key may have no event after that."""
@@ -322,19 +325,19 @@ class _CountedPiece:
         mine, theirs = (np.searchsorted(moments, of) for of in (pending.time, reports[order, 2]))
         at = np.searchsorted(key[order] * len(moments) + theirs, pending.key * len(moments) + mine, side="right")
         rows = np.append(order, -1)[at]
-        known = (rows >= 0) & (np.append(key, -1)[rows] == pending.key)
-        found = np.concatenate([reports, np.zeros((1, 3), np.int64)])[rows]
-        return np.where(known, found[:, 1], -1), np.where(known, found[:, 2], 0)
+        has_report = (rows >= 0) & (np.append(key, -1)[rows] == pending.key)
+        next_reports = np.concatenate([reports, np.zeros((1, 3), np.int64)])[rows]
+        return np.where(has_report, next_reports[:, 1], -1), np.where(has_report, next_reports[:, 2], 0)
 
 
 def select_reports(parts: Sequence[ReportBatch], place: int) -> np.ndarray:
     """Return key, event and time of the reports of one of the detector's patterns."""
-    found = [np.empty((0, 3), np.int64)]
+    selected = [np.empty((0, 3), np.int64)]
     for part in parts:
         rows = part.reports.rows
         mine = rows[part.layout.places[rows[:, O_PATTERN]] == place]
-        found.append(mine[:, [O_KEY, O_SEQ, O_AT]])
-    return np.concatenate(found)
+        selected.append(mine[:, [O_KEY, O_SEQ, O_AT]])
+    return np.concatenate(selected)
 
 
 def _merge_waits(pieces: list[PendingWaits]) -> PendingWaits:

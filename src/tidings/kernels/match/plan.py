@@ -1,4 +1,4 @@
-"""The planner's kernels: how selective each literal is, and by which one or two literals a row is found.
+"""The planner's kernels: by which one or two literals a row is found.
 
 There are five ways to find a row, from dear to cheap; the planner takes the one of least expected cost for an event:
 
@@ -13,19 +13,18 @@ term is what makes the choice mutual: a look-up or a hull is paid for once and s
 columns. So popularity is estimated (`count_popularity`, `count_popular_pairs`), rows choose (`choose`), the choices
 are counted (`count_choices`), and rows choose again (`engine.index.planner.ROUNDS`).
 
-Rows come as flat arrays of literals, `start[row] .. start[row + 1]`, as in `layout.RowLiterals`. Building calls each
-kernel once or twice for a segment, so the arguments are flat and nothing here is hot. Cost: literals, and for pairs
-the square of the literals of a row, of which at most `CONSIDERED` take part.
+How selective a literal is comes from `selectivity`. Building calls each kernel once or twice for a segment. Cost:
+literals, and for pairs the square of the literals of a row, of which at most `CONSIDERED` take part.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
 from tidings.kernels.jit import jit, jit_inline
-from tidings.kernels.match.layout import OP_BITS
+from tidings.kernels.match.layout import OP_BITS, RowLiterals
 from tidings.kernels.match.literals import ANY, UNION
 
 if TYPE_CHECKING:
@@ -49,110 +48,28 @@ HULL_NS = 4.0
 Costs: TypeAlias = tuple[float, float, float, float]
 """Nanoseconds: of a row scanned, of a row in bitmaps, of a look-up, of a visit to a tile."""
 
+
+class LiteralEstimates(NamedTuple):
+    """Of each literal: its use, the shares of events it accepts and that lie between its ends, and have its column."""
+
+    use: ByteArray
+    rate: Float32Array
+    spanned: Float32Array
+    presence: Float32Array
+
+
 CONSIDERED = 12
 """Literals of a row that are considered, the most selective first: bounds the pairs of a row to 66."""
 
 
 @jit
-def sample_ends(
-    head: CodeArray,
-    low: CodeArray,
-    high: CodeArray,
-    union_start: CodeArray,
-    union_low: CodeArray,
-    union_high: CodeArray,
-    top: IntArray,
-    most: Int,
-) -> tuple[CodeArray, IntArray]:
-    """Return about `most` ends that the literals of each column name, and their number; `top[c]` is the last code.
-
-    Where no events are known, the ends of literals stand for their values: people ask about what there is.
-    """
-    columns = len(top)
-    total = np.zeros(columns, np.int64)
-    for at in range(len(head)):
-        total[head[at] >> OP_BITS] += 1
-    ends = np.empty((columns, 2 * most + 2), np.uint32)
-    count = np.zeros(columns, np.int64)
-    seen = np.zeros(columns, np.int64)
-    for at in range(len(head)):
-        column = np.int64(head[at] >> OP_BITS)
-        seen[column] += 1
-        # Every n-th literal of a column: no random numbers, so the same rows always give the same plan.
-        if seen[column] % (1 + total[column] // most) != 0 or head[at] & 7 != ANY:
-            continue
-        first, last = np.int64(low[at]), np.int64(high[at])
-        if head[at] & UNION:
-            if union_start[first] == union_start[first + 1]:
-                continue
-            parts = np.int64(union_start[first + 1]) - np.int64(union_start[first])
-            part = np.int64(union_start[first]) + seen[column] % parts  # one of them, each time another
-            first, last = np.int64(union_low[part]), np.int64(union_high[part])
-        if first > last:
-            continue
-        for end in (first, last):
-            if 0 < end < top[column] and count[column] < ends.shape[1]:
-                ends[column, count[column]] = end
-                count[column] += 1
-    return ends, count
-
-
-@jit
-def estimate_rates(
-    head: CodeArray,
-    low: CodeArray,
-    high: CodeArray,
-    union_start: CodeArray,
-    union_low: CodeArray,
-    union_high: CodeArray,
-    sample_start: IntArray,
-    sample: CodeArray,
-) -> tuple[Float32Array, Float32Array]:
-    """Return the share of sampled codes that each literal accepts, and the share that lies between its ends.
-
-    The two differ for unions: a key finds what is accepted, a hull what lies between. `sample` is sorted within each
-    column. Half a code is added, so that a literal which no sampled event meets is rare and not impossible: otherwise
-    all such literals would look equally good, and their product with another literal free.
-    """
-    result = np.empty(len(head), np.float32)
-    spanned = np.empty(len(head), np.float32)
-    for at in range(len(head)):
-        column = np.int64(head[at] >> OP_BITS)
-        codes = sample[sample_start[column] : sample_start[column + 1]]
-        if len(codes) == 0:
-            result[at] = spanned[at] = 1.0
-            continue
-        inside, between = 0, 0
-        if head[at] & UNION:
-            least, most = np.int64(1) << 40, np.int64(0)
-            for part in range(union_start[low[at]], union_start[low[at] + 1]):
-                inside += np.searchsorted(codes, union_high[part], "right") - np.searchsorted(codes, union_low[part])
-                least, most = min(least, np.int64(union_low[part])), max(most, np.int64(union_high[part]))
-            if least <= most:
-                between = np.searchsorted(codes, most, "right") - np.searchsorted(codes, least)
-        elif low[at] <= high[at]:
-            inside = np.searchsorted(codes, high[at], "right") - np.searchsorted(codes, low[at])
-            between = inside
-        result[at] = min(1.0, (inside + 0.5) / (len(codes) + 1))
-        spanned[at] = min(1.0, (between + 0.5) / (len(codes) + 1))
-    return result, spanned
-
-
-@jit
-def classify_uses(
-    start: CodeArray,
-    head: CodeArray,
-    low: CodeArray,
-    high: CodeArray,
-    union_start: CodeArray,
-    union_low: CodeArray,
-    union_high: CodeArray,
-) -> ByteArray:
+def classify_uses(literals: RowLiterals) -> ByteArray:
     """Return what each literal can serve for.
 
     Only `ANY` says where an event's values are. A key must be the row's only literal on its column: with two, an event
     of several values could satisfy each by another value, and the key of either would have to find the row.
     """
+    start, head, low, high, union_start, union_low, union_high = literals
     result = np.zeros(len(head), np.uint8)
     for row in range(len(start) - 1):
         for at in range(start[row], start[row + 1]):
@@ -182,21 +99,15 @@ def classify_uses(
 
 
 @jit_inline
-def count_copies(use: ByteArray, head: CodeArray, low: CodeArray, union_start: CodeArray, at: Int) -> Int:
+def count_copies(use: ByteArray, low: CodeArray, union_start: CodeArray, at: Int) -> Int:
     """Count the keys under which a literal files its row: the points of its set."""
     return np.int64(union_start[low[at] + 1]) - np.int64(union_start[low[at]]) if use[at] == POINTS else np.int64(1)
 
 
 @jit
 def choose(
-    start: CodeArray,
-    head: CodeArray,
-    low: CodeArray,
-    union_start: CodeArray,
-    use: ByteArray,
-    rate: Float32Array,
-    spanned: Float32Array,
-    presence: Float32Array,
+    literals: RowLiterals,
+    estimates: LiteralEstimates,
     columns: Int,
     popular: Float32Array,
     popular_pairs: Float32Array,
@@ -209,6 +120,8 @@ def choose(
     packed by it; `popular_pairs` has the same for `first * columns + second`. `presence` is the share of events that
     have a literal's column at all: the others visit none of the tiles packed by it.
     """
+    start, head, low, union_start = literals.start, literals.head, literals.low, literals.union_start
+    use, rate, spanned, presence = estimates
     rows = len(start) - 1
     kind = np.zeros(rows, np.uint8)
     first_literal = np.full(rows, -1, np.int32)
@@ -238,7 +151,7 @@ def choose(
                 # The cluster of a key has this many rows: a small one is scanned, a large one has tiles.
                 size = popular[2 * column] * rate[at]
                 work = scan_ns if size < 256 else bits_ns + tile_ns / tile
-                cost = rate[at] * work + COPY_NS * (count_copies(use, head, low, union_start, at) - 1)
+                cost = rate[at] * work + COPY_NS * (count_copies(use, low, union_start, at) - 1)
                 cost += look_ns / max(1.0, popular[2 * column])
                 if cost < least:
                     least, kind[row], first_literal[row], second_literal[row] = cost, KEYED, at, -1
@@ -255,7 +168,7 @@ def choose(
                 if second == column:
                     continue
                 pair = 2 * (min(column, second) * columns + max(column, second))
-                filed = count_copies(use, head, low, union_start, at) * count_copies(use, head, low, union_start, other)
+                filed = count_copies(use, low, union_start, at) * count_copies(use, low, union_start, other)
                 if use[at] >= POINT and use[other] >= POINT and filed <= MOST_COPIES:
                     cost = rate[at] * rate[other] * scan_ns + COPY_NS * (filed - 1)
                     cost += look_ns / max(1.0, popular_pairs[pair])
@@ -274,10 +187,9 @@ def choose(
 
 
 @jit
-def count_popularity(
-    start: CodeArray, head: CodeArray, use: ByteArray, rate: Float32Array, columns: Int
-) -> Float32Array:
+def count_popularity(literals: RowLiterals, estimates: LiteralEstimates, columns: Int) -> Float32Array:
     """Count the rows that may use each column, for keys (even places) and for hulls (odd places)."""
+    start, head, use, rate = literals.start, literals.head, estimates.use, estimates.rate
     popular = np.zeros(2 * columns, np.float32)
     for row in range(len(start) - 1):
         for at in range(start[row], start[row + 1]):
@@ -291,12 +203,8 @@ def count_popularity(
 
 @jit
 def count_popular_pairs(
-    start: CodeArray,
-    head: CodeArray,
-    use: ByteArray,
-    rate: Float32Array,
-    spanned: Float32Array,
-    presence: Float32Array,
+    literals: RowLiterals,
+    estimates: LiteralEstimates,
     columns: Int,
     rows: IntArray,
     scale: Float,
@@ -312,6 +220,8 @@ def count_popular_pairs(
 
     Cost: at most 512 rounds of two passes over the sample; phase 0 adds up gains, phase 1 closes rows.
     """
+    start, head = literals.start, literals.head
+    use, rate, spanned, presence = estimates
     scan_ns, bits_ns, _, tile_ns = costs
     work = bits_ns + tile_ns / tile
     popular = np.zeros(2 * columns * columns, np.float32)
@@ -402,28 +312,21 @@ def count_choices(
 
 @jit
 def file_rows(
-    kind: ByteArray,
-    first_literal: Int32Array,
-    second_literal: Int32Array,
-    low: CodeArray,
-    high: CodeArray,
-    head: CodeArray,
-    use: ByteArray,
-    union_start: CodeArray,
-    union_low: CodeArray,
+    literals: RowLiterals, use: ByteArray, kind: ByteArray, first_literal: Int32Array, second_literal: Int32Array
 ) -> tuple[CodeArray, IntArray, IntArray]:
     """Return one entry for each key under which each row is filed: the row, and the ranks of its one or two points.
 
     Rows that are not keyed have one entry, whose numbers are twice the middles of its intervals: the builder sorts by
     them, so that rows with neighbouring intervals share a tile and the tile's hull is narrow (docs/decisions/0007).
     """
+    _, head, low, high, union_start, union_low, _ = literals
     count = np.int64(0)
     for row in range(len(kind)):
         number = np.int64(1)
         if kind[row] >= KEYED:
-            number *= count_copies(use, head, low, union_start, first_literal[row])
+            number *= count_copies(use, low, union_start, first_literal[row])
             if second_literal[row] >= 0:
-                number *= count_copies(use, head, low, union_start, second_literal[row])
+                number *= count_copies(use, low, union_start, second_literal[row])
         count += number
     owner = np.empty(count, np.uint32)
     first = np.zeros(count, np.int64)
@@ -438,21 +341,19 @@ def file_rows(
                 second[at] = get_middle(head, low, high, union_start, union_low, second_literal[row])
             at += 1
             continue
-        for i in range(count_copies(use, head, low, union_start, first_literal[row])):
-            for j in range(
-                count_copies(use, head, low, union_start, second_literal[row]) if second_literal[row] >= 0 else 1
-            ):
+        for i in range(count_copies(use, low, union_start, first_literal[row])):
+            for j in range(count_copies(use, low, union_start, second_literal[row]) if second_literal[row] >= 0 else 1):
                 owner[at] = row
-                first[at] = get_point(head, low, use, union_start, union_low, first_literal[row], i) >> 1
+                first[at] = get_point(low, use, union_start, union_low, first_literal[row], i) >> 1
                 if second_literal[row] >= 0:
-                    second[at] = get_point(head, low, use, union_start, union_low, second_literal[row], j) >> 1
+                    second[at] = get_point(low, use, union_start, union_low, second_literal[row], j) >> 1
                 at += 1
     return owner, first, second
 
 
 @jit_inline
 def get_point(
-    head: CodeArray, low: CodeArray, use: ByteArray, union_start: CodeArray, union_low: CodeArray, at: Int, number: Int
+    low: CodeArray, use: ByteArray, union_start: CodeArray, union_low: CodeArray, at: Int, number: Int
 ) -> Int:
     """Return the code of the point with this number in a literal's set."""
     return np.int64(union_low[union_start[low[at]] + number]) if use[at] == POINTS else np.int64(low[at])

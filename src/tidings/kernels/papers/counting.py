@@ -184,16 +184,9 @@ def count_run(
 
 @jit
 def count_run_above(
-    rows: RowCounters,
-    listed: Int32Array,
-    lows: Int32Array,
-    start: Int,
-    stop: Int,
-    floor: Int,
-    base: Int,
-    out: Int32Array,
-    filled: Int,
-) -> Int:
+    rows: RowCounters, listed: Int32Array, lows: Int32Array, start: Int, stop: Int, floor: Int,
+    base: Int, out: Int32Array, filled: Int,
+) -> Int:  # fmt: skip
     """Do the same for those entries of a run whose low end is above the floor."""
     counts, needs = rows.counts, rows.needs
     for at in range(start, stop):
@@ -204,16 +197,9 @@ def count_run_above(
 
 @jit
 def stab(
-    tree: IntervalTree,
-    rows: RowCounters,
-    attr: Int,
-    low: Int,
-    high: Int,
-    floor: Int,
-    base: Int,
-    out: Int32Array,
-    filled: Int,
-) -> Int:
+    tree: IntervalTree, rows: RowCounters, attr: Int, low: Int, high: Int, floor: Int,
+    base: Int, out: Int32Array, filled: Int,
+) -> Int:  # fmt: skip
     """Count every entry of an attribute that meets the codes from `low` to `high` and begins above `floor`."""
     nodes, first = tree.nodes_first[attr], tree.first
     last = tree.nodes_first[attr + 1] - nodes - 2  # the backbone has nodes beyond the attribute's codes: all empty

@@ -170,7 +170,7 @@ def match(
     out: IntArray,
     ends: IntArray,
 ) -> Int:
-    """Match events from `event` on; write ids to `out` and the end of each event to `ends`; return the first left over."""
+    """Match events from `event` on; write ids to `out`, the end of each to `ends`; return the first one left over."""
     words = np.uint64(bits.shape[1])
     live, names, values, kept = scratch[0], scratch[1], scratch[2], scratch[3]
     filled = 0

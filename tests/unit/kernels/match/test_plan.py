@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.kernels.match.random_rows import random_table, spans_of
+from tests.unit.kernels.match.random_rows import build_of, random_table, spans_of
 
 from tidings.engine.index.planner import EventStatistics, plan_rows
 from tidings.engine.tuning import IndexTuning
 from tidings.kernels.match import plan as kernel
+from tidings.kernels.match import selectivity
 from tidings.kernels.match.layout import OP_BITS
 
 COSTS = {
@@ -50,7 +51,7 @@ def test_every_choice_can_find_its_row(costs, seed, rows):
 @few
 def test_points_are_points_and_alone_on_their_column(seed):
     table = random_table(seed)
-    use = kernel.classify_uses(table.start, *table.literals.arrays)
+    use = kernel.classify_uses(build_of(table))
     for row in range(len(table.start) - 1):
         inside = list(range(table.start[row], table.start[row + 1]))
         for at in inside:
@@ -67,17 +68,7 @@ def test_a_row_is_filed_under_all_its_keys(seed):
     table = random_table(seed, rows=60)
     choice = plan_rows(table, EventStatistics(), IndexTuning(look_ns=0.0, tile_ns=1e9))
     lits = table.literals
-    owner, first, second = kernel.file_rows(
-        choice.kind,
-        choice.first,
-        choice.second,
-        lits.low,
-        lits.high,
-        lits.head,
-        choice.use,
-        lits.union_start,
-        lits.union_low,
-    )
+    owner, first, second = kernel.file_rows(build_of(table), choice.use, choice.kind, choice.first, choice.second)
     assert sorted(set(owner.tolist())) == sorted({*range(len(choice.kind))} - unfiled(choice, lits))
     for row in np.flatnonzero(choice.kind >= kernel.KEYED):
         sides = [
@@ -105,7 +96,7 @@ def test_rates_are_shares_of_the_sample(seed):
     rng = np.random.default_rng(seed)
     samples = [np.sort(rng.integers(0, 13, size)).astype(np.uint32) for size in (0, 5, 40, 100)]
     bounds = np.cumsum([0, *map(len, samples)])
-    rate, _ = kernel.estimate_rates(*table.literals.arrays, bounds, np.concatenate(samples))
+    rate, _ = selectivity.estimate_rates(*table.literals.arrays, bounds, np.concatenate(samples))
     for at in range(len(rate)):
         codes = samples[column_of(table, at)]
         inside = sum(np.sum((codes >= low) & (codes <= high)) for low, high in spans_of(table.literals, at))

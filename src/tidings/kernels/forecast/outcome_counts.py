@@ -1,0 +1,158 @@
+"""What estimators learn from: which label came in which cell of a course, and how long the next match took.
+
+Entries lie key by key: segment `s` is `starts[s]:starts[s + 1]` of key `rows[s]` (see `forecasts`). Counts are
+weights, so that old entries may count for less. A wait that has not ended is censored: it counts as "longer than
+observed". Cost: one pass over the entries each.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tidings.kernels.jit import jit_lean
+
+if TYPE_CHECKING:
+    from tidings.kernels.array_types import BoolArray, FloatArray, Int, IntArray
+
+
+@jit_lean
+def count_moves(
+    kinds: IntArray,
+    starts: IntArray,
+    rows: IntArray,
+    first: IntArray,
+    weights: FloatArray,
+    label_of: IntArray,
+    width: Int,
+    state: IntArray,
+    cells: IntArray,
+    moves: FloatArray,
+) -> None:
+    """Add up, for entries from `first` of their segment on, the weight of each label in each cell."""
+    for segment in range(len(rows)):
+        begin = starts[segment] + first[segment]
+        cell = state[rows[segment]] if first[segment] == 0 else cells[begin - 1]
+        for entry in range(begin, starts[segment + 1]):
+            moves[cell * width + label_of[kinds[entry]]] += weights[entry]
+            cell = cells[entry]
+
+
+@jit_lean
+def count_changes(
+    starts: IntArray,
+    rows: IntArray,
+    first: IntArray,
+    weights: FloatArray,
+    chain: IntArray,
+    width: Int,
+    before: IntArray,
+    cells: IntArray,
+    hit: BoolArray,
+    moves: FloatArray,
+) -> None:
+    """Add up, for a tracked course, which cell came after which; a match counts as the last label."""
+    for segment in range(len(rows)):
+        begin = starts[segment] + first[segment]
+        cell = chain[before[segment]] if first[segment] == 0 else chain[cells[begin - 1]]
+        for entry in range(begin, starts[segment + 1]):
+            label = width - 1 if hit[entry] else chain[cells[entry]]
+            moves[cell * width + label] += weights[entry]
+            cell = chain[cells[entry]]
+
+
+@jit_lean
+def count_waits(
+    starts: IntArray,
+    done: IntArray,
+    cells: IntArray,
+    hit: BoolArray,
+    weights: FloatArray,
+    bins: IntArray,
+    edges: Int,
+    waits: FloatArray,
+) -> None:
+    """Add up the waits of the first `done` entries of each segment: after how many entries the next match came.
+
+    Codes below `edges` are bins of waits that ended; from `edges` on, a wait is censored: no match came in as many bins
+    as have been observed. A pass backwards through a segment knows the next match of every entry.
+    """
+    most, codes = len(bins) - 1, 2 * edges + 1
+    for segment in range(len(done)):
+        begin, end = starts[segment], starts[segment + 1]
+        following = -1
+        for entry in range(end - 1, begin - 1, -1):
+            if entry < begin + done[segment]:
+                observed = min(end - 1 - entry, most)
+                if following >= 0 and following - entry <= most:
+                    code = bins[following - entry]
+                else:
+                    code = edges + bins[observed + 1] if observed < most else 2 * edges
+                waits[cells[entry] * codes + code] += weights[entry]
+            if hit[entry]:
+                following = entry
+
+
+@jit_lean
+def note_next_matches(
+    starts: IntArray, hit: BoolArray, at: IntArray, times: IntArray, next_at: IntArray, next_time: IntArray
+) -> None:
+    """Write for every entry the position and time of the next match of its key; -1 where there is none."""
+    for segment in range(len(starts) - 1):
+        following = -1
+        for entry in range(starts[segment + 1] - 1, starts[segment] - 1, -1):
+            next_at[entry] = at[following] if following >= 0 else -1
+            next_time[entry] = times[following] if following >= 0 else 0
+            if hit[entry]:
+                following = entry
+
+
+@jit_lean
+def count_later(
+    starts: IntArray,
+    done: IntArray,
+    cells: IntArray,
+    weights: FloatArray,
+    at: IntArray,
+    now: Int,
+    next_at: IntArray,
+    near: IntArray,
+    gaps: Int,
+    bins: IntArray,
+    edges: Int,
+    waits: FloatArray,
+) -> None:
+    """Add up waits in events of the whole stream; `near` is the bin of the mean gap between the key's own events."""
+    most, codes = len(bins) - 1, 2 * edges + 1
+    for segment in range(len(done)):
+        for entry in range(starts[segment], starts[segment] + done[segment]):
+            observed = min(now - 1 - at[entry], most)
+            if next_at[entry] >= 0 and next_at[entry] - at[entry] <= most:
+                code = bins[next_at[entry] - at[entry]]
+            else:
+                code = edges + bins[observed + 1] if observed < most else 2 * edges
+            waits[(cells[entry] * gaps + near[entry]) * codes + code] += weights[entry]
+
+
+@jit_lean
+def count_span(
+    starts: IntArray,
+    done: IntArray,
+    cells: IntArray,
+    weights: FloatArray,
+    times: IntArray,
+    until: Int,
+    next_at: IntArray,
+    next_time: IntArray,
+    soon: IntArray,
+    gaps: Int,
+    span: Int,
+    out: FloatArray,
+) -> None:
+    """Add up whether a match came within a span of time: column 0 yes, 1 not known yet, 2 no."""
+    for segment in range(len(done)):
+        for entry in range(starts[segment], starts[segment] + done[segment]):
+            row = (cells[entry] * gaps + (soon[entry] if gaps > 1 else 0)) * 3
+            if next_at[entry] >= 0 and next_time[entry] - times[entry] <= span:
+                out[row] += weights[entry]
+            else:
+                out[row + (2 if until - times[entry] >= span else 1)] += weights[entry]
