@@ -29,14 +29,14 @@ QUANTIFIERS = (Quantifier.ANY, Quantifier.ALL, Quantifier.NONE)
 
 
 def quantify(attribute: str, condition: Condition, op: int) -> Filter:
-    """Return the test, or its negation, that a literal's op stands for (`kernels.literals`)."""
+    """Return the test, or its negation, that a literal's op stands for (`kernels.match.literals`)."""
     test = Test(attribute, condition, QUANTIFIERS[op % 3])
     return Not(test) if op >= NOT_ANY else test
 
 
 @dataclass(frozen=True, slots=True)
 class PlaceItem:
-    """Some, all or none of the places of an attribute lie in an area (`op` as in `kernels.literals`)."""
+    """Some, all or none of the places of an attribute lie in an area (`op` as in `kernels.match.literals`)."""
 
     attribute: str
     op: int
@@ -77,14 +77,14 @@ class ExactChecks:
     @classmethod
     def build(cls, items: Sequence[ExactItem], row: NDArray[np.uint32], item: NDArray[np.uint32]) -> ExactChecks:
         """Put the areas of the items into a table."""
-        areas = {at: one for at, one in enumerate(items) if isinstance(one, PlaceItem)}
+        areas = {at: place_item for at, place_item in enumerate(items) if isinstance(place_item, PlaceItem)}
         numbers: dict[str, int] = {}
         place_of, name_of = np.full(len(items), -1, np.int64), np.full(len(items), -1, np.int32)
         op_of = np.zeros(len(items), np.uint8)
-        for place, (at, one) in enumerate(areas.items()):
-            place_of[at], op_of[at] = place, one.op
-            name_of[at] = numbers.setdefault(one.attribute, len(numbers))
-        places = PlaceTable.build(one.condition for one in areas.values())
+        for place, (at, place_item) in enumerate(areas.items()):
+            place_of[at], op_of[at] = place, place_item.op
+            name_of[at] = numbers.setdefault(place_item.attribute, len(numbers))
+        places = PlaceTable.build(place_item.condition for place_item in areas.values())
         return cls(items, row, item, places, place_of, tuple(numbers), name_of, op_of)
 
     def filter_pairs(
@@ -115,9 +115,9 @@ class ExactChecks:
         open_pairs = np.ones(len(items), bool)
         for number, name in enumerate(self.names):
             pairs = np.flatnonzero(self.name_of[items] == number)
-            found = self._decide_places(batch, name, events[pairs], items[pairs])
-            if found is not None:
-                result[pairs] = found
+            decided = self._decide_places(batch, name, events[pairs], items[pairs])
+            if decided is not None:
+                result[pairs] = decided
                 open_pairs[pairs] = False
         for pair in np.flatnonzero(open_pairs).tolist():
             reading = arrivals.read_event(int(events[pair]))

@@ -1,8 +1,9 @@
 """Forests: many Boolean trees over numbered leaves, decided together.
 
-A filter whose normal form is too large stays a whole tree. Its leaves are literals, numbered in a table that
-the segment keeps; equal sub-trees of all trees are one, and decided once for a block of events. A forest
-never changes: it is a few flat arrays, which a snapshot may map from a file.
+A filter whose normal form is too large stays a tree. Its leaves are literals, numbered in a table that the segment
+keeps; equal sub-trees of all trees are shared, and decided once for a block of events. The trees are compiled to
+straight code over rows of 512 bits, one for each event: an instruction costs the same for one event as for 512. A forest
+is immutable: a few flat arrays, which a snapshot may map from a file.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _NOT = -1 - (4 + tree_code.NEGATION)
 
 @dataclass(frozen=True, slots=True)
 class ForestSummary:
-    """What `explain` says of a forest."""
+    """Sizes of a forest, for `explain`."""
 
     trees: int
     leaves: int
@@ -42,7 +43,7 @@ class ForestSummary:
     instructions: int
 
     def __str__(self) -> str:
-        """Say it in one line."""
+        """Return the sizes in one line."""
         return (
             f"{self.trees:,} trees over {self.leaves:,} distinct leaves; {self.shared:,} shared sub-trees; "
             f"{self.instructions:,} instructions for {EVENTS} events"
@@ -53,7 +54,7 @@ class ForestSummary:
 class TreeForest:
     """Trees as straight code; `slots[i]` is the slot of the i-th, whose program follows those of shared sub-trees.
 
-    The trees are not in the order given: those of one shape lie together, so that the processor guesses right.
+    Trees of the same shape lie together, whatever order they came in, so that branches are predicted.
 
     >>> forest = Forest.build([(7, ("and", (0, ("not", 1))))], leaves=2)
     >>> truths = forest.table()
@@ -80,8 +81,8 @@ class TreeForest:
     ) -> TreeForest:
         """Build from slots and trees over leaves `0 .. leaves - 1`.
 
-        `rates` says how often each leaf is true; what is seldom true is then asked first. A million trees of
-        ten leaves take some seconds.
+        `rates` is how often each leaf is true; what is seldom true is then tested first. A million trees of ten
+        leaves take some seconds.
         """
         slots, tokens, token_starts = _write_tokens(trees)
         if len(tokens) and tokens.max() >= leaves:
@@ -93,21 +94,21 @@ class TreeForest:
                 f"`{leaves + len(node_starts)}` leaves and sub-trees are too many (`{MOST_ROWS}`); use more segments"
             )
             raise ValueError(message)
-        known = np.full(leaves, 0.1) if rates is None else np.asarray(rates, np.float64)
-        code, starts, shared = tree_code.assemble(roots, node_starts, pool, leaves, known)
+        leaf_rates = np.full(leaves, 0.1) if rates is None else np.asarray(rates, np.float64)
+        code, starts, shared = tree_code.assemble(roots, node_starts, pool, leaves, leaf_rates)
         order = np.argsort(tree_code.hash_shapes(code, starts, shared), kind="stable")
         code, starts = tree_code.reorder(code, starts, shared, order)
-        turned = (roots[order] & 1).astype(np.uint8)
-        return cls(code, starts, turned, slots[order], leaves)
+        negated = (roots[order] & 1).astype(np.uint8)
+        return cls(code, starts, negated, slots[order], leaves)
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> TreeForest:
-        """Return the forest that gave these `arrays()`; they may be read-only."""
+        """Return the forest of these `to_arrays`; they may be read-only."""
         leaves = int(arrays["leaves"][0])
         return cls(arrays["code"], arrays["starts"], arrays["turned"], arrays["slots"], leaves)  # type: ignore[arg-type]
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
-        """Return all there is of it, for a snapshot."""
+        """Return the arrays of a snapshot."""
         return {
             "code": self.code,
             "starts": self.starts,
@@ -126,14 +127,14 @@ class TreeForest:
         return ForestCode(self.code, self.starts, self.negated)
 
     @property
-    def shared(self) -> int:
+    def shared_count(self) -> int:
         """How many sub-trees have a row of their own."""
         return len(self.starts) - 1 - len(self.slots)
 
     @property
     def rows(self) -> int:
-        """How many rows a table of truths, and a memo of `run_one`, must have."""
-        return self.leaves + self.shared
+        """How many rows a table of truths, and a memo of `run_for_event`, must have."""
+        return self.leaves + self.shared_count
 
     def make_truth_table(self) -> NDArray[np.uint64]:
         """Return an empty table of truths: `decide_leaves` fills it for a block, `match` reads it and adds to it.
@@ -156,23 +157,23 @@ class TreeForest:
             message = f"a block has at most {EVENTS} events, not `{events}`; split the batch"
             raise ValueError(message)
         bits = np.empty(0, np.uint64) if live is None else live
-        rows, found = np.empty(len(self) * WORDS, np.uint64), np.empty(len(self), np.uint32)
-        count = trees.run_block(self.programs, self.slots, bits, truths, self.leaves, events, rows, found)
+        rows, matching = np.empty(len(self) * WORDS, np.uint64), np.empty(len(self), np.uint32)
+        count = trees.run_block(self.programs, self.slots, bits, truths, self.leaves, events, rows, matching)
         # Allocated here: NumPy asks for large pages, the kernels' own arrays get small ones, and first touching
         # those cost more than all the rest of writing the slots.
         by_bit = np.empty((count + 63) // 64 * 64 * WORDS, np.uint64)
         starts = trees.transpose_matches(rows, count, events, by_bit)
         slots = np.empty(starts[-1], np.uint32)
-        trees.write_by_event(by_bit, found, count, starts, slots)
+        trees.write_by_event(by_bit, matching, count, starts, slots)
         return starts, slots
 
     def summarize(self) -> ForestSummary:
-        """Describe it for `explain`."""
+        """Return the sizes of the forest."""
         kinds, rows = self.code & np.uint32(3), self.code >> np.uint32(tree_code.ROW)
-        named = np.zeros(self.rows + 1, bool)
-        named[rows[kinds != tree_code.POP]] = True
-        used = int(named[: self.leaves].sum())
-        return ForestSummary(trees=len(self), leaves=used, shared=self.shared, instructions=len(self.code))
+        is_named = np.zeros(self.rows + 1, bool)
+        is_named[rows[kinds != tree_code.POP]] = True
+        used = int(is_named[: self.leaves].sum())
+        return ForestSummary(trees=len(self), leaves=used, shared=self.shared_count, instructions=len(self.code))
 
 
 def _write_tokens(
