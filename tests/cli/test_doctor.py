@@ -149,8 +149,7 @@ def test_an_old_java_is_wrong_and_a_newer_one_on_the_system_is_named(monkeypatch
     java(tmp_path / "old", "1.8")
     java(tmp_path / "system" / "java-17", 17)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "old"))
-    monkeypatch.setattr(machine_checks, "SYSTEM_JAVAS", tmp_path / "system")
-    check = machine_checks.check_java()
+    check = machine_checks.check_java(tmp_path / "system")
     assert check.status is Status.WRONG
     assert check.finding.startswith("8 in")
     assert check.fix == f"export JAVA_HOME={tmp_path / 'system' / 'java-17'}"
@@ -159,9 +158,9 @@ def test_an_old_java_is_wrong_and_a_newer_one_on_the_system_is_named(monkeypatch
 def test_no_java_says_how_to_get_one(monkeypatch, tmp_path):
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(machine_checks, "SYSTEM_JAVAS", tmp_path)
-    assert machine_checks.check_java().status is Status.MISSING
-    assert "apt-get install" in machine_checks.check_java().fix
+    check = machine_checks.check_java(tmp_path)
+    assert check.status is Status.MISSING
+    assert "apt-get install" in check.fix
 
 
 def test_a_java_home_without_java_is_named(monkeypatch, tmp_path):

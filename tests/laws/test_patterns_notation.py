@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tidings import lang
 from tidings.errors import PatternError
-from tidings.lang.patterns.durations import LIMIT, parse_duration, format_duration
+from tidings.lang.patterns.durations import LIMIT, format_duration, parse_duration
 from tidings.model.patterns import (
     Absence,
     Mode,

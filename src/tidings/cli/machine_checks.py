@@ -54,19 +54,21 @@ class MachineCheck:
         return {**result, "found": self.finding, "fix": self.fix}
 
 
-def check_java() -> MachineCheck:
+def check_java(system_javas: Path = SYSTEM_JAVAS) -> MachineCheck:
     """Look for the Java that Spark would take: JAVA_HOME's, else the one on the PATH."""
     home = os.environ.get("JAVA_HOME")
     path = str(Path(home, "bin", "java")) if home else shutil.which("java")
     if path is None or not Path(path).exists():
         where = f"JAVA_HOME is `{home}`, which has no bin/java" if home else "no `java` on the PATH"
-        return MachineCheck("spark", "java", Status.MISSING, where, _suggest_java())
+        return MachineCheck("spark", "java", Status.MISSING, where, _suggest_java(system_javas))
     version, where = _read_java_version(path)
     if version is None:
-        return MachineCheck("spark", "java", Status.WRONG, f"`{path}` does not say its version", _suggest_java())
+        return MachineCheck(
+            "spark", "java", Status.WRONG, f"`{path}` does not say its version", _suggest_java(system_javas)
+        )
     if version < OLDEST_JAVA:
         finding = f"{version} in {where}; Spark needs {OLDEST_JAVA} or later"
-        return MachineCheck("spark", "java", Status.WRONG, finding, _suggest_java())
+        return MachineCheck("spark", "java", Status.WRONG, finding, _suggest_java(system_javas))
     return MachineCheck("spark", "java", Status.OK, f"{version} in {where}")
 
 
@@ -78,8 +80,8 @@ def _read_java_version(java: str) -> tuple[int | None, str]:
     return int(version[1]) if version else None, home[1].strip() if home else java
 
 
-def _suggest_java() -> str:
-    for path in sorted(SYSTEM_JAVAS.glob("*/bin/java")):
+def _suggest_java(system_javas: Path) -> str:
+    for path in sorted(system_javas.glob("*/bin/java")):
         version, home = _read_java_version(str(path))
         if version is not None and version >= OLDEST_JAVA:
             return f"export JAVA_HOME={home}"

@@ -88,7 +88,7 @@ def shown(monkeypatch, *, quiet=False):
                 update(task, **new),
             )
         rows = [row for batch in loading.read(file) for row in batch]
-        list(subscription_input.Watched([(row, row, "text") for row in rows], loading.watch))
+        list(subscription_input.WatchedSubscriptions([(row, row, "text") for row in rows], loading.watch))
     return said, screen.getvalue()
 
 
@@ -120,5 +120,5 @@ def test_the_command_is_quiet_with_json(tidings, columns, monkeypatch):
 def test_watched_subscriptions_tell_now_and_then():
     told = []
     given = [(n, "a = 1", "text") for n in range(2500)]
-    assert list(subscription_input.Watched(given, lambda done, total: told.append((done, total)))) == given
+    assert list(subscription_input.WatchedSubscriptions(given, lambda done, total: told.append((done, total)))) == given
     assert told == [(0, 2500), (1000, 2500), (2000, 2500), (2500, 2500)]

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
     from tidings.matcher.loading.row_readers import Row
 
+MAX_SHOWN = 5
+"""Rejected events that a warning names; all of them go to the file of `--dead-letters`."""
+
 
 @contextmanager
 def open_dead_letters(path: Path, *events: str) -> Iterator[TextIO]:
@@ -39,6 +42,19 @@ def open_dead_letters(path: Path, *events: str) -> Iterator[TextIO]:
 def write_dead_letter(letters: TextIO, event: object, reason: str, row: Row) -> None:
     """Write an event that was not taken, as a line of JSON."""
     letters.write(render.to_json({"event": event, "reason": reason, "row": row.raw}) + "\n")
+
+
+def describe_rejected(first: list[str], count: int, events: int, problem: str, hint: str) -> str:
+    """Return the warning about `count` events of `events`: the problem, the first of them, and what to do."""
+    lines = [f"{count:,} of {events:,} events {problem}", *(f"  {reason}" for reason in first)]
+    if count > len(first):
+        lines.append(f"  and {count - len(first):,} more")
+    return "\n".join([*lines, hint])
+
+
+def describe_kept(path: Path | None) -> str:
+    """Return where the dead letters are, or how to keep them."""
+    return f"they are in `{path}`" if path else "--dead-letters FILE keeps them all"
 
 
 def read_event_id(row: Row, event_id: str | None) -> object:

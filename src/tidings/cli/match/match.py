@@ -13,7 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from tidings.cli import render
-from tidings.cli.match.dead_letters import open_dead_letters, read_event_id, write_dead_letter
+from tidings.cli.match.dead_letters import (
+    MAX_SHOWN,
+    describe_kept,
+    describe_rejected,
+    open_dead_letters,
+    read_event_id,
+    write_dead_letter,
+)
 from tidings.cli.options import Unknown
 from tidings.cli.row_writer import RowWriter
 from tidings.errors import BadEvent, UnknownAttributes
@@ -21,7 +28,7 @@ from tidings.matcher.loading.row_files import Form, RowFile
 from tidings.matcher.unknown_names import find_asking, refuse_unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from typing import TextIO
 
     from tidings.cli.match.subscription_origin import SubscriptionOrigin
@@ -30,9 +37,6 @@ if TYPE_CHECKING:
 
 DeadRow: TypeAlias = "tuple[object, str, Row]"
 """The id of an event that could not be read, the reason, and its row."""
-
-MAX_SHOWN = 5
-"""Dead letters that a message names; all of them go to the file of `--dead-letters`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +75,8 @@ def run(origin: SubscriptionOrigin, events: str, task: Matching) -> None:
             _record_dead(_match_batch(matcher, batch, task.event_id, writer, tally), letters, tally)
     warn_of_mismatches(matcher.mismatches())
     if tally.dead:
-        render.warn("\n".join(_describe_dead(tally, task.dead_letters)))
+        problem = "could not be read and were not matched"
+        render.warn(describe_rejected(tally.first, tally.dead, tally.events, problem, describe_kept(task.dead_letters)))
     if not task.quiet:
         counts = f"{tally.events:,} events, {len(matcher):,} subscriptions: {writer.count:,} matches"
         dead = f"{tally.dead:,} dead letters ({time.perf_counter() - started:.1f} s)"
@@ -89,7 +94,7 @@ def warn_of_mismatches(mismatches: Sequence[object]) -> None:
 
 def _refuse_unknown(matcher: Matcher, file: RowFile, *, skip: bool) -> None:
     """Refuse names that no column of the events has; with `skip` remove the subscriptions that use them."""
-    columns = file.columns()
+    columns = file.find_columns()
     if columns is None:
         return
     way_out = "correct the names, or say --unknown absent: then they are absent in every event"
@@ -134,11 +139,3 @@ def _record_dead(dead: list[DeadRow], letters: TextIO | None, tally: MatchTally)
             tally.first.append(f"{row.place}: {reason}")
         if letters is not None:
             write_dead_letter(letters, event, reason, row)
-
-
-def _describe_dead(tally: MatchTally, kept: Path | None) -> Iterator[str]:
-    yield f"{tally.dead:,} of {tally.events:,} events could not be read and were not matched"
-    yield from (f"  {reason}" for reason in tally.first)
-    if tally.dead > len(tally.first):
-        yield f"  and {tally.dead - len(tally.first):,} more"
-    yield f"they are in `{kept}`" if kept else "--dead-letters FILE keeps them all"

@@ -14,7 +14,7 @@ from tidings.cli import render
 if TYPE_CHECKING:
     from tidings.concepts import Vocabulary
     from tidings.matcher import Matcher
-    from tidings.matcher.loading.row_files import Loading
+    from tidings.matcher.loading.row_files import LoadReport
 
 FILE_ONLY = ("kind", "schema", "ontology", "regions", "skip_bad")
 """Options, by their parameters' names, that go with a file: a snapshot has its own values."""
@@ -49,7 +49,7 @@ class SubscriptionOrigin:
         self._report(self._load(matcher), len(matcher))
         return matcher
 
-    def _load(self, matcher: Matcher) -> Loading:
+    def _load(self, matcher: Matcher) -> LoadReport:
         from tidings.matcher.loading.row_files import Form, RowFile, load_parameters, load_subscriptions
 
         form = Form(self.form) if self.form else None
@@ -57,12 +57,12 @@ class SubscriptionOrigin:
             RowFile(str(self.subscriptions), form=form) as file,
             render.show_loading(file, quiet=self.silent) as loading,
         ):
-            columns = file.parameters()
+            columns = file.open_parameters()
             if columns is not None:
                 return load_parameters(matcher, loading.read(columns))
             return load_subscriptions(matcher, loading.read(file), watch=loading.watch)
 
-    def _report(self, load: Loading, kept: int) -> None:
+    def _report(self, load: LoadReport, kept: int) -> None:
         name = str(self.subscriptions)
         if load.refused and not self.skip_bad:
             raise load.error(name)

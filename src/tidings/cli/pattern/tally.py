@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from tidings.cli import render
-from tidings.cli.match.dead_letters import write_dead_letter
+from tidings.cli.match.dead_letters import MAX_SHOWN, describe_kept, describe_rejected, write_dead_letter
 from tidings.lang.patterns.durations import format_duration
 
 if TYPE_CHECKING:
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from tidings.cli.pattern.event_rows import RejectedRow, RowBatch
     from tidings.forecast import Detector
     from tidings.patterns import Detections
-
-MAX_SHOWN = 5
-"""Bad and late events that a message names, of each kind; all of them go to the file of `--dead-letters`."""
 
 SECOND = 1_000_000
 """Microseconds."""
@@ -68,23 +65,15 @@ class EventTally:
 
     def warn(self, detector: Detector, kept: Path | None) -> None:
         """Warn of events that were not taken and of partial matches that the detector dropped."""
-        where = f"they are in `{kept}`" if kept else "--dead-letters FILE keeps them all"
         if self.dead_count:
-            render.warn(
-                "\n".join([*_describe_rows(self.dead, self.dead_count, self.events, "could not be read"), where])
-            )
+            problem = "could not be read and were not taken"
+            render.warn(describe_rejected(self.dead, self.dead_count, self.events, problem, describe_kept(kept)))
         if self.late_count:
             hint = f"--lateness {_round_up(self.behind)} would have put them in order"
-            render.warn("\n".join([*_describe_rows(self.late, self.late_count, self.events, "came late"), hint]))
+            problem = "came late and were not taken"
+            render.warn(describe_rejected(self.late, self.late_count, self.events, problem, hint))
         for problem in _describe_losses(detector):
             render.warn(problem)
-
-
-def _describe_rows(first: list[str], count: int, events: int, problem: str) -> Iterator[str]:
-    yield f"{count:,} of {events:,} events {problem} and were not taken"
-    yield from (f"  {reason}" for reason in first)
-    if count > len(first):
-        yield f"  and {count - len(first):,} more"
 
 
 def _round_up(behind: int) -> str:
