@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import tidings as td
 from tidings import lang
-from tidings.patterns.definition import _order, _substreams, _told, seen
+from tidings.patterns.definition import group_reports, seen, sort_key, split_stream
 
 S = 1_000_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -55,12 +55,14 @@ def end_of(events, more=0):
 def hold(pattern, events, found, *, until, stream=None):
     """Hold the detections of each mode to the definition: as many, each an allowed choice, in order, well bound."""
     stream = seen(pattern, events) if stream is None else stream
-    parts = [_Listed(part, until) for part in _substreams(pattern, stream)] if stream else []
+    parts = [_Listed(part, until) for part in split_stream(pattern, stream)] if stream else []
     bound = {}
     for one in (one for part in parts for one in part.listed):
         bound.setdefault((one.events, one.at), []).append(dict(one.bindings))
     for mode in found:
-        wanted = sorted(((part, group) for part in parts for group in _told(part, until, mode=mode)), key=_first)
+        wanted = sorted(
+            ((part, group) for part in parts for group in group_reports(part, until, mode=mode)), key=_first
+        )
         _compare(_Context(pattern, events, mode, found[mode], wanted), pattern, found[mode], wanted, bound)
 
 
@@ -75,7 +77,7 @@ class _Listed:
 
 
 def _first(pair):
-    return _order(pair[1][0])
+    return sort_key(pair[1][0])
 
 
 def _compare(context, pattern, found, wanted, bound):

@@ -20,7 +20,7 @@ from tidings.forecast.predicting.forecaster import ForecastPlan
 from tidings.forecast.predicting.observer import ForecastObserver
 from tidings.forecast.predicting.probability_table import require_times
 from tidings.forecast.tuning import ForecastTuning
-from tidings.forks import Level, guard, locked
+from tidings.forks import Level, guard, with_lock
 from tidings.lang import parse_pattern, render_pattern
 from tidings.matcher.admission import check_on_error
 from tidings.model.patterns import Pattern
@@ -142,7 +142,7 @@ class Detector:
         written = check_pattern(name, parsed, mode, limit)
         self.add_many([written], horizon=horizon, threshold=threshold, tell=tell, step=step)
 
-    @locked
+    @with_lock
     def add_many(self, patterns: Iterable[WrittenPattern], **plan: Any) -> None:
         """Add many, as `lang.read_patterns` reads them from a file; all of them or, where one is refused, none.
 
@@ -168,7 +168,7 @@ class Detector:
         if not self._forecasting.learns:
             require_times(horizon, self._forecasting.base_model.traffic)
 
-    @locked
+    @with_lock
     def remove(self, name: str) -> None:
         """Remove a pattern; `UnknownPattern`, a `KeyError`, if it is not there."""
         self._catalog.remove(name)
@@ -205,7 +205,7 @@ class Detector:
         """Return the patterns as a set that runs go through."""
         return self._catalog.compile()
 
-    @locked
+    @with_lock
     def share_patterns(self) -> PatternSet:
         """Return the set of the patterns for another stream; it stays as it is when this detector changes."""
         return self._catalog.fork().compile()
@@ -223,7 +223,7 @@ class Detector:
         """Take one event and return what it completes; `BadEvent` when it cannot be read."""
         return list(self.detect_many([event]))
 
-    @locked
+    @with_lock
     def detect_many(self, events: Any, *, on_error: Literal["raise", "collect"] = "raise") -> Detections:
         """Take a list of events, an Arrow table or a `td.EventBatch`, and return what they complete.
 
@@ -234,7 +234,7 @@ class Detector:
         detections.forecasts = self._collect_forecasts()
         return detections
 
-    @locked
+    @with_lock
     def on_time(self, now: datetime | float | str) -> list[Detection]:
         """Let time pass: absences complete, waiting events are taken, and partial matches that came too late go.
 
@@ -318,14 +318,14 @@ class Detector:
         """How many partial matches one key may have at one step."""
         return self._catalog.settings.partials
 
-    @locked
+    @with_lock
     def rename_fields(self, time: str, event_id: str) -> None:
         """Read the time and the id of the events from now on from other fields."""
         self._catalog.change_settings(replace(self._catalog.settings, time=time, event_id=event_id))
 
     # Forecasts ---------------------------------------------------------------------------------
 
-    @locked
+    @with_lock
     def forecast(self, name: str, *, horizon: Any = None) -> list[Forecast]:
         """Return how likely a pattern is to complete within the horizon, as things stand now.
 
@@ -336,7 +336,7 @@ class Detector:
         asked = None if horizon is None else Horizon.of(horizon)
         return self.prepare_forecasting().forecast(name, asked)
 
-    @locked
+    @with_lock
     def prepare_forecasting(self) -> ForecastObserver:
         """Return the observer that forecasts, with the probabilities of the patterns that are there now."""
         if self._forecasting is None:
@@ -361,7 +361,7 @@ class Detector:
 
     # States ------------------------------------------------------------------------------------
 
-    @locked
+    @with_lock
     def snapshot(self) -> bytes:
         """Return everything as bytes: the patterns, and where they stand."""
         header, arrays = dump_patterns(self.compile())
@@ -389,7 +389,7 @@ class Detector:
         load_run(detector.run, header, arrays)
         return detector
 
-    @locked
+    @with_lock
     def fork(self) -> Detector:
         """Return a detector of the same patterns that has seen nothing; what was compiled is shared."""
         forecasting = None if self._forecasting is None else self._forecasting.fork()
@@ -412,4 +412,4 @@ def _open_forecasting(model: Any, learn: bool, tuning: ForecastTuning) -> Foreca
     opened = Model.load(model) if isinstance(model, str | Path) else model
     if opened is None and not learn:
         return None
-    return ForecastObserver(opened or Model(), learns=learn, tuning=tuning)
+    return ForecastObserver(Model() if opened is None else opened, learns=learn, tuning=tuning)

@@ -79,12 +79,12 @@ class Forecasts:
     def __iter__(self) -> Iterator[EventForecast]:
         """Yield each with its event."""
         pieces = [self._of(batch) for batch in self._batches]  # each in order; groups of patterns lie side by side
-        return (one for _, one in merge(*pieces, key=itemgetter(0)))
+        return (forecast for _, forecast in merge(*pieces, key=itemgetter(0)))
 
     @staticmethod
     def _of(batch: ForecastBatch) -> Iterator[tuple[int, EventForecast]]:
         if len(batch.rows):
-            rows, told = batch.rows, batch.records.take(batch.rows.event).to_lists()
+            rows, records = batch.rows, batch.records.take(batch.rows.event).to_lists()
             numbers = zip(rows.member.tolist(), rows.key.tolist(), rows.cell.tolist(), strict=True)
             chances = rows.probability.tolist()
             for place, (member, key, cell) in enumerate(numbers):
@@ -95,7 +95,7 @@ class Forecasts:
                     batch.names[member], value, chances[place], table.horizon.value, table.name_estimator(cell)
                 )
                 event = int(rows.event[place])
-                yield batch.base + event, EventForecast(told.ids[place], datetime_of(int(batch.times[event])), shown)
+                yield batch.base + event, EventForecast(records.ids[place], datetime_of(int(batch.times[event])), shown)
 
     def _order(self) -> np.ndarray:
         """Return where each row lies among those of all batches, by its event."""
@@ -109,8 +109,8 @@ class Forecasts:
     @property
     def probabilities(self) -> np.ndarray:
         """Return the probabilities alone, in the order of the rows."""
-        found = [batch.rows.probability for batch in self._batches]
-        return np.concatenate(found)[self._order()] if found else np.empty(0)
+        chances = [batch.rows.probability for batch in self._batches]
+        return np.concatenate(chances)[self._order()] if chances else np.empty(0)
 
     def to_arrow(self) -> pa.Table:
         """Return a table `pattern, key, at, event, probability, horizon, estimator`; keys and horizons are text."""
@@ -141,7 +141,9 @@ def _columns(batch: ForecastBatch) -> tuple[Any, ...]:
     horizons = pa.array([None if table is None else str(table.horizon) for table in batch.tables], pa.string())
     pairs, places = np.unique(np.column_stack([rows.member, rows.cell]), axis=0, return_inverse=True)
     tables = [batch.tables[member] for member in pairs[:, 0].tolist()]
-    said = [one.name_estimator(cell) for one, cell in zip(tables, pairs[:, 1].tolist(), strict=True) if one is not None]
+    estimators = [
+        own.name_estimator(cell) for own, cell in zip(tables, pairs[:, 1].tolist(), strict=True) if own is not None
+    ]
     keys = [key_text(batch.values[key]) if batch.keyed else None for key in rows.key.tolist()]
     return (
         names,
@@ -150,5 +152,5 @@ def _columns(batch: ForecastBatch) -> tuple[Any, ...]:
         pa.array(ids) if isinstance(ids, list) else ids,
         pa.array(rows.probability),
         horizons.take(rows.member),
-        pa.array(said, pa.string()).take(places.reshape(-1)),
+        pa.array(estimators, pa.string()).take(places.reshape(-1)),
     )

@@ -9,7 +9,7 @@ from numbers import Integral
 from typing import Any, Literal
 
 from tidings.errors import TidingsError
-from tidings.lang.patterns.durations import parse_duration, format_duration
+from tidings.lang.patterns.durations import format_duration, parse_duration
 from tidings.lang.patterns.tokens import PatternReadError
 
 _EVENTS = re.compile(r"(\d+)(?:\s+(own))?(?:\s+events?)?")
@@ -26,20 +26,20 @@ class Horizon:
     unit: Literal["events", "own", "time"] = "events"
 
     @classmethod
-    def of(cls, given: Any) -> Horizon:
+    def of(cls, value: Any) -> Horizon:
         """Read `10`, `"10 events"`, `"10 own events"`, `"5 min"` or a timedelta.
 
         >>> Horizon.of("10 own events"), Horizon.of("5 min").amount
         (Horizon(amount=10, unit='own'), 300000000)
         """
-        found = given if isinstance(given, Horizon) else _read(given)
-        if found is None or found.amount < 1 or (found.unit != "time" and found.amount > MOST_EVENTS):
+        horizon = value if isinstance(value, Horizon) else _read(value)
+        if horizon is None or horizon.amount < 1 or (horizon.unit != "time" and horizon.amount > MOST_EVENTS):
             ways = (
                 f"a number of events from 1 to {MOST_EVENTS:,}, `10 own events` (of the key), or a span such as `5 min`"
             )
-            msg = f"a horizon is {ways}; not `{given}`"
+            msg = f"a horizon is {ways}; not `{value}`"
             raise TidingsError(msg)
-        return found
+        return horizon
 
     @property
     def value(self) -> int | str | timedelta:
@@ -61,17 +61,17 @@ class Horizon:
         return format_duration(self.amount)
 
 
-def _read(given: Any) -> Horizon | None:
-    if isinstance(given, Integral) and not isinstance(given, bool):  # those of numpy too
-        return Horizon(int(given))
-    if isinstance(given, timedelta):
-        return Horizon(given // timedelta(microseconds=1), "time")
-    if not isinstance(given, str):
+def _read(value: Any) -> Horizon | None:
+    if isinstance(value, Integral) and not isinstance(value, bool):  # those of numpy too
+        return Horizon(int(value))
+    if isinstance(value, timedelta):
+        return Horizon(value // timedelta(microseconds=1), "time")
+    if not isinstance(value, str):
         return None
-    events = _EVENTS.fullmatch(given.strip())
+    events = _EVENTS.fullmatch(value.strip())
     if events:
         return Horizon(int(events[1]), "own" if events[2] else "events")
     try:
-        return Horizon(parse_duration(given), "time")
+        return Horizon(parse_duration(value), "time")
     except PatternReadError:
         return None

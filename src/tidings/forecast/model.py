@@ -46,30 +46,30 @@ class ModelSettings:
             msg = f"smoothing is a number from 0 up, not `{smoothing}`"
             raise TidingsError(msg)
         if estimator not in ESTIMATORS:
-            msg = f"an estimator is one of {', '.join(f'`{one}`' for one in ESTIMATORS)}, not `{estimator}`"
+            msg = f"an estimator is one of {', '.join(f'`{name}`' for name in ESTIMATORS)}, not `{estimator}`"
             raise TidingsError(msg)
         return cls(context, float(smoothing), _half_life(half_life), estimator)
 
 
-def _half_life(given: Any) -> HalfLife | None:
-    if given is None or isinstance(given, HalfLife):
-        return given
-    found = None
-    if isinstance(given, timedelta):
-        found = HalfLife(given // timedelta(microseconds=1), timed=True)
-    elif type(given) is int:
-        found = HalfLife(given, timed=False)
-    elif isinstance(given, str):
+def _half_life(value: Any) -> HalfLife | None:
+    if value is None or isinstance(value, HalfLife):
+        return value
+    half_life = None
+    if isinstance(value, timedelta):
+        half_life = HalfLife(value // timedelta(microseconds=1), timed=True)
+    elif type(value) is int:
+        half_life = HalfLife(value, timed=False)
+    elif isinstance(value, str):
         try:
-            found = (
-                HalfLife(int(given), timed=False) if given.isdecimal() else HalfLife(parse_duration(given), timed=True)
+            half_life = (
+                HalfLife(int(value), timed=False) if value.isdecimal() else HalfLife(parse_duration(value), timed=True)
             )
         except PatternReadError:
-            found = None
-    if found is None or found.amount < 1:
-        msg = f"a half-life is a number of events, or a span of time such as `7 days`, not `{given}`"
+            half_life = None
+    if half_life is None or half_life.amount < 1:
+        msg = f"a half-life is a number of events, or a span of time such as `7 days`, not `{value}`"
         raise TidingsError(msg)
-    return found
+    return half_life
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,13 +112,13 @@ class Model:
 
     def __iter__(self) -> Iterator[str]:
         """Yield the names of the patterns."""
-        return (one.name for one in self.patterns.values())
+        return (counted.name for counted in self.patterns.values())
 
     def __getitem__(self, name: str) -> CountedPattern:
         """Return what was counted of a pattern."""
-        for one in self.patterns.values():
-            if one.name == name:
-                return one
+        for counted in self.patterns.values():
+            if counted.name == name:
+                return counted
         msg = f"the model knows no pattern called `{name}`; it knows {_list_names(self)}"
         raise UnknownPattern(msg)
 
@@ -131,20 +131,20 @@ class Model:
     ) -> CountedPattern:
         """Return what is known of a pattern; nothing was counted of a new one."""
         key = pattern_key(watched.pattern, watched.mode)
-        found = self.patterns.get(key)
-        if found is None:
+        counted = self.patterns.get(key)
+        if counted is None:
             course = build_course(watched.pattern, watched.mode, context=self.settings.context, **surroundings)
             counts = Counts.none(course, spans, keyed=is_keyed(watched.pattern))
             return CountedPattern(watched.name, watched.pattern, watched.mode, course, counts)
-        missing = [span for span in spans if span not in found.counts.spans]
-        more = Counts.none(found.course, missing, keyed=is_keyed(found.pattern)).spans
-        counts = replace(found.counts, spans=found.counts.spans | more)
-        return replace(found, name=watched.name, counts=counts)
+        missing = [span for span in spans if span not in counted.counts.spans]
+        more = Counts.none(counted.course, missing, keyed=is_keyed(counted.pattern)).spans
+        counts = replace(counted.counts, spans=counted.counts.spans | more)
+        return replace(counted, name=watched.name, counts=counts)
 
-    def estimates(self, known: CountedPattern) -> Estimates:
+    def estimates(self, counted: CountedPattern) -> Estimates:
         """Return a pattern's probabilities, ready to be reckoned."""
-        prior = label_prior(known, self.traffic, self.settings.smoothing)
-        return Estimates(known.course, known.counts, prior, self.settings.smoothing, self.settings.estimator)
+        prior = label_prior(counted, self.traffic, self.settings.smoothing)
+        return Estimates(counted.course, counted.counts, prior, self.settings.smoothing, self.settings.estimator)
 
     # Together ----------------------------------------------------------------------------------
 
@@ -158,14 +158,16 @@ class Model:
             raise TidingsError(msg)
         timed = self.settings.half_life is not None and self.settings.half_life.timed
         latest = max(self.now[1], other.now[1])
-        one, two = (of.fade(latest) if timed else of for of in (self, other))
-        made = self.with_counts(patterns={**two.patterns, **one.patterns}, traffic=one.traffic.plus(two.traffic))
-        for key in one.patterns.keys() & two.patterns.keys():
-            if not is_same_course(one.patterns[key].course, two.patterns[key].course):
-                msg = f"the models count `{one.patterns[key].name}` in different ways; train both with one schema"
+        mine_now, theirs_now = (of.fade(latest) if timed else of for of in (self, other))
+        made = self.with_counts(
+            patterns={**theirs_now.patterns, **mine_now.patterns}, traffic=mine_now.traffic.plus(theirs_now.traffic)
+        )
+        for key in mine_now.patterns.keys() & theirs_now.patterns.keys():
+            if not is_same_course(mine_now.patterns[key].course, theirs_now.patterns[key].course):
+                msg = f"the models count `{mine_now.patterns[key].name}` in different ways; train both with one schema"
                 raise TidingsError(msg)
             made.patterns[key] = replace(
-                one.patterns[key], counts=one.patterns[key].counts.plus(two.patterns[key].counts)
+                mine_now.patterns[key], counts=mine_now.patterns[key].counts.plus(theirs_now.patterns[key].counts)
             )
         made.now = (self.now[0] + other.now[0], latest)
         return made
@@ -176,13 +178,13 @@ class Model:
 
     def using(self, *, estimator: str | None = None, smoothing: float | None = None) -> Model:
         """Return the same counts, reckoned in another way."""
-        told = self.settings
+        settings = self.settings
         made = self.with_counts(patterns=dict(self.patterns), traffic=self.traffic)
         made.settings = ModelSettings.of(
-            context=told.context,
-            smoothing=told.smoothing if smoothing is None else smoothing,
-            half_life=told.half_life,
-            estimator=estimator or told.estimator,
+            context=settings.context,
+            smoothing=settings.smoothing if smoothing is None else smoothing,
+            half_life=settings.half_life,
+            estimator=estimator or settings.estimator,
         )
         return made
 
@@ -190,8 +192,8 @@ class Model:
         """Return the model with its counts as much weaker as its half-life makes them until a time."""
         assert self.settings.half_life is not None
         by = self.settings.half_life.fading(self.now, (0, now))
-        known = {key: replace(one, counts=one.counts.scale(by)) for key, one in self.patterns.items()}
-        return self.with_counts(patterns=known, traffic=self.traffic.scale(by))
+        patterns = {key: replace(counted, counts=counted.counts.scale(by)) for key, counted in self.patterns.items()}
+        return self.with_counts(patterns=patterns, traffic=self.traffic.scale(by))
 
     def with_counts(
         self, *, patterns: dict[str, CountedPattern], traffic: Traffic, now: tuple[int, int] | None = None
@@ -254,40 +256,40 @@ def pattern_key(pattern: Pattern, mode: Mode) -> str:
     return f"{mode} {json.dumps(json.loads(render_pattern(pattern, 'json')), sort_keys=True)}"
 
 
-def is_same_course(one: Course, other: Course) -> bool:
+def is_same_course(course: Course, other: Course) -> bool:
     """Tell whether counts of two courses can be added."""
-    same = one.labels == other.labels and one.table.shape == other.table.shape and one.cells == other.cells
-    return same and bool((one.table == other.table).all() and (one.groups == other.groups).all())
+    same = course.labels == other.labels and course.table.shape == other.table.shape and course.cells == other.cells
+    return same and bool((course.table == other.table).all() and (course.groups == other.groups).all())
 
 
-def label_prior(known: CountedPattern, traffic: Traffic, smoothing: float) -> Floats:
+def label_prior(counted_pattern: CountedPattern, traffic: Traffic, smoothing: float) -> Floats:
     """Return how likely each label is by how many events satisfied each filter; of unknown filters, all alike.
 
     With smoothing, a filter that no event has satisfied yet is not impossible.
     """
-    course, pattern = known.course, known.pattern
+    course, pattern = counted_pattern.course, counted_pattern.pattern
     shares: dict[str, float] = {}
-    for name in pattern.used():
-        told = filter_key(pattern, name)
-        counted, asked = traffic.filters.get(told), traffic.asked.get(told, traffic.seen)
+    for name in pattern.list_filters():
+        names = filter_key(pattern, name)
+        counted, asked = traffic.filters.get(names), traffic.asked.get(names, traffic.seen)
         if counted is not None and asked > 0:
             shares[name] = min(1.0, (counted + smoothing) / (asked + 2 * smoothing))
     if course.tracker is not None:
-        guess = 1 / (len(pattern.used()) + 1)
-        return np.asarray(course.tracker.prior({name: shares.get(name, guess) for name in pattern.used()}))
+        guess = 1 / (len(pattern.list_filters()) + 1)
+        return np.asarray(course.tracker.prior({name: shares.get(name, guess) for name in pattern.list_filters()}))
     size, sets = len(course.labels), course.sets()
-    if len(shares) < len(pattern.used()):
+    if len(shares) < len(pattern.list_filters()):
         return np.full(size, 1 / size)
-    if all(len(told) <= 1 for told in sets):
-        found = np.array([sum(shares[name] for name in told) if told else 0.0 for told in sets])
-        found[[not told for told in sets]] = max(0.0, 1 - found.sum())
+    if all(len(names) <= 1 for names in sets):
+        prior = np.array([sum(shares[name] for name in names) if names else 0.0 for names in sets])
+        prior[[not names for names in sets]] = max(0.0, 1 - prior.sum())
     else:  # as if filters were independent
-        found = np.array([_independent(told, shares) for told in sets])
-    return found / found.sum() if found.sum() > 0 else np.full(size, 1 / size)
+        prior = np.array([_independent(names, shares) for names in sets])
+    return prior / prior.sum() if prior.sum() > 0 else np.full(size, 1 / size)
 
 
-def _independent(told: frozenset[str], shares: dict[str, float]) -> float:
-    return float(np.prod([share if name in told else 1 - share for name, share in shares.items()]))
+def _independent(satisfied: frozenset[str], shares: dict[str, float]) -> float:
+    return float(np.prod([share if name in satisfied else 1 - share for name, share in shares.items()]))
 
 
 def filter_key(pattern: Pattern, name: str) -> str:
@@ -298,5 +300,5 @@ def filter_key(pattern: Pattern, name: str) -> str:
 
 
 def _list_names(names: Iterable[str]) -> str:
-    told = sorted(names)
-    return ", ".join(f"`{name}`" for name in told[:5]) + (" and others" if len(told) > 5 else "") or "none"
+    ordered = sorted(names)
+    return ", ".join(f"`{name}`" for name in ordered[:5]) + (" and others" if len(ordered) > 5 else "") or "none"

@@ -32,25 +32,25 @@ VERSION = 1
 def write_model(model: Model) -> bytes:
     """Return a model as bytes."""
     arrays: dict[str, Any] = {}
-    known = [_write_pattern(number, one, arrays) for number, one in enumerate(model.patterns.values())]
-    told = model.settings
+    patterns = [_write_pattern(number, counted, arrays) for number, counted in enumerate(model.patterns.values())]
+    settings = model.settings
     header = {
-        "context": told.context,
-        "smoothing": told.smoothing,
-        "half_life": None if told.half_life is None else [told.half_life.amount, told.half_life.timed],
-        "estimator": told.estimator,
+        "context": settings.context,
+        "smoothing": settings.smoothing,
+        "half_life": None if settings.half_life is None else [settings.half_life.amount, settings.half_life.timed],
+        "estimator": settings.estimator,
         "edges": EDGES.tolist(),
         "now": list(model.now),
         "traffic": asdict(model.traffic),
-        "patterns": known,
+        "patterns": patterns,
     }
     body = pack_state(header, arrays)
     rest = len(body).to_bytes(8, "little") + bytes(pa.compress(body, codec="zstd", asbytes=True))
     return MAGIC + str(VERSION).encode() + b"\n" + crc32(rest).to_bytes(4, "little") + rest
 
 
-def _write_pattern(number: int, one: CountedPattern, arrays: dict[str, Any]) -> dict[str, Any]:
-    course, counts = one.course, one.counts
+def _write_pattern(number: int, counted: CountedPattern, arrays: dict[str, Any]) -> dict[str, Any]:
+    course, counts = counted.course, counted.counts
     for name, array in (("moves", counts.moves), ("waits", counts.waits), ("later", counts.later)):
         flat = array.ravel()
         arrays[f"{number}.{name}.at"] = places = np.flatnonzero(flat).astype(np.int32)
@@ -61,11 +61,11 @@ def _write_pattern(number: int, one: CountedPattern, arrays: dict[str, Any]) -> 
         arrays |= {f"{number}.table": course.table, f"{number}.hits": course.hits, f"{number}.groups": course.groups}
         arrays[f"{number}.idle"] = course.idle
     shape = [*course.table.shape, course.cells, len(counts.later)]
-    tree = json.loads(render_pattern(one.pattern, "json"))
+    tree = json.loads(render_pattern(counted.pattern, "json"))
     return {
-        "name": one.name,
+        "name": counted.name,
         "pattern": tree,
-        "mode": str(one.mode),
+        "mode": str(counted.mode),
         "labels": list(course.labels),
         "states": list(course.states),
         "depth": course.depth,
@@ -94,9 +94,9 @@ def read_model(data: bytes) -> Model:
             raise StateError(msg)
         model.now = tuple(header["now"])
         model.traffic = Traffic(**header["traffic"])
-        for number, told in enumerate(header["patterns"]):
-            one = _read_pattern(number, told, arrays, model.settings.context)
-            model.patterns[pattern_key(one.pattern, one.mode)] = one
+        for number, description in enumerate(header["patterns"]):
+            counted = _read_pattern(number, description, arrays, model.settings.context)
+            model.patterns[pattern_key(counted.pattern, counted.mode)] = counted
     except (KeyError, TypeError, IndexError) as problem:
         msg = f"the model's file is damaged: {problem!r}"
         raise StateError(msg) from problem
@@ -129,46 +129,50 @@ def _open_file(data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
     return unpack_state(body)
 
 
-def _read_pattern(number: int, told: dict[str, Any], arrays: dict[str, Any], context: int) -> CountedPattern:
+def _read_pattern(number: int, description: dict[str, Any], arrays: dict[str, Any], context: int) -> CountedPattern:
     from tidings.forecast.model import CountedPattern
 
-    pattern, mode = parse_pattern(told["pattern"], notation="json"), Mode(told["mode"])
-    rows, labels, cells, later = told["shape"]
-    course = _course(number, told, arrays) if not told["tracked"] else _read_tracked(pattern, mode, told, context)
+    pattern, mode = parse_pattern(description["pattern"], notation="json"), Mode(description["mode"])
+    rows, labels, cells, later = description["shape"]
+    course = (
+        _course(number, description, arrays)
+        if not description["tracked"]
+        else _read_tracked(pattern, mode, description, context)
+    )
     if course.table.shape != (rows, labels) or course.cells != cells:
-        msg = f"the model counts `{told['name']}` in another way than this program; train it again"
+        msg = f"the model counts `{description['name']}` in another way than this program; train it again"
         raise StateError(msg)
     counts = Counts(
         _fill_array(arrays, f"{number}.moves", (rows, labels)),
         _fill_array(arrays, f"{number}.waits", (cells, CODES)),
         _fill_array(arrays, f"{number}.later", (later, CODES)),
-        {span: arrays[f"{number}.span.{span}"] for span in told["spans"]},
+        {span: arrays[f"{number}.span.{span}"] for span in description["spans"]},
     )
-    return CountedPattern(told["name"], pattern, mode, course, counts)
+    return CountedPattern(description["name"], pattern, mode, course, counts)
 
 
-def _course(number: int, told: dict[str, Any], arrays: dict[str, Any]) -> Course:
+def _course(number: int, description: dict[str, Any], arrays: dict[str, Any]) -> Course:
     table = arrays[f"{number}.table"]
     return Course(
         approximate=False,
-        states=tuple(told["states"]),
-        labels=tuple(told["labels"]),
+        states=tuple(description["states"]),
+        labels=tuple(description["labels"]),
         table=table,
         hits=arrays[f"{number}.hits"],
         groups=arrays[f"{number}.groups"],
         idle=arrays[f"{number}.idle"],
         chain=np.arange(len(table), dtype=np.int32),
-        start=told["start"],
-        depth=told["depth"],
+        start=description["start"],
+        depth=description["depth"],
     )
 
 
-def _read_tracked(pattern: Any, mode: Mode, told: dict[str, Any], context: int) -> Course:
+def _read_tracked(pattern: Any, mode: Mode, description: dict[str, Any], context: int) -> Course:
     from tidings.forecast.courses.tracked_course import build_tracked_course
 
     course = build_tracked_course(pattern, mode, context=context)
-    if list(course.labels) != told["labels"]:
-        msg = f"the model counts `{told['name']}` in another way than this program; train it again"
+    if list(course.labels) != description["labels"]:
+        msg = f"the model counts `{description['name']}` in another way than this program; train it again"
         raise StateError(msg)
     return course
 

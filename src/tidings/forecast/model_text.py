@@ -9,7 +9,7 @@ import numpy as np
 from tidings.forecast.courses.streams import bin_gaps
 from tidings.forecast.horizon import Horizon
 from tidings.forecast.model import is_keyed
-from tidings.forecast.predicting.probability_table import places_of, build_table
+from tidings.forecast.predicting.probability_table import build_table, places_of
 from tidings.patterns.run.machine import find_ways
 
 if TYPE_CHECKING:
@@ -25,14 +25,17 @@ MOST = 40
 
 def format_model(model: Model, name: str | None = None, *, horizon: Any = None) -> str:
     """Return a model's patterns, or one of them, with states, counts and probabilities."""
-    told = model.settings
-    half_life = "none" if told.half_life is None else _half_life(told.half_life.amount, timed=told.half_life.timed)
+    settings = model.settings
+    half_life = (
+        "none" if settings.half_life is None else _half_life(settings.half_life.amount, timed=settings.half_life.timed)
+    )
     head = (
         f"{len(model):,} pattern{'s' * (len(model) != 1)}, {model.now[0]:,} events; "
-        f"context {told.context}, smoothing {told.smoothing:g}, half-life {half_life}, estimator {told.estimator}"
+        f"context {settings.context}, smoothing {settings.smoothing:g}, half-life {half_life},"
+        f" estimator {settings.estimator}"
     )
-    known = list(model.patterns.values()) if name is None else [model[name]]
-    return "\n\n".join([head, *(_pattern(model, one, horizon) for one in known)])
+    patterns = list(model.patterns.values()) if name is None else [model[name]]
+    return "\n\n".join([head, *(_pattern(model, counted, horizon) for counted in patterns)])
 
 
 def _half_life(amount: int, *, timed: bool) -> str:
@@ -41,13 +44,13 @@ def _half_life(amount: int, *, timed: bool) -> str:
     return format_duration(amount) if timed else f"{amount:,} events"
 
 
-def _pattern(model: Model, one: CountedPattern, horizon: Any) -> str:
-    course, estimates = one.course, model.estimates(one)
+def _pattern(model: Model, counted: CountedPattern, horizon: Any) -> str:
+    course, estimates = counted.course, model.estimates(counted)
     exact = "approximate: states by time and progress" if course.approximate else "exact"
-    head = f"{one.name} ({one.mode}; {len(course.states):,} states, {course.cells:,} cells, {exact})"
-    columns, chances = _chances(model, one, estimates, horizon)
-    seen = _by_state(one.counts.waits.sum(axis=1), course.groups[0], len(course.states))
-    moves = _moves(one, estimates)
+    head = f"{counted.name} ({counted.mode}; {len(course.states):,} states, {course.cells:,} cells, {exact})"
+    columns, chances = _chances(model, counted, estimates, horizon)
+    seen = _by_state(counted.counts.waits.sum(axis=1), course.groups[0], len(course.states))
+    moves = _moves(counted, estimates)
     rows = [["state", "times", *columns, "next"]]
     for state, called in list(enumerate(course.states))[:MOST]:
         rows.append([called, _number(seen[state]), *(f"{p:.4f}" for p in chances[:, state]), moves[state]])
@@ -56,41 +59,41 @@ def _pattern(model: Model, one: CountedPattern, horizon: Any) -> str:
     return "\n".join([head, *_align_rows(rows)])
 
 
-def _chances(model: Model, one: CountedPattern, estimates: Estimates, horizon: Any) -> tuple[list[str], np.ndarray]:
+def _chances(model: Model, counted: CountedPattern, estimates: Estimates, horizon: Any) -> tuple[list[str], np.ndarray]:
     """Return p by state, of an average key; each cell of a state has the weight of its visits."""
-    course = one.course
-    parted = is_keyed(one.pattern)
+    course = counted.course
+    parted = is_keyed(counted.pattern)
     asked = [Horizon(n, "own" if parted else "events") for n in AHEAD] if horizon is None else [Horizon.of(horizon)]
-    average = places_of(np.full((3, 1), np.nan), pace=model.traffic.pace(find_ways(one.pattern)))[:, 0]
+    average = places_of(np.full((3, 1), np.nan), pace=model.traffic.pace(find_ways(counted.pattern)))[:, 0]
     silence = bin_gaps(np.full((3, 1), np.nan))[:, 0]
-    weight = one.counts.waits.sum(axis=1) + 1e-9
-    found = []
+    weight = counted.counts.waits.sum(axis=1) + 1e-9
+    columns = []
     for ahead in asked:
-        told = build_table(estimates, ahead, keyed=parted, traffic=model.traffic)
-        p = np.array([told.at(cell, average, silence) for cell in range(course.cells)])
+        table = build_table(estimates, ahead, keyed=parted, traffic=model.traffic)
+        p = np.array([table.at(cell, average, silence) for cell in range(course.cells)])
         total = _by_state(p * weight, course.groups[0], len(course.states))
-        found.append(total / np.maximum(_by_state(weight, course.groups[0], len(course.states)), 1e-300))
-    return [f"p({ahead})" for ahead in asked], np.array(found)
+        columns.append(total / np.maximum(_by_state(weight, course.groups[0], len(course.states)), 1e-300))
+    return [f"p({ahead})" for ahead in asked], np.array(columns)
 
 
-def _moves(one: CountedPattern, estimates: Estimates) -> list[str]:
+def _moves(counted: CountedPattern, estimates: Estimates) -> list[str]:
     """Return of each state the likeliest labels."""
-    course = one.course
-    chances = state_chances(one, estimates)
-    told = []
+    course = counted.course
+    chances = state_chances(counted, estimates)
+    lines = []
     for row in chances:
         likely = [label for label in np.argsort(-row)[:4].tolist() if row[label] > 0]
-        told.append(", ".join(f"{course.labels[label]} {row[label]:.3f}" for label in likely))
-    return told
+        lines.append(", ".join(f"{course.labels[label]} {row[label]:.3f}" for label in likely))
+    return lines
 
 
-def state_chances(one: CountedPattern, estimates: Estimates) -> np.ndarray:
+def state_chances(counted: CountedPattern, estimates: Estimates) -> np.ndarray:
     """Return P(label | state), whatever came before: what arrows of a picture carry."""
-    course = one.course
+    course = counted.course
     chances = estimates.chances()
     if course.tracker is not None:
         return chances
-    weight = one.counts.moves.sum(axis=1, keepdims=True) + 1e-9
+    weight = counted.counts.moves.sum(axis=1, keepdims=True) + 1e-9
     total = np.zeros((len(course.states), len(course.labels)))
     np.add.at(total, course.groups[0], chances * weight)
     return np.asarray(total / total.sum(axis=1, keepdims=True))
@@ -108,6 +111,6 @@ def _align_rows(rows: list[list[str]]) -> list[str]:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = []
     for row in rows:
-        cells = [row[0].ljust(widths[0]), *(one.rjust(w) for one, w in zip(row[1:-1], widths[1:-1], strict=True))]
+        cells = [row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:-1], widths[1:-1], strict=True))]
         lines.append("  " + "  ".join([*cells, row[-1]]).rstrip())
     return lines

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidings.errors import TidingsError
-from tidings.forecast.detector import Detector
 from tidings.forecast.horizon import Horizon
 from tidings.forecast.learning.counting import select_reports
 from tidings.forecast.model import Model, is_keyed
@@ -27,6 +26,7 @@ from tidings.patterns.observer import SilentObserver
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from tidings.forecast.detector import Detector
     from tidings.patterns import PatternSet
     from tidings.patterns.compile.graph import CompiledPattern
     from tidings.patterns.detections import ReportBatch
@@ -40,7 +40,7 @@ BASE = "base rate"
 class Trial:
     """One pattern's forecasts at every event of its streams, by estimator, and what came of them.
 
-    Arrays have one value for each forecast: `y` whether a match came within the horizon, `known` whether the history
+    Arrays have one value for each forecast: `y` whether a match came within the horizon, `decided` whether the history
     goes on for so long, `ahead` how many of the key's own events lie before the next match (-1: none came).
     """
 
@@ -49,32 +49,32 @@ class Trial:
     event: np.ndarray
     key: np.ndarray
     y: np.ndarray
-    known: np.ndarray
+    decided: np.ndarray
     ahead: np.ndarray
     p: dict[str, np.ndarray] = field(default_factory=dict)
     matches: int = 0
 
     def score(self, name: str, threshold: float = 0.5) -> Score:
         """Return the scores of one estimator; `base rate` is one too."""
-        return score(self.p[name][self.known], self.y[self.known], threshold)
+        return score(self.p[name][self.decided], self.y[self.decided], threshold)
 
     def warnings(self, name: str, threshold: float = 0.5) -> Warnings:
         """Return how matches were announced: leads are in the key's own events, from the first alarm of each match."""
         on = np.clip(self.p[name], 0, 1) > threshold
         order = np.lexsort((self.event, self.key))
-        on, y, known, ahead, key = on[order], self.y[order], self.known[order], self.ahead[order], self.key[order]
+        on, y, decided, ahead, key = on[order], self.y[order], self.decided[order], self.ahead[order], self.key[order]
         first = np.append(True, key[1:] != key[:-1])
         rising = on & (first | ~np.append(False, on[:-1]))
         # The events of one key before one match are told apart by where that match lies.
         match = np.arange(len(key)) + ahead
         warned = on & y
-        found: dict[tuple[int, int], int] = {}
+        first_leads: dict[tuple[int, int], int] = {}
         for place in np.flatnonzero(warned).tolist():
-            found.setdefault((int(key[place]), int(match[place])), int(ahead[place]))
-        leads: list[int | None] = [*found.values(), *[None] * max(0, self.matches - len(found))]
-        judged = int(np.count_nonzero(known))
-        false = int(np.count_nonzero(rising & known & ~y))
-        return Warnings(tuple(leads), int(rising.sum()), false, int((rising & ~known).sum()), judged)
+            first_leads.setdefault((int(key[place]), int(match[place])), int(ahead[place]))
+        leads: list[int | None] = [*first_leads.values(), *[None] * max(0, self.matches - len(first_leads))]
+        judged = int(np.count_nonzero(decided))
+        false = int(np.count_nonzero(rising & decided & ~y))
+        return Warnings(tuple(leads), int(rising.sum()), false, int((rising & ~decided).sum()), judged)
 
 
 def prequential(
@@ -92,7 +92,7 @@ def prequential(
     `model` is where to begin; without one, with nothing. With `learn=False` it stays as it is. The base rate is of what
     was known before each event.
     """
-    told = Horizon.of(horizon)
+    parsed_horizon = Horizon.of(horizon)
     if not len(detector):
         msg = "the detector has no patterns to score; add them first"
         raise TidingsError(msg)
@@ -101,12 +101,12 @@ def prequential(
     for estimator in estimators:
         if progress is not None:
             progress(estimator)
-        for name, (event, key, p), found in _forecast_all(
-            detector, events, begun.using(estimator=estimator), told, learn=learn
+        for name, (event, key, p), matches in _forecast_all(
+            detector, events, begun.using(estimator=estimator), parsed_horizon, learn=learn
         ):
             if name not in trials:
-                trials[name] = _trial(name, told, event, key, found)
-                trials[name].p[BASE] = _base_rate(trials[name], found.times)
+                trials[name] = _trial(name, parsed_horizon, event, key, matches)
+                trials[name].p[BASE] = _base_rate(trials[name], matches.times)
             trials[name].p[estimator] = p
     return [trials[name] for name in detector]
 
@@ -155,19 +155,19 @@ def _copy_patterns(detector: Detector) -> PatternSet:
     """Return the detector's patterns, compiled anew: what is counted of them does not count in the detector."""
     settings = replace(detector.compile().settings, keep=())
     catalog = PatternCatalog(detector.vocabulary, settings)
-    catalog.add_many(WrittenPattern(one.name, one.pattern, one.mode, None) for one in detector.patterns)
+    catalog.add_many(WrittenPattern(pattern.name, pattern.pattern, pattern.mode, None) for pattern in detector.patterns)
     return catalog.compile()
 
 
 def _rows(batches: list[Any], watched: CompiledPattern) -> tuple[np.ndarray, ...]:
     """Return events, keys and probabilities of a pattern's forecasts."""
-    found: list[tuple[np.ndarray, ...]] = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
+    columns: list[tuple[np.ndarray, ...]] = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
     for batch in batches:
         if watched.name in batch.names:
             mine = batch.rows.member == batch.names.index(watched.name)
             rows = batch.rows
-            found.append((rows.event[mine] + batch.base, rows.key[mine], rows.probability[mine]))
-    return tuple(np.concatenate(column) for column in zip(*found, strict=True))
+            columns.append((rows.event[mine] + batch.base, rows.key[mine], rows.probability[mine]))
+    return tuple(np.concatenate(column) for column in zip(*columns, strict=True))
 
 
 def _select_matches(parts: list[Any], place: int, times: np.ndarray, watched: CompiledPattern) -> _Matches:
@@ -179,29 +179,29 @@ def _select_matches(parts: list[Any], place: int, times: np.ndarray, watched: Co
     return _Matches(reports, times)
 
 
-def _trial(name: str, horizon: Horizon, event: np.ndarray, key: np.ndarray, found: _Matches) -> Trial:
-    y, known = np.zeros(len(event), bool), np.zeros(len(event), bool)
+def _trial(name: str, horizon: Horizon, event: np.ndarray, key: np.ndarray, matches: _Matches) -> Trial:
+    y, decided = np.zeros(len(event), bool), np.zeros(len(event), bool)
     ahead = np.full(len(event), -1, np.int64)
-    last = len(found.times) - 1
-    for one in np.unique(key).tolist():
-        mine = np.flatnonzero(key == one)
+    last = len(matches.times) - 1
+    for key_number in np.unique(key).tolist():
+        mine = np.flatnonzero(key == key_number)
         at = event[mine]
-        matched = np.unique(found.reports[found.reports[:, 0] == one, 1])
+        matched = np.unique(matches.reports[matches.reports[:, 0] == key_number, 1])
         following = np.append(matched, -1)[np.searchsorted(matched, at, side="right")]
         own = np.searchsorted(at, following) - np.arange(len(at))
         some = following >= 0
         ahead[mine[some]] = own[some]
         match horizon.unit:
             case "events":
-                y[mine], known[mine] = some & (following - at <= horizon.amount), at + horizon.amount <= last
+                y[mine], decided[mine] = some & (following - at <= horizon.amount), at + horizon.amount <= last
             case "own":
                 y[mine] = some & (own <= horizon.amount)
-                known[mine] = np.arange(len(at)) + horizon.amount < len(at)
+                decided[mine] = np.arange(len(at)) + horizon.amount < len(at)
             case "time":
-                waited = found.times[np.maximum(following, 0)] - found.times[at]
+                waited = matches.times[np.maximum(following, 0)] - matches.times[at]
                 y[mine] = some & (waited <= horizon.amount)
-                known[mine] = found.times[at] + horizon.amount <= found.times[last]
-    return Trial(name, horizon, event, key, y, known, ahead, matches=len(np.unique(found.reports[:, :2], axis=0)))
+                decided[mine] = matches.times[at] + horizon.amount <= matches.times[last]
+    return Trial(name, horizon, event, key, y, decided, ahead, matches=len(np.unique(matches.reports[:, :2], axis=0)))
 
 
 def _base_rate(trial: Trial, times: np.ndarray) -> np.ndarray:
@@ -219,15 +219,15 @@ def _base_rate(trial: Trial, times: np.ndarray) -> np.ndarray:
     when = np.sort(decided)
     hits = np.append(0, np.cumsum(trial.y[order][np.argsort(decided, kind="stable")]))
     count = np.searchsorted(when, at, side="right")
-    found = np.empty(len(at))
-    found[order] = (hits[count] + 0.5) / (count + 1)
-    return found
+    rates = np.empty(len(at))
+    rates[order] = (hits[count] + 0.5) / (count + 1)
+    return rates
 
 
 def _own_later(trial: Trial, amount: int, end: int) -> np.ndarray:
     """Return the event that is so many of the key's own later; `end` where there is none."""
-    found = np.full(len(trial.event), end)
-    for one in np.unique(trial.key).tolist():
-        mine = np.flatnonzero(trial.key == one)
-        found[mine[:-amount]] = trial.event[mine[amount:]]
-    return found
+    later = np.full(len(trial.event), end)
+    for key_number in np.unique(trial.key).tolist():
+        mine = np.flatnonzero(trial.key == key_number)
+        later[mine[:-amount]] = trial.event[mine[amount:]]
+    return later

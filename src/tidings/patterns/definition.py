@@ -54,32 +54,39 @@ class Report:
 
 
 def embeddings(pattern: Pattern, stream: Sequence[Seen], *, until: int | None = None) -> list[Embedding]:
-    """Return all matches, by completion and then first event; an absence counts once time reached its deadline.
+    """Return all matches, by completion and then first event; an absence counts once time find_last_event its deadline.
 
     Time has come as far as `until`, or else as far as the last event.
     """
-    found = [one for part in _substreams(pattern, stream) for one in part.embeddings(until)]
-    return sorted(found, key=_order)
+    matches = [embedding for part in split_stream(pattern, stream) for embedding in part.embeddings(until)]
+    return sorted(matches, key=sort_key)
 
 
 def reports(pattern: Pattern, stream: Sequence[Seen], mode: Mode | str, *, until: int | None = None) -> list[Report]:
     """Return what a run in this mode reports, by completion and then first event; `any` knows no limit here."""
-    told = [(part, group) for part in _substreams(pattern, stream) for group in _told(part, until, mode=Mode(mode))]
+    groups = [
+        (part, group) for part in split_stream(pattern, stream) for group in group_reports(part, until, mode=Mode(mode))
+    ]
     return [
-        Report(group[0].at, part.reached(group[0]), group[0].key, frozenset(one.events for one in group))
-        for part, group in sorted(told, key=lambda pair: _order(pair[1][0]))
+        Report(
+            group[0].at,
+            part.find_last_event(group[0]),
+            group[0].key,
+            frozenset(embedding.events for embedding in group),
+        )
+        for part, group in sorted(groups, key=lambda pair: sort_key(pair[1][0]))
     ]
 
 
-def _order(one: Embedding) -> tuple[int, int, int, tuple[int, ...]]:
+def sort_key(embedding: Embedding) -> tuple[int, int, int, tuple[int, ...]]:
     """Order by completion (a deadline's ties by the last event), then by first event."""
-    return one.at, one.last, one.first, one.events
+    return embedding.at, embedding.last, embedding.first, embedding.events
 
 
-def _told(part: _Substream, until: int | None, *, mode: Mode) -> Iterator[list[Embedding]]:
+def group_reports(part: _Substream, until: int | None, *, mode: Mode) -> Iterator[list[Embedding]]:
     """Yield the matches that each report of one key chooses from."""
-    found = sorted(part.embeddings(until), key=_order)
-    completions = [list(group) for _, group in groupby(found, key=lambda one: (one.at, one.last))]
+    matches = sorted(part.embeddings(until), key=sort_key)
+    completions = [list(group) for _, group in groupby(matches, key=lambda embedding: (embedding.at, embedding.last))]
     match mode:
         case Mode.RESTART:
             yield from _restarting(part, completions)
@@ -88,35 +95,35 @@ def _told(part: _Substream, until: int | None, *, mode: Mode) -> Iterator[list[E
         case Mode.NEXT:
             yield from _once_each(completions)
         case Mode.ANY:
-            yield from ([one] for one in found)
+            yield from ([embedding] for embedding in matches)
 
 
 def _restarting(part: _Substream, completions: list[list[Embedding]]) -> Iterator[list[Embedding]]:
     """Yield what is made of events after the report before alone; a report spends all that was processed."""
     spent = -1
     for completed in completions:
-        fresh = [one for one in completed if one.first > spent]
+        fresh = [embedding for embedding in completed if embedding.first > spent]
         if fresh:
             yield _latest(fresh)
-            spent = part.reached(fresh[0])
+            spent = part.find_last_event(fresh[0])
 
 
 def _latest(completed: list[Embedding]) -> list[Embedding]:
     """Keep those that begin last."""
-    beginning = max(one.first for one in completed)
-    return [one for one in completed if one.first == beginning]
+    beginning = max(embedding.first for embedding in completed)
+    return [embedding for embedding in completed if embedding.first == beginning]
 
 
 def _once_each(completions: list[list[Embedding]]) -> Iterator[list[Embedding]]:
     """Yield for each beginning what it completes first."""
-    told: set[int] = set()
+    reported: set[int] = set()
     for completed in completions:
-        for beginning in sorted({one.first for one in completed} - told):
-            yield [one for one in completed if one.first == beginning]
-            told.add(beginning)
+        for beginning in sorted({embedding.first for embedding in completed} - reported):
+            yield [embedding for embedding in completed if embedding.first == beginning]
+            reported.add(beginning)
 
 
-def _substreams(pattern: Pattern, stream: Sequence[Seen]) -> Iterator[_Substream]:
+def split_stream(pattern: Pattern, stream: Sequence[Seen]) -> Iterator[_Substream]:
     """Yield the part of the stream that each key sees; without key variables that is all of it."""
     _refuse_unclear(pattern)
     _refuse_unordered(stream)
@@ -124,39 +131,39 @@ def _substreams(pattern: Pattern, stream: Sequence[Seen]) -> Iterator[_Substream
     done: list[dict[str, Any]] = []
     for key in chain.from_iterable(carried):
         if not any(_agree(key, other) for other in done):
-            places = (index for index, keys in enumerate(carried) if any(_agree(key, one) for one in keys))
+            places = (index for index, keys in enumerate(carried) if any(_agree(key, own_key) for own_key in keys))
             yield _Substream(pattern, stream, key, tuple(places))
             done.append(key)
 
 
 def _keys_of(event: Seen, pattern: Pattern) -> list[dict[str, Any]]:
     """Return the keys that an event carries, through each filter's attributes, whether it satisfies it or not."""
-    given = [_given(pattern[name], event) for name in pattern.used()]
-    keys = [{variable: one[variable] for variable in pattern.key_variables()} for one in given]
+    bindings = [_bind_variables(pattern[name], event) for name in pattern.list_filters()]
+    keys = [{variable: binding[variable] for variable in pattern.key_variables()} for binding in bindings]
     return [key for key in keys if _agree(key, {})]
 
 
 def _fits(named: tree.NamedFilter, event: Seen, bound: Mapping[str, Any]) -> bool:
     """Tell whether an event satisfies a named filter and agrees with what is bound already."""
-    return named.name in event.names and _agree(_given(named, event), bound)
+    return named.name in event.names and _agree(_bind_variables(named, event), bound)
 
 
-def _given(named: tree.NamedFilter, event: Seen) -> dict[str, Any]:
+def _bind_variables(named: tree.NamedFilter, event: Seen) -> dict[str, Any]:
     """Return what an event gives the filter's variables; nothing where the attribute is absent."""
     return {variable: event.values.get(attribute) for attribute, variable in named.variables}
 
 
-def _agree(given: Mapping[str, Any], bound: Mapping[str, Any]) -> bool:
+def _agree(binding: Mapping[str, Any], bound: Mapping[str, Any]) -> bool:
     """Tell whether every variable is given a value, the bound ones their own."""
     return all(
         value is not None and (variable not in bound or _same(value, bound[variable]))
-        for variable, value in given.items()
+        for variable, value in binding.items()
     )
 
 
-def _same(one: Any, two: Any) -> bool:
+def _same(first: Any, two: Any) -> bool:
     """Compare two values; Python's `True == 1` must not count."""
-    return isinstance(one, bool) == isinstance(two, bool) and bool(one == two)
+    return isinstance(first, bool) == isinstance(two, bool) and bool(first == two)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,17 +203,17 @@ class _Way:
 
     def when(self, moment: tree.Moment) -> int | None:
         """Return the event that a moment means, or nothing when its step is not taken."""
-        events = [index for step, index in self.pairs if step.called == moment.label]
+        events = [index for step, index in self.pairs if step.name == moment.label]
         pick = min if moment.which is Which.FIRST else max
         return pick(events, default=None)
 
 
-def _joined(ways: tuple[_Way, ...], *quiet: _Quiet) -> _Way:
+def _join_ways(ways: tuple[_Way, ...], *quiet: _Quiet) -> _Way:
     """Put ways of several parts together, in the order they are written."""
     return _Way(
         tuple(pair for way in ways for pair in way.pairs),
         tuple(condition for way in ways for condition in way.conditions),
-        (*(one for way in ways for one in way.quiet), *quiet),
+        (*(stretch for way in ways for stretch in way.quiet), *quiet),
     )
 
 
@@ -224,16 +231,16 @@ class _Substream:
         now = self.stream[-1].time if until is None else until
         for way in self.ways(self.pattern.root, -1):
             bound = self.bindings(way)
-            if bound is None or not self.allowed(way, bound) or not self.over(way, bound, now=now):
+            if bound is None or not self.is_allowed(way, bound) or not self.over(way, bound, now=now):
                 continue
             key, bindings = tuple(self.key.values()), tuple(sorted(bound.items()))
             yield Embedding(way.events, way.first, way.last, self.completion(way), key, bindings)
 
-    def reached(self, one: Embedding) -> int:
+    def find_last_event(self, embedding: Embedding) -> int:
         """Return the last event processed when a match completes: its own, or the last before its deadline."""
         if self.pattern.absence is None:
-            return one.last
-        return max(index for index, event in enumerate(self.stream) if event.time < one.at)
+            return embedding.last
+        return max(index for index, event in enumerate(self.stream) if event.time < embedding.at)
 
     def ways(self, node: tree.Node, after: int) -> Iterator[_Way]:
         """Yield the ways to place a node on later events; conditions, `not`s and most variables are judged last."""
@@ -246,7 +253,7 @@ class _Substream:
                 yield from self.sequences(node, after)
             case tree.Both(parts):
                 together = product(*(list(self.ways(part, after)) for part in parts))
-                yield from (_joined(ways) for ways in together if _disjoint(ways))
+                yield from (_join_ways(ways) for ways in together if _disjoint(ways))
             case tree.Either(parts):
                 yield from (way for part in parts for way in self.ways(part, after))
             case tree.Timed(part, conditions, within):
@@ -271,7 +278,7 @@ class _Substream:
         ways = list(self.ways(head, after))
         for joint, part in zip(node.joints, rest, strict=True):
             ways = [
-                _joined((before, later), _Quiet(before.last, later.first, joint.without))
+                _join_ways((before, later), _Quiet(before.last, later.first, joint.without))
                 for before in ways
                 for later in self.ways(part, before.last)
                 if joint.gap is Gap.LATER or not self.between(before.last, later.first)
@@ -293,10 +300,10 @@ class _Substream:
             named, event = self.pattern[step.filter], self.stream[index]
             if not _fits(named, event, bound):
                 return None
-            bound = _given(named, event) | bound
+            bound = _bind_variables(named, event) | bound
         return bound
 
-    def allowed(self, way: _Way, bound: Mapping[str, Any]) -> bool:
+    def is_allowed(self, way: _Way, bound: Mapping[str, Any]) -> bool:
         """Tell whether every condition holds and every `not` between two parts is kept."""
         return all(self.holds(condition, way) for condition in way.conditions) and not any(
             self.forbidden(index, quiet.without, bound=bound)
@@ -321,7 +328,7 @@ class _Substream:
         return self.stream[way.last].time + (absence.span if absence else 0)
 
     def over(self, way: _Way, bound: Mapping[str, Any], *, now: int) -> bool:
-        """Tell whether time reached the deadline of an absence and nothing prevented it."""
+        """Tell whether time find_last_event the deadline of an absence and nothing prevented it."""
         absence, deadline = self.pattern.absence, self.completion(way)
         if absence is None:
             return True
@@ -336,7 +343,7 @@ def _disjoint(ways: Iterable[_Way]) -> bool:
 
 
 def _refuse_unclear(pattern: Pattern) -> None:
-    called = [step.called for step in pattern.steps()]
+    called = [step.name for step in pattern.steps()]
     for condition in tree.conditions_of(pattern.root):
         for label in (condition.late.label, condition.early.label):
             if called.count(label) != 1:

@@ -53,43 +53,43 @@ def seen(
     A variable takes one text, number, truth value or time, as the schema declares it or else as it is; from anything
     else it takes nothing. An event without a time has that of the latest before it, `until` at first.
     """
-    found = []
+    rows = []
     for event in events:
         at = _microseconds(event, time)
         until = until if at is None else max(until, at)
         names = frozenset(named.name for named in pattern.filters if evaluate(named.filter, event, schema=schema))
         values = _values(pattern, values_of(event), schema)
-        found.append(Seen(until if at is None else at, names, values, timed=at is not None))
-    return found
+        rows.append(Seen(until if at is None else at, names, values, timed=at is not None))
+    return rows
 
 
 def _microseconds(event: EventLike, name: str) -> int | None:
     """Return an event's time, if it has one that can be read; a datetime without a zone is in UTC."""
-    told = event.time if isinstance(event, Event) else None
-    given = values_of(event).get(name) if told is None else told
-    if isinstance(given, int) and not isinstance(given, bool):
-        return given
-    if not isinstance(given, date) or is_missing(given):
+    own_time = event.time if isinstance(event, Event) else None
+    value = values_of(event).get(name) if own_time is None else own_time
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if not isinstance(value, date) or is_missing(value):
         return None
-    return ((parse_now(given) or _EPOCH) - _EPOCH) // timedelta(microseconds=1)
+    return ((parse_now(value) or _EPOCH) - _EPOCH) // timedelta(microseconds=1)
 
 
 def _values(pattern: Pattern, fields: Mapping[str, Any], schema: Schema | None) -> dict[str, Any]:
     """Return the values of the attributes that variables take; a dotted name reaches into records."""
     attributes = {attribute for named in pattern.filters for attribute, _ in named.variables}
-    found = {attribute: _there(fields, attribute) for attribute in attributes}
-    single = {attribute: values[0] for attribute, values in found.items() if len(values) == 1}
-    given = {attribute: _declared(attribute, value, schema) for attribute, value in single.items()}
-    return {attribute: value for attribute, value in given.items() if value is not None}
+    all_values = {attribute: _find_values(fields, attribute) for attribute in attributes}
+    single = {attribute: values[0] for attribute, values in all_values.items() if len(values) == 1}
+    readings = {attribute: _read_declared(attribute, value, schema) for attribute, value in single.items()}
+    return {attribute: value for attribute, value in readings.items() if value is not None}
 
 
-def _there(fields: Mapping[str, Any], attribute: str) -> list[Any]:
+def _find_values(fields: Mapping[str, Any], attribute: str) -> list[Any]:
     """Return the values of an attribute; null and an empty record are none."""
-    found = [value for leaf in iterate_leaves(fields, tuple(attribute.split("."))) for value in flatten(leaf)]
-    return [value for value in found if not is_missing(value) and value != {}]
+    values = [value for leaf in iterate_leaves(fields, tuple(attribute.split("."))) for value in flatten(leaf)]
+    return [value for value in values if not is_missing(value) and value != {}]
 
 
-def _declared(attribute: str, value: Any, schema: Schema | None) -> Any:
+def _read_declared(attribute: str, value: Any, schema: Schema | None) -> Any:
     """Return a value as it is declared, or as it is; nothing for one that no variable takes."""
     kind = None if schema is None or attribute not in schema else schema[attribute].kind
     value = value if kind is None else coerce(value, kind)

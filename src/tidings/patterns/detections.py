@@ -86,7 +86,7 @@ class Detections:
     Detections are made when somebody reads them: a million cost little until then.
     """
 
-    __slots__ = ("_archive", "_order", "_parts", "_patterns", "_told", "dead_letters", "forecasts", "late")
+    __slots__ = ("_archive", "_events", "_order", "_parts", "_patterns", "dead_letters", "forecasts", "late")
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class Detections:
         self.late, self.dead_letters = late, dead_letters
         self.forecasts: Any = ()  # of a detector with a model: what the same events made likely
         self._order: IntArray | None = None
-        self._told: tuple[EventRecords, IntArray] | None = None
+        self._events: tuple[EventRecords, IntArray] | None = None
 
     def __len__(self) -> int:
         """Count the detections."""
@@ -110,18 +110,18 @@ class Detections:
 
     def __iter__(self) -> Iterator[Detection]:
         """Yield the detections in the order they completed."""
-        told, ends = self._gather_events()
-        told = told.to_lists()
+        records, ends = self._gather_events()
+        records = records.to_lists()
         places = [(part, row) for part in self._parts for row in part.reports.rows.tolist()]
         for number, at in enumerate(self._sort_reports().tolist()):
             part, row = places[at]
             begin, end = int(ends[number]), int(ends[number + 1])
             yield Detection(
                 self._patterns[part.layout.places[row[O_PATTERN]]],
-                tuple(told.ids[begin:end]),
+                tuple(records.ids[begin:end]),
                 datetime_of(row[O_AT]),
                 _bindings(part, row),
-                () if told.fields is None else tuple(told.fields[begin:end]),
+                () if records.fields is None else tuple(records.fields[begin:end]),
             )
 
     def __repr__(self) -> str:
@@ -138,12 +138,12 @@ class Detections:
         """Return a table `pattern, at, events, bindings`; `fields` too where the detector keeps some."""
         import pyarrow as pa
 
-        told, ends = self._gather_events()
+        records, ends = self._gather_events()
         order = self._sort_reports()
         numbers = self._column(lambda part: part.layout.places[part.reports.rows[:, O_PATTERN]])[order]
         names = pa.array(self._patterns, pa.string()).take(numbers)
         at = pa.array(self._column(lambda part: part.reports.rows[:, O_AT])[order]).cast(pa.timestamp("us", "UTC"))
-        ids = _array(told.ids) if isinstance(told.ids, list) else told.ids
+        ids = _array(records.ids) if isinstance(records.ids, list) else records.ids
         rows = [(part, row) for part in self._parts for row in part.reports.rows.tolist()]
         bound = [[(k, str(v)) for k, v in _bindings(*rows[place]).items()] for place in order.tolist()]
         columns = {
@@ -152,8 +152,12 @@ class Detections:
             "events": pa.ListArray.from_arrays(pa.array(ends, pa.int32()), ids),
             "bindings": pa.array(bound, pa.map_(pa.string(), pa.string())),
         }
-        if told.fields is not None:
-            kept = pa.array(told.to_lists().fields) if isinstance(told.fields, list) else told.fields.to_struct_array()
+        if records.fields is not None:
+            kept = (
+                pa.array(records.to_lists().fields)
+                if isinstance(records.fields, list)
+                else records.fields.to_struct_array()
+            )
             kept = pa.concat_arrays(kept.chunks) if isinstance(kept, pa.ChunkedArray) else kept
             columns["fields"] = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), kept)
         return pa.table(columns)
@@ -180,7 +184,7 @@ class Detections:
 
     def _gather_events(self) -> tuple[EventRecords, IntArray]:
         """Return the events of all detections end to end, and where each one's begin."""
-        if self._told is None:
+        if self._events is None:
             begins = [part.reports.rows[:, O_BEGIN] for part in self._parts]
             lengths = [part.reports.rows[:, O_END] - part.reports.rows[:, O_BEGIN] for part in self._parts]
             shift, starts = 0, []
@@ -195,8 +199,8 @@ class Detections:
             length = np.concatenate(lengths)[order] if lengths else np.empty(0, np.int64)
             ends = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
             places = np.repeat(start - ends[:-1], length) + np.arange(ends[-1])
-            self._told = self._archive.take(events[places]), ends
-        return self._told
+            self._events = self._archive.take(events[places]), ends
+        return self._events
 
 
 def _array(ids: list[Any]) -> pa.Array:
@@ -206,16 +210,16 @@ def _array(ids: list[Any]) -> pa.Array:
     try:
         return pa.array(ids)
     except pa.ArrowException:
-        return pa.array([str(one) for one in ids], pa.string())
+        return pa.array([str(id_) for id_ in ids], pa.string())
 
 
 def _bindings(part: ReportBatch, row: list[int]) -> dict[str, Any]:
     of_key, others = part.layout.variables[row[O_PATTERN]]
-    found: dict[str, Any] = {}
+    bindings: dict[str, Any] = {}
     if of_key:
         value = part.values[row[O_KEY]]
-        found = dict(zip(of_key, value if len(of_key) > 1 else (value,), strict=True))
+        bindings = dict(zip(of_key, value if len(of_key) > 1 else (value,), strict=True))
     for number, name in enumerate(others):
         if row[O_VALUES + number] >= 0:
-            found[name] = part.values[row[O_VALUES + number]]
-    return found
+            bindings[name] = part.values[row[O_VALUES + number]]
+    return bindings

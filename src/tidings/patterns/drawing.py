@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tidings.model.patterns import Pattern
     from tidings.patterns.compile.automaton import PatternAutomaton
-    from tidings.patterns.compile.derivatives import TimeCheck, Configurations, Edge
+    from tidings.patterns.compile.derivatives import Configurations, Edge, TimeCheck
     from tidings.patterns.compile.terms import Mark
 
 
@@ -81,18 +81,18 @@ def text(picture: Picture) -> str:
 def dot(picture: Picture) -> str:
     """Return the picture in Graphviz's language: `dot -Tsvg` draws it."""
     numbers = {state.name: place for place, state in enumerate(picture.states)}
-    lines = [f"digraph {_quoted(picture.title)} {{", "  rankdir=LR;"]
+    lines = [f"digraph {_quote(picture.title)} {{", "  rankdir=LR;"]
     for state, place in zip(picture.states, numbers.values(), strict=True):
         shape = "doublecircle" if state.final else "circle"
-        lines.append(f"  n{place} [label={_quoted(state.name)}, xlabel={_quoted(state.note)}, shape={shape}];")
+        lines.append(f"  n{place} [label={_quote(state.name)}, xlabel={_quote(state.note)}, shape={shape}];")
         if state.initial:
             lines += [f"  start{place} [shape=point, style=invis];", f"  start{place} -> n{place};"]
-    lines += [f"  n{numbers[a.source]} -> n{numbers[a.target]} [label={_quoted(a.label)}];" for a in picture.arrows]
+    lines += [f"  n{numbers[a.source]} -> n{numbers[a.target]} [label={_quote(a.label)}];" for a in picture.arrows]
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def _quoted(told: str) -> str:
-    return '"' + told.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+def _quote(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
 # SVG ------------------------------------------------------------------------------------------------
@@ -144,14 +144,14 @@ class _Plan:
     def __init__(self, picture: Picture) -> None:
         self.states = {state.name: state for state in picture.states}
         self.radius = max([20.0, *(len(name) * CHARACTER / 2 + 8 for name in self.states)])
-        ways = _joined(picture.arrows)
-        self.columns = _ordered(_columns(picture, ways), ways)
+        ways = _join_labels(picture.arrows)
+        self.columns = _order_rows(_columns(picture, ways), ways)
         self.column = {name: place for place, names in enumerate(self.columns) for name in names}
         self.loops = [way for way in ways if way.source == way.target]
         self.ahead = [way for way in ways if self.column[way.target] > self.column[way.source]]
-        self.back = self._numbered(way for way in ways if way.source != way.target and way not in set(self.ahead))
+        self.back = self._assign_lanes(way for way in ways if way.source != way.target and way not in set(self.ahead))
         self.notes = {name: _lines(state.note) for name, state in self.states.items()}
-        self.taken: list[tuple[float, float, float]] = []
+        self.occupied: list[tuple[float, float, float]] = []
         self._place_rows()
         self._place_columns()
         self._place_lanes()
@@ -168,20 +168,20 @@ class _Plan:
         for t in (0.5, 0.38, 0.62, 0.28, 0.72, 0.2, 0.8):
             along = left + (right - left) * (1.5 * t * (1 - t) + t**3)
             x, y = min(max(along, left + half), right - half), start + (end - start) * (3 - 2 * t) * t * t
-            if not any(abs(x - at) < half + wide and abs(y - height) < tall for at, height, wide in self.taken):
+            if not any(abs(x - at) < half + wide and abs(y - height) < tall for at, height, wide in self.occupied):
                 break
-        self.taken.append((x, y, half + 4))
+        self.occupied.append((x, y, half + 4))
         return x, y
 
-    def _numbered(self, ways: Iterable[_Way]) -> list[_Way]:
+    def _assign_lanes(self, ways: Iterable[_Way]) -> list[_Way]:
         """Give arrows from one column to one target a lane each, so that their labels do not meet."""
         seen: dict[tuple[int, str], int] = defaultdict(int)
-        found = []
+        numbers = []
         for way in ways:
             place = self.column[way.source], way.target
-            found.append(_Way(way.source, way.target, way.label, seen[place]))
+            numbers.append(_Way(way.source, way.target, way.label, seen[place]))
             seen[place] += 1
-        return found
+        return numbers
 
     def _place_rows(self) -> None:
         loops = {way.source: way.label for way in self.loops}
@@ -231,15 +231,15 @@ class _Plan:
         self.height = y + MARGIN
 
 
-def _joined(arrows: Iterable[Arrow]) -> list[_Way]:
+def _join_labels(arrows: Iterable[Arrow]) -> list[_Way]:
     labels: dict[tuple[str, str], list[str]] = defaultdict(list)
     for arrow in arrows:
         labels[arrow.source, arrow.target] += _lines(arrow.label)
     return [_Way(source, target, tuple(label)) for (source, target), label in labels.items()]
 
 
-def _lines(told: str) -> tuple[str, ...]:
-    return tuple(part for line in told.splitlines() for part in wrap(line, WIDEST))
+def _lines(text: str) -> tuple[str, ...]:
+    return tuple(part for line in text.splitlines() for part in wrap(line, WIDEST))
 
 
 def _columns(picture: Picture, ways: list[_Way]) -> list[list[str]]:
@@ -255,7 +255,7 @@ def _columns(picture: Picture, ways: list[_Way]) -> list[list[str]]:
     return [*columns, *([rest] if rest else [])]
 
 
-def _ordered(columns: list[list[str]], ways: list[_Way]) -> list[list[str]]:
+def _order_rows(columns: list[list[str]], ways: list[_Way]) -> list[list[str]]:
     """Put each state near those that lead to it from the column before: fewer arrows cross."""
     ordered = columns[:1]
     for column in columns[1:]:
@@ -354,7 +354,9 @@ def picture_of_automaton(automaton: PatternAutomaton, title: str = "automaton") 
 def picture_of_configurations(pattern: Pattern, graph: Configurations, *, title: str = "pattern") -> Picture:
     """Describe what a pattern may wait for: time conditions and variables on the arrows, `*` where it waits."""
     last, possible = len(graph.nodes), [edge for edge in graph.edges if edge.filter not in edge.forbid]
-    ways = [(edge.source, last if edge.target is None else edge.target, _told(pattern, edge)) for edge in possible]
+    ways = [
+        (edge.source, last if edge.target is None else edge.target, _describe_step(pattern, edge)) for edge in possible
+    ]
     waits = [(place, node.guards) for place, node in enumerate(graph.nodes) if place and not node.contiguous]
     if pattern.absence is not None:
         ways.append((last, last + 1, f"{format_duration(pattern.absence.span)} pass"))
@@ -367,37 +369,37 @@ def picture_of_configurations(pattern: Pattern, graph: Configurations, *, title:
     return Picture(title, (*states, DrawnState(f"N{last}", note, final=True)), arrows)
 
 
-def _told(pattern: Pattern, edge: Edge) -> str:
+def _describe_step(pattern: Pattern, edge: Edge) -> str:
     """Say what an event must be to serve a step: its filter, what it gives to variables, when it may come."""
     steps = pattern.steps()
     step = steps[edge.step]
-    given = ", ".join(f"{attribute} = ${variable}" for attribute, variable in pattern[edge.filter].variables)
-    head = (f"{step.label}:{step.filter}" if step.label else step.filter) + (f" [{given}]" if given else "")
-    checks = [_condition(check, edge.step, [step.called for step in steps]) for check in edge.checks]
+    bindings = ", ".join(f"{attribute} = ${variable}" for attribute, variable in pattern[edge.filter].variables)
+    head = (f"{step.label}:{step.filter}" if step.label else step.filter) + (f" [{bindings}]" if bindings else "")
+    checks = [_condition(check, edge.step, [step.name for step in steps]) for check in edge.checks]
     return "\n".join([head, *(f"not {name}" for name in sorted(edge.forbid)), *(f"@ {check}" for check in checks)])
 
 
-def _condition(check: TimeCheck, here: int, called: Sequence[str]) -> str:
+def _condition(check: TimeCheck, step: int, called: Sequence[str]) -> str:
     if check.early is not None and check.early.which == "begin":
         return f"within {format_duration(check.high or 0)}"
-    late, early = (_moment(mark, here, called) for mark in (check.late, check.early))
+    late, early = (_moment(mark, step, called) for mark in (check.late, check.early))
     apart = f"|{late} - {early}|" if check.absolute else f"{late} - {early}"
     if check.high is not None:
-        apart = f"{apart} {_bound('<', check.high, check.high + 1)}"
+        apart = f"{apart} {_format_bound('<', check.high, check.high + 1)}"
     if check.low is None:
         return apart
     if check.high is None:
-        return f"{apart} {_bound('>', check.low, check.low - 1)}"
-    sign, low = _bound("<", check.low, check.low - 1).split(maxsplit=1)
+        return f"{apart} {_format_bound('>', check.low, check.low - 1)}"
+    sign, low = _format_bound("<", check.low, check.low - 1).split(maxsplit=1)
     return f"{low} {sign} {apart}"
 
 
-def _moment(mark: Mark | None, here: int, called: Sequence[str]) -> str:
+def _moment(mark: Mark | None, step: int, called: Sequence[str]) -> str:
     first = "first " if mark is not None and mark.which == "first" else ""
-    return f"t({first}{called[here if mark is None else mark.step]})"
+    return f"t({first}{called[step if mark is None else mark.step]})"
 
 
-def _bound(sign: str, closed: int, opened: int) -> str:
+def _format_bound(sign: str, closed: int, opened: int) -> str:
     """Write an end with the rounder of two numbers: configurations keep all ends closed, people write `< 5 min`."""
     inside, outside = format_duration(closed), format_duration(opened)
     return f"{sign} {outside}" if len(outside) < len(inside) else f"{sign}= {inside}"

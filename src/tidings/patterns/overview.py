@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tidings.concepts.vocabulary import Vocabulary
-    from tidings.patterns.compile.graph import MergedGraph, CompiledPattern
+    from tidings.patterns.compile.graph import CompiledPattern, MergedGraph
     from tidings.patterns.pattern_set import PatternSet
 
 MOST_AUTOMATA = 50
@@ -86,22 +86,22 @@ def _summary(compiled: CompiledPattern, states: int, shared: int, vocabulary: Vo
 def _counts(merged: MergedGraph) -> Iterator[tuple[str, int, int]]:
     """Yield of each pattern how many states it has, and how many of them, beside the start, others have too."""
     places = _places(merged)
-    held = Counter(place for mine in places for place in mine)
+    uses = Counter(place for mine in places for place in mine)
     ends = _ends(merged)
     ended = Counter(ends.values())
-    for number, (told, mine) in enumerate(zip(merged.patterns, places, strict=True)):
+    for number, (compiled, mine) in enumerate(zip(merged.patterns, places, strict=True)):
         end = ends.get(number)  # the end of an absence is the place that waits for it
-        shared = sum(held[place] > 1 for place in mine - {0}) + (end is not None and ended[end] > 1)
-        yield told.name, len(mine) + (end is not None), shared
+        shared = sum(uses[place] > 1 for place in mine - {0}) + (end is not None and ended[end] > 1)
+        yield compiled.name, len(mine) + (end is not None), shared
 
 
 def _ends(merged: MergedGraph) -> dict[int, frozenset[Any]]:
     """Return by which edges each pattern ends; two that end by the same have one end."""
-    found: dict[int, list[Any]] = {}
+    edges: dict[int, list[Any]] = {}
     for key in merged.edge_keys():
         for number in merged.edge(key):
-            found.setdefault(number, []).append(key)
-    return {number: frozenset(keys) for number, keys in found.items()}
+            edges.setdefault(number, []).append(key)
+    return {number: frozenset(keys) for number, keys in edges.items()}
 
 
 def _places(merged: MergedGraph) -> list[set[int]]:
@@ -123,10 +123,10 @@ def _places(merged: MergedGraph) -> list[set[int]]:
 
 
 def _back(into: dict[int, list[int]], places: set[int]) -> set[int]:
-    found, waiting = set(places), list(places)
+    reached, waiting = set(places), list(places)
     while waiting:
         for source in into.get(waiting.pop(), ()):
-            if source not in found:
-                found.add(source)
+            if source not in reached:
+                reached.add(source)
                 waiting.append(source)
-    return found
+    return reached

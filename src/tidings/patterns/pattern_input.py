@@ -22,7 +22,7 @@ def check_pattern(name: Any, pattern: Pattern, mode: str, limit: Any) -> Written
         msg = f"a pattern's name is text, not `{name!r}`"
         raise PatternError(msg)
     if mode not in list(Mode):
-        msg = f"a pattern's mode is one of {', '.join(f'`{one}`' for one in Mode)}, not `{mode}`"
+        msg = f"a pattern's mode is one of {', '.join(f'`{name_of_mode}`' for name_of_mode in Mode)}, not `{mode}`"
         raise PatternError(msg)
     if limit is not None and type(limit) is not int:
         msg = f"a limit is a whole number, not `{limit!r}`"
@@ -32,12 +32,12 @@ def check_pattern(name: Any, pattern: Pattern, mode: str, limit: Any) -> Written
 
 def list_filters(pattern: Pattern) -> list[Filter]:
     """Return the filters that events are asked for, each once."""
-    return list(dict.fromkeys(pattern[name].filter for name in pattern.used()))
+    return list(dict.fromkeys(pattern[name].filter for name in pattern.list_filters()))
 
 
 def variable_attributes(pattern: Pattern) -> set[str]:
     """Return the attributes that give variables their values."""
-    return {attribute for name in pattern.used() for attribute, _ in pattern[name].variables}
+    return {attribute for name in pattern.list_filters() for attribute, _ in pattern[name].variables}
 
 
 def asks_for_time(pattern: Pattern) -> bool:
@@ -54,11 +54,11 @@ def parse_lateness(lateness: timedelta | str | None) -> int:
     if lateness is None:
         return 0
     try:
-        found = parse_duration(lateness) if isinstance(lateness, str) else lateness // timedelta(microseconds=1)
+        microseconds = parse_duration(lateness) if isinstance(lateness, str) else lateness // timedelta(microseconds=1)
     except (PatternReadError, TypeError) as problem:
         msg = f"lateness is a span of time such as `10 min`, not `{lateness}`: {problem}"
         raise TidingsError(msg) from problem
-    if found < 0:
+    if microseconds < 0:
         msg = f"lateness is a span of time, not `{lateness}`"
         raise TidingsError(msg)
-    return found
+    return microseconds

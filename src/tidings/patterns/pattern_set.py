@@ -7,6 +7,7 @@ graph (`machines`), compiled when a run first needs it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -26,7 +27,7 @@ from tidings.patterns.run.variables import VariableReader
 from tidings.patterns.tuning import DetectorTuning
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
     from datetime import timedelta
 
     from tidings.lang import WrittenPattern
@@ -109,7 +110,7 @@ class PatternSet:
         """Return the set as if no pattern had been added while events came: each sees a new stream from its start."""
         if not any(pattern.born or pattern.since > LONG_AGO for pattern in self.patterns):
             return self
-        return replace(self, patterns=tuple(replace(one, born=0, since=LONG_AGO) for one in self.patterns))
+        return replace(self, patterns=tuple(replace(compiled, born=0, since=LONG_AGO) for compiled in self.patterns))
 
     def mismatches(self) -> tuple[PatternMismatch, ...]:
         """Return which values and times of the events so far patterns could not use."""
@@ -171,19 +172,19 @@ class PatternCatalog:
         goes on with what it saw.
         """
         compiled = [self._compile_pattern(pattern, born, since) for pattern in patterns]
-        used = (tree for one in compiled for tree in list_filters(one.pattern))
+        used = (tree for added in compiled for tree in list_filters(added.pattern))
         fresh = dict.fromkeys(tree for tree in used if tree not in self._filters)
         numbers = {tree: self._next_number + place for place, tree in enumerate(fresh)}
         self._unshare()
         self._matcher.add_many([(number, tree) for tree, number in numbers.items()])
         self._next_number += len(numbers)
         self._filters |= numbers
-        for one in compiled:
-            for tree in list_filters(one.pattern):  # before the old ones go: they may be the same
+        for added in compiled:
+            for tree in list_filters(added.pattern):  # before the old ones go: they may be the same
                 self._uses[tree] = self._uses.get(tree, 0) + 1
-            if one.name in self._patterns:
-                self._drop(one.name)
-            self._patterns[one.name] = one
+            if added.name in self._patterns:
+                self._drop(added.name)
+            self._patterns[added.name] = added
         self._set = None
 
     def remove(self, name: str) -> None:

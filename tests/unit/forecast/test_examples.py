@@ -8,10 +8,10 @@ import pytest
 
 import tidings.forecast
 
-NAMES = [one.name for one in pkgutil.iter_modules(tidings.forecast.__path__)]
+NAMES = [module.name for module in pkgutil.walk_packages(tidings.forecast.__path__, "tidings.forecast.")]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_examples_of_a_module_are_true(name):
-    failed, _ = doctest.testmod(import_module(f"tidings.forecast.{name}"))
+    failed, _ = doctest.testmod(import_module(name))
     assert failed == 0

@@ -53,10 +53,10 @@ def judged(text, horizon):
 def test_what_came_of_a_forecast_is_as_it_is_defined(text, horizon):
     [trial] = prequential(watching(text), EVENTS, horizon=horizon)
     order = np.lexsort((trial.key, trial.event))
-    columns = zip(trial.event[order].tolist(), trial.y[order].tolist(), trial.known[order].tolist(), strict=True)
+    columns = zip(trial.event[order].tolist(), trial.y[order].tolist(), trial.decided[order].tolist(), strict=True)
     assert [(at, y, known) for at, y, known in columns if known] == [one for one in judged(text, horizon) if one[2]]
     assert trial.event[order].tolist() == list(range(len(EVENTS)))
-    assert int(trial.known.sum()) == sum(known for *_, known in judged(text, horizon))
+    assert int(trial.decided.sum()) == sum(known for *_, known in judged(text, horizon))
 
 
 @pytest.mark.parametrize("text", [PAIR, KEYED])

@@ -61,7 +61,7 @@ def apart(late, early, **bounds):
 
 def over(root, *, absence=None, **variables):
     """Name the filters that are used; `a=(("ip", "x"),)` gives one of them variables."""
-    used = Pattern(tuple(NamedFilter(name, TRUE) for name in "abcd"), root, absence).used()
+    used = Pattern(tuple(NamedFilter(name, TRUE) for name in "abcd"), root, absence).list_filters()
     filters = (NamedFilter(name, td.parse(f"kind = '{name}'"), variables.get(name, ())) for name in used)
     return Pattern(tuple(filters), root, absence)
 

@@ -30,8 +30,8 @@ from tidings.patterns.compile.automaton import PatternAutomaton, determinise
 from tidings.patterns.compile.derivatives import configurations
 from tidings.patterns.drawing import (
     Arrow,
-    Picture,
     DrawnState,
+    Picture,
     dot,
     picture_of_automaton,
     picture_of_configurations,

@@ -209,7 +209,7 @@ def bounds(rng):
 def with_conditions(node, conditions):
     match node:
         case Step():
-            mine = tuple(one for one in conditions if one.late.label == node.called)
+            mine = tuple(one for one in conditions if one.late.label == node.name)
             return Timed(node, mine) if mine else node
         case Sequence(parts, joints):
             return Sequence(tuple(with_conditions(part, conditions) for part in parts), joints)
@@ -246,7 +246,7 @@ def test_time_conditions_in_cases_1_2_3_and_5_equal_the_definition():
     rng, mattered = random.Random(4), Counter()
     for _ in range(6000):
         root = rng.choice(SHAPES)
-        names = [step.called for step in steps_of(root)]
+        names = [step.name for step in steps_of(root)]
         events = timed_word(rng, names)
         if not any(run(machine_of(root), events)):  # then no condition can matter
             continue

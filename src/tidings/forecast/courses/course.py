@@ -20,7 +20,7 @@ from tidings.algebra import infer_schema
 from tidings.errors import TidingsError
 from tidings.model import Schema
 from tidings.model.patterns import Mode
-from tidings.patterns.compile.automaton import PatternAutomaton, NotDeterministic, determinise
+from tidings.patterns.compile.automaton import NotDeterministic, PatternAutomaton, determinise
 from tidings.patterns.run.machine import find_ways
 
 if TYPE_CHECKING:
@@ -69,9 +69,14 @@ class Course:
         return len(self.chain)
 
 
-def build_course(pattern: Pattern, mode: Mode, *, context: int, **surroundings: Any) -> Course:
-    """Return a pattern's course: by its automaton where it has one, else by what its run shows of it."""
-    automaton = _automaton(pattern, mode, **surroundings)
+def build_course(
+    pattern: Pattern, mode: Mode, *, context: int, most_moves: int = MOST_MOVES, **surroundings: Any
+) -> Course:
+    """Return a pattern's course: by its automaton where it has one, else by what its run shows of it.
+
+    `surroundings` are schema, ontology and regions; an automaton of more than `most_moves` moves is not used.
+    """
+    automaton = _automaton(pattern, mode, most_moves, **surroundings)
     if isinstance(automaton, PatternAutomaton):
         return _build_product(automaton, context)
     from tidings.forecast.courses.tracked_course import build_tracked_course
@@ -79,26 +84,28 @@ def build_course(pattern: Pattern, mode: Mode, *, context: int, **surroundings: 
     return build_tracked_course(pattern, mode, context=context)  # by the pattern alone: a file holds no more of it
 
 
-def _automaton(pattern: Pattern, mode: Mode, **surroundings: Any) -> PatternAutomaton | NotDeterministic:
+def _automaton(pattern: Pattern, mode: Mode, most_moves: int, **surroundings: Any) -> PatternAutomaton | NotDeterministic:
     if len(find_ways(pattern)) > 1:
         return NotDeterministic("its operands give the key through different attributes")
-    told = Mode.OVERLAP if mode is Mode.ANY else mode  # some embedding ends at an event, or none does
+    run_mode = Mode.OVERLAP if mode is Mode.ANY else mode  # some embedding ends at an event, or none does
     if surroundings.get("schema") is None:
         surroundings = surroundings | {"schema": infer_single_values(pattern, **surroundings)}
-    found = determinise(pattern, told, **surroundings)
-    if isinstance(found, PatternAutomaton) and found.table.size > MOST_MOVES:
-        return NotDeterministic(f"{found.table.shape[0]:,} states with {found.table.shape[1]:,} symbols are too many")
-    return found
+    automaton = determinise(pattern, run_mode, **surroundings)
+    if isinstance(automaton, PatternAutomaton) and automaton.table.size > most_moves:
+        return NotDeterministic(
+            f"{automaton.table.shape[0]:,} states with {automaton.table.shape[1]:,} symbols are too many"
+        )
+    return automaton
 
 
 def infer_single_values(pattern: Pattern, **surroundings: Any) -> Any:
     """Return a schema in which every attribute has one value: filters for two values then exclude each other."""
-    filters = [pattern[name].filter for name in pattern.used()]
+    filters = [pattern[name].filter for name in pattern.list_filters()]
     try:
-        found = infer_schema(filters, ontology=surroundings.get("ontology"))
+        schema = infer_schema(filters, ontology=surroundings.get("ontology"))
     except TidingsError:
         return None
-    return Schema({name: replace(found[name], several=False) for name in found})
+    return Schema({name: replace(schema[name], several=False) for name in schema})
 
 
 def _build_product(automaton: PatternAutomaton, context: int) -> Course:
@@ -142,16 +149,16 @@ def _find_reachable(automaton: PatternAutomaton, depth: int) -> npt.NDArray[np.i
     span = width**depth
     if depth == 0:
         return np.arange(len(automaton.states), dtype=np.int64)
-    known = front = np.zeros(1, np.int64)
+    reached = front = np.zeros(1, np.int64)
     labels = np.arange(width, dtype=np.int64)
     while len(front):
         state, word = front // span, front % span
         after = automaton.table[state].astype(np.int64) * span + ((word * width)[:, None] + labels) % span
-        front = np.setdiff1d(after, known)
-        known = np.union1d(known, front)
-        if len(known) > MOST_CELLS:
+        front = np.setdiff1d(after, reached)
+        reached = np.union1d(reached, front)
+        if len(reached) > MOST_CELLS:
             return None
-    return known
+    return reached
 
 
 def _name_states(automaton: PatternAutomaton) -> tuple[str, ...]:

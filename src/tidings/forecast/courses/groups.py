@@ -18,7 +18,7 @@ from tidings.patterns.run.machine import find_partitioning
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tidings.forecast.courses.streams import StreamEntries, EventKinds
+    from tidings.forecast.courses.streams import EventKinds, StreamEntries
     from tidings.model import Filter
     from tidings.patterns.run.machine import Partitioning
 
@@ -40,69 +40,69 @@ class CourseGroup:
         self.partitioning = parting
         self.ways, self.timed = parting
         self.keyed = self.ways != ((),)
-        self.exact = [one for one in members if one.course.tracker is None]
-        self.tracked = [one for one in members if one.course.tracker is not None]
+        self.exact = [member for member in members if member.course.tracker is None]
+        self.tracked = [member for member in members if member.course.tracker is not None]
         self.members = [*self.exact, *self.tracked]
         self._filters = filters
-        courses = [one.course for one in self.exact]
+        courses = [member.course for member in self.exact]
         self.widths = np.array([len(course.labels) for course in courses], np.int64)
         self.cell_at = _ends([course.cells for course in courses])
         self.move_at = _ends([course.table.size for course in courses])
         self.table = _flat([course.table for course in courses], np.int32)
         self.hits = _flat([course.hits for course in courses], np.bool_)
         self.idle = _flat([course.idle for course in courses], np.bool_)
-        self.starts = np.array([one.course.start for one in self.members], np.int32)
+        self.starts = np.array([member.course.start for member in self.members], np.int32)
         self.labels = np.zeros((len(self.exact), 0), np.int32)
-        self._known = 0
-        self._words = [_Words(one) for one in self.exact]
+        self._labelled = 0
+        self._words = [_Words(member) for member in self.exact]
         self._masks: dict[tuple[int, int, int], int] = {}
 
     def widen(self, kinds: EventKinds) -> None:
         """Find out what new kinds of events mean to the exact courses."""
-        known, count = self._known, len(kinds)
-        if count == known:
+        labelled, count = self._labelled, len(kinds)
+        if count == labelled:
             return
         if count > self.labels.shape[1]:
             grown = np.zeros((len(self.exact), 2 * count), np.int32)
-            grown[:, :known] = self.labels[:, :known]
+            grown[:, :labelled] = self.labels[:, :labelled]
             self.labels = grown
         satisfied: dict[int, list[int]] = {}
-        for kind in range(known, count):
+        for kind in range(labelled, count):
             for number in kinds.members[kind]:
-                satisfied.setdefault(number, []).append(kind - known)
-        found = {number: np.array(places) for number, places in satisfied.items()}
+                satisfied.setdefault(number, []).append(kind - labelled)
+        new_kinds = {number: np.array(places) for number, places in satisfied.items()}
         for row, (member, words) in enumerate(zip(self.exact, self._words, strict=True)):
-            self.labels[row, known:count] = words.labels(self._find_satisfied(member, found), count - known)
-        self._known = count
+            self.labels[row, labelled:count] = words.labels(self._find_satisfied(member, new_kinds), count - labelled)
+        self._labelled = count
 
-    def _find_satisfied(self, member: CourseMember, found: Mapping[int, np.ndarray]) -> dict[str, np.ndarray]:
+    def _find_satisfied(self, member: CourseMember, new_kinds: Mapping[int, np.ndarray]) -> dict[str, np.ndarray]:
         """Return, of each name, which of the new kinds satisfy its filter."""
-        numbers = {name: self._filters[member.pattern[name].filter] for name in member.pattern.used()}
-        return {name: found[number] for name, number in numbers.items() if number in found}
+        numbers = {name: self._filters[member.pattern[name].filter] for name in member.pattern.list_filters()}
+        return {name: new_kinds[number] for name, number in numbers.items() if number in new_kinds}
 
     def masks(self, place: int, entries: StreamEntries, kinds: EventKinds) -> np.ndarray:
         """Return, for a tracked member, which of its names each entry satisfies, as bits."""
         member, single = self.tracked[place], not len(entries.mask)
         codes = entries.kind if single else entries.kind << len(self.ways) | entries.mask
-        known, places = (np.arange(len(kinds)), codes) if single else np.unique(codes, return_inverse=True)
-        pairs = [(code, -1) if single else divmod(code, 1 << len(self.ways)) for code in known.tolist()]
-        found = [self._mask(place, member, kind, ways, kinds) for kind, ways in pairs]
-        return np.array(found, np.int64)[places.reshape(-1)] if found else np.empty(0, np.int64)
+        distinct, places = (np.arange(len(kinds)), codes) if single else np.unique(codes, return_inverse=True)
+        pairs = [(code, -1) if single else divmod(code, 1 << len(self.ways)) for code in distinct.tolist()]
+        bits = [self._mask(place, member, kind, ways, kinds) for kind, ways in pairs]
+        return np.array(bits, np.int64)[places.reshape(-1)] if bits else np.empty(0, np.int64)
 
     def _mask(self, place: int, member: CourseMember, kind: int, ways: int, kinds: EventKinds) -> int:
         at = (place, kind, ways)
         if at not in self._masks:
             satisfied, bits = set(kinds.members[kind]), 0
             for bit, name in enumerate(member.course.tracker.names):
-                told = member.pattern[name]
+                named = member.pattern[name]
                 through = ways < 0 or ways >> self._way(member.pattern, name) & 1
-                bits |= int(self._filters[told.filter] in satisfied and bool(through)) << bit
+                bits |= int(self._filters[named.filter] in satisfied and bool(through)) << bit
             self._masks[at] = bits
         return self._masks[at]
 
     def _way(self, pattern: Pattern, name: str) -> int:
-        given = {variable: attribute for attribute, variable in pattern[name].variables}
-        return self.ways.index(tuple(given[variable] for variable in pattern.key_variables()))
+        attributes = {variable: attribute for attribute, variable in pattern[name].variables}
+        return self.ways.index(tuple(attributes[variable] for variable in pattern.key_variables()))
 
 
 class _Words:
@@ -110,11 +110,11 @@ class _Words:
 
     def __init__(self, member: CourseMember) -> None:
         """Give every name a random number: the sum of those an event satisfies stands for them."""
-        self.names = member.pattern.used()
+        self.names = member.pattern.list_filters()
         rng = np.random.default_rng(len(self.names))
         self._codes = dict(zip(self.names, rng.integers(1, 1 << 62, len(self.names)).tolist(), strict=True))
         self._sets = member.course.sets()
-        codes = np.array([sum(self._codes[name] for name in told) % (1 << 64) for told in self._sets], np.uint64)
+        codes = np.array([sum(self._codes[name] for name in names) % (1 << 64) for names in self._sets], np.uint64)
         self._order = np.argsort(codes)
         self._sorted = codes[self._order]
 
@@ -124,22 +124,22 @@ class _Words:
         for name, kinds in satisfied.items():
             codes[kinds] += np.uint64(self._codes[name])
         at = np.minimum(np.searchsorted(self._sorted, codes), len(self._sorted) - 1)
-        found = self._order[at]
+        labels = self._order[at]
         for kind in np.flatnonzero(self._sorted[at] != codes).tolist():
-            found[kind] = self._nearest({name for name, kinds in satisfied.items() if kind in kinds})
-        return found.astype(np.int32)
+            labels[kind] = self._nearest({name for name, kinds in satisfied.items() if kind in kinds})
+        return labels.astype(np.int32)
 
     def _nearest(self, satisfied: set[str]) -> int:
-        within = [len(told) if told <= satisfied else -1 for told in self._sets]
+        within = [len(names) if names <= satisfied else -1 for names in self._sets]
         return int(np.argmax(within))
 
 
 def build_groups(members: Sequence[CourseMember], filters: Mapping[Filter, int]) -> list[CourseGroup]:
     """Return the members in groups, by how they part the stream."""
-    found: dict[Partitioning, list[CourseMember]] = {}
-    for one in members:
-        found.setdefault(find_partitioning(one.pattern), []).append(one)
-    return [CourseGroup(parting, told, filters) for parting, told in found.items()]
+    groups: dict[Partitioning, list[CourseMember]] = {}
+    for member in members:
+        groups.setdefault(find_partitioning(member.pattern), []).append(member)
+    return [CourseGroup(parting, group_members, filters) for parting, group_members in groups.items()]
 
 
 def _ends(sizes: list[int]) -> np.ndarray:

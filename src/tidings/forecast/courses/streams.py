@@ -110,15 +110,15 @@ def build_entries(
     if ways == ((),):
         event = np.flatnonzero(seen)
         return StreamEntries(event, kinds[event], none, np.array([0, len(event)]), np.zeros(1, np.int64))
-    given = [np.where(seen, compute_keys(way, events, names), -1) for way in ways]
+    keys_by_way = [np.where(seen, compute_keys(way, events, names), -1) for way in ways]
     if len(ways) == 1:
-        event = np.flatnonzero(given[0] >= 0)
-        return group_by_key(event, given[0][event], kinds[event], none)
-    event = np.concatenate([np.flatnonzero(keys >= 0) for keys in given])
-    key = np.concatenate([keys[keys >= 0] for keys in given])
+        event = np.flatnonzero(keys_by_way[0] >= 0)
+        return group_by_key(event, keys_by_way[0][event], kinds[event], none)
+    event = np.concatenate([np.flatnonzero(keys >= 0) for keys in keys_by_way])
+    key = np.concatenate([keys[keys >= 0] for keys in keys_by_way])
     pairs = np.unique(np.column_stack([event, key]), axis=0)
     mask = np.zeros(len(pairs), np.int64)
-    for way, keys in enumerate(given):
+    for way, keys in enumerate(keys_by_way):
         mask |= (keys[pairs[:, 0]] == pairs[:, 1]).astype(np.int64) << way
     return group_by_key(pairs[:, 0], pairs[:, 1], kinds[pairs[:, 0]], mask)
 
@@ -159,12 +159,12 @@ class KeyGaps:
 
     def update_gaps(self, entries: StreamEntries, positions: np.ndarray, times: np.ndarray) -> np.ndarray:
         """Return the mean gaps at entries in two rows, of how many, and the latest gaps; a first event has none."""
-        found = np.full((5, len(entries)), np.nan)
+        gaps = np.full((5, len(entries)), np.nan)
         if self.is_keyed and len(entries):
             self.widen(int(entries.rows.max()) + 1)
-            here = np.stack([positions, times])
-            update_mean_gaps(entries.starts, entries.rows, here, RECENT, self.last, self.mean, self.count, found)
-        return found
+            moments = np.stack([positions, times])
+            update_mean_gaps(entries.starts, entries.rows, moments, RECENT, self.last, self.mean, self.count, gaps)
+        return gaps
 
     def select(self, rows: np.ndarray) -> KeyGaps:
         """Return those of some keys, numbered by their places."""
@@ -172,12 +172,12 @@ class KeyGaps:
         made.last, made.mean, made.count = self.last[:, rows], self.mean[:, rows], self.count[rows]
         return made
 
-    def renumber_keys(self, known: np.ndarray) -> None:
+    def renumber_keys(self, kept: np.ndarray) -> None:
         """Call each key by its place in `known`."""
         if self.is_keyed:
-            self.widen(int(known.max(initial=-1)) + 1)
-            held = self.select(known)
-            self.last, self.mean, self.count = held.last, held.mean, held.count
+            self.widen(int(kept.max(initial=-1)) + 1)
+            selected = self.select(kept)
+            self.last, self.mean, self.count = selected.last, selected.mean, selected.count
 
 
 def bin_gaps(gaps: np.ndarray) -> np.ndarray:

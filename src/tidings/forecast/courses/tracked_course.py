@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.errors import PatternError, TooLarge
-from tidings.forecast.courses.course import MOST_CELLS, Course, infer_single_values, format_word
+from tidings.forecast.courses.course import MOST_CELLS, Course, format_word, infer_single_values
 from tidings.kernels.forecast import tracking as k
 from tidings.model.patterns import Mode
 from tidings.patterns.compile.derivatives import Configuration, Configurations, Edge, configurations
@@ -146,38 +146,38 @@ class Tracker:
         `q` tells how often an event satisfies each filter. Time conditions are taken to hold.
         """
         size = len(self.map.cells)
-        found, share = np.zeros((size, size + 1)), np.zeros(size)
-        for place, one in enumerate(self.map.places):
-            for age in range(one.bins):
+        prior, share = np.zeros((size, size + 1)), np.zeros(size)
+        for place, node in enumerate(self.map.places):
+            for age in range(node.bins):
                 cell = self.map.first[place] + age
                 share[cell] += 1
-                for target, chance in self._guessed(place, age, q):
-                    found[cell, target] += chance
-        return np.asarray(found / share[:, None])
+                for target, chance in self._guess_moves(place, age, q):
+                    prior[cell, target] += chance
+        return np.asarray(prior / share[:, None])
 
-    def _guessed(self, place: int, age: int, q: Mapping[str, float]) -> list[tuple[int, float]]:
+    def _guess_moves(self, place: int, age: int, q: Mapping[str, float]) -> list[tuple[int, float]]:
         """Return where an event may lead from a place, with chances that make 1 together."""
-        one, first = self.map.places[place], self.map.first
-        moves = [(0, q.get(name, 0.0)) for name in one.guards]
+        node, first = self.map.places[place], self.map.first
+        moves = [(0, q.get(name, 0.0)) for name in node.guards]
         for way in self.map.ways[place]:
             # A step to a place that is less far is not seen while the source waits on.
-            if way.target is None or way.target < place or one.contiguous:
+            if way.target is None or way.target < place or node.contiguous:
                 target = len(self.map.cells) if way.target is None else first[way.target]
                 moves.append((target, q.get(way.edge.filter, 0.0)))
         total = sum(chance for _, chance in moves)
         if total > 1:
             return [(target, chance / total) for target, chance in moves]
-        rest, stays = 1.0 - total, 0 if one.contiguous else first[place] + age
-        if not one.span:
+        rest, stays = 1.0 - total, 0 if node.contiguous else first[place] + age
+        if not node.span:
             return [*moves, (stays, rest)]
         # Nothing is known of time here: say that every other event finds the wait a quarter further.
-        on = stays + 1 if age + 1 < one.bins else len(self.map.cells)
+        on = stays + 1 if age + 1 < node.bins else len(self.map.cells)
         return [*moves, (stays, rest / 2), (on, rest / 2)]
 
 
 def build_tracked_course(pattern: Pattern, mode: Mode, *, context: int, **surroundings: Any) -> Course:
     """Return the approximate course of a pattern; its table is of the chain, its cells also know the last labels."""
-    names, graph, absence = pattern.used(), configurations(pattern), pattern.absence
+    names, graph, absence = pattern.list_filters(), configurations(pattern), pattern.absence
     if len(names) > MOST_NAMES or sum(1 + len(node.uses) for node in graph.nodes) > MOST_WIDTH:
         names, graph, absence = (), _NOTHING, None
     drawn = _map(graph, absence)
@@ -211,10 +211,10 @@ def _symbols(pattern: Pattern, names: tuple[str, ...], **surroundings: Any) -> l
     if surroundings.get("schema") is None:
         surroundings = surroundings | {"schema": infer_single_values(pattern, **surroundings)}
     try:
-        found = minterms([pattern[name] for name in names], budget=4 * MOST_LABELS, **surroundings)
+        alphabet = minterms([pattern[name] for name in names], budget=4 * MOST_LABELS, **surroundings)
     except (TooLarge, PatternError):
         return [0]
-    return [_mask(symbol, names) for symbol in found.symbols] if len(found) <= MOST_LABELS else [0]
+    return [_mask(symbol, names) for symbol in alphabet.symbols] if len(alphabet) <= MOST_LABELS else [0]
 
 
 def _mask(chosen: Iterable[str], names: Sequence[str]) -> int:
@@ -236,13 +236,13 @@ def _map(graph: Configurations, absence: Absence | None) -> _Map:
         if number in distances
     ]
     if absence is not None:
-        places.append(_awaited(absence, words.get(None, "")))
+        places.append(_build_wait(absence, words.get(None, "")))
     # Nothing begun comes last, however near the end it is: it always lives, and would hide what has begun.
     places.sort(key=lambda place: (place.number == 0, place.distance[0], place.number))
     at: dict[int | None, int | None] = {None: None} | {place.number: rank for rank, place in enumerate(places)}
     at[None] = at.get(_WAIT)
-    ways = [[_Way(at[one.target], one) for one in leaving.get(p.number, ()) if one.target in at] for p in places]
-    return _numbered(places, tuple(map(tuple, ways)))
+    ways = [[_Way(at[out.target], out) for out in leaving.get(p.number, ()) if out.target in at] for p in places]
+    return _number_cells(places, tuple(map(tuple, ways)))
 
 
 def _distances(leaving: Mapping[int, list[Edge]]) -> dict[int | None, tuple[int, int]]:
@@ -252,16 +252,16 @@ def _distances(leaving: Mapping[int, list[Edge]]) -> dict[int | None, tuple[int,
         for edge in edges:
             sources[edge.target].append(source)
     waiting = {source: len(edges) for source, edges in leaving.items()}
-    found: dict[int | None, tuple[int, int]] = {0: (0, 0), None: (0, 0)}
+    distances: dict[int | None, tuple[int, int]] = {0: (0, 0), None: (0, 0)}
     for target in (ready := [None, *(source for source, edges in leaving.items() if not edges)]):  # grows
         for source in sources[target]:
-            if target in found:
-                least, most = found[target]
-                known = found.get(source, (0, 0))
-                found[source] = min(known[0] or least + 1, least + 1), max(known[1], most + 1)
+            if target in distances:
+                least, most = distances[target]
+                distance = distances.get(source, (0, 0))
+                distances[source] = min(distance[0] or least + 1, least + 1), max(distance[1], most + 1)
             waiting[source] -= 1
             ready += [] if waiting[source] else [source]
-    return found
+    return distances
 
 
 def _words(leaving: Mapping[int, list[Edge]]) -> dict[int | None, str]:
@@ -272,8 +272,8 @@ def _words(leaving: Mapping[int, list[Edge]]) -> dict[int | None, str]:
             if edge.target not in words:
                 words[edge.target] = (*words[source], edge.filter)
                 queue += [] if edge.target is None else [edge.target]
-    told = {place: format_word(word) for place, word in words.items()}
-    return {place: word if len(word) <= MOST_CALLED else "…" + word[1 - MOST_CALLED :] for place, word in told.items()}
+    texts = {place: format_word(word) for place, word in words.items()}
+    return {place: word if len(word) <= MOST_CALLED else "…" + word[1 - MOST_CALLED :] for place, word in texts.items()}
 
 
 def _place(graph: Configurations, number: int, edges: list[Edge]) -> _Place:
@@ -302,7 +302,7 @@ def _place(graph: Configurations, number: int, edges: list[Edge]) -> _Place:
     )
 
 
-def _awaited(absence: Absence, word: str) -> _Place:
+def _build_wait(absence: Absence, word: str) -> _Place:
     """Return the place where an absence is waited for: the first deadline to come, and the last one."""
     return _Place(
         _WAIT,
@@ -318,7 +318,7 @@ def _awaited(absence: Absence, word: str) -> _Place:
 # Cells of the chain ---------------------------------------------------------------------------------
 
 
-def _numbered(places: list[_Place], ways: tuple[tuple[_Way, ...], ...]) -> _Map:
+def _number_cells(places: list[_Place], ways: tuple[tuple[_Way, ...], ...]) -> _Map:
     """Give each place its cells, one for each age; places that are as far are put together until cells are few."""
     lefts = [place.distance[0] for place in places]
     bands = [left * (MOST_CHAIN - 2) // max(1, *lefts) for left in lefts]
@@ -334,22 +334,22 @@ def _numbered(places: list[_Place], ways: tuple[tuple[_Way, ...], ...]) -> _Map:
         tuple(replace(place, bins=min(bins, place.bins)) for place in places),
         ways,
         tuple(first[group] for group in groups),
-        _called(places, groups, ages),
+        _name_cells(places, groups, ages),
     )
 
 
-def _called(places: list[_Place], groups: list[int], ages: dict[int, int]) -> tuple[str, ...]:
+def _name_cells(places: list[_Place], groups: list[int], ages: dict[int, int]) -> tuple[str, ...]:
     """Return what the cells are called, each in its own way."""
     members = Counter(groups)
     names = {
         group: place.called if members[group] == 1 else f"{place.distance[0]} to go"
         for place, group in zip(places, groups, strict=True)
     }
-    told: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     cells = []
     for group, bins in ages.items():
-        told[names[group]] += 1
-        again = f" ({told[names[group]]})" if told[names[group]] > 1 else ""
+        counts[names[group]] += 1
+        again = f" ({counts[names[group]]})" if counts[names[group]] > 1 else ""
         cells += [f"{names[group]}{again}" + (f" age {age + 1}/{bins}" if bins > 1 else "") for age in range(bins)]
     return tuple(cells)
 
@@ -374,7 +374,7 @@ def _tracker(drawn: _Map, names: tuple[str, ...], symbols: list[int], *, mode: M
     awaits = any(place.span for place in drawn.places)
     settings = [mode is Mode.RESTART, awaits, mode is Mode.NEXT and not awaits, words]
     order = sorted(range(len(nodes)), key=lambda rank: drawn.places[rank].distance[1])
-    arrays = [np.array(told, np.int64) for told in (nodes, order, edges, lists, symbols, settings)]
+    arrays = [np.array(rows, np.int64) for rows in (nodes, order, edges, lists, symbols, settings)]
     arrays[2] = arrays[2].reshape(len(edges), k.EDGE_SIZE)
     return Tracker(names, starts[-1] + 1, drawn, *arrays)
 

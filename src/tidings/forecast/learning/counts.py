@@ -126,5 +126,5 @@ class Traffic:
         return self.gaps / self.elapsed if self.elapsed > 0 else None
 
 
-def _sum(one: dict[str, float], other: dict[str, float]) -> dict[str, float]:
-    return {name: one.get(name, 0.0) + other.get(name, 0.0) for name in sorted({*one, *other})}
+def _sum(first: dict[str, float], other: dict[str, float]) -> dict[str, float]:
+    return {name: first.get(name, 0.0) + other.get(name, 0.0) for name in sorted({*first, *other})}

@@ -51,7 +51,7 @@ class Learner:
                 self.places[key] = place
         self.counters: list[GroupCounter] = []
         self.arrange()
-        used = [(one.pattern, name) for one in self.patterns.values() for name in one.pattern.used()]
+        used = [(counted.pattern, name) for counted in self.patterns.values() for name in counted.pattern.list_filters()]
         self._filter_keys = {
             patterns.filters[pattern[name].filter]: filter_key(pattern, name) for pattern, name in used
         }
@@ -67,21 +67,21 @@ class Learner:
 
     def arrange(self, together: Iterable[Sequence[str]] = ()) -> None:
         """Make the lessons: patterns that have learned together stay so, the others part as their streams do."""
-        left = {key: CourseMember(key, one.pattern, one.course) for key, one in self.patterns.items()}
+        left = {key: CourseMember(key, pattern.pattern, pattern.course) for key, pattern in self.patterns.items()}
         groups = []
         for names in together:
             groups += build_groups([left.pop(name) for name in names if name in left], self._filters)
         groups += build_groups(list(left.values()), self._filters)
         self.counters = []
         for group in groups:
-            counts = [self.patterns[one.name].counts.copy() for one in group.members]
+            counts = [self.patterns[pattern.name].counts.copy() for pattern in group.members]
             counter = GroupCounter(group, counts, self._model.settings.half_life, most=self._tuning.pending_waits)
             counter.now = self._model.now
             self.counters.append(counter)
 
     def numbers(self, filters: Iterable[Filter]) -> list[int]:
         """Return the numbers that some filters have."""
-        return [self._filters[told] for told in filters]
+        return [self._filters[tree] for tree in filters]
 
     def go_on(self, old: Learner, ways: Iterable[Ways]) -> None:
         """Take over what another had seen of the stream; lessons that go on have their `ways` in them."""
@@ -91,9 +91,9 @@ class Learner:
 
     def add_reports(self, parts: Sequence[ReportBatch], base: int, times: np.ndarray) -> None:
         """Hear what events completed that come next; `base` is the number that the detector gave the first of them."""
-        for lesson in self.counters:
-            places = [self.places[one.name] for one in lesson.group.members]
-            lesson.add_reports(parts, places, base, self.now[0], times)
+        for counter in self.counters:
+            places = [self.places[member.name] for member in counter.group.members]
+            counter.add_reports(parts, places, base, self.now[0], times)
 
     def take(self, events: EncodedEvents, parts: Sequence[ReportBatch], base: int, names: ValueNumbers) -> None:
         """Take events with what they completed."""
@@ -110,9 +110,9 @@ class Learner:
             self.traffic = self.traffic.scale(half_life.fading(self.now, now))
         more = count_traffic(kinds, events.times, self.last_time, weights, self._filter_keys, self.kinds)
         self.traffic, self.last_time = self.traffic.plus(more), int(events.times[-1])
-        for lesson in self.counters:
-            entries = build_entries(events, kinds, lesson.group.partitioning, names)
-            lesson.take(entries, events.times, self.now[0])
+        for counter in self.counters:
+            entries = build_entries(events, kinds, counter.group.partitioning, names)
+            counter.take(entries, events.times, self.now[0])
         self.now = now
         self.gathered += len(events)
         if self.gathered >= self._tuning.counted_at_once:
@@ -123,40 +123,40 @@ class Learner:
         self.settle()
         return unite_numbers([counter.keys_in_use() for counter in self.counters])
 
-    def renumber_keys(self, known: np.ndarray) -> None:
+    def renumber_keys(self, kept: np.ndarray) -> None:
         """Call each key by its place in `known`, which lists all that are held."""
-        for lesson in self.counters:
-            lesson.renumber_keys(known)
+        for counter in self.counters:
+            counter.renumber_keys(kept)
 
     def settle(self) -> None:
         """Count what was kept for it."""
-        for lesson in self.counters:
-            lesson.settle(self.kinds, self.now)
+        for counter in self.counters:
+            counter.settle(self.kinds, self.now)
         self.gathered = 0
 
     def own(self, but: Iterable[Ways] = ()) -> dict[str, float]:
         """Return the gaps between events of one key, for each set of ways; those of some ways are left out."""
-        found: dict[str, float] = {}
-        for lesson in self.counters:
-            ways = lesson.group.ways
-            if lesson.group.keyed and ways not in but and lesson.own[0] > found.get(f"{ways} gaps", -1.0):
-                measures = zip(("gaps", "events", "time"), lesson.own.tolist(), strict=True)
-                found |= {f"{ways} {name}": total for name, total in measures}  # one that came later has heard fewer
-        return found
+        sums: dict[str, float] = {}
+        for counter in self.counters:
+            ways = counter.group.ways
+            if counter.group.keyed and ways not in but and counter.own[0] > sums.get(f"{ways} gaps", -1.0):
+                measures = zip(("gaps", "events", "time"), counter.own.tolist(), strict=True)
+                sums |= {f"{ways} {name}": total for name, total in measures}  # one that came later has heard fewer
+        return sums
 
     def model(self) -> Model:
         """Return the model so far; waits that have not ended are cut off here."""
         self.settle()
         traffic = self.traffic.plus(Traffic(own=self.own()))
-        known = dict(self._model.patterns)
+        patterns = dict(self._model.patterns)
         half_life = self._model.settings.half_life
         if half_life is not None:  # what is not watched now fades all the same
             by = half_life.fading(self._model.now, self.now)
-            known = {key: replace(one, counts=one.counts.scale(by)) for key, one in known.items()}
-        for lesson in self.counters:
-            for member, counts in zip(lesson.group.members, lesson.close_counts(self.kinds), strict=True):
-                known[member.name] = self._with(member.name, counts)
-        return self._model.with_counts(patterns=known, traffic=traffic, now=self.now)
+            patterns = {key: replace(counted, counts=counted.counts.scale(by)) for key, counted in patterns.items()}
+        for counter in self.counters:
+            for member, counts in zip(counter.group.members, counter.close_counts(self.kinds), strict=True):
+                patterns[member.name] = self._with(member.name, counts)
+        return self._model.with_counts(patterns=patterns, traffic=traffic, now=self.now)
 
     def _with(self, key: str, counts: Any) -> CountedPattern:
         return replace(self.patterns[key], counts=counts)

@@ -47,13 +47,13 @@ class Estimates:
         course, moves = self.course, self.counts.moves
         if course.tracker is not None:
             return _blend(moves, self.prior, self.smoothing * (self.prior > 0).sum(axis=1))
-        found = np.broadcast_to(self.prior, (1, len(course.labels)))
+        shares = np.broadcast_to(self.prior, (1, len(course.labels)))
         above = np.zeros(course.cells, np.int32)
         weight = np.array(self.smoothing * len(course.labels))
         for group in course.groups:
-            found = _blend(_sum_groups(moves, group), found[_firsts(above, group)], weight)
+            shares = _blend(_sum_groups(moves, group), shares[_firsts(above, group)], weight)
             above = group
-        return found[above]
+        return shares[above]
 
     def chain(self, most: int) -> Floats:
         """Return, for n from 0 to `most`, the probability of a match within n events, of every cell."""
@@ -68,11 +68,13 @@ class Estimates:
         seen: Floats = share
         above = groups[0]
         for group in groups:
-            here, known = kaplan_meier(_sum_groups(self.counts.waits, group))
+            ended, observed = kaplan_meier(_sum_groups(self.counts.waits, group))
             weight = np.where(seen[_firsts(above, group)] > 0, self.shrinking, 0.0)
             before = share[_firsts(above, group)]
-            share = np.where(known + weight > 0, _ratio(known * here + weight * before, known + weight), before)
-            seen, above = known, group
+            share = np.where(
+                observed + weight > 0, _ratio(observed * ended + weight * before, observed + weight), before
+            )
+            seen, above = observed, group
         return spread(share[above], most), _steps(seen[above], most)
 
     def curve(self, most: int) -> tuple[Floats, Floats]:
@@ -85,17 +87,17 @@ class Estimates:
         if self.estimator == "direct":
             share, seen = self.direct(most)
             pooled = kaplan_meier(self.counts.waits.sum(axis=0, keepdims=True))[1]
-            known = (_steps(pooled, most) > 0) | (seen > 0)
-            return _rising(np.where(known, share, chain)), known.astype(float)
+            is_counted = (_steps(pooled, most) > 0) | (seen > 0)
+            return _rising(np.where(is_counted, share, chain)), is_counted.astype(float)
         # A tracked chain knows no context: shares of its state come between it and those of a cell.
         groups = self.course.groups if self.course.tracker is not None else self.course.groups[-1:]
-        found, part = chain, np.zeros_like(chain)
+        blend, part = chain, np.zeros_like(chain)
         for group in groups:
-            here, watched = kaplan_meier(_sum_groups(self.counts.waits, group))
-            share, seen = spread(here, most)[:, group], _steps(watched, most)[:, group]
+            ended, watched = kaplan_meier(_sum_groups(self.counts.waits, group))
+            share, seen = spread(ended, most)[:, group], _steps(watched, most)[:, group]
             part = _ratio(seen, seen + self.shrinking)
-            found = part * share + (1 - part) * found
-        return _rising(found), part
+            blend = part * share + (1 - part) * blend
+        return _rising(blend), part
 
     def sum_visits(self, most: int) -> Floats:
         """Return the paper's sum: visits of the final state within n events; rows are over what came in."""
@@ -131,23 +133,23 @@ class Estimates:
         """Return the share of matches within so many events of the stream by line, and of how many."""
         if not len(self.counts.later) or amount > MOST:
             return None
-        share, known = kaplan_meier(self.counts.later)
-        return spread(share, amount)[amount], _steps(known, amount)[amount]
+        share, observed = kaplan_meier(self.counts.later)
+        return spread(share, amount)[amount], _steps(observed, amount)[amount]
 
     def about(self, law: Floats) -> tuple[Floats, Floats] | None:
         """Return the same where the number of events has a law: of 0, 1, 2, ... at most the longest wait."""
         if not len(self.counts.later) or len(law) > MOST + 1:
             return None
-        share, known = kaplan_meier(self.counts.later)
-        return law @ spread(share, len(law) - 1), law @ _steps(known, len(law) - 1)
+        share, observed = kaplan_meier(self.counts.later)
+        return law @ spread(share, len(law) - 1), law @ _steps(observed, len(law) - 1)
 
     def within(self, span: int) -> tuple[Floats, Floats] | None:
         """Return the share of matches within a span of time by cell, and of how many; nothing if it was not counted."""
         counted = self.counts.spans.get(span)
         if counted is None:
             return None
-        known = counted[:, 0] + counted[:, 2]
-        return _ratio(counted[:, 0], known), known
+        observed = counted[:, 0] + counted[:, 2]
+        return _ratio(counted[:, 0], observed), observed
 
 
 def kaplan_meier(waits: Floats) -> tuple[Floats, Floats]:
@@ -163,8 +165,8 @@ def kaplan_meier(waits: Floats) -> tuple[Floats, Floats]:
     watched = np.cumsum((ended + left[:, 1:])[:, ::-1], axis=1)[:, ::-1]
     share = 1 - np.cumprod(1 - _ratio(ended, watched), axis=1)
     # Of a wait that has ended it is known ever after: where all end soon, a longer horizon is no less sure.
-    known = watched + np.cumsum(ended, axis=1) - ended
-    return np.clip(share, 0, 1), np.maximum(known, 0)
+    observed = watched + np.cumsum(ended, axis=1) - ended
+    return np.clip(share, 0, 1), np.maximum(observed, 0)
 
 
 def spread(by_edge: Floats, most: int) -> Floats:
@@ -180,9 +182,9 @@ def spread(by_edge: Floats, most: int) -> Floats:
 def _steps(by_edge: Floats, most: int) -> Floats:
     """Return of each n what holds for its bin; nothing beyond the last one."""
     steps = np.arange(most + 1)
-    found = by_edge.T[np.searchsorted(EDGES, np.minimum(steps, MOST))]
-    found[steps > MOST] = 0
-    return np.asarray(found)
+    by_step = by_edge.T[np.searchsorted(EDGES, np.minimum(steps, MOST))]
+    by_step[steps > MOST] = 0
+    return np.asarray(by_step)
 
 
 def _rising(curve: Floats) -> Floats:
@@ -208,9 +210,9 @@ def _sum_groups(counts: Floats, group: np.ndarray) -> Floats:
 
 def _firsts(above: np.ndarray, group: np.ndarray) -> np.ndarray:
     """Return of each group the one above that it is part of."""
-    found = np.zeros(int(group.max(initial=-1)) + 1, np.int64)
-    found[group] = above
-    return found
+    parents = np.zeros(int(group.max(initial=-1)) + 1, np.int64)
+    parents[group] = above
+    return parents
 
 
 def _ratio(part: Floats, whole: Floats) -> Floats:

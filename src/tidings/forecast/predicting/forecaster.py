@@ -13,14 +13,14 @@ import numpy as np
 from tidings.errors import TidingsError
 from tidings.forecast.courses.groups import CourseMember, build_groups
 from tidings.forecast.courses.streams import EventKinds, build_entries
-from tidings.forecast.forecasts import ForecastBatch, Forecast
+from tidings.forecast.forecasts import Forecast, ForecastBatch
 from tidings.forecast.horizon import Horizon
 from tidings.forecast.learning.counting import select_reports
 from tidings.forecast.learning.counts import MOST
 from tidings.forecast.learning.learner import Learner
-from tidings.forecast.model import pattern_key, is_keyed
+from tidings.forecast.model import is_keyed, pattern_key
 from tidings.forecast.predicting.following import POLICIES, AlarmRule, GroupFollower
-from tidings.forecast.predicting.probability_table import QUANTILES, require_times, build_table
+from tidings.forecast.predicting.probability_table import QUANTILES, build_table, require_times
 from tidings.patterns.run.event_archive import unite_numbers
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class ForecastPlan:
                 msg = f"a {name} is a probability from 0 to 1, not `{value}`"
                 raise TidingsError(msg)
         if tell not in POLICIES:
-            msg = f"forecasts are told on {', '.join(f'`{one}`' for one in POLICIES)}; not `{tell}`"
+            msg = f"forecasts are told on {', '.join(f'`{policy}`' for policy in POLICIES)}; not `{tell}`"
             raise TidingsError(msg)
         return cls(None if horizon is None else Horizon.of(horizon), float(threshold), tell, float(step))
 
@@ -90,11 +90,15 @@ class Forecaster:
         self._share = share
         self.kinds = EventKinds()
         compiled, keywords = pattern_set.patterns, pattern_set.vocabulary.to_keywords()
-        self.patterns: dict[str, CountedPattern] = {one.name: model.recall_pattern(one, **keywords) for one in compiled}
-        members = [CourseMember(name, one.pattern, one.course) for name, one in self.patterns.items()]
+        self.patterns: dict[str, CountedPattern] = {
+            pattern.name: model.recall_pattern(pattern, **keywords) for pattern in compiled
+        }
+        members = [CourseMember(name, pattern.pattern, pattern.course) for name, pattern in self.patterns.items()]
         self.followers = [GroupFollower(group) for group in build_groups(members, pattern_set.filters)]
         self._places = {name: place for place, name in enumerate(pattern_set.names)}
-        self._keys = {one.name: pattern_key(one.pattern, one.mode) for one in compiled} if learns else {}
+        self._keys = (
+            {pattern.name: pattern_key(pattern.pattern, pattern.mode) for pattern in compiled} if learns else {}
+        )
         spans = {plan.horizon.amount for plan in plans.values() if plan.horizon and plan.horizon.unit == "time"}
         self.learner = Learner(model, pattern_set, spans=spans, tuning=tuning) if learns else None
         self._tables: dict[tuple[str, Horizon], ProbabilityTable] = {}
@@ -109,8 +113,8 @@ class Forecaster:
         self, events: EncodedEvents, parts: Sequence[ReportBatch], base: int, names: ValueNumbers
     ) -> list[ForecastBatch]:
         """Take events with what they completed; return what is told. It predicts first, and learns then."""
-        reports = [self._reports(following, parts) for following in self.followers]
-        found: list[ForecastBatch] = []
+        reports = [self._reports(follower, parts) for follower in self.followers]
+        batches: list[ForecastBatch] = []
         if self.learner is None:
             return self._follow(events, reports, base, names)
         self.learner.add_reports(parts, base, events.times)
@@ -118,12 +122,14 @@ class Forecaster:
         while begin < len(events):
             end = min(len(events), begin + max(1, self.next_refresh - self.learner.now[0]))
             piece = events if end - begin == len(events) else events.take(np.arange(begin, end))
-            found += self._follow(piece, _split_reports(reports, base + end, int(piece.times[-1])), base + begin, names)
+            batches += self._follow(
+                piece, _split_reports(reports, base + end, int(piece.times[-1])), base + begin, names
+            )
             self.learner.take(piece, (), base + begin, names)
             begin = end
             if self.learner.now[0] >= self.next_refresh:
                 self.learn()
-        return found
+        return batches
 
     def learn(self) -> None:
         """Take the counts so far into the probabilities."""
@@ -136,45 +142,45 @@ class Forecaster:
         now = self.model.now[0]
         self.next_refresh = now + max(SOON, (now - self.first_event) // 10)
 
-    def _reports(self, following: GroupFollower, parts: Sequence[ReportBatch]) -> list[np.ndarray]:
-        return [select_reports(parts, self._places[one.name]) for one in following.group.tracked]
+    def _reports(self, follower: GroupFollower, parts: Sequence[ReportBatch]) -> list[np.ndarray]:
+        return [select_reports(parts, self._places[member.name]) for member in follower.group.tracked]
 
     def _follow(
         self, events: EncodedEvents, reports: list[list[np.ndarray]], base: int, names: ValueNumbers
     ) -> list[ForecastBatch]:
         kinds = self.kinds.number_kinds(events)
-        found = []
-        for following, told in zip(self.followers, reports, strict=True):
-            entries = build_entries(events, kinds, following.group.partitioning, names)
-            rows = following.take(entries, events.times, base, told, self.kinds)
+        batches = []
+        for follower, own_reports in zip(self.followers, reports, strict=True):
+            entries = build_entries(events, kinds, follower.group.partitioning, names)
+            rows = follower.take(entries, events.times, base, own_reports, self.kinds)
             if rows is not None:
-                group = following.group
-                members = tuple(one.name for one in group.members)
-                tables = tuple(following.tables)
-                found.append(
+                group = follower.group
+                members = tuple(member.name for member in group.members)
+                tables = tuple(follower.tables)
+                batches.append(
                     ForecastBatch(rows, members, tables, group.keyed, events.records, events.times, names.values, base)
                 )
-        return found
+        return batches
 
     # Probabilities -----------------------------------------------------------------------------
 
     def _arrange(self) -> None:
-        for following in self.followers:
-            plans = [self.plans.get(one.name, ForecastPlan()) for one in following.group.members]
+        for follower in self.followers:
+            plans = [self.plans.get(member.name, ForecastPlan()) for member in follower.group.members]
             tables = [
-                None if plan.horizon is None else self.table(one.name, plan.horizon)
-                for one, plan in zip(following.group.members, plans, strict=True)
+                None if plan.horizon is None else self.table(member.name, plan.horizon)
+                for member, plan in zip(follower.group.members, plans, strict=True)
             ]
-            pace = self.model.traffic.pace(following.group.ways)
-            following.arrange([plan.to_alarm_rule() for plan in plans], tables, part=self._share, pace=pace)
+            pace = self.model.traffic.pace(follower.group.ways)
+            follower.arrange([plan.to_alarm_rule() for plan in plans], tables, part=self._share, pace=pace)
 
     def table(self, name: str, horizon: Horizon) -> ProbabilityTable:
         """Return the probabilities of a pattern's cells."""
         at = (name, horizon)
         if at not in self._tables:
-            known = self.patterns[name]
-            estimates, traffic = self.model.estimates(known), self.model.traffic
-            self._tables[at] = build_table(estimates, horizon, keyed=is_keyed(known.pattern), traffic=traffic)
+            counted = self.patterns[name]
+            estimates, traffic = self.model.estimates(counted), self.model.traffic
+            self._tables[at] = build_table(estimates, horizon, keyed=is_keyed(counted.pattern), traffic=traffic)
         return self._tables[at]
 
     def forecasts(self, name: str, horizon: Horizon | None, names: ValueNumbers, now: int) -> list[Forecast]:
@@ -185,53 +191,54 @@ class Forecaster:
             raise TidingsError(msg)
         if self.learner is None:
             require_times(horizon, self.model.traffic)
-        following, number = self.find_member(name)
-        told = self.table(name, horizon)
-        if not following.group.keyed:
-            cell = following.cell(number, 0, now)
-            return [self._forecast(name, None, told, cell, *following.place(None, now))]
-        start = following.group.members[number].course.start
-        found = []
-        for key in [*following.live(number, now), None]:
-            cell = start if key is None else following.cell(number, key, now)
+        follower, number = self.find_member(name)
+        table = self.table(name, horizon)
+        if not follower.group.keyed:
+            cell = follower.cell(number, 0, now)
+            return [self._forecast(name, None, table, cell, *follower.place(None, now))]
+        start = follower.group.members[number].course.start
+        forecasts = []
+        for key in [*follower.live(number, now), None]:
+            cell = start if key is None else follower.cell(number, key, now)
             value = None if key is None else names.values[key]
-            found.append(self._forecast(name, value, told, cell, *following.place(key, now)))
-        return found
+            forecasts.append(self._forecast(name, value, table, cell, *follower.place(key, now)))
+        return forecasts
 
     def _forecast(
-        self, name: str, key: Any, told: ProbabilityTable, cell: int, places: np.ndarray, silence: np.ndarray
+        self, name: str, key: Any, table: ProbabilityTable, cell: int, places: np.ndarray, silence: np.ndarray
     ) -> Forecast:
-        waiting = self._waiting(told, cell, places)
+        waiting = self._waiting(table, cell, places)
         return Forecast(
-            name, key, told.at(cell, places, silence), told.horizon.value, told.name_estimator(cell), waiting
+            name, key, table.at(cell, places, silence), table.horizon.value, table.name_estimator(cell), waiting
         )
 
-    def _waiting(self, told: ProbabilityTable, cell: int, places: np.ndarray) -> dict[float, int | timedelta | None]:
+    def _waiting(self, table: ProbabilityTable, cell: int, places: np.ndarray) -> dict[float, int | timedelta | None]:
         """Return quantiles of the waiting time: the first of some horizons at which they are reached."""
-        horizon, found = told.horizon, dict[float, int | timedelta | None]()
-        if told not in self._curves:
-            self._curves[told] = told.estimates.curve(MOST)[0]
-        curve = self._curves[told][:, cell]
+        horizon, quantiles = table.horizon, dict[float, int | timedelta | None]()
+        if table not in self._curves:
+            self._curves[table] = table.estimates.curve(MOST)[0]
+        curve = self._curves[table][:, cell]
         each = 1.0  # of the horizon's measure, for one of the own events
-        if told.grid > 1:
+        if table.grid > 1:
             each = float(2 ** (places[int(horizon.unit == "time")] / 2))
         elif horizon.unit == "time":
             each = 1 / (self.model.traffic.rate or 1.0)
         for share in QUANTILES:
             own = int(np.searchsorted(curve, share))
             if own > MOST:
-                found[share] = None
+                quantiles[share] = None
             elif horizon.unit == "time":
-                found[share] = timedelta(microseconds=round(own * each))
+                quantiles[share] = timedelta(microseconds=round(own * each))
             else:
-                found[share] = max(own, round(own * each))
-        return found
+                quantiles[share] = max(own, round(own * each))
+        return quantiles
 
     def find_member(self, name: str) -> tuple[GroupFollower, int]:
-        for following in self.followers:
-            for number, one in enumerate(following.group.members):
-                if one.name == name:
-                    return following, number
+        """Return the follower of a pattern's group, and the pattern's number in it."""
+        for follower in self.followers:
+            for number, member in enumerate(follower.group.members):
+                if member.name == name:
+                    return follower, number
         raise AssertionError(name)
 
     # Keys --------------------------------------------------------------------------------------
@@ -257,12 +264,12 @@ class Forecaster:
 
 def _split_reports(reports: list[list[np.ndarray]], end: int, time: int) -> list[list[np.ndarray]]:
     """Take out the reports up to an event and its time, and return them."""
-    found = []
+    first_parts = []
     for of_group in reports:
-        taken = []
+        group_parts = []
         for place, rows in enumerate(of_group):
             now = (rows[:, 1] < end) & (rows[:, 2] <= time)
-            taken.append(rows[now])
+            group_parts.append(rows[now])
             of_group[place] = rows[~now]
-        found.append(taken)
-    return found
+        first_parts.append(group_parts)
+    return first_parts

@@ -21,18 +21,26 @@ if TYPE_CHECKING:
 
 def carry_over(before: Forecaster, after: Forecaster) -> None:
     """Let patterns that are in both go on where they stood."""
-    then = {one.name: one for one in before.pattern_set.patterns}
-    stay = [one for one in after.pattern_set.patterns if one.name in then and _is_unchanged(then[one.name], one)]
-    names = {one.name for one in stay}
-    for following in after.followers:
-        old = next((one for one in before.followers if one.group.partitioning == following.group.partitioning), None)
+    then = {pattern.name: pattern for pattern in before.pattern_set.patterns}
+    stay = [
+        pattern
+        for pattern in after.pattern_set.patterns
+        if pattern.name in then and _is_unchanged(then[pattern.name], pattern)
+    ]
+    names = {pattern.name for pattern in stay}
+    for follower in after.followers:
+        old = next(
+            (pattern for pattern in before.followers if pattern.group.partitioning == follower.group.partitioning), None
+        )
         if old is not None:
-            _carry_following(old, following, names)
-        for number, one in enumerate(following.group.members):
-            if before.plans.get(one.name) != after.plans.get(one.name):  # what was told by the old plan was not by this
-                following.last[number] = np.nan
+            _carry_following(old, follower, names)
+        for number, pattern in enumerate(follower.group.members):
+            if before.plans.get(pattern.name) != after.plans.get(
+                pattern.name
+            ):  # what was told by the old plan was not by this
+                follower.last[number] = np.nan
     if before.learner is not None and after.learner is not None:
-        _carry_learner(before.learner, after.learner, {pattern_key(one.pattern, one.mode) for one in stay})
+        _carry_learner(before.learner, after.learner, {pattern_key(pattern.pattern, pattern.mode) for pattern in stay})
 
 
 def _is_unchanged(then: CompiledPattern, now: CompiledPattern) -> bool:
@@ -56,26 +64,26 @@ def _carry_following(old: GroupFollower, new: GroupFollower, names: set[str]) ->
 
 def _carry_learner(old: Learner, new: Learner, stay: set[str]) -> None:
     """Let lessons go on with the patterns that stay, and waits that have not ended; new ones have their own."""
-    kept = [[one.name for one in then.group.members if one.name in stay] for then in old.counters]
+    kept = [[member.name for member in then.group.members if member.name in stay] for then in old.counters]
     new.arrange(kept)
     for then, names in zip(old.counters, kept, strict=True):
-        for lesson in new.counters:
-            if names and names[0] in {one.name for one in lesson.group.members}:
-                continue_counter(lesson, then)
+        for counter in new.counters:
+            if names and names[0] in {member.name for member in counter.group.members}:
+                continue_counter(counter, then)
     new.go_on(old, [then.group.ways for then, names in zip(old.counters, kept, strict=True) if names])
 
 
-def continue_counter(lesson: GroupCounter, then: GroupCounter) -> None:
+def continue_counter(counter: GroupCounter, then: GroupCounter) -> None:
     """Let a lesson of some of the same patterns go on where another stood."""
-    places = {one.name: place for place, one in enumerate(then.group.members)}
-    rows = [places[one.name] for one in lesson.group.members]
-    exact, tracked = rows[: len(lesson.group.exact)], rows[len(lesson.group.exact) :]
+    places = {member.name: place for place, member in enumerate(then.group.members)}
+    rows = [places[member.name] for member in counter.group.members]
+    exact, tracked = rows[: len(counter.group.exact)], rows[len(counter.group.exact) :]
     behind = [row - len(then.group.exact) for row in tracked]
-    lesson.counts = [_with_spans(then.counts[row], now) for row, now in zip(rows, lesson.counts, strict=True)]
-    lesson.pending, lesson.fresh, lesson.now = then.pending, then.fresh, then.now
-    lesson.cells, lesson.states = then.cells[exact], [then.states[row] for row in behind]
-    lesson.reports = [then.reports[row] for row in behind]
-    lesson.silences, lesson.own, lesson.room = then.silences, then.own, then.room
+    counter.counts = [_with_spans(then.counts[row], now) for row, now in zip(rows, counter.counts, strict=True)]
+    counter.pending, counter.fresh, counter.now = then.pending, then.fresh, then.now
+    counter.cells, counter.states = then.cells[exact], [then.states[row] for row in behind]
+    counter.reports = [then.reports[row] for row in behind]
+    counter.silences, counter.own, counter.room = then.silences, then.own, then.room
 
 
 def _with_spans(counts: Counts, now: Counts) -> Counts:
@@ -86,5 +94,9 @@ def _with_spans(counts: Counts, now: Counts) -> Counts:
 
 def _pairs(old: CourseGroup, new: CourseGroup, names: set[str]) -> list[tuple[int, int]]:
     """Return the members of both that stay, by their numbers."""
-    known = {one.name: number for number, one in enumerate(old.members)}
-    return [(now, known[one.name]) for now, one in enumerate(new.members) if one.name in names and one.name in known]
+    old_numbers = {member.name: number for number, member in enumerate(old.members)}
+    return [
+        (now, old_numbers[member.name])
+        for now, member in enumerate(new.members)
+        if member.name in names and member.name in old_numbers
+    ]

@@ -67,11 +67,11 @@ class ProbabilityTable:
 
     def name_estimator(self, cell: int) -> str:
         """Say which estimator gave a cell's number, and whether its course is an approximation."""
-        told: str = self.estimates.estimator
-        if told in ("both", "direct"):
+        estimator: str = self.estimates.estimator
+        if estimator in ("both", "direct"):
             lines = 1 if self.gap < 0 else SILENCES
-            told = told if self.direct[cell * lines : (cell + 1) * lines].any() else "chain"
-        return f"approximate {told}" if self.estimates.course.approximate else told
+            estimator = estimator if self.direct[cell * lines : (cell + 1) * lines].any() else "chain"
+        return f"approximate {estimator}" if self.estimates.course.approximate else estimator
 
 
 def build_table(estimates: Estimates, horizon: Horizon, *, keyed: bool, traffic: Traffic) -> ProbabilityTable:

@@ -87,13 +87,13 @@ class Reliability:
     @property
     def gap(self) -> float:
         """The mean distance from the diagonal, each forecast counted once; nan without forecasts."""
-        return sum(one.count * abs(one.observed - one.mean) for one in self.bins) / self.n if self.n else nan
+        return sum(bin_.count * abs(bin_.observed - bin_.mean) for bin_ in self.bins) / self.n if self.n else nan
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON: what is not defined is None."""
         parts = ("brier", "reliability", "resolution", "uncertainty", "remainder", "gap")
-        said = {name: getattr(self, name) if self.n else None for name in parts}
-        return {"n": self.n, **said, "bins": [asdict(one) for one in self.bins]}
+        figures = {name: getattr(self, name) if self.n else None for name in parts}
+        return {"n": self.n, **figures, "bins": [asdict(bin_) for bin_ in self.bins]}
 
     def __str__(self) -> str:
         """Return a line for each bin."""
@@ -113,11 +113,11 @@ def reliability(p: ArrayLike, y: ArrayLike, bins: int = 10, *, by: By = "width")
     [(0.1, 0.0, 2), (0.9, 0.5, 2)]
     """
     raw, happened = pairs(p, y)
-    told = raw.clip(0.0, 1.0)
-    inner = _inner(told, whole(bins, "bins"), by)
+    forecasts = raw.clip(0.0, 1.0)
+    inner = _inner(forecasts, whole(bins, "bins"), by)
     edges = np.concatenate([[0.0], inner, [1.0]])
-    place = np.searchsorted(inner, told, side="right")
-    return _reliability(told, happened, place, edges)
+    place = np.searchsorted(inner, forecasts, side="right")
+    return _reliability(forecasts, happened, place, edges)
 
 
 def draw(path: str | Path, curves: Mapping[str, Reliability], *, title: str = "Reliability") -> Path:
@@ -131,46 +131,46 @@ def draw(path: str | Path, curves: Mapping[str, Reliability], *, title: str = "R
     return _save_figure(_picture(curves, title), Path(path))
 
 
-def _inner(told: np.ndarray, bins: int, by: By) -> np.ndarray:
+def _inner(forecasts: np.ndarray, bins: int, by: By) -> np.ndarray:
     """Return the limits between bins, ascending and different."""
     match by:
         case "width":
             return np.arange(1, bins) / bins  # not linspace: 3 / 10 is the 0.3 that a forecast of 0.3 is
         case "count":
-            cuts = np.arange(1, bins) * len(told) // bins
-            limits = np.unique(np.sort(told)[cuts]) if len(told) else np.empty(0)
+            cuts = np.arange(1, bins) * len(forecasts) // bins
+            limits = np.unique(np.sort(forecasts)[cuts]) if len(forecasts) else np.empty(0)
             return limits[limits > 0]  # the first bin begins at 0 already
         case _:
             msg = f"bins by `{by}` are not known; say `width` or `count`"
             raise BadValue(msg)
 
 
-def _reliability(told: np.ndarray, happened: np.ndarray, place: np.ndarray, edges: np.ndarray) -> Reliability:
-    total, size = len(told), len(edges) - 1
-    counts, said, hits, spread = (
+def _reliability(forecasts: np.ndarray, happened: np.ndarray, place: np.ndarray, edges: np.ndarray) -> Reliability:
+    total, size = len(forecasts), len(edges) - 1
+    counts, sums, hits, spread = (
         np.bincount(place, weights=weights, minlength=size)
-        for weights in (np.ones(total), told, happened, told * (1 - told))
+        for weights in (np.ones(total), forecasts, happened, forecasts * (1 - forecasts))
     )
     used = np.flatnonzero(counts)
-    bins = tuple(_bin(edges[at : at + 2], int(counts[at]), said[at], hits[at], spread[at]) for at in used)
+    bins = tuple(_bin(edges[at : at + 2], int(counts[at]), sums[at], hits[at], spread[at]) for at in used)
     if not total:
         return Reliability(bins, 0, nan, nan, nan, nan)
     rate, weight = float(happened.mean()), counts[used] / total
-    mean, observed = said[used] / counts[used], hits[used] / counts[used]
+    mean, observed = sums[used] / counts[used], hits[used] / counts[used]
     return Reliability(
         bins,
         total,
-        brier=float(np.mean((told - happened) ** 2)),
+        brier=float(np.mean((forecasts - happened) ** 2)),
         reliability=float(weight @ (mean - observed) ** 2),
         resolution=float(weight @ (observed - rate) ** 2),
         uncertainty=rate * (1 - rate),
     )
 
 
-def _bin(edges: np.ndarray, count: int, said: float, hits: float, spread: float) -> Bin:
+def _bin(edges: np.ndarray, count: int, forecast_sum: float, hits: float, spread: float) -> Bin:
     low, high = edges.tolist()
     lower, upper = wilson(int(hits), count)
-    return Bin(low, high, count, float(said / count), float(hits / count), sqrt(spread) / count, lower, upper)
+    return Bin(low, high, count, float(forecast_sum / count), float(hits / count), sqrt(spread) / count, lower, upper)
 
 
 def wilson(hits: int, count: int) -> tuple[float, float]:
@@ -181,9 +181,9 @@ def wilson(hits: int, count: int) -> tuple[float, float]:
     return (0.0 if hits == 0 else middle - half), (1.0 if hits == count else middle + half)
 
 
-def _line(one: Bin) -> str:
-    span = f"{one.low:.3f}-{one.high:.3f}"
-    return f"{span:>13} {one.count:>11,} {one.mean:6.3f} {one.observed:6.3f}  {one.lower:.3f}-{one.upper:.3f}"
+def _line(bin_: Bin) -> str:
+    span = f"{bin_.low:.3f}-{bin_.high:.3f}"
+    return f"{span:>13} {bin_.count:>11,} {bin_.mean:6.3f} {bin_.observed:6.3f}  {bin_.lower:.3f}-{bin_.upper:.3f}"
 
 
 def _picture(curves: Mapping[str, Reliability], title: str) -> Any:
@@ -206,11 +206,11 @@ def _picture(curves: Mapping[str, Reliability], title: str) -> Any:
 
 
 def _curve(above: Any, below: Any, curve: Reliability, **look: Any) -> None:
-    said = [one.mean for one in curve.bins]
-    was = [one.observed for one in curve.bins]
-    bars = [[one.observed - one.lower for one in curve.bins], [one.upper - one.observed for one in curve.bins]]
-    above.errorbar(said, was, yerr=bars, linewidth=1.4, elinewidth=0.8, capsize=2.5, **look)
-    below.plot(said, [one.count for one in curve.bins], linewidth=1.4, **look)
+    means = [bin_.mean for bin_ in curve.bins]
+    was = [bin_.observed for bin_ in curve.bins]
+    bars = [[bin_.observed - bin_.lower for bin_ in curve.bins], [bin_.upper - bin_.observed for bin_ in curve.bins]]
+    above.errorbar(means, was, yerr=bars, linewidth=1.4, elinewidth=0.8, capsize=2.5, **look)
+    below.plot(means, [bin_.count for bin_ in curve.bins], linewidth=1.4, **look)
 
 
 def _save_figure(figure: Any, path: Path) -> Path:

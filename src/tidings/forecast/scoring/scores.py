@@ -77,13 +77,13 @@ def score(p: ArrayLike, y: ArrayLike, threshold: float = 0.5) -> Score:
     (1, 1, 1, 1, 0.5, 0.75, 0.255)
     """
     raw, happened = pairs(p, y)
-    told, limit = raw.clip(0.0, 1.0), check_threshold(threshold)
-    tp, fp, fn, tn = _confusion(told > limit, happened)
-    rate, brier = _mean(happened), _mean((told - happened) ** 2)
-    nothing = 0.0 if len(told) else nan  # a model that never fires earns 0, and can be averaged over folds
+    forecasts, limit = raw.clip(0.0, 1.0), check_threshold(threshold)
+    tp, fp, fn, tn = _confusion(forecasts > limit, happened)
+    rate, brier = _mean(happened), _mean((forecasts - happened) ** 2)
+    nothing = 0.0 if len(forecasts) else nan  # a model that never fires earns 0, and can be averaged over folds
     return Score(
         threshold=limit,
-        n=len(told),
+        n=len(forecasts),
         base_rate=rate,
         tp=tp,
         fp=fp,
@@ -95,9 +95,9 @@ def score(p: ArrayLike, y: ArrayLike, threshold: float = 0.5) -> Score:
         mcc=_share(tp * tn - fp * fn, sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)), without=nothing),
         brier=brier,
         skill=1 - _share(brier, rate * (1 - rate)),
-        log_loss=-_mean(np.log(np.maximum(np.where(happened, told, 1 - told), LEAST))),
-        auc=_auc(told, happened),
-        clipped=int(np.count_nonzero(told != raw)),
+        log_loss=-_mean(np.log(np.maximum(np.where(happened, forecasts, 1 - forecasts), LEAST))),
+        auc=_auc(forecasts, happened),
+        clipped=int(np.count_nonzero(forecasts != raw)),
     )
 
 
@@ -113,13 +113,13 @@ def skill_against(p: ArrayLike, q: ArrayLike, y: ArrayLike) -> float:
     first, happened = pairs(p, y)
     other = np.full(len(happened), q) if np.ndim(q) == 0 else q
     second, _ = pairs(other, happened, name="q")
-    ours, theirs = (_mean((told.clip(0.0, 1.0) - happened) ** 2) for told in (first, second))
+    ours, theirs = (_mean((forecasts.clip(0.0, 1.0) - happened) ** 2) for forecasts in (first, second))
     return 1 - _share(ours, theirs)
 
 
 def table(scores: Mapping[str, Score]) -> str:
     """Return scores side by side as text: a row for each number, a column for each name."""
-    rows = [["", *scores], *([name, *(_format_value(name, one) for one in scores.values())] for name in _NAMES)]
+    rows = [["", *scores], *([name, *(_format_value(name, score_) for score_ in scores.values())] for name in _NAMES)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     aligned = [[row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])] for row in rows]
     return "\n".join("  ".join(row) for row in aligned)
@@ -160,8 +160,8 @@ class Warnings:
     @property
     def lead(self) -> float:
         """The median lead of those with a warning, in events; nan without one."""
-        known = [lead for lead in self.leads if lead is not None]
-        return float(median(known)) if known else nan
+        leads = [lead for lead in self.leads if lead is not None]
+        return float(median(leads)) if leads else nan
 
     @property
     def false_per_1000(self) -> float:
@@ -185,51 +185,56 @@ def warnings_of(p: ArrayLike, matches: ArrayLike, *, horizon: int, threshold: fl
     >>> told.leads, told.alarms, told.false, told.false_per_1000
     ((2,), 2, 1, 166.66666666666666)
     """
-    told = numbers(p, "p")
-    ends = _places(matches, len(told))
+    forecasts = numbers(p, "p")
+    ends = _places(matches, len(forecasts))
     span = whole(horizon, "horizon")
-    on = told.clip(0.0, 1.0) > check_threshold(threshold)
+    on = forecasts.clip(0.0, 1.0) > check_threshold(threshold)
     starts = np.flatnonzero(on & np.diff(on, prepend=False))
-    following = np.append(ends, len(told) + span)[np.searchsorted(ends, starts, side="right")]
+    following = np.append(ends, len(forecasts) + span)[np.searchsorted(ends, starts, side="right")]
     lost = following > starts + span
-    early = starts + span < len(told)
+    early = starts + span < len(forecasts)
     return Warnings(
         leads=_leads(np.flatnonzero(on), ends, span),
         alarms=len(starts),
         false=int(np.count_nonzero(lost & early)),
         undecided=int(np.count_nonzero(lost & ~early)),
-        judged=max(0, len(told) - span),
+        judged=max(0, len(forecasts) - span),
     )
 
 
 def pairs(p: ArrayLike, y: ArrayLike, *, name: str = "p") -> tuple[np.ndarray, np.ndarray]:
     """Return probabilities (not yet clipped) and outcomes as arrays of one length, or refuse them."""
-    told, happened = numbers(p, name), numbers(y, "y")
-    if len(told) != len(happened):
-        msg = f"`{name}` has {len(told):,} values and `y` has {len(happened):,}; give one outcome for each probability"
+    forecasts, happened = numbers(p, name), numbers(y, "y")
+    if len(forecasts) != len(happened):
+        counts = f"`{name}` has {len(forecasts):,} values and `y` has {len(happened):,}"
+        msg = f"{counts}; give one outcome for each probability"
         raise BadValue(msg)
     wrong = np.flatnonzero((happened != 0) & (happened != 1))
     if len(wrong):
         msg = f"`y` has `{happened[wrong[0]]:g}` at {wrong[0]}; give 1 where it happened, 0 where not, or booleans"
         raise BadValue(msg)
-    return told, happened == 1
+    return forecasts, happened == 1
 
 
 def numbers(values: ArrayLike, name: str) -> np.ndarray:
     """Return one row of numbers as float64; text, tables and missing values are refused."""
     try:
         array = np.asarray(values)
-        if array.ndim != 1 or array.dtype.kind not in "biufO" or any(isinstance(one, str) for one in _objects(array)):
+        if (
+            array.ndim != 1
+            or array.dtype.kind not in "biufO"
+            or any(isinstance(value, str) for value in _objects(array))
+        ):
             raise TypeError
-        found = array.astype(np.float64)
+        column = array.astype(np.float64)
     except (TypeError, ValueError) as problem:
         msg = f"`{name}` is not a row of numbers; give a list, a numpy array or an Arrow array of them"
         raise BadValue(msg) from problem
-    missing = np.flatnonzero(np.isnan(found))
+    missing = np.flatnonzero(np.isnan(column))
     if len(missing):
         msg = f"`{name}` has no number at {missing[0]} (nan or null); leave out what has no forecast or no outcome yet"
         raise BadValue(msg)
-    return found
+    return column
 
 
 def check_threshold(threshold: Any) -> float:
@@ -281,11 +286,11 @@ def _confusion(alarms: np.ndarray, happened: np.ndarray) -> tuple[int, int, int,
     return tp, fp, fn, len(happened) - tp - fp - fn
 
 
-def _auc(told: np.ndarray, happened: np.ndarray) -> float:
+def _auc(forecasts: np.ndarray, happened: np.ndarray) -> float:
     """Return the share of pairs (one that happened, one that did not) in the right order, by one pass over values."""
-    _, places = np.unique(told, return_inverse=True)
-    ones = np.bincount(places[happened], minlength=len(told))
-    noughts = np.bincount(places[~happened], minlength=len(told))
+    _, places = np.unique(forecasts, return_inverse=True)
+    ones = np.bincount(places[happened], minlength=len(forecasts))
+    noughts = np.bincount(places[~happened], minlength=len(forecasts))
     below = np.cumsum(noughts) - noughts
     return _share(float(np.dot(ones, below + noughts / 2)), int(ones.sum()) * int(noughts.sum()))
 

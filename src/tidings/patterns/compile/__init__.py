@@ -1,1 +1,1 @@
-"""From a pattern tree to the merged graph that runs: terms, derivatives, graph, and the automaton where there is one."""
+"""From a pattern tree to the merged graph that runs: terms, derivatives, graph; and the automaton, where it has one."""

@@ -92,17 +92,17 @@ def determinise(
     if reason is not None:
         return NotDeterministic(reason)
     try:
-        alphabet = minterms([pattern[name] for name in pattern.used()], **surroundings)
+        alphabet = minterms([pattern[name] for name in pattern.list_filters()], **surroundings)
         graph = configurations(pattern, mode, budget=budget)
     except (TooLarge, PatternError) as problem:
         return NotDeterministic(str(problem))
-    found = _subsets(_Moves(graph, alphabet), mode, budget)
-    return NotDeterministic(f"more than {budget:,} states") if found is None else _minimal(found, alphabet, mode)
+    subsets = _subsets(_Moves(graph, alphabet), mode, budget)
+    return NotDeterministic(f"more than {budget:,} states") if subsets is None else _minimal(subsets, alphabet, mode)
 
 
 def _hindrance(pattern: Pattern, mode: Mode) -> str | None:
     """Return what asks for more than a finite state."""
-    free = {variable for name in pattern.used() for _, variable in pattern[name].variables}
+    free = {variable for name in pattern.list_filters() for _, variable in pattern[name].variables}
     free -= set(pattern.key_variables())
     if mode not in (Mode.RESTART, Mode.OVERLAP):
         return f"mode `{mode}` tells beginnings apart, of which there is no end"
@@ -207,16 +207,16 @@ def _places(bits: int) -> Iterator[int]:
 # Minimisation ---------------------------------------------------------------------------------------
 
 
-def _minimal(found: _StateTable, alphabet: Minterms, mode: Mode) -> PatternAutomaton:
+def _minimal(subsets: _StateTable, alphabet: Minterms, mode: Mode) -> PatternAutomaton:
     """Merge equal states; each class is numbered by its first state, so the initial one stays 0."""
-    final = np.array([reported for _, reported in found.keys], dtype=np.bool_)
-    classes = np.array(_classes(found.table, final))
+    final = np.array([reported for _, reported in subsets.keys], dtype=np.bool_)
+    classes = np.array(_classes(subsets.table, final))
     firsts = np.unique(classes, return_index=True)[1]
     renumbered = np.empty(len(firsts), dtype=np.int32)
     renumbered[classes[np.sort(firsts)]] = np.arange(len(firsts))
     kept = np.sort(firsts)
-    states = tuple(frozenset(_places(found.keys[place][0])) for place in kept)
-    followed = found.table[kept]
+    states = tuple(frozenset(_places(subsets.keys[place][0])) for place in kept)
+    followed = subsets.table[kept]
     return PatternAutomaton(mode, states, alphabet, renumbered[classes[followed]], final[followed])
 
 
@@ -252,15 +252,15 @@ def _sources(table: npt.NDArray[np.int32]) -> list[dict[int, list[int]]]:
 
 def _arriving(block: set[int], sources: list[dict[int, list[int]]]) -> list[list[int]]:
     """Return, for each minterm that leads into the block, the states it leads from."""
-    found: dict[int, list[int]] = defaultdict(list)
+    sources_by_symbol: dict[int, list[int]] = defaultdict(list)
     for state in block:
         for symbol, before in sources[state].items():
-            found[symbol] += before
-    return list(found.values())
+            sources_by_symbol[symbol] += before
+    return list(sources_by_symbol.values())
 
 
 def _cut(states: list[int], block_of: list[int]) -> dict[int, set[int]]:
-    found: dict[int, set[int]] = defaultdict(set)
+    states_by_block: dict[int, set[int]] = defaultdict(set)
     for state in states:
-        found[block_of[state]].add(state)
-    return found
+        states_by_block[block_of[state]].add(state)
+    return states_by_block

@@ -31,20 +31,20 @@ from tidings.model.patterns import (
     steps_of,
 )
 from tidings.patterns.compile.terms import (
-    RepeatTerm,
     AllTerm,
-    TimedTerm,
-    Mark,
-    StepTerm,
     ChoiceTerm,
-    Term,
+    Mark,
+    RepeatTerm,
     SequenceTerm,
+    StepTerm,
+    Term,
+    TimedTerm,
     WaitTerm,
     continue_sequence,
+    find_certain_parts,
     find_obtainable,
     find_open_parts,
     find_wait_conditions,
-    find_certain_parts,
 )
 
 if TYPE_CHECKING:
@@ -122,9 +122,9 @@ class _Asked:
 
     @property
     def ends(self) -> tuple[int | None, int | None]:
-        told = self.condition
-        low = told.low if told.low is None else told.low + told.low_open
-        high = told.high if told.high is None else told.high - told.high_open
+        condition = self.condition
+        low = condition.low if condition.low is None else condition.low + condition.low_open
+        high = condition.high if condition.high is None else condition.high - condition.high_open
         return low, high
 
 
@@ -158,7 +158,7 @@ class _Derivation:
                     waiting.append(following)
                 target = None if following is None else places[following]
                 edges.append(replace(edge, source=places[state], target=target))
-        nodes = tuple(self._described(state) for state in places)
+        nodes = tuple(self._describe_state(state) for state in places)
         return Configurations(nodes, tuple(sorted(edges, key=lambda edge: (edge.source, edge.step))), within)
 
     # The tree as a term ------------------------------------------------------------------------
@@ -178,18 +178,18 @@ class _Derivation:
                 return ChoiceTerm(tuple(self._term(part, steps, parts) for part in operands))
             case Timed(part, conditions, within):
                 number = next(parts)
-                self.asked += [self._condition(number, told) for told in conditions]
+                self.asked += [self._condition(number, condition) for condition in conditions]
                 if within is not None:
                     self.bounds[number] = within
                 return TimedTerm(number, self._term(part, steps, parts))
 
-    def _condition(self, timed: int, told: Elapsed) -> _Asked:
-        marks = [Mark(self._labels[moment.label], str(moment.which)) for moment in (told.late, told.early)]
-        return _Asked(timed, marks[0], marks[1], told)
+    def _condition(self, timed: int, condition: Elapsed) -> _Asked:
+        marks = [Mark(self._labels[moment.label], str(moment.which)) for moment in (condition.late, condition.early)]
+        return _Asked(timed, marks[0], marks[1], condition)
 
     @cached_property
     def _labels(self) -> dict[str, int]:
-        return {step.called: number for number, step in enumerate(steps_of(self.pattern.root))}
+        return {step.name: number for number, step in enumerate(steps_of(self.pattern.root))}
 
     @cached_property
     def _names(self) -> list[str]:
@@ -198,9 +198,9 @@ class _Derivation:
     # One event further -------------------------------------------------------------------------
 
     def _edges(self, state: _State) -> Iterator[tuple[Edge, _State | None]]:
-        term, active, known = state
+        term, active, stored = state
         for move, rest in dict.fromkeys(self._moves(term)):
-            judged = self._judged(move, rest, active, known)
+            judged = self._judge_move(move, rest, active, stored)
             if judged is None:
                 continue
             checks, following_active, following_known = judged
@@ -213,8 +213,8 @@ class _Derivation:
         begun = [Mark(part, "begin") for part in move.entered if part in self.bounds]
         return frozenset([*(Mark(move.step, str(end)) for end in ends), *begun])
 
-    def _judged(
-        self, move: _Move, rest: Term | None, active: frozenset[int], known: frozenset[Mark]
+    def _judge_move(
+        self, move: _Move, rest: Term | None, active: frozenset[int], stored: frozenset[Mark]
     ) -> tuple[tuple[TimeCheck, ...], frozenset[int], frozenset[Mark]] | None:
         """Return the checks of this event, and what stays open; nothing when a condition cannot hold any more."""
         now = self._marks(move)
@@ -226,19 +226,19 @@ class _Derivation:
         open_ones: set[int] = set()
         for number in binding:
             asked = self.asked[number]
-            if {asked.late, asked.early} <= now | known:
+            if {asked.late, asked.early} <= now | stored:
                 check = _check(asked, now)
                 if check is None:
                     return None
                 checks += check
-            elif all(mark in now or mark in known or mark in to_come for mark in (asked.late, asked.early)):
+            elif all(mark in now or mark in stored or mark in to_come for mark in (asked.late, asked.early)):
                 open_ones.add(number)
             else:
                 return None
-        needed = self._needed(open_ones, to_enter) | {Mark(part, "begin") for part in find_open_parts(rest)}
-        return tuple(sorted(checks, key=str)), frozenset(open_ones), (known | now) & needed
+        needed = self._find_needed(open_ones, to_enter) | {Mark(part, "begin") for part in find_open_parts(rest)}
+        return tuple(sorted(checks, key=str)), frozenset(open_ones), (stored | now) & needed
 
-    def _needed(self, open_ones: set[int], to_enter: frozenset[int]) -> frozenset[Mark]:
+    def _find_needed(self, open_ones: set[int], to_enter: frozenset[int]) -> frozenset[Mark]:
         asking = [self.asked[i] for i in open_ones] + [asked for asked in self.asked if asked.timed in to_enter]
         return frozenset(mark for asked in asking for mark in (asked.late, asked.early))
 
@@ -247,15 +247,15 @@ class _Derivation:
             case StepTerm(step):
                 return [(_Move(step), None)]
             case RepeatTerm():
-                return self._repeated(term)
+                return self._repeat_moves(term)
             case WaitTerm(_, part):
                 return self._moves(part)
             case SequenceTerm(head, rest):
                 return [(move, continue_sequence(left, rest)) for move, left in self._moves(head)]
             case ChoiceTerm(parts):
-                return [found for part in parts for found in self._moves(part)]
+                return [step for part in parts for step in self._moves(part)]
             case AllTerm(parts):
-                return self._interleaved(parts)
+                return self._interleave_moves(parts)
             case TimedTerm(timed, part, begun):
                 entered, inside = (frozenset(), frozenset({timed})) if begun else (frozenset({timed}), frozenset())
                 return [
@@ -266,38 +266,38 @@ class _Derivation:
                     for move, left in self._moves(part)
                 ]
 
-    def _repeated(self, term: RepeatTerm) -> list[tuple[_Move, Term | None]]:
+    def _repeat_moves(self, term: RepeatTerm) -> list[tuple[_Move, Term | None]]:
         least, most = max(term.least - 1, 0), None if term.most is None else term.most - 1
         move = _Move(term.step, first=not term.begun)
-        found: list[tuple[_Move, Term | None]] = [(move, None)] if least == 0 else []
+        moves: list[tuple[_Move, Term | None]] = [(move, None)] if least == 0 else []
         # More events than the least say nothing new, unless first and last are to be two: drop one in the middle.
         if most != 0 and (least > 0 or self.every or not term.begun):
             left = RepeatTerm(term.step, least, most, begun=True)
-            found.append((replace(move, last=False), WaitTerm(Joint(Gap.LATER), left)))
-        return found
+            moves.append((replace(move, last=False), WaitTerm(Joint(Gap.LATER), left)))
+        return moves
 
-    def _interleaved(self, parts: tuple[Term, ...]) -> list[tuple[_Move, Term | None]]:
+    def _interleave_moves(self, parts: tuple[Term, ...]) -> list[tuple[_Move, Term | None]]:
         waits = [find_wait_conditions(part) for part in parts]
         bound = [place for place, (contiguous, _) in enumerate(waits) if contiguous]
-        found: list[tuple[_Move, Term | None]] = []
+        moves: list[tuple[_Move, Term | None]] = []
         for place in bound or range(len(parts)):
             guards = frozenset(name for i, (_, names) in enumerate(waits) if i != place for name in names)
             for move, left in self._moves(parts[place]):
                 others = [*parts[:place], *([] if left is None else [left]), *parts[place + 1 :]]
                 rest = others[0] if len(others) == 1 else AllTerm(tuple(others))
-                found.append((replace(move, forbid=move.forbid | guards), rest))
-        return found if len(bound) < 2 else []
+                moves.append((replace(move, forbid=move.forbid | guards), rest))
+        return moves if len(bound) < 2 else []
 
     # What is said of a configuration -----------------------------------------------------------
 
-    def _described(self, state: _State) -> Configuration:
-        term, active, known = state
+    def _describe_state(self, state: _State) -> Configuration:
+        term, active, stored = state
         contiguous, guards = find_wait_conditions(term)
         limits = [(Mark(part, "begin"), self.bounds[part]) for part in find_open_parts(term) if part in self.bounds]
         for asked in (self.asked[number] for number in active):
-            limit = _limit(asked, known)
+            limit = _limit(asked, stored)
             limits += [limit] if limit else []
-        used = tuple((mark, self._use(mark, state)) for mark in sorted(known, key=_order))
+        used = tuple((mark, self._use(mark, state)) for mark in sorted(stored, key=_order))
         return Configuration(contiguous, tuple(sorted(guards)), tuple(sorted(limits, key=str)), used)
 
     def _use(self, mark: Mark, state: _State) -> int:
@@ -353,12 +353,12 @@ def _check(asked: _Asked, now: frozenset[Mark]) -> list[TimeCheck] | None:
     )
 
 
-def _limit(asked: _Asked, known: frozenset[Mark]) -> tuple[Mark, int] | None:
+def _limit(asked: _Asked, stored: frozenset[Mark]) -> tuple[Mark, int] | None:
     """Return after how long the condition cannot hold any more, whatever comes."""
     low, high = asked.ends
-    if asked.early in known and asked.late not in known and high is not None:
+    if asked.early in stored and asked.late not in stored and high is not None:
         return asked.early, high
-    if asked.late in known and asked.early not in known:
+    if asked.late in stored and asked.early not in stored:
         if asked.condition.absolute and high is not None:
             return asked.late, high
         if not asked.condition.absolute and low is not None:

@@ -179,14 +179,16 @@ class _Entry:
         return ahead
 
     def _node(self, node: int, edges: list[Edge], places: dict[int, int]) -> int:
-        told = self.graph.nodes[node]
-        guards = tuple(self._bind_operand(name) for name in told.guards) if not told.contiguous else ()
-        uses = tuple((self.slots[mark], use) for mark, use in told.uses)
-        limits = tuple((self.slots[mark], high) for mark, high in told.limits)
+        configuration = self.graph.nodes[node]
+        guards = (
+            tuple(self._bind_operand(name) for name in configuration.guards) if not configuration.contiguous else ()
+        )
+        uses = tuple((self.slots[mark], use) for mark, use in configuration.uses)
+        limits = tuple((self.slots[mark], high) for mark, high in configuration.limits)
         keys = [self._edge_key(edge, None if edge.source == node else places[edge.source]) for edge in edges]
         owner = self.number if self.kind == EACH else -1
-        signature = (self.kind, owner, told.contiguous, guards, uses, limits, 0, frozenset(keys))
-        place = self.merged.node(signature, GraphNode(self.kind, (told.contiguous, uses, limits), guards, 0))
+        signature = (self.kind, owner, configuration.contiguous, guards, uses, limits, 0, frozenset(keys))
+        place = self.merged.node(signature, GraphNode(self.kind, (configuration.contiguous, uses, limits), guards, 0))
         self._note(place, self.ahead[node])
         for edge in edges:
             source = place if edge.source == node else places[edge.source]

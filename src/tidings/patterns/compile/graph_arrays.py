@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from tidings.model.patterns import Pattern
-    from tidings.patterns.compile.graph import OperandInput, MergedGraph, GraphNode
+    from tidings.patterns.compile.graph import GraphNode, MergedGraph, OperandInput
 
 Key: TypeAlias = tuple[Any, ...]
 """What an edge is: its source, how it listens, its step, checks, stores and what it forbids, and its target."""
@@ -40,7 +40,7 @@ class Arrays:
                 guards[guard.symbol] += self._guard(guard, place)
         edges = [self._edge(key, completed) for key, completed in self.edges]
         shared = zip(nodes, moves, plain, leaving, strict=True)
-        table = [self._node(node, move, one, out) for node, move, one, out in shared]
+        table = [self._node(node, move, is_plain, out) for node, move, is_plain, out in shared]
         symbols = [self._share(wait) + self._share(guard) for wait, guard in zip(waiting, guards, strict=True)]
         patterns = [self._pattern(number, sweep) for number, sweep in enumerate(sweeps)]
         variables = max((len(other_variables(watched.pattern)) for watched in self.merged.patterns), default=0)
@@ -79,10 +79,18 @@ class Arrays:
         return [contiguous, node.kind, node.window, node.span, moves, plain, *shares, queue]
 
     def _pattern(self, number: int, sweep: bool) -> list[int]:
-        told, kind = self.merged.patterns[number], self.merged.kinds[number]
-        mode = RESTARTS if told.mode is Mode.RESTART else kind
+        compiled, kind = self.merged.patterns[number], self.merged.kinds[number]
+        mode = RESTARTS if compiled.mode is Mode.RESTART else kind
         owned = sorted(set(self.owned.get(number, ())))
-        return [mode, _within(told.pattern), told.limit, told.born, told.since, sweep, *self._share(owned)]
+        return [
+            mode,
+            _within(compiled.pattern),
+            compiled.limit,
+            compiled.born,
+            compiled.since,
+            sweep,
+            *self._share(owned),
+        ]
 
     def _by_source(self, keys: list[Key]) -> tuple[list[list[int]], list[list[int]]]:
         leaving: list[list[int]] = [[] for _ in self.merged.nodes]
@@ -96,10 +104,10 @@ class Arrays:
         return leaving, waiting
 
     def _uses(self) -> np.ndarray:
-        told = [node.configuration[1] if node.configuration else () for node in self.merged.nodes]
-        marks = [slot for uses in told for slot, _ in uses]
-        table = np.full((len(told), max(marks, default=-1) + 1), 2, np.int64)
-        for node, uses in enumerate(told):
+        node_uses = [node.configuration[1] if node.configuration else () for node in self.merged.nodes]
+        marks = [slot for uses in node_uses for slot, _ in uses]
+        table = np.full((len(node_uses), max(marks, default=-1) + 1), 2, np.int64)
+        for node, uses in enumerate(node_uses):
             for slot, use in uses:
                 table[node, slot] = use
         return table
@@ -161,8 +169,8 @@ def _flat(rows: Iterable[Iterable[int]]) -> list[int]:
 
 def _flags(sets: Sequence[set[int]], width: int) -> np.ndarray:
     table = np.zeros((len(sets), width), np.int64)
-    for row, held in enumerate(sets):
-        table[row, sorted(held)] = 1
+    for row, members in enumerate(sets):
+        table[row, sorted(members)] = 1
     return table
 
 
@@ -171,5 +179,5 @@ def other_variables(pattern: Pattern) -> dict[str, int]:
     if not any(named.variables for named in pattern.filters):  # most have none, and walking the tree takes long
         return {}
     key = pattern.key_variables()
-    names = [v for name in pattern.used() for _, v in pattern[name].variables if v not in key]
+    names = [v for name in pattern.list_filters() for _, v in pattern[name].variables if v not in key]
     return {name: number for number, name in enumerate(dict.fromkeys(names))}

@@ -47,13 +47,13 @@ class Minterms:
     def number(self, satisfied: Iterable[str]) -> int:
         """Return the number of the combination; names that are none of the pattern's do not count."""
         wanted = frozenset(satisfied).intersection(self.names)
-        found = self._numbers.get(wanted)
-        if found is None:
+        number = self._numbers.get(wanted)
+        if number is None:
             msg = (
                 f"no event satisfies exactly `{', '.join(sorted(wanted))}` under the automaton's schema; build it anew"
             )
             raise PatternError(msg)
-        return found
+        return number
 
     def describe(self, numbers: Sequence[int]) -> str:
         """Say some of the minterms in few words: of each only what tells it from those that are not meant.
@@ -61,28 +61,28 @@ class Minterms:
         >>> Minterms(("a", "b"), (frozenset(), frozenset("a"), frozenset("b"), frozenset("ab"))).told([1, 3])
         'a'
         """
-        meant = [self.symbols[number] for number in numbers]
-        others = [symbol for symbol in self.symbols if symbol not in meant]
-        told = []
-        while meant:
-            said = _shortest(meant[0], self.names, others)
-            told.append(" and ".join(name if holds else f"not {name}" for name, holds in said.items()))
-            meant = [symbol for symbol in meant if not _agrees(symbol, said)]
-        return " or ".join(told)
+        left = [self.symbols[number] for number in numbers]
+        others = [symbol for symbol in self.symbols if symbol not in left]
+        phrases = []
+        while left:
+            literals = _shortest(left[0], self.names, others)
+            phrases.append(" and ".join(name if holds else f"not {name}" for name, holds in literals.items()))
+            left = [symbol for symbol in left if not _agrees(symbol, literals)]
+        return " or ".join(phrases)
 
 
-def _shortest(meant: frozenset[str], names: Sequence[str], others: Sequence[frozenset[str]]) -> dict[str, bool]:
+def _shortest(symbol: frozenset[str], names: Sequence[str], others: Sequence[frozenset[str]]) -> dict[str, bool]:
     """Leave out what is not needed, `not`s first, to tell a minterm from all the others."""
-    said = {name: name in meant for name in names}
-    for name in sorted(names, key=meant.__contains__):
-        shorter = {one: holds for one, holds in said.items() if one != name}
-        if not any(_agrees(symbol, shorter) for symbol in others):
-            said = shorter
-    return said
+    literals = {name: name in symbol for name in names}
+    for name in sorted(names, key=symbol.__contains__):
+        shorter = {other: holds for other, holds in literals.items() if other != name}
+        if not any(_agrees(other_symbol, shorter) for other_symbol in others):
+            literals = shorter
+    return literals
 
 
-def _agrees(symbol: frozenset[str], said: dict[str, bool]) -> bool:
-    return all((name in symbol) is holds for name, holds in said.items())
+def _agrees(symbol: frozenset[str], literals: dict[str, bool]) -> bool:
+    return all((name in symbol) is holds for name, holds in literals.items())
 
 
 def minterms(filters: Sequence[NamedFilter], *, budget: int = BUDGET, **surroundings: Any) -> Minterms:
@@ -93,24 +93,24 @@ def minterms(filters: Sequence[NamedFilter], *, budget: int = BUDGET, **surround
     More than `budget` combinations raise `TooLarge`.
     """
     relations = _Relations(filters, surroundings)
-    found = _combine_filters(relations, budget)
-    if len(found) <= DOUBLE_CHECKED:
-        found = [chosen for chosen in found if relations.is_possible(chosen)]
-    found.sort(key=lambda chosen: (len(chosen), sorted(chosen)))
+    combinations = _combine_filters(relations, budget)
+    if len(combinations) <= DOUBLE_CHECKED:
+        combinations = [chosen for chosen in combinations if relations.is_possible(chosen)]
+    combinations.sort(key=lambda chosen: (len(chosen), sorted(chosen)))
     names = tuple(named.name for named in filters)
-    return Minterms(names, tuple(frozenset(names[place] for place in chosen) for chosen in found))
+    return Minterms(names, tuple(frozenset(names[place] for place in chosen) for chosen in combinations))
 
 
 def _combine_filters(relations: _Relations, budget: int) -> list[frozenset[int]]:
     """Take the filters one after the other: each splits every combination in two, unless a pair forbids it."""
-    found: list[frozenset[int]] = [frozenset()]
+    combinations: list[frozenset[int]] = [frozenset()]
     for place in range(len(relations.filters)):
-        without = [chosen for chosen in found if not relations.is_implied(chosen, place)]
-        found = without + [chosen | {place} for chosen in found if relations.can_join(chosen, place)]
-        if len(found) > budget:
+        without = [chosen for chosen in combinations if not relations.is_implied(chosen, place)]
+        combinations = without + [chosen | {place} for chosen in combinations if relations.can_join(chosen, place)]
+        if len(combinations) > budget:
             msg = f"more than {budget:,} combinations of filters; give a schema, or filters that exclude each other"
             raise TooLarge(msg, limit=budget)
-    return found
+    return combinations
 
 
 class _Relations:
@@ -124,13 +124,13 @@ class _Relations:
 
     def is_implied(self, chosen: frozenset[int], place: int) -> bool:
         """Tell whether one of the chosen filters implies this one."""
-        return any((one, place) in self.implies for one in chosen)
+        return any((other, place) in self.implies for other in chosen)
 
     def can_join(self, chosen: frozenset[int], place: int) -> bool:
         """Tell whether this filter may join the chosen ones; those before it that were not chosen do not hold."""
         left_out = set(range(place)) - chosen
-        return not any((one, place) in self.apart for one in (*chosen, place)) and not any(
-            (place, one) in self.implies for one in left_out
+        return not any((other, place) in self.apart for other in (*chosen, place)) and not any(
+            (place, other) in self.implies for other in left_out
         )
 
     def is_possible(self, chosen: frozenset[int]) -> bool:
@@ -146,12 +146,12 @@ class _Relations:
 
         Such a variable may be why the event does not satisfy it, whatever its filter says.
         """
-        given = {variable for one in chosen for variable in self.filters[one].variables}
-        excluded = any((one, place) in self.apart for one in chosen)
-        return place not in chosen and not excluded and given.issuperset(self.filters[place].variables)
+        bound_variables = {variable for other in chosen for variable in self.filters[other].variables}
+        excluded = any((other, place) in self.apart for other in chosen)
+        return place not in chosen and not excluded and bound_variables.issuperset(self.filters[place].variables)
 
-    def _meet(self, one: Filter, two: Filter) -> bool:
-        return overlaps(one, two, **self.surroundings)
+    def _meet(self, first: Filter, two: Filter) -> bool:
+        return overlaps(first, two, **self.surroundings)
 
     def _within(self, inner: NamedFilter, outer: NamedFilter) -> bool:
         if not set(outer.variables) <= set(inner.variables):

@@ -98,8 +98,10 @@ def find_wait_conditions(term: Term) -> tuple[bool, frozenset[str]]:
         case TimedTerm(_, part, _):
             return find_wait_conditions(part)
         case AllTerm(parts):
-            found = [find_wait_conditions(part) for part in parts]
-            return any(one for one, _ in found), frozenset(name for _, names in found for name in names)
+            conditions = [find_wait_conditions(part) for part in parts]
+            return any(is_contiguous for is_contiguous, _ in conditions), frozenset(
+                name for _, names in conditions for name in names
+            )
     return False, frozenset()
 
 
@@ -124,8 +126,10 @@ def find_obtainable(term: Term | None) -> tuple[frozenset[Mark], frozenset[int]]
 
 
 def _unite_obtainable(terms: list[Term]) -> tuple[frozenset[Mark], frozenset[int]]:
-    found = [find_obtainable(term) for term in terms]
-    return frozenset().union(*(marks for marks, _ in found)), frozenset().union(*(parts for _, parts in found))
+    obtainable = [find_obtainable(term) for term in terms]
+    return frozenset().union(*(marks for marks, _ in obtainable)), frozenset().union(
+        *(parts for _, parts in obtainable)
+    )
 
 
 def find_certain_parts(term: Term) -> frozenset[int]:

@@ -52,14 +52,14 @@ def concat_records(pieces: list[EventRecords]) -> EventRecords:
         )
     lists = [piece.to_lists() for piece in pieces]
     fields = [row for piece in lists for row in piece.fields or ()]
-    return EventRecords([one for piece in lists for one in piece.ids], None if lists[0].fields is None else fields)
+    return EventRecords([id_ for piece in lists for id_ in piece.ids], None if lists[0].fields is None else fields)
 
 
-def _type(told: EventRecords) -> tuple[Any, Any] | None:
+def _type(records: EventRecords) -> tuple[Any, Any] | None:
     """Return Arrow's types of ids and fields; nothing for lists."""
-    if isinstance(told.ids, list) or isinstance(told.fields, list):
+    if isinstance(records.ids, list) or isinstance(records.fields, list):
         return None
-    return told.ids.type, None if told.fields is None else told.fields.schema
+    return records.ids.type, None if records.fields is None else records.fields.schema
 
 
 def unite_numbers(pieces: list[np.ndarray]) -> np.ndarray:
@@ -77,9 +77,9 @@ class EventArchive:
         """Count the events."""
         return sum(len(seqs) for seqs, _ in self.chunks)
 
-    def add(self, first: int, told: EventRecords) -> EventArchive:
+    def add(self, first: int, records: EventRecords) -> EventArchive:
         """Return the archive with a batch more, numbered from `first`."""
-        return EventArchive((*self.chunks, (np.arange(first, first + len(told)), told))) if len(told) else self
+        return EventArchive((*self.chunks, (np.arange(first, first + len(records)), records))) if len(records) else self
 
     def take(self, seqs: np.ndarray) -> EventRecords:
         """Return the events of these numbers, in their order."""
@@ -90,14 +90,14 @@ class EventArchive:
         order = np.argsort(of, kind="stable")
         pieces: list[EventRecords] = []
         for number in np.unique(of):
-            chunk, told = self.chunks[number]
-            pieces.append(told.take(np.searchsorted(chunk, seqs[of == number])))
+            chunk, records = self.chunks[number]
+            pieces.append(records.take(np.searchsorted(chunk, seqs[of == number])))
         if len(pieces) == 1:
             return pieces[0]
         back = np.empty(len(order), np.int64)
         back[order] = np.arange(len(order))
         return concat_records(pieces).take(back)
 
-    def keep(self, held: np.ndarray) -> EventArchive:
+    def keep(self, numbers: np.ndarray) -> EventArchive:
         """Return the archive of these numbers alone."""
-        return EventArchive(((held, self.take(held)),)) if len(held) else EventArchive()
+        return EventArchive(((numbers, self.take(numbers)),)) if len(numbers) else EventArchive()

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidings.algebra import AttributeReader as AttributeReader
-from tidings.algebra import Requirements
+from tidings.algebra import AttributeReader, Requirements
 from tidings.algebra.law.mismatches import MismatchCounts
 from tidings.algebra.law.typed_attribute import Mismatch, describe_type
 from tidings.concepts import Ontology
@@ -23,7 +22,7 @@ from tidings.errors import BadEvent
 from tidings.kernels.patterns.symbol_lists import group_by_event, take_lists
 from tidings.matcher import Matcher
 from tidings.model import DeadLetter, Event, EventBatch
-from tidings.model.arrow_types import rows_of
+from tidings.model.arrow_types import to_rows
 from tidings.model.events import values_of
 from tidings.patterns.run.event_archive import EventRecords, concat_records
 from tidings.patterns.run.event_times import EARLIEST, EPOCH, NO_TIME, look_up, time_of, times_of
@@ -132,13 +131,13 @@ class EventReader:
         if isinstance(table, pa.RecordBatch):
             table = pa.Table.from_batches([table])
         symbols_at, symbols, dead = self._match_table(table, collect=collect)
-        told, ends = self._read_records(table, first), symbols_at
+        records, ends = self._read_records(table, first), symbols_at
         if dead:
             places = np.setdiff1d(np.arange(table.num_rows), [letter.index for letter in dead])
-            table, told = table.take(places), told.take(places)
+            table, records = table.take(places), records.take(places)
             ends, symbols = take_lists(symbols_at, symbols, places)
         values = self.variables.of_table(table, names, self.counts)
-        return EncodedEvents(times_of(table, self.time), told, ends, symbols, values), dead
+        return EncodedEvents(times_of(table, self.time), records, ends, symbols, values), dead
 
     def _read_records(self, table: pa.Table, first: int) -> EventRecords:
         return EventRecords(self._read_ids(table, first), _select_fields(table, self.keep) if self.keep else None)
@@ -150,7 +149,7 @@ class EventReader:
             return pa.array(np.arange(first, first + table.num_rows))
         column = table.column(self.event_id)
         if column.null_count:  # some events have none: those alone are called by their numbers
-            return [first + place if one is None else one for place, one in enumerate(column.to_pylist())]
+            return [first + place if id_ is None else id_ for place, id_ in enumerate(column.to_pylist())]
         return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
     def _match_table(self, table: pa.Table, *, collect: bool) -> tuple[np.ndarray, np.ndarray, list[DeadLetter]]:
@@ -160,20 +159,20 @@ class EventReader:
             kinds, codes = few
             counts = MismatchCounts()
             try:
-                found = self.matcher.match_many(kinds, counts=counts)
+                matches = self.matcher.match_many(kinds, counts=counts)
                 self._recount(counts, kinds, codes)
-                ends, symbols = group_by_event(found.event_index, _filter_numbers(found), kinds.num_rows)
+                ends, symbols = group_by_event(matches.event_index, _filter_numbers(matches), kinds.num_rows)
                 return (*take_lists(ends, symbols, codes), [])
             except BadEvent:
                 pass  # asked one by one below, where the bad ones are named
-        found = self.matcher.match_many(self._select_columns(table), on_error="collect" if collect else "raise")
-        ends, symbols = group_by_event(found.event_index, _filter_numbers(found), table.num_rows)
-        return ends, symbols, list(found.dead_letters)
+        matches = self.matcher.match_many(self._select_columns(table), on_error="collect" if collect else "raise")
+        ends, symbols = group_by_event(matches.event_index, _filter_numbers(matches), table.num_rows)
+        return ends, symbols, list(matches.dead_letters)
 
     def _select_columns(self, table: pa.Table) -> pa.Table:
         """Leave out columns that filters do not look at: what Python cannot hold of them is nobody's concern."""
         required, ontology = self.matcher.current_view().required, self.matcher.ontology or Ontology()
-        if required.wildcards or ontology.derived:
+        if required.wildcards or ontology.derived_attributes:
             return table
         beside = [need.unit_from for needs in required.attributes.values() for need in needs if need.unit_from]
         heads = heads_of(source for name in (*required.attributes, *beside) for source in ontology.sources(name))
@@ -187,7 +186,7 @@ class EventReader:
         for key, _ in counts:
             of_key = tuple(need for need in needs[key.name] if key in need.keys(key.name))
             reader = AttributeReader(Requirements({key.name: of_key}), self.matcher.ontology or Ontology())
-            for events, row in zip(often.tolist(), rows_of(kinds.select([key.name])), strict=True):
+            for events, row in zip(often.tolist(), to_rows(kinds.select([key.name])), strict=True):
                 values = reader.read(row, EPOCH).values.get(key, ())
                 total.values[key] += events * len(values)
                 for value in values:
@@ -222,7 +221,7 @@ class EventReader:
     def _reaches_further(self) -> bool:
         """Tell whether an attribute is fed by more than the column of its name: below it, beside it, or derived."""
         ontology = self.matcher.ontology or Ontology()
-        return bool(ontology.derived) or any(
+        return bool(ontology.derived_attributes) or any(
             "." in name or "*" in name or ontology.sources(name) != (name,) or any(need.unit_from for need in needs)
             for name, needs in self.matcher.needs().items()
         )
@@ -232,23 +231,23 @@ class EventReader:
     def _read_rows(
         self, events: list[Any], names: ValueNumbers, first: int, *, collect: bool
     ) -> tuple[EncodedEvents, list[DeadLetter]]:
-        found = self.matcher.match_many(events, on_error="collect" if collect else "raise")
-        dead = {letter.index: letter for letter in found.dead_letters}
+        matches = self.matcher.match_many(events, on_error="collect" if collect else "raise")
+        dead = {letter.index: letter for letter in matches.dead_letters}
         rows: list[tuple[int, Any, dict[str, Any], list[int]]] = []
         places = []
         for place, event in enumerate(events):
             if place not in dead:
                 rows.append(self._read_row(event, first + place, names))
                 places.append(place)
-        ends, symbols = group_by_event(found.event_index, _filter_numbers(found), len(events))
+        ends, symbols = group_by_event(matches.event_index, _filter_numbers(matches), len(events))
         if len(places) < len(events):
             ends, symbols = take_lists(ends, symbols, np.array(places, np.int64))
         values = [row[3] for row in rows]
         table = np.array(values, np.int64).reshape(len(rows), len(self.attributes))
         columns = {name: np.ascontiguousarray(table[:, at]) for at, name in enumerate(self.attributes)}
-        told = EventRecords([row[1] for row in rows], [row[2] for row in rows] if self.keep else None)
+        records = EventRecords([row[1] for row in rows], [row[2] for row in rows] if self.keep else None)
         times = np.array([row[0] for row in rows], np.int64)
-        return EncodedEvents(times, told, ends, symbols, columns), [dead[place] for place in sorted(dead)]
+        return EncodedEvents(times, records, ends, symbols, columns), [dead[place] for place in sorted(dead)]
 
     def _read_row(self, event: Any, number: int, names: ValueNumbers) -> tuple[int, Any, dict[str, Any], list[int]]:
         values = values_of(event)
@@ -279,18 +278,18 @@ def _select_fields(table: pa.Table, names: Iterable[str]) -> pa.Table:
         if name in table.column_names:
             columns[name] = table.column(name)
         elif head in table.column_names:
-            columns[name] = pa.array([look_up({head: one}, name) for one in table.column(head).to_pylist()])
+            columns[name] = pa.array([look_up({head: value}, name) for value in table.column(head).to_pylist()])
         else:
             columns[name] = pa.nulls(table.num_rows)
     return pa.table(columns)
 
 
-def _filter_numbers(found: Any) -> np.ndarray:
+def _filter_numbers(matches: Any) -> np.ndarray:
     import pyarrow as pa
 
-    if not len(found):
+    if not len(matches):
         return np.empty(0, np.int64)
-    return np.asarray(found.id_array().cast(pa.int64()).to_numpy(zero_copy_only=False), np.int64)
+    return np.asarray(matches.id_array().cast(pa.int64()).to_numpy(zero_copy_only=False), np.int64)
 
 
 def _encode_few(column: pa.ChunkedArray) -> pa.DictionaryArray | None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from tidings.algebra.law.event_reading import is_missing
 from tidings.errors import BadEvent
-from tidings.model.arrow_types import rows_of
+from tidings.model.arrow_types import to_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -95,7 +95,7 @@ def times_of(table: pa.Table, name: str) -> np.ndarray:
             return np.where((moments < EARLIEST) | (moments >= LATEST + MICROSECONDS), NO_TIME, moments)
         except pa.ArrowInvalid:
             pass  # one by one: some lie beyond what microseconds can tell
-    rows = rows_of(table.select([head]))
+    rows = to_rows(table.select([head]))
     return np.array([time_of(look_up(row, name)) for row in rows])
 
 

@@ -151,24 +151,24 @@ class GraphRun:
 
     def keys_in_use(self) -> np.ndarray:
         """Return the keys and values that something waits for, ascending."""
-        held = self.state.pool[: self.rows]
-        values = held[:, SLOTS + self.graph.uses.shape[1] :]
-        return np.unique(np.concatenate([held[: len(held) * self.keyed, KEY], values[values >= 0].ravel()]))
+        rows = self.state.pool[: self.rows]
+        values = rows[:, SLOTS + self.graph.uses.shape[1] :]
+        return np.unique(np.concatenate([rows[: len(rows) * self.keyed, KEY], values[values >= 0].ravel()]))
 
-    def renumber_keys(self, held: np.ndarray) -> None:
+    def renumber_keys(self, kept: np.ndarray) -> None:
         """Call each key and value by its place in `held`, which lists all that are held."""
         state, top = self.state, self.rows
         values = state.pool[:top, SLOTS + self.graph.uses.shape[1] :]
-        known = values >= 0
-        values[known] = np.searchsorted(held, values[known])
+        is_bound = values >= 0
+        values[is_bound] = np.searchsorted(kept, values[is_bound])
         if not self.keyed:
             return
-        state.pool[:top, KEY] = np.searchsorted(held, state.pool[:top, KEY])
+        state.pool[:top, KEY] = np.searchsorted(kept, state.pool[:top, KEY])
         nodes, patterns = len(self.graph.nodes), len(self.graph.patterns)
-        self._fill_cells(_recode_cells(_filter_filled(state.cells), held, nodes))
-        self._fill_spent(_recode_cells(self._filter_spent(held), held, patterns))
-        fresh = np.full(max(16, _power(len(held))), -1, np.int64)
-        moved = held[held < len(state.fresh)]
+        self._fill_cells(_recode_cells(_filter_filled(state.cells), kept, nodes))
+        self._fill_spent(_recode_cells(self._filter_spent(kept), kept, patterns))
+        fresh = np.full(max(16, _power(len(kept))), -1, np.int64)
+        moved = kept[kept < len(state.fresh)]
         fresh[: len(moved)] = state.fresh[moved]
         self.state = self.state._replace(fresh=fresh)
 
@@ -222,8 +222,8 @@ class GraphRun:
     def _widen_out(self, *, grow: bool = False) -> None:
         """Take new buffers, larger ones as long as they are not large; the old ones may be part of an answer."""
         old = (self.state.out, self.state.listed_events)
-        sizes = [2 * len(one) if grow or len(one) < 1 << 17 else len(one) for one in old]
-        out, listed = (np.empty((size, *one.shape[1:]), np.int64) for size, one in zip(sizes, old, strict=True))
+        sizes = [2 * len(buffer) if grow or len(buffer) < 1 << 17 else len(buffer) for buffer in old]
+        out, listed = (np.empty((size, *buffer.shape[1:]), np.int64) for size, buffer in zip(sizes, old, strict=True))
         self.state = self.state._replace(out=out, listed_events=listed)
 
     def _rehash(self) -> None:
@@ -232,9 +232,9 @@ class GraphRun:
         self._fill_cells(_filter_filled(self.state.cells), spare=len(self.state.candidates))
         self._fill_spent(self._filter_spent(self.keys_in_use()))
 
-    def _filter_spent(self, held: np.ndarray) -> np.ndarray:
+    def _filter_spent(self, kept: np.ndarray) -> np.ndarray:
         spent = _filter_filled(self.state.spent)
-        return spent[np.isin(spent[:, CODE] // len(self.graph.patterns), held)]
+        return spent[np.isin(spent[:, CODE] // len(self.graph.patterns), kept)]
 
     def _fill_cells(self, filled: np.ndarray, *, spare: int = 0) -> None:
         table = _empty(max(1024, _power(4 * len(filled) + 4 * spare)))
@@ -256,13 +256,13 @@ class GraphRun:
     def _drain_reports(self) -> Reports:
         """Return the reports so far; the buffers themselves where they are nearly full, to copy nothing."""
         registers, state = self.state.registers, self.state
-        found, listed = registers[REPORTS], registers[LISTED_EVENTS]
+        count, listed = registers[REPORTS], registers[LISTED_EVENTS]
         registers[REPORTS] = registers[LISTED_EVENTS] = 0
-        if 2 * found < len(state.out) and 2 * listed < len(state.listed_events):
-            return Reports(state.out[:found].copy(), state.listed_events[:listed].copy())
-        taken = Reports(state.out[:found], state.listed_events[:listed])
+        if 2 * count < len(state.out) and 2 * listed < len(state.listed_events):
+            return Reports(state.out[:count].copy(), state.listed_events[:listed].copy())
+        reports = Reports(state.out[:count], state.listed_events[:listed])
         self._widen_out()
-        return taken
+        return reports
 
 
 def _empty(size: int) -> np.ndarray:
@@ -275,9 +275,9 @@ def _filter_filled(table: np.ndarray) -> np.ndarray:
     return table[(table[:, CODE] >= 0) & (table[:, HEAD] >= 0)]
 
 
-def _recode_cells(filled: np.ndarray, held: np.ndarray, width: int) -> np.ndarray:
+def _recode_cells(filled: np.ndarray, kept: np.ndarray, width: int) -> np.ndarray:
     """Return cells with their keys called by their place in `held`."""
-    filled[:, CODE] = np.searchsorted(held, filled[:, CODE] // width) * width + filled[:, CODE] % width
+    filled[:, CODE] = np.searchsorted(kept, filled[:, CODE] // width) * width + filled[:, CODE] % width
     return filled
 
 

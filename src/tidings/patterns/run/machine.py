@@ -47,7 +47,7 @@ def find_ways(pattern: Pattern) -> tuple[tuple[str, ...], ...]:
         return ((),)
     key = pattern.key_variables()
     ways = []
-    for name in pattern.used():
+    for name in pattern.list_filters():
         attributes = {variable: attribute for attribute, variable in pattern[name].variables}
         ways.append(tuple(attributes[variable] for variable in key))
     return tuple(sorted(set(ways)))
@@ -70,7 +70,7 @@ class Machine:
         return self.ways, self.timed
 
     @property
-    def is_keyed(self) -> bool:
+    def has_keys(self) -> bool:
         """Whether state is kept for each key."""
         return self.ways != ((),)
 
@@ -82,7 +82,7 @@ class Machine:
     def start(self, settings: StreamSettings) -> GraphRun:
         """Return a run that has seen nothing."""
         buffers = settings.tuning.buffers
-        return GraphRun(self.graph, keyed=self.is_keyed, most=settings.partials, buffers=buffers)
+        return GraphRun(self.graph, keyed=self.has_keys, most=settings.partials, buffers=buffers)
 
     def feed(
         self, run: GraphRun, events: EncodedEvents, names: ValueNumbers, base: int, *, until: int = LONG_AGO
@@ -91,15 +91,15 @@ class Machine:
         symbols_at, symbols = rename_symbols(events.symbols_at, events.symbols, self.symbols)
         count = len(events)
         keys = np.zeros((count, 1), np.int64)
-        if self.is_keyed:
+        if self.has_keys:
             keys = np.stack([compute_keys(way, events, names) for way in self.merged.vias], axis=1)
         if self.timed and events.timed is not None:
             keys[~events.timed] = -1  # in no stream at all
         columns = [events.values[name] for name in self.merged.columns]
         values = np.stack(columns, axis=1) if columns else np.zeros((count, 0), np.int64)
         batch = EventArrays(events.times, symbols_at, symbols, np.ascontiguousarray(keys), np.ascontiguousarray(values))
-        found = run.feed(batch, base, keys=len(names), until=until)
-        return [ReportBatch(reports, self.layout, names.values) for reports in found]
+        reports_of_run = run.feed(batch, base, keys=len(names), until=until)
+        return [ReportBatch(reports, self.layout, names.values) for reports in reports_of_run]
 
 
 def compute_keys(way: tuple[str, ...], events: EncodedEvents, names: ValueNumbers) -> np.ndarray:
@@ -111,8 +111,8 @@ def compute_keys(way: tuple[str, ...], events: EncodedEvents, names: ValueNumber
 def build_machines(watched: Sequence[CompiledPattern], filters: Mapping[Filter, int]) -> list[Machine]:
     """Return the machines of patterns; `filters` gives each filter its number among all."""
     groups: dict[Partitioning, list[int]] = {}
-    for place, told in enumerate(watched):
-        groups.setdefault(find_partitioning(told.pattern), []).append(place)
+    for place, compiled in enumerate(watched):
+        groups.setdefault(find_partitioning(compiled.pattern), []).append(place)
     return [_build_machine(parting, places, watched, filters) for parting, places in groups.items()]
 
 
@@ -124,8 +124,10 @@ def _build_machine(
     for place in places:
         merged.add(watched[place])
     symbols = np.full(max(filters.values(), default=-1) + 1, -1, np.int64)
-    for told, number in merged.symbols.items():
-        symbols[filters[told]] = number
-    variables = tuple((told.pattern.key_variables(), tuple(other_variables(told.pattern))) for told in merged.patterns)
+    for compiled, number in merged.symbols.items():
+        symbols[filters[compiled]] = number
+    variables = tuple(
+        (compiled.pattern.key_variables(), tuple(other_variables(compiled.pattern))) for compiled in merged.patterns
+    )
     shown = ReportLayout(np.array(list(places), np.int64), variables)
     return Machine(merged, merged.arrays(), ways, timed, symbols, shown)

@@ -33,15 +33,15 @@ VARIABLE, TIME = "a variable", "the time"
 class PatternMismatchCounts:
     """How many events had a value for an attribute, and of how many it could not be used; kept while events come."""
 
-    given: Counter[str] = field(default_factory=Counter)
+    value_counts: Counter[str] = field(default_factory=Counter)
     sorts: dict[str, Counter[str]] = field(default_factory=dict)
     events: int = 0
     untimed: int = 0
 
-    def count(self, name: str, instead: str, *, given: bool, events: int = 1) -> None:
+    def count(self, name: str, instead: str, *, has_value: bool, events: int = 1) -> None:
         """Count what some events give to a variable: a value, or something `instead`, or nothing."""
-        if given or instead:
-            self.given[name] += events
+        if has_value or instead:
+            self.value_counts[name] += events
         if instead:
             self.sorts.setdefault(name, Counter())[instead] += events
 
@@ -87,11 +87,11 @@ def describe_pattern_mismatches(
     watched = list(watched)
     yield from _of_filters(matcher, watched)
     for name, sorts in counts.sorts.items():
-        names = tuple(one.name for one in watched if name in variable_attributes(one.pattern))
+        names = tuple(pattern.name for pattern in watched if name in variable_attributes(pattern.pattern))
         if names:
-            told = tuple(sorts.most_common())
-            yield PatternMismatch(name, VARIABLE, counts.given[name], sorts.total(), told, names)
-    names = tuple(one.name for one in watched if asks_for_time(one.pattern))
+            sort_counts = tuple(sorts.most_common())
+            yield PatternMismatch(name, VARIABLE, counts.value_counts[name], sorts.total(), sort_counts, names)
+    names = tuple(pattern.name for pattern in watched if asks_for_time(pattern.pattern))
     if counts.untimed and names:
         yield PatternMismatch(time, TIME, counts.events, counts.untimed, (("none", counts.untimed),), names)
 
@@ -99,11 +99,13 @@ def describe_pattern_mismatches(
 def _of_filters(matcher: Matcher, watched: list[CompiledPattern]) -> Iterator[PatternMismatch]:
     """Tell the matcher's counts, with the names of patterns: it knows their filters by numbers alone."""
     for key, count in matcher.mismatch_counts:
-        names = tuple(one.name for one in watched if _asks(one, key, matcher))
+        names = tuple(pattern.name for pattern in watched if _asks(pattern, key, matcher))
         if names:
             asked = PLURALS.get(key.kind, key.kind) + (f" in {key.unit}" if key.unit else "")
             yield PatternMismatch(key.name, asked, count.values, count.mismatched, count.types, names)
 
 
-def _asks(told: CompiledPattern, key: TypedAttribute, matcher: Matcher) -> bool:
-    return any(key in collect_attributes(matcher.admission.bind_filter(tree)) for tree in list_filters(told.pattern))
+def _asks(compiled: CompiledPattern, key: TypedAttribute, matcher: Matcher) -> bool:
+    return any(
+        key in collect_attributes(matcher.admission.bind_filter(tree)) for tree in list_filters(compiled.pattern)
+    )

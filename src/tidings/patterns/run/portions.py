@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.model.patterns import Gap, Sequence, Timed, children_of, conditions_of
-from tidings.patterns.pattern_set import PatternCatalog, StreamSettings
+from tidings.patterns.pattern_set import PatternCatalog, PatternSet, StreamSettings
 from tidings.patterns.run.machine import find_ways
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from tidings.model.patterns import Node, Pattern
     from tidings.patterns.compile.graph import CompiledPattern
-    from tidings.patterns.pattern_set import PatternSet
 
 Ways = tuple[tuple[str, ...], ...]
 """The attributes that give a key, one set of them for each way."""
@@ -45,7 +44,7 @@ class Portion:
     symbols: npt.NDArray[np.int64]  # of each filter of the whole set its number here, or -1
 
     @property
-    def is_keyed(self) -> bool:
+    def has_keys(self) -> bool:
         """Whether state is kept for each key."""
         return self.ways != ((),)
 

@@ -114,7 +114,7 @@ class Run:
         return detections
 
     def pass_time(self, moment: int) -> Detections:
-        """Let time pass: waiting events up to the moment are taken, absences complete, deadlines end partial matches."""
+        """Let time pass: waiting events up to the moment are taken, absences complete, and partial matches expire."""
         self.graph_runs()
         batches = self.feed(self._release_events(moment), until=moment)
         self.latest = max(self.latest, moment + self.patterns.settings.lateness)

@@ -62,23 +62,23 @@ class ValueNumbers:
     def numbers(self, column: pa.Array | pa.ChunkedArray) -> np.ndarray:
         """Return the numbers of an Arrow column of single values."""
         coded = dictionary_encode(column)
-        known = np.array([self.number(value) for value in coded.dictionary.to_pylist()] + [ABSENT], np.int64)
-        codes = coded.indices.fill_null(len(known) - 1).to_numpy(zero_copy_only=False)
-        return np.asarray(known[codes])
+        by_code = np.array([self.number(value) for value in coded.dictionary.to_pylist()] + [ABSENT], np.int64)
+        codes = coded.indices.fill_null(len(by_code) - 1).to_numpy(zero_copy_only=False)
+        return np.asarray(by_code[codes])
 
     def tuples(self, columns: list[np.ndarray]) -> np.ndarray:
         """Return the numbers of tuples of values, given by their numbers; absent where one of them is."""
         rows = np.stack(columns, axis=1)
-        found = np.full(len(rows), ABSENT, np.int64)
+        numbers = np.full(len(rows), ABSENT, np.int64)
         whole = (rows >= 0).all(axis=1)
         kinds, places = np.unique(rows[whole], axis=0, return_inverse=True)
-        known = [self.number(tuple(self.values[number] for number in kind)) for kind in kinds.tolist()]
-        found[whole] = np.array(known, np.int64)[places.reshape(-1)]
-        return found
+        by_kind = [self.number(tuple(self.values[number] for number in kind)) for kind in kinds.tolist()]
+        numbers[whole] = np.array(by_kind, np.int64)[places.reshape(-1)]
+        return numbers
 
-    def keep(self, held: np.ndarray) -> ValueNumbers:
+    def keep(self, kept: np.ndarray) -> ValueNumbers:
         """Return the names of the values whose numbers are held, numbered by their place there."""
-        return ValueNumbers(self.values[number] for number in held.tolist())
+        return ValueNumbers(self.values[number] for number in kept.tolist())
 
 
 def _canonical_value(value: Any) -> Any:

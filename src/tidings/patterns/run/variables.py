@@ -15,15 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidings.algebra import AttributeReader as AttributeReader
-from tidings.algebra import ReadSpec, Requirements, RequirementTracker
+from tidings.algebra import AttributeReader, ReadSpec, Requirements, RequirementTracker
 from tidings.algebra.law.coerce import coerce
 from tidings.algebra.law.event_reading import is_missing
 from tidings.algebra.law.typed_attribute import Mismatch, TypedAttribute, describe_type
 from tidings.concepts import Ontology
 from tidings.errors import BadEvent
 from tidings.model import Kind
-from tidings.model.arrow_types import rows_of
+from tidings.model.arrow_types import to_rows
 from tidings.patterns.run.value_numbers import ABSENT, dictionary_encode
 
 if TYPE_CHECKING:
@@ -121,12 +120,12 @@ class VariableReader:
 
     def of_row(self, fields: Mapping[str, Any], names: ValueNumbers, counts: PatternMismatchCounts) -> list[int]:
         """Return the numbers of what one event gives."""
-        found = []
+        numbers = []
         for giver in self._givers.values():
             number, instead = giver.read(fields, names)
-            counts.count(giver.name, instead, given=number != ABSENT)
-            found.append(number)
-        return found
+            counts.count(giver.name, instead, has_value=number != ABSENT)
+            numbers.append(number)
+        return numbers
 
     def of_table(self, table: pa.Table, names: ValueNumbers, counts: PatternMismatchCounts) -> dict[str, np.ndarray]:
         """Return the same of a whole table, by attribute; what is there once is read once."""
@@ -145,11 +144,11 @@ def _giver(name: str, needs: RequirementTracker, ontology: Ontology) -> Variable
     exact = kind is Kind.NUMBER and declared.unit is None
     need = _RAW if exact else declared
     sources = ontology.sources(own)
-    alone = sources == (own,) and own not in ontology.derived and "." not in own and declared.unit is None
+    alone = sources == (own,) and own not in ontology.derived_attributes and "." not in own and declared.unit is None
     return VariableSource(
         name,
         field=own if alone else None,
-        fed=None if own in ontology.derived or declared.unit_from else heads_of(sources),
+        fed=None if own in ontology.derived_attributes or declared.unit_from else heads_of(sources),
         parsed=exact,
         direct=frozenset() if declared.folded else _DIRECT.get(kind, frozenset()),
         reader=AttributeReader(Requirements({own: (need,)}), ontology),
@@ -179,11 +178,11 @@ def _of_table(giver: VariableSource, table: pa.Table, names: ValueNumbers, count
     codes = coded.indices.fill_null(len(coded.dictionary)).to_numpy(zero_copy_only=False)
     if _python_type(coded.type) in giver.direct - {float, datetime}:  # all of them are taken: a column of its own kind
         numbers = names.numbers(coded)
-        counts.count(giver.name, "", given=True, events=int((numbers >= 0).sum()))
+        counts.count(giver.name, "", has_value=True, events=int((numbers >= 0).sum()))
         return numbers
     often = np.bincount(codes, minlength=len(coded.dictionary) + 1)
-    known = _of_rows(giver, pa.table({giver.field: coded.dictionary}), often, names, counts)
-    return np.asarray(np.append(known, ABSENT)[codes])
+    by_code = _of_rows(giver, pa.table({giver.field: coded.dictionary}), often, names, counts)
+    return np.asarray(np.append(by_code, ABSENT)[codes])
 
 
 def _of_rows(
@@ -191,9 +190,9 @@ def _of_rows(
 ) -> np.ndarray:
     """Return the numbers of rows, each of which stands for so many events."""
     numbers = np.full(table.num_rows, ABSENT, np.int64)
-    for place, row in enumerate(rows_of(table)):
+    for place, row in enumerate(to_rows(table)):
         number, instead = giver.read(row, names)
-        counts.count(giver.name, instead, given=number != ABSENT, events=int(often[place]))
+        counts.count(giver.name, instead, has_value=number != ABSENT, events=int(often[place]))
         numbers[place] = number
     return numbers
 

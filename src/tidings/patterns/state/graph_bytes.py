@@ -44,8 +44,10 @@ MAGIC = b"tidings-state-1\n"
 def pack_state(header: dict[str, Any], arrays: dict[str, np.ndarray | bytes]) -> bytes:
     """Return a header and named arrays as bytes."""
     pieces = {name: _bytes(array) for name, array in arrays.items()}
-    told = {name: [_kind(arrays[name]), list(np.shape(arrays[name])), len(piece)] for name, piece in pieces.items()}
-    head = json.dumps({"header": header, "arrays": told}).encode()
+    descriptions = {
+        name: [_kind(arrays[name]), list(np.shape(arrays[name])), len(piece)] for name, piece in pieces.items()
+    }
+    head = json.dumps({"header": header, "arrays": descriptions}).encode()
     body = b"".join(pieces.values())
     size = len(head).to_bytes(8, "little")
     return MAGIC + size + blake2b(size + head + body, digest_size=8).digest() + head + body
@@ -63,13 +65,13 @@ def unpack_state(data: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     if blake2b(told_size + data[start:], digest_size=8).digest() != data[len(MAGIC) + 8 : start]:
         msg = "the detector's state is damaged or cut short"
         raise StateError(msg)
-    told = json.loads(data[start : start + size])
+    content = json.loads(data[start : start + size])
     at, arrays = start + size, {}
-    for name, (kind, shape, length) in told["arrays"].items():
+    for name, (kind, shape, length) in content["arrays"].items():
         piece = data[at : at + length]
         arrays[name] = piece if kind == "bytes" else np.frombuffer(piece, kind).reshape(shape).copy()
         at += length
-    return told["header"], arrays
+    return content["header"], arrays
 
 
 def _bytes(array: np.ndarray | bytes) -> bytes:
@@ -88,7 +90,7 @@ class GraphNames:
 
     def __init__(self, merged: MergedGraph) -> None:
         """Name everything once: it is asked for at every snapshot."""
-        self._filters = [hash_text(repr(told)) for told in merged.symbols]
+        self._filters = [hash_text(repr(tree)) for tree in merged.symbols]
         self._vias, self._columns = list(merged.vias), list(merged.columns)
         self._merged = merged
         self.nodes = ["start"]

@@ -43,8 +43,15 @@ def dump_patterns(patterns: PatternSet) -> tuple[dict[str, Any], dict[str, Any]]
     settings = patterns.settings
     header: dict[str, Any] = {
         "patterns": [
-            [one.name, json.loads(render_pattern(one.pattern, "json")), str(one.mode), one.limit, one.born, one.since]
-            for one in patterns.patterns
+            [
+                pattern.name,
+                json.loads(render_pattern(pattern.pattern, "json")),
+                str(pattern.mode),
+                pattern.limit,
+                pattern.born,
+                pattern.since,
+            ]
+            for pattern in patterns.patterns
         ],
         "settings": [settings.time, settings.event_id, list(settings.keep), settings.lateness, settings.partials],
     }
@@ -115,7 +122,7 @@ def load_run(run: Run, header: dict[str, Any], arrays: dict[str, Any]) -> None:
         for place, (ways, head, *timed) in enumerate(header["runs"]):
             if tuple(map(tuple, ways)) == machine.ways and timed in ([machine.timed], []):
                 own = _arrays_of(f"run{place}.", arrays)
-                _renumber(own, head["slots"], kept, keyed=machine.is_keyed)
+                _renumber(own, head["slots"], kept, keyed=machine.has_keys)
                 load_graph_run(graph_run, machine.names, head, own, len(run.names))
     if header["waiting"] is not None:
         waiting = _load_waiting(header["waiting"], arrays, kept, run.patterns.filters)

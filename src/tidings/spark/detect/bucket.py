@@ -20,7 +20,7 @@ from tidings.patterns.run.portions import key_text
 from tidings.patterns.run.graph_run import LONG_AGO
 from tidings.patterns.state.run_bytes import run_from_bytes, run_to_bytes
 from tidings.patterns.state.graph_bytes import pack_state, unpack_state
-from tidings.spark.detect.bucket_forecasts import columns_of, owned, place_events
+from tidings.spark.detect.bucket_forecasts import to_columns, find_owned, place_events
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from tidings.forecast.forecasts import ForecastBatch
     from tidings.patterns.run.portions import Portion
     from tidings.patterns.run.value_numbers import ValueNumbers
-    from tidings.spark.detect.worker_plan import Plan
+    from tidings.spark.detect.worker_plan import DetectPlan
 
-TIME, TELLS, SYMBOLS, PLACE, TELL, VALUE = "time", "tells", "symbols", "place", "tell:", "value:"
+TIME, REPORTS_LATE, SYMBOLS, PLACE, REPORTED, VALUE = "time", "tells", "symbols", "place", "tell:", "value:"
 """The columns of a bucket's rows; what is told and the values of variables stand behind their prefixes."""
 
 
@@ -47,16 +47,16 @@ def from_bytes(data: bytes) -> pa.Table:
     return pa.ipc.open_stream(pa.py_buffer(data)).read_all()
 
 
-def together(tables: Sequence[pa.Table]) -> pa.Table:
+def concat_rows(tables: Sequence[pa.Table]) -> pa.Table:
     """Return rows end to end; where columns differ (the patterns have changed), what is missing is null."""
     if len(tables) == 1 or all(table.schema.equals(tables[0].schema) for table in tables):
         return pa.concat_tables(tables)
     return pa.concat_tables(tables, promote_options="permissive")
 
 
-def in_order(rows: pa.Table, arrival: np.ndarray | None = None) -> pa.Table:
+def sort_rows(rows: pa.Table, arrival: np.ndarray | None = None) -> pa.Table:
     """Return rows by time; those of one time as they arrived."""
-    times = _numbers(rows.column(TIME))
+    times = _to_int64(rows.column(TIME))
     if arrival is None:
         if (times[1:] >= times[:-1]).all():
             return rows
@@ -67,32 +67,32 @@ def in_order(rows: pa.Table, arrival: np.ndarray | None = None) -> pa.Table:
 class Bucket:
     """The detector of one bucket, and the events that its partial matches hold."""
 
-    def __init__(self, portion: Portion, number: int, plan: Plan) -> None:
+    def __init__(self, portion: Portion, number: int, plan: DetectPlan) -> None:
         """Start with nothing seen."""
         self._portion, self._number, self._plan = portion, number, plan
         self._forecasting = plan.open().build_observer(portion)
         self._run = Run(portion.patterns, observers=[self._forecasting] if self._forecasting else ())
-        self._held: pa.Table | None = None
+        self._rows: pa.Table | None = None
         self._seqs = np.empty(0, np.int64)
         self._arrived = self._seen = self._place = 0
 
-    def go_on(self, state: bytes) -> None:
+    def resume(self, state: bytes) -> None:
         """Go on where a bucket stood; the patterns may be others."""
         header, arrays = unpack_state(state)
         run_from_bytes(self._run, arrays["where"])
         self._place = header.get("place", 0)
         if header["held"]:
-            self._held, self._seqs = from_bytes(arrays["rows"]), arrays["seqs"]
+            self._rows, self._seqs = from_bytes(arrays["rows"]), arrays["seqs"]
 
-    def state(self) -> bytes:
+    def to_state(self) -> bytes:
         """Return where it stands."""
         at = run_to_bytes(self._run)
-        self._forget()
-        rows = b"" if self._held is None else to_bytes(self._held)
-        header = {"held": self._held is not None, "place": self._place}
+        self._drop_unused()
+        rows = b"" if self._rows is None else to_bytes(self._rows)
+        header = {"held": self._rows is not None, "place": self._place}
         return pack_state(header, {"where": at, "rows": rows, "seqs": self._seqs})
 
-    def see(self, arrived: int, seen: int) -> None:
+    def note_counts(self, arrived: int, seen: int) -> None:
         """Hear how many rows came here so far, of how many events of the stream; those that wait are among them."""
         self._arrived, self._seen = arrived, seen
 
@@ -102,40 +102,40 @@ class Bucket:
         return self._run.next_deadline
 
     @property
-    def holds(self) -> int:
+    def held_events(self) -> int:
         """How many events partial matches hold."""
         return len(self._seqs)
 
-    def take(self, rows: pa.Table | None, until: int = LONG_AGO) -> pa.Table | None:
+    def advance(self, rows: pa.Table | None, until: int = LONG_AGO) -> pa.Table | None:
         """Take rows, which are in order, and let time pass; return what comes of it, if anything."""
         base = self._run.position
-        told = None if rows is None else rows.select([name for name in rows.column_names if name.startswith(TELL)])
-        events = None if rows is None else prepared(rows, base, self._portion, self._run.names)
+        told = None if rows is None else rows.select([name for name in rows.column_names if name.startswith(REPORTED)])
+        events = None if rows is None else encode_rows(rows, base, self._portion, self._run.names)
         if rows is not None and self._forecasting and self._plan.open().needs_positions(self._portion):
             self._run.prepare()
-            place_events(self._forecasting, self._places(rows))
+            place_events(self._forecasting, self._locate_rows(rows))
         found = self._run.advance(events, until)
-        pieces = [one for one in (self._held, told) if one is not None]
-        known = together(pieces) if pieces else None
+        pieces = [one for one in (self._rows, told) if one is not None]
+        known = concat_rows(pieces) if pieces else None
         seqs = np.concatenate([self._seqs, np.arange(base, self._run.position)])
-        answers = [self._answer(self._owned(found), known, seqs) if len(found.patterns) else None]
+        answers = [self._build_matches(self._keep_owned(found), known, seqs) if len(found.patterns) else None]
         if self._forecasting:
-            answers += [self._foretold(batch, known, seqs) for batch in self._forecasting.collect()]
-        self._held, self._seqs = known, seqs
+            answers += [self._build_forecasts(batch, known, seqs) for batch in self._forecasting.collect()]
+        self._rows, self._seqs = known, seqs
         some = [answer for answer in answers if answer is not None]
         return pa.concat_tables(some) if some else None
 
-    def _places(self, rows: pa.Table) -> np.ndarray:
+    def _locate_rows(self, rows: pa.Table) -> np.ndarray:
         """Return where rows stand in the whole stream: as they tell, else evenly among what has come since the last."""
         if PLACE in rows.column_names:
-            return _numbers(rows.column(PLACE))
+            return _to_int64(rows.column(PLACE))
         count, taken = rows.num_rows, self._run.position + rows.num_rows
         start = self._place
         # Of all that arrived here so much was taken; of what arrived elsewhere, about as much.
         self._place = max(start + count, round(self._seen * taken / max(1, self._arrived)))
         return np.asarray(start + np.arange(1, count + 1) * (self._place - start) // max(1, count) - 1)
 
-    def _owned(self, found: ReportColumns) -> ReportColumns:
+    def _keep_owned(self, found: ReportColumns) -> ReportColumns:
         """Leave out what was found for keys of other buckets.
 
         An event that gives keys in two ways is in the bucket of each, and here the other key's events are not
@@ -151,59 +151,59 @@ class Bucket:
         events = found.events[np.repeat(found.ends[rows] - ends[:-1], lengths) + np.arange(ends[-1])]
         return ReportColumns(found.patterns[rows], found.keys[rows], found.values, found.at[rows], events, ends)
 
-    def _answer(self, found: ReportColumns, known: pa.Table | None, seqs: np.ndarray) -> pa.Table | None:
+    def _build_matches(self, found: ReportColumns, known: pa.Table | None, seqs: np.ndarray) -> pa.Table | None:
         if not len(found.patterns) or known is None:
             return None
         names = pa.array(self._portion.patterns.names, pa.string())
-        keys = _texts(found) if self._portion.is_keyed else pa.nulls(len(found.keys), pa.string())
+        keys = _render_keys(found) if self._portion.has_keys else pa.nulls(len(found.keys), pa.string())
         events = known.take(np.searchsorted(seqs, found.events))
-        return rows_of("match", names.take(found.patterns), keys, found.at, lists_of(events, found.ends, self._plan))
+        return build_rows("match", names.take(found.patterns), keys, found.at, build_event_lists(events, found.ends, self._plan))
 
-    def _foretold(self, batch: ForecastBatch, known: pa.Table | None, seqs: np.ndarray) -> pa.Table | None:
-        mine = owned(batch, self._portion, self._number)
+    def _build_forecasts(self, batch: ForecastBatch, known: pa.Table | None, seqs: np.ndarray) -> pa.Table | None:
+        mine = find_owned(batch, self._portion, self._number)
         if not len(mine) or known is None:
             return None
-        told = columns_of(batch).take(mine)
-        events = lists_of(
-            known.take(np.searchsorted(seqs, _numbers(told["event"]))), np.arange(len(mine) + 1), self._plan
+        told = to_columns(batch).take(mine)
+        events = build_event_lists(
+            known.take(np.searchsorted(seqs, _to_int64(told["event"]))), np.arange(len(mine) + 1), self._plan
         )
-        at = _numbers(told["at"].cast(pa.int64()))
-        rows = rows_of("forecast", _one(told["pattern"]), _one(told["key"]), at, events)
+        at = _to_int64(told["at"].cast(pa.int64()))
+        rows = build_rows("forecast", _combine(told["pattern"]), _combine(told["key"]), at, events)
         for name in ("probability", "horizon", "estimator"):
             rows = rows.set_column(rows.column_names.index(name), name, told[name])
         return rows
 
-    def _forget(self) -> None:
+    def _drop_unused(self) -> None:
         """Let go of events that no report can name any more."""
         needed = self._run.events_in_use()
-        if self._held is not None and len(needed) < len(self._seqs):
+        if self._rows is not None and len(needed) < len(self._seqs):
             places = np.flatnonzero(np.isin(self._seqs, needed, assume_unique=True))
-            self._held, self._seqs = self._held.take(places), self._seqs[places]
+            self._rows, self._seqs = self._rows.take(places), self._seqs[places]
         if not len(self._seqs):
-            self._held = None
+            self._rows = None
 
 
-def arrived(dealt: pa.Table) -> list[tuple[int, bytes]]:
+def list_values(dealt: pa.Table) -> list[tuple[int, bytes]]:
     """Return a bucket's values as they arrived, and of which task; the last word of a task has no rows."""
-    values, at = dealt.column("rows").to_pylist(), _numbers(dealt.column("arrived"))
+    values, at = dealt.column("rows").to_pylist(), _to_int64(dealt.column("arrived"))
     order = np.argsort(at, kind="stable").tolist()
     return [(int(at[place] >> 32), values[place]) for place in order if values[place] is not None]
 
 
-def tables_of(dealt: pa.Table) -> list[pa.Table]:
+def read_tables(dealt: pa.Table) -> list[pa.Table]:
     """Return a bucket's rows as they arrived; places in a task become those in the whole stream."""
-    seen, tasks = _numbers(dealt.column("seen")), _numbers(dealt.column("arrived")) >> 32
+    seen, tasks = _to_int64(dealt.column("seen")), _to_int64(dealt.column("arrived")) >> 32
     found = []
-    for task, value in arrived(dealt):
+    for task, value in list_values(dealt):
         table = from_bytes(value)
         if PLACE in table.column_names:
-            places = _numbers(table.column(PLACE)) + int(seen[tasks < task].sum())
+            places = _to_int64(table.column(PLACE)) + int(seen[tasks < task].sum())
             table = table.set_column(table.column_names.index(PLACE), PLACE, pa.array(places))
         found.append(table)
     return found
 
 
-def prepared(rows: pa.Table, base: int, portion: Portion, names: ValueNumbers) -> EncodedEvents:
+def encode_rows(rows: pa.Table, base: int, portion: Portion, names: ValueNumbers) -> EncodedEvents:
     """Return rows as a portion's detector takes them: their ids are their numbers, from `base` on."""
     rows = rows.combine_chunks()
     lists = rows.column(SYMBOLS).chunk(0) if rows.num_rows else pa.array([], pa.list_(pa.int32()))
@@ -214,13 +214,13 @@ def prepared(rows: pa.Table, base: int, portion: Portion, names: ValueNumbers) -
     ids = pa.array(np.arange(base, base + rows.num_rows))
     symbols = lists.values.to_numpy().astype(np.int64)
     ends = lists.offsets.to_numpy().astype(np.int64)
-    return EncodedEvents(_numbers(rows.column(TIME)), EventRecords(ids), ends, symbols, values)
+    return EncodedEvents(_to_int64(rows.column(TIME)), EventRecords(ids), ends, symbols, values)
 
 
 # What comes out --------------------------------------------------------------------------------------
 
 
-def rows_of(kind: str, patterns: pa.Array, keys: pa.Array, at: np.ndarray, events: pa.Array) -> pa.Table:
+def build_rows(kind: str, patterns: pa.Array, keys: pa.Array, at: np.ndarray, events: pa.Array) -> pa.Table:
     """Return rows of the output."""
     count = len(at)
     columns: dict[str, Any] = {
@@ -236,29 +236,29 @@ def rows_of(kind: str, patterns: pa.Array, keys: pa.Array, at: np.ndarray, event
     return pa.table(columns)
 
 
-def late_of(rows: pa.Table, plan: Plan) -> pa.Table:
+def build_late_rows(rows: pa.Table, plan: DetectPlan) -> pa.Table:
     """Return the rows of the output for events that came too late."""
     count = rows.num_rows
     nothing = pa.nulls(count, pa.string())
-    return rows_of("late", nothing, nothing, _numbers(rows.column(TIME)), lists_of(rows, np.arange(count + 1), plan))
+    return build_rows("late", nothing, nothing, _to_int64(rows.column(TIME)), build_event_lists(rows, np.arange(count + 1), plan))
 
 
-def lists_of(rows: pa.Table, ends: np.ndarray, plan: Plan) -> pa.Array:
+def build_event_lists(rows: pa.Table, ends: np.ndarray, plan: DetectPlan) -> pa.Array:
     """Return what is told of events as lists: ids, or records of the id and the kept fields."""
-    columns = [_one(rows.column(TELL + name)) for name in plan.told]
-    inner = pa.StructArray.from_arrays(columns, list(plan.told)) if plan.keep else columns[0]
+    columns = [_combine(rows.column(REPORTED + name)) for name in plan.reported_columns]
+    inner = pa.StructArray.from_arrays(columns, list(plan.reported_columns)) if plan.keep else columns[0]
     return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), inner)
 
 
-def _texts(found: ReportColumns) -> pa.Array:
+def _render_keys(found: ReportColumns) -> pa.Array:
     known, places = np.unique(found.keys, return_inverse=True)
     return pa.array([key_text(found.values[key]) for key in known.tolist()], pa.string()).take(places.reshape(-1))
 
 
-def _one(column: pa.ChunkedArray) -> pa.Array:
+def _combine(column: pa.ChunkedArray) -> pa.Array:
     combined = column.combine_chunks()
     return pa.concat_arrays(combined.chunks) if isinstance(combined, pa.ChunkedArray) else combined
 
 
-def _numbers(column: pa.ChunkedArray) -> np.ndarray:
+def _to_int64(column: pa.ChunkedArray) -> np.ndarray:
     return np.asarray(column.to_numpy(), np.int64)

@@ -37,44 +37,44 @@ if TYPE_CHECKING:
 KEYS = 1 << 14
 """Keys with nothing begun that the state of a bucket has room for; of more, those with most events stay."""
 
-NOTHING_SAID = ForecastPlan()
+DEFAULT_PLAN = ForecastPlan()
 """How forecasts are told unless it is said otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
-class Foresight:
+class ForecastRequest:
     """A model, and what is to be foretold of each pattern; nothing where there is no model."""
 
     model: Model | None
     plans: Mapping[str, ForecastPlan]
 
     @classmethod
-    def of(cls, patterns: Any, names: Iterable[str], *, model: Any, asked: ForecastPlan) -> Foresight:
+    def of(cls, patterns: Any, names: Iterable[str], *, model: Any, plan: ForecastPlan) -> ForecastRequest:
         """Understand what was given: a detector brings its own model and horizons, and another model may be given."""
         known = Model.load(Path(model)) if isinstance(model, str | os.PathLike) else model
         if known is not None and not isinstance(known, Model):
             msg = f"model is a td.Model, or the path of one that was saved, not `{model!r}`"
             raise TidingsError(msg)
         if isinstance(patterns, Detector):
-            made = cls._brought(patterns, known, asked)
-        elif known is None and asked != NOTHING_SAID:
+            made = cls._of_detector(patterns, known, plan)
+        elif known is None and plan != DEFAULT_PLAN:
             msg = "forecasts need a model: model=ts.train(events, patterns)"
             raise TidingsError(msg)
         else:
-            made = cls(known, dict.fromkeys(names, asked) if known is not None else {})
+            made = cls(known, dict.fromkeys(names, plan) if known is not None else {})
         made._check(explicit=model is not None)
         return made
 
     @classmethod
-    def _brought(cls, detector: Detector, model: Model | None, asked: ForecastPlan) -> Foresight:
-        if asked != NOTHING_SAID:
+    def _of_detector(cls, detector: Detector, model: Model | None, asked: ForecastPlan) -> ForecastRequest:
+        if asked != DEFAULT_PLAN:
             msg = (
                 "a detector brings its own horizons: say them in add(..., horizon=10), or pass the patterns themselves"
             )
             raise TidingsError(msg)
         return cls(detector.model if model is None else model, dict(detector.plans))
 
-    def by_share(self, detector: Detector) -> bool:
+    def needs_places(self, detector: Detector) -> bool:
         """Tell whether anything is foretold by how often a key comes in the whole stream."""
         plans = [
             self.plans[told.name] for told in detector.patterns if is_keyed(told.pattern) and told.name in self.plans
@@ -94,7 +94,7 @@ class Foresight:
 # In a worker ------------------------------------------------------------------------------------------
 
 
-class Placed(KeyGaps):
+class PlacedGaps(KeyGaps):
     """How long keys are silent, where a bucket has only some of the stream's events: they tell their places in it."""
 
     def __init__(self, places: np.ndarray, first: int, before: KeyGaps) -> None:
@@ -112,7 +112,7 @@ def place_events(forecasting: ForecastObserver, places: np.ndarray) -> None:
     """Tell forecasts where the next events stand in the whole stream."""
     assert forecasting.forecaster is not None
     for follower in forecasting.forecaster.followers:
-        follower.silences = Placed(places, follower.seen, follower.silences)
+        follower.silences = PlacedGaps(places, follower.seen, follower.silences)
 
 
 class PortionForecaster:
@@ -130,7 +130,7 @@ class PortionForecaster:
         return ForecastObserver(self._model, plans=self._plans, tuning=tuning, forecaster=forecaster)
 
 
-def owned(batch: ForecastBatch, portion: Portion, number: int) -> np.ndarray:
+def find_owned(batch: ForecastBatch, portion: Portion, number: int) -> np.ndarray:
     """Return the rows whose keys are of a bucket; of others it has not seen all events."""
     if len(portion.ways) == 1:
         return np.arange(len(batch.rows))
@@ -139,6 +139,6 @@ def owned(batch: ForecastBatch, portion: Portion, number: int) -> np.ndarray:
     return np.flatnonzero(np.array(mine, bool)[places.reshape(-1)])
 
 
-def columns_of(batch: ForecastBatch) -> pa.Table:
+def to_columns(batch: ForecastBatch) -> pa.Table:
     """Return pattern, key, time, event, probability, horizon and estimator of forecasts."""
     return Forecasts([batch]).to_arrow()

@@ -20,17 +20,17 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from tidings.patterns.run.graph_run import LONG_AGO
 from tidings.spark.detect.bucket import (
     SYMBOLS,
-    TELLS,
+    REPORTS_LATE,
     TIME,
     Bucket,
     from_bytes,
-    in_order,
-    late_of,
-    tables_of,
+    sort_rows,
+    build_late_rows,
+    read_tables,
     to_bytes,
-    together,
+    concat_rows,
 )
-from tidings.spark.detect.worker_plan import Plan
+from tidings.spark.detect.worker_plan import DetectPlan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -53,24 +53,24 @@ MILLISECOND = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class BatchProcessor:
     """All rows of a bucket, put in order and taken in one pass; then time passes to the newest event of all."""
 
-    plan: Plan
+    plan: DetectPlan
     schema: pa.Schema
 
     def __call__(self, key: tuple[pa.Scalar, ...], dealt: pa.Table) -> pa.Table:
         """Return what is detected."""
-        found = self.plan.open().portion(key[0].as_py())
-        tables = tables_of(dealt)
+        found = self.plan.open().find_portion(key[0].as_py())
+        tables = read_tables(dealt)
         if found is None or not tables:
             return self.schema.empty_table()
         until = int(dealt.column("newest").to_numpy().max())
-        answer = Bucket(*found, self.plan).take(in_order(together(tables)), until)
+        answer = Bucket(*found, self.plan).advance(sort_rows(concat_rows(tables)), until)
         return self.schema.empty_table() if answer is None else answer
 
 
-def unpacking() -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def make_unpacker() -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return the function that takes apart what a stream's buckets gave back."""
 
     # A function within a function travels by value: its workers need none of our modules, whose import takes a second.
@@ -88,7 +88,7 @@ def unpacking() -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class BucketStatus:
     """What is known of a bucket without opening its state."""
 
     arrived: int = 0  # rows so far
@@ -98,7 +98,7 @@ class Standing:
     timer: int | None = None
     seen: int = 0  # events of the whole stream, where that is asked
 
-    def due(self) -> int | None:
+    def find_next_due(self) -> int | None:
         """Return when the next thing is due, in microseconds."""
         times = [*self.chunks.values(), *(one for one in (self.deadline, self.expiry) if one is not None)]
         return min(times, default=None)
@@ -109,10 +109,10 @@ class Standing:
         return json.dumps([*told, self.seen] if self.seen else told)
 
 
-class Buckets(StatefulProcessor):
+class BucketProcessor(StatefulProcessor):
     """The stateful part on Spark: one call for each bucket that has rows, or something due."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: DetectPlan) -> None:
         """Take the patterns along."""
         self._plan = plan
 
@@ -126,9 +126,9 @@ class Buckets(StatefulProcessor):
         """Take a bucket's rows of a micro-batch."""
         given = [(row.arrived, row.seen, row.rows) for row in rows]
         values = sorted((at, value) for at, _, value in given if value is not None)
-        fresh = together([from_bytes(value) for _, value in values]) if values else None
+        fresh = concat_rows([from_bytes(value) for _, value in values]) if values else None
         seen = sum(seen for _, seen, _ in given)
-        yield from self._moved(key[0], fresh, timerValues.getCurrentWatermarkInMs(), seen=seen)
+        yield from self._advance(key[0], fresh, timerValues.getCurrentWatermarkInMs(), seen=seen)
 
     def handleExpiredTimer(  # noqa: N802 - Spark's name
         self,
@@ -138,82 +138,82 @@ class Buckets(StatefulProcessor):
     ) -> Iterator[Row]:
         """Let time pass in a bucket."""
         fired = expiredTimerInfo.getExpiryTimeInMs()
-        yield from self._moved(key[0], None, timerValues.getCurrentWatermarkInMs(), fired=fired)
+        yield from self._advance(key[0], None, timerValues.getCurrentWatermarkInMs(), fired=fired)
 
     def close(self) -> None:
         """Leave nothing behind: there is nothing."""
 
-    def _moved(
+    def _advance(
         self, name: str, fresh: pa.Table | None, watermark: int, fired: int | None = None, seen: int = 0
     ) -> Iterator[Row]:
         """Take what is due, and let the rest wait; `fired` is the timer that Spark is about to remove."""
-        found = self._plan.open().portion(name)
+        found = self._plan.open().find_portion(name)
         if found is None:  # its patterns are gone
             self._state.clear()
             self._waiting.clear()
             return
         until = watermark * MILLISECOND if watermark > 0 else LONG_AGO
-        standing, state = self._standing()
+        standing, state = self._read_status()
         standing = replace(standing, seen=standing.seen + seen)
-        late, fresh, standing = _on_time(fresh, until, standing)
-        ready, standing = self._due(fresh, until, standing, found[0])
-        answers = [] if late is None else [late_of(late, self._plan)]
-        if ready is not None or _passed(standing, until):
+        late, fresh, standing = _split_late(fresh, until, standing)
+        ready, standing = self._take_due_rows(fresh, until, standing, found[0])
+        answers = [] if late is None else [build_late_rows(late, self._plan)]
+        if ready is not None or _is_due(standing, until):
             bucket = Bucket(*found, self._plan)
             if state is not None:
-                bucket.go_on(state)
-            bucket.see(standing.arrived, standing.seen)
-            answer = bucket.take(ready, until)
+                bucket.resume(state)
+            bucket.note_counts(standing.arrived, standing.seen)
+            answer = bucket.advance(ready, until)
             answers += [] if answer is None else [answer]
-            state = bucket.state()
-            standing = _stood(standing, bucket, found[0], until, idle=ready is None)
-        standing = self._timed(standing, fired)
+            state = bucket.to_state()
+            standing = _update_status(standing, bucket, found[0], until, idle=ready is None)
+        standing = self._set_timer(standing, fired)
         self._state.update((standing.to_json(), state))
         for answer in answers:
             for start in range(0, answer.num_rows, CHUNK):
                 yield Row(rows=to_bytes(answer.slice(start, CHUNK)))
 
-    def _standing(self) -> tuple[Standing, bytes | None]:
+    def _read_status(self) -> tuple[BucketStatus, bytes | None]:
         found = self._state.get() if self._state.exists() else None  # Spark warns of a value that is not there
         if found is None:
-            return Standing(), None
+            return BucketStatus(), None
         written, state = found
-        return Standing(*json.loads(written)), None if state is None else bytes(state)
+        return BucketStatus(*json.loads(written)), None if state is None else bytes(state)
 
-    def _due(
-        self, fresh: pa.Table | None, until: int, standing: Standing, portion: Portion
-    ) -> tuple[pa.Table | None, Standing]:
+    def _take_due_rows(
+        self, fresh: pa.Table | None, until: int, standing: BucketStatus, portion: Portion
+    ) -> tuple[pa.Table | None, BucketStatus]:
         """Return the rows that the watermark has passed, in order; the others wait."""
         chunks = dict(standing.chunks)
         tables = [] if fresh is None else [fresh]
         for number in [number for number, least in chunks.items() if least <= until]:
-            tables.append(_known_again(self._taken(int(number)), portion))
+            tables.append(_renumber_symbols(self._pop_chunk(int(number)), portion))
             del chunks[number]
         if not tables:
             return None, standing
-        rows = together(tables)
+        rows = concat_rows(tables)
         times = rows.column(TIME).to_numpy()
         if (times > until).any():
             next_number = max(map(int, standing.chunks), default=0) + 1
             waiting = rows.take(np.flatnonzero(times > until))
-            self._waiting.updateValue((next_number,), (to_bytes(_named(waiting, portion)),))
+            self._waiting.updateValue((next_number,), (to_bytes(_name_symbols(waiting, portion)),))
             chunks[str(next_number)] = int(times[times > until].min())
             rows = rows.take(np.flatnonzero(times <= until))
         standing = replace(standing, chunks=chunks)
         if not rows.num_rows:
             return None, standing
-        return in_order(rows, rows.column(ARRIVAL).to_numpy()), standing
+        return sort_rows(rows, rows.column(ARRIVAL).to_numpy()), standing
 
-    def _taken(self, number: int) -> pa.Table:
+    def _pop_chunk(self, number: int) -> pa.Table:
         """Return a chunk of waiting rows, which is then no longer there."""
         found = self._waiting.getValue((number,))
         assert found is not None
         self._waiting.removeKey((number,))
         return from_bytes(bytes(found[0]))
 
-    def _timed(self, standing: Standing, fired: int | None) -> Standing:
+    def _set_timer(self, standing: BucketStatus, fired: int | None) -> BucketStatus:
         """Set the one timer to what is due next."""
-        due = standing.due()
+        due = standing.find_next_due()
         timer = None if due is None else -(-due // MILLISECOND)  # it fires when the watermark reaches it
         if timer != standing.timer:
             if standing.timer is not None and standing.timer != fired:
@@ -223,9 +223,9 @@ class Buckets(StatefulProcessor):
         return replace(standing, timer=timer)
 
 
-def _on_time(
-    fresh: pa.Table | None, until: int, standing: Standing
-) -> tuple[pa.Table | None, pa.Table | None, Standing]:
+def _split_late(
+    fresh: pa.Table | None, until: int, standing: BucketStatus
+) -> tuple[pa.Table | None, pa.Table | None, BucketStatus]:
     """Part the rows that came too late, to be told, from the others, which get their numbers of arrival."""
     if fresh is None:
         return None, None, standing
@@ -235,37 +235,37 @@ def _on_time(
     behind = fresh.column(TIME).to_numpy() < until
     if not behind.any():
         return None, fresh, standing
-    told = behind & np.asarray(fresh.column(TELLS))
+    told = behind & np.asarray(fresh.column(REPORTS_LATE))
     late = fresh.take(np.flatnonzero(told)) if told.any() else None
     return late, fresh.take(np.flatnonzero(~behind)) if not behind.all() else None, standing
 
 
-def _passed(standing: Standing, until: int) -> bool:
+def _is_due(standing: BucketStatus, until: int) -> bool:
     return any(one is not None and one <= until for one in (standing.deadline, standing.expiry))
 
 
-def _stood(standing: Standing, bucket: Bucket, portion: Portion, until: int, *, idle: bool) -> Standing:
+def _update_status(standing: BucketStatus, bucket: Bucket, portion: Portion, until: int, *, idle: bool) -> BucketStatus:
     """Return what is due in a bucket that has been moved on."""
     # Partial matches that nothing bounds stay for ever: where no row came, waking up once more would find the same.
     again = idle and (standing.expiry is None or standing.expiry <= until)
-    expiry = None if again or not portion.span or not bucket.holds else until + portion.span + MILLISECOND
+    expiry = None if again or not portion.span or not bucket.held_events else until + portion.span + MILLISECOND
     return replace(standing, deadline=bucket.deadline, expiry=expiry)
 
 
 # Waiting rows, which may see other patterns when they are read again ----------------------------------
 
 
-def _named(rows: pa.Table, portion: Portion) -> pa.Table:
+def _name_symbols(rows: pa.Table, portion: Portion) -> pa.Table:
     """Write down which filters the symbols of waiting rows mean."""
     used = np.unique(rows.column(SYMBOLS).combine_chunks().flatten().to_numpy()).tolist()
-    names = _names(portion)
+    names = _filter_names(portion)
     return rows.replace_schema_metadata({"symbols": json.dumps({number: names[number] for number in used})})
 
 
-def _known_again(rows: pa.Table, portion: Portion) -> pa.Table:
+def _renumber_symbols(rows: pa.Table, portion: Portion) -> pa.Table:
     """Return waiting rows with the symbols that their filters have now."""
     written = json.loads((rows.schema.metadata or {}).get(b"symbols", b"{}"))
-    names = _names(portion)
+    names = _filter_names(portion)
     if all(names.get(int(number)) == name for number, name in written.items()):
         return rows.replace_schema_metadata(None)
     now = {name: number for number, name in names.items()}
@@ -277,5 +277,5 @@ def _known_again(rows: pa.Table, portion: Portion) -> pa.Table:
     return rows.replace_schema_metadata(None).set_column(place, SYMBOLS, pa.array(lists, pa.list_(pa.int32())))
 
 
-def _names(portion: Portion) -> dict[int, str]:
+def _filter_names(portion: Portion) -> dict[int, str]:
     return {number: repr(told) for told, number in portion.patterns.filters.items()}

@@ -1,8 +1,8 @@
-"""Events to buckets, without state: which filters each satisfies, which keys it gives, and where those are kept.
+"""Events to buckets, without state: which filters each event satisfies, which keys it has, and their buckets.
 
-All filters are asked once for a batch. Events that satisfy nothing go nowhere, unless a pattern asks for the very next
-event, or is foretold or trained. What goes to one bucket leaves as one value (`buckets.to_bytes`), with its place in
-the order of arrival.
+A batch is matched against all filters at once. Events that satisfy no filter are dropped, unless a pattern is about the
+very next event, or is forecast or trained. The rows of one bucket leave as one value (`bucket.to_bytes`), with its
+number in the order of arrival.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyspark import TaskContext
 
@@ -19,76 +20,76 @@ from tidings.model import DeadLetter
 from tidings.patterns.run.event_reader import EncodedEvents
 from tidings.patterns.run.event_times import NO_TIME, times_of
 from tidings.patterns.run.value_numbers import ValueNumbers
-from tidings.spark.detect.bucket import PLACE, SYMBOLS, TELL, TELLS, TIME, VALUE, to_bytes
-from tidings.spark.detect.worker_plan import Plan
+from tidings.spark.detect.bucket import PLACE, REPORTED, REPORTS_LATE, SYMBOLS, TIME, VALUE, to_bytes
+from tidings.spark.detect.worker_plan import DetectPlan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from tidings.patterns.run.portions import Portion
-    from tidings.spark.detect.worker_plan import Opened
+    from tidings.spark.detect.worker_plan import OpenPatterns
 
 PIECE = 1 << 17
-"""Events that are dealt at once: a bucket's value is worth its cost, and memory stays small."""
+"""Events that are processed at once: many rows for each value, in little memory."""
 
 MANY = 1 << 18
-"""Values of variables that are remembered between pieces."""
+"""Values of variables that are kept between pieces."""
 
-DEALT = "bucket STRING, arrived BIGINT, newest BIGINT, seen BIGINT, rows BINARY"
-"""What comes out: a bucket's name, the order of arrival, the newest time in microseconds, and the rows.
+BUCKET_VALUES = "bucket STRING, arrived BIGINT, newest BIGINT, seen BIGINT, rows BINARY"
+"""The output: a bucket's name, the order of arrival, the newest time in microseconds, and the rows.
 
-Without rows it is a task's last word: the newest time of all, and how many events were `seen`.
+A value without rows closes a task: it has the newest time of all, and the number of events `seen`.
 """
 
 
 @dataclass(frozen=True, slots=True)
-class Deal:
+class BucketStep:
     """The function Spark runs over Arrow batches, whose columns are called `names`; the filters look at `read`.
 
-    With `clock`, every bucket that waits for time to pass is told the newest time, also where it gets no row. Buckets
-    whose keys are foretold by their shares of the stream are told how many events there were.
+    With `clock`, every bucket with patterns that time completes gets the newest time, also where it gets no row.
+    Buckets whose forecasts depend on a key's share of the stream get the number of events.
     """
 
-    plan: Plan
+    plan: DetectPlan
     names: tuple[str, ...]
     read: tuple[str, ...]
     clock: bool = False
-    placed: bool = False  # rows are in order over all tasks, and tell their places
+    with_places: bool = False  # rows are in order over all tasks, so their places in the stream are known
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield values for buckets."""
-        dealer: Dealer | None = None
-        for table in gathered(batches, self.names):
-            dealer = dealer or self.dealer()
-            yield from dealer.dealt(table)
-        if dealer is not None:
-            yield from dealer.last_words(clock=self.clock)
+        bucketer: EventBucketer | None = None
+        for table in gather_batches(batches, self.names):
+            bucketer = bucketer or self.build_bucketer()
+            yield from bucketer.bucket_table(table)
+        if bucketer is not None:
+            yield from bucketer.build_closing_values(clock=self.clock)
 
-    def dealer(self) -> Dealer:
-        """Return what deals the events of one task."""
-        return Dealer(self.plan, self.read, placed=self.placed)
+    def build_bucketer(self) -> EventBucketer:
+        """Return the object that processes the events of one task."""
+        return EventBucketer(self.plan, self.read, with_places=self.with_places)
 
 
 @dataclass(frozen=True, slots=True)
-class Letters:
-    """The same for the events that cannot be read: their columns, and the reason."""
+class BadEventStep:
+    """The function Spark runs to list the events that cannot be read: their columns, and the reason."""
 
-    plan: Plan
+    plan: DetectPlan
     names: tuple[str, ...]
     read: tuple[str, ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of bad events."""
-        for table in gathered(batches, self.names):
-            letters = readable(self.plan.open(), table, self.read, ValueNumbers()).letters
+        for table in gather_batches(batches, self.names):
+            letters = read_events(self.plan.open(), table, self.read, ValueNumbers()).letters
             if letters:
                 rows = table.take([letter.index for letter in letters])
                 rows = rows.append_column("reason", pa.array([letter.reason for letter in letters], pa.string()))
                 yield from rows.rename_columns(list(map(str, range(rows.num_columns)))).to_batches()
 
 
-def gathered(batches: Iterator[pa.RecordBatch], names: tuple[str, ...]) -> Iterator[pa.Table]:
-    """Yield batches put together into large ones, under their columns' names."""
+def gather_batches(batches: Iterator[pa.RecordBatch], names: tuple[str, ...]) -> Iterator[pa.Table]:
+    """Yield batches concatenated into large tables, with these column names."""
     waiting: list[pa.RecordBatch] = []
     count = 0
     for batch in batches:
@@ -102,20 +103,20 @@ def gathered(batches: Iterator[pa.RecordBatch], names: tuple[str, ...]) -> Itera
 
 
 @dataclass(frozen=True, slots=True)
-class Readable:
-    """Events that could be read, the rows they came from, and letters about the others, by their rows."""
+class ReadableEvents:
+    """Events that could be read, the rows they came from, and dead letters for the other rows."""
 
     rows: pa.Table
     events: EncodedEvents
     letters: tuple[DeadLetter, ...]
 
 
-def readable(opened: Opened, table: pa.Table, read: tuple[str, ...], names: ValueNumbers) -> Readable:
-    """Read events; those without a time, and those that break what is declared, are letters.
+def read_events(opened: OpenPatterns, table: pa.Table, read: tuple[str, ...], names: ValueNumbers) -> ReadableEvents:
+    """Read events; those without a time, and those that break a declared type, become dead letters.
 
-    A DataFrame has no order but that of time, so here every pattern needs it, whatever it asks for.
+    Only their times order the rows of a DataFrame, so here every event needs one, whatever its patterns.
     """
-    time = opened.whole.settings.time
+    time = opened.patterns.settings.time
     letters: list[DeadLetter] = []
     places = np.arange(table.num_rows)
     missing = times_of(table, time) == NO_TIME
@@ -123,93 +124,100 @@ def readable(opened: Opened, table: pa.Table, read: tuple[str, ...], names: Valu
         letters = [DeadLetter(place, f"the event has no `{time}`") for place in np.flatnonzero(missing).tolist()]
         places = np.flatnonzero(~missing)
         table = table.take(places)
-    events, dead = opened.whole.reader.read(table.select(list(read)), names, 0, collect=True)
+    events, dead = opened.patterns.reader.read(table.select(list(read)), names, 0, collect=True)
     if dead:
-        letters += [DeadLetter(int(places[one.index]), one.reason) for one in dead]
+        letters += [DeadLetter(int(places[letter.index]), letter.reason) for letter in dead]
         alive = np.ones(table.num_rows, bool)
-        alive[[one.index for one in dead]] = False
+        alive[[letter.index for letter in dead]] = False
         table = table.take(np.flatnonzero(alive))
-    return Readable(table, events, tuple(sorted(letters, key=lambda one: one.index)))
+    return ReadableEvents(table, events, tuple(sorted(letters, key=lambda letter: letter.index)))
 
 
-class Dealer:
-    """Deals the events of one task."""
+class EventBucketer:
+    """Sends the events of one task to buckets."""
 
-    def __init__(self, plan: Plan, read: tuple[str, ...], *, placed: bool) -> None:
+    def __init__(self, plan: DetectPlan, read: tuple[str, ...], *, with_places: bool) -> None:
         """Open the patterns."""
         task = TaskContext.get()
-        self._plan, self._read, self._opened, self._placed = plan, read, plan.open(), placed
+        self._plan, self._read, self._open, self._placed = plan, read, plan.open(), with_places
         self._arrived = (task.partitionId() if task is not None else 0) << 32
         self._newest, self._seen = -(1 << 62), 0
-        self._names, self._buckets = ValueNumbers(), _Buckets()
+        self._names, self._buckets = ValueNumbers(), _BucketNumbers()
 
-    def dealt(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
-        """Yield the values that go to buckets, of all portions."""
+    def bucket_table(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Yield the values for the buckets of all portions."""
         if len(self._names) > MANY:
-            self._names, self._buckets = ValueNumbers(), _Buckets()
-        found = readable(self._opened, table, self._read, self._names)
-        if not len(found.events):
+            self._names, self._buckets = ValueNumbers(), _BucketNumbers()
+        readable = read_events(self._open, table, self._read, self._names)
+        if not len(readable.events):
             return
-        self._newest = max(self._newest, int(found.events.times.max()))
-        told = np.zeros(len(found.events), bool)
-        for portion in self._opened.portions:
-            yield from self._values(self._portion(portion, found, told))
-        yield from self._values(self.besides(found.events))
-        self._seen += len(found.events)
+        self._newest = max(self._newest, int(readable.events.times.max()))
+        sent = np.zeros(len(readable.events), bool)
+        for portion in self._open.portions:
+            yield from self._to_batches(self._bucket_portion(portion, readable, sent))
+        yield from self._to_batches(self.build_extra_values(readable.events))
+        self._seen += len(readable.events)
         self._arrived += 1
 
-    def besides(self, events: EncodedEvents) -> list[tuple[str, bytes]]:  # noqa: ARG002 - for those that add something
-        """Return what goes to buckets that are no portion's: nothing."""
+    def build_extra_values(self, events: EncodedEvents) -> list[tuple[str, bytes]]:  # noqa: ARG002 - for subclasses
+        """Return values for buckets that belong to no portion: none here."""
         return []
 
-    def counts_all(self, portion: Portion) -> bool:
+    def needs_every_event(self, portion: Portion) -> bool:
         """Tell whether a portion needs every event of its stream."""
-        return portion.is_contiguous or self._opened.has_forecasts(portion)
+        return portion.is_contiguous or self._open.has_forecasts(portion)
 
-    def clocked(self, portion: Portion) -> bool:
-        """Tell whether a portion's buckets wait for time to pass."""
+    def needs_clock(self, portion: Portion) -> bool:
+        """Tell whether time completes patterns of a portion, so that its buckets need the newest time."""
         return portion.has_absence
 
-    def last_words(self, *, clock: bool) -> Iterator[pa.RecordBatch]:
-        """Yield the newest time and the number of events, for all buckets that need to know."""
-        told = [
-            one for one in self._opened.portions if self._opened.needs_positions(one) or (clock and self.clocked(one))
+    def build_closing_values(self, *, clock: bool) -> Iterator[pa.RecordBatch]:
+        """Yield the newest time and the number of events for all buckets that need them."""
+        portions = [
+            portion
+            for portion in self._open.portions
+            if self._open.needs_positions(portion) or (clock and self.needs_clock(portion))
         ]
-        if told and self._seen:
-            names = [portion.name_bucket(bucket) for portion in told for bucket in range(portion.buckets)]
-            yield _values(names, self._arrived, self._newest, [None] * len(names), seen=self._seen)
+        if portions and self._seen:
+            names = [portion.name_bucket(bucket) for portion in portions for bucket in range(portion.buckets)]
+            yield _build_values(names, self._arrived, self._newest, [None] * len(names), seen=self._seen)
 
-    def _values(self, values: list[tuple[str, bytes]]) -> Iterator[pa.RecordBatch]:
+    def _to_batches(self, values: list[tuple[str, bytes]]) -> Iterator[pa.RecordBatch]:
         if values:
             names, rows = zip(*values, strict=True)
-            yield _values(names, self._arrived, self._newest, rows)
+            yield _build_values(names, self._arrived, self._newest, rows)
 
-    def _portion(self, portion: Portion, found: Readable, told: np.ndarray) -> list[tuple[str, bytes]]:
-        events = found.events
+    def _bucket_portion(
+        self, portion: Portion, readable: ReadableEvents, sent: npt.NDArray[np.bool_]
+    ) -> list[tuple[str, bytes]]:
+        """Return the rows of each bucket of a portion; `sent` marks the events that some bucket has."""
+        events = readable.events
         ends, symbols = rename_symbols(events.symbols_at, events.symbols, portion.symbols)
-        wanted = np.full(len(events), True) if self.counts_all(portion) else np.diff(ends) > 0
-        rows, buckets = self._pairs(portion, events, wanted)
+        wanted = np.full(len(events), True) if self.needs_every_event(portion) else np.diff(ends) > 0
+        rows, buckets = self._pair_with_buckets(portion, events, wanted)
         if not len(rows):
             return []
         columns = {
             TIME: pa.array(events.times),
             SYMBOLS: pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.array(symbols, pa.int32())),
         }
-        if self._placed and portion.is_keyed:
+        if self._placed and portion.has_keys:
             columns[PLACE] = pa.array(self._seen + np.arange(len(events)))
-        columns |= {TELL + name: found.rows.column(name) for name in self._plan.told}
-        columns |= {VALUE + name: self._value(name, found) for name in portion.patterns.attributes}
+        columns |= {REPORTED + name: readable.rows.column(name) for name in self._plan.reported_columns}
+        columns |= {VALUE + name: self._read_variable(name, readable) for name in portion.patterns.attributes}
         sorted_rows = pa.table(columns).take(rows).combine_chunks()
-        sorted_rows = sorted_rows.append_column(TELLS, pa.array(_first(rows, told)))
+        sorted_rows = sorted_rows.append_column(REPORTS_LATE, pa.array(_mark_first(rows, sent)))
         edges = np.flatnonzero(np.diff(buckets, prepend=-1, append=-1))
         return [
             (portion.name_bucket(int(buckets[begin])), to_bytes(sorted_rows.slice(begin, end - begin)))
             for begin, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
         ]
 
-    def _pairs(self, portion: Portion, events: EncodedEvents, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the events and the buckets they go to, by bucket and then in the order of arrival."""
-        if not portion.is_keyed:
+    def _pair_with_buckets(
+        self, portion: Portion, events: EncodedEvents, wanted: npt.NDArray[np.bool_]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return pairs of an event and a bucket, by bucket and then in the order of arrival."""
+        if not portion.has_keys:
             rows = np.flatnonzero(wanted)
             return rows, np.zeros(len(rows), np.int64)
         pairs = []
@@ -218,48 +226,47 @@ class Dealer:
             keys = columns[0] if len(columns) == 1 else self._names.tuples(columns)
             rows = np.flatnonzero(wanted & (keys >= 0))
             pairs.append((self._buckets.of(portion, self._names)[keys[rows]], rows))
-        buckets, rows = (np.concatenate(one) for one in zip(*pairs, strict=True))
+        buckets, rows = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
         if len(pairs) > 1:
             both = np.unique(buckets * len(events) + rows)
             return both % len(events), both // len(events)
         order = np.argsort(buckets.astype(np.uint16 if portion.buckets < 1 << 16 else np.int64), kind="stable")
         return rows[order], buckets[order]
 
-    def _value(self, name: str, found: Readable) -> Any:
-        """Return a variable's values: the column where it gives them as they are, or else what was read."""
-        column = found.rows.column(name) if name in found.rows.column_names else None
-        if column is not None and self._opened.whole.reader.variables.takes_as_is(name, column.type):
+    def _read_variable(self, name: str, readable: ReadableEvents) -> Any:
+        """Return a variable's values: the column itself where its type allows that, or else the values that were read."""
+        column = readable.rows.column(name) if name in readable.rows.column_names else None
+        if column is not None and self._open.patterns.reader.variables.takes_as_is(name, column.type):
             # A date as its midnight: a state keeps times, and a date would come back as text.
             return column.cast(pa.timestamp("us", "UTC")) if pa.types.is_date(column.type) else column
-        numbers = found.events.values[name]
-        known, places = np.unique(numbers, return_inverse=True)
-        values = [None if number < 0 else self._names.values[number] for number in known.tolist()]
+        numbers, places = np.unique(readable.events.values[name], return_inverse=True)
+        values = [None if number < 0 else self._names.values[number] for number in numbers.tolist()]
         return pa.array(values).take(places.reshape(-1))
 
 
-class _Buckets:
-    """The buckets of all values that were seen, for each portion: a value is hashed once."""
+class _BucketNumbers:
+    """The buckets of all values so far, for each portion: a value is hashed once."""
 
     def __init__(self) -> None:
-        self._known: dict[str, np.ndarray] = {}
+        self._buckets: dict[str, npt.NDArray[np.int64]] = {}
 
-    def of(self, portion: Portion, names: ValueNumbers) -> np.ndarray:
-        known = self._known.get(portion.name, np.empty(0, np.int64))
-        fresh = [portion.bucket_of(value) for value in names.values[len(known) :]]
-        self._known[portion.name] = np.concatenate([known, np.array(fresh, np.int64)]) if fresh else known
-        return self._known[portion.name]
-
-
-def _first(rows: np.ndarray, told: np.ndarray) -> np.ndarray:
-    """Tell of each row whether no bucket has it yet: that one tells when it comes late."""
-    tells = np.zeros(len(rows), bool)
-    which, first = np.unique(rows, return_index=True)
-    tells[first] = ~told[which]
-    told[which] = True
-    return tells
+    def of(self, portion: Portion, names: ValueNumbers) -> npt.NDArray[np.int64]:
+        buckets = self._buckets.get(portion.name, np.empty(0, np.int64))
+        fresh = [portion.bucket_of(value) for value in names.values[len(buckets) :]]
+        self._buckets[portion.name] = np.concatenate([buckets, np.array(fresh, np.int64)]) if fresh else buckets
+        return self._buckets[portion.name]
 
 
-def _values(names: Any, arrived: int, newest: int, rows: Any, *, seen: int = 0) -> pa.RecordBatch:
+def _mark_first(rows: npt.NDArray[np.int64], sent: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Tell for each row whether no bucket has the event yet: that one reports it when it is late."""
+    is_first = np.zeros(len(rows), bool)
+    events, first = np.unique(rows, return_index=True)
+    is_first[first] = ~sent[events]
+    sent[events] = True
+    return is_first
+
+
+def _build_values(names: Sequence[str], arrived: int, newest: int, rows: Any, *, seen: int = 0) -> pa.RecordBatch:
     columns = [
         pa.array(names, pa.string()),
         pa.repeat(pa.scalar(arrived, pa.int64()), len(names)),

@@ -15,9 +15,9 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from tidings.errors import BadFrame
 from tidings.forecast.predicting.forecaster import ForecastPlan
-from tidings.spark.detect.bucket_forecasts import Foresight
-from tidings.spark.detect.bucket_processor import PACKED, Buckets, Whole, unpacking
-from tidings.spark.detect.bucketing import DEALT, Deal, Letters
+from tidings.spark.detect.bucket_forecasts import ForecastRequest
+from tidings.spark.detect.bucket_processor import PACKED, BucketProcessor, BatchProcessor, make_unpacker
+from tidings.spark.detect.bucketing import BUCKET_VALUES, BucketStep, BadEventStep
 from tidings.spark.detect.event_rows import (
     BATCH_BUCKETS,
     BUCKETS,
@@ -27,7 +27,7 @@ from tidings.spark.detect.event_rows import (
     select_by_place,
 )
 from tidings.spark.detect.pattern_source import build_detector
-from tidings.spark.detect.worker_plan import Plan, output
+from tidings.spark.detect.worker_plan import DetectPlan, build_output_schema
 from tidings.spark.query_context import QueryContext
 from tidings.spark.schema import (
     arrow_type_of,
@@ -107,25 +107,25 @@ def detect(  # noqa: PLR0913 - the public face: keywords, each of its own meanin
     detector = build_detector(events, patterns, context, time=time, key=key)
     _check_columns(events.schema, event_id, keep)
     forecast = ForecastPlan.of(horizon=horizon, threshold=threshold, tell=tell, step=step)
-    foresight = Foresight.of(patterns, detector, model=model, asked=forecast)
-    plan = Plan.of(
+    foresight = ForecastRequest.of(patterns, detector, model=model, plan=forecast)
+    plan = DetectPlan.of(
         detector,
         buckets=check_count("buckets", buckets, BUCKETS if events.isStreaming else BATCH_BUCKETS),
         shards=check_count("shards", shards, SHARDS),
         event_id=event_id,
         keep=keep or (),
         model=foresight.model if foresight.plans else None,
-        plans=foresight.plans,
+        forecasts=foresight.plans,
     )
-    columns = output(events.schema, plan)
+    columns = build_output_schema(events.schema, plan)
     if not events.isStreaming:
-        rows = _send_to_buckets(events, plan, detector, clock=True, in_order=foresight.by_share(detector))
+        rows = _send_to_buckets(events, plan, detector, clock=True, in_order=foresight.needs_places(detector))
         return rows.groupBy("bucket").applyInArrow(_process_bucket(plan, columns), columns)
     _require_watermark(events, time)
     _ensure_rocksdb(events.sparkSession)
     rows = _send_to_buckets(events, plan, detector, clock=False, in_order=False)
-    packed = rows.groupBy("bucket").transformWithState(Buckets(plan), PACKED, "append", "eventTime")
-    return packed.mapInArrow(unpacking(), columns)
+    packed = rows.groupBy("bucket").transformWithState(BucketProcessor(plan), PACKED, "append", "eventTime")
+    return packed.mapInArrow(make_unpacker(), columns)
 
 
 def bad_events(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
@@ -155,25 +155,25 @@ def bad_events(  # noqa: PLR0913 - the public face: keywords, each of its own me
     names = tuple(dict.fromkeys(events.columns))
     require_columns(names, frame.schema, why="the events")
     reason = StructField(make_unused_name("reason", names), StringType(), nullable=False)
-    plan = Plan.of(detector, buckets=1, shards=1, event_id=event_id or time, keep=())
+    plan = DetectPlan.of(detector, buckets=1, shards=1, event_id=event_id or time, keep=())
     fields = [StructField(f"_{place}", frame.schema[name].dataType) for place, name in enumerate(names)]
-    letters = Letters(plan, names, find_columns_read(events, detector))
+    letters = BadEventStep(plan, names, find_columns_read(events, detector))
     bad = select_by_place(frame, names).mapInArrow(letters, StructType([*fields, reason]))
     bad = bad.select(*(to_column(f"_{place}").alias(name) for place, name in enumerate(names)), reason.name)
     event = [] if event_id is None else [to_column(event_id).alias("event")]
     return bad.select(*event, to_column(reason.name).alias("reason"), to_json_row(names).alias("row"))
 
 
-def _send_to_buckets(events: DataFrame, plan: Plan, detector: Detector, *, clock: bool, in_order: bool) -> DataFrame:
+def _send_to_buckets(events: DataFrame, plan: DetectPlan, detector: Detector, *, clock: bool, in_order: bool) -> DataFrame:
     """Return the values for buckets; only columns that are read or reported cross into Python."""
     read = find_columns_read(events, detector)
-    names = tuple(dict.fromkeys([*read, *plan.told]))
+    names = tuple(dict.fromkeys([*read, *plan.reported_columns]))
     rows = select_by_place(events, names, time=plan.time if in_order else None)
-    return rows.mapInArrow(Deal(plan, names, read, clock, placed=in_order), DEALT)
+    return rows.mapInArrow(BucketStep(plan, names, read, clock, with_places=in_order), BUCKET_VALUES)
 
 
-def _process_bucket(plan: Plan, columns: StructType) -> Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table]:
-    whole = Whole(plan, pa.schema([(field.name, arrow_type_of(field.dataType)) for field in columns]))
+def _process_bucket(plan: DetectPlan, columns: StructType) -> Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table]:
+    whole = BatchProcessor(plan, pa.schema([(field.name, arrow_type_of(field.dataType)) for field in columns]))
 
     def process(key: tuple[pa.Scalar, ...], rows: pa.Table) -> pa.Table:
         return whole(key, rows)

@@ -144,7 +144,7 @@ def _check_time(frame: StructType, time: str) -> None:
 def _refuse_unknown_variables(detector: Detector, columns: Schema) -> None:
     """Refuse variables whose values no column gives; unknown names in filters are refused when they are parsed."""
     own = detector.compile().vocabulary
-    schema = columns.merged(own.schema or Schema({}))
+    schema = columns.merge(own.schema or Schema({}))
     vocabulary = Vocabulary(schema, own.ontology)
     unknown = [name for name in sorted(find_variable_attributes(detector)) if not vocabulary.has_attribute(name)]
     if unknown:

@@ -1,13 +1,12 @@
-"""A pattern set as it goes to the workers, which open it once and keep it, and what comes back of it.
+"""A pattern set as jobs carry it to the workers, which open it once and keep it, and the columns of its output.
 
-What travels is the detector's snapshot: patterns, schema, ontology and regions; and a model, where there is one. A
-worker compiles each portion when the first of its buckets comes along; buckets share what is compiled.
+A job carries the detector's snapshot (patterns and vocabulary) and a model, where there is one. A worker compiles each
+portion when its first bucket arrives; all buckets of a portion share the compiled patterns.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -24,11 +23,12 @@ from pyspark.sql.types import (
 
 from tidings.errors import CheckpointError
 from tidings.forecast import Model
-from tidings.forecast.predicting.forecaster import ForecastPlan as Foretelling
+from tidings.forecast.predicting.forecaster import ForecastPlan
 from tidings.patterns.run.portions import Portion, split_patterns
 from tidings.patterns.state.graph_bytes import unpack_state
 from tidings.patterns.state.run_bytes import load_patterns
 from tidings.spark.detect.bucket_forecasts import PortionForecaster
+from tidings.spark.open_cache import OpenCache
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,54 +36,49 @@ if TYPE_CHECKING:
     from tidings.forecast import Detector
     from tidings.forecast.predicting.observer import ForecastObserver
 
-KEPT = 6
-"""Pattern sets that a worker keeps open."""
 
-_open: OrderedDict[tuple[str, int, int], Opened] = OrderedDict()
+class OpenPatterns:
+    """A pattern set in a worker: all patterns, to read events with, and the portions that process them."""
 
-
-class Opened:
-    """A pattern set in a worker: the whole, to read events with, and the portions that take them."""
-
-    def __init__(self, plan: Plan) -> None:
-        """Read the patterns."""
-        self.whole = load_patterns(*unpack_state(plan.state)).compile()
+    def __init__(self, plan: DetectPlan) -> None:
+        """Decode the patterns of a plan; portions are compiled when they are needed."""
+        self.patterns = load_patterns(*unpack_state(plan.state)).compile()
         self._plan = plan
         self._forecasters: dict[str, PortionForecaster] = {}
 
     @cached_property
     def portions(self) -> list[Portion]:
-        """All portions."""
-        return split_patterns(self.whole, buckets=self._plan.buckets, shards=self._plan.shards)
+        """The portions, compiled."""
+        return split_patterns(self.patterns, buckets=self._plan.buckets, shards=self._plan.shards)
 
     @cached_property
     def model(self) -> Model | None:
-        """The model that was given."""
+        """The model of the plan, if it has one."""
         return None if self._plan.model is None else Model.from_bytes(self._plan.model)
 
     def has_forecasts(self, portion: Portion) -> bool:
-        """Tell whether forecasts are asked of a portion's patterns: then every event counts."""
-        return bool(self._horizons(portion))
+        """Tell whether a portion's patterns are forecast: then every event counts."""
+        return bool(self._find_horizon_units(portion))
 
     def needs_positions(self, portion: Portion) -> bool:
         """Tell whether its forecasts depend on the shares that keys have of the whole stream."""
-        return portion.is_keyed and bool(self._horizons(portion) - {"own"})
+        return portion.has_keys and bool(self._find_horizon_units(portion) - {"own"})
 
-    def _horizons(self, portion: Portion) -> set[str]:
-        """Return in which units a portion's patterns look ahead."""
-        plans = [self._plan.plans[name] for name in portion.patterns.names if name in self._plan.plans]
+    def _find_horizon_units(self, portion: Portion) -> set[str]:
+        """Return the units of the horizons of a portion's patterns."""
+        plans = [self._plan.forecasts[name] for name in portion.patterns.names if name in self._plan.forecasts]
         return {plan.horizon.unit for plan in plans if plan.horizon is not None}
 
     def build_observer(self, portion: Portion) -> ForecastObserver | None:
-        """Return what forecasts a portion's patterns in one of its buckets; nothing where no forecast is asked."""
+        """Return an observer that forecasts a portion's patterns in one bucket; nothing where none are forecast."""
         if self.model is None or not self.has_forecasts(portion):
             return None
         if portion.name not in self._forecasters:
-            self._forecasters[portion.name] = PortionForecaster(portion, self.model, self._plan.plans)
+            self._forecasters[portion.name] = PortionForecaster(portion, self.model, self._plan.forecasts)
         return self._forecasters[portion.name].build_observer()
 
-    def portion(self, bucket: str) -> tuple[Portion, int] | None:
-        """Return the portion of a bucket's name, and the bucket's number; nothing when its patterns are gone."""
+    def find_portion(self, bucket: str) -> tuple[Portion, int] | None:
+        """Return the portion and the number of a bucket by its name, or nothing when its patterns are gone."""
         name, _, place = bucket.rpartition("#")
         number, _, count = place.partition("/")
         for portion in self.portions:
@@ -98,8 +93,8 @@ class Opened:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """A pattern set as bytes inside the job, how it is dealt, the columns that detections tell, what is foretold."""
+class DetectPlan:
+    """A pattern set as bytes inside a job, its numbers of buckets and shards, reported columns and forecasts."""
 
     state: bytes
     digest: str
@@ -109,7 +104,7 @@ class Plan:
     event_id: str | None
     keep: tuple[str, ...]
     model: bytes | None = None
-    plans: Mapping[str, Foretelling] = field(default_factory=dict)
+    forecasts: Mapping[str, ForecastPlan] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -121,32 +116,31 @@ class Plan:
         event_id: str | None,
         keep: Sequence[str],
         model: Model | None = None,
-        plans: Mapping[str, Foretelling] | None = None,
-    ) -> Plan:
-        """Pack a detector; changes made to it later do not travel."""
-        state, known, told = detector.snapshot(), None if model is None else model.to_bytes(), dict(plans or {})
+        forecasts: Mapping[str, ForecastPlan] | None = None,
+    ) -> DetectPlan:
+        """Pack a detector; changes made to it later do not reach the job."""
+        state, packed, plans = detector.snapshot(), None if model is None else model.to_bytes(), dict(forecasts or {})
         digest = hashlib.blake2b(state, digest_size=16)
-        digest.update(repr((known, told)).encode())
-        return cls(state, digest.hexdigest(), buckets, shards, detector.time, event_id, tuple(keep), known, told)
+        digest.update(repr((packed, plans)).encode())
+        return cls(state, digest.hexdigest(), buckets, shards, detector.time, event_id, tuple(keep), packed, plans)
 
-    def open(self) -> Opened:
-        """Return the patterns, read once in this process."""
-        key = (self.digest, self.buckets, self.shards)
-        found = _open.pop(key, None)
-        _open[key] = Opened(self) if found is None else found
-        while len(_open) > KEPT:
-            _open.popitem(last=False)
-        return _open[key]
+    def open(self) -> OpenPatterns:
+        """Return the patterns, decoded once in this process."""
+        return PATTERNS.get((self.digest, self.buckets, self.shards), lambda: OpenPatterns(self))
 
     @property
-    def told(self) -> tuple[str, ...]:
-        """The columns that a detection tells of its events."""
+    def reported_columns(self) -> tuple[str, ...]:
+        """The columns of its events that a detection has: the id, then those of `keep`."""
         return self.keep if self.event_id is None else (self.event_id, *self.keep)
 
 
-def output(frame: StructType, plan: Plan) -> StructType:
-    """Return the columns of what comes back."""
-    fields = [StructField(name, frame[name].dataType) for name in plan.told]
+PATTERNS: OpenCache[OpenPatterns] = OpenCache(6)
+"""The pattern sets that this worker has open."""
+
+
+def build_output_schema(frame: StructType, plan: DetectPlan) -> StructType:
+    """Return the columns of detections for events of these columns."""
+    fields = [StructField(name, frame[name].dataType) for name in plan.reported_columns]
     events = StructType(fields) if plan.keep else fields[0].dataType
     return StructType(
         [

@@ -23,10 +23,10 @@ from tidings.forecast.learning.learner import Learner
 from tidings.forecast.learning.observer import LearningObserver
 from tidings.forecast.model import filter_key, pattern_key
 from tidings.patterns import Run
-from tidings.spark.detect.bucket import PLACE, arrived, in_order, prepared, tables_of, together
-from tidings.spark.detect.bucket_forecasts import Placed
-from tidings.spark.detect.bucketing import Deal, Dealer
-from tidings.spark.detect.worker_plan import Plan
+from tidings.spark.detect.bucket import PLACE, list_values, sort_rows, encode_rows, read_tables, concat_rows
+from tidings.spark.detect.bucket_forecasts import PlacedGaps
+from tidings.spark.detect.bucketing import BucketStep, EventBucketer
+from tidings.spark.detect.worker_plan import DetectPlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
     from tidings.patterns.run.event_reader import EncodedEvents
     from tidings.patterns.run.portions import Portion
     from tidings.patterns.run.value_numbers import ValueNumbers
-    from tidings.spark.detect.worker_plan import Opened
+    from tidings.spark.detect.worker_plan import OpenPatterns
 
 TRAFFIC = "traffic"
 """The bucket of the tallies; no portion is called so."""
 
-TRAINED = "bucket STRING, model BINARY"
+MODEL_ROWS = "bucket STRING, model BINARY"
 """What comes back: of each bucket a model, as its file would hold it."""
 
 PIECE = 1 << 16
@@ -53,45 +53,45 @@ PIECE = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Teach(Deal):
+class TrainingStep(BucketStep):
     """Deals every event, and a tally of each piece."""
 
     half_life: HalfLife | None = None
 
-    def dealer(self) -> Dealer:
+    def build_bucketer(self) -> EventBucketer:
         """Return what deals the events of one task."""
-        return Teacher(self.plan, self.read, self.half_life)
+        return TrainingBucketer(self.plan, self.read, self.half_life)
 
 
-class Teacher(Dealer):
+class TrainingBucketer(EventBucketer):
     """Deals the events of one task to buckets that count them."""
 
-    def __init__(self, plan: Plan, read: tuple[str, ...], half_life: HalfLife | None) -> None:
+    def __init__(self, plan: DetectPlan, read: tuple[str, ...], half_life: HalfLife | None) -> None:
         """Open the patterns."""
-        super().__init__(plan, read, placed=True)
+        super().__init__(plan, read, with_places=True)
         self._half_life = half_life
 
-    def besides(self, events: EncodedEvents) -> list[tuple[str, bytes]]:
+    def build_extra_values(self, events: EncodedEvents) -> list[tuple[str, bytes]]:
         """Return the tally."""
-        return [(TRAFFIC, tally(events, self._named, self._half_life))]
+        return [(TRAFFIC, build_tally(events, self._filter_keys, self._half_life))]
 
-    def counts_all(self, portion: Portion) -> bool:  # noqa: ARG002 - of every portion
+    def needs_every_event(self, portion: Portion) -> bool:  # noqa: ARG002 - of every portion
         """Send everything: what satisfies nothing is a symbol too."""
         return True
 
-    def clocked(self, portion: Portion) -> bool:  # noqa: ARG002 - of every portion
+    def needs_clock(self, portion: Portion) -> bool:  # noqa: ARG002 - of every portion
         """Tell every bucket when the history ends: what may still come after that is not known."""
         return True
 
     @cached_property
-    def _named(self) -> dict[int, str]:
+    def _filter_keys(self) -> dict[int, str]:
         """What stands for each filter in a model, by its number."""
-        whole = self._opened.whole
-        used = [(told.pattern, name) for told in whole.patterns for name in told.pattern.used()]
+        whole = self._open.patterns
+        used = [(told.pattern, name) for told in whole.patterns for name in told.pattern.list_filters()]
         return {whole.filters[pattern[name].filter]: filter_key(pattern, name) for pattern, name in used}
 
 
-def tally(events: EncodedEvents, named: dict[int, str], half_life: HalfLife | None) -> bytes:
+def build_tally(events: EncodedEvents, named: dict[int, str], half_life: HalfLife | None) -> bytes:
     """Count events in order, and those that satisfy each filter; with a half-life, as seen from their end."""
     times, kinds, weights = events.times, EventKinds(), np.ones(len(events))
     first, last = int(times[0]), int(times[-1])
@@ -102,7 +102,7 @@ def tally(events: EncodedEvents, named: dict[int, str], half_life: HalfLife | No
     return json.dumps({"traffic": asdict(traffic), **told}).encode()
 
 
-def tallied(tallies: Iterable[bytes], model: Model) -> Model:
+def merge_tallies(tallies: Iterable[bytes], model: Model) -> Model:
     """Return a model of no pattern, which knows the whole stream, from tallies in order."""
     half_life, traffic, now, last = model.settings.half_life, Traffic(), (0, 0), None
     for told in map(json.loads, tallies):
@@ -120,10 +120,10 @@ def tallied(tallies: Iterable[bytes], model: Model) -> Model:
 
 
 @dataclass(frozen=True, slots=True)
-class Trained:
+class BucketTrainer:
     """All rows of a bucket, put in order and counted; a model comes back."""
 
-    plan: Plan
+    plan: DetectPlan
     schema: pa.Schema
 
     def __call__(self, key: tuple[pa.Scalar, ...], dealt: pa.Table) -> pa.Table:
@@ -131,28 +131,28 @@ class Trained:
         name, opened = key[0].as_py(), self.plan.open()
         assert opened.model is not None
         if name == TRAFFIC:
-            model = tallied([value for _, value in arrived(dealt)], opened.model)
-        elif tables := tables_of(dealt):
-            found = opened.portion(name)
+            model = merge_tallies([value for _, value in list_values(dealt)], opened.model)
+        elif tables := read_tables(dealt):
+            found = opened.find_portion(name)
             assert found is not None
             end = int(dealt.column("seen").to_numpy().sum()), int(dealt.column("newest").to_numpy().max())
-            model = taught(*found, in_order(together(tables)), end, opened)
+            model = train_bucket(*found, sort_rows(concat_rows(tables)), end, opened)
         else:  # it was only told when the history ends
             return self.schema.empty_table()
         return pa.table({"bucket": [name], "model": [model.to_bytes()]}, schema=self.schema)
 
 
-def taught(portion: Portion, number: int, rows: pa.Table, end: tuple[int, int], opened: Opened) -> Model:
+def train_bucket(portion: Portion, number: int, rows: pa.Table, end: tuple[int, int], opened: OpenPatterns) -> Model:
     """Return the model of a bucket's rows, which are in order; `end`: how many events there were, and the last time."""
     assert opened.model is not None
     keys = [pattern_key(compiled.pattern, compiled.mode) for compiled in portion.patterns.patterns]
     patterns = {key: opened.model.patterns[key] for key in keys}
     learner = Learner(opened.model.with_counts(patterns=patterns, traffic=Traffic(), now=(0, 0)), portion.patterns)
     observer = LearningObserver(learner)
-    if portion.is_keyed:
+    if portion.has_keys:
         observer = BucketLearningObserver(learner, portion, number, rows.column(PLACE).to_numpy())
     run = Run(portion.patterns, observers=[observer], detects=learner.needs_reports)
-    events = prepared(rows, 0, portion, run.names)
+    events = encode_rows(rows, 0, portion, run.names)
     for start in range(0, len(events), PIECE):
         # Fed, but not tidied up after: the learner counts keys by the numbers that they have here.
         run.feed(events.take(np.arange(start, min(start + PIECE, len(events)))))
@@ -171,7 +171,7 @@ class BucketLearningObserver(LearningObserver):
         super().__init__(learner)
         self._portion, self._number, self._places = portion, number, places
         for counter in learner.counters:
-            counter.silences = Placed(places, 0, counter.silences)
+            counter.silences = PlacedGaps(places, 0, counter.silences)
 
     def on_batch(self, events: EncodedEvents, reports: Sequence[ReportBatch]) -> None:
         """Count events with what they completed."""
@@ -185,11 +185,11 @@ class BucketLearningObserver(LearningObserver):
             for member, rows, count in zip(counter.group.tracked, counter.reports, before, strict=True):
                 new = rows[count:]
                 between = member.pattern.absence is not None
-                new[:, 1] = self._between(new, events.times, base) if between else places[new[:, 1]]
-            counter.fresh = [self._mine(fresh, self._run.names) for fresh in counter.fresh]
+                new[:, 1] = self._locate_deadlines(new, events.times, base) if between else places[new[:, 1]]
+            counter.fresh = [self._keep_owned(fresh, self._run.names) for fresh in counter.fresh]
             counter.settle(learner.kinds, now)
 
-    def _between(self, reports: np.ndarray, times: np.ndarray, base: int) -> np.ndarray:
+    def _locate_deadlines(self, reports: np.ndarray, times: np.ndarray, base: int) -> np.ndarray:
         """Return about where deadlines stand in the whole stream: between the bucket's events before and after them."""
         after = np.minimum(reports[:, 1], base + len(times) - 1)
         before = np.maximum(after - 1, base)
@@ -198,7 +198,7 @@ class BucketLearningObserver(LearningObserver):
         low, high = self._places[before], self._places[after]
         return np.asarray(low + np.ceil(part * (high - low)).astype(np.int64))
 
-    def _mine(self, fresh: PendingWaits, names: ValueNumbers) -> PendingWaits:
+    def _keep_owned(self, fresh: PendingWaits, names: ValueNumbers) -> PendingWaits:
         fresh = replace(fresh, at=self._places[fresh.at])
         if len(self._portion.ways) == 1:
             return fresh

@@ -15,13 +15,13 @@ from tidings.errors import BadFrame
 from tidings.forecast import Detector, Horizon, Model
 from tidings.forecast.learning.learner import Learner
 from tidings.forecast.model import pattern_key
-from tidings.spark.detect.bucketing import DEALT
+from tidings.spark.detect.bucketing import BUCKET_VALUES
 from tidings.spark.detect.event_rows import BATCH_BUCKETS, SHARDS, check_count, find_columns_read, select_by_place
 from tidings.spark.detect.pattern_source import build_detector
-from tidings.spark.detect.worker_plan import Plan
+from tidings.spark.detect.worker_plan import DetectPlan
 from tidings.spark.query_context import QueryContext
 from tidings.spark.schema import require_columns, require_frame
-from tidings.spark.train.bucket_training import TRAFFIC, TRAINED, Teach, Trained
+from tidings.spark.train.bucket_training import TRAFFIC, MODEL_ROWS, TrainingStep, BucketTrainer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -71,7 +71,7 @@ def train(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
     _told_apart(detector)
     model = Model(context=context, smoothing=smoothing, half_life=half_life, estimator=estimator)
     base = Learner(model, detector.compile(), spans=_spans(horizons, patterns)).model()
-    plan = Plan.of(
+    plan = DetectPlan.of(
         detector,
         buckets=check_count("buckets", buckets, BATCH_BUCKETS),
         shards=check_count("shards", shards, SHARDS),
@@ -82,18 +82,18 @@ def train(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
     return _merged(base, _models(events, plan, detector))
 
 
-def _models(events: DataFrame, plan: Plan, detector: Detector) -> dict[str, Model]:
+def _models(events: DataFrame, plan: DetectPlan, detector: Detector) -> dict[str, Model]:
     """Count, and return the model of each bucket."""
     assert plan.model is not None
     read, half_life = find_columns_read(events, detector), Model.from_bytes(plan.model).settings.half_life
     rows = select_by_place(events, read, time=plan.time)
-    values = rows.mapInArrow(Teach(plan, read, read, clock=True, placed=True, half_life=half_life), DEALT)
-    train_bucket = Trained(plan, pa.schema([("bucket", pa.string()), ("model", pa.binary())]))
+    values = rows.mapInArrow(TrainingStep(plan, read, read, clock=True, with_places=True, half_life=half_life), BUCKET_VALUES)
+    train_bucket = BucketTrainer(plan, pa.schema([("bucket", pa.string()), ("model", pa.binary())]))
 
     def train_rows(key: tuple[pa.Scalar, ...], rows: pa.Table) -> pa.Table:
         return train_bucket(key, rows)  # Spark counts the arguments of a plain function
 
-    models = values.groupBy("bucket").applyInArrow(train_rows, TRAINED).collect()
+    models = values.groupBy("bucket").applyInArrow(train_rows, MODEL_ROWS).collect()
     return {row.bucket: Model.from_bytes(bytes(row.model)) for row in models}
 
 

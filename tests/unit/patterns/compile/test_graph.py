@@ -4,7 +4,7 @@ import pytest
 
 from tidings import lang
 from tidings.model.patterns import Mode
-from tidings.patterns.compile.graph import MergedGraph, CompiledPattern
+from tidings.patterns.compile.graph import CompiledPattern, MergedGraph
 
 FILTERS = {name: f"{name} = kind = '{name}'\n" for name in "abcd"}
 KEYED = {name: f"{name} = kind = '{name}' and k = $x\n" for name in "abcd"}

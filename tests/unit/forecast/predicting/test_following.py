@@ -6,8 +6,8 @@ import pytest
 
 import tidings as td
 from tidings.forecast.predicting.following import POLICIES
-from tidings.patterns.tuning import DetectorTuning
 from tidings.kernels.forecast.forecasts import CHANGE, CROSSING, EPISODE, EVERY, judge_forecast
+from tidings.patterns.tuning import DetectorTuning
 
 KEYED = "a = kind = 'a' and key = $x\nb = kind = 'b' and key = $x\na ; b"
 NAN = float("nan")

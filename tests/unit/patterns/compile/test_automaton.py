@@ -28,7 +28,7 @@ from tidings.model.patterns import (
     Step,
     Timed,
 )
-from tidings.patterns.compile.automaton import PatternAutomaton, NotDeterministic, _classes, determinise
+from tidings.patterns.compile.automaton import NotDeterministic, PatternAutomaton, _classes, determinise
 from tidings.patterns.compile.minterms import Minterms, minterms
 from tidings.patterns.definition import Seen, reports, seen
 from tidings.testing.strategies.patterns import patterns, words

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from tidings import lang
-from tidings.forecast.courses import course as courses
 from tidings.forecast.courses.course import MOST_CELLS, MOST_MOVES, build_course
 from tidings.model.patterns import Mode
 
@@ -51,9 +50,8 @@ def test_a_long_context_is_shortened_until_the_cells_are_few():
     assert 0 < course.depth < 6
 
 
-def test_an_automaton_that_is_too_large_is_tracked(monkeypatch):
-    monkeypatch.setattr(courses, "MOST_MOVES", 8)
-    assert build_course(pattern_of("a , b"), Mode.RESTART, context=0).approximate
+def test_an_automaton_that_is_too_large_is_tracked():
+    assert build_course(pattern_of("a , b"), Mode.RESTART, context=0, most_moves=8).approximate
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import tidings as td
 from tidings.errors import StateError
-from tidings.patterns.state.run_bytes import from_plain, run_from_bytes, run_to_bytes, to_plain
 from tidings.patterns.state.graph_bytes import pack_state, unpack_state
+from tidings.patterns.state.run_bytes import from_plain, run_from_bytes, run_to_bytes, to_plain
 
 KEYED = "a = kind = 'a' and k = $x\nb = kind = 'b' and k = $x\na ; b"
 NOW = datetime(2020, 1, 2, 3, 4, 5, 6, tzinfo=UTC).replace(tzinfo=None)
