@@ -16,7 +16,7 @@ import numpy as np
 from tidings.kernels.jit import jit, jit_inline
 
 if TYPE_CHECKING:
-    from tidings.kernels.array_types import Int, IntArray
+    from tidings.kernels.array_types import Int, Int32Array, IntArray
 
 LEAST = 4
 """The room of a list's first block."""
@@ -24,7 +24,7 @@ LEAST = 4
 
 @jit_inline
 def push(
-    starts: IntArray, sizes: IntArray, rooms: IntArray, pool: IntArray, used: IntArray, bucket: Int, item: Int
+    starts: IntArray, sizes: Int32Array, rooms: Int32Array, pool: Int32Array, used: IntArray, bucket: Int, item: Int
 ) -> Int:
     """Append an item to a list and return its place in it, or -1 when the pool is too small."""
     size = np.int64(sizes[bucket])
@@ -49,13 +49,13 @@ def push(
 @jit
 def push_all(
     starts: IntArray,
-    sizes: IntArray,
-    rooms: IntArray,
-    pool: IntArray,
+    sizes: Int32Array,
+    rooms: Int32Array,
+    pool: Int32Array,
     used: IntArray,
-    buckets: IntArray,
-    items: IntArray,
-    places: IntArray,
+    buckets: Int32Array,
+    items: Int32Array,
+    places: Int32Array,
     begin: Int,
 ) -> Int:
     """Append items to their lists; `places[item]` is where each went. Return how far it came."""
@@ -72,7 +72,7 @@ def push_all(
 
 @jit
 def take_all(
-    starts: IntArray, sizes: IntArray, pool: IntArray, buckets: IntArray, items: IntArray, places: IntArray
+    starts: IntArray, sizes: Int32Array, pool: Int32Array, buckets: Int32Array, items: Int32Array, places: Int32Array
 ) -> None:
     """Remove items from their lists; the last of a list takes the place of what is gone."""
     for at in range(len(items)):
@@ -88,7 +88,7 @@ def take_all(
 
 
 @jit
-def tally(buckets: IntArray, counts: IntArray) -> None:
+def tally(buckets: Int32Array, counts: Int32Array) -> None:
     """Count how many items go to each list."""
     for at in range(len(buckets)):
         if buckets[at] >= 0:
@@ -97,7 +97,7 @@ def tally(buckets: IntArray, counts: IntArray) -> None:
 
 @jit
 def repack(
-    starts: IntArray, sizes: IntArray, rooms: IntArray, pool: IntArray, extra: IntArray, larger: IntArray
+    starts: IntArray, sizes: Int32Array, rooms: Int32Array, pool: Int32Array, extra: Int32Array, larger: Int32Array
 ) -> Int:
     """Lay the lists one after another into a larger pool, with room for `extra` more each; return where it is free."""
     begin = np.int64(0)

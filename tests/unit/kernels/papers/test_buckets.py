@@ -23,7 +23,7 @@ def check(lists, twin, places):
         assert sorted(lists.get(number).tolist()) == sorted(items)
         for item in items:
             assert lists.get(number)[places[item]] == item
-    blocks = sorted((int(s), int(s + r)) for s, r in zip(lists.starts, lists.rooms, strict=True) if r)
+    blocks = sorted((int(s), int(s + r)) for s, r in zip(lists.starts, lists.capacities, strict=True) if r)
     assert all(end <= begin for (_, end), (begin, _) in pairwise(blocks))
     assert all(end <= lists.used[0] <= len(lists.pool) for _, end in blocks)
     assert len(lists) == sum(map(len, twin))
