@@ -16,11 +16,11 @@ from tidings.patterns import Run
 from tidings.patterns.detections import ReportColumns
 from tidings.patterns.run.event_archive import EventRecords
 from tidings.patterns.run.event_reader import EncodedEvents
-from tidings.patterns.run.portions import key_text
 from tidings.patterns.run.graph_run import LONG_AGO
-from tidings.patterns.state.run_bytes import run_from_bytes, run_to_bytes
+from tidings.patterns.run.portions import key_text
 from tidings.patterns.state.graph_bytes import pack_state, unpack_state
-from tidings.spark.detect.bucket_forecasts import to_columns, find_owned, place_events
+from tidings.patterns.state.run_bytes import run_from_bytes, run_to_bytes
+from tidings.spark.detect.bucket_forecasts import find_owned, place_events, to_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -109,68 +109,72 @@ class Bucket:
     def advance(self, rows: pa.Table | None, until: int = LONG_AGO) -> pa.Table | None:
         """Take rows, which are in order, and let time pass; return what comes of it, if anything."""
         base = self._run.position
-        told = None if rows is None else rows.select([name for name in rows.column_names if name.startswith(REPORTED)])
+        reported = (
+            None if rows is None else rows.select([name for name in rows.column_names if name.startswith(REPORTED)])
+        )
         events = None if rows is None else encode_rows(rows, base, self._portion, self._run.names)
         if rows is not None and self._forecasting and self._plan.open().needs_positions(self._portion):
             self._run.prepare()
             place_events(self._forecasting, self._locate_rows(rows))
-        found = self._run.advance(events, until)
-        pieces = [one for one in (self._rows, told) if one is not None]
-        known = concat_rows(pieces) if pieces else None
+        reports = self._run.advance(events, until)
+        pieces = [table for table in (self._rows, reported) if table is not None]
+        records = concat_rows(pieces) if pieces else None
         seqs = np.concatenate([self._seqs, np.arange(base, self._run.position)])
-        answers = [self._build_matches(self._keep_owned(found), known, seqs) if len(found.patterns) else None]
+        answers = [self._build_matches(self._keep_owned(reports), records, seqs) if len(reports.patterns) else None]
         if self._forecasting:
-            answers += [self._build_forecasts(batch, known, seqs) for batch in self._forecasting.collect()]
-        self._rows, self._seqs = known, seqs
-        some = [answer for answer in answers if answer is not None]
-        return pa.concat_tables(some) if some else None
+            answers += [self._build_forecasts(batch, records, seqs) for batch in self._forecasting.collect()]
+        self._rows, self._seqs = records, seqs
+        tables = [answer for answer in answers if answer is not None]
+        return pa.concat_tables(tables) if tables else None
 
     def _locate_rows(self, rows: pa.Table) -> np.ndarray:
         """Return where rows stand in the whole stream: as they tell, else evenly among what has come since the last."""
         if PLACE in rows.column_names:
             return _to_int64(rows.column(PLACE))
-        count, taken = rows.num_rows, self._run.position + rows.num_rows
+        count, position = rows.num_rows, self._run.position + rows.num_rows
         start = self._place
         # Of all that arrived here so much was taken; of what arrived elsewhere, about as much.
-        self._place = max(start + count, round(self._seen * taken / max(1, self._arrived)))
+        self._place = max(start + count, round(self._seen * position / max(1, self._arrived)))
         return np.asarray(start + np.arange(1, count + 1) * (self._place - start) // max(1, count) - 1)
 
-    def _keep_owned(self, found: ReportColumns) -> ReportColumns:
+    def _keep_owned(self, reports: ReportColumns) -> ReportColumns:
         """Leave out what was found for keys of other buckets.
 
         An event that gives keys in two ways is in the bucket of each, and here the other key's events are not
         all there; its own bucket has them all.
         """
         if len(self._portion.ways) == 1:
-            return found
-        known, places = np.unique(found.keys, return_inverse=True)
-        mine = [self._portion.bucket_of(found.values[key]) == self._number for key in known.tolist()]
+            return reports
+        keys, places = np.unique(reports.keys, return_inverse=True)
+        mine = [self._portion.bucket_of(reports.values[key]) == self._number for key in keys.tolist()]
         rows = np.flatnonzero(np.array(mine, bool)[places.reshape(-1)])
-        lengths = np.diff(found.ends)[rows]
+        lengths = np.diff(reports.ends)[rows]
         ends = np.concatenate([[0], np.cumsum(lengths)])
-        events = found.events[np.repeat(found.ends[rows] - ends[:-1], lengths) + np.arange(ends[-1])]
-        return ReportColumns(found.patterns[rows], found.keys[rows], found.values, found.at[rows], events, ends)
+        events = reports.events[np.repeat(reports.ends[rows] - ends[:-1], lengths) + np.arange(ends[-1])]
+        return ReportColumns(reports.patterns[rows], reports.keys[rows], reports.values, reports.at[rows], events, ends)
 
-    def _build_matches(self, found: ReportColumns, known: pa.Table | None, seqs: np.ndarray) -> pa.Table | None:
-        if not len(found.patterns) or known is None:
+    def _build_matches(self, reports: ReportColumns, records: pa.Table | None, seqs: np.ndarray) -> pa.Table | None:
+        if not len(reports.patterns) or records is None:
             return None
         names = pa.array(self._portion.patterns.names, pa.string())
-        keys = _render_keys(found) if self._portion.has_keys else pa.nulls(len(found.keys), pa.string())
-        events = known.take(np.searchsorted(seqs, found.events))
-        return build_rows("match", names.take(found.patterns), keys, found.at, build_event_lists(events, found.ends, self._plan))
-
-    def _build_forecasts(self, batch: ForecastBatch, known: pa.Table | None, seqs: np.ndarray) -> pa.Table | None:
-        mine = find_owned(batch, self._portion, self._number)
-        if not len(mine) or known is None:
-            return None
-        told = to_columns(batch).take(mine)
-        events = build_event_lists(
-            known.take(np.searchsorted(seqs, _to_int64(told["event"]))), np.arange(len(mine) + 1), self._plan
+        keys = _render_keys(reports) if self._portion.has_keys else pa.nulls(len(reports.keys), pa.string())
+        events = records.take(np.searchsorted(seqs, reports.events))
+        return build_rows(
+            "match", names.take(reports.patterns), keys, reports.at, build_event_lists(events, reports.ends, self._plan)
         )
-        at = _to_int64(told["at"].cast(pa.int64()))
-        rows = build_rows("forecast", _combine(told["pattern"]), _combine(told["key"]), at, events)
+
+    def _build_forecasts(self, batch: ForecastBatch, records: pa.Table | None, seqs: np.ndarray) -> pa.Table | None:
+        mine = find_owned(batch, self._portion, self._number)
+        if not len(mine) or records is None:
+            return None
+        columns = to_columns(batch).take(mine)
+        events = build_event_lists(
+            records.take(np.searchsorted(seqs, _to_int64(columns["event"]))), np.arange(len(mine) + 1), self._plan
+        )
+        at = _to_int64(columns["at"].cast(pa.int64()))
+        rows = build_rows("forecast", _combine(columns["pattern"]), _combine(columns["key"]), at, events)
         for name in ("probability", "horizon", "estimator"):
-            rows = rows.set_column(rows.column_names.index(name), name, told[name])
+            rows = rows.set_column(rows.column_names.index(name), name, columns[name])
         return rows
 
     def _drop_unused(self) -> None:
@@ -183,24 +187,24 @@ class Bucket:
             self._rows = None
 
 
-def list_values(dealt: pa.Table) -> list[tuple[int, bytes]]:
+def list_values(values_table: pa.Table) -> list[tuple[int, bytes]]:
     """Return a bucket's values as they arrived, and of which task; the last word of a task has no rows."""
-    values, at = dealt.column("rows").to_pylist(), _to_int64(dealt.column("arrived"))
+    values, at = values_table.column("rows").to_pylist(), _to_int64(values_table.column("arrived"))
     order = np.argsort(at, kind="stable").tolist()
     return [(int(at[place] >> 32), values[place]) for place in order if values[place] is not None]
 
 
-def read_tables(dealt: pa.Table) -> list[pa.Table]:
+def read_tables(values_table: pa.Table) -> list[pa.Table]:
     """Return a bucket's rows as they arrived; places in a task become those in the whole stream."""
-    seen, tasks = _to_int64(dealt.column("seen")), _to_int64(dealt.column("arrived")) >> 32
-    found = []
-    for task, value in list_values(dealt):
+    seen, tasks = _to_int64(values_table.column("seen")), _to_int64(values_table.column("arrived")) >> 32
+    tables = []
+    for task, value in list_values(values_table):
         table = from_bytes(value)
         if PLACE in table.column_names:
             places = _to_int64(table.column(PLACE)) + int(seen[tasks < task].sum())
             table = table.set_column(table.column_names.index(PLACE), PLACE, pa.array(places))
-        found.append(table)
-    return found
+        tables.append(table)
+    return tables
 
 
 def encode_rows(rows: pa.Table, base: int, portion: Portion, names: ValueNumbers) -> EncodedEvents:
@@ -209,8 +213,8 @@ def encode_rows(rows: pa.Table, base: int, portion: Portion, names: ValueNumbers
     lists = rows.column(SYMBOLS).chunk(0) if rows.num_rows else pa.array([], pa.list_(pa.int32()))
     values = {}
     for name in portion.patterns.attributes:
-        known = VALUE + name in rows.column_names
-        values[name] = names.numbers(rows.column(VALUE + name)) if known else np.full(rows.num_rows, -1, np.int64)
+        has_column = VALUE + name in rows.column_names
+        values[name] = names.numbers(rows.column(VALUE + name)) if has_column else np.full(rows.num_rows, -1, np.int64)
     ids = pa.array(np.arange(base, base + rows.num_rows))
     symbols = lists.values.to_numpy().astype(np.int64)
     ends = lists.offsets.to_numpy().astype(np.int64)
@@ -240,7 +244,9 @@ def build_late_rows(rows: pa.Table, plan: DetectPlan) -> pa.Table:
     """Return the rows of the output for events that came too late."""
     count = rows.num_rows
     nothing = pa.nulls(count, pa.string())
-    return build_rows("late", nothing, nothing, _to_int64(rows.column(TIME)), build_event_lists(rows, np.arange(count + 1), plan))
+    return build_rows(
+        "late", nothing, nothing, _to_int64(rows.column(TIME)), build_event_lists(rows, np.arange(count + 1), plan)
+    )
 
 
 def build_event_lists(rows: pa.Table, ends: np.ndarray, plan: DetectPlan) -> pa.Array:
@@ -250,9 +256,9 @@ def build_event_lists(rows: pa.Table, ends: np.ndarray, plan: DetectPlan) -> pa.
     return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), inner)
 
 
-def _render_keys(found: ReportColumns) -> pa.Array:
-    known, places = np.unique(found.keys, return_inverse=True)
-    return pa.array([key_text(found.values[key]) for key in known.tolist()], pa.string()).take(places.reshape(-1))
+def _render_keys(reports: ReportColumns) -> pa.Array:
+    keys, places = np.unique(reports.keys, return_inverse=True)
+    return pa.array([key_text(reports.values[key]) for key in keys.tolist()], pa.string()).take(places.reshape(-1))
 
 
 def _combine(column: pa.ChunkedArray) -> pa.Array:

@@ -51,19 +51,19 @@ class ForecastRequest:
     @classmethod
     def of(cls, patterns: Any, names: Iterable[str], *, model: Any, plan: ForecastPlan) -> ForecastRequest:
         """Understand what was given: a detector brings its own model and horizons, and another model may be given."""
-        known = Model.load(Path(model)) if isinstance(model, str | os.PathLike) else model
-        if known is not None and not isinstance(known, Model):
+        loaded = Model.load(Path(model)) if isinstance(model, str | os.PathLike) else model
+        if loaded is not None and not isinstance(loaded, Model):
             msg = f"model is a td.Model, or the path of one that was saved, not `{model!r}`"
             raise TidingsError(msg)
         if isinstance(patterns, Detector):
-            made = cls._of_detector(patterns, known, plan)
-        elif known is None and plan != DEFAULT_PLAN:
+            request = cls._of_detector(patterns, loaded, plan)
+        elif loaded is None and plan != DEFAULT_PLAN:
             msg = "forecasts need a model: model=ts.train(events, patterns)"
             raise TidingsError(msg)
         else:
-            made = cls(known, dict.fromkeys(names, plan) if known is not None else {})
-        made._check(explicit=model is not None)
-        return made
+            request = cls(loaded, dict.fromkeys(names, plan) if loaded is not None else {})
+        request._check(explicit=model is not None)
+        return request
 
     @classmethod
     def _of_detector(cls, detector: Detector, model: Model | None, asked: ForecastPlan) -> ForecastRequest:
@@ -77,16 +77,18 @@ class ForecastRequest:
     def needs_places(self, detector: Detector) -> bool:
         """Tell whether anything is foretold by how often a key comes in the whole stream."""
         plans = [
-            self.plans[told.name] for told in detector.patterns if is_keyed(told.pattern) and told.name in self.plans
+            self.plans[compiled.name]
+            for compiled in detector.patterns
+            if is_keyed(compiled.pattern) and compiled.name in self.plans
         ]
         return any(plan.horizon is not None and plan.horizon.unit != "own" for plan in plans)
 
     def _check(self, *, explicit: bool) -> None:
-        told = [plan.horizon for plan in self.plans.values() if plan.horizon is not None]
-        if explicit and not told:
+        horizons = [plan.horizon for plan in self.plans.values() if plan.horizon is not None]
+        if explicit and not horizons:
             msg = "a model needs a horizon to forecast for: horizon=10, or `5 min`; of a detector, in add(...)"
             raise TidingsError(msg)
-        for horizon in told:
+        for horizon in horizons:
             if horizon.unit == "time" and self.model is not None:
                 require_times(horizon, self.model.traffic)  # refused here, before any job runs
 
@@ -134,8 +136,8 @@ def find_owned(batch: ForecastBatch, portion: Portion, number: int) -> np.ndarra
     """Return the rows whose keys are of a bucket; of others it has not seen all events."""
     if len(portion.ways) == 1:
         return np.arange(len(batch.rows))
-    known, places = np.unique(batch.rows.key, return_inverse=True)
-    mine = [portion.bucket_of(batch.values[key]) == number for key in known.tolist()]
+    keys, places = np.unique(batch.rows.key, return_inverse=True)
+    mine = [portion.bucket_of(batch.values[key]) == number for key in keys.tolist()]
     return np.flatnonzero(np.array(mine, bool)[places.reshape(-1)])
 
 

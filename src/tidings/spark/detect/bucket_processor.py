@@ -19,16 +19,16 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from tidings.patterns.run.graph_run import LONG_AGO
 from tidings.spark.detect.bucket import (
-    SYMBOLS,
     REPORTS_LATE,
+    SYMBOLS,
     TIME,
     Bucket,
-    from_bytes,
-    sort_rows,
     build_late_rows,
-    read_tables,
-    to_bytes,
     concat_rows,
+    from_bytes,
+    read_tables,
+    sort_rows,
+    to_bytes,
 )
 from tidings.spark.detect.worker_plan import DetectPlan
 
@@ -59,14 +59,14 @@ class BatchProcessor:
     plan: DetectPlan
     schema: pa.Schema
 
-    def __call__(self, key: tuple[pa.Scalar, ...], dealt: pa.Table) -> pa.Table:
+    def __call__(self, key: tuple[pa.Scalar, ...], values: pa.Table) -> pa.Table:
         """Return what is detected."""
-        found = self.plan.open().find_portion(key[0].as_py())
-        tables = read_tables(dealt)
-        if found is None or not tables:
+        address = self.plan.open().find_portion(key[0].as_py())
+        tables = read_tables(values)
+        if address is None or not tables:
             return self.schema.empty_table()
-        until = int(dealt.column("newest").to_numpy().max())
-        answer = Bucket(*found, self.plan).advance(sort_rows(concat_rows(tables)), until)
+        until = int(values.column("newest").to_numpy().max())
+        answer = Bucket(*address, self.plan).advance(sort_rows(concat_rows(tables)), until)
         return self.schema.empty_table() if answer is None else answer
 
 
@@ -100,13 +100,13 @@ class BucketStatus:
 
     def find_next_due(self) -> int | None:
         """Return when the next thing is due, in microseconds."""
-        times = [*self.chunks.values(), *(one for one in (self.deadline, self.expiry) if one is not None)]
+        times = [*self.chunks.values(), *(time for time in (self.deadline, self.expiry) if time is not None)]
         return min(times, default=None)
 
     def to_json(self) -> str:
         """Write it down."""
-        told = [self.arrived, self.chunks, self.deadline, self.expiry, self.timer]
-        return json.dumps([*told, self.seen] if self.seen else told)
+        fields = [self.arrived, self.chunks, self.deadline, self.expiry, self.timer]
+        return json.dumps([*fields, self.seen] if self.seen else fields)
 
 
 class BucketProcessor(StatefulProcessor):
@@ -124,10 +124,10 @@ class BucketProcessor(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: TimerValues) -> Iterator[Row]:  # noqa: N802, N803 - Spark's names
         """Take a bucket's rows of a micro-batch."""
-        given = [(row.arrived, row.seen, row.rows) for row in rows]
-        values = sorted((at, value) for at, _, value in given if value is not None)
+        pieces = [(row.arrived, row.seen, row.rows) for row in rows]
+        values = sorted((at, value) for at, _, value in pieces if value is not None)
         fresh = concat_rows([from_bytes(value) for _, value in values]) if values else None
-        seen = sum(seen for _, seen, _ in given)
+        seen = sum(seen for _, seen, _ in pieces)
         yield from self._advance(key[0], fresh, timerValues.getCurrentWatermarkInMs(), seen=seen)
 
     def handleExpiredTimer(  # noqa: N802 - Spark's name
@@ -147,8 +147,8 @@ class BucketProcessor(StatefulProcessor):
         self, name: str, fresh: pa.Table | None, watermark: int, fired: int | None = None, seen: int = 0
     ) -> Iterator[Row]:
         """Take what is due, and let the rest wait; `fired` is the timer that Spark is about to remove."""
-        found = self._plan.open().find_portion(name)
-        if found is None:  # its patterns are gone
+        address = self._plan.open().find_portion(name)
+        if address is None:  # its patterns are gone
             self._state.clear()
             self._waiting.clear()
             return
@@ -156,17 +156,17 @@ class BucketProcessor(StatefulProcessor):
         standing, state = self._read_status()
         standing = replace(standing, seen=standing.seen + seen)
         late, fresh, standing = _split_late(fresh, until, standing)
-        ready, standing = self._take_due_rows(fresh, until, standing, found[0])
+        ready, standing = self._take_due_rows(fresh, until, standing, address[0])
         answers = [] if late is None else [build_late_rows(late, self._plan)]
         if ready is not None or _is_due(standing, until):
-            bucket = Bucket(*found, self._plan)
+            bucket = Bucket(*address, self._plan)
             if state is not None:
                 bucket.resume(state)
             bucket.note_counts(standing.arrived, standing.seen)
             answer = bucket.advance(ready, until)
             answers += [] if answer is None else [answer]
             state = bucket.to_state()
-            standing = _update_status(standing, bucket, found[0], until, idle=ready is None)
+            standing = _update_status(standing, bucket, address[0], until, idle=ready is None)
         standing = self._set_timer(standing, fired)
         self._state.update((standing.to_json(), state))
         for answer in answers:
@@ -174,10 +174,10 @@ class BucketProcessor(StatefulProcessor):
                 yield Row(rows=to_bytes(answer.slice(start, CHUNK)))
 
     def _read_status(self) -> tuple[BucketStatus, bytes | None]:
-        found = self._state.get() if self._state.exists() else None  # Spark warns of a value that is not there
-        if found is None:
+        stored = self._state.get() if self._state.exists() else None  # Spark warns of a value that is not there
+        if stored is None:
             return BucketStatus(), None
-        written, state = found
+        written, state = stored
         return BucketStatus(*json.loads(written)), None if state is None else bytes(state)
 
     def _take_due_rows(
@@ -206,10 +206,10 @@ class BucketProcessor(StatefulProcessor):
 
     def _pop_chunk(self, number: int) -> pa.Table:
         """Return a chunk of waiting rows, which is then no longer there."""
-        found = self._waiting.getValue((number,))
-        assert found is not None
+        stored = self._waiting.getValue((number,))
+        assert stored is not None
         self._waiting.removeKey((number,))
-        return from_bytes(bytes(found[0]))
+        return from_bytes(bytes(stored[0]))
 
     def _set_timer(self, standing: BucketStatus, fired: int | None) -> BucketStatus:
         """Set the one timer to what is due next."""
@@ -235,13 +235,13 @@ def _split_late(
     behind = fresh.column(TIME).to_numpy() < until
     if not behind.any():
         return None, fresh, standing
-    told = behind & np.asarray(fresh.column(REPORTS_LATE))
-    late = fresh.take(np.flatnonzero(told)) if told.any() else None
+    reported = behind & np.asarray(fresh.column(REPORTS_LATE))
+    late = fresh.take(np.flatnonzero(reported)) if reported.any() else None
     return late, fresh.take(np.flatnonzero(~behind)) if not behind.all() else None, standing
 
 
 def _is_due(standing: BucketStatus, until: int) -> bool:
-    return any(one is not None and one <= until for one in (standing.deadline, standing.expiry))
+    return any(time is not None and time <= until for time in (standing.deadline, standing.expiry))
 
 
 def _update_status(standing: BucketStatus, bucket: Bucket, portion: Portion, until: int, *, idle: bool) -> BucketStatus:
@@ -270,12 +270,12 @@ def _renumber_symbols(rows: pa.Table, portion: Portion) -> pa.Table:
         return rows.replace_schema_metadata(None)
     now = {name: number for number, name in names.items()}
     lists = [
-        [now[written[str(number)]] for number in one if written[str(number)] in now]
-        for one in rows.column(SYMBOLS).to_pylist()
+        [now[written[str(number)]] for number in symbols if written[str(number)] in now]
+        for symbols in rows.column(SYMBOLS).to_pylist()
     ]
     place = rows.column_names.index(SYMBOLS)
     return rows.replace_schema_metadata(None).set_column(place, SYMBOLS, pa.array(lists, pa.list_(pa.int32())))
 
 
 def _filter_names(portion: Portion) -> dict[int, str]:
-    return {number: repr(told) for told, number in portion.patterns.filters.items()}
+    return {number: repr(tree) for tree, number in portion.patterns.filters.items()}

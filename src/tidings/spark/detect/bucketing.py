@@ -234,7 +234,7 @@ class EventBucketer:
         return rows[order], buckets[order]
 
     def _read_variable(self, name: str, readable: ReadableEvents) -> Any:
-        """Return a variable's values: the column itself where its type allows that, or else the values that were read."""
+        """Return a variable's values: the column itself where its type allows that, else the values that were read."""
         column = readable.rows.column(name) if name in readable.rows.column_names else None
         if column is not None and self._open.patterns.reader.variables.takes_as_is(name, column.type):
             # A date as its midnight: a state keeps times, and a date would come back as text.

@@ -16,8 +16,8 @@ from pyspark.sql.types import StringType, StructField, StructType
 from tidings.errors import BadFrame
 from tidings.forecast.predicting.forecaster import ForecastPlan
 from tidings.spark.detect.bucket_forecasts import ForecastRequest
-from tidings.spark.detect.bucket_processor import PACKED, BucketProcessor, BatchProcessor, make_unpacker
-from tidings.spark.detect.bucketing import BUCKET_VALUES, BucketStep, BadEventStep
+from tidings.spark.detect.bucket_processor import PACKED, BatchProcessor, BucketProcessor, make_unpacker
+from tidings.spark.detect.bucketing import BUCKET_VALUES, BadEventStep, BucketStep
 from tidings.spark.detect.event_rows import (
     BATCH_BUCKETS,
     BUCKETS,
@@ -164,7 +164,9 @@ def bad_events(  # noqa: PLR0913 - the public face: keywords, each of its own me
     return bad.select(*event, to_column(reason.name).alias("reason"), to_json_row(names).alias("row"))
 
 
-def _send_to_buckets(events: DataFrame, plan: DetectPlan, detector: Detector, *, clock: bool, in_order: bool) -> DataFrame:
+def _send_to_buckets(
+    events: DataFrame, plan: DetectPlan, detector: Detector, *, clock: bool, in_order: bool
+) -> DataFrame:
     """Return the values for buckets; only columns that are read or reported cross into Python."""
     read = find_columns_read(events, detector)
     names = tuple(dict.fromkeys([*read, *plan.reported_columns]))

@@ -39,7 +39,7 @@ class MatchQuery:
     def match_events(self, events: DataFrame) -> DataFrame:
         """Return the matches of the events, a row for each pair or, where they are grouped, for each event."""
         plan = self.stage.plan
-        if not plan.is_gathered:
+        if not plan.needs_gathering:
             return match_in_workers(events, self.subscriptions, self.stage, self.now)
         events, number = number_rows(events, "grouped=True or limit=")
         matches = match_in_workers(events, self.subscriptions, self.stage.with_column(number), self.now)
@@ -56,7 +56,7 @@ class MatchQuery:
         that is read more than once.
         """
         plan, id_column = self.stage.plan, to_column(self.columns.id_column)
-        if not plan.is_gathered:
+        if not plan.needs_gathering:
             return match_in_workers(events, self.subscriptions, self.stage, self.now)
         events, number = number_rows(events, "per = event or a limit")
         # With a limit the events are read again, under the same numbers, for the dead letters.

@@ -41,19 +41,19 @@ class ShardPlan:
         return 1 if self.judge else self.shards
 
     @property
-    def is_gathered(self) -> bool:
+    def needs_gathering(self) -> bool:
         """Whether the rows of one event come from several shards and must be put together after the workers."""
         return self.shards > 1 and (self.grouped or self.limit is not None)
 
     @property
     def worker_limit(self) -> int | None:
         """The limit that a worker can enforce by itself."""
-        return None if self.is_gathered else self.limit
+        return None if self.needs_gathering else self.limit
 
     @property
     def row_builder(self) -> RowBuilder:
         """The function that makes a worker's rows of its matches."""
-        return build_lists if self.grouped and not self.is_gathered else build_pairs
+        return build_lists if self.grouped and not self.needs_gathering else build_pairs
 
     def id_field(self, name: str, id_type: LongType | StringType, *, nullable: bool = True) -> StructField:
         """Return the column of subscription ids as the workers return it."""

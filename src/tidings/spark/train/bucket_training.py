@@ -23,7 +23,7 @@ from tidings.forecast.learning.learner import Learner
 from tidings.forecast.learning.observer import LearningObserver
 from tidings.forecast.model import filter_key, pattern_key
 from tidings.patterns import Run
-from tidings.spark.detect.bucket import PLACE, list_values, sort_rows, encode_rows, read_tables, concat_rows
+from tidings.spark.detect.bucket import PLACE, concat_rows, encode_rows, list_values, read_tables, sort_rows
 from tidings.spark.detect.bucket_forecasts import PlacedGaps
 from tidings.spark.detect.bucketing import BucketStep, EventBucketer
 from tidings.spark.detect.worker_plan import DetectPlan
@@ -87,7 +87,7 @@ class TrainingBucketer(EventBucketer):
     def _filter_keys(self) -> dict[int, str]:
         """What stands for each filter in a model, by its number."""
         whole = self._open.patterns
-        used = [(told.pattern, name) for told in whole.patterns for name in told.pattern.list_filters()]
+        used = [(compiled.pattern, name) for compiled in whole.patterns for name in compiled.pattern.list_filters()]
         return {whole.filters[pattern[name].filter]: filter_key(pattern, name) for pattern, name in used}
 
 
@@ -98,21 +98,21 @@ def build_tally(events: EncodedEvents, named: dict[int, str], half_life: HalfLif
     if half_life is not None:
         weights = half_life.weights(np.arange(len(events)), times, (len(events), max(0, last)))
     traffic = count_traffic(kinds.number_kinds(events), times, None, weights, named, kinds)
-    told = {"count": len(events), "first": first, "last": last, "weight": float(weights[0])}
-    return json.dumps({"traffic": asdict(traffic), **told}).encode()
+    counts = {"count": len(events), "first": first, "last": last, "weight": float(weights[0])}
+    return json.dumps({"traffic": asdict(traffic), **counts}).encode()
 
 
 def merge_tallies(tallies: Iterable[bytes], model: Model) -> Model:
     """Return a model of no pattern, which knows the whole stream, from tallies in order."""
     half_life, traffic, now, last = model.settings.half_life, Traffic(), (0, 0), None
-    for told in map(json.loads, tallies):
-        then, now = now, (now[0] + told["count"], max(now[1], told["last"]))
-        more = Traffic(**told["traffic"])
+    for tally in map(json.loads, tallies):
+        then, now = now, (now[0] + tally["count"], max(now[1], tally["last"]))
+        more = Traffic(**tally["traffic"])
         if last is not None:  # the time between two pieces
-            more = more.plus(Traffic(gaps=told["weight"], elapsed=(told["first"] - last) * told["weight"]))
+            more = more.plus(Traffic(gaps=tally["weight"], elapsed=(tally["first"] - last) * tally["weight"]))
         if half_life is not None:
             traffic = traffic.scale(half_life.fading(then, now))
-        traffic, last = traffic.plus(more), told["last"]
+        traffic, last = traffic.plus(more), tally["last"]
     return model.with_counts(patterns={}, traffic=traffic, now=now)
 
 
@@ -126,17 +126,17 @@ class BucketTrainer:
     plan: DetectPlan
     schema: pa.Schema
 
-    def __call__(self, key: tuple[pa.Scalar, ...], dealt: pa.Table) -> pa.Table:
+    def __call__(self, key: tuple[pa.Scalar, ...], values: pa.Table) -> pa.Table:
         """Return the bucket's name and its model."""
         name, opened = key[0].as_py(), self.plan.open()
         assert opened.model is not None
         if name == TRAFFIC:
-            model = merge_tallies([value for _, value in list_values(dealt)], opened.model)
-        elif tables := read_tables(dealt):
-            found = opened.find_portion(name)
-            assert found is not None
-            end = int(dealt.column("seen").to_numpy().sum()), int(dealt.column("newest").to_numpy().max())
-            model = train_bucket(*found, sort_rows(concat_rows(tables)), end, opened)
+            model = merge_tallies([value for _, value in list_values(values)], opened.model)
+        elif tables := read_tables(values):
+            address = opened.find_portion(name)
+            assert address is not None
+            end = int(values.column("seen").to_numpy().sum()), int(values.column("newest").to_numpy().max())
+            model = train_bucket(*address, sort_rows(concat_rows(tables)), end, opened)
         else:  # it was only told when the history ends
             return self.schema.empty_table()
         return pa.table({"bucket": [name], "model": [model.to_bytes()]}, schema=self.schema)
@@ -177,11 +177,11 @@ class BucketLearningObserver(LearningObserver):
         """Count events with what they completed."""
         assert self._run is not None
         learner, places, base = self.learner, self._places, self._run.position
-        heard = [[len(rows) for rows in counter.reports] for counter in learner.counters]
+        counts = [[len(rows) for rows in counter.reports] for counter in learner.counters]
         super().on_batch(events, reports)
         learner.gathered = 0  # counted here: a learner by itself would take a bucket's events for all
         now = (int(places[base + len(events) - 1]) + 1, learner.now[1])
-        for counter, before in zip(learner.counters, heard, strict=True):
+        for counter, before in zip(learner.counters, counts, strict=True):
             for member, rows, count in zip(counter.group.tracked, counter.reports, before, strict=True):
                 new = rows[count:]
                 between = member.pattern.absence is not None
@@ -202,6 +202,6 @@ class BucketLearningObserver(LearningObserver):
         fresh = replace(fresh, at=self._places[fresh.at])
         if len(self._portion.ways) == 1:
             return fresh
-        known, places = np.unique(fresh.key, return_inverse=True)
-        mine = [self._portion.bucket_of(names.values[key]) == self._number for key in known.tolist()]
+        keys, places = np.unique(fresh.key, return_inverse=True)
+        mine = [self._portion.bucket_of(names.values[key]) == self._number for key in keys.tolist()]
         return fresh.take(np.flatnonzero(np.array(mine, bool)[places.reshape(-1)]))

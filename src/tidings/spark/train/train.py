@@ -21,7 +21,7 @@ from tidings.spark.detect.pattern_source import build_detector
 from tidings.spark.detect.worker_plan import DetectPlan
 from tidings.spark.query_context import QueryContext
 from tidings.spark.schema import require_columns, require_frame
-from tidings.spark.train.bucket_training import TRAFFIC, MODEL_ROWS, TrainingStep, BucketTrainer
+from tidings.spark.train.bucket_training import MODEL_ROWS, TRAFFIC, BucketTrainer, TrainingStep
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -68,9 +68,9 @@ def train(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
     detector = build_detector(events, patterns, names, time=time, key=key)
     if event_id is not None:
         require_columns([event_id], events.schema, why="event_id")
-    _told_apart(detector)
+    _remove_duplicates(detector)
     model = Model(context=context, smoothing=smoothing, half_life=half_life, estimator=estimator)
-    base = Learner(model, detector.compile(), spans=_spans(horizons, patterns)).model()
+    base = Learner(model, detector.compile(), spans=_find_time_spans(horizons, patterns)).model()
     plan = DetectPlan.of(
         detector,
         buckets=check_count("buckets", buckets, BATCH_BUCKETS),
@@ -79,15 +79,17 @@ def train(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
         keep=(),
         model=base,
     )
-    return _merged(base, _models(events, plan, detector))
+    return _merge_models(base, _train_buckets(events, plan, detector))
 
 
-def _models(events: DataFrame, plan: DetectPlan, detector: Detector) -> dict[str, Model]:
+def _train_buckets(events: DataFrame, plan: DetectPlan, detector: Detector) -> dict[str, Model]:
     """Count, and return the model of each bucket."""
     assert plan.model is not None
     read, half_life = find_columns_read(events, detector), Model.from_bytes(plan.model).settings.half_life
     rows = select_by_place(events, read, time=plan.time)
-    values = rows.mapInArrow(TrainingStep(plan, read, read, clock=True, with_places=True, half_life=half_life), BUCKET_VALUES)
+    values = rows.mapInArrow(
+        TrainingStep(plan, read, read, clock=True, with_places=True, half_life=half_life), BUCKET_VALUES
+    )
     train_bucket = BucketTrainer(plan, pa.schema([("bucket", pa.string()), ("model", pa.binary())]))
 
     def train_rows(key: tuple[pa.Scalar, ...], rows: pa.Table) -> pa.Table:
@@ -97,33 +99,33 @@ def _models(events: DataFrame, plan: DetectPlan, detector: Detector) -> dict[str
     return {row.bucket: Model.from_bytes(bytes(row.model)) for row in models}
 
 
-def _merged(base: Model, models: dict[str, Model]) -> Model:
+def _merge_models(base: Model, models: dict[str, Model]) -> Model:
     """Put the counts together; what is the stream's was counted once."""
     if not models:
         return base
     whole = models.pop(TRAFFIC)
-    found = base
+    merged = base
     for name in sorted(models):
-        found = models[name].merge(found)  # this way round, patterns stay in the order they were given
+        merged = models[name].merge(merged)  # this way round, patterns stay in the order they were given
     shared = whole.traffic
-    traffic = replace(shared, own=found.traffic.own)
-    return found.with_counts(patterns=found.patterns, traffic=traffic, now=whole.now)
+    traffic = replace(shared, own=merged.traffic.own)
+    return merged.with_counts(patterns=merged.patterns, traffic=traffic, now=whole.now)
 
 
 # Patterns ---------------------------------------------------------------------------------------------
 
 
-def _told_apart(detector: Detector) -> None:
+def _remove_duplicates(detector: Detector) -> None:
     """Leave out patterns that are there under another name: they are counted once."""
     seen: set[str] = set()
-    for told in detector.patterns:
-        known = pattern_key(told.pattern, told.mode)
-        if known in seen:
-            detector.remove(told.name)
-        seen.add(known)
+    for pattern in detector.patterns:
+        key = pattern_key(pattern.pattern, pattern.mode)
+        if key in seen:
+            detector.remove(pattern.name)
+        seen.add(key)
 
 
-def _spans(horizons: Iterable[Any], patterns: Patterns) -> set[int]:
+def _find_time_spans(horizons: Iterable[Any], patterns: Patterns) -> set[int]:
     """Return the horizons in time, those that patterns were added with included."""
     own = patterns.horizons().values() if isinstance(patterns, Detector) else ()
-    return {one.amount for one in [*map(Horizon.of, horizons), *own] if one.unit == "time"}
+    return {horizon.amount for horizon in [*map(Horizon.of, horizons), *own] if horizon.unit == "time"}

@@ -19,8 +19,8 @@ from pyspark.sql.streaming.tws_tester import TwsTester
 import tidings as td
 from tidings.lang import WrittenPattern
 from tidings.model.patterns import Mode
-from tidings.spark.detect.bucket_processor import Buckets, unpacking
-from tidings.spark.detect.bucketing import Deal
+from tidings.spark.detect.bucket_processor import BucketProcessor, make_unpacker
+from tidings.spark.detect.bucketing import BucketStep
 from tidings.testing.strategies.patterns import patterns
 
 START = datetime(2024, 7, 1, tzinfo=UTC)
@@ -98,12 +98,12 @@ class Stream:
 
     def __init__(self, plan):
         self._plan, self._names = plan, set()
-        self._tester = TwsTester(Buckets(plan), timeMode="EventTime", eventTimeExtractor=lambda _: 1 << 60)
+        self._tester = TwsTester(BucketProcessor(plan), timeMode="EventTime", eventTimeExtractor=lambda _: 1 << 60)
         self._watermark, self.rows = 0, []
 
     def restarted(self, plan):
         """Go on with other patterns, as from a checkpoint."""
-        self._plan, self._tester.processor = plan, Buckets(plan)
+        self._plan, self._tester.processor = plan, BucketProcessor(plan)
         self._tester.processor.init(self._tester.handle)
 
     def batch(self, rows, *, pieces=1):
@@ -113,7 +113,7 @@ class Stream:
             [list(column) for column in zip(*rows[start : start + each], strict=True)]
             for start in range(0, len(rows), each)
         ]
-        deal, values = Deal(self._plan, NAMES, NAMES), {}
+        deal, values = BucketStep(self._plan, NAMES, NAMES), {}
         batches = [
             pa.RecordBatch.from_arrays([pa.array(c, t) for c, t in zip(one, TYPES, strict=True)], list(NAMES))
             for one in columns
@@ -134,7 +134,7 @@ class Stream:
 
     def _told(self, rows):
         packed = pa.RecordBatch.from_arrays([pa.array([row.rows for row in rows], pa.binary())], ["rows"])
-        for batch in unpacking()(iter([packed])):
+        for batch in make_unpacker()(iter([packed])):
             self.rows += batch.to_pylist()
 
     def matches(self):

@@ -21,8 +21,8 @@ from tests.unit.spark.detect.forecast_cases import (
 from tests.unit.spark.detect.pattern_cases import Stream, disordered
 
 import tidings as td
-from tidings.spark.detect.bucket_forecasts import NOTHING_SAID, Foresight
-from tidings.spark.detect.worker_plan import Plan
+from tidings.spark.detect.bucket_forecasts import DEFAULT_PLAN, ForecastRequest
+from tidings.spark.detect.worker_plan import DetectPlan
 
 
 @pytest.fixture(scope="module")
@@ -31,10 +31,10 @@ def model():
 
 
 def planned(detector, *, buckets=3):
-    told = Foresight.of(detector, detector, model=None, asked=NOTHING_SAID)
+    told = ForecastRequest.of(detector, detector, model=None, plan=DEFAULT_PLAN)
     plain = td.Detector(time="ts")
     plain.add_many(one.to_written() for one in detector.patterns)
-    return Plan.of(plain, buckets=buckets, shards=2, event_id="id", keep=(), model=told.model, plans=told.plans)
+    return DetectPlan.of(plain, buckets=buckets, shards=2, event_id="id", keep=(), model=told.model, forecasts=told.plans)
 
 
 def test_a_stream_foretells_what_a_batch_does(model):

@@ -14,13 +14,13 @@ from tests.unit.spark.detect.pattern_cases import START, TOLD, Stream, at, disor
 import tidings as td
 from tidings.errors import CheckpointError
 from tidings.lang import WrittenPattern, parse_pattern
-from tidings.spark.detect.worker_plan import Plan
+from tidings.spark.detect.worker_plan import DetectPlan
 
 
 def planned(told, *, buckets=3, shards=2, keep=()):
     detector = td.Detector(time="ts")
     detector.add_many(told)
-    return Plan.of(detector, buckets=buckets, shards=shards, event_id="id", keep=keep)
+    return DetectPlan.of(detector, buckets=buckets, shards=shards, event_id="id", keep=keep)
 
 
 def text(name, pattern, mode="restart"):
