@@ -22,7 +22,8 @@ Kernel: TypeAlias = Callable[..., Any]
 """A compiled function. Numba infers and checks argument types when it compiles, for each combination of dtypes anew."""
 
 
-def _is_writable(folder: Path) -> bool:
+def is_writable(folder: Path) -> bool:
+    """Tell whether a folder can be written or, where it does not exist, made."""
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     return os.access(folder, os.W_OK)
@@ -30,10 +31,10 @@ def _is_writable(folder: Path) -> bool:
 
 def find_cache_folder() -> str | None:
     """Return the folder for compiled code if Numba's own places cannot be written, else None."""
-    if os.environ.get("NUMBA_CACHE_DIR") or _is_writable(Path(__file__).parent / "__pycache__"):
+    if os.environ.get("NUMBA_CACHE_DIR") or is_writable(Path(__file__).parent / "__pycache__"):
         return None
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
-    if _is_writable(home):
+    if is_writable(home):
         return None
     try:
         name = getpass.getuser()

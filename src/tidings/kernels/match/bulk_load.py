@@ -99,18 +99,9 @@ def rank_value(value: Float, base: Int, table: IntArray) -> Int:
 
 @jit
 def put_points(
-    values: FloatArray,
-    present: ByteArray,
-    base: Int,
-    table: IntArray,
-    key: Int,
-    at: IntArray,
-    head: CodeArray,
-    low: CodeArray,
-    high: CodeArray,
-    begin: Int,
-    end: Int,
-) -> None:
+    values: FloatArray, present: ByteArray, base: Int, table: IntArray, key: Int, at: IntArray, head: CodeArray,
+    low: CodeArray, high: CodeArray, begin: Int, end: Int,
+) -> None:  # fmt: skip
     """Add a literal of one point to the rows that have one, from row `begin` up to `end`."""
     for row in range(begin, end):
         if present[row]:
@@ -122,21 +113,9 @@ def put_points(
 
 @jit
 def put_spans(
-    lows: FloatArray,
-    low_state: ByteArray,
-    highs: FloatArray,
-    high_state: ByteArray,
-    base: Int,
-    table: IntArray,
-    size: Int,
-    key: Int,
-    at: IntArray,
-    head: CodeArray,
-    low: CodeArray,
-    high: CodeArray,
-    begin: Int,
-    end: Int,
-) -> None:
+    lows: FloatArray, low_state: ByteArray, highs: FloatArray, high_state: ByteArray, base: Int, table: IntArray,
+    size: Int, key: Int, at: IntArray, head: CodeArray, low: CodeArray, high: CodeArray, begin: Int, end: Int,
+) -> None:  # fmt: skip
     """Add a literal of one interval to the rows that have an end; `size` counts the column's end points."""
     for row in range(begin, end):
         below, above = np.int64(low_state[row]), np.int64(high_state[row])
@@ -157,22 +136,10 @@ def put_spans(
 
 @jit
 def put_sets(
-    values: FloatArray,
-    start: IntArray,
-    present: ByteArray,
-    base: Int,
-    table: IntArray,
-    key: Int,
-    at: IntArray,
-    head: CodeArray,
-    low: CodeArray,
-    high: CodeArray,
-    union_start: CodeArray,
-    union_low: CodeArray,
-    done: Int,
-    begin: Int,
-    end: Int,
-) -> Int:
+    values: FloatArray, start: IntArray, present: ByteArray, base: Int, table: IntArray, key: Int, at: IntArray,
+    head: CodeArray, low: CodeArray, high: CodeArray, union_start: CodeArray, union_low: CodeArray, done: Int,
+    begin: Int, end: Int,
+) -> Int:  # fmt: skip
     """Add a literal of one or more points to the rows that have a set; return how many unions there are then.
 
     The points of row `r` are `values[start[r]]` up to `values[start[r + 1]]`; `done` unions are there already.

@@ -148,15 +148,9 @@ def _make_entry(slot: Int, tag: np.uint64, bits: np.uint64) -> np.uint32:
 
 @jit
 def find_text_place(
-    data: ByteArray,
-    offsets: IntArray,
-    table: CodeArray,
-    place: Int,
-    tag: np.uint64,
-    asked: ByteArray,
-    start: Int,
+    data: ByteArray, offsets: IntArray, table: CodeArray, place: Int, tag: np.uint64, asked: ByteArray, start: Int,
     end: Int,
-) -> Int:
+) -> Int:  # fmt: skip
     """Return the place in the table of one text, or the empty one that ends the search, which begins at `place`."""
     size, bits = len(table), _count_slot_bits(len(offsets) - 1)
     place = _find_tag(table, place, tag, bits)

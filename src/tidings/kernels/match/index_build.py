@@ -43,15 +43,9 @@ def gather_rows(
 
 @jit
 def fill_hash(
-    first: IntArray,
-    second: IntArray,
-    cluster: IntArray,
-    mask: Int,
-    table_first: CodeArray,
-    table_second: CodeArray,
-    table_cluster: CodeArray,
-    base: Int,
-) -> None:
+    first: IntArray, second: IntArray, cluster: IntArray, mask: Int, table_first: CodeArray, table_second: CodeArray,
+    table_cluster: CodeArray, base: Int,
+) -> None:  # fmt: skip
     """Enter the keys of one group into its table (linear probing; `keys.cluster_of` looks them up)."""
     for i in range(len(first)):
         at = (first[i] * np.int64(2654435761) + second[i] * np.int64(40503)) & mask
@@ -64,17 +58,9 @@ def fill_hash(
 
 @jit
 def set_literal_bits(
-    rows: RowLiterals,
-    at: Int,
-    edges: CodeArray,
-    first: Int,
-    last: Int,
-    place: Int,
-    words: Int,
-    word: Int,
-    bit: np.uint64,
-    bits: WordArray,
-) -> None:
+    rows: RowLiterals, at: Int, edges: CodeArray, first: Int, last: Int, place: Int, words: Int, word: Int,
+    bit: np.uint64, bits: WordArray,
+) -> None:  # fmt: skip
     """Set a row's bit in the bitmap of every bucket in which some value may satisfy the literal, and of absence."""
     op = rows.head[at] & 15
     kind = op & 7
@@ -107,17 +93,9 @@ def set_literal_bits(
 
 @jit
 def set_interval_bits(
-    low: Int,
-    high: Int,
-    edges: CodeArray,
-    first: Int,
-    last: Int,
-    place: Int,
-    words: Int,
-    word: Int,
-    bit: np.uint64,
+    low: Int, high: Int, edges: CodeArray, first: Int, last: Int, place: Int, words: Int, word: Int, bit: np.uint64,
     bits: WordArray,
-) -> None:
+) -> None:  # fmt: skip
     """Set a row's bit in the bitmap of every bucket that an interval meets."""
     for bucket in range(find_bucket(edges, first, last, low), find_bucket(edges, first, last, high) + 1):
         bits[place + bucket * words + word] |= bit
@@ -146,20 +124,9 @@ EXACT, DOUBTED, CHECKED = 1, 2, 0
 
 @jit
 def set_doubt_bits(
-    rows: RowLiterals,
-    at: Int,
-    low: Int,
-    high: Int,
-    plain: bool,
-    edges: CodeArray,
-    first: Int,
-    last: Int,
-    place: Int,
-    words: Int,
-    word: Int,
-    bit: np.uint64,
-    bits: WordArray,
-) -> None:
+    rows: RowLiterals, at: Int, low: Int, high: Int, plain: bool, edges: CodeArray, first: Int, last: Int, place: Int,
+    words: Int, word: Int, bit: np.uint64, bits: WordArray,
+) -> None:  # fmt: skip
     """Set a row's bit in the bitmap of doubt of every bucket in which its literal accepts some values and not others.
 
     A `plain` literal is the one interval from `low` to `high`; of a union each interval is looked at.
@@ -184,19 +151,10 @@ def set_doubt_bits(
 
 @jit
 def fill_tiles(
-    rows: RowLiterals,
-    tile_row: CodeArray,
-    tile_end: CodeArray,
-    place: IntArray,
-    dense_of: IntArray,
-    edge_start: IntArray,
-    edges: CodeArray,
-    state: ByteArray,
-    bits: WordArray,
-    rest: WordArray,
-    rest_start: IntArray,
+    rows: RowLiterals, tile_row: CodeArray, tile_end: CodeArray, place: IntArray, dense_of: IntArray,
+    edge_start: IntArray, edges: CodeArray, state: ByteArray, bits: WordArray, rest: WordArray, rest_start: IntArray,
     skipped: IntArray,
-) -> None:
+) -> None:  # fmt: skip
     """Fill the bitmaps of all tiles.
 
     Behind the bitmaps of a `DOUBTED` column lie those of doubt. `rest` has the rows of each tile that are always

@@ -28,17 +28,9 @@ if TYPE_CHECKING:
 
 @jit
 def find_cluster(
-    first: Int,
-    second: Int,
-    group: Int,
-    base: IntArray,
-    width: IntArray,
-    mask: IntArray,
-    direct: CodeArray,
-    hash_first: CodeArray,
-    hash_second: CodeArray,
-    hash_cluster: CodeArray,
-) -> Int:
+    first: Int, second: Int, group: Int, base: IntArray, width: IntArray, mask: IntArray, direct: CodeArray,
+    hash_first: CodeArray, hash_second: CodeArray, hash_cluster: CodeArray,
+) -> Int:  # fmt: skip
     """Return the cluster of a keyed group for the ranks of its points, or -1."""
     if mask[group] == 0:
         return np.int64(direct[base[group] + first * width[group] + second]) - 1

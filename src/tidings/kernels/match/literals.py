@@ -38,15 +38,9 @@ ABSENT = np.uint32(0xFFFF_FFFF)
 
 @jit_inline
 def meets(
-    low: Int,
-    high: Int,
-    union: bool,
-    value_low: Int,
-    value_high: Int,
-    union_start: CodeArray,
-    union_low: CodeArray,
+    low: Int, high: Int, union: bool, value_low: Int, value_high: Int, union_start: CodeArray, union_low: CodeArray,
     union_high: CodeArray,
-) -> bool:
+) -> bool:  # fmt: skip
     """Tell whether a value, or some point of it, lies in the literal's interval or in one of its union."""
     if not union:
         return value_low <= high and value_high >= low
@@ -60,17 +54,9 @@ def meets(
 
 @jit
 def accepts(
-    cell: Int,
-    op: Int,
-    low: Int,
-    high: Int,
-    many_start: CodeArray,
-    many_low: CodeArray,
-    many_high: CodeArray,
-    union_start: CodeArray,
-    union_low: CodeArray,
-    union_high: CodeArray,
-) -> bool:
+    cell: Int, op: Int, low: Int, high: Int, many_start: CodeArray, many_low: CodeArray, many_high: CodeArray,
+    union_start: CodeArray, union_low: CodeArray, union_high: CodeArray,
+) -> bool:  # fmt: skip
     """Tell whether an event's cell satisfies one literal."""
     union = op >= UNION
     kind = op & 7

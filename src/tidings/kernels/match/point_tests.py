@@ -99,15 +99,9 @@ def _decide_circle(lon: Float, lat: Float, center_lon: Float, center_lat: Float,
 
 @jit
 def decide_one(
-    place: Int,
-    lon: Float,
-    lat: Float,
-    frames: FloatArray,
-    run_start: IntArray,
-    run_ends: IntArray,
-    run_bounds: FloatArray,
-    vertices: FloatArray,
-) -> Int:
+    place: Int, lon: Float, lat: Float, frames: FloatArray, run_start: IntArray, run_ends: IntArray,
+    run_bounds: FloatArray, vertices: FloatArray,
+) -> Int:  # fmt: skip
     """Decide one place of the globe for one condition of the table."""
     low, high = run_start[place], run_start[place + 1]
     if low == high:
@@ -126,15 +120,9 @@ def decide_one(
 
 @jit
 def decide(
-    places: IntArray,
-    at_lon: FloatArray,
-    at_lat: FloatArray,
-    frames: FloatArray,
-    run_start: IntArray,
-    run_ends: IntArray,
-    run_bounds: FloatArray,
-    vertices: FloatArray,
-) -> npt.NDArray[np.int8]:
+    places: IntArray, at_lon: FloatArray, at_lat: FloatArray, frames: FloatArray, run_start: IntArray,
+    run_ends: IntArray, run_bounds: FloatArray, vertices: FloatArray,
+) -> npt.NDArray[np.int8]:  # fmt: skip
     """Decide pairs of a condition's number and a place of the globe; one answer for each."""
     answers = np.empty(len(places), np.int8)
     for at in range(len(places)):

@@ -55,16 +55,9 @@ def hash_rows(
 
 @jit
 def is_equal(
-    row: Int,
-    other: Int,
-    start: CodeArray,
-    head: CodeArray,
-    low: CodeArray,
-    high: CodeArray,
-    union_start: CodeArray,
-    union_low: CodeArray,
-    union_high: CodeArray,
-) -> bool:
+    row: Int, other: Int, start: CodeArray, head: CodeArray, low: CodeArray, high: CodeArray, union_start: CodeArray,
+    union_low: CodeArray, union_high: CodeArray,
+) -> bool:  # fmt: skip
     """Tell whether two rows have the same literals in the same order."""
     first, second = np.int64(start[row]), np.int64(start[other])
     size = np.int64(start[row + 1]) - first
@@ -92,17 +85,9 @@ def is_equal(
 
 @jit
 def find_leaders(
-    order: IntArray,
-    hashed: WordArray,
-    alone: ByteArray,
-    start: CodeArray,
-    head: CodeArray,
-    low: CodeArray,
-    high: CodeArray,
-    union_start: CodeArray,
-    union_low: CodeArray,
-    union_high: CodeArray,
-) -> CodeArray:
+    order: IntArray, hashed: WordArray, alone: ByteArray, start: CodeArray, head: CodeArray, low: CodeArray,
+    high: CodeArray, union_start: CodeArray, union_low: CodeArray, union_high: CodeArray,
+) -> CodeArray:  # fmt: skip
     """Return for each row the first row equal to it; `order` sorts rows by hash, `alone` rows stay apart."""
     leader = np.arange(len(order)).astype(np.uint32)
     for i in range(1, len(order)):
@@ -153,16 +138,9 @@ def move_interval(low: Int, high: Int, size: Int, rank: IntArray, base: Int, new
 
 @jit
 def remap_unions(
-    head: CodeArray,
-    low: CodeArray,
-    union_start: CodeArray,
-    union_low: CodeArray,
-    union_high: CodeArray,
-    size: IntArray,
-    rank: IntArray,
-    rank_start: IntArray,
-    new_size: IntArray,
-) -> None:
+    head: CodeArray, low: CodeArray, union_start: CodeArray, union_low: CodeArray, union_high: CodeArray,
+    size: IntArray, rank: IntArray, rank_start: IntArray, new_size: IntArray,
+) -> None:  # fmt: skip
     """Do the same for the intervals of unions; a union belongs to one literal or to equal ones, and moves once."""
     done = np.zeros(len(union_start), np.uint8)
     for at in range(len(head)):

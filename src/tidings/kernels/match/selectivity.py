@@ -20,15 +20,9 @@ if TYPE_CHECKING:
 
 @jit
 def sample_ends(
-    head: CodeArray,
-    low: CodeArray,
-    high: CodeArray,
-    union_start: CodeArray,
-    union_low: CodeArray,
-    union_high: CodeArray,
-    top: IntArray,
-    most: Int,
-) -> tuple[CodeArray, IntArray]:
+    head: CodeArray, low: CodeArray, high: CodeArray, union_start: CodeArray, union_low: CodeArray,
+    union_high: CodeArray, top: IntArray, most: Int,
+) -> tuple[CodeArray, IntArray]:  # fmt: skip
     """Return about `most` ends that the literals of each column name, and their number; `top[c]` is the last code.
 
     Where no events are known, the ends of literals stand for their values: people ask about what there is.
@@ -64,15 +58,9 @@ def sample_ends(
 
 @jit
 def estimate_rates(
-    head: CodeArray,
-    low: CodeArray,
-    high: CodeArray,
-    union_start: CodeArray,
-    union_low: CodeArray,
-    union_high: CodeArray,
-    sample_start: IntArray,
-    sample: CodeArray,
-) -> tuple[Float32Array, Float32Array]:
+    head: CodeArray, low: CodeArray, high: CodeArray, union_start: CodeArray, union_low: CodeArray,
+    union_high: CodeArray, sample_start: IntArray, sample: CodeArray,
+) -> tuple[Float32Array, Float32Array]:  # fmt: skip
     """Return the share of sampled codes that each literal accepts, and the share that lies between its ends.
 
     The two differ for unions: a key finds what is accepted, a hull what lies between. `sample` is sorted within each

@@ -159,19 +159,10 @@ def fits(program: ByteArray, step: Int, stop: Int, data: ByteArray, at: Int, end
 
 @jit
 def scan(
-    data: ByteArray,
-    bounds: IntArray,
-    stamps: Int32Array,
-    stamp: Int,
-    nodes: Int32Array,
-    dense: Int32Array,
-    literals: Int32Array,
-    members: Int32Array,
-    owners: Int32Array,
-    doubtful: ByteArray,
-    program_starts: IntArray,
+    data: ByteArray, bounds: IntArray, stamps: Int32Array, stamp: Int, nodes: Int32Array, dense: Int32Array,
+    literals: Int32Array, members: Int32Array, owners: Int32Array, doubtful: ByteArray, program_starts: IntArray,
     programs: ByteArray,
-) -> tuple[IntArray, Int32Array, Int32Array, Int32Array]:
+) -> tuple[IntArray, Int32Array, Int32Array, Int32Array]:  # fmt: skip
     """Return the tests of each text: `starts`, `ids`, and the texts and ids of those that need another check.
 
     Text `t` is plain in `data[bounds[2 * t]:bounds[2 * t + 1]]` and case-folded from there up to

@@ -133,16 +133,9 @@ def find_span(cell: Int, many: Intervals) -> tuple[Int, Int]:
 
 @jit
 def keep_several(
-    edges: CodeArray,
-    first: Int,
-    last: Int,
-    bits: WordArray,
-    cell: Int,
-    many: Intervals,
-    place: Int,
-    words: Int,
+    edges: CodeArray, first: Int, last: Int, bits: WordArray, cell: Int, many: Intervals, place: Int, words: Int,
     alive: WordArray,
-) -> None:
+) -> None:  # fmt: skip
     """Keep the rows that live in some bucket between the least and the greatest value of a cell."""
     least, most = find_span(cell, many)
     begin, end = find_bucket(edges, first, last, least), find_bucket(edges, first, last, most)
@@ -155,17 +148,9 @@ def keep_several(
 
 @jit
 def find_survivors(
-    tiles: IndexTiles,
-    cells: EventCells,
-    last_tile: Int,
-    visitors: Int32Array,
-    prepared: EventBuckets,
-    cursor: tuple[Int, Int],
-    wait_event: CodeArray,
-    wait_row: CodeArray,
-    sure_event: CodeArray,
-    sure_row: CodeArray,
-) -> tuple[Int, Int, Int, Int]:
+    tiles: IndexTiles, cells: EventCells, last_tile: Int, visitors: Int32Array, prepared: EventBuckets,
+    cursor: tuple[Int, Int], wait_event: CodeArray, wait_row: CodeArray, sure_event: CodeArray, sure_row: CodeArray,
+) -> tuple[Int, Int, Int, Int]:  # fmt: skip
     """Pass events through the bitmaps of tiles, from `cursor` on, until all are through or the room is used up.
 
     Writes pairs of event and row: those that wait for their check, and those that the bitmaps are sure of.
@@ -289,17 +274,9 @@ def find_survivors(
 
 @jit
 def match_tiles(
-    rows: IndexRows,
-    tiles: IndexTiles,
-    cells: EventCells,
-    first_tile: Int,
-    last_tile: Int,
-    visitors: Int32Array,
-    prepared: EventBuckets,
-    room: PairBuffers,
-    matches: Pairs,
-    special: Pairs,
-) -> tuple[Pairs, Pairs]:
+    rows: IndexRows, tiles: IndexTiles, cells: EventCells, first_tile: Int, last_tile: Int, visitors: Int32Array,
+    prepared: EventBuckets, room: PairBuffers, matches: Pairs, special: Pairs,
+) -> tuple[Pairs, Pairs]:  # fmt: skip
     """Match the events `visitors` with the rows of some tiles, and append what holds to `matches` and `special`."""
     wait_event, wait_row, sure_event, sure_row = room
     tile, visitor = np.int64(first_tile), np.int64(0)

@@ -194,19 +194,9 @@ def cons_trees(tokens: IntArray, starts: IntArray, n_leaves: Int) -> tuple[IntAr
 
 @jit
 def _write_program(
-    code: CodeArray,
-    at: Int,
-    node: Int,
-    guarded: bool,
-    node_starts: IntArray,
-    pool: IntArray,
-    n_leaves: Int,
-    row: IntArray,
-    starts: IntArray,
-    need: IntArray,
-    rates: FloatArray,
-    order: FloatArray,
-) -> tuple[Int, Int]:
+    code: CodeArray, at: Int, node: Int, guarded: bool, node_starts: IntArray, pool: IntArray, n_leaves: Int,
+    row: IntArray, starts: IntArray, need: IntArray, rates: FloatArray, order: FloatArray,
+) -> tuple[Int, Int]:  # fmt: skip
     """Write a node's program from those of its operands; return where it ends and how many values it keeps.
 
     Operands are *simple* (a leaf or a row: one instruction) or *heavy* (code to copy). A `guarded` program, that of a

@@ -164,15 +164,9 @@ def decide_leaves(cells: EventCells, leaves: LeafArrays, column_starts: IntArray
 
 @jit
 def run_block(
-    forest: ForestCode,
-    slots: CodeArray,
-    live: WordArray,
-    truths: WordArray,
-    n_leaves: Int,
-    n_events: Int,
-    rows: WordArray,
-    row_slots: CodeArray,
-) -> Int:
+    forest: ForestCode, slots: CodeArray, live: WordArray, truths: WordArray, n_leaves: Int, n_events: Int,
+    rows: WordArray, row_slots: CodeArray,
+) -> Int:  # fmt: skip
     """Decide every live tree for a block; keep the rows that have a bit, and their slots; return how many.
 
     The programs of shared sub-trees come first and write their rows of `truths`. A tree lives if bit `slot`
@@ -292,15 +286,9 @@ def write_by_event(by_bit: WordArray, row_slots: IntArray, count: Int, starts: I
 
 @jit
 def run_for_event(
-    forest: ForestCode,
-    leaves: LeafArrays,
-    cells: EventCells,
-    event: Int,
-    trees: IntArray,
-    memo: IntArray,
-    stamp: Int,
+    forest: ForestCode, leaves: LeafArrays, cells: EventCells, event: Int, trees: IntArray, memo: IntArray, stamp: Int,
     out: BoolArray,
-) -> None:
+) -> None:  # fmt: skip
     """Decide the given trees (their places in the forest) for one event, whose cells are given; write `out[i]`.
 
     Leaves and shared sub-trees are decided when first asked for, and remembered: `memo[row]` is

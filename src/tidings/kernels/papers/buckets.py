@@ -48,16 +48,9 @@ def push(
 
 @jit
 def push_all(
-    starts: IntArray,
-    sizes: Int32Array,
-    rooms: Int32Array,
-    pool: Int32Array,
-    used: IntArray,
-    buckets: Int32Array,
-    items: Int32Array,
-    places: Int32Array,
-    begin: Int,
-) -> Int:
+    starts: IntArray, sizes: Int32Array, rooms: Int32Array, pool: Int32Array, used: IntArray, buckets: Int32Array,
+    items: Int32Array, places: Int32Array, begin: Int,
+) -> Int:  # fmt: skip
     """Append items to their lists; `places[item]` is where each went. Return how far it came."""
     for at in range(begin, len(items)):
         bucket = buckets[at]

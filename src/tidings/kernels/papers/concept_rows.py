@@ -46,15 +46,9 @@ def is_among(wanted: Int, things: Int32Array, begin: Int, end: Int) -> bool:
 
 @jit_inline
 def meets(
-    low: Float,
-    low_tie: Int,
-    high: Float,
-    high_tie: Int,
-    span_low: Float,
-    span_low_tie: Int,
-    span_high: Float,
+    low: Float, low_tie: Int, high: Float, high_tie: Int, span_low: Float, span_low_tie: Int, span_high: Float,
     span_high_tie: Int,
-) -> bool:
+) -> bool:  # fmt: skip
     """Tell whether two intervals share a point."""
     reaches = low < span_high or (low == span_high and low_tie <= span_high_tie)
     return reaches and (high > span_low or (high == span_low and high_tie >= span_low_tie))
@@ -156,21 +150,10 @@ def count_term(term: Int, counted: BoolArray, counts: Int32Array, row_of: Int32A
 
 @jit
 def count_terms(
-    sure: Int32Array,
-    doubtful: Int32Array,
-    ends: Int32Array,
-    spans: FloatArray,
-    ties: TieArray,
-    low: FloatArray,
-    high: FloatArray,
-    low_tie: TieArray,
-    high_tie: TieArray,
-    counted: BoolArray,
-    counts: Int32Array,
-    row_of: Int32Array,
-    wanted: Int32Array,
-    out: Int32Array,
-) -> Int:
+    sure: Int32Array, doubtful: Int32Array, ends: Int32Array, spans: FloatArray, ties: TieArray, low: FloatArray,
+    high: FloatArray, low_tie: TieArray, high_tie: TieArray, counted: BoolArray, counts: Int32Array, row_of: Int32Array,
+    wanted: Int32Array, out: Int32Array,
+) -> Int:  # fmt: skip
     """Count the satisfied terms of each row; write the rows that have all, and forget the counts again.
 
     `sure` terms are satisfied; the `doubtful` ones up to each of `ends` are compared with one interval of the event.

@@ -256,17 +256,9 @@ def count_in_tree(
 
 @jit
 def count_one_by_one(
-    entries: RangeEntries,
-    slots: Int32Array,
-    rows: RowCounters,
-    events: EventSegments,
-    marks: AttributeMarks,
-    event: Int,
-    tick: Int,
-    base: Int,
-    out: Int32Array,
-    filled: Int,
-) -> Int:
+    entries: RangeEntries, slots: Int32Array, rows: RowCounters, events: EventSegments, marks: AttributeMarks,
+    event: Int, tick: Int, base: Int, out: Int32Array, filled: Int,
+) -> Int:  # fmt: skip
     """Count the entries of these slots that an event satisfies."""
     counts, needs, stop = rows.counts, rows.needs, events.segments_first[event + 1]
     attrs, lows, highs, opens, owners = entries.attrs, entries.lows, entries.highs, entries.opens, entries.rows
@@ -289,16 +281,9 @@ def count_one_by_one(
 
 @jit
 def check_candidates(
-    entries: RangeEntries,
-    rows: RowCounters,
-    lists: PostingLists,
-    events: EventSegments,
-    marks: AttributeMarks,
-    event: Int,
-    tick: Int,
-    out: Int32Array,
-    filled: Int,
-) -> Int:
+    entries: RangeEntries, rows: RowCounters, lists: PostingLists, events: EventSegments, marks: AttributeMarks,
+    event: Int, tick: Int, out: Int32Array, filled: Int,
+) -> Int:  # fmt: skip
     """Write out the rows filed under a predicate that holds, if all of their other predicates hold."""
     items, pool, seconds, predicate_stamps = rows.items, lists.pool, lists.seconds, lists.stamps
     lows, highs, opens = entries.lows, entries.highs, entries.opens
@@ -333,16 +318,9 @@ def check_candidates(
 
 @jit
 def match(
-    tree: IntervalTree,
-    entries: RangeEntries,
-    every: Int32Array,
-    rows: RowCounters,
-    lists: PostingLists,
-    events: EventSegments,
-    marks: AttributeMarks,
-    access: bool,
-    clock: IntArray,
-) -> tuple[Int32Array, IntArray]:
+    tree: IntervalTree, entries: RangeEntries, every: Int32Array, rows: RowCounters, lists: PostingLists,
+    events: EventSegments, marks: AttributeMarks, access: bool, clock: IntArray,
+) -> tuple[Int32Array, IntArray]:  # fmt: skip
     """Return the rows that each event satisfies, and where each event's begin.
 
     `clock` holds the tick of the last event, the base of its counts, and the step between bases. `every` lists all

@@ -108,21 +108,10 @@ def read_operand(code: IntArray, at: Int, bits: WordArray, into: WordArray, word
 
 @jit
 def match_grid(
-    grid: Int,
-    line_of: IntArray,
-    bits: WordArray,
-    live: WordArray,
-    names: WordArray,
-    into: WordArray,
-    words: np.uint64,
-    span: FloatArray,
-    tie: npt.NDArray[np.int8],
-    low: FloatArray,
-    low_tie: npt.NDArray[np.int8],
-    high: FloatArray,
-    high_tie: npt.NDArray[np.int8],
-    domain: FloatArray,
-) -> None:
+    grid: Int, line_of: IntArray, bits: WordArray, live: WordArray, names: WordArray, into: WordArray, words: np.uint64,
+    span: FloatArray, tie: npt.NDArray[np.int8], low: FloatArray, low_tie: npt.NDArray[np.int8], high: FloatArray,
+    high_tie: npt.NDArray[np.int8], domain: FloatArray,
+) -> None:  # fmt: skip
     """Add to `into` the subscriptions whose interval meets the event's.
 
     Cells above the value's row and left of its column are in outright (part F); cells below or to the right are out
@@ -154,22 +143,10 @@ def match_grid(
 
 @jit
 def match(
-    code: IntArray,
-    starts: IntArray,
-    event: Int,
-    spans: FloatArray,
-    ties: npt.NDArray[np.int8],
-    bits: WordArray,
-    scratch: WordArray,
-    grids: IntArray,
-    domains: FloatArray,
-    low: FloatArray,
-    low_tie: npt.NDArray[np.int8],
-    high: FloatArray,
-    high_tie: npt.NDArray[np.int8],
-    out: IntArray,
-    ends: IntArray,
-) -> Int:
+    code: IntArray, starts: IntArray, event: Int, spans: FloatArray, ties: npt.NDArray[np.int8], bits: WordArray,
+    scratch: WordArray, grids: IntArray, domains: FloatArray, low: FloatArray, low_tie: npt.NDArray[np.int8],
+    high: FloatArray, high_tie: npt.NDArray[np.int8], out: IntArray, ends: IntArray,
+) -> Int:  # fmt: skip
     """Match events from `event` on; write ids to `out`, the end of each to `ends`; return the first one left over."""
     words = np.uint64(bits.shape[1])
     live, names, values, kept = scratch[0], scratch[1], scratch[2], scratch[3]

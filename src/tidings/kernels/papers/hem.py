@@ -164,15 +164,9 @@ def close_ends(ends: RangeEnds, rows: IntArray, column: Int, closed: FloatArray)
 
 @jit
 def match_by_triangle(
-    starts: IntArray,
-    sizes: IntArray,
-    pool: IntArray,
-    closed: FloatArray,
-    domain: DomainScale,
-    column: Int,
-    value: Float,
-    member: ByteArray,
-) -> None:
+    starts: IntArray, sizes: IntArray, pool: IntArray, closed: FloatArray, domain: DomainScale, column: Int,
+    value: Float, member: ByteArray,
+) -> None:  # fmt: skip
     """Algorithm 1: take the rows of both triangles out of the set.
 
     A cell whose rows all end below the value (line 11) or all begin above it (line 23) is dropped unseen. In a cell on
@@ -259,17 +253,9 @@ def filter_rows(closed: FloatArray, column: Int, value: Float, out: IntArray, co
 
 @jit
 def plan_event(
-    vector: FloatArray,
-    domain: DomainScale,
-    low_counts: IntArray,
-    high_counts: IntArray,
-    asked: IntArray,
-    total: Int,
-    exhaustive: bool,
-    theta: FloatArray,
-    order: IntArray,
-    methods: IntArray,
-) -> None:
+    vector: FloatArray, domain: DomainScale, low_counts: IntArray, high_counts: IntArray, asked: IntArray, total: Int,
+    exhaustive: bool, theta: FloatArray, order: IntArray, methods: IntArray,
+) -> None:  # fmt: skip
     """Estimate the rates of an event, and choose its plan."""
     estimate_unmatched(vector, domain, low_counts, high_counts, asked, total, theta)
     if exhaustive:
@@ -280,20 +266,10 @@ def plan_event(
 
 @jit
 def match_linked(
-    closed: FloatArray,
-    domain: DomainScale,
-    starts: IntArray,
-    sizes: IntArray,
-    pool: IntArray,
-    vector: FloatArray,
-    order: IntArray,
-    methods: IntArray,
-    all_after: IntArray,
-    all_member: ByteArray,
-    after: IntArray,
-    member: ByteArray,
+    closed: FloatArray, domain: DomainScale, starts: IntArray, sizes: IntArray, pool: IntArray, vector: FloatArray,
+    order: IntArray, methods: IntArray, all_after: IntArray, all_member: ByteArray, after: IntArray, member: ByteArray,
     out: IntArray,
-) -> Int:
+) -> Int:  # fmt: skip
     """Algorithm 3 on a linked list and a set; `after` and `member` are its work space. Return how many rows match."""
     head = len(all_member)
     after[:] = all_after  # line 02: all rows are candidates
@@ -312,19 +288,9 @@ def match_linked(
 
 @jit
 def match_array(
-    closed: FloatArray,
-    domain: DomainScale,
-    starts: IntArray,
-    sizes: IntArray,
-    pool: IntArray,
-    vector: FloatArray,
-    order: IntArray,
-    methods: IntArray,
-    rows: Int,
-    all_member: ByteArray,
-    member: ByteArray,
-    out: IntArray,
-) -> Int:
+    closed: FloatArray, domain: DomainScale, starts: IntArray, sizes: IntArray, pool: IntArray, vector: FloatArray,
+    order: IntArray, methods: IntArray, rows: Int, all_member: ByteArray, member: ByteArray, out: IntArray,
+) -> Int:  # fmt: skip
     """The same with the candidates in an array from the first direct matching on."""
     member[:] = all_member
     count = np.int64(-1)

@@ -71,15 +71,9 @@ def _put(
 
 @jit
 def fill(
-    ends: RangeEnds,
-    domain: DomainScale,
-    buckets: Int,
-    rows: IntArray,
-    columns: Int,
-    lists: BucketLists,
-    list_keys: FloatArray,
-    places: IntArray,
-) -> None:
+    ends: RangeEnds, domain: DomainScale, buckets: Int, rows: IntArray, columns: Int, lists: BucketLists,
+    list_keys: FloatArray, places: IntArray,
+) -> None:  # fmt: skip
     """Put many rows into lists that have room for them: attribute by attribute, so that few lists are in hand."""
     for column in range(columns):
         for at in range(len(rows)):
@@ -94,16 +88,9 @@ def fill(
 
 @jit
 def insert(
-    ends: RangeEnds,
-    domain: DomainScale,
-    buckets: Int,
-    rows: IntArray,
-    columns: Int,
-    lists: BucketLists,
-    list_keys: FloatArray,
-    places: IntArray,
-    begin: Int,
-) -> Int:
+    ends: RangeEnds, domain: DomainScale, buckets: Int, rows: IntArray, columns: Int, lists: BucketLists,
+    list_keys: FloatArray, places: IntArray, begin: Int,
+) -> Int:  # fmt: skip
     """Put rows into their lists, each wholly or not at all; return how far the pool reached."""
     numbers, keys = np.empty(2 * columns, np.int64), np.empty(2 * columns)
     for at in range(begin, len(rows)):
@@ -126,15 +113,9 @@ def insert(
 
 @jit
 def delete(
-    ends: RangeEnds,
-    domain: DomainScale,
-    buckets: Int,
-    rows: IntArray,
-    columns: Int,
-    lists: BucketLists,
-    list_keys: FloatArray,
-    places: IntArray,
-) -> None:
+    ends: RangeEnds, domain: DomainScale, buckets: Int, rows: IntArray, columns: Int, lists: BucketLists,
+    list_keys: FloatArray, places: IntArray,
+) -> None:  # fmt: skip
     """Take rows out of their lists; the last of a list takes the place of what is gone."""
     numbers, keys = np.empty(2 * columns, np.int64), np.empty(2 * columns)
     for at in range(len(rows)):

@@ -63,15 +63,9 @@ def cover(ends: RangeEnds, domain: DomainScale, column: Int, row: Int, finest: I
 
 @jit
 def tally(
-    ends: RangeEnds,
-    domain: DomainScale,
-    finest: Int,
-    rows: IntArray,
-    columns: Int,
-    counts: IntArray,
-    blocks: IntArray,
+    ends: RangeEnds, domain: DomainScale, finest: Int, rows: IntArray, columns: Int, counts: IntArray, blocks: IntArray,
     width: Int,
-) -> None:
+) -> None:  # fmt: skip
     """Count the rows of each list, and the places of each row."""
     cells = np.empty(64, np.int64)
     for column in range(columns):
@@ -86,15 +80,9 @@ def tally(
 
 @jit
 def fill(
-    ends: RangeEnds,
-    domain: DomainScale,
-    finest: Int,
-    rows: IntArray,
-    columns: Int,
-    lists: BucketLists,
-    blocks: BucketLists,
-    width: Int,
-) -> None:
+    ends: RangeEnds, domain: DomainScale, finest: Int, rows: IntArray, columns: Int, lists: BucketLists,
+    blocks: BucketLists, width: Int,
+) -> None:  # fmt: skip
     """Put many rows into lists that have room for them: attribute by attribute, so that few lists are in hand."""
     cells = np.empty(64, np.int64)
     for column in range(columns):
@@ -114,16 +102,9 @@ def fill(
 
 @jit
 def insert(
-    ends: RangeEnds,
-    domain: DomainScale,
-    finest: Int,
-    rows: IntArray,
-    columns: Int,
-    lists: BucketLists,
-    blocks: BucketLists,
-    width: Int,
-    begin: Int,
-) -> Int:
+    ends: RangeEnds, domain: DomainScale, finest: Int, rows: IntArray, columns: Int, lists: BucketLists,
+    blocks: BucketLists, width: Int, begin: Int,
+) -> Int:  # fmt: skip
     """Put a few rows into their lists, each wholly or not at all; return how far the pools reached."""
     cells = np.empty(64, np.int64)
     numbers = np.empty(64 * columns, np.int64)
@@ -156,15 +137,9 @@ def insert(
 
 @jit
 def delete(
-    ends: RangeEnds,
-    domain: DomainScale,
-    finest: Int,
-    rows: IntArray,
-    columns: Int,
-    lists: BucketLists,
-    blocks: BucketLists,
-    width: Int,
-) -> None:
+    ends: RangeEnds, domain: DomainScale, finest: Int, rows: IntArray, columns: Int, lists: BucketLists,
+    blocks: BucketLists, width: Int,
+) -> None:  # fmt: skip
     """Take rows out of their lists; the last of a list takes the place of what is gone."""
     cells = np.empty(64, np.int64)
     for at in range(len(rows)):

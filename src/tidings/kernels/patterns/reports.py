@@ -204,15 +204,9 @@ def _write_report(
 
 @jit_lean
 def enumerate_embeddings(
-    graph: GraphArrays,
-    state: RunArrays,
-    batch: EventArrays,
-    pattern: Int,
-    edge: Int,
-    parent: Int,
-    last: Int,
+    graph: GraphArrays, state: RunArrays, batch: EventArrays, pattern: Int, edge: Int, parent: Int, last: Int,
     turn: Turn,
-) -> Int:
+) -> Int:  # fmt: skip
     """Report every way back through the compact graph from an event at time `last`, newest first, up to the limit.
 
     A compact graph keeps one row for each event and node, not for each embedding. A row stands for any of the rows
