@@ -33,7 +33,7 @@ class Level(IntEnum):
     COMPILER = 3
 
 
-class HoldsLock(Protocol):
+class LockHolder(Protocol):
     """Whoever guards its changes by a lock; it may also have `_after_fork`, which a child calls."""
 
     _lock: Any
@@ -43,10 +43,10 @@ _holders: WeakKeyDictionary[Any, Level] = WeakKeyDictionary()
 _listeners: WeakKeyDictionary[Any, None] = WeakKeyDictionary()
 _compiler: list[Any] = []
 _forking = threading.RLock()
-_taken: list[Any] = []
+_acquired: list[Any] = []
 
 
-def guard(holder: HoldsLock, level: Level) -> None:
+def guard(holder: LockHolder, level: Level) -> None:
     """Let forks wait until the holder's lock, an `RLock`, is free, and give the child a new one."""
     _holders[holder] = level
 
@@ -61,20 +61,20 @@ def guard_compiler(lock: Any) -> None:
     _compiler.append(lock)
 
 
-def locked(method: Method) -> Method:
+def with_lock(method: Method) -> Method:
     """Let a method hold its object's lock."""
 
     @wraps(method)
-    def with_lock(self: HoldsLock, *args: Any, **keywords: Any) -> Any:
+    def with_lock(self: LockHolder, *args: Any, **keywords: Any) -> Any:
         with self._lock:
             return method(self, *args, **keywords)
 
     return cast("Method", with_lock)
 
 
-def _alive(known: WeakKeyDictionary[Any, Any]) -> list[Any]:
+def _alive(registry: WeakKeyDictionary[Any, Any]) -> list[Any]:
     """Return the keys that are still there; in one step, as other threads may add some."""
-    return [holder for reference in known.keyrefs() if (holder := reference()) is not None]
+    return [holder for reference in registry.keyrefs() if (holder := reference()) is not None]
 
 
 def _before() -> None:
@@ -82,12 +82,12 @@ def _before() -> None:
     holders = sorted(_alive(_holders), key=lambda holder: _holders[holder])
     for lock in [*(holder._lock for holder in holders), *_compiler]:
         lock.acquire()
-        _taken.append(lock)
+        _acquired.append(lock)
 
 
 def _in_parent() -> None:
-    while _taken:
-        _taken.pop().release()
+    while _acquired:
+        _acquired.pop().release()
     _forking.release()
 
 
@@ -95,7 +95,7 @@ def _in_child() -> None:
     global _forking  # noqa: PLW0603 - the child's own
     for lock in _compiler:
         lock.release()
-    _taken.clear()
+    _acquired.clear()
     for holder in _alive(_holders):
         holder._lock = threading.RLock()
     for holder in [*_alive(_holders), *_alive(_listeners)]:

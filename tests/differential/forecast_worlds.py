@@ -101,7 +101,7 @@ class Chain:
     def __init__(self, pattern, mode, word):
         """Count how often each minterm came in each state; states never left take the shares of the whole word."""
         self.automaton = determinise(pattern, Mode(mode), schema=ONE_KIND)
-        self.names = set(pattern.used())
+        self.names = set(pattern.list_filters())
         self.rows = defaultdict(Counter)
         overall = Counter()
         state = 0
@@ -158,7 +158,7 @@ def labels_of(course, pattern, events):
     """Return the label of each event, by the names of the filters that it satisfies."""
     found = []
     for event in events:
-        satisfied = [name for name in pattern.used() if td.evaluate(pattern[name].filter, {"kind": event["kind"]})]
+        satisfied = [name for name in pattern.list_filters() if td.evaluate(pattern[name].filter, {"kind": event["kind"]})]
         found.append(course.labels.index("+".join(sorted(satisfied)) or "*"))
     return found
 

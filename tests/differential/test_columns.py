@@ -22,7 +22,7 @@ from tidings.engine.events.arrow_table import build_table_columns
 from tidings.engine.events.event_columns import build_columns
 from tidings.errors import BadEvent
 from tidings.model import Kind, Point, Quantity, Range
-from tidings.model.arrow_types import rows_of
+from tidings.model.arrow_types import to_rows
 from tidings.testing.strategies import NOW, cases
 
 LETTERS = ("a", "o", "f", "ss", "")
@@ -203,7 +203,7 @@ def assert_table_agrees(table: pa.Table, needs: Requirements, ontology: Ontology
     setting, wanted = Setting(ontology, NOW), every_column(needs, ontology)
     reader = AttributeReader(needs, ontology)
     readings, bad = [], []
-    for at, row in enumerate(rows_of(table)):
+    for at, row in enumerate(to_rows(table)):
         try:
             readings.append(reader.read(row, NOW))
         except BadEvent:

@@ -11,7 +11,7 @@ from tests.differential.engine_worlds import KINDS, MOMENTS, NOW, WAYS, Drawer, 
 import tidings as td
 from tidings.engine.tuning import use_tuning
 from tidings.model import And, Or, Test
-from tidings.model.arrow_types import rows_of
+from tidings.model.arrow_types import to_rows
 from tidings.testing.checks.base import for_all
 from tidings.testing.checks.matching import _check_case, check_agrees_with_evaluate_on_car_ads
 from tidings.testing.strategies import cases
@@ -217,7 +217,7 @@ def test_tables_are_as_the_law_says(way):
         table = pa.Table.from_pylist(rows, schema=TABLE)
         if seed % 3 == 0:
             table = pa.concat_tables([table.slice(0, 30), table.slice(30)])
-        truth = by_law(world.filters, rows_of(table), world.keywords)
+        truth = by_law(world.filters, to_rows(table), world.keywords)
         with set_to(way):
             matcher = td.Matcher(**world.keywords)
             matcher.add_many(world.filters.items())

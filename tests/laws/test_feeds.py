@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import tidings as td
 from tidings.errors import TidingsError
-from tidings.matcher.live.change_rounds import Step, rounds_of
+from tidings.matcher.live.change_rounds import Step, split_rounds
 from tidings.matcher.live.feeds import Changes
 
 QUICK = "/dev/shm" if Path("/dev/shm").is_dir() else None
@@ -116,6 +116,6 @@ def test_a_change_by_hand_removes_first_and_then_adds_in_order(steps, removed, s
 def test_where_every_id_of_a_kind_comes_once_there_is_one_round(steps):
     good = [step for step in steps if isinstance(step.id, str)]
     once = {step.id: step for step in good}.values()
-    assert len(list(rounds_of(enumerate(once)))) == bool(once)
+    assert len(list(split_rounds(enumerate(once)))) == bool(once)
     removed = sum(step.removes for step in good)
-    assert len(list(rounds_of(enumerate(good)))) <= 1 + removed
+    assert len(list(split_rounds(enumerate(good)))) <= 1 + removed

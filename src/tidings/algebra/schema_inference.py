@@ -52,6 +52,6 @@ def _find_incomparable(trees: list[Filter], attributes: dict[str, Attribute]) ->
             other = name.removesuffix(test.attribute) + test.condition.other
             left, right = attributes[name].kind, attributes[other].kind
             kind = left or right
-            ordered = kind is None or kind.ordered or test.condition.op is Comparison.EQ
+            ordered = kind is None or kind.has_order or test.condition.op is Comparison.EQ
             if not ordered or (left and right and left is not right):
                 yield name, other

@@ -25,6 +25,6 @@ __all__ = [
     "Vocabulary",
     "did_you_mean",
     "fold",
-    "parse_now",
     "nearest",
+    "parse_now",
 ]

@@ -23,7 +23,7 @@ def refuse(mistakes: Sequence[str]) -> None:
     raise OntologyError("\n".join(shown), mistakes=tuple(mistakes))
 
 
-def mistakes_of(error: OntologyError) -> tuple[str, ...]:
+def split_mistakes(error: OntologyError) -> tuple[str, ...]:
     """Return the mistakes an error carries; one that carries none is a single mistake."""
-    found: tuple[str, ...] = getattr(error, "mistakes", (str(error),))
-    return found
+    mistakes: tuple[str, ...] = getattr(error, "mistakes", (str(error),))
+    return mistakes

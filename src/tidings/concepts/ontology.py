@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from tidings.concepts.mistakes import mistakes_of, refuse
+from tidings.concepts.mistakes import refuse, split_mistakes
 from tidings.concepts.ontology_assembly import assemble
 from tidings.concepts.ontology_declaration import Declared, Parts, read_parts
 from tidings.concepts.spelling import did_you_mean
@@ -37,7 +37,7 @@ class Ontology:
     (True, 'computer')
     """
 
-    __slots__ = ("_attribute_trees", "_attributes", "_found", "_hash", "_trees", "_units")
+    __slots__ = ("_assembled", "_attribute_trees", "_attributes", "_hash", "_trees", "_units")
 
     def __init__(
         self,
@@ -63,12 +63,12 @@ class Ontology:
 
     def _assemble(self, parts: Parts, *, named: frozenset[str] = frozenset()) -> None:
         self._units = Units(parts.units, parts.currencies)
-        self._found = assemble(parts, self._units, named=named)
+        self._assembled = assemble(parts, self._units, named=named)
         refuse(parts.mistakes)
         self._trees, self._attribute_trees = parts.trees, parts.attribute_trees
         self._attributes = parts.attributes
         sizes = sorted((name, len(tree)) for name, tree in (*self._trees.items(), *self._attribute_trees.items()))
-        content = repr((sizes, sorted(self._found.called), sorted(parts.derived.items())))
+        content = repr((sizes, sorted(self._assembled.called), sorted(parts.derived.items())))
         self._hash = zlib.crc32(content.encode())  # the same in every process, so it can be pickled along
 
     @classmethod
@@ -88,10 +88,10 @@ class Ontology:
         try:
             return cls.from_dict(table, base=path.parent)
         except OntologyError as mistake:
-            found = mistakes_of(mistake)
-            count = f"{len(found)} mistakes" if len(found) > 1 else "a mistake"
+            mistakes = split_mistakes(mistake)
+            count = f"{len(mistakes)} mistakes" if len(mistakes) > 1 else "a mistake"
             msg = f"`{path.name}` has {count}:\n{mistake}"
-            raise OntologyError(msg, mistakes=found) from None
+            raise OntologyError(msg, mistakes=mistakes) from None
 
     @classmethod
     def from_dict(cls, table: Mapping[str, Any], *, base: str | Path | None = None) -> Ontology:
@@ -108,12 +108,12 @@ class Ontology:
         table = {
             "trees": {name: tree.to_dict() for name, tree in self._trees.items()},
             "attribute_trees": {name: tree.to_dict() for name, tree in self._attribute_trees.items()},
-            "attributes": {name: said.to_dict() for name, said in self._attributes.items()},
+            "attributes": {name: entry.to_dict() for name, entry in self._attributes.items()},
             "units": dict(self._units.aliases),
             "currencies": {"base": rates.base, "rates": dict(rates.rates)} if rates else {},
-            "derived": {name: derived.text for name, derived in self._found.derived.items()},
+            "derived": {name: derived.text for name, derived in self._assembled.derived.items()},
         }
-        return {section: said for section, said in table.items() if said}
+        return {section: entry for section, entry in table.items() if entry}
 
     @property
     def trees(self) -> Mapping[str, Tree]:
@@ -131,9 +131,9 @@ class Ontology:
         return MappingProxyType(self._attributes)
 
     @property
-    def derived(self) -> Mapping[str, Derived]:
+    def derived_attributes(self) -> Mapping[str, Derived]:
         """The derived attributes, each after those it reads."""
-        return MappingProxyType(self._found.derived)
+        return MappingProxyType(self._assembled.derived)
 
     @property
     def units(self) -> Units:
@@ -149,7 +149,7 @@ class Ontology:
 
     def require(self, name: str, *, tree: str | None = None) -> str:
         """Return the concept's own name, or refuse with the nearest known one."""
-        return self._found_home(name, tree).require(name)
+        return self._require_home(name, tree).require(name)
 
     def is_a(self, value: str, concept: str, *, tree: str | None = None) -> bool:
         """Tell whether the value is the concept or lies below it; an unknown name is only itself."""
@@ -163,12 +163,12 @@ class Ontology:
 
     def ranges(self, concept: str, *, tree: str | None = None) -> tuple[tuple[int, int], ...]:
         """Return the numbers of the concept and all below it: disjoint closed ranges, ascending."""
-        return self._found_home(concept, tree).ranges(concept)
+        return self._require_home(concept, tree).ranges(concept)
 
     def root(self, name: str) -> str:
         """Return the topmost name above an attribute or a concept; a name in no tree is its own root."""
         attribute = self.attribute(name)
-        home = self._found.homes.get(attribute)
+        home = self._assembled.homes.get(attribute)
         if home is not None:
             return home.root(attribute)
         home = self._home(name, None)
@@ -178,28 +178,28 @@ class Ontology:
 
     def attribute(self, name: str) -> str:
         """Return the attribute's own name; an unknown one is itself."""
-        return self._found.called.get(name, name)
+        return self._assembled.called.get(name, name)
 
     def sources(self, attribute: str) -> tuple[str, ...]:
         """Return every name in an event that speaks for the attribute: its own first, then all below."""
-        return self._found.sources.get(self.attribute(attribute)) or (attribute,)
+        return self._assembled.sources.get(self.attribute(attribute)) or (attribute,)
 
     def kind(self, attribute: str) -> Kind | None:
         """Return the attribute's kind, as declared or as its derivation gives it; unknown is nothing."""
-        return self._found.kinds.get(self.attribute(attribute))
+        return self._assembled.kinds.get(self.attribute(attribute))
 
     def input_kind(self, attribute: str) -> Kind | None:
         """Return the kind as which derived attributes read this one; that declares nothing of the attribute."""
-        return self._found.kind_read(self.attribute(attribute))
+        return self._assembled.kind_read(self.attribute(attribute))
 
     @property
     def declared_names(self) -> tuple[str, ...]:
         """The attributes that have a declared kind, by their own names; derived ones are not among them."""
-        return tuple(name for name in self._found.kinds if name not in self._found.derived)
+        return tuple(name for name in self._assembled.kinds if name not in self._assembled.derived)
 
     def tree_of(self, attribute: str) -> str | None:
         """Return the name of the tree a concept attribute draws its values from."""
-        return self._found.trees.get(self.attribute(attribute))
+        return self._assembled.trees.get(self.attribute(attribute))
 
     def domain(self, attribute: str) -> str:
         """Return the tree of a concept attribute, or the word for its kind; `text` where it is unknown."""
@@ -208,7 +208,7 @@ class Ontology:
 
     def unit(self, attribute: str) -> AttributeUnit | None:
         """Return the unit the attribute is kept in, and which event attribute may name another."""
-        return self._found.units.get(self.attribute(attribute))
+        return self._assembled.units.get(self.attribute(attribute))
 
     # --- units ----------------------------------------------------------------------------------
 
@@ -229,35 +229,35 @@ class Ontology:
     def _home(self, name: str, tree: str | None) -> Tree | None:
         """Return the tree that knows the concept; as it is written before with its case folded."""
         if tree is not None:
-            return self._named(tree)
+            return self._get_tree(tree)
         if len(self._trees) == 1:
             (home,) = self._trees.values()
             return home if name in home else None
         homes = [label for label, home in self._trees.items() if home.has_spelling(name)]
         homes = homes or [label for label, home in self._trees.items() if name in home]
         if len(homes) > 1:
-            raise self._shared(name, homes)
+            raise self._ambiguity(name, homes)
         return self._trees[homes[0]] if homes else None
 
-    def _found_home(self, name: str, tree: str | None) -> Tree:
+    def _require_home(self, name: str, tree: str | None) -> Tree:
         home = self._home(name, tree)
         if home is None:
-            known = (word for each in self._trees.values() for word in each.spellings())
-            msg = f"unknown concept `{name}`{did_you_mean(name, known)}"
+            spellings = (word for each in self._trees.values() for word in each.spellings())
+            msg = f"unknown concept `{name}`{did_you_mean(name, spellings)}"
             raise UnknownConcept(msg if self._trees else f"{msg}; no ontology with concept trees is given", name=name)
         return home
 
-    def _named(self, tree: str) -> Tree:
-        found = self._trees.get(tree)
-        if found is None:
+    def _get_tree(self, tree: str) -> Tree:
+        home = self._trees.get(tree)
+        if home is None:
             msg = f"no concept tree `{tree}`{did_you_mean(tree, self._trees)}"
             raise UnknownConcept(msg, name=tree)
-        return found
+        return home
 
-    def _shared(self, name: str, homes: list[str]) -> AmbiguousConcept:
-        found = [f"`{each}` of `{home}`" for home in homes for each in self._trees[home].candidates(name)]
-        more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
-        msg = f"`{name}` may mean {len(found)} concepts: {', '.join(found[:NAMED])}{more}; declare the attribute's tree"
+    def _ambiguity(self, name: str, homes: list[str]) -> AmbiguousConcept:
+        names = [f"`{each}` of `{home}`" for home in homes for each in self._trees[home].candidates(name)]
+        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        msg = f"`{name}` may mean {len(names)} concepts: {', '.join(names[:NAMED])}{more}; declare the attribute's tree"
         return AmbiguousConcept(msg, name=name)
 
     def __eq__(self, other: object) -> bool:
@@ -267,7 +267,7 @@ class Ontology:
         return self._hash == other._hash and self._content() == other._content()
 
     def _content(self) -> tuple[Any, ...]:
-        texts = {name: derived.text for name, derived in self._found.derived.items()}
+        texts = {name: derived.text for name, derived in self._assembled.derived.items()}
         return self._trees, self._attribute_trees, self._attributes, self._units, texts
 
     def __hash__(self) -> int:
@@ -277,4 +277,4 @@ class Ontology:
     def __repr__(self) -> str:
         """Show the sizes."""
         sizes = [f"{name}: {len(tree):,}" for name, tree in (*self._trees.items(), *self._attribute_trees.items())]
-        return f"<Ontology {{{', '.join(sizes)}}}, {len(self._found.derived)} derived>"
+        return f"<Ontology {{{', '.join(sizes)}}}, {len(self._assembled.derived)} derived>"

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tidings.concepts.derived.attributes import Derived
-from tidings.concepts.derived.expression import names_in, parse
+from tidings.concepts.derived.expression import iterate_names, parse
 from tidings.concepts.spelling import did_you_mean
-from tidings.concepts.taxonomies.numbering import circle
+from tidings.concepts.taxonomies.numbering import find_circle
 from tidings.concepts.taxonomies.tree import Tree
 from tidings.concepts.units import AttributeUnit, Units
 from tidings.errors import OntologyError
@@ -50,22 +50,22 @@ class Assembled:
 
 def assemble(parts: Parts, units: Units, *, named: frozenset[str] = frozenset()) -> Assembled:
     """Fit the parts together; mistakes are added to theirs. `named` are trees that could not be read."""
-    found = Assembled()
-    _names(parts, found)
-    for name, said in parts.attributes.items():
-        _declare(parts, found, name, said, known={*parts.trees, *named})
+    assembled = Assembled()
+    _index_names(parts, assembled)
+    for name, declaration in parts.attributes.items():
+        _declare(parts, assembled, name, declaration, trees={*parts.trees, *named})
     for tree in parts.attribute_trees.values():
-        _share_kind(parts, found, tree)
-    _check_units(parts, found, units)
-    _derive(parts, found, units)
-    words = _words(found.called)
+        _share_kind(parts, assembled, tree)
+    _check_units(parts, assembled, units)
+    _derive(parts, assembled, units)
+    words = _group_words(assembled.called)
     for name in words:
-        below = found.homes[name].below(name) if name in found.homes else (name,)
-        found.sources[name] = tuple(word for each in below for word in words[each])
-    return found
+        below = assembled.homes[name].below(name) if name in assembled.homes else (name,)
+        assembled.sources[name] = tuple(word for each in below for word in words[each])
+    return assembled
 
 
-def _words(called: Mapping[str, str]) -> dict[str, list[str]]:
+def _group_words(called: Mapping[str, str]) -> dict[str, list[str]]:
     """Return each attribute's own name and then its synonyms."""
     words: dict[str, list[str]] = {}
     for word, name in called.items():
@@ -73,105 +73,109 @@ def _words(called: Mapping[str, str]) -> dict[str, list[str]]:
     return words
 
 
-def _names(parts: Parts, found: Assembled) -> None:
+def _index_names(parts: Parts, assembled: Assembled) -> None:
     """Index every attribute's own name, then every synonym."""
     for label, tree in parts.attribute_trees.items():
         for name in tree:
-            if name in found.homes:
+            if name in assembled.homes:
                 parts.mistakes.append(f"[attribute_trees.{label}] the attribute `{name}` is in another tree already")
-            found.homes[name] = tree
-    own = dict.fromkeys((*found.homes, *parts.attributes, *parts.derived))
-    found.called.update((name, name) for name in own)
+            assembled.homes[name] = tree
+    own = dict.fromkeys((*assembled.homes, *parts.attributes, *parts.derived))
+    assembled.called.update((name, name) for name in own)
     for name in own:
-        words = [*found.homes[name].synonyms(name)] if name in found.homes else []
+        words = [*assembled.homes[name].synonyms(name)] if name in assembled.homes else []
         words += parts.attributes[name].synonyms if name in parts.attributes else ()
         for word in words:
-            before = found.called.setdefault(word, name)
+            before = assembled.called.setdefault(word, name)
             if before != name:
-                meant = "is an attribute of its own" if before == word else f"is a synonym of `{before}` already"
-                parts.mistakes.append(f"the synonym `{word}` of the attribute `{name}` {meant}")
+                conflict = "is an attribute of its own" if before == word else f"is a synonym of `{before}` already"
+                parts.mistakes.append(f"the synonym `{word}` of the attribute `{name}` {conflict}")
 
 
-def _declare(parts: Parts, found: Assembled, name: str, said: Declared, *, known: set[str]) -> None:
+def _declare(parts: Parts, assembled: Assembled, name: str, declaration: Declared, *, trees: set[str]) -> None:
     place = f'[attributes."{name}"]'
-    if said.tree is not None and said.tree not in known:
-        parts.mistakes.append(f"{place} no concept tree `{said.tree}`{did_you_mean(said.tree, known)}")
-    if said.unit_from is not None and said.unit is None:
+    if declaration.tree is not None and declaration.tree not in trees:
+        parts.mistakes.append(f"{place} no concept tree `{declaration.tree}`{did_you_mean(declaration.tree, trees)}")
+    if declaration.unit_from is not None and declaration.unit is None:
         parts.mistakes.append(f"{place} `unit_from` needs `unit`, the unit its values are kept in")
-    kind = said.kind or (Kind.NUMBER if said.unit else None)
-    if said.unit is not None:
-        found.units[name] = AttributeUnit(said.unit, said.unit_from)
+    kind = declaration.kind or (Kind.NUMBER if declaration.unit else None)
+    if declaration.unit is not None:
+        assembled.units[name] = AttributeUnit(declaration.unit, declaration.unit_from)
         if kind is not Kind.NUMBER:
             parts.mistakes.append(f"{place} only a number has a unit, and this is a {kind}")
     if kind is not None:
-        found.kinds[name] = kind
-    if said.tree is not None:
-        found.trees[name] = said.tree
+        assembled.kinds[name] = kind
+    if declaration.tree is not None:
+        assembled.trees[name] = declaration.tree
 
 
-def _share_kind(parts: Parts, found: Assembled, tree: Tree) -> None:
+def _share_kind(parts: Parts, assembled: Assembled, tree: Tree) -> None:
     """Give all attributes of a tree the kind one of them declares, and the unit of the one above."""
-    declared = [name for name in tree if name in found.kinds]
+    declared = [name for name in tree if name in assembled.kinds]
     for name in declared[1:]:
-        first = declared[0]
-        if _said(found, name) != _said(found, first):
-            text = f"the attributes `{first}` ({_said(found, first)}) and `{name}` ({_said(found, name)})"
-            parts.mistakes.append(f"{text} are in one tree, so they have one kind")
+        first, (kind, other) = declared[0], (_describe_kind(assembled, each) for each in (declared[0], name))
+        if kind != other:
+            pair = f"the attributes `{first}` ({kind}) and `{name}` ({other})"
+            parts.mistakes.append(f"{pair} are in one tree, so they have one kind")
     for name in tree:  # depth first, so a parent's unit is there before its child asks
         if declared:
-            _set_kind(found, name, declared[0])
-        if name not in found.units:
-            above = next((found.units[parent] for parent in tree.parents(name) if parent in found.units), None)
+            _set_kind(assembled, name, declared[0])
+        if name not in assembled.units:
+            above = next((assembled.units[parent] for parent in tree.parents(name) if parent in assembled.units), None)
             if above is not None:
-                found.units[name] = AttributeUnit(above.unit)
+                assembled.units[name] = AttributeUnit(above.unit)
 
 
-def _said(found: Assembled, name: str) -> str:
-    return " ".join(filter(None, (found.kinds[name], found.trees.get(name))))
+def _describe_kind(assembled: Assembled, name: str) -> str:
+    return " ".join(filter(None, (assembled.kinds[name], assembled.trees.get(name))))
 
 
-def _set_kind(found: Assembled, name: str, like: str) -> None:
-    found.kinds.setdefault(name, found.kinds[like])
-    if like in found.trees:
-        found.trees.setdefault(name, found.trees[like])
+def _set_kind(assembled: Assembled, name: str, like: str) -> None:
+    assembled.kinds.setdefault(name, assembled.kinds[like])
+    if like in assembled.trees:
+        assembled.trees.setdefault(name, assembled.trees[like])
 
 
-def _check_units(parts: Parts, found: Assembled, units: Units) -> None:
+def _check_units(parts: Parts, assembled: Assembled, units: Units) -> None:
     asked = [(f"[units] `{alias}`:", alias) for alias in parts.units]
-    asked += [(f'[attributes."{name}"]', said.unit) for name, said in parts.attributes.items() if said.unit]
+    asked += [
+        (f'[attributes."{name}"]', declaration.unit)
+        for name, declaration in parts.attributes.items()
+        if declaration.unit
+    ]
     for place, unit in asked:
         try:
             units.measure(unit)
         except OntologyError as mistake:
             parts.mistakes.append(f"{place} {mistake}")
-    for name, said in parts.attributes.items():
-        if said.unit_from is not None:
-            called = found.called.get(said.unit_from, said.unit_from)
-            found.units[name] = replace(found.units.get(name, AttributeUnit("")), unit_from=called)
+    for name, declaration in parts.attributes.items():
+        if declaration.unit_from is not None:
+            called = assembled.called.get(declaration.unit_from, declaration.unit_from)
+            assembled.units[name] = replace(assembled.units.get(name, AttributeUnit("")), unit_from=called)
 
 
-def _derive(parts: Parts, found: Assembled, units: Units) -> None:
-    for name in _in_order(parts, found):
+def _derive(parts: Parts, assembled: Assembled, units: Units) -> None:
+    for name in _sort_derived(parts, assembled):
         place = f"[derived] `{name}`:"
         try:
-            derived = Derived.parse(name, parts.derived[name], kinds=found.kind_read, called=found.own_name)
-            found.derived[name] = _measured(found, derived, units)
+            derived = Derived.parse(name, parts.derived[name], kinds=assembled.kind_read, called=assembled.own_name)
+            assembled.derived[name] = _settle_unit(assembled, derived, units)
         except OntologyError as mistake:
             parts.mistakes.append(f"{place} {mistake}")
             continue
-        if derived.kind is not None and found.kinds.setdefault(name, derived.kind) is not derived.kind:
-            parts.mistakes.append(f"{place} it gives a {derived.kind}, but it is declared as a {found.kinds[name]}")
+        if derived.kind is not None and assembled.kinds.setdefault(name, derived.kind) is not derived.kind:
+            parts.mistakes.append(f"{place} it gives a {derived.kind}, but it is declared as a {assembled.kinds[name]}")
         for asked, kind in derived.wants.items():
-            for each in found.homes.get(asked, (asked,)):
-                found.input_kinds.setdefault(each, kind)
+            for each in assembled.homes.get(asked, (asked,)):
+                assembled.input_kinds.setdefault(each, kind)
 
 
-def _in_order(parts: Parts, found: Assembled) -> list[str]:
+def _sort_derived(parts: Parts, assembled: Assembled) -> list[str]:
     """Return the derived attributes, each after those it reads; a circle is a mistake."""
-    reads = {name: _reads(text, parts, found) for name, text in parts.derived.items()}
-    around = circle(reads)
-    if around:
-        steps = " reads ".join(f"`{name}`" for name in [*around, around[0]])
+    reads = {name: _reads(text, parts, assembled) for name, text in parts.derived.items()}
+    cycle = find_circle(reads)
+    if cycle:
+        steps = " reads ".join(f"`{name}`" for name in [*cycle, cycle[0]])
         parts.mistakes.append(f"[derived] attributes in a circle: {steps}")
         return list(reads)  # the others' mistakes are still to be told
     done: dict[str, None] = {}
@@ -186,20 +190,20 @@ def _in_order(parts: Parts, found: Assembled) -> list[str]:
     return list(done)
 
 
-def _reads(text: str, parts: Parts, found: Assembled) -> tuple[str, ...]:
+def _reads(text: str, parts: Parts, assembled: Assembled) -> tuple[str, ...]:
     try:
-        names = [found.own_name(part.name) for part in names_in(parse(text))]
+        names = [assembled.own_name(part.name) for part in iterate_names(parse(text))]
     except OntologyError:
         return ()  # told when it is parsed for good
     return tuple(dict.fromkeys(name for name in names if name in parts.derived))
 
 
-def _measured(found: Assembled, derived: Derived, units: Units) -> Derived:
+def _settle_unit(assembled: Assembled, derived: Derived, units: Units) -> Derived:
     """Settle the unit of a derived number: seconds, or what the attribute is declared in."""
-    declared = found.units.get(derived.name)
+    declared = assembled.units.get(derived.name)
     if derived.unit is None:
         return replace(derived, unit=declared.unit) if declared else derived
     if declared is None:
-        found.units[derived.name] = AttributeUnit(derived.unit)
+        assembled.units[derived.name] = AttributeUnit(derived.unit)
         return derived
     return replace(derived, unit=declared.unit, divisor=units.convert(1, declared.unit, to=derived.unit))

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tidings.concepts.mistakes import mistakes_of
+from tidings.concepts.mistakes import split_mistakes
 from tidings.concepts.spelling import did_you_mean
 from tidings.concepts.taxonomies.formats import OPTIONS, load_tree, read_tree
 from tidings.concepts.taxonomies.formats.nested import draft_of
@@ -50,13 +50,13 @@ class Declared:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the table a file would hold."""
-        said = {
+        table = {
             "kind": str(Attribute(self.kind, tree=self.tree)) if self.kind else None,
             "unit": self.unit,
             "unit_from": self.unit_from,
             "synonyms": list(self.synonyms),
         }
-        return {key: value for key, value in said.items() if value}
+        return {key: value for key, value in table.items() if value}
 
 
 @dataclass(slots=True)
@@ -75,129 +75,129 @@ class Parts:
 def read_parts(table: Mapping[str, Any], *, base: Path) -> Parts:
     """Read the table; files it names lie relative to `base`."""
     parts = Parts()
-    _only(parts, table, SECTIONS, "the ontology")
+    _refuse_unknown_keys(parts, table, SECTIONS, "the ontology")
     for section, trees in (("trees", parts.trees), ("attribute_trees", parts.attribute_trees)):
-        for name, said in _section(parts, table, section).items():
-            tree = _tree(parts, said, f"{section}.{name}", base)
+        for name, entry in _get_section(parts, table, section).items():
+            tree = _read_tree(parts, entry, f"{section}.{name}", base)
             if tree is not None:
                 trees[name] = tree
-    for name, said in _section(parts, table, "attributes").items():
-        _attributes(parts, name, said)
-    parts.units = _texts(parts, table, "units")
-    parts.derived = _texts(parts, table, "derived")
+    for name, entry in _get_section(parts, table, "attributes").items():
+        _read_attributes(parts, name, entry)
+    parts.units = _read_texts(parts, table, "units")
+    parts.derived = _read_texts(parts, table, "derived")
     if "currencies" in table:
-        parts.currencies = _currencies(parts, table["currencies"])
+        parts.currencies = _read_currencies(parts, table["currencies"])
     return parts
 
 
-def _tree(parts: Parts, said: Any, place: str, base: Path) -> Tree | None:
-    if not isinstance(said, dict):
-        parts.mistakes.append(f"[{place}] is a table with one of {', '.join(SHAPES)}, not {said!r}")
+def _read_tree(parts: Parts, entry: Any, place: str, base: Path) -> Tree | None:
+    if not isinstance(entry, dict):
+        parts.mistakes.append(f"[{place}] is a table with one of {', '.join(SHAPES)}, not {entry!r}")
         return None
-    _only(parts, said, OF_TREES, f"[{place}]")
-    shapes = [shape for shape in SHAPES if shape in said]
+    _refuse_unknown_keys(parts, entry, OF_TREES, f"[{place}]")
+    shapes = [shape for shape in SHAPES if shape in entry]
     if len(shapes) != 1:
-        given = " and ".join(shapes) or "none of them"
-        parts.mistakes.append(f"[{place}] takes one of {', '.join(SHAPES)}; it has {given}")
+        present = " and ".join(shapes) or "none of them"
+        parts.mistakes.append(f"[{place}] takes one of {', '.join(SHAPES)}; it has {present}")
         return None
     try:
-        return _shaped(said, shapes[0], place, base=base)
+        return _build_tree(entry, shapes[0], place, base=base)
     except (OntologyError, FileError, MissingExtra) as mistake:
-        found = mistakes_of(mistake) if isinstance(mistake, OntologyError) else (str(mistake),)
-        parts.mistakes.extend(text if text.startswith(f"[{place}]") else f"[{place}] {text}" for text in found)
+        mistakes = split_mistakes(mistake) if isinstance(mistake, OntologyError) else (str(mistake),)
+        parts.mistakes.extend(text if text.startswith(f"[{place}]") else f"[{place}] {text}" for text in mistakes)
         return None
 
 
-def _shaped(said: dict[str, Any], shape: str, place: str, *, base: Path) -> Tree:
-    options = {key: said[key] for key in OPTIONS if key in said}
-    _check_types(said, shape, options)
+def _build_tree(entry: dict[str, Any], shape: str, place: str, *, base: Path) -> Tree:
+    options = {key: entry[key] for key in OPTIONS if key in entry}
+    _check_types(entry, shape, options)
     if shape in ("children", "parents"):
-        draft = draft_of(said, f"[{place}]")
+        draft = draft_of(entry, f"[{place}]")
         if "root" in options:
             draft.crown(options["root"])
         return draft.tree(lenient=options.get("lenient", False))
     if shape == "outline":
-        tree = read_tree(said["outline"], format="outline", label=f"[{place}]", **options)
+        tree = read_tree(entry["outline"], format="outline", label=f"[{place}]", **options)
     else:
-        tree = load_tree(base / said["file"], format=said.get("format"), **options)
-    return tree.with_synonyms(_synonyms(said.get("synonyms", {})))
+        tree = load_tree(base / entry["file"], format=entry.get("format"), **options)
+    return tree.with_synonyms(_read_synonyms(entry.get("synonyms", {})))
 
 
-def _check_types(said: dict[str, Any], shape: str, options: dict[str, Any]) -> None:
+def _check_types(entry: dict[str, Any], shape: str, options: dict[str, Any]) -> None:
     wanted: dict[str, type] = {"outline": str, "file": str, "format": str, "lenient": bool, "columns": list}
     for key in (shape, "format", *options):
         kind = wanted.get(key, dict if key in SHAPES else str)
-        if key in said and not isinstance(said[key], kind):
+        if key in entry and not isinstance(entry[key], kind):
             word = {str: "a text", bool: "true or false", list: "a list", dict: "a table"}[kind]
-            msg = f"`{key}` is {word}, not {said[key]!r}"
+            msg = f"`{key}` is {word}, not {entry[key]!r}"
             raise OntologyError(msg)
 
 
-def _synonyms(said: Any) -> dict[str, list[str]]:
-    if not isinstance(said, dict):
-        msg = f"`synonyms` is a table from concepts to their other names, not {said!r}"
+def _read_synonyms(entry: Any) -> dict[str, list[str]]:
+    if not isinstance(entry, dict):
+        msg = f"`synonyms` is a table from concepts to their other names, not {entry!r}"
         raise OntologyError(msg)
-    found: dict[str, list[str]] = {}
-    for name, words in said.items():
-        found[name] = [words] if isinstance(words, str) else words
-        if not (isinstance(found[name], list) and all(isinstance(word, str) for word in found[name])):
+    synonyms: dict[str, list[str]] = {}
+    for name, words in entry.items():
+        synonyms[name] = [words] if isinstance(words, str) else words
+        if not (isinstance(synonyms[name], list) and all(isinstance(word, str) for word in synonyms[name])):
             msg = f"`synonyms` of `{name}`: a text or a list of texts, not {words!r}"
             raise OntologyError(msg)
-    return found
+    return synonyms
 
 
-def _attributes(parts: Parts, name: str, said: Any) -> None:
+def _read_attributes(parts: Parts, name: str, entry: Any) -> None:
     """Read an attribute; a table within its table is the attribute with the longer, dotted name."""
-    if isinstance(said, str):
-        said = {"kind": said}
-    if not isinstance(said, dict):
-        parts.mistakes.append(f"[attributes] `{name}` is a kind or a table, not {said!r}")
+    if isinstance(entry, str):
+        entry = {"kind": entry}
+    if not isinstance(entry, dict):
+        parts.mistakes.append(f"[attributes] `{name}` is a kind or a table, not {entry!r}")
         return
-    for key, deeper in said.items():
+    for key, deeper in entry.items():
         if isinstance(deeper, dict):
-            _attributes(parts, f"{name}.{key}", deeper)
-    own = {key: value for key, value in said.items() if not isinstance(value, dict)}
-    if own or not said:
-        parts.attributes[name] = _declared(parts, name, own)
+            _read_attributes(parts, f"{name}.{key}", deeper)
+    own = {key: value for key, value in entry.items() if not isinstance(value, dict)}
+    if own or not entry:
+        parts.attributes[name] = _read_attribute(parts, name, own)
 
 
-def _declared(parts: Parts, name: str, said: dict[str, Any]) -> Declared:
+def _read_attribute(parts: Parts, name: str, entry: dict[str, Any]) -> Declared:
     place = f'[attributes."{name}"]'
-    _only(parts, said, OF_ATTRIBUTES, place)
+    _refuse_unknown_keys(parts, entry, OF_ATTRIBUTES, place)
     for key in ("kind", "unit", "unit_from"):
-        if not isinstance(said.get(key, ""), str):
-            parts.mistakes.append(f"{place} `{key}` is a text, not {said[key]!r}")
-            said = {**said, key: None}
-    words = said.get("synonyms", [])
+        if not isinstance(entry.get(key, ""), str):
+            parts.mistakes.append(f"{place} `{key}` is a text, not {entry[key]!r}")
+            entry = {**entry, key: None}
+    words = entry.get("synonyms", [])
     words = [words] if isinstance(words, str) else words
     if not (isinstance(words, list) and all(isinstance(word, str) for word in words)):
         parts.mistakes.append(f"{place} `synonyms` is a list of names, not {words!r}")
         words = []
-    attribute = _kind(parts, place, said.get("kind"))
-    return Declared(attribute.kind, attribute.tree, said.get("unit"), said.get("unit_from"), tuple(words))
+    attribute = _read_kind(parts, place, entry.get("kind"))
+    return Declared(attribute.kind, attribute.tree, entry.get("unit"), entry.get("unit_from"), tuple(words))
 
 
-def _kind(parts: Parts, place: str, words: str | None) -> Attribute:
+def _read_kind(parts: Parts, place: str, words: str | None) -> Attribute:
     if words is None:
         return Attribute()
     try:
-        found = Schema({"kind": words})["kind"]
+        attribute = Schema({"kind": words})["kind"]
     except SchemaError as mistake:
         parts.mistakes.append(f"{place} {mistake}")
         return Attribute()
-    if found.several:
+    if attribute.several:
         parts.mistakes.append(f"{place} whether it has several values is the schema's to say; write the kind alone")
-    if found.kind is Kind.CONCEPT and found.tree is None:
+    if attribute.kind is Kind.CONCEPT and attribute.tree is None:
         parts.mistakes.append(f'{place} name the tree the concepts are of, such as kind = "concept product"')
-    return found
+    return attribute
 
 
-def _currencies(parts: Parts, said: Any) -> Currencies | None:
-    if not isinstance(said, dict) or not isinstance(said.get("base"), str):
+def _read_currencies(parts: Parts, entry: Any) -> Currencies | None:
+    if not isinstance(entry, dict) or not isinstance(entry.get("base"), str):
         parts.mistakes.append('[currencies] is a table with base = "USD" and rates = { EUR = 1.08 }')
         return None
-    _only(parts, said, ("base", "rates"), "[currencies]")
-    rates = said.get("rates", {})
+    _refuse_unknown_keys(parts, entry, ("base", "rates"), "[currencies]")
+    rates = entry.get("rates", {})
     if not isinstance(rates, dict):
         parts.mistakes.append(f"[currencies] `rates` is a table of what one of each is worth, not {rates!r}")
         rates = {}
@@ -205,35 +205,35 @@ def _currencies(parts: Parts, said: Any) -> Currencies | None:
         if type(rate) not in (int, float) or not (0 < rate < math.inf):
             parts.mistakes.append(f"[currencies] `{code}` is worth {rate!r}; a rate is a number above zero")
     good = {code: rate for code, rate in rates.items() if type(rate) in (int, float) and 0 < rate < math.inf}
-    return Currencies(said["base"], good)
+    return Currencies(entry["base"], good)
 
 
-def _texts(parts: Parts, table: Mapping[str, Any], section: str) -> dict[str, str]:
+def _read_texts(parts: Parts, table: Mapping[str, Any], section: str) -> dict[str, str]:
     """Read a section of texts; a table within it is a dotted name."""
-    found: dict[str, str] = {}
-    stack = list(reversed(_section(parts, table, section).items()))
+    texts: dict[str, str] = {}
+    stack = list(reversed(_get_section(parts, table, section).items()))
     while stack:
         name, text = stack.pop()
         if isinstance(text, str):
-            found[name] = text
+            texts[name] = text
         elif isinstance(text, dict):
             stack.extend((f"{name}.{key}", deeper) for key, deeper in reversed(text.items()))
         else:
             parts.mistakes.append(f"[{section}] `{name}` is a text, not {text!r}")
-    return found
+    return texts
 
 
-def _section(parts: Parts, table: Mapping[str, Any], section: str) -> dict[str, Any]:
-    found = table.get(section, {})
-    if isinstance(found, dict):
-        return found
-    parts.mistakes.append(f"[{section}] is a table, not {found!r}")
+def _get_section(parts: Parts, table: Mapping[str, Any], section: str) -> dict[str, Any]:
+    entry = table.get(section, {})
+    if isinstance(entry, dict):
+        return entry
+    parts.mistakes.append(f"[{section}] is a table, not {entry!r}")
     return {}
 
 
-def _only(parts: Parts, said: Mapping[str, Any], known: Iterable[str], place: str) -> None:
-    known = tuple(known)
-    for key in said:
-        if key not in known:
-            hint = did_you_mean(key, known) or f"; known are {', '.join(known)}"
+def _refuse_unknown_keys(parts: Parts, entry: Mapping[str, Any], keys: Iterable[str], place: str) -> None:
+    keys = tuple(keys)
+    for key in entry:
+        if key not in keys:
+            hint = did_you_mean(key, keys) or f"; known are {', '.join(keys)}"
             parts.mistakes.append(f"{place}: unknown key `{key}`{hint}")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tidings.concepts.mistakes import mistakes_of
+from tidings.concepts.mistakes import split_mistakes
 from tidings.concepts.ontology import Ontology
 from tidings.concepts.spelling import did_you_mean
 from tidings.errors import OntologyError, TidingsError, UnknownConcept
@@ -27,19 +27,23 @@ LISTED = 50
 
 def show(ontology: Ontology, name: str) -> list[dict[str, Any]]:
     """Tell everything a name may mean: concepts of any tree, attributes; refuse a name nothing has."""
-    found = [
+    entries = [
         _concept(tree, each, label)
         for label, tree in ontology.trees.items()
         for each in (tree.candidates(name) if name in tree else ())
     ]
     if _is_attribute(ontology, name):
-        found.append(_attribute(ontology, ontology.attribute(name)))
-    if not found:
-        known = [word for tree in ontology.trees.values() for word in tree.spellings()]
-        known += [*ontology.attributes, *ontology.derived, *(n for t in ontology.attribute_trees.values() for n in t)]
-        msg = f"no concept or attribute is called `{name}`{did_you_mean(name, known)}"
+        entries.append(_attribute(ontology, ontology.attribute(name)))
+    if not entries:
+        names = [word for tree in ontology.trees.values() for word in tree.spellings()]
+        names += [
+            *ontology.attributes,
+            *ontology.derived_attributes,
+            *(n for t in ontology.attribute_trees.values() for n in t),
+        ]
+        msg = f"no concept or attribute is called `{name}`{did_you_mean(name, names)}"
         raise UnknownConcept(msg, name=name)
-    return found
+    return entries
 
 
 def show_text(ontology: Ontology, name: str) -> str:
@@ -52,7 +56,7 @@ def check(path: str | Path) -> dict[str, Any]:
     try:
         ontology = Ontology.load(path)
     except OntologyError as mistake:
-        return {"ok": False, "mistakes": list(mistakes_of(mistake))}
+        return {"ok": False, "mistakes": list(split_mistakes(mistake))}
     except TidingsError as mistake:
         return {"ok": False, "mistakes": [str(mistake)]}
     return {
@@ -62,38 +66,38 @@ def check(path: str | Path) -> dict[str, Any]:
         "attributes": len(ontology.attributes),
         "units": len(ontology.units.aliases),
         "currencies": len([*(ontology.units.currencies or ())]),
-        "derived": list(ontology.derived),
+        "derived": list(ontology.derived_attributes),
         "mistakes": [],
     }
 
 
 def check_text(path: str | Path) -> str:
     """Return the same in lines."""
-    found = check(path)
-    if not found["ok"]:
-        return "\n".join(found["mistakes"])
+    report = check(path)
+    if not report["ok"]:
+        return "\n".join(report["mistakes"])
     lines = []
     for section in ("trees", "attribute_trees"):
-        for name, counts in found[section].items():
-            said = ", ".join(f"{count:,} {what.replace('_', ' ')}" for what, count in counts.items() if count)
-            lines.append(f"{section.replace('_', ' ')[:-1]} {name}: {said}")
-    lines += [f"{what}: {found[what]:,}" for what in ("attributes", "units", "currencies") if found[what]]
-    if found["derived"]:
-        lines.append(f"derived: {', '.join(found['derived'])}")
+        for name, counts in report[section].items():
+            counts_text = ", ".join(f"{count:,} {key.replace('_', ' ')}" for key, count in counts.items() if count)
+            lines.append(f"{section.replace('_', ' ')[:-1]} {name}: {counts_text}")
+    lines += [f"{key}: {report[key]:,}" for key in ("attributes", "units", "currencies") if report[key]]
+    if report["derived"]:
+        lines.append(f"derived: {', '.join(report['derived'])}")
     return "\n".join(lines) or "an empty ontology"
 
 
 def paths(tree: Tree, name: str) -> list[list[str]]:
     """Return the ways from the root down to the concept, at most `PATHS` of them."""
-    found: list[list[str]] = []
+    complete: list[list[str]] = []
     stack = [[tree.require(name)]]
-    while stack and len(found) < PATHS:
+    while stack and len(complete) < PATHS:
         path = stack.pop()
         above = tree.parents(path[0])
         if not above:
-            found.append(path)
+            complete.append(path)
         stack.extend([parent, *path] for parent in reversed(above))
-    return found
+    return complete
 
 
 def _concept(tree: Tree, name: str, label: str) -> dict[str, Any]:
@@ -114,7 +118,7 @@ def _is_attribute(ontology: Ontology, name: str) -> bool:
     own = ontology.attribute(name)
     return (
         own in ontology.attributes
-        or own in ontology.derived
+        or own in ontology.derived_attributes
         or len(ontology.sources(own)) > 1
         or _in_tree(ontology, own)
     )
@@ -126,8 +130,8 @@ def _in_tree(ontology: Ontology, name: str) -> bool:
 
 def _attribute(ontology: Ontology, name: str) -> dict[str, Any]:
     unit = ontology.unit(name)
-    derived = ontology.derived.get(name)
-    said = {
+    derived = ontology.derived_attributes.get(name)
+    entry = {
         "attribute": name,
         "domain": ontology.domain(name),
         "root": ontology.root(name),
@@ -136,23 +140,23 @@ def _attribute(ontology: Ontology, name: str) -> dict[str, Any]:
         "unit_from": unit.unit_from if unit else None,
         "derived": derived.text if derived else None,
     }
-    return {key: value for key, value in said.items() if value is not None}
+    return {key: value for key, value in entry.items() if value is not None}
 
 
-def _lines(said: dict[str, Any]) -> Iterator[str]:
-    if "attribute" in said:
-        yield f"attribute {said['attribute']}: {said['domain']}"
-        yield f"  heard from: {', '.join(said['sources'])}"
-        yield from (f"  {key}: {said[key]}" for key in ("unit", "unit_from", "derived") if key in said)
+def _lines(entry: dict[str, Any]) -> Iterator[str]:
+    if "attribute" in entry:
+        yield f"attribute {entry['attribute']}: {entry['domain']}"
+        yield f"  heard from: {', '.join(entry['sources'])}"
+        yield from (f"  {key}: {entry[key]}" for key in ("unit", "unit_from", "derived") if key in entry)
         return
-    yield f"{said['name']} (tree {said['tree']})"
-    yield from (f"  path: {' > '.join(path)}" for path in said["paths"])
+    yield f"{entry['name']} (tree {entry['tree']})"
+    yield from (f"  path: {' > '.join(path)}" for path in entry["paths"])
     for key in ("children", "synonyms"):
-        if said[key]:
-            more = f" and {len(said[key]) - LISTED:,} more" if len(said[key]) > LISTED else ""
-            yield f"  {key}: {', '.join(said[key][:LISTED])}{more}"
-    yield f"  numbers: {', '.join(f'{low}..{high}' for low, high in said['ranges'])}"
-    yield f"  concepts at or below: {said['size']:,}"
+        if entry[key]:
+            more = f" and {len(entry[key]) - LISTED:,} more" if len(entry[key]) > LISTED else ""
+            yield f"  {key}: {', '.join(entry[key][:LISTED])}{more}"
+    yield f"  numbers: {', '.join(f'{low}..{high}' for low, high in entry['ranges'])}"
+    yield f"  concepts at or below: {entry['size']:,}"
 
 
 def _counts(tree: Tree) -> dict[str, int]:
@@ -161,6 +165,6 @@ def _counts(tree: Tree) -> dict[str, int]:
         "roots": len(tree.roots),
         "with_several_parents": sum(len(tree.parents(name)) > 1 for name in tree.names),
         "spellings": sum(1 for _ in tree.spellings()),
-        "shared_spellings": len(tree.shared_spellings()),
+        "shared_spellings": len(tree.list_shared_spellings()),
         "dropped": len(tree.dropped),
     }

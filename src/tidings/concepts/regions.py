@@ -49,10 +49,10 @@ class Regions:
         mistakes: list[str] = []
         for at, feature in enumerate(_features(table)):
             try:
-                found, area = _region(feature, name, unnamed, at=at)
-                if found in areas:
-                    mistakes.append(f"the region `{found}` is given twice; `name=` chooses another property")
-                areas[found] = area
+                region, area = _region(feature, name, unnamed, at=at)
+                if region in areas:
+                    mistakes.append(f"the region `{region}` is given twice; `name=` chooses another property")
+                areas[region] = area
             except BadRegion as mistake:
                 mistakes.append(str(mistake))
         if mistakes:
@@ -72,12 +72,12 @@ class Regions:
 
     def __getitem__(self, name: str) -> Area:
         """Return the area of that name."""
-        found = self._areas.get(name)
-        if found is None:
+        area = self._areas.get(name)
+        if area is None:
             hint = did_you_mean(name, self._areas) if self._areas else "; no regions are given"
             msg = f"unknown region `{name}`{hint}"
             raise UnknownRegion(msg, region=name)
-        return found
+        return area
 
     def __contains__(self, name: object) -> bool:
         """Tell whether there is a region of that name."""
@@ -128,24 +128,24 @@ def _region(feature: Any, name: str, unnamed: str | None, *, at: int) -> tuple[s
         msg = f"feature {at}: not a GeoJSON feature but {feature!r:.60}"
         raise BadRegion(msg)
     properties = feature.get("properties")
-    found = properties.get(name) if isinstance(properties, dict) else None
-    found = feature.get("id", unnamed) if found is None else found
-    if isinstance(found, bool) or not isinstance(found, str | int | float) or found == "":
+    region = properties.get(name) if isinstance(properties, dict) else None
+    region = feature.get("id", unnamed) if region is None else region
+    if isinstance(region, bool) or not isinstance(region, str | int | float) or region == "":
         msg = f"feature {at} has neither a property `{name}` nor an id; `name=` chooses another property"
         raise BadRegion(msg)
     try:
-        return str(found), _area(feature.get("geometry"))
+        return str(region), _area(feature.get("geometry"))
     except BadRegion as mistake:
-        msg = f"the region `{found}`: {mistake}"
-        raise BadRegion(msg, region=str(found)) from mistake
+        msg = f"the region `{region}`: {mistake}"
+        raise BadRegion(msg, region=str(region)) from mistake
 
 
 def _area(geometry: Any) -> Area:
     match geometry:
         case {"type": "Polygon", "coordinates": list(rings)}:
-            return _checked([rings])
+            return _check([rings])
         case {"type": "MultiPolygon", "coordinates": list(polygons)}:
-            return _checked(polygons)
+            return _check(polygons)
         case {"type": str(other)}:
             msg = f"a region is a Polygon or a MultiPolygon, not a {other}"
         case _:
@@ -153,7 +153,7 @@ def _area(geometry: Any) -> Area:
     raise BadRegion(msg)
 
 
-def _checked(polygons: list[Any]) -> Area:
+def _check(polygons: list[Any]) -> Area:
     try:
         # GeoJSON allows a height after longitude and latitude; regions are flat.
         return area_of([[[place[:2] for place in ring] for ring in rings] for rings in polygons])

@@ -29,7 +29,7 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
 
 
-def nearest(word: str, known: Iterable[str]) -> str | None:
+def nearest(word: str, candidates: Iterable[str]) -> str | None:
     """Return the known word most like this one, if any is like it.
 
     >>> nearest("furlng", ["foot", "furlong"])
@@ -37,18 +37,18 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     """
     wanted = fold(word)
     slack = max(2, len(wanted) // 3)
-    folded = {fold(name): name for name in known if abs(len(name) - len(word)) <= slack}
+    folded = {fold(name): name for name in candidates if abs(len(name) - len(word)) <= slack}
     if len(folded) > MANY:
         folded = {name: spelled for name, spelled in folded.items() if name[:1] == wanted[:1]}
     close = get_close_matches(wanted, folded, n=1, cutoff=0.7)
     return folded[close[0]] if close else None
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
+def did_you_mean(word: str, candidates: Iterable[str]) -> str:
     """Return the end of an error's text: the nearest known word, or nothing.
 
     >>> did_you_mean("cty", ["city"])
     '; did you mean `city`?'
     """
-    close = nearest(word, known)
+    close = nearest(word, candidates)
     return f"; did you mean `{close}`?" if close else ""

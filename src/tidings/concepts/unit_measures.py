@@ -95,10 +95,10 @@ def physical(word: str) -> Measure | None:
         return None
     registry = _registry()
     try:
-        zero, one, two = (registry.Quantity(Fraction(n), word).to_base_units() for n in range(3))
-        scale, offset = Fraction(one.magnitude - zero.magnitude), Fraction(zero.magnitude)
-        straight = two.magnitude - one.magnitude == scale
-        dimension = tuple(sorted((name, Fraction(power)) for name, power in one.unit_items()))
+        zero, unit, double = (registry.Quantity(Fraction(n), word).to_base_units() for n in range(3))
+        scale, offset = Fraction(unit.magnitude - zero.magnitude), Fraction(zero.magnitude)
+        straight = double.magnitude - unit.magnitude == scale
+        dimension = tuple(sorted((name, Fraction(power)) for name, power in unit.unit_items()))
     except (pint.PintError, AttributeError, AssertionError, TypeError, ValueError, ArithmeticError):
         return None
     # A logarithmic unit (decibel) is no straight line; comparing in it would mislead.
@@ -110,10 +110,10 @@ def physical_hint(word: str) -> str:
     """Return the end of an error's text for a word that is no unit."""
     if not _WORD.fullmatch(word):
         return ""
-    known = (*_registry(), *COMMON)
-    if word in known:
+    words = (*_registry(), *COMMON)
+    if word in words:
         return "; its scale is logarithmic, and such units are not converted"
     for respelled in (word.upper(), word.lower(), word.capitalize()):
         if respelled != word and physical(respelled):
             return f"; did you mean `{respelled}`?"
-    return did_you_mean(word, known)
+    return did_you_mean(word, words)

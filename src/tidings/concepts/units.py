@@ -117,10 +117,10 @@ class Units:
     def read(self, text: str) -> tuple[int | float, str] | None:
         """Read a number and a unit (a currency may stand first); nothing if it is not that."""
         text = text.strip()
-        found = (_AFTER.fullmatch(text) or _BEFORE.fullmatch(text)) if len(text) <= _LONGEST else None
-        if not found or _is_number(text):
+        match = (_AFTER.fullmatch(text) or _BEFORE.fullmatch(text)) if len(text) <= _LONGEST else None
+        if not match or _is_number(text):
             return None
-        unit, amount = found["unit"], found["amount"]
+        unit, amount = match["unit"], match["amount"]
         first = text.startswith(unit)
         if not (unit in self.aliases or (self._is_currency(unit) if first else _UNIT.fullmatch(unit))):
             return None  # `A4` and `12 Main Street` are words with numbers, not amounts
@@ -130,16 +130,16 @@ class Units:
 
     def measure(self, unit: str) -> Measure:
         """Return what the unit is, or refuse one that is not known."""
-        found = self._measures.get(unit)
-        if found is None:
-            found = _remember(self._measures, unit, self._resolved(unit, ()))
-        return found
+        measure = self._measures.get(unit)
+        if measure is None:
+            measure = _remember(self._measures, unit, self._resolve(unit, ()))
+        return measure
 
     def _line(self, unit: str, to: str) -> tuple[int, int, int]:
         """Return integers such that `(amount * factor + shift) / divisor` converts."""
-        found = self._lines.get((unit, to))
-        if found is not None:
-            return found
+        line = self._lines.get((unit, to))
+        if line is not None:
+            return line
         a, b = self.measure(unit), self.measure(to)
         if a.dimension != b.dimension:
             msg = f"`{unit}` does not convert to `{to}`: one is in `{a.base}`, the other in `{b.base}`"
@@ -148,7 +148,7 @@ class Units:
         divisor = factor.denominator * shift.denominator
         return _remember(self._lines, (unit, to), (int(factor * divisor), int(shift * divisor), divisor))
 
-    def _resolved(self, unit: str, seen: tuple[str, ...]) -> Measure:
+    def _resolve(self, unit: str, seen: tuple[str, ...]) -> Measure:
         """Find the unit as written: alias, currency, sign, physical unit, product; then with its case folded."""
         if unit in seen:
             msg = f"unit aliases in a circle: {' = '.join(f'`{name}`' for name in (*seen, unit))}"
@@ -160,22 +160,22 @@ class Units:
         if worth and self.currencies:
             return Measure(worth, ((self.currencies.base, Fraction(1)),))
         if unit in SIGNS:
-            return self._resolved(SIGNS[unit], seen)
-        found = physical(unit) or self._product(unit, seen)
-        if found is None and (respelled := self._folded.get(fold(unit), unit)) != unit:
-            found = self._resolved(respelled, seen)
-        return found or self._refuse(unit)
+            return self._resolve(SIGNS[unit], seen)
+        measure = physical(unit) or self._product(unit, seen)
+        if measure is None and (respelled := self._folded.get(fold(unit), unit)) != unit:
+            measure = self._resolve(respelled, seen)
+        return measure or self._refuse(unit)
 
     def _multiple(self, target: str, seen: tuple[str, ...]) -> Measure:
-        found = _AFTER.fullmatch(target)
-        if not found:
-            return self._resolved(target, seen)
-        measure = self._resolved(found["unit"], seen)
-        return Measure(measure.scale * Fraction(found["amount"]), measure.dimension, measure.offset)
+        match = _AFTER.fullmatch(target)
+        if not match:
+            return self._resolve(target, seen)
+        measure = self._resolve(match["unit"], seen)
+        return Measure(measure.scale * Fraction(match["amount"]), measure.dimension, measure.offset)
 
     def _product(self, unit: str, seen: tuple[str, ...]) -> Measure | None:
         parts = [part for part in _SIGN.split(unit) if part] if len(unit) <= _LONGEST and _UNIT.fullmatch(unit) else []
-        found, sign = ONE, 1
+        product, sign = ONE, 1
         for part in parts:
             factor = None if part == "per" else re.fullmatch(_FACTOR, part)
             if not factor:
@@ -184,8 +184,8 @@ class Units:
             if factor["word"] == unit:
                 return None
             power = Fraction({"²": "2", "³": "3"}.get(factor["high"], factor["power"] or "1"))
-            found = found.times(self._resolved(factor["word"], seen), sign * power)
-        return found if parts else None
+            product = product.times(self._resolve(factor["word"], seen), sign * power)
+        return product if parts else None
 
     def _is_currency(self, unit: str) -> bool:
         return unit in _CURRENCY_SIGNS or unit in (self.currencies or ())
@@ -207,10 +207,10 @@ class Units:
         return hash((frozenset(self.aliases.items()), self.currencies))
 
 
-def _remember(known: dict[K, V], key: K, value: V) -> V:
-    if len(known) >= CACHED:
-        known.clear()
-    known[key] = value
+def _remember(cache: dict[K, V], key: K, value: V) -> V:
+    if len(cache) >= CACHED:
+        cache.clear()
+    cache[key] = value
     return value
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from tidings.engine.events.event_source import ArrowEvents, ReadEvents
 from tidings.errors import BadEvent
 from tidings.model import DeadLetter
-from tidings.model.arrow_types import rows_of
+from tidings.model.arrow_types import to_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -78,10 +78,10 @@ class BatchReader:
             return None
         plain = table if not len(result.odd) else table.take(result.plain)
         ready = (tuple(columns), result.batch)
-        events = ArrowEvents(plain, self.view.required, self._setting, self._read_row, known=ready)
+        events = ArrowEvents(plain, self.view.required, self._setting, self._read_row, ready=ready)
         groups = [EventGroup(events, result.plain)]
         if len(result.odd):
-            groups += self._read_rows(rows_of(table.take(result.odd)), result.odd, collect=collect)
+            groups += self._read_rows(to_rows(table.take(result.odd)), result.odd, collect=collect)
         return groups
 
     def count_mismatches(self) -> None:
@@ -90,7 +90,7 @@ class BatchReader:
             self._counts.count(self._readings, self.view.counted)
 
     def _read_row(self, table: Any) -> Reading:
-        return self.view.reader.read(rows_of(table)[0], self._setting.now)
+        return self.view.reader.read(to_rows(table)[0], self._setting.now)
 
     def _read_rows(self, events: Iterable[Any], places: NDArray[np.int64], *, collect: bool) -> list[EventGroup]:
         readings, good = [], []

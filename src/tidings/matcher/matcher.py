@@ -23,7 +23,7 @@ from tidings.errors import TidingsError, UnknownSubscription
 from tidings.matcher.admission import Admission, build_refusal, check_ids, check_on_error, is_id
 from tidings.matcher.event_input import BatchReader, MatchView
 from tidings.matcher.loading.parameter_table import is_parameter_table
-from tidings.matcher.loading.subscription_input import Watched, pairs_of
+from tidings.matcher.loading.subscription_input import WatchedSubscriptions, iterate_subscriptions
 from tidings.matcher.mismatch_report import MismatchReport, describe_mismatches
 from tidings.matcher.plan import Plan
 from tidings.matcher.registry import ENGINE, build_backend
@@ -124,7 +124,11 @@ class Matcher:
                 total, errors = load.table.num_rows, load.enter(keep_good=keep_good)
                 self._view = None
         else:
-            rows = subscriptions if isinstance(subscriptions, Watched) else list(pairs_of(subscriptions))
+            rows = (
+                subscriptions
+                if isinstance(subscriptions, WatchedSubscriptions)
+                else list(iterate_subscriptions(subscriptions))
+            )
             refusals = self.enter_rows(rows, keep_good=keep_good)
             total, errors = len(rows), [(rows[row][0], problem) for row, problem in refusals]
         if errors and on_error == "raise":

@@ -56,7 +56,7 @@ class Plan:
     def to_dict(self) -> dict[str, object]:
         """Return plain values."""
         attributes = {name: _words(need) for name, need in sorted(self.attributes.items())}
-        mismatches = {"mismatches": [one.to_dict() for one in self.mismatches]} if self.mismatches else {}
+        mismatches = {"mismatches": [report.to_dict() for report in self.mismatches]} if self.mismatches else {}
         return {"kind": self.kind, **self.work, "attributes": attributes, **mismatches}
 
     @property
@@ -76,7 +76,7 @@ class Plan:
     def sheets(self) -> list[Sheet]:
         """Return the plan's tables: one for each segment, what waits, the attributes."""
         if "segments" in self.work:
-            made = [_segment(number, one) for number, one in enumerate(self.work["segments"], 1)]
+            made = [_segment(number, segment) for number, segment in enumerate(self.work["segments"], 1)]
             waiting = self.work["waiting"]
             if waiting["subscriptions"]:
                 cost = time_of(waiting["nanoseconds"])
@@ -87,13 +87,13 @@ class Plan:
             rows = tuple((name, _words(need)) for name, need in sorted(self.attributes.items()))
             made.append(Sheet("attributes", (), _cut(rows), notes=_rest(len(rows), "attribute")))
         if self.mismatches:
-            lines: tuple[tuple[str, ...], ...] = tuple((str(one),) for one in self.mismatches)
+            lines: tuple[tuple[str, ...], ...] = tuple((str(segment),) for segment in self.mismatches)
             made.append(Sheet("values not as asked for", (), _cut(lines), notes=_rest(len(lines), "attribute")))
         return made
 
     def __str__(self) -> str:
         """Print the headline, what is slow, and the sheets."""
-        return "\n".join([self.headline, *(f"slow: {one}" for one in self.slow), *map(str, self.sheets())])
+        return "\n".join([self.headline, *(f"slow: {reason}" for reason in self.slow), *map(str, self.sheets())])
 
 
 def time_of(nanoseconds: float) -> str:
@@ -112,22 +112,22 @@ def time_of(nanoseconds: float) -> str:
 HEAD = ("found by", "how", "rows", "clusters", "tiles", "candidates", "time", "because")
 
 
-def _segment(number: int, one: Mapping[str, Any]) -> Sheet:
-    size = f"{one['rows']:,} rows, {one['bytes a subscription']:,.0f} bytes a subscription"
-    removed = f" ({one['removed']:,} more are removed)" if one["removed"] else ""
-    title = f"segment {number}: {_many(one['subscriptions'], 'subscription')}{removed}, {size}"
-    paths = one["paths"]
+def _segment(number: int, segment: Mapping[str, Any]) -> Sheet:
+    size = f"{segment['rows']:,} rows, {segment['bytes a subscription']:,.0f} bytes a subscription"
+    removed = f" ({segment['removed']:,} more are removed)" if segment["removed"] else ""
+    title = f"segment {number}: {_many(segment['subscriptions'], 'subscription')}{removed}, {size}"
+    paths = segment["paths"]
     shown, rest = paths[:SHOWN], paths[SHOWN:]
     notes = []
     if rest:
         cost = time_of(sum(path["nanoseconds"] for path in rest))
         notes.append(f"and {len(rest):,} more ways: {sum(path['rows'] for path in rest):,} rows, {cost}")
     return Sheet(
-        f"{title}, {time_of(one['nanoseconds'])}",
+        f"{title}, {time_of(segment['nanoseconds'])}",
         HEAD if shown else (),
         tuple(_path(path) for path in shown),
         frozenset(range(2, 7)),
-        (*notes, *_parts(one)),
+        (*notes, *_parts(segment)),
     )
 
 
@@ -137,25 +137,25 @@ def _path(path: Mapping[str, Any]) -> tuple[str, ...]:
     return columns, path["kind"], *counts, _few(path["candidates"]), time_of(path["nanoseconds"]), path["reason"]
 
 
-def _parts(one: Mapping[str, Any]) -> list[str]:
+def _parts(segment: Mapping[str, Any]) -> list[str]:
     lines = []
-    if exact := one["bitmaps"]["decide"]:
+    if exact := segment["bitmaps"]["decide"]:
         lines.append(f"bitmaps of {_many(exact, 'tile')} decide")
-    if rough := one["bitmaps"]["need a check"]:
+    if rough := segment["bitmaps"]["need a check"]:
         lines.append(f"what bitmaps of {_many(rough, 'tile')} let through is checked")
-    if trees := one.get("trees"):
+    if trees := segment.get("trees"):
         parts = f"{_many(trees['trees'], 'tree')} over {trees['leaves']:,} leaves, {trees['shared']:,} sub-trees shared"
         lines.append(f"{parts}: {time_of(trees['nanoseconds'])}")
-    if found := one.get("found trees"):
-        who = "filter is found by some of its" if found["trees"] == 1 else "filters are found by some of their"
-        whose = "its" if found["trees"] == 1 else "their"
-        parts = f"{found['trees']:,} {who} literals and decided by {whose} whole tree"
-        lines.append(f"{parts}: {time_of(found['nanoseconds'])}")
-    if text := one.get("text"):
+    if candidates := segment.get("found trees"):
+        who = "filter is found by some of its" if candidates["trees"] == 1 else "filters are found by some of their"
+        whose = "its" if candidates["trees"] == 1 else "their"
+        parts = f"{candidates['trees']:,} {who} literals and decided by {whose} whole tree"
+        lines.append(f"{parts}: {time_of(candidates['nanoseconds'])}")
+    if text := segment.get("text"):
         without = f", {text['expressions without']:,} without a literal" if text["expressions without"] else ""
         kinds = f"{text['patterns']:,} patterns, {text['literals']:,} literals{without}"
-        lines.append(f"text of {_listed(text['attributes'])}: {kinds}: {time_of(text['nanoseconds'])}")
-    if second := one.get("second phase"):
+        lines.append(f"text of {_join_names(text['attributes'])}: {kinds}: {time_of(text['nanoseconds'])}")
+    if second := segment.get("second phase"):
         areas, law = second["filters with areas"], second["filters by the law"]
         left = [f"{_many(second['areas'], 'area')} of {_many(areas, 'filter')}"] if areas else []
         left += [f"{_many(second['tests by the law'], 'test')} of {_many(law, 'filter')} by the law"] if law else []
@@ -167,11 +167,11 @@ def _few(count: float) -> str:
     return f"{count:,.0f}" if count >= 10 else f"{count:.1f}"
 
 
-def _many(count: int, what: str) -> str:
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-def _listed(names: list[str]) -> str:
+def _join_names(names: list[str]) -> str:
     more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
     return ", ".join(names[:3]) + more
 
@@ -180,8 +180,8 @@ def _cut(rows: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
     return rows[: 2 * SHOWN]
 
 
-def _rest(count: int, what: str) -> tuple[str, ...]:
-    return (f"and {_many(count - 2 * SHOWN, f'more {what}')}",) if count > 2 * SHOWN else ()
+def _rest(count: int, noun: str) -> tuple[str, ...]:
+    return (f"and {_many(count - 2 * SHOWN, f'more {noun}')}",) if count > 2 * SHOWN else ()
 
 
 def _words(needs: tuple[ReadSpec, ...]) -> str:

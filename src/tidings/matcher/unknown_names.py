@@ -22,24 +22,26 @@ LISTED = 10
 """Names that a message lists; the others are counted."""
 
 
-def refuse_unknown(matcher: Matcher, names: Schema, *, where: str, way_out: str, what: str = "subscriptions") -> None:
+def refuse_unknown(
+    matcher: Matcher, names: Schema, *, where: str, way_out: str, subject: str = "subscriptions"
+) -> None:
     """Refuse names that filters of the matcher ask for and neither `names` nor its own schema and ontology have.
 
     In the message, `where` says who lacks the names, and `way_out` how to ask for the open world.
     """
-    schema = names if matcher.schema is None else names.merged(matcher.schema)
+    schema = names if matcher.schema is None else names.merge(matcher.schema)
     vocabulary = Vocabulary(schema, matcher.ontology)
     demands = matcher.admission.list_demands()
     unknown = sorted(name for name in demands if not vocabulary.has_attribute(name))
     if unknown:
-        has_ids = what == "subscriptions"  # the filters of patterns have numbers that mean nothing to a user
+        has_ids = subject == "subscriptions"  # the filters of patterns have numbers that mean nothing to a user
         lines = [
             describe_unknown_attribute(name, schema) + (f" ({demands[name]} asks for it)" if has_ids else "")
             for name in unknown
         ]
         more = f"\nand {len(lines) - LISTED:,} more" if len(lines) > LISTED else ""
         listed = "\n".join(lines[:LISTED])
-        msg = f"the {what} ask for names that {where} not have:\n{listed}{more}\n{way_out}"
+        msg = f"the {subject} ask for names that {where} not have:\n{listed}{more}\n{way_out}"
         raise UnknownAttributes(msg, names=tuple(unknown))
 
 

@@ -58,13 +58,13 @@ def explain_match(id: SubId, written: Filter, bound: Filter, reading: Reading, s
 def _deciding(written: Filter, bound: Filter, reading: Reading, setting: Setting) -> Iterator[Reason]:
     truth = holds(bound, reading, setting)
     match written, bound:
-        case Not(part), Not(meant):
-            yield from _deciding(part, meant, reading, setting)
+        case Not(part), Not(bound_part):
+            yield from _deciding(part, bound_part, reading, setting)
         case (And(parts), And(meants)) | (Or(parts), Or(meants)):
             # All parts decide a true `and` and a false `or`; otherwise those that agree with the outcome.
-            for part, meant in zip(parts, meants, strict=True):
-                if holds(meant, reading, setting) == truth:
-                    yield from _deciding(part, meant, reading, setting)
+            for part, bound_part in zip(parts, meants, strict=True):
+                if holds(bound_part, reading, setting) == truth:
+                    yield from _deciding(part, bound_part, reading, setting)
         case Test(), Test(attribute, condition):
             keys = [resolve_attribute(attribute, condition)]
             if isinstance(condition, Compare):

@@ -93,13 +93,13 @@ def bounds(area: Area) -> tuple[float, float, float, float]:
 def _polygon(rings: Rings) -> Any:
     import shapely
 
-    outline = _unrolled(rings[0])
-    holes = [_nearest_turn(_unrolled(hole), outline) for hole in rings[1:]]
+    outline = _unroll(rings[0])
+    holes = [_nearest_turn(_unroll(hole), outline) for hole in rings[1:]]
     # As arrays: the constructor of `Polygon` looks at each place in Python.
     return shapely.polygons(shapely.linearrings(outline), [shapely.linearrings(hole) for hole in holes] or None)
 
 
-def _unrolled(ring: Ring) -> list[tuple[float, float]]:
+def _unroll(ring: Ring) -> list[tuple[float, float]]:
     """Follow the ring with continuous longitudes: a jump of over half a turn crosses the antimeridian.
 
     Whole turns are counted, and no steps are added up: a ring that never crosses keeps its longitudes to the bit.

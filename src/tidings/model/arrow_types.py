@@ -66,7 +66,7 @@ def limit_timestamp(kind: pa.TimestampType) -> pa.TimestampType:
     return pa.timestamp("us" if kind.unit == "ns" else kind.unit, "UTC" if kind.tz else None)
 
 
-def attributes_of(schema: pa.Schema) -> dict[str, Attribute]:
+def find_attributes(schema: pa.Schema) -> dict[str, Attribute]:
     """Return the attributes of an Arrow schema, by dotted name."""
     attributes: dict[str, Attribute] = {}
     for field in schema:
@@ -96,7 +96,7 @@ def _iterate_attributes(name: str, kind: pa.DataType, *, several: bool) -> Itera
 # Rows ----------------------------------------------------------------------------------------------
 
 
-def rows_of(table: pa.Table | pa.RecordBatch) -> list[dict[str, Any]]:
+def to_rows(table: pa.Table | pa.RecordBatch) -> list[dict[str, Any]]:
     """Return the rows as mappings; a value that Python cannot hold is `Unreadable`, and the others are read."""
     import pyarrow as pa
 

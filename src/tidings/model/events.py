@@ -35,9 +35,9 @@ class Event:
         _refuse_unless(named, "id is text or an integer (what it says goes in values={...})", self.id)
 
 
-def _refuse_unless(fits: bool, rule: str, found: object) -> None:
+def _refuse_unless(fits: bool, rule: str, value: object) -> None:
     if not fits:
-        msg = f"an event's {rule}, not `{found!r}`"
+        msg = f"an event's {rule}, not `{value!r}`"
         raise BadEvent(msg)
 
 
@@ -89,8 +89,8 @@ class EventBatch:
 
     def __len__(self) -> int:
         """Count the events."""
-        held: Any = self.table if self._rows is None else self._rows
-        return len(held)
+        events: Any = self.table if self._rows is None else self._rows
+        return len(events)
 
     def slice(self, start: int, length: int) -> EventBatch:
         """Return some of the events."""
@@ -102,9 +102,9 @@ class EventBatch:
     def __iter__(self) -> Iterator[EventLike]:
         """Yield the events in order."""
         if self._rows is None:
-            from tidings.model.arrow_types import rows_of
+            from tidings.model.arrow_types import to_rows
 
-            self._rows = rows_of(self.table)
+            self._rows = to_rows(self.table)
         return iter(self._rows)
 
 

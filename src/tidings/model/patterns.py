@@ -64,7 +64,7 @@ class Step:
     label: str | None = None
 
     @property
-    def called(self) -> str:
+    def name(self) -> str:
         """The name that conditions use."""
         return self.label or self.filter
 
@@ -207,7 +207,7 @@ class Pattern:
         """Names are known, and each means one thing."""
         names = [named.name for named in self.filters]
         _refuse_if(len(set(names)) < len(names), "two filters have one name")
-        for name in self.used():
+        for name in self.list_filters():
             _refuse_if(name not in names, f"no filter is called `{name}`")
 
     def __getitem__(self, name: str) -> NamedFilter:
@@ -223,14 +223,14 @@ class Pattern:
         ends = self.absence.without if self.absence else ()
         return tuple(dict.fromkeys([*_guards_of(self.root), *ends]))
 
-    def used(self) -> tuple[str, ...]:
+    def list_filters(self) -> tuple[str, ...]:
         """Return the names of the filters that steps and `not`s use."""
         return tuple(dict.fromkeys([*(step.filter for step in self.steps()), *self.guards()]))
 
     def key_variables(self) -> tuple[str, ...]:
         """Return the variables that every operand gives a value: their values part the stream into keys."""
-        held = [{variable for _, variable in self[name].variables} for name in self.used()]
-        return tuple(sorted(set.intersection(*held))) if held else ()
+        variables = [{variable for _, variable in self[name].variables} for name in self.list_filters()]
+        return tuple(sorted(set.intersection(*variables))) if variables else ()
 
 
 def children_of(node: Node) -> tuple[Node, ...]:

@@ -96,30 +96,30 @@ class Schema:
     @classmethod
     def from_arrow(cls, schema: Any) -> Schema:
         """Take kinds and cardinality from an Arrow schema; text may be asked as a concept or an address too."""
-        from tidings.model.arrow_types import attributes_of
+        from tidings.model.arrow_types import find_attributes
         from tidings.model.events import is_arrow
 
         schema = getattr(schema, "schema", schema)  # a table or a batch has one
         if not is_arrow(schema):
             msg = f"from_arrow takes an Arrow schema or table, not {type(schema).__name__}"
             raise SchemaError(msg)
-        return cls(attributes_of(schema))
+        return cls(find_attributes(schema))
 
     def get(self, name: str) -> Attribute | None:
         """Return what is declared of the name, by itself or by an entry `prefix.*`."""
-        found = self._attributes.get(name)
+        attribute = self._attributes.get(name)
         prefix = name
-        while found is None and "." in prefix:
+        while attribute is None and "." in prefix:
             prefix = prefix.rpartition(".")[0]
-            found = self._attributes.get(f"{prefix}.*")
-        return found
+            attribute = self._attributes.get(f"{prefix}.*")
+        return attribute
 
     def __getitem__(self, name: str) -> Attribute:
         """Return what is declared of the name."""
-        found = self.get(name)
-        if found is None:
+        attribute = self.get(name)
+        if attribute is None:
             raise KeyError(name)
-        return found
+        return attribute
 
     def __contains__(self, name: object) -> bool:
         """Tell whether the name is declared."""
@@ -149,11 +149,11 @@ class Schema:
         """Return the words of each attribute, as a schema file has them."""
         return {name: str(attribute) for name, attribute in self._attributes.items()}
 
-    def merged(self, over: Schema) -> Schema:
+    def merge(self, over: Schema) -> Schema:
         """Return both together; where they differ, `over` wins."""
         return Schema({**self._attributes, **over._attributes}, closed=self.closed or over.closed)
 
-    def opened(self) -> Schema:
+    def to_open(self) -> Schema:
         """Return the same attributes, with filters free to name others."""
         return Schema(self._attributes, closed=False)
 
@@ -173,9 +173,9 @@ def _attribute(name: object, words: object) -> Attribute:
     if kind == STRING and not rest:
         return Attribute(Kind.TEXT, several=several, refinable=True)
     if kind not in (*DECLARABLE, "any") or (rest and (kind != "concept" or len(rest) > 1)):
-        known = ", ".join((*DECLARABLE, STRING, "any"))
+        kinds = ", ".join((*DECLARABLE, STRING, "any"))
         hint = "perhaps after `several`; `concept` may name its tree"
-        msg = f"`{name}`: unknown kind `{words}`; the kinds are {known}, {hint}"
+        msg = f"`{name}`: unknown kind `{words}`; the kinds are {kinds}, {hint}"
         raise SchemaError(msg)
     return Attribute(None if kind == "any" else Kind(kind), several=several, tree=rest[0] if rest else None)
 

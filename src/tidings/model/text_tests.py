@@ -28,10 +28,10 @@ def text_test(test: TextTest) -> Callable[[str], bool]:
         case TextOp.CONTAINS:
             accepts = lambda value: pattern in value  # noqa: E731
         case TextOp.LIKE:
-            wildcard = _compiled(like_expression(pattern), ignoring_case=False)
+            wildcard = _compile(like_expression(pattern), ignoring_case=False)
             accepts = lambda value: wildcard.fullmatch(value) is not None  # noqa: E731
         case TextOp.MATCHES:
-            expression = _compiled(test.pattern, ignoring_case=test.ignoring_case)
+            expression = _compile(test.pattern, ignoring_case=test.ignoring_case)
             return lambda value: expression.search(value) is not None
     if test.ignoring_case:
         return lambda value: accepts(value.casefold())
@@ -40,7 +40,7 @@ def text_test(test: TextTest) -> Callable[[str], bool]:
 
 def canonical_expression(expression: str) -> str:
     """Return the expression with its slashes bare: only the text notation needs them escaped."""
-    return re.sub(r"\\(.)", lambda found: "/" if found[1] == "/" else found[0], expression, flags=re.DOTALL)
+    return re.sub(r"\\(.)", lambda match: "/" if match[1] == "/" else match[0], expression, flags=re.DOTALL)
 
 
 def like_expression(pattern: str) -> str:
@@ -62,7 +62,7 @@ def like_expression(pattern: str) -> str:
     return "".join(parts)
 
 
-def _compiled(expression: str, *, ignoring_case: bool) -> Any:
+def _compile(expression: str, *, ignoring_case: bool) -> Any:
     import re2
 
     options = re2.Options()

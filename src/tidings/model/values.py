@@ -36,7 +36,7 @@ class Kind(StrEnum):
     __hash__ = str.__hash__  # that of `Enum` is Python's, and this is in every key of an index
 
     @property
-    def ordered(self) -> bool:
+    def has_order(self) -> bool:
         """Whether one value comes before another."""
         return self in (Kind.NUMBER, Kind.TEXT, Kind.CONCEPT, Kind.TIME)
 
@@ -93,7 +93,7 @@ class Range:
             else:
                 object.__setattr__(self, end, check_value(value))
         kinds = {kind_of(end) for end in (self.low, self.high) if end is not None}
-        if len(kinds) > 1 or not all(kind.ordered for kind in kinds):
+        if len(kinds) > 1 or not all(kind.has_order for kind in kinds):
             msg = f"the ends of a range are two numbers, two texts or two times, not {' and '.join(sorted(kinds))}"
             raise BadValue(msg)
         if self.low is None or self.high is None:
@@ -139,13 +139,13 @@ def check_value(value: Scalar) -> Scalar:
         case bool() | Point():
             return value
         case int():
-            return checked_int(value)
+            return check_int(value)
         case float():
-            return checked_float(value)
+            return check_float(value)
         case str():
             return check_text(value)
         case datetime():
-            return utc(value)
+            return to_utc(value)
         case date():  # its midnight
             return datetime(value.year, value.month, value.day, tzinfo=UTC)
         case Quantity(amount=amount):
@@ -155,7 +155,7 @@ def check_value(value: Scalar) -> Scalar:
     return value
 
 
-def checked_int(value: int) -> int:
+def check_int(value: int) -> int:
     """Refuse an integer beyond 64 bits."""
     if not INT_MIN <= value <= INT_MAX:
         msg = f"{value} is beyond 64-bit integers"
@@ -163,7 +163,7 @@ def checked_int(value: int) -> int:
     return value
 
 
-def checked_float(value: float) -> float:
+def check_float(value: float) -> float:
     """Refuse NaN and the infinities."""
     if not math.isfinite(value):
         msg = f"{value} is not a finite number"
@@ -182,7 +182,7 @@ def check_text(value: str) -> str:
     return value
 
 
-def utc(value: datetime) -> datetime:
+def to_utc(value: datetime) -> datetime:
     """Return the time in UTC; without a zone it is UTC already."""
     if type(value) is not datetime:  # a pandas Timestamp, say: keep what Python's own class can hold
         value = datetime.fromisoformat(value.isoformat(timespec="microseconds"))

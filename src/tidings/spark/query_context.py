@@ -75,7 +75,7 @@ class QueryContext:
             names = sources | {*attributes}
             columns = Schema({name: columns[name] for name in columns if name in names or name.endswith(".*")})
         own = self.vocabulary.schema
-        merged = self.close_schema(columns if own is None else columns.merged(own))
+        merged = self.close_schema(columns if own is None else columns.merge(own))
         return replace(self, vocabulary=replace(self.vocabulary, schema=merged))
 
     def close_schema(self, columns: Schema) -> Schema:
@@ -85,7 +85,7 @@ class QueryContext:
     def refuse_unknown(self, matcher: Matcher, columns: Schema, subject: str = "subscriptions") -> None:
         """Refuse a matcher whose filters use names that neither the columns nor the matcher's own schema have."""
         if self.unknown == "error":
-            refuse_unknown(matcher, columns, what=subject, where="the DataFrame does", way_out=WAY_OUT)
+            refuse_unknown(matcher, columns, subject=subject, where="the DataFrame does", way_out=WAY_OUT)
 
     @property
     def overrides(self) -> dict[str, Any]:

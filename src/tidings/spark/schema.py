@@ -29,7 +29,7 @@ from pyspark.sql.types import (
 from tidings.concepts import Vocabulary, did_you_mean
 from tidings.errors import BadFrame, KindConflict
 from tidings.model import Attribute, Kind, Schema
-from tidings.model.arrow_types import attributes_of
+from tidings.model.arrow_types import find_attributes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -56,14 +56,14 @@ def schema_of(frame: StructType | DataFrame) -> Schema:
     attributes: dict[str, Attribute] = {}
     for field in frame:
         attributes.update(_attributes_of(field))
-    return Schema(attributes).opened()
+    return Schema(attributes).to_open()
 
 
 def _attributes_of(field: StructField) -> Mapping[str, Attribute]:
     arrow = None if isinstance(field.dataType, _PACKED) else arrow_type_of(field.dataType)
     if arrow is None:
         return {field.name: Attribute(Kind.OPAQUE)}
-    return attributes_of(pa.schema([(field.name, arrow)]))
+    return find_attributes(pa.schema([(field.name, arrow)]))
 
 
 def arrow_type_of(kind: DataType) -> pa.DataType | None:
@@ -95,8 +95,8 @@ def find_names_read(needs: Mapping[str, tuple[ReadSpec, ...]], ontology: Ontolog
     waiting = [*needs, *(spec.unit_from for specs in needs.values() for spec in specs if spec.unit_from)]
     while waiting:
         name = waiting.pop()
-        if name in concepts.derived:
-            waiting.extend(concepts.derived[name].inputs)
+        if name in concepts.derived_attributes:
+            waiting.extend(concepts.derived_attributes[name].inputs)
         else:
             names.update(concepts.sources(name))
     return names

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidings as td
-from tidings.algebra.law.requirements import Needs
+from tidings.algebra.law.requirements import RequirementTracker
 from tidings.errors import BadRegion, SchemaError
 from tidings.model import And, EventBatch, In, Is, Kind, Not, Or, Range, Test, area_of, one_of
-from tidings.model.arrow_types import rows_of
+from tidings.model.arrow_types import to_rows
 
 
 def test_and_or_of_one_part_are_refused():
@@ -160,7 +160,7 @@ def test_arrow_rows_become_events():
         "extra": [("k", 1.0)],
         "spot": {"lon": 1.0, "lat": 2.0},
     }
-    (read,) = rows_of(pa.Table.from_pylist([row], schema=TYPES))
+    (read,) = to_rows(pa.Table.from_pylist([row], schema=TYPES))
     assert read["extra"] == {"k": 1.0}
     assert read["car"] is None
     searches = td.Matcher(schema=td.Schema.from_arrow(TYPES))
@@ -207,7 +207,7 @@ TEXTS = [
 def test_an_inferred_schema_refuses_none_of_its_filters(texts):
     trees = [td.parse(text) for text in texts]
     schema = td.infer_schema(trees)
-    needs = Needs(schema, td.Ontology())
+    needs = RequirementTracker(schema, td.Ontology())
     for tree in trees:
         needs.add(tree, "it")
 

@@ -23,9 +23,9 @@ from tidings.model.values import (
     Range,
     check_text,
     check_value,
-    checked_float,
-    checked_int,
-    utc,
+    check_float,
+    check_int,
+    to_utc,
 )
 
 if TYPE_CHECKING:
@@ -108,9 +108,9 @@ def to_number(raw: Any) -> int | float:
     if isinstance(raw, bool):
         raise _make_error(raw, "a number")
     if isinstance(raw, int):
-        return checked_int(raw)
+        return check_int(raw)
     if isinstance(raw, float):
-        return checked_float(raw)
+        return check_float(raw)
     if isinstance(raw, Decimal):
         return _from_decimal(raw)
     if isinstance(raw, str) and _NUMBER.fullmatch(raw.strip()):
@@ -121,17 +121,17 @@ def to_number(raw: Any) -> int | float:
 def _from_decimal(raw: Decimal) -> int | float:
     if raw.is_finite() and raw == raw.to_integral_value() and INT_MIN <= raw <= INT_MAX:
         return int(raw)
-    return checked_float(float(raw))
+    return check_float(float(raw))
 
 
 def _parse_number(text: str) -> int | float:
     digits = text.lstrip("+-")
     if not digits.isdigit():
-        return checked_float(float(text))
+        return check_float(float(text))
     if len(digits.lstrip("0")) > _DIGITS:  # before int(), which is quadratic in the number of digits
         msg = f"{text[:_DIGITS]}... is beyond 64-bit integers"
         raise ValueError(msg)
-    return checked_int(int(digits.lstrip("0") or "0") * (-1 if text[0] == "-" else 1))
+    return check_int(int(digits.lstrip("0") or "0") * (-1 if text[0] == "-" else 1))
 
 
 def to_text(raw: Any) -> str:
@@ -156,7 +156,7 @@ def to_time(raw: Any) -> datetime:
         return check_value(raw)  # type: ignore[return-value]
     if isinstance(raw, str):
         try:
-            return utc(datetime.fromisoformat(raw.strip()))
+            return to_utc(datetime.fromisoformat(raw.strip()))
         except ValueError:
             pass
     raise _make_error(raw, "a time")

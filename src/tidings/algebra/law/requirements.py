@@ -223,7 +223,7 @@ class RequirementTracker:
 
     def _is_strict(self, name: str) -> bool:
         """Tell whether an unreadable value makes the event bad; not if the kind comes from a derivation alone."""
-        if name not in self._ontology.derived:
+        if name not in self._ontology.derived_attributes:
             return True
         attribute = None if self._schema is None else self._schema.get(name)
         return attribute is not None and attribute.kind is not None
@@ -316,7 +316,7 @@ class RequirementTracker:
         reason = None
         if left and right and not attributes[0].accepts(right) and not attributes[1].accepts(left):
             reason = f"compares `{name}`, declared {left}, with `{other}`, declared {right}"
-        elif test.condition.op is not Comparison.EQ and kind and not kind.ordered:
+        elif test.condition.op is not Comparison.EQ and kind and not kind.has_order:
             reason = f"asks `{name}` {test.condition.op} `{other}`, but values of the kind {kind} have no order"
         elif left is Kind.NUMBER and right is Kind.NUMBER and len({unit.unit if unit else None for unit in units}) > 1:
             unit_words = [f"in {unit.unit}" if unit else "without a unit" for unit in units]

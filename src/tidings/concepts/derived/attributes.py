@@ -12,11 +12,20 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeAlias
 
-from tidings.concepts.derived.expression import Call, Expression, Literal, Name, Now, names_in, parse, renamed
+from tidings.concepts.derived.expression import (
+    Call,
+    Expression,
+    Literal,
+    Name,
+    Now,
+    iterate_names,
+    parse,
+    rename_attributes,
+)
 from tidings.concepts.derived.functions import FUNCTIONS, OPERATORS, Type
-from tidings.concepts.derived.inference import typed
+from tidings.concepts.derived.inference import infer_type
 from tidings.errors import BadEvent
-from tidings.model.values import Kind, check_value, utc
+from tidings.model.values import Kind, check_value, to_utc
 
 Lookup: TypeAlias = Callable[[str], Any]
 """Gives an attribute's value in the event, or `None`."""
@@ -54,19 +63,19 @@ class Derived:
         called: Callable[[str], str] = str,
     ) -> Derived:
         """Parse and check an expression; `kinds` and `called` tell an attribute's kind and its own name."""
-        expression = renamed(parse(text), called)
-        inputs = tuple(dict.fromkeys(found.name for found in names_in(expression)))
-        result, wants = typed(expression, text, kinds=kinds)
+        expression = rename_attributes(parse(text), called)
+        inputs = tuple(dict.fromkeys(attribute.name for attribute in iterate_names(expression)))
+        result, wants = infer_type(expression, text, kinds=kinds)
         unit = "second" if result is Type.DURATION else None
         return cls(name, text, expression, inputs, wants, result.kind, unit)
 
     def value(self, lookup: Lookup, now: datetime) -> Any | None:
         """Return the value for one event, or nothing where an input is absent."""
         try:
-            found = _evaluated(self.expression, lookup, now)
-            if self.divisor != 1 and found is not None:
-                found = found / self.divisor
-            return None if found is None else check_value(found)
+            result = _evaluate(self.expression, lookup, now)
+            if self.divisor != 1 and result is not None:
+                result = result / self.divisor
+            return None if result is None else check_value(result)
         except ZeroDivisionError:
             reason = "division by zero"
         except _Unfit as unfit:
@@ -79,38 +88,38 @@ class Derived:
         raise BadEvent(msg, attribute=self.name)
 
 
-def _evaluated(expression: Expression, lookup: Lookup, now: datetime) -> Any:
+def _evaluate(expression: Expression, lookup: Lookup, now: datetime) -> Any:
     match expression:
         case Literal(value):
             return value
         case Now():
-            return utc(now)
+            return to_utc(now)
         case Name(name):
             return _read(name, lookup(name))
         case Call("coalesce", args):
-            chosen = (_evaluated(part, lookup, now) for part in args)
+            chosen = (_evaluate(part, lookup, now) for part in args)
             return next((value for value in chosen if value is not None), None)
         case Call(function, args):
-            values = [_evaluated(part, lookup, now) for part in args]
-            return None if any(value is None for value in values) else _called(function, values)
+            values = [_evaluate(part, lookup, now) for part in args]
+            return None if any(value is None for value in values) else _call(function, values)
 
 
 def _read(name: str, value: Any) -> Any:
     if isinstance(value, datetime):
-        return utc(value)
+        return to_utc(value)
     if value is None or (isinstance(value, int | float | str) and not isinstance(value, bool)):
         return value
-    msg = f"`{name}` is {_said(value)}, and expressions work with numbers, texts and times"
+    msg = f"`{name}` is {_describe(value)}, and expressions work with numbers, texts and times"
     raise _Unfit(msg)
 
 
-def _called(function: str, values: list[Any]) -> Any:
+def _call(function: str, values: list[Any]) -> Any:
     operator = OPERATORS.get(function)
     if operator is None:
         wanted = FUNCTIONS[function].takes
         for value in values:
             if wanted is not Type.ANY and _type(value) is not wanted:
-                msg = f"{function}() takes {wanted}, not {_said(value)}"
+                msg = f"{function}() takes {wanted}, not {_describe(value)}"
                 raise _Unfit(msg)
         return FUNCTIONS[function].body(*values)
     left, right = values
@@ -129,10 +138,10 @@ def _seconds(left: datetime, right: datetime) -> int | float:
 
 def _mismatch(function: str, left: Any, right: Any) -> str:
     types = {_type(left), _type(right)}
-    said = f"{_said(left)} {function} {_said(right)} has no meaning"
+    message = f"{_describe(left)} {function} {_describe(right)} has no meaning"
     if types == {Type.TIME, Type.NUMBER}:
-        return f"{said}; if the number is a year, write year(now) - graduated instead of now - graduated"
-    return f"{said}; concat() joins texts" if Type.TEXT in types and function == "+" else said
+        return f"{message}; if the number is a year, write year(now) - graduated instead of now - graduated"
+    return f"{message}; concat() joins texts" if Type.TEXT in types and function == "+" else message
 
 
 def _type(value: Any) -> Type:
@@ -141,7 +150,7 @@ def _type(value: Any) -> Type:
     return Type.TEXT if isinstance(value, str) else Type.NUMBER
 
 
-def _said(value: Any) -> str:
+def _describe(value: Any) -> str:
     match value:
         case datetime():
             return f"the time {value.isoformat()}"

@@ -90,34 +90,34 @@ def parse(text: str) -> Expression:
     try:
         tree = _parser().parse(text)
     except UnexpectedInput as problem:
-        raise OntologyError(pointed(text, _offset(problem, text), _complaint(problem))) from None
-    return _built(tree, text, 0)
+        raise OntologyError(point_at(text, _offset(problem, text), _complaint(problem))) from None
+    return _build(tree, text, 0)
 
 
-def pointed(text: str, at: int, message: str) -> str:
+def point_at(text: str, at: int, message: str) -> str:
     """Return the message with the line it speaks of and a caret below the place."""
     start = text.rfind("\n", 0, at) + 1
     line = text[start:].split("\n", 1)[0]
     return f"{message}\n  {line}\n  {' ' * (at - start)}^"
 
 
-def names_in(expression: Expression) -> Iterator[Name]:
+def iterate_names(expression: Expression) -> Iterator[Name]:
     """Yield the attributes, from left to right."""
     match expression:
         case Name():
             yield expression
         case Call(args=args):
             for part in args:
-                yield from names_in(part)
+                yield from iterate_names(part)
 
 
-def renamed(expression: Expression, called: Callable[[str], str]) -> Expression:
+def rename_attributes(expression: Expression, called: Callable[[str], str]) -> Expression:
     """Return the expression with every attribute by the name `called` gives it."""
     match expression:
         case Name(name, at):
             return Name(called(name), at)
         case Call(function, args, at):
-            return Call(function, tuple(renamed(part, called) for part in args), at)
+            return Call(function, tuple(rename_attributes(part, called) for part in args), at)
     return expression
 
 
@@ -132,8 +132,8 @@ def _offset(problem: Any, text: str) -> int:
     token = getattr(problem, "token", None)
     if token is not None and token.type == "$END":
         return len(text)
-    found = getattr(problem, "pos_in_stream", None)
-    return len(text) if found is None else int(found)
+    position = getattr(problem, "pos_in_stream", None)
+    return len(text) if position is None else int(position)
 
 
 def _complaint(problem: Any) -> str:
@@ -141,47 +141,47 @@ def _complaint(problem: Any) -> str:
     wants = set(getattr(problem, "accepts", None) or getattr(problem, "expected", None) or ())
     expected = "a value" if "NUMBER" in wants else "an operator or `)`" if "RPAR" in wants else "an operator or the end"
     if token is None:
-        found = f"the character `{problem.char}`" if hasattr(problem, "char") else "something else"
-        return f"expected {expected}, not {found}"
+        actual = f"the character `{problem.char}`" if hasattr(problem, "char") else "something else"
+        return f"expected {expected}, not {actual}"
     return f"expected {expected}, but the expression ends" if token.type == "$END" else f"expected {expected}"
 
 
-def _built(tree: Any, text: str, depth: int) -> Expression:
+def _build(tree: Any, text: str, depth: int) -> Expression:
     """Turn Lark's tree into ours."""
     at = tree.meta.start_pos
     if depth > DEEPEST:
         msg = f"the expression nests deeper than {DEEPEST} levels"
-        raise OntologyError(pointed(text, at, msg))
+        raise OntologyError(point_at(text, at, msg))
     match tree.data:
         case "number":
             return Literal(_number(str(tree.children[0]), text, at), at)
         case "text":
-            return Literal(_unquoted(str(tree.children[0])), at)
+            return Literal(_unquote(str(tree.children[0])), at)
         case "name":
             words = [str(word) for word in tree.children]
-            return Now(at) if words[0].lower() == "now" and len(words) == 1 else Name(_joined(words), at)
+            return Now(at) if words[0].lower() == "now" and len(words) == 1 else Name(_join_words(words), at)
         case "group":
-            return _built(tree.children[0], text, depth + 1)
+            return _build(tree.children[0], text, depth + 1)
         case "minus":
-            return Call("unary -", (_built(tree.children[0], text, depth + 1),), at)
+            return Call("unary -", (_build(tree.children[0], text, depth + 1),), at)
         case "call":
             left, sign, right = tree.children
-            args = (_built(left, text, depth + 1), _built(right, text, depth + 1))
+            args = (_build(left, text, depth + 1), _build(right, text, depth + 1))
             return Call(str(sign), args, sign.start_pos)
     word, *args = tree.children
-    return Call(word.lower(), tuple(_built(part, text, depth + 1) for part in args), at)
+    return Call(word.lower(), tuple(_build(part, text, depth + 1) for part in args), at)
 
 
-def _joined(words: list[str]) -> str:
+def _join_words(words: list[str]) -> str:
     return ".".join(word.strip("`") for word in words)
 
 
 def _number(digits: str, text: str, at: int) -> int | float:
     value = int(digits) if digits.isdecimal() else float(digits)
     if abs(value) > 2**63 - 1 if isinstance(value, int) else value == float("inf"):
-        raise OntologyError(pointed(text, at, "the number is out of range"))
+        raise OntologyError(point_at(text, at, "the number is out of range"))
     return value
 
 
-def _unquoted(text: str) -> str:
-    return re.sub(r"\\(.)", lambda found: {"n": "\n", "t": "\t"}.get(found[1], found[1]), text[1:-1], flags=re.DOTALL)
+def _unquote(text: str) -> str:
+    return re.sub(r"\\(.)", lambda match: {"n": "\n", "t": "\t"}.get(match[1], match[1]), text[1:-1], flags=re.DOTALL)

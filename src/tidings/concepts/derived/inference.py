@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidings.concepts.derived.expression import Call, Expression, Literal, Name, Now, pointed
+from tidings.concepts.derived.expression import Call, Expression, Literal, Name, Now, point_at
 from tidings.concepts.derived.functions import FUNCTIONS, OPERATORS, Type
 from tidings.concepts.spelling import did_you_mean
 from tidings.errors import OntologyError
@@ -22,7 +22,9 @@ _TYPES = {Kind.NUMBER: Type.NUMBER, Kind.TEXT: Type.TEXT, Kind.TIME: Type.TIME, 
 _NUMBERS = (Type.NUMBER, Type.DURATION)
 
 
-def typed(expression: Expression, text: str, *, kinds: Callable[[str], Kind | None]) -> tuple[Type, dict[str, Kind]]:
+def infer_type(
+    expression: Expression, text: str, *, kinds: Callable[[str], Kind | None]
+) -> tuple[Type, dict[str, Kind]]:
     """Return the expression's type, and the kinds it asks of its attributes."""
     walk = _Walk(text, kinds)
     return walk.type_of(expression), walk.wants
@@ -79,33 +81,33 @@ class _Walk:
             )
         types = [self.type_of(part) for part in call.args]
         if function.takes is not Type.ANY:
-            for part, found in zip(call.args, types, strict=True):
-                self._ask(part, found, function.takes, call)
+            for part, actual in zip(call.args, types, strict=True):
+                self._ask(part, actual, function.takes, call)
         if function.gives is not None:
             return function.gives
         return types[0] if function.takes is not Type.ANY else self._alike(call, types)
 
     def _alike(self, call: Call, types: list[Type]) -> Type:
         """Ask that all values be of one type: `min`, `max` and `coalesce` choose among them."""
-        known = next((found for found in types if found is not Type.ANY), Type.ANY)
-        if known is not Type.ANY:
-            for part, found in zip(call.args, types, strict=True):
-                self._ask(part, found, known, call)
-        return known
+        common = next((actual for actual in types if actual is not Type.ANY), Type.ANY)
+        if common is not Type.ANY:
+            for part, actual in zip(call.args, types, strict=True):
+                self._ask(part, actual, common, call)
+        return common
 
-    def _ask(self, part: Expression, found: Type, wanted: Type, call: Call) -> None:
-        if found is wanted or (found in _NUMBERS and wanted in _NUMBERS):
+    def _ask(self, part: Expression, actual: Type, wanted: Type, call: Call) -> None:
+        if actual is wanted or (actual in _NUMBERS and wanted in _NUMBERS):
             return
-        if found is not Type.ANY:
+        if actual is not Type.ANY:
             name = f"{call.function}()" if call.function.isidentifier() else call.function
-            hint = _hint(found, wanted, call.function)
-            raise self._wrong(part, f"`{name}` takes {wanted} here, and this is {found}{hint}")
+            hint = _hint(actual, wanted, call.function)
+            raise self._wrong(part, f"`{name}` takes {wanted} here, and this is {actual}{hint}")
         kind = wanted.kind
         if isinstance(part, Name) and kind is not None:
             self.wants[part.name] = kind
 
     def _wrong(self, part: Expression, message: str) -> OntologyError:
-        return OntologyError(pointed(self.text, part.at, message))
+        return OntologyError(point_at(self.text, part.at, message))
 
 
 def _result(operator: str, a: Type, b: Type) -> Type:
@@ -117,9 +119,9 @@ def _result(operator: str, a: Type, b: Type) -> Type:
     return Type.DURATION if a is Type.DURATION and b is not Type.DURATION else Type.NUMBER
 
 
-def _hint(found: Type, wanted: Type, operator: str) -> str:
-    if operator == "-" and wanted is Type.TIME and found is Type.NUMBER:
+def _hint(actual: Type, wanted: Type, operator: str) -> str:
+    if operator == "-" and wanted is Type.TIME and actual is Type.NUMBER:
         return "; if it is a year, write year(now) - graduated instead of now - graduated"
-    if wanted is Type.NUMBER and found is Type.TIME:
+    if wanted is Type.NUMBER and actual is Type.TIME:
         return "; two times can be subtracted, and year(now) is a number"
-    return "; concat() joins texts" if operator == "+" and found is Type.TEXT else ""
+    return "; concat() joins texts" if operator == "+" and actual is Type.TEXT else ""

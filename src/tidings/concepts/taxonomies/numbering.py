@@ -32,30 +32,30 @@ class Numbering:
     edges: tuple[tuple[int, ...], ...]
 
 
-def numbered(parents: Links, children: Links) -> Numbering:
+def number_nodes(parents: Links, children: Links) -> Numbering:
     """Number the nodes of a graph without circles."""
     depths = _depths(parents, children)
-    below = inverted({node: _deepest(above, depths) for node, above in parents.items()})
+    below = invert_links({node: _deepest(above, depths) for node, above in parents.items()})
     roots = sorted(node for node, above in parents.items() if not above)
     order, last = _walk(roots, below)
     number = {node: at for at, node in enumerate(order)}
     edges: list[tuple[int, ...]] = [()] * len(order)
     for node in sorted(parents, key=depths.__getitem__, reverse=True):
         at = number[node]
-        edges[at] = _merged((at, last[at] + 1), (edges[number[child]] for child in children[node]))
+        edges[at] = _merge_ranges((at, last[at] + 1), (edges[number[child]] for child in children[node]))
     return Numbering(tuple(order), tuple(edges))
 
 
-def inverted(links: Links) -> dict[str, tuple[str, ...]]:
+def invert_links(links: Links) -> dict[str, tuple[str, ...]]:
     """Turn parents into children; siblings come in the order of their names."""
-    found: dict[str, list[str]] = {node: [] for node in links}
+    inverse: dict[str, list[str]] = {node: [] for node in links}
     for node in sorted(links):
         for other in links[node]:
-            found[other].append(node)
-    return {node: tuple(others) for node, others in found.items()}
+            inverse[other].append(node)
+    return {node: tuple(others) for node, others in inverse.items()}
 
 
-def circle(parents: Links) -> list[str]:
+def find_circle(parents: Links) -> list[str]:
     """Return the nodes of some circle, each under the next, or nothing.
 
     >>> circle({"a": ("b",), "b": ("a",), "c": ()})
@@ -113,7 +113,7 @@ def _walk(roots: list[str], below: Links) -> tuple[list[str], list[int]]:
     return order, last
 
 
-def _merged(own: tuple[int, int], others: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
+def _merge_ranges(own: tuple[int, int], others: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
     """Join the node's own range with the ranges below its children."""
     low, end = own
     apart = [
@@ -122,10 +122,10 @@ def _merged(own: tuple[int, int], others: Iterable[tuple[int, ...]]) -> tuple[in
         for start, stop in zip(edges[::2], edges[1::2], strict=True)
         if start < low or stop > end
     ]
-    return tuple(chain.from_iterable(_joined(sorted([own, *apart])))) if apart else own
+    return tuple(chain.from_iterable(_join_spans(sorted([own, *apart])))) if apart else own
 
 
-def _joined(spans: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+def _join_spans(spans: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     low, end = spans[0]
     for _, (start, stop) in pairwise(spans):
         if start <= end:

@@ -54,8 +54,8 @@ class Spellings:
 
     def find(self, spelling: str) -> int | None:
         """Return the concept's number, `SEVERAL`, or nothing."""
-        found = self._exact.numbers.get(spelling)
-        return self._folded.numbers.get(fold(spelling)) if found is None else found
+        number = self._exact.numbers.get(spelling)
+        return self._folded.numbers.get(fold(spelling)) if number is None else number
 
     def exact(self, spelling: str) -> int | None:
         """Return the same for the spelling as it is written."""
@@ -68,7 +68,7 @@ class Spellings:
         number = index.numbers.get(word)
         return () if number is None else tuple(sorted(index.shared.get(word, (number,))))
 
-    def shared(self) -> Iterator[str]:
+    def iterate_shared(self) -> Iterator[str]:
         """Yield the spellings that several concepts share."""
         return iter(self._exact.shared)
 
@@ -77,13 +77,15 @@ class Spellings:
         return iter(self._exact.numbers)
 
 
-def without_shadowed(names: Iterable[str], synonyms: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
+def drop_shadowed(names: Iterable[str], synonyms: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
     """Drop synonyms that could never be found, because a concept is called that."""
     own = set(names)
     kept = {name: tuple(dict.fromkeys(word for word in words if word not in own)) for name, words in synonyms.items()}
     return {name: words for name, words in kept.items() if words}
 
 
-def joined(first: Mapping[str, Sequence[str]], second: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+def merge_synonyms(
+    first: Mapping[str, Sequence[str]], second: Mapping[str, Sequence[str]]
+) -> dict[str, tuple[str, ...]]:
     """Return the synonyms of both."""
     return {name: (*first.get(name, ()), *second.get(name, ())) for name in {**first, **second}}

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.concepts.mistakes import refuse
 from tidings.concepts.spelling import did_you_mean
-from tidings.concepts.taxonomies.numbering import Numbering, circle, inverted, numbered
-from tidings.concepts.taxonomies.synonyms import SEVERAL, Spellings, joined, without_shadowed
+from tidings.concepts.taxonomies.numbering import Numbering, find_circle, invert_links, number_nodes
+from tidings.concepts.taxonomies.synonyms import SEVERAL, Spellings, drop_shadowed, merge_synonyms
 from tidings.errors import AmbiguousConcept, UnknownConcept
 
 if TYPE_CHECKING:
@@ -46,15 +46,15 @@ class Tree:
         """Take every concept with its parents, and further spellings; refuse circles and unknown names."""
         links = {name: tuple(dict.fromkeys(above)) for name, above in parents.items()}
         refuse([*_strangers(links, synonyms or {})])
-        refuse([_circle_text(around)] if (around := circle(links)) else [])
-        self._children = inverted(links)
+        refuse([_circle_text(around)] if (around := find_circle(links)) else [])
+        self._children = invert_links(links)
         self._parents = links
         self.dropped = tuple(dropped)
-        self._number(numbered(links, self._children), synonyms or {})
+        self._number(number_nodes(links, self._children), synonyms or {})
 
     def _number(self, numbering: Numbering, synonyms: Mapping[str, Sequence[str]]) -> None:
         self._names, self._edges = numbering.order, numbering.edges
-        self._synonyms = without_shadowed(self._names, synonyms)
+        self._synonyms = drop_shadowed(self._names, synonyms)
         self._spellings = Spellings(self._names, self._synonyms)
 
     @classmethod
@@ -78,11 +78,13 @@ class Tree:
     def with_synonyms(self, synonyms: Mapping[str, Sequence[str]]) -> Tree:
         """Return the tree with further spellings, given by concept in any spelling."""
         own = {self.require(name): words for name, words in synonyms.items()}
-        taken = ((name, word) for name, words in own.items() for word in words if word in self._parents)
-        refuse([f"`{word}` is given as a synonym of `{name}`, but it is a concept of its own" for name, word in taken])
+        clashes = ((name, word) for name, words in own.items() for word in words if word in self._parents)
+        refuse(
+            [f"`{word}` is given as a synonym of `{name}`, but it is a concept of its own" for name, word in clashes]
+        )
         other = Tree.__new__(Tree)
         other._children, other._parents, other.dropped = self._children, self._parents, self.dropped
-        other._number(Numbering(self._names, self._edges), joined(self._synonyms, own))
+        other._number(Numbering(self._names, self._edges), merge_synonyms(self._synonyms, own))
         return other
 
     @property
@@ -104,10 +106,10 @@ class Tree:
 
     def require(self, name: str) -> str:
         """Return the concept's own name, or refuse with the nearest known one."""
-        found = self.canonical(name)
-        if found is None:
+        own = self.canonical(name)
+        if own is None:
             raise self._unknown(name)
-        return found
+        return own
 
     def code(self, name: str) -> int | None:
         """Return the concept's depth-first number, or nothing; a name that several share is refused."""
@@ -142,10 +144,10 @@ class Tree:
 
     def root(self, name: str) -> str:
         """Return the topmost concept above; with several parents, always by way of the first."""
-        found = self._names[self._at(name)]
-        while above := self._parents[found]:
-            found = above[0]
-        return found
+        node = self._names[self._at(name)]
+        while above := self._parents[node]:
+            node = above[0]
+        return node
 
     def below(self, name: str) -> tuple[str, ...]:
         """Return the concept and everything below it, in depth-first order."""
@@ -155,9 +157,9 @@ class Tree:
         """Return the concept's other spellings."""
         return self._synonyms.get(self._names[self._at(name)], ())
 
-    def shared_spellings(self) -> tuple[str, ...]:
+    def list_shared_spellings(self) -> tuple[str, ...]:
         """Return the spellings that several concepts share, which are refused when used."""
-        return tuple(self._spellings.shared())
+        return tuple(self._spellings.iterate_shared())
 
     def spellings(self) -> Iterator[str]:
         """Yield every name and synonym."""
@@ -180,9 +182,9 @@ class Tree:
         return UnknownConcept(f"unknown concept `{name}`{did_you_mean(name, self._spellings)}", name=name)
 
     def _refuse_shared(self, name: str) -> str:
-        found = [f"`{self._names[number]}`" for number in self._spellings.candidates(name)]
-        more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
-        msg = f"`{name}` may mean {len(found)} concepts: {', '.join(found[:NAMED])}{more}; write the one that is meant"
+        names = [f"`{self._names[number]}`" for number in self._spellings.candidates(name)]
+        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        msg = f"`{name}` may mean {len(names)} concepts: {', '.join(names[:NAMED])}{more}; write the one that is meant"
         raise AmbiguousConcept(msg, name=name)
 
     def has_spelling(self, name: str) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tidings.concepts.mistakes import refuse
 from tidings.concepts.spelling import did_you_mean
-from tidings.concepts.taxonomies.numbering import circle
+from tidings.concepts.taxonomies.numbering import find_circle
 from tidings.concepts.taxonomies.tree import Tree
 from tidings.errors import OntologyError
 
@@ -98,7 +98,7 @@ class Draft:
         ]
 
     def _refuse_circle(self, parents: dict[str, tuple[str, ...]]) -> None:
-        around = circle(parents)
+        around = find_circle(parents)
         if around:
             steps = [self._step(child, parent) for child, parent in zip(around, [*around[1:], around[0]], strict=True)]
             refuse([f"{self.label}: concepts in a circle: {', '.join(steps)}"])

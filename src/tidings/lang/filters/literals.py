@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.errors import BadRegion
 from tidings.model import Area, Quantity, area_of
-from tidings.model.values import checked_float, checked_int, utc
+from tidings.model.values import check_float, check_int, to_utc
 
 if TYPE_CHECKING:
     from tidings.model import Network
@@ -91,8 +91,8 @@ def parse_number(token: str) -> int | float:
         if len(token) > 20:
             msg = f"{token[:20]}... is beyond 64-bit integers"
             raise ValueError(msg)
-        return checked_int(int(token))
-    return checked_float(float(token))
+        return check_int(int(token))
+    return check_float(float(token))
 
 
 def format_number(value: int | float) -> str:
@@ -103,7 +103,7 @@ def format_number(value: int | float) -> str:
 def parse_moment(token: str) -> datetime:
     """Parse an ISO date or time; without a zone it is UTC."""
     try:
-        return utc(datetime.fromisoformat(token))
+        return to_utc(datetime.fromisoformat(token))
     except ValueError:
         example = _find_iso_date(token) or "2024-12-31 or 2024-12-31T23:59:59Z"
         msg = f"`{token}` is not a date or time; write {example}"
@@ -160,9 +160,7 @@ def _convert_unit(value: Any, sizes: dict[str, Any], wanted: str) -> int | float
         msg = f"`{value.unit}` is not a unit of {wanted}; use one of {', '.join(sizes)}"
         raise ValueError(msg)
     return (
-        checked_float(value.amount * size)
-        if isinstance(value.amount * size, float)
-        else checked_int(value.amount * size)
+        check_float(value.amount * size) if isinstance(value.amount * size, float) else check_int(value.amount * size)
     )
 
 

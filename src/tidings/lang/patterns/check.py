@@ -81,7 +81,7 @@ def _find_repeated_labels(draft: PatternDraft, steps: list[Step]) -> Iterator[Mi
 
 def _find_condition_mistakes(draft: PatternDraft, steps: list[Step]) -> Iterator[Mistake]:
     assert draft.root is not None
-    called = Counter(step.called for step in steps)
+    called = Counter(step.name for step in steps)
     whole = not draft.source_map.mistakes  # a part that was not read may have the label
     for condition in conditions_of(draft.root):
         for index, moment in enumerate((condition.late, condition.early), start=1):
@@ -98,10 +98,10 @@ def _at(draft: PatternDraft, condition: Elapsed, index: int) -> SourceSpan:
 
 
 def _explain_unknown_label(label: str, steps: list[Step]) -> str:
-    labelled = [f"`{step.called}`" for step in steps if step.filter == label]
+    labelled = [f"`{step.name}`" for step in steps if step.filter == label]
     if labelled:
         return f"no step is called `{label}`; with that filter there is {' and '.join(labelled)}"
-    return f"no step is called `{label}`{did_you_mean(label, [step.called for step in steps])}"
+    return f"no step is called `{label}`{did_you_mean(label, [step.name for step in steps])}"
 
 
 def _find_unused(draft: PatternDraft) -> Iterator[Mistake]:

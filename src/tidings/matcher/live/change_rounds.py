@@ -39,7 +39,7 @@ class Round(NamedTuple):
     places: list[int]
 
 
-def rounds_of(steps: Iterable[tuple[int, Step]]) -> Iterator[Round]:
+def split_rounds(steps: Iterable[tuple[int, Step]]) -> Iterator[Round]:
     """Yield the rounds of numbered changes; all ids are text or integers."""
     for _, run in groupby(steps, key=lambda numbered: isinstance(numbered[1].id, str)):
         rounds = [Round([], [], [])]

@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 from tidings.engine.persist.mapped_arrays import write_atomically
 from tidings.errors import SnapshotError
-from tidings.matcher.snapshot.directory import signed
+from tidings.matcher.snapshot.directory import sign
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,7 +49,7 @@ def read_claim(folder: Path, query: str, batch: int) -> Claim | None:
     except (OSError, ValueError, LookupError, TypeError) as problem:
         msg = f"the claim `{path}` cannot be read: {problem}"
         raise SnapshotError(msg) from problem
-    if "checksum" in table and signed(table) != table:  # older versions wrote none
+    if "checksum" in table and sign(table) != table:  # older versions wrote none
         msg = f"the claim `{path}` is altered: its checksum is another; copy it back, or begin with a new checkpoint"
         raise SnapshotError(msg)
     return claim
@@ -60,7 +60,7 @@ def settle(folder: Path, query: str, batch: int, *, claim: Claim, keep: int) -> 
     path = _path(folder, query, batch)
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
-    write_atomically(draft, iter([json.dumps(signed({"version": claim.version, "facts": dict(claim.facts)})).encode()]))
+    write_atomically(draft, iter([json.dumps(sign({"version": claim.version, "facts": dict(claim.facts)})).encode()]))
     try:
         os.link(draft, path)
     except FileExistsError:

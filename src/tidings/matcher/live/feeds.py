@@ -44,7 +44,7 @@ class Feed(Protocol):
         ...
 
 
-def feed_of(path: str | Path) -> Feed:
+def open_feed(path: str | Path) -> Feed:
     """Return the feed of a path: a folder of change files, or one file that holds all subscriptions."""
     path = Path(path)
     return FileFeed(str(path)) if path.is_file() else FolderFeed(str(path))
@@ -65,10 +65,10 @@ class FolderFeed:
     def changes(self, position: Mapping[str, Any], current: Iterable[Any]) -> Changes:  # noqa: ARG002 - a feed's shape
         """Read the files that have not been read."""
         seen = set(position.get("files", ()))
-        there = sorted(path.name for path in _listed(Path(self.folder)))
-        unread = (Path(self.folder, name) for name in there if name not in seen)
+        names = sorted(path.name for path in _list_files(Path(self.folder)))
+        unread = (Path(self.folder, name) for name in names if name not in seen)
         steps = [step for path in unread for step in _read(path, self.notation)]
-        return Changes(steps, {"files": there} if there else {})
+        return Changes(steps, {"files": names} if names else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +85,10 @@ class FileFeed:
     def changes(self, position: Mapping[str, Any], current: Iterable[Any]) -> Changes:
         """Read the file if it is not the one that was read."""
         try:
-            told = Path(self.path).stat()
+            status = Path(self.path).stat()
         except OSError as problem:  # gone for a moment, while somebody replaces it: what was read stays in force
             return Changes([_unread(FileError(f"cannot read `{self.path}`: {problem.strerror}"))], position)
-        at = {"file": [told.st_mtime_ns, told.st_size, told.st_ino]}
+        at = {"file": [status.st_mtime_ns, status.st_size, status.st_ino]}
         if position.get("file") == at["file"]:
             return Changes([], position)
         steps = list(_read(Path(self.path), self.notation))
@@ -101,7 +101,7 @@ class FileFeed:
         return Changes([*gone, *steps], at)
 
 
-def _listed(folder: Path) -> Iterator[Path]:
+def _list_files(folder: Path) -> Iterator[Path]:
     try:
         for path in folder.iterdir():
             name = path.name.removesuffix(".gz")

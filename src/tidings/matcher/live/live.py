@@ -23,12 +23,12 @@ from tidings.concepts import parse_now
 from tidings.errors import SnapshotError, TidingsError
 from tidings.matcher.admission import build_refusal, check_id, check_ids
 from tidings.matcher.live import claims, versions
-from tidings.matcher.live.change_rounds import Step, rounds_of
+from tidings.matcher.live.change_rounds import Step, split_rounds
 from tidings.matcher.live.claims import Claim
-from tidings.matcher.live.feeds import feed_of
-from tidings.matcher.loading.subscription_input import pairs_of
+from tidings.matcher.live.feeds import open_feed
+from tidings.matcher.loading.subscription_input import iterate_subscriptions
 from tidings.matcher.matcher import Matcher
-from tidings.matcher.snapshot.directory import MANIFEST, alone
+from tidings.matcher.snapshot.directory import MANIFEST, lock_folder
 from tidings.matcher.tuning import LIVE_TUNING
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Live:
         With `verify`, files are compared with their checksums when they are first mapped.
         """
         self.folder, self.verify, self.tuning = Path(folder), verify, tuning
-        self.follow = feed_of(follow) if isinstance(follow, str | Path) else follow
+        self.follow = open_feed(follow) if isinstance(follow, str | Path) else follow
         self._lock, self._depth = threading.RLock(), 0
         self._opened: tuple[Version, WritableShards] | None = None  # the version that a writer goes on from
         forks.listen(self)
@@ -178,7 +178,10 @@ class Live:
         What is removed goes first, so what is both removed and added is added, unless its filter is refused. Of
         several filters for one id the last good one counts. A change that changes nothing makes no version.
         """
-        steps = [*(Step(id, removes=True) for id in check_ids(removed)), *(Step(*triple) for triple in pairs_of(added))]
+        steps = [
+            *(Step(id, removes=True) for id in check_ids(removed)),
+            *(Step(*triple) for triple in iterate_subscriptions(added)),
+        ]
         with self._writing():
             return self._apply(steps, position, keep_good=on_error == "collect")
 
@@ -252,7 +255,7 @@ class Live:
             raise SnapshotError(msg) from problem
         with self._lock, ExitStack() as stack:
             if not self._depth:
-                stack.enter_context(alone(self.folder))
+                stack.enter_context(lock_folder(self.folder))
             self._depth += 1
             try:
                 yield
@@ -275,12 +278,12 @@ class Live:
         batch: int,
         *,
         facts: Mapping[str, Any] | None = None,
-        heard: Callable[[Change], object] | None = None,
+        on_change: Callable[[Change], object] | None = None,
     ) -> Claim:
         """Settle which version a batch uses: the newest at this moment; called again, the answer is the same.
 
-        The feed is read first, so a change that was written before the batch began is in force in it; `heard` is
-        called with what it brought. `facts` are kept with the claim: whatever else must be the same the next time.
+        The feed is read first, so a change that was written before the batch began is in force in it; `on_change`
+        is called with what it brought. `facts` are kept with the claim: whatever else must be the same the next time.
         """
         settled = claims.read_claim(self.folder, query, batch)
         if settled is not None:
@@ -289,8 +292,8 @@ class Live:
             change = self.sync()
             claim = Claim(change.version, dict(facts or {}))
             claim = claims.settle(self.folder, query, batch, claim=claim, keep=self.tuning.claims_kept)
-        if heard is not None:
-            heard(change)
+        if on_change is not None:
+            on_change(change)
         return claim
 
 
@@ -300,7 +303,7 @@ def _apply_steps(steps: list[Step], matcher: Matcher) -> Change:
     good = [(place, step) for place, step in enumerate(steps) if place not in problems]
     before = matcher.backend.find_existing(list({step.id for _, step in good if step.removes}))
     in_force: dict[SubId, bool] = {}
-    for round in rounds_of(good):
+    for round in split_rounds(good):
         matcher.remove_many(matcher.backend.find_existing(round.removed))
         in_force |= dict.fromkeys(round.removed, False)
         refusals = dict(matcher.enter_rows(round.added, keep_good=True))

@@ -25,7 +25,7 @@ from tidings.errors import SnapshotError, TidingsError
 from tidings.matcher.live.sharded_store import ShardedStore
 from tidings.matcher.registry import ENGINE, build_engine
 from tidings.matcher.snapshot import snapshot
-from tidings.matcher.snapshot.directory import OURS, readable, signed
+from tidings.matcher.snapshot.directory import OURS, render_json, sign
 from tidings.matcher.snapshot.vocabulary_files import read_file, read_vocabulary, write_vocabulary
 from tidings.version import __version__
 
@@ -120,7 +120,7 @@ def _parse_version(table: Any, path: Path) -> Version:
         written = table.get("tidings", "a newer version")
         msg = f"`{path}` has format {table['format']} (by tidings {written}); this version reads up to {FORMAT}"
         raise SnapshotError(msg)
-    if signed(table) != table:
+    if sign(table) != table:
         msg = f"`{path}` is altered: its checksum is another"
         raise SnapshotError(msg)
     try:
@@ -245,8 +245,8 @@ def write_version(
     }
     path = _path(folder, number)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, iter([readable(signed(table)).encode()]))
-    return _parse_version(signed(table), path)
+    write_atomically(path, iter([render_json(sign(table)).encode()]))
+    return _parse_version(sign(table), path)
 
 
 # Removing ------------------------------------------------------------------------------------------

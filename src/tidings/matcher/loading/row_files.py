@@ -22,8 +22,16 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from tidings.errors import BadSubscriptions, FileError, TidingsError
 from tidings.matcher.loading import parameter_table as parameters
-from tidings.matcher.loading.row_readers import CsvRows, Lines, ParquetRows, Row, batched, json_rows, unreadable
-from tidings.matcher.loading.subscription_input import Watched
+from tidings.matcher.loading.row_readers import (
+    CsvRows,
+    Lines,
+    ParquetRows,
+    Row,
+    batch_rows,
+    build_read_error,
+    parse_json_rows,
+)
+from tidings.matcher.loading.subscription_input import WatchedSubscriptions
 from tidings.model import Schema
 
 if TYPE_CHECKING:
@@ -55,41 +63,41 @@ class RowFile:
         """Open the file; a pipe is not looked into before its rows are asked for."""
         self._path, self._form = path, form
         self.name = "standard input" if str(path) == "-" else str(path)
-        self._file = _opened(path, self.name)
+        self._file = _open_stream(path, self.name)
         self._size = _size(self._file)
         self._csv: CsvRows | None = None
-        self._rows = self._started(*self.looked()) if self._size is not None else None
+        self._rows = self._start(*self.detect_form()) if self._size is not None else None
 
     def __iter__(self) -> Iterator[list[Row]]:
         """Yield the rows in batches, as they arrive."""
-        self._rows = self._rows or self._started(*self.looked())
+        self._rows = self._rows or self._start(*self.detect_form())
         return iter(self._rows)
 
-    def parameters(self) -> Iterable[pa.RecordBatch] | None:
+    def open_parameters(self) -> Iterable[pa.RecordBatch] | None:
         """Return the file as columns where they are parameters of subscriptions: Parquet with `id` and no `filter`."""
-        self._rows = self._rows or self._started(*self.looked())
+        self._rows = self._rows or self._start(*self.detect_form())
         if isinstance(self._rows, ParquetRows) and parameters.has_parameters(self._rows.schema.names):
             return self._rows.tables()
         return None
 
-    def columns(self) -> Schema | None:
+    def find_columns(self) -> Schema | None:
         """Return the names that its rows have, of any kind; nothing where each row has its own, as in JSON."""
-        self._rows = self._rows or self._started(*self.looked())
+        self._rows = self._rows or self._start(*self.detect_form())
         if isinstance(self._rows, ParquetRows):
             return Schema.from_arrow(self._rows.schema)
         return None if self._csv is None else Schema(dict.fromkeys(self._csv.header, "any"))
 
-    def looked(self) -> tuple[Form, Stream]:
+    def detect_form(self) -> tuple[Form, Stream]:
         """Look at the name and the first bytes: return the form, and the stream with nothing taken from it."""
-        stream = _unpacked(self._file, self.name)
+        stream = _unpack(self._file, self.name)
         return _form(self._path, self._form, stream), stream
 
-    def _started(self, form: Form, stream: Stream) -> Iterable[list[Row]]:
+    def _start(self, form: Form, stream: Stream) -> Iterable[list[Row]]:
         if form is Form.PARQUET:
             return ParquetRows(stream, self.name)
         lines = Lines(stream, self.name)
         self._csv = CsvRows(lines) if form is Form.CSV else None
-        return batched(json_rows(lines) if self._csv is None else self._csv, lines)
+        return batch_rows(parse_json_rows(lines) if self._csv is None else self._csv, lines)
 
     @property
     def share(self) -> float | None:
@@ -108,23 +116,23 @@ class RowFile:
             self._file.close()
 
 
-def _opened(path: str | Path, name: str) -> io.BufferedReader:
+def _open_stream(path: str | Path, name: str) -> io.BufferedReader:
     try:
         if str(path) != "-":
             return Path(path).open("rb")
         if sys.stdin is None:
             raise OSError("it is closed")  # noqa: EM101 - joins the reasons below
-        given = sys.stdin.buffer
-        return given if isinstance(given, io.BufferedReader) else io.BufferedReader(cast("io.RawIOBase", given))
+        stream = sys.stdin.buffer
+        return stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(cast("io.RawIOBase", stream))
     except (OSError, ValueError) as problem:
-        raise unreadable(name, problem) from problem
+        raise build_read_error(name, problem) from problem
 
 
-def _unpacked(file: io.BufferedReader, name: str) -> Stream:
+def _unpack(file: io.BufferedReader, name: str) -> Stream:
     try:
         packed = file.peek(2)[:2] == b"\x1f\x8b"
     except OSError as problem:
-        raise unreadable(name, problem) from problem
+        raise build_read_error(name, problem) from problem
     return gzip.GzipFile(fileobj=cast("BinaryIO", file)) if packed else file
 
 
@@ -136,44 +144,44 @@ def _size(file: io.BufferedReader) -> int | None:
     return info.st_size if stat.S_ISREG(info.st_mode) else None
 
 
-def _form(path: str | Path, given: Form | None, stream: Stream) -> Form:
+def _form(path: str | Path, form: Form | None, stream: Stream) -> Form:
     name = Path(str(path).removesuffix(".gz"))
-    told = {".jsonl": Form.JSONL, ".csv": Form.CSV, ".parquet": Form.PARQUET}.get(name.suffix.lower())
-    if told is None and isinstance(stream, io.BufferedReader) and stream.peek(4)[:4] == b"PAR1":
+    by_name = {".jsonl": Form.JSONL, ".csv": Form.CSV, ".parquet": Form.PARQUET}.get(name.suffix.lower())
+    if by_name is None and isinstance(stream, io.BufferedReader) and stream.peek(4)[:4] == b"PAR1":
         return Form.PARQUET
-    return told or given or Form.JSONL
+    return by_name or form or Form.JSONL
 
 
 def read_event(path: str | Path, *, row: int | None = None, form: Form | None = None) -> dict[str, Any]:
     """Return the only event of a file, or the one with this number; a JSON object may go over several lines."""
     with RowFile(path, form=form) as file:
-        told, stream = file.looked()
+        detected, stream = file.detect_form()
         batches: Iterable[list[Row]] = file
-        if told is Form.JSONL:
+        if detected is Form.JSONL:
             data = _whole(stream, file.name)
             if row in (None, 0) and (event := _document(data)) is not None:
                 return event
             lines = Lines(io.BytesIO(data), file.name)
-            batches = batched(json_rows(lines), lines)
-        return _picked([found for batch in batches for found in batch], row, file.name)
+            batches = batch_rows(parse_json_rows(lines), lines)
+        return _pick_row([candidate for batch in batches for candidate in batch], row, file.name)
 
 
 def _whole(stream: Stream, name: str) -> bytes:
     try:
         return stream.read()
     except (OSError, EOFError, zlib.error) as problem:
-        raise unreadable(name, problem) from problem
+        raise build_read_error(name, problem) from problem
 
 
 def _document(data: bytes) -> dict[str, Any] | None:
     try:
-        found = json.loads(data)
+        document = json.loads(data)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return document if isinstance(document, dict) else None
 
 
-def _picked(rows: list[Row], number: int | None, name: str) -> dict[str, Any]:
+def _pick_row(rows: list[Row], number: int | None, name: str) -> dict[str, Any]:
     picked = [row for row in rows if number is None or row.number == number]
     if len(picked) != 1:
         which = (
@@ -205,7 +213,7 @@ class Refusal:
 
 
 @dataclass(slots=True)
-class Loading:
+class LoadReport:
     """What became of the rows given to `load_subscriptions`."""
 
     rows: int = 0
@@ -220,13 +228,13 @@ class Loading:
         return BadSubscriptions(msg, errors=errors)
 
 
-def load_subscriptions(matcher: Matcher, batches: Iterable[list[Row]], *, watch: Watch | None = None) -> Loading:
+def load_subscriptions(matcher: Matcher, batches: Iterable[list[Row]], *, watch: Watch | None = None) -> LoadReport:
     """Add the subscriptions of the rows, all at once; the good ones are added, the bad ones listed with their places.
 
     They wait until the last is read: to index them in parts would mean to merge the parts again and again.
     """
-    done = Loading()
-    given, places, bad = [], [], []
+    done = LoadReport()
+    submissions, places, bad = [], [], []
     for batch in batches:
         done.rows += len(batch)
         for row in batch:
@@ -234,30 +242,32 @@ def load_subscriptions(matcher: Matcher, batches: Iterable[list[Row]], *, watch:
             if (problem := _problem(row)) is not None:
                 bad.append((row.number, Refusal(row.place, values.get("id"), problem)))
             else:
-                given.append((values["id"], values["filter"], values.get("notation") or "text"))
+                submissions.append((values["id"], values["filter"], values.get("notation") or "text"))
                 places.append((row.number, row.line))
     before = len(matcher)
-    errors = matcher.add_many(Watched(given, watch), on_error="collect")
-    done.replaced = len(given) - len(errors) - (len(matcher) - before)
-    left = iter(zip(places, given, strict=True))  # refusals come in the order of the rows, so one pass finds them all
+    errors = matcher.add_many(WatchedSubscriptions(submissions, watch), on_error="collect")
+    done.replaced = len(submissions) - len(errors) - (len(matcher) - before)
+    left = iter(
+        zip(places, submissions, strict=True)
+    )  # refusals come in the order of the rows, so one pass finds them all
     for id, error in errors:
-        number, line = next(place for place, one in left if one[0] is id)
+        number, line = next(place for place, submission in left if submission[0] is id)
         bad.append((number, Refusal(Row(number, line).place, id, str(error))))
-    done.refused = [refusal for _, refusal in sorted(bad, key=lambda one: one[0])]
+    done.refused = [refusal for _, refusal in sorted(bad, key=lambda submission: submission[0])]
     return done
 
 
-def load_parameters(matcher: Matcher, tables: Iterable[pa.RecordBatch]) -> Loading:
+def load_parameters(matcher: Matcher, tables: Iterable[pa.RecordBatch]) -> LoadReport:
     """Add the subscriptions of a table that has a column for each parameter."""
     import pyarrow as pa
 
     table = pa.Table.from_batches(list(tables))
     before = len(matcher)
     errors = matcher.add_many(table, on_error="collect")
-    done = Loading(table.num_rows, table.num_rows - len(errors) - (len(matcher) - before))
+    done = LoadReport(table.num_rows, table.num_rows - len(errors) - (len(matcher) - before))
     left = iter(enumerate(table.column("id").to_pylist() if errors else ()))
     for id, error in errors:
-        number = next(number for number, one in left if one == id)
+        number = next(number for number, row_id in left if row_id == id)
         done.refused.append(Refusal(Row(number, None).place, id, str(error)))
     return done
 
@@ -267,7 +277,7 @@ def _problem(row: Row) -> str | None:
         return row.problem
     missing = [name for name in ("id", "filter") if row.values.get(name) is None]
     if missing:
-        told = f"there is no {' and no '.join(f'`{name}`' for name in missing)}; a subscription has `id` and `filter`"
+        reason = f"there is no {' and no '.join(f'`{name}`' for name in missing)}; a subscription has `id` and `filter`"
         in_columns = missing == ["filter"] and row.values.keys() - {"notation"} > {"id"} and "filter" not in row.values
-        return f"{told}; columns of parameters such as `price_to` are read from Parquet" if in_columns else told
+        return f"{reason}; columns of parameters such as `price_to` are read from Parquet" if in_columns else reason
     return None

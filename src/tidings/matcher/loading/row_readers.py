@@ -65,7 +65,7 @@ class Row:
         return json.dumps(self.values, default=str, ensure_ascii=False)
 
 
-def unreadable(name: str, problem: object) -> FileError:
+def build_read_error(name: str, problem: object) -> FileError:
     """Return the error of a file that cannot be read as a whole."""
     reason = (problem.strerror if isinstance(problem, OSError) else None) or problem
     return FileError(f"cannot read `{name}`: {reason}")
@@ -74,13 +74,13 @@ def unreadable(name: str, problem: object) -> FileError:
 # Lines -----------------------------------------------------------------------------------------
 
 
-class TooLong(bytes):
+class LongLine(bytes):
     """The first bytes of a line that is too long to be held."""
 
     size: int
 
     @classmethod
-    def of(cls, start: bytes, size: int) -> TooLong:
+    def of(cls, start: bytes, size: int) -> LongLine:
         """Return the beginning of a line of so many bytes."""
         made = cls(start)
         made.size = size
@@ -110,7 +110,7 @@ class Lines:
                 if not end:
                     continue
                 self.drained = not chunk
-                yield TooLong.of(rest, size)
+                yield LongLine.of(rest, size)
                 rest, size = b"", 0
             *lines, rest = (rest + chunk).split(b"\n")
             last = len(lines) - 1
@@ -121,7 +121,7 @@ class Lines:
                 rest, size = rest[:SHOWN], len(rest)
         self.drained = True
         if size:
-            yield TooLong.of(rest, size)
+            yield LongLine.of(rest, size)
         elif rest:
             yield rest
 
@@ -139,10 +139,10 @@ class Lines:
         try:
             return self._stream.read1(CHUNK)
         except (OSError, EOFError, zlib.error) as problem:
-            raise unreadable(self.name, problem) from problem
+            raise build_read_error(self.name, problem) from problem
 
 
-def batched(rows: Iterable[Row | None], lines: Lines) -> Iterator[list[Row]]:
+def batch_rows(rows: Iterable[Row | None], lines: Lines) -> Iterator[list[Row]]:
     """Yield the rows in batches that end where the lines have to be waited for."""
     batch: list[Row] = []
     for row in rows:  # a blank line is no row, yet what came before it must not wait for the next one
@@ -158,23 +158,23 @@ def batched(rows: Iterable[Row | None], lines: Lines) -> Iterator[list[Row]]:
 _JSON = json.JSONDecoder(parse_constant=refuse_constant)
 
 
-def json_rows(lines: Lines) -> Iterator[Row | None]:
+def parse_json_rows(lines: Lines) -> Iterator[Row | None]:
     """Yield a row for each line of JSON, and nothing for a blank line."""
-    found = False
+    has_rows = False
     for number, line in enumerate(lines):
         bare = line.strip()
-        if not found and bare in (b"[", b"{"):
+        if not has_rows and bare in (b"[", b"{"):
             msg = (
                 f"cannot read `{lines.name}`: its JSON goes over several lines, and one object on each line is expected"
                 f" (`jq -c {'.[]' if bare == b'[' else '.'}` makes it so)"
             )
             raise FileError(msg)
-        found = found or bool(bare)
+        has_rows = has_rows or bool(bare)
         yield _json_row(number, line) if bare else None
 
 
 def _json_row(number: int, line: bytes) -> Row:
-    if isinstance(line, TooLong):
+    if isinstance(line, LongLine):
         return Row(number, number + 1, None, line.problem, line)
     try:
         values = _JSON.decode(line.decode())
@@ -236,7 +236,7 @@ class CsvRows:
 def _whole(lines: Lines) -> Iterator[bytes]:
     """Yield the lines of CSV; of one that is too long nobody knows whether the next one goes on with its row."""
     for line in lines:
-        if isinstance(line, TooLong):
+        if isinstance(line, LongLine):
             msg = f"cannot read `{lines.name}`: {line.problem}"
             raise FileError(msg)
         yield line
@@ -291,21 +291,21 @@ class ParquetRows:
             whole = isinstance(stream, gzip.GzipFile) or not stream.seekable()
             self._file = pq.ParquetFile(pa.BufferReader(stream.read()) if whole else stream)
         except (pa.ArrowException, OSError, EOFError, zlib.error) as problem:
-            raise unreadable(name, problem) from problem
+            raise build_read_error(name, problem) from problem
 
     def __iter__(self) -> Iterator[list[Row]]:
         """Yield the rows in batches."""
         import pyarrow as pa
 
-        from tidings.model.arrow_types import rows_of
+        from tidings.model.arrow_types import to_rows
 
         try:
             for table in self._file.iter_batches(BATCH):
-                rows = [Row(at, None, row) for at, row in enumerate(rows_of(table), self._done)]
+                rows = [Row(at, None, row) for at, row in enumerate(to_rows(table), self._done)]
                 self._done += len(rows)
                 yield rows
         except (pa.ArrowException, OSError, ValueError, OverflowError) as problem:
-            raise unreadable(self._name, problem) from problem
+            raise build_read_error(self._name, problem) from problem
 
     @property
     def schema(self) -> pa.Schema:
@@ -321,7 +321,7 @@ class ParquetRows:
                 self._done += table.num_rows
                 yield table
         except (pa.ArrowException, OSError) as problem:
-            raise unreadable(self._name, problem) from problem
+            raise build_read_error(self._name, problem) from problem
 
     @property
     def share(self) -> float:

@@ -18,12 +18,12 @@ OFTEN = 1000
 """The watch is told after so many."""
 
 
-class Watched(list[tuple[Any, Any, str]]):
+class WatchedSubscriptions(list[tuple[Any, Any, str]]):
     """Subscriptions with their notations that tell how far they have been read."""
 
-    def __init__(self, given: Iterable[tuple[Any, Any, str]], watch: Watch | None) -> None:
+    def __init__(self, subscriptions: Iterable[tuple[Any, Any, str]], watch: Watch | None) -> None:
         """Take the subscriptions; without a watch, nobody is told."""
-        super().__init__(given)
+        super().__init__(subscriptions)
         self._watch = watch
 
     def __iter__(self) -> Iterator[tuple[Any, Any, str]]:
@@ -31,14 +31,14 @@ class Watched(list[tuple[Any, Any, str]]):
         if self._watch is None:
             yield from super().__iter__()
             return
-        for at, one in enumerate(super().__iter__()):
+        for at, subscription in enumerate(super().__iter__()):
             if at % OFTEN == 0:
                 self._watch(at, len(self))
-            yield one
+            yield subscription
         self._watch(len(self), len(self))
 
 
-def pairs_of(subscriptions: Any) -> Iterator[tuple[Any, Any, str]]:
+def iterate_subscriptions(subscriptions: Any) -> Iterator[tuple[Any, Any, str]]:
     """Yield id, filter and notation."""
     if is_arrow(subscriptions) and hasattr(subscriptions, "schema") and hasattr(subscriptions, "column"):
         yield from _columns(subscriptions)
@@ -51,16 +51,16 @@ def pairs_of(subscriptions: Any) -> Iterator[tuple[Any, Any, str]]:
             f" or `id` and parameters such as `price_to`; not `{type(subscriptions).__name__}`"
         )
         raise TidingsError(msg)
-    for given in subscriptions:
-        yield _triple(given)
+    for entry in subscriptions:
+        yield _triple(entry)
 
 
-def _triple(given: Any) -> tuple[Any, Any, str]:
-    if isinstance(given, tuple | list) and len(given) == 2:
-        return given[0], given[1], "text"
-    if isinstance(given, tuple | list) and len(given) == 3:
-        return given[0], given[1], given[2] or "text"
-    msg = f"a subscription is a pair of id and filter, not {given!r}"
+def _triple(entry: Any) -> tuple[Any, Any, str]:
+    if isinstance(entry, tuple | list) and len(entry) == 2:
+        return entry[0], entry[1], "text"
+    if isinstance(entry, tuple | list) and len(entry) == 3:
+        return entry[0], entry[1], entry[2] or "text"
+    msg = f"a subscription is a pair of id and filter, not {entry!r}"
     raise TidingsError(msg)
 
 

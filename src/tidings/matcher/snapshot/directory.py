@@ -42,7 +42,7 @@ def check_target(folder: Path) -> None:
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[bool]:
+def lock_folder(folder: Path) -> Iterator[bool]:
     """Keep other savers out where the system can; tell whether it does.
 
     Two saves at once could each remove what the other's manifest names. Readers are never kept waiting.
@@ -52,38 +52,40 @@ def alone(folder: Path) -> Iterator[bool]:
     except ImportError:  # not on Windows
         yield False
         return
-    held, undisturbed = os.open(folder, os.O_RDONLY), True
-    _held[held] = threading.get_ident()
+    descriptor, undisturbed = os.open(folder, os.O_RDONLY), True
+    _locked_folders[descriptor] = threading.get_ident()
     try:
         try:
-            fcntl.flock(held, fcntl.LOCK_EX)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
         except OSError:  # a file system without locks
             undisturbed = False
         yield undisturbed
-        os.fsync(held)  # the renames, too, are on disk
+        os.fsync(descriptor)  # the renames, too, are on disk
     finally:
-        if _held.pop(held, None) is not None:
+        if _locked_folders.pop(descriptor, None) is not None:
             with suppress(OSError):
-                fcntl.flock(held, fcntl.LOCK_UN)  # closing alone would leave it with a child that was forked meanwhile
-            os.close(held)
+                fcntl.flock(
+                    descriptor, fcntl.LOCK_UN
+                )  # closing alone would leave it with a child that was forked meanwhile
+            os.close(descriptor)
 
 
-_held: dict[int, int] = {}
+_locked_folders: dict[int, int] = {}
 """The folders that are locked, by file descriptor, and the threads that do it."""
 
 
 def _let_go() -> None:
     """In a child: close what other threads of the parent have locked; the lock stays theirs."""
-    for held in [held for held, thread in _held.items() if thread != threading.get_ident()]:
-        del _held[held]
-        os.close(held)
+    for descriptor in [descriptor for descriptor, thread in _locked_folders.items() if thread != threading.get_ident()]:
+        del _locked_folders[descriptor]
+        os.close(descriptor)
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_let_go)
 
 
-def manifest_of(folder: Path, *, newest: int) -> dict[str, Any]:
+def read_manifest(folder: Path, *, newest: int) -> dict[str, Any]:
     """Read the manifest; refuse what is none, what is altered, and formats above `newest`."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
@@ -101,31 +103,31 @@ def manifest_of(folder: Path, *, newest: int) -> dict[str, Any]:
         newer = f"format {manifest['format']} (by tidings {written})"
         msg = f"the snapshot `{folder}` has {newer}; this version reads up to {newest}"
         raise SnapshotError(msg)
-    if ("checksum" in manifest or manifest["format"] > 1) and signed(manifest) != manifest:
+    if ("checksum" in manifest or manifest["format"] > 1) and sign(manifest) != manifest:
         msg = f"the manifest of `{folder}` is altered: its checksum is another"
         raise SnapshotError(msg)
     return manifest
 
 
-def signed(manifest: dict[str, Any]) -> dict[str, Any]:
+def sign(manifest: dict[str, Any]) -> dict[str, Any]:
     """Return a manifest with the checksum of all its other entries."""
     rest = {name: value for name, value in manifest.items() if name != "checksum"}
     plain = json.dumps(rest, sort_keys=True, separators=(",", ":"))
     return {**rest, "checksum": hashlib.sha256(plain.encode()).hexdigest()}
 
 
-def readable(value: Any, indent: str = "\n") -> str:
+def render_json(value: Any, indent: str = "\n") -> str:
     """Return JSON that a person can read: an entry on each line, small lists on one."""
     inner = indent + " "
     if isinstance(value, dict) and value:
-        entries = (f"{json.dumps(name)}: {readable(one, inner)}" for name, one in value.items())
+        entries = (f"{json.dumps(name)}: {render_json(item, inner)}" for name, item in value.items())
         return "{" + inner + f",{inner}".join(entries) + indent + "}"
     if isinstance(value, list) and value and isinstance(value[0], dict | list):
-        return "[" + inner + f",{inner}".join(readable(one, inner) for one in value) + indent + "]"
+        return "[" + inner + f",{inner}".join(render_json(item, inner) for item in value) + indent + "]"
     return json.dumps(value)
 
 
-def named_files(folder: Path) -> set[str]:
+def list_named_files(folder: Path) -> set[str]:
     """Return the names of the data files of the snapshot that is there, if one is."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
@@ -135,10 +137,10 @@ def named_files(folder: Path) -> set[str]:
         return set()
 
 
-def cleared(folder: Path, old: set[str], *, undisturbed: bool) -> None:
+def remove_unnamed(folder: Path, old: set[str], *, undisturbed: bool) -> None:
     """Remove what the old manifest named and the new one does not; where nobody else saves, what broken saves left."""
     names = {name for name in old if OURS.fullmatch(name)}
     if undisturbed:
         names |= {path.name for path in folder.iterdir() if OURS.fullmatch(path.name)}
-    for name in names - named_files(folder) - {MANIFEST}:
+    for name in names - list_named_files(folder) - {MANIFEST}:
         (folder / name).unlink(missing_ok=True)

@@ -31,13 +31,13 @@ from tidings.lang import parse, render
 from tidings.matcher.registry import ENGINE, build_engine
 from tidings.matcher.snapshot.directory import (
     MANIFEST,
-    alone,
     check_target,
-    cleared,
-    manifest_of,
-    named_files,
-    readable,
-    signed,
+    list_named_files,
+    lock_folder,
+    read_manifest,
+    remove_unnamed,
+    render_json,
+    sign,
 )
 from tidings.matcher.snapshot.vocabulary_files import read_file, read_vocabulary, write_file, write_vocabulary
 from tidings.version import __version__
@@ -76,11 +76,11 @@ def save(matcher: Matcher, path: str | Path) -> None:
     folder = Path(path)
     check_target(folder)
     try:
-        with alone(folder) as undisturbed:
-            old = named_files(folder)
+        with lock_folder(folder) as undisturbed:
+            old = list_named_files(folder)
             manifest = _write_data(matcher, folder)
-            write_atomically(folder / MANIFEST, iter([readable(signed(manifest)).encode()]))
-            cleared(folder, old, undisturbed=undisturbed)
+            write_atomically(folder / MANIFEST, iter([render_json(sign(manifest)).encode()]))
+            remove_unnamed(folder, old, undisturbed=undisturbed)
     except OSError as problem:
         msg = f"cannot write the snapshot `{folder}`: {problem}"
         raise SnapshotError(msg) from problem
@@ -136,11 +136,11 @@ def load(path: str | Path, *, verify: bool = True) -> Matcher:
     if versions.is_versioned(folder):
         return versions.open_version(folder, versions.read_version(folder), verify=verify)
     for _ in range(ATTEMPTS):
-        manifest = manifest_of(folder, newest=ARRAYS)
+        manifest = read_manifest(folder, newest=ARRAYS)
         try:
             return _open(folder, manifest, verify=verify)
         except SnapshotError:
-            if manifest_of(folder, newest=ARRAYS) == manifest:
+            if read_manifest(folder, newest=ARRAYS) == manifest:
                 raise
     msg = f"the snapshot `{folder}` is replaced faster than it can be opened; try again"
     raise SnapshotError(msg)

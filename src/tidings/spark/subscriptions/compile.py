@@ -23,7 +23,7 @@ from pyspark.sql.types import IntegralType, StringType
 from tidings.errors import BadFrame, BadSubscriptions, SnapshotError, TidingsError
 from tidings.matcher.live import versions
 from tidings.matcher.live.sharded_store import TOKENS
-from tidings.matcher.snapshot.directory import MANIFEST, OURS, alone
+from tidings.matcher.snapshot.directory import MANIFEST, OURS, lock_folder
 from tidings.spark.query_context import QueryContext
 from tidings.spark.schema import require_columns, require_frame
 from tidings.spark.subscriptions.shared_folder import count_tasks_per_shard
@@ -87,7 +87,7 @@ def compile_into(
         matcher.admission.needs.merge(report["needs"])
     entries = _merge_parts(subscriptions, folder, _group_by_shard(reports, shards, parts), wide)
     ids = next((report["ids"] for report in reports.values()), None)
-    with alone(folder):
+    with lock_folder(folder):
         version = versions.write_version(folder, 1, entries, matcher=matcher, position={}, ids=ids)
         versions.remove_unnamed(folder)
     return version

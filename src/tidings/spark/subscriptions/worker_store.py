@@ -22,7 +22,7 @@ from tidings.errors import SnapshotError, TidingsError
 from tidings.matcher import Live, Matcher
 from tidings.matcher.live.feeds import Feed
 from tidings.matcher.live.versions import open_version, read_version
-from tidings.matcher.snapshot.directory import manifest_of
+from tidings.matcher.snapshot.directory import read_manifest
 from tidings.matcher.snapshot.snapshot import ARRAYS
 from tidings.model import Schema
 from tidings.spark.open_cache import OpenCache
@@ -68,7 +68,7 @@ class SnapshotStore:
 
 
 def _read_checksum(folder: str) -> str:
-    manifest = manifest_of(Path(folder), newest=ARRAYS)
+    manifest = read_manifest(Path(folder), newest=ARRAYS)
     return str(manifest.get("checksum") or hashlib.sha256(repr(manifest).encode()).hexdigest())
 
 

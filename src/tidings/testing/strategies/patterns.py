@@ -156,7 +156,7 @@ def _patterns(draw: st.DrawFn, taste: _Taste) -> Pattern:
     root = grower.whole()
     absence = grower.absence(root)
     made = Pattern(tuple(named.values()), root, absence)
-    used = made.used()
+    used = made.list_filters()
     return Pattern(tuple(one for name, one in named.items() if name in used), root, absence)
 
 

@@ -110,7 +110,7 @@ class World:
         """Tell whether the two may be asked which one is less."""
         slots = [self.slots[name], self.slots[other]]
         declared = [slot.kind for slot in slots if slot.declared]
-        return all(kind.ordered for kind in declared or ([] if self.mixed else [slots[0].kind]))
+        return all(kind.has_order for kind in declared or ([] if self.mixed else [slots[0].kind]))
 
 
 def _comparable(one: Slot, two: Slot, *, mixed: bool) -> bool:

@@ -66,7 +66,7 @@ def worlds(draw):
     generated = patterns(NAMES, most_steps=4, overlapping=draw(st.booleans()))
     pattern = draw(st.one_of(generated, st.sampled_from(TEXTS).map(pattern_of)))
     size = draw(st.integers(0, 30))
-    kinds = [0, *(1 << bit for bit in range(len(pattern.used())))]
+    kinds = [0, *(1 << bit for bit in range(len(pattern.list_filters())))]
     masks = st.one_of(st.sampled_from(kinds), st.sampled_from(kinds), st.integers(0, 2 * kinds[-1] - 1))
     masks = draw(st.lists(masks, min_size=size, max_size=size))
     gaps = draw(st.lists(st.sampled_from((0, 0, 1, 2, 3, 5, 9)), min_size=size, max_size=size))
@@ -83,7 +83,7 @@ class Twin:
 
     def __init__(self, pattern, mode, depth, minterms):
         self.graph, self.absence, self.mode = configurations(pattern), pattern.absence, mode
-        self.names, self.depth, self.minterms = pattern.used(), depth, minterms
+        self.names, self.depth, self.minterms = pattern.list_filters(), depth, minterms
         self.rows, self.waits, self.word = {}, [], [0] * depth
         self.out = {number: [] for number in range(len(self.graph.nodes))}
         for edge in self.graph.edges:

@@ -152,7 +152,7 @@ def test_columns_are_those_of_csv_and_parquet_and_json_has_none(tmp_path):
         "a.jsonl": None,
     }.items():
         with RowFile(tmp_path / name) as file:
-            known = file.columns()
+            known = file.find_columns()
             assert (None if known is None else list(known)) == columns
             assert len([row for batch in file for row in batch]) == 1
 
@@ -301,7 +301,7 @@ def test_a_batch_ends_where_the_pipe_has_no_more_to_give():
     reading, writing = os.pipe()
     with open(reading, "rb") as stream, open(writing, "wb", buffering=0) as out:
         found = row_readers.Lines(stream, "pipe")
-        batches = row_readers.batched(row_readers.json_rows(found), found)
+        batches = row_readers.batch_rows(row_readers.parse_json_rows(found), found)
         out.write(b'{"a": 1}\n{"a": 2}\n\n{"a"')  # the blank line must not hold the two rows back
         assert [row.values for row in next(batches)] == [{"a": 1}, {"a": 2}]
         out.write(b": 3}\n")

@@ -10,7 +10,7 @@ import pytest
 import tidings as td
 from tidings.engine.persist import checksums
 from tidings.errors import SnapshotError
-from tidings.matcher.snapshot.directory import signed
+from tidings.matcher.snapshot.directory import sign
 
 
 @pytest.fixture
@@ -35,12 +35,12 @@ def _file(folder, kind="segments"):
 
 def _rewrite(folder, **changes):
     """Change the manifest as somebody would who knows about its checksum."""
-    (folder / "manifest.json").write_text(json.dumps(signed({**_manifest(folder), **changes})))
+    (folder / "manifest.json").write_text(json.dumps(sign({**_manifest(folder), **changes})))
 
 
 def _without(folder, name):
     (folder / "manifest.json").write_text(
-        json.dumps(signed({key: value for key, value in _manifest(folder).items() if key != name}))
+        json.dumps(sign({key: value for key, value in _manifest(folder).items() if key != name}))
     )
 
 
@@ -160,8 +160,8 @@ def test_a_snapshot_with_the_old_checksums_alone_is_compared_with_those_and_save
 def test_a_file_is_compared_once_in_a_process_and_again_when_it_has_changed(saved, monkeypatch):
     monkeypatch.setattr(checksums, "RACY", -1)
     monkeypatch.setattr(checksums, "_compared", set())
-    read, real = [], checksums._checksum
-    monkeypatch.setattr(checksums, "_checksum", lambda whole, name: read.append(name) or real(whole, name))
+    read, real = [], checksums._compute_checksum
+    monkeypatch.setattr(checksums, "_compute_checksum", lambda whole, name: read.append(name) or real(whole, name))
     for _ in range(3):
         td.Matcher.open(saved)
     assert read == ["xxh3", "xxh3"]

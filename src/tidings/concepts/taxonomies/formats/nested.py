@@ -91,11 +91,11 @@ def _lists(draft: Draft, table: Any, key: str) -> dict[str, list[str]]:
     if not isinstance(table, dict):
         draft.wrong(f"`{key}` is a table, not {table!r}")
         return {}
-    found: dict[str, list[str]] = {}
+    lists: dict[str, list[str]] = {}
     for name, words in table.items():
         words = ([words] if words else []) if isinstance(words, str) else words
         if isinstance(words, list) and all(isinstance(word, str) for word in words):
-            found[name] = words
+            lists[name] = words
         else:
             draft.wrong(f"`{key}` of `{name}`: a text or a list of texts, not {words!r}")
-    return found
+    return lists

@@ -80,12 +80,12 @@ def _take(block: _Block, number: int, line: str) -> None:
     if line.startswith("<"):
         language, _, name = line[1:].partition(":")
         block.parents.append((number, tag_of(language, name)))
-    elif found := _NAMES.fullmatch(line):
-        words = [word.strip().replace("\\,", ",") for word in _COMMA.split(found[2])]
+    elif match := _NAMES.fullmatch(line):
+        words = [word.strip().replace("\\,", ",") for word in _COMMA.split(match[2])]
         words = [word for word in words if word]
         block.line = number if words and not block.names else block.line
         block.names += words
-        block.tags += [tag_of(found[1], word) for word in words]
+        block.tags += [tag_of(match[1], word) for word in words]
 
 
 def _link(draft: Draft, blocks: list[_Block]) -> None:

@@ -27,12 +27,12 @@ def read(source: Source) -> Draft:
     """Read a list of paths."""
     draft = Draft(source.label)
     for line, text in lines_of(source.text):
-        found = _ID.fullmatch(text.strip())
-        parts = [part.strip() for part in _STEP.split(found["path"] if found else text)]
+        match = _ID.fullmatch(text.strip())
+        parts = [part.strip() for part in _STEP.split(match["path"] if match else text)]
         if not all(parts):
             draft.wrong("a part of the path is empty", line)
             continue
-        _add(draft, parts, line, id_=found["id"].strip() if found else None)
+        _add(draft, parts, line, id_=match["id"].strip() if match else None)
     return draft
 
 

@@ -57,8 +57,8 @@ def _graph(source: Source) -> Any:
 
 
 def _parser(source: Source) -> str:
-    known = _PARSERS.get(bare_suffix(source.path)) if source.path else None
-    return known or ("xml" if source.text.lstrip().startswith("<?xml") or "<rdf:RDF" in source.text else "turtle")
+    name = _PARSERS.get(bare_suffix(source.path)) if source.path else None
+    return name or ("xml" if source.text.lstrip().startswith("<?xml") or "<rdf:RDF" in source.text else "turtle")
 
 
 def _concepts(graph: Any) -> Iterator[str]:
@@ -85,13 +85,13 @@ def _labels(graph: Any, concept: str, language: str) -> list[str]:
     """Return the labels, the one to be called by first."""
     from rdflib import RDFS, SKOS, URIRef
 
-    found: list[tuple[int, str, str]] = []
+    ranked: list[tuple[int, str, str]] = []
     for rank, kind in enumerate((SKOS.prefLabel, RDFS.label, SKOS.altLabel, SKOS.hiddenLabel)):
         for label in graph.objects(URIRef(concept), kind):
             spoken = (label.language or "").lower()
             foreign = 0 if spoken.split("-")[0] == language.lower() else 1 if not spoken else 2
-            found.append((10 * rank + foreign, spoken, str(label).strip()))
-    return [label for _, _, label in sorted(found) if label]
+            ranked.append((10 * rank + foreign, spoken, str(label).strip()))
+    return [label for _, _, label in sorted(ranked) if label]
 
 
 def _names(labels: dict[str, list[str]]) -> dict[str, str]:

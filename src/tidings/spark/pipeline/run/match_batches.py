@@ -133,7 +133,7 @@ class MatchBatches(BatchHandler):
         newest = self._checkpoint.read_newest() if self._pipeline.late is not None else None
         now = self._pipeline.matching.now or started
         facts = {"now": now.isoformat(), "newest": newest.isoformat() if newest is not None else None}
-        return self._live.claim(self._checkpoint.id, batch, facts=facts, heard=partial(self.note_change, batch=batch))
+        return self._live.claim(self._checkpoint.id, batch, facts=facts, on_change=partial(self.note_change, batch=batch))
 
     def _report_refused(self, refused: Sequence[tuple[Any, TidingsError]], batch: int | None) -> None:
         """List them all in the checkpoint, and the first of them to who watches."""

@@ -17,7 +17,7 @@ from tidings.matcher import Live, Matcher
 from tidings.matcher.live.change_rounds import Step
 from tidings.matcher.live.feeds import Changes, FileFeed, FolderFeed
 from tidings.matcher.live.versions import is_versioned, newest
-from tidings.matcher.snapshot.directory import manifest_of
+from tidings.matcher.snapshot.directory import read_manifest
 from tidings.matcher.snapshot.snapshot import ARRAYS
 from tidings.spark.pipeline.run.spark_feeds import TableFeed, TopicFeed
 from tidings.spark.pipeline.sources.sources import stream_events
@@ -121,7 +121,7 @@ class SnapshotFeed:
         """Replace the subscriptions if the manifest is another; that is not a list of changes, so it is done here."""
         assert isinstance(current, Live)
         try:
-            checksum = manifest_of(Path(self.path), newest=ARRAYS).get("checksum")
+            checksum = read_manifest(Path(self.path), newest=ARRAYS).get("checksum")
             if position.get("snapshot") != checksum:
                 current.replace(Matcher.open(self.path), position={"snapshot": checksum})
         except SnapshotError as problem:
@@ -134,7 +134,7 @@ class SnapshotFeed:
 def _open_snapshot(path: str, checkpoint: Checkpoint) -> Live:
     if is_versioned(path):
         return Live(path)
-    if manifest_of(Path(path), newest=ARRAYS).get("kind") != "engine":
+    if read_manifest(Path(path), newest=ARRAYS).get("kind") != "engine":
         msg = f"the snapshot `{path}` is not of the engine; a pipeline needs one of td.Matcher()"
         raise SnapshotError(msg)
     live = Live(checkpoint.locate_subscriptions(QueryContext(), {"kind": "snapshot"}), follow=SnapshotFeed(path))
