@@ -152,7 +152,7 @@ def read_requirements() -> dict[str, dict[str, str]]:
     needs: dict[str, dict[str, str]] = {}
     for line in lines:
         wanted, _, marker = line.partition(";")
-        name, versions = re.match(r"([\w.-]+)\s*(.*)", wanted).groups()  # type: ignore[union-attr]
+        [(name, versions)] = re.findall(r"^([\w.-]+)\s*(.*)", wanted)
         extra = re.search(r"extra\s*==\s*['\"]([\w-]+)", marker)
         needs.setdefault(extra[1] if extra else "core", {})[name] = versions.strip(" ()")
     return needs
@@ -175,7 +175,7 @@ def satisfies(version: str | None, wanted: str) -> bool:
 
 
 def _satisfies_bound(version: str, part: str) -> bool:
-    op, bound = re.match(r"([<>=!~]+)\s*(.*)", part).groups()  # type: ignore[union-attr]
+    [(op, bound)] = re.findall(r"^([<>=!~]+)\s*(.*)", part)
     have, want = _parse_version(version), _parse_version(bound.removesuffix(".*"))
     if op == "==":
         return have[: len(want)] == want if bound.endswith(".*") else have == want
@@ -185,4 +185,5 @@ def _satisfies_bound(version: str, part: str) -> bool:
 
 def _parse_version(version: str) -> tuple[int, ...]:
     """Return the leading numbers: enough for our requirements, which name no pre-releases."""
-    return tuple(int(part) for part in re.match(r"\d+(?:\.\d+)*", version + "")[0].split("."))  # type: ignore[index]
+    [numbers] = re.findall(r"^\d+(?:\.\d+)*", version)
+    return tuple(map(int, numbers.split(".")))

@@ -9,7 +9,6 @@ import shlex
 import sys
 from collections import Counter
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,36 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from tidings.bench.harness import Result, Settings
+    from tidings.cli.bench.commands import BenchOptions
 
 SIZE, QUICK_SIZE = 1_000_000, 1_000
 """Subscriptions without `-n`, and without `-n` but with `--quick`."""
-
-
-@dataclass(frozen=True, slots=True)
-class BenchOptions:
-    """The options of `bench run`; where one is None, `--quick` decides."""
-
-    sizes: tuple[int, ...]
-    kinds: tuple[str, ...]
-    events: int | None
-    repeat: int | None
-    seed: int
-    quick: bool
-    peers: bool | None
-    memory: bool | None
-    from_text: bool
-
-    def to_settings(self) -> Settings:
-        """Return the settings of the harness."""
-        return harness.Settings(
-            events=self.events or (32 if self.quick else harness.BATCH_SIZE),
-            repeat=self.repeat or (2 if self.quick else 5),
-            seed=self.seed,
-            budget_s=0.5 if self.quick else 20.0,
-            from_text=self.from_text,
-            memory=not self.quick if self.memory is None else self.memory,
-            peers=self.peers is not False,
-        )
 
 
 def list_workloads(*, as_json: bool) -> None:
@@ -83,7 +56,7 @@ def run(key: str, options: BenchOptions, *, out: Path | None, as_json: bool) -> 
     workload(key)  # a wrong key is refused before a folder is made
     if out is not None:
         make_folder(out)
-    settings = options.to_settings()
+    settings = _build_settings(options)
     with show_activity() as say:
         results = harness.bench(key, sizes, kinds=options.kinds or (None,), settings=settings, say=say)
     circumstances = harness.circumstances(
@@ -116,6 +89,19 @@ def compare(before: Path, after: Path, *, as_json: bool) -> None:
     print_rows(rows)
     verdicts = Counter(str(change.verdict) for change in changes)
     render.note(", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common()))
+
+
+def _build_settings(options: BenchOptions) -> Settings:
+    quick = options.quick
+    return harness.Settings(
+        events=options.events or (32 if quick else harness.BATCH_SIZE),
+        repeat=options.repeat or (2 if quick else 5),
+        seed=options.seed,
+        budget_s=0.5 if quick else 20.0,
+        from_text=options.from_text,
+        memory=not quick if options.memory is None else options.memory,
+        peers=options.peers is not False,
+    )
 
 
 def _check_counts(options: BenchOptions, sizes: Sequence[int]) -> None:

@@ -1,6 +1,7 @@
 """`tidings bench`: its commands, their options and their help; `bench.py` does the work, imported when they run."""
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -43,8 +44,39 @@ def bench_list(as_json: o.Json = False) -> None:
         body.list_workloads(as_json=as_json)
 
 
+@dataclass(frozen=True, slots=True)
+class BenchOptions:
+    """The options of `bench run` that say what is measured; where one is None, `--quick` decides."""
+
+    sizes: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--subscriptions", "-n", metavar="N", help="How many, 1,000,000 by default; several may be given."
+        ),
+    ] = None
+    kinds: Annotated[
+        list[str] | None,
+        typer.Option("--matcher", metavar="KIND", help="Matching algorithm; several may be given."),
+    ] = None
+    events: Annotated[int | None, typer.Option(metavar="COUNT", help="How many events; 1,024 by default.")] = None
+    repeat: Annotated[int | None, typer.Option(metavar="TIMES", help="Repeats of each figure; 5 by default.")] = None
+    seed: Annotated[int, typer.Option(help="The seed of everything that is drawn.")] = 1
+    quick: Annotated[bool, typer.Option("--quick", help="A few seconds' work, to see that it runs.")] = False
+    from_text: Annotated[bool, typer.Option("--from-text", help="Also time loading the filters from text.")] = False
+    memory: Annotated[
+        bool | None, typer.Option("--memory/--no-memory", help="Measure bytes per subscription, in a child process.")
+    ] = None
+    peers: Annotated[
+        bool | None,
+        typer.Option(
+            "--peers/--no-peers", help="Measure mokaccino, DuckDB and NumPy too, where installed; yes by default."
+        ),
+    ] = None
+
+
 @bench_app.command("run")
-def bench_run(  # noqa: PLR0913 - one parameter for each option
+@o.with_options("key sizes kinds events repeat seed quick full from_text memory peers out data as_json")
+def bench_run(
     context: typer.Context,
     key: Annotated[
         str,
@@ -53,32 +85,9 @@ def bench_run(  # noqa: PLR0913 - one parameter for each option
             help="A workload of `bench list`, parameters as in hem:m=5,delta=0.1; or, in a checkout, papers/hem.",
         ),
     ],
+    options: BenchOptions,
     *,
-    sizes: Annotated[
-        list[int] | None,
-        typer.Option(
-            "--subscriptions", "-n", metavar="N", help="How many, 1,000,000 by default; several may be given."
-        ),
-    ] = None,
-    kinds: Annotated[
-        list[str] | None,
-        typer.Option("--matcher", metavar="KIND", help="Matching algorithm; several may be given."),
-    ] = None,
-    events: Annotated[int | None, typer.Option(metavar="COUNT", help="How many events; 1,024 by default.")] = None,
-    repeat: Annotated[int | None, typer.Option(metavar="TIMES", help="Repeats of each figure; 5 by default.")] = None,
-    seed: Annotated[int, typer.Option(help="The seed of everything that is drawn.")] = 1,
-    quick: Annotated[bool, typer.Option("--quick", help="A few seconds' work, to see that it runs.")] = False,
     full: Annotated[bool, typer.Option("--full", help="The paper's own ranges, however long; studies only.")] = False,
-    from_text: Annotated[bool, typer.Option("--from-text", help="Also time loading the filters from text.")] = False,
-    memory: Annotated[
-        bool | None, typer.Option("--memory/--no-memory", help="Measure bytes per subscription, in a child process.")
-    ] = None,
-    peers: Annotated[
-        bool | None,
-        typer.Option(
-            "--peers/--no-peers", help="Measure mokaccino, DuckDB and NumPy too, where installed; yes by default."
-        ),
-    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -104,7 +113,7 @@ def bench_run(  # noqa: PLR0913 - one parameter for each option
     In a checkout, `papers/KEY` repeats a paper's figures: tables, the paper's claims with our figures beside them,
     kept or missed, and `study.json` with a plot for each figure. `--quick` takes minutes, `--full` the paper's sizes.
     """
-    _check_options(context, key, quick=quick, full=full)
+    _check_options(context, key, quick=options.quick, full=full)
     with guard():
         if data is not None:
             os.environ["TIDINGS_DATA"] = str(data)  # the child that measures memory reads it too
@@ -112,14 +121,11 @@ def bench_run(  # noqa: PLR0913 - one parameter for each option
             from tidings.bench.harness.studies import Scale
             from tidings.cli.bench import studies
 
-            scale = Scale.QUICK if quick else Scale.FULL if full else Scale.USUAL
-            studies.run(key, scale, seed=seed, out=out, as_json=as_json)
+            scale = Scale.QUICK if options.quick else Scale.FULL if full else Scale.USUAL
+            studies.run(key, scale, seed=options.seed, out=out, as_json=as_json)
             return
         from tidings.cli.bench import bench as body
 
-        options = body.BenchOptions(
-            tuple(sizes or ()), tuple(kinds or ()), events, repeat, seed, quick, peers, memory, from_text
-        )
         body.run(key, options, out=out, as_json=as_json)
 
 

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from tidings.cli import render
-from tidings.cli.pattern.event_stream import Checkpoint, EventStream, open_events, run_stream
+from tidings.cli.pattern.event_stream import EventStream, SavePoint, open_events, run_stream
 from tidings.cli.pattern.pattern_origin import check_target, save_state
 from tidings.cli.pattern.rows import make_detection_writer
 from tidings.cli.pattern.tally import EventTally
@@ -30,21 +30,21 @@ def run(origin: PatternOrigin, events: str, *, until: datetime | None, save_to: 
         _warn_of_lines(detector)
         writer = make_detection_writer(detector, as_json=options.as_json)
         stream = EventStream(detector, writer, EventTally(letters), find_records=list)
-        checkpoint = None if save_to is None else _make_checkpoint(detector, save_to)
+        save_point = None if save_to is None else _make_save_point(detector, save_to)
 
         def finish() -> None:
             # A stream that is saved is not over: time passes no further than it was asked to.
-            stream.pass_time(until, None if checkpoint else detector.latest_time)
+            stream.pass_time(until, None if save_point else detector.latest_time)
 
-        run_stream(stream, file, finish, checkpoint)
+        run_stream(stream, file, finish, save_point)
     stream.tally.warn(detector, options.dead_letters)
     if not options.quiet:
         suffix = f"; the state is in `{save_to}`" if save_to else ""
         _note_summary(stream, time.perf_counter() - started, suffix)
 
 
-def _make_checkpoint(detector: Detector, path: Path) -> Checkpoint:
-    return Checkpoint(lambda: save_state(detector, path), f"go on with: --state {path}")
+def _make_save_point(detector: Detector, path: Path) -> SavePoint:
+    return SavePoint(lambda: save_state(detector, path), f"go on with: --state {path}")
 
 
 def _warn_of_lines(detector: Detector) -> None:

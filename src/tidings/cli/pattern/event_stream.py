@@ -67,7 +67,7 @@ class EventStream(Generic[Record]):
 
 
 @dataclass(frozen=True, slots=True)
-class Checkpoint:
+class SavePoint:
     """How a run is saved: what writes it, and what to say when Ctrl-C stops it."""
 
     save: Callable[[], None]
@@ -75,11 +75,11 @@ class Checkpoint:
 
 
 def run_stream(
-    stream: EventStream[Any], file: RowFile, finish: Callable[[], None], checkpoint: Checkpoint | None
+    stream: EventStream[Any], file: RowFile, finish: Callable[[], None], save_point: SavePoint | None
 ) -> None:
     """Take all batches of a file, then `finish`, then save; Ctrl-C saves too, if it comes between two batches."""
     with (
-        catch_interrupts(gently=checkpoint is not None) as interrupts,
+        catch_interrupts(gently=save_point is not None) as interrupts,
         render.show_progress(file, "events", beside_output=True) as batches,
     ):
         try:
@@ -89,9 +89,9 @@ def run_stream(
             finish()
         except KeyboardInterrupt:
             # A second Ctrl-C may have struck in the middle of a batch: then the file that is there is the true one.
-            if checkpoint is not None and interrupts.between_batches:
-                checkpoint.save()
-                render.note(f"stopped after {stream.tally.events:,} events; {checkpoint.hint}")
+            if save_point is not None and interrupts.between_batches:
+                save_point.save()
+                render.note(f"stopped after {stream.tally.events:,} events; {save_point.hint}")
             raise
-        if checkpoint is not None:
-            checkpoint.save()
+        if save_point is not None:
+            save_point.save()

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidings.cli import render
-from tidings.cli.pattern.event_stream import Checkpoint, EventStream, open_events, run_stream
+from tidings.cli.pattern.event_stream import EventStream, SavePoint, open_events, run_stream
 from tidings.cli.pattern.model_files import check_model_target, load_model, save_model, warn_of_uncounted
 from tidings.cli.pattern.rows import is_table, make_forecast_writer, standing_to_json, standing_to_table
 from tidings.cli.pattern.tally import EventTally
@@ -43,12 +43,10 @@ def run(origin: PatternOrigin, events: str, task: Forecasting) -> None:
         detector = _open_detector(origin, task)
         writer = make_forecast_writer(detector, as_json=options.as_json)
         stream = EventStream(detector, writer, EventTally(letters), find_records=lambda _: detector.latest_forecasts)
-        checkpoint = None
+        save_point = None
         if task.save is not None:
-            checkpoint = Checkpoint(
-                partial(_save_learned, detector, task.save), f"what was learned is in `{task.save}`"
-            )
-        run_stream(stream, file, lambda: stream.pass_time(detector.latest_time), checkpoint)
+            save_point = SavePoint(partial(_save_learned, detector, task.save), f"what was learned is in `{task.save}`")
+        run_stream(stream, file, lambda: stream.pass_time(detector.latest_time), save_point)
     stream.tally.warn(detector, options.dead_letters)
     _print_standing(detector, task.keys, as_json=options.as_json)
     if not options.quiet:

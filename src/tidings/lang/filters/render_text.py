@@ -63,7 +63,7 @@ def render_text(tree: Filter) -> str:
 
 
 def _render_operand(part: Filter, *grouped: type) -> str:
-    needs_group = isinstance(part, grouped) and part.parts  # type: ignore[union-attr]
+    needs_group = isinstance(part, And | Or) and isinstance(part, grouped) and part.parts
     return f"({render_text(part)})" if needs_group else render_text(part)
 
 

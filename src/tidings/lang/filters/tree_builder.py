@@ -224,7 +224,8 @@ class FilterBuilder(Transformer[Any, Any]):
         return self._defer_test(lambda: Has(inner), parts[0].start_pos, parts[0].end_pos)
 
     def test(self, parts: list[Any]) -> Filter:
-        return parts[1](parts[0])  # type: ignore[no-any-return]
+        build: Callable[[_Subject], Filter] = parts[1]
+        return build(parts[0])
 
     def negative_test(self, parts: list[Any]) -> Filter:
         """`a not in (...)`: as with `!=`, `a` exists and none of its values satisfies the condition."""

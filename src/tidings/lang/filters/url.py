@@ -46,10 +46,10 @@ class _UrlReader:
 
     def read_filter(self, text: str) -> Filter:
         slots: dict[tuple[str, bool], list[tuple[str, str, tuple[int, int]]]] = {}
-        at = text.startswith("?")
+        at = int(text.startswith("?"))
         for piece in text[at:].split("&"):
-            span = (int(at), int(at) + len(piece))
-            at = span[1] + 1  # type: ignore[assignment]
+            span = (at, at + len(piece))
+            at = span[1] + 1
             parameter = self._read_parameter(piece, span)
             if parameter:
                 name, end, value = parameter
