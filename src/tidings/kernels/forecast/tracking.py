@@ -59,6 +59,7 @@ def walk(
                 ended = _advance(nodes, order, edges, lists, state, mask, time)
                 if hits[entry] and settings[LEAVES]:
                     _clear_beginning(nodes, state, ended)
+            # The last few labels as one number: digits to the base of labels, the oldest falls off by the modulus.
             if settings[WORDS] > 1:
                 state[last] = (state[last] * len(minterms) + _find_label(minterms, mask)) % settings[WORDS]
             out[entry] = find_cell(nodes, lists, settings, state, time)

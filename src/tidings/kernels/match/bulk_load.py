@@ -126,6 +126,7 @@ def put_spans(
             first = 2 * rank_value(lows[row], base, table) + below  # an open end begins one code later
         if above != NONE:
             last = 2 * rank_value(highs[row], base, table) + 2 - above
+        # `(5 .. 5)` and the like accept nothing; one form for all of them keeps equal rows equal.
         if first > last:
             first, last = np.int64(EMPTY_LOW), np.int64(0)
         place = at[row]

@@ -138,6 +138,7 @@ def sift_rows(rows: IndexRows, cells: EventCells, wait_event: CodeArray, wait_ro
             of_event = stride * np.uint64(wait_event[i])
             first, last = np.uint64(start[row]), np.uint64(start[row + U1])
             bad, odd = False, plain[wait_event[i]] == 0
+            # Absent cells are above every high end, so they fail a plain interval without a test of their own.
             while first + U4 <= last and not (bad | odd):
                 at = U3 * first
                 head_a, head_b, head_c, head_d = literal[at], literal[at + U3], literal[at + U6], literal[at + U9]

@@ -249,6 +249,7 @@ def read_filters(
             good = at >= 0
             if not good:
                 break
+            # A name is numbered only after its predicate was read: most rows that go to the parser use up no number.
             name = intern_name(data, first, name_end, names, table)
             if name < 0:
                 good = False
@@ -265,6 +266,7 @@ def read_filters(
             if good:
                 good = data[at + 3] == SPACE
                 at += 4
+        # A row is taken whole or not at all: what was written of it is dropped by setting the counts back.
         if not good:
             long[row] = True
             total, used = begin_total, begin_used

@@ -48,6 +48,7 @@ def fill_hash(
 ) -> None:  # fmt: skip
     """Enter the keys of one group into its table (linear probing; `keys.cluster_of` looks them up)."""
     for i in range(len(first)):
+        # The same hash as in `keys.find_cluster`; keys are distinct, so nothing is compared here.
         at = (first[i] * np.int64(2654435761) + second[i] * np.int64(40503)) & mask
         while table_cluster[base + at] != 0:
             at = (at + 1) & mask
@@ -201,6 +202,7 @@ def fill_tiles(
                     set_doubt_bits(
                         rows, at, low, high, plain, edges, first, last, place[tile, dense], words, word, bit, bits
                     )
+        # Rows without a literal on a column live in all of its buckets; bits behind the last row stay clear.
         for dense in range(width):
             if place[tile, dense] < 0:
                 continue
@@ -307,6 +309,7 @@ def fill_hulls(
             column = hull_column[2 * tile + side]
             if column < 0:
                 continue
+            # A row without a plain literal on the column widens the hull to all codes.
             least, most = np.int64(1) << 40, np.int64(0)
             for row in range(tile_row[tile], tile_end[tile]):
                 low, high = np.int64(0), np.int64(1) << 31

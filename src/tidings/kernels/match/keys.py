@@ -100,6 +100,7 @@ def find_hits_of_plain(paths: IndexPaths, cell: CodeArray, event: Int, hit_of: W
     hits = 0
     for column in range(cell.shape[1]):
         first_cell = cell[event, column]
+        # Even codes lie between end points: no row is keyed by them.
         if first_cell == ABSENT or first_cell & np.uint32(1) == 0:
             continue
         for at in range(by_column_start[column], by_column_start[column + 1]):
@@ -164,6 +165,7 @@ def follow_keys(rows: IndexRows, paths: IndexPaths, cells: EventCells) -> tuple[
         else:
             hit_of = find_hits_of_several(paths, cell, many, event)
             hits = len(hit_of)
+        # Room is made once for an event, before its rows are written.
         total = 0
         for hit in range(hits):
             if cluster_tiled[hit_of[hit]] < 0:

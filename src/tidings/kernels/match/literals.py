@@ -60,11 +60,13 @@ def accepts(
     """Tell whether an event's cell satisfies one literal."""
     union = op >= UNION
     kind = op & 7
+    # An absent attribute satisfies none of the three ops, so it satisfies all their negations.
     if cell == ABSENT:
         return kind >= NOT_ANY
     if cell < SEVERAL:
         inside = meets(low, high, union, cell, cell, union_start, union_low, union_high)
         return inside == (kind == ANY or kind == ALL or kind == NOT_NONE)
+    # Several values: all are looked at, since two ops of three need to know whether every one lies inside.
     place = cell & np.uint32(0x7FFF_FFFF)
     some, every = False, True
     for at in range(many_start[place], many_start[place + 1]):

@@ -92,6 +92,8 @@ def find_leaders(
     leader = np.arange(len(order)).astype(np.uint32)
     for i in range(1, len(order)):
         row, before = order[i], order[i - 1]
+        # Equal hashes are neighbours, but rows of equal hash need not be equal: a row is compared with the leader of
+        # its neighbour. Where different rows collide and alternate, duplicates are missed; none is ever made up.
         if hashed[row] != hashed[before] or alone[row] or alone[before]:
             continue
         chief = leader[before]
@@ -126,6 +128,7 @@ def remap(
 def move_interval(low: Int, high: Int, size: Int, rank: IntArray, base: Int, new_size: Int) -> tuple[Int, Int]:
     """Return an interval's codes in the larger space."""
     new_low, new_high = np.int64(low), np.int64(high)
+    # Odd codes are end points and move with their rank; an even one is the gap after the end point below it.
     if new_low != EMPTY_LOW:
         if new_low > 0:
             new_low = 2 * np.int64(rank[base + ((new_low - 1) >> 1)]) + (1 if new_low & 1 else 2)

@@ -28,6 +28,7 @@ def rank_numbers(values: FloatArray, ends: FloatArray, out: CodeArray) -> None:
         if value == np.inf:
             out[at] = 2 * len(ends) + 2
             continue
+        # Binary search for the first end point that is not below the value.
         low, high = 0, len(ends)
         while low < high:
             middle = (low + high) >> 1

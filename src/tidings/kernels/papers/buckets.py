@@ -29,6 +29,7 @@ def push(
     """Append an item to a list and return its place in it, or -1 when the pool is too small."""
     size = np.int64(sizes[bucket])
     place = size
+    # A full list moves to the end of the pool; its old block is lost until the next `repack`.
     if size == rooms[bucket]:
         room = max(2 * size, 4)
         begin, old = used[0], starts[bucket]

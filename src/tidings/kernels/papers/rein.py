@@ -166,7 +166,7 @@ def match(
     lists: BucketLists, list_keys: FloatArray, domain: DomainScale, buckets: Int, vector: FloatArray, free: WordArray
 ) -> Int32Array:
     """Return the rows that hold the vector; `free` has a bit for each row that is not in force."""
-    marks = free.copy()
+    marks = free.copy()  # rows that are not in force count as marked
     for column in range(len(vector)):
         value = vector[column]
         lows = 2 * column * buckets

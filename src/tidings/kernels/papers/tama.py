@@ -49,6 +49,7 @@ def cover(ends: RangeEnds, domain: DomainScale, column: Int, row: Int, finest: I
     count = 0
     left = finest - 1 + find_cell(domain, column, ends.low[column, row], finest)
     right = finest + 1 + find_cell(domain, column, ends.high[column, row], finest)
+    # `left` and `right` stand just outside the range, so that every layer makes the same two tests.
     while left < right and left ^ right != 1:  # an empty range has no cell
         if left & 1 == 0:
             cells[count] = left ^ 1
@@ -170,6 +171,7 @@ def match(lists: BucketLists, domain: DomainScale, finest: Int, vector: FloatArr
         value = vector[column]
         if np.isnan(value):
             continue
+        # The value's cells on all layers are the ancestors of its finest one.
         number = finest + find_cell(domain, column, value, finest)
         while number > 0:
             begin = lists.start[column * 2 * finest + number]
@@ -189,6 +191,7 @@ def collect_zeros(left: IntArray) -> Int32Array:
     filled = 0
     for begin in range(0, len(left), BLOCK):
         end = min(begin + BLOCK, len(left))
+        # The least counter of a block first: a loop without a branch, which the compiler vectorises.
         least = left[begin]
         for at in range(begin, end):
             least = min(least, left[at])

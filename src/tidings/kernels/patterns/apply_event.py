@@ -112,6 +112,8 @@ def put_rows(graph: GraphArrays, state: RunArrays, batch: EventArrays, count: In
             head, left = enter_front(graph, state, head, row, node, turn.time)
             if left < 0:
                 continue
+            # Of a compact graph one row of the node is enough to lead the next event to all: the older ones are
+            # flagged, and still reached through `PREV`.
             if nodes[node, MODE] == GRAPH and pool[row, PREV] >= 0:
                 pool[pool[row, PREV], FLAG] = 1
             fronts[node, 0], fronts[node, 1] = stamp, head
@@ -155,6 +157,7 @@ def sweep(graph: GraphArrays, state: RunArrays, first_report: Int) -> None:
                 else:
                     before = row
                 row = following
+        # Fresh rows belong to no cell: flagged, they are passed over by the next event.
         row = state.fresh[key]
         while row >= 0:
             node = edges[pool[row, EDGE], TARGET]

@@ -51,6 +51,7 @@ def compact(graph: GraphArrays, state: RunArrays, marks: ByteArray, places: IntA
     _mark_fronts(graph, state, marks, time)
     for key in range(len(fresh)):
         fresh[key] = _mark_links(pool, marks, fresh[key])
+    # The tail of a queue may have been taken out: it is found again by walking to the end.
     for queue in range(len(queues)):
         queues[queue, 0] = _mark_links(pool, marks, queues[queue, 0])
         row = queues[queue, TAIL] = queues[queue, 0]
@@ -140,6 +141,7 @@ def _mark_ancestors(graph: GraphArrays, pool: IntArray, marks: ByteArray, top: I
 @jit_lean
 def _move_rows(pool: IntArray, marks: ByteArray, places: IntArray, top: Int) -> Int:
     """Move the marked rows together, in their order; return how many there are. Row `r` goes to `places[r]`."""
+    # Prefix sums of the marks are the new places; then `to <= row`, so rows may be moved in place.
     kept = 0
     for row in range(top):
         places[row] = kept if marks[row] else -1

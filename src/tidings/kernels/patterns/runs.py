@@ -215,6 +215,7 @@ def _take_turn(graph: GraphArrays, state: RunArrays, batch: EventArrays, count: 
     ):
         return MORE_CELLS
     first_report, first_listed, cut = registers[REPORTS], registers[LISTED_EVENTS], registers[CUT]
+    # Most events complete nothing: one pass over the candidates spares them the reports.
     completes = False
     for at in range(count):
         completes |= edges[candidates[at, 0], ACCEPTS] < edges[candidates[at, 0], ACCEPTS_END]
