@@ -25,7 +25,7 @@ from tidings.engine.compile.row_table import RowTable
 from tidings.engine.compile.source_text import FilterSources
 from tidings.engine.events.event_codes import encode_events
 from tidings.engine.explain.report import describe_state
-from tidings.engine.ids import Ids
+from tidings.engine.ids import Ids, to_arrow_ids
 from tidings.engine.index.planner import EventStatistics, estimate_presence
 from tidings.engine.segment import Segment
 from tidings.engine.staging import Stage
@@ -144,7 +144,7 @@ class Engine:
             waiting = {id: subscription for id, subscription in state.waiting.items() if id not in removed}
             demands: Counter[tuple[str, Demand]] = Counter()
             parts = []
-            arrow_ids = _to_arrow(ids)
+            arrow_ids = to_arrow_ids(ids)
             for part in state.parts:
                 segment, slots = part.segment, part.find_many(arrow_ids)
                 exists |= slots >= 0
@@ -291,11 +291,6 @@ class Engine:
         """What is in force now; it never changes."""
         return self._state
 
-    @property
-    def has_sample(self) -> bool:
-        """Whether the planner has seen events to learn from."""
-        return self._sample is not None
-
     def __len__(self) -> int:
         """Count the subscriptions."""
         return len(self._state)
@@ -397,16 +392,6 @@ def _match_waiting(waiting: Mapping[str | int, WaitingSubscription], arrivals: E
                 events.append(event)
                 slots.append(slot)
     return SegmentMatches(np.array(events, np.int64), np.array(slots, np.int64), list(waiting))
-
-
-def _to_arrow(ids: Sequence[str | int]) -> Any:
-    """Return ids as an Arrow array, which is looked up three times as fast; as they are where Arrow cannot."""
-    import pyarrow as pa
-
-    try:
-        return pa.array(ids)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeError):
-        return ids
 
 
 def _refuse_automaton(column: Column) -> TextFinder:

@@ -1,6 +1,6 @@
-"""What must be true of every segment and every state, asserted: for tests, after each step they take.
+"""Assertions on segments and states, for tests: what must be true after every change.
 
-Everything is looked at row by row in plain Python, apart from the code that built it, so it is for small ones.
+Everything is checked row by row in plain Python, independently of the code that built it, so only small ones fit.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Span = tuple[int, int]
 
 
 def check_state(state: EngineState) -> None:
-    """Assert that a state is whole: every id is in one place, deaths are counted, segments are whole."""
+    """Assert that every id is in one place, that deleted slots are counted, and that segments are consistent."""
     ids = list(state.iterate_ids())
     assert len(set(ids)) == len(ids) == len(state), "an id is in two places"
     for part in state.parts:
@@ -35,7 +35,7 @@ def check_state(state: EngineState) -> None:
 
 
 def check_segment(segment: Segment) -> None:
-    """Assert that a segment's arrays fit each other, and that every row is found by what it accepts."""
+    """Assert that a segment's arrays fit each other, and that every row is filed where its values lead."""
     _check_spaces(segment)
     _check_rows(segment)
     _check_clusters(segment)
@@ -90,7 +90,7 @@ def _check_rows(segment: Segment) -> None:
     assert not len(rows.slot) or int(rows.slot.max()) < len(segment)
     assert (np.diff(second.row.astype(np.int64)) >= 0).all()
     assert not len(second.item) or int(second.item.max()) < len(second.items)
-    assert rows.special[second.row].all(), "a row with items must come to the second phase"
+    assert rows.special[second.row].all(), "a row with items must be special"
     for row in range(count):
         for column, op, spans in iterate_literals(segment, row):
             top = 2 * len(segment.spaces[column])
@@ -99,7 +99,7 @@ def _check_rows(segment: Segment) -> None:
 
 
 def _check_asked(segment: Segment) -> None:
-    """Every tree that is asked of survivors is found by one row, filed once or often, and has no items."""
+    """Every candidate tree is found by one row, filed once or often, and has no items."""
     if segment.candidate_trees is None:
         return
     rows, forest = segment.index.rows, segment.candidate_trees.forest
@@ -109,7 +109,7 @@ def _check_asked(segment: Segment) -> None:
         assert segment.candidate_trees.place_of[slot] == place
         entries = np.flatnonzero(rows.slot == slot)
         owner = entries if not len(rows.entry) else np.searchsorted(rows.entry, entries, "right") - 1
-        assert rows.special[owner].all(), "a row that finds a tree must come to the second phase"
+        assert rows.special[owner].all(), "a row that finds a tree must be special"
         copy = segment.index.copy
         assert len(owner if not len(copy) else owner[copy[owner] == 0]) == 1
 
@@ -129,7 +129,7 @@ def _check_clusters(segment: Segment) -> None:
 
 
 def _check_keys(segment: Segment) -> None:
-    """Every cluster is visited by all events or found by one key, which each of its rows asks for."""
+    """Every cluster is visited by all events or found by one key, which each of its rows requires."""
     paths, tiles = segment.index.paths, segment.index.tiles
     seen = {int(np.flatnonzero(paths.cluster_tiled == tiled)[0]) for tiled in tiles.loose.tolist()}
     for group in paths.by_column.tolist():
@@ -158,17 +158,17 @@ def _iterate_keys(segment: Segment, group: int, columns: list[int]) -> Iterator[
 
 
 def _check_tiles(segment: Segment) -> None:
-    """What a row asks of a hull's column lies in the hull."""
+    """The interval of a row in a hull's column lies in the hull."""
     tiles = segment.index.tiles
     for tile in range(len(tiles.row)):
         for side in (2 * tile, 2 * tile + 1):
             hull = int(tiles.hull_low[side]), int(tiles.hull_high[side])
             for row in range(int(tiles.row[tile]), int(tiles.end[tile])):
-                found = [
+                matching = [
                     spans
                     for column, op, spans in iterate_literals(segment, row)
                     if (column, op) == (tiles.hull_column[side], ANY)
                 ]
                 if tiles.hull_column[side] >= 0:
-                    assert found, "a row lies in tiles of a column that it does not constrain"
-                    assert any(all(hull[0] <= low and high <= hull[1] for low, high in spans) for spans in found)
+                    assert matching, "a row lies in tiles of a column that it does not constrain"
+                    assert any(all(hull[0] <= low and high <= hull[1] for low, high in spans) for spans in matching)

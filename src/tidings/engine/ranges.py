@@ -1,4 +1,4 @@
-"""Runs: many stretches of an array, gathered at once."""
+"""Many ranges of an array, gathered at once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def expand_ranges(first: NDArray[Any], sizes: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the places of stretches one after the other: from each `first`, as many as its size.
+    """Return the indexes of ranges one after the other: from each `first`, as many as its size.
 
     >>> runs(np.array([5, 0]), np.array([2, 3])).tolist()
     [5, 6, 0, 1, 2]

@@ -1,6 +1,6 @@
-"""Read-only arrays: what a segment holds never changes, whether it was built here or is mapped from a file.
+"""Read-only arrays: those of a segment never change, whether it was built here or is mapped from a file.
 
-Kernels compile for writable and for read-only arrays apart. So what is built is made read-only as well:
+Numba compiles a kernel for writable and for read-only arrays separately. So built arrays are made read-only as well:
 then one compiled kernel serves both.
 """
 
@@ -30,5 +30,5 @@ def freeze(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def freeze_group(group: Group) -> Group:
-    """Return a named tuple of arrays (`kernels.layout`) with all of them read-only."""
+    """Return a named tuple of arrays (`kernels.match.layout`) with all of them read-only."""
     return type(group)(*map(freeze, group))

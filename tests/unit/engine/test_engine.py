@@ -120,7 +120,7 @@ def test_the_planner_learns_from_events():
         matcher.add_many((id, f"a = {id % 20} and b < {id % 9}") for id in range(200))
         events = [{"a": at % 20, "b": at % 9, "c": 1} for at in range(100)]
         before = [set(ids) for ids in matcher.match_many(events).by_event()]
-        assert matcher.backend.has_sample
+        assert matcher.explain().to_dict()["statistics"] == "events"
         matcher.add(1000, "c = 1 or d contains 'x'")
         matcher.compact()
         assert [set(ids) - {1000} for ids in matcher.match_many(events).by_event()] == before

@@ -1,9 +1,13 @@
 """Code spaces: the end points of a column's predicates in order, and codes for everything between them.
 
-End point `r` has the code `2r + 1`, what lies between two has the even code between theirs: so open and
-closed ends are plain closed intervals of integers, exact, and no domain is declared. Of `n` end points the
-codes are 0 to `2n`; what is there but cannot be read has the code `2n + 2`, in no interval. Numbers that are many and
-dense integers need no list: their rank is a subtraction.
+End point `r` has the code `2r + 1`, the values between two end points the even code between theirs:
+
+    value    ... | 10 | ... | 20 | ...        `x < 20` is [0, 2], `x <= 20` is [0, 3], `x = 10` is [1, 1]
+    code      0  |  1 |  2  |  3 |  4
+
+So open and closed ends are closed intervals of integers, exactly, and no domain has to be declared. `n` end points
+have the codes 0 to `2n`; a value that cannot be read has the code `2n + 2`, which is in no interval. End points that
+are many and dense integers need no list: their rank is a subtraction.
 """
 
 from __future__ import annotations
@@ -27,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RankedSpace:
-    """Numbers by their place in a sorted list; `rest` is what floats cannot hold, if anything."""
+    """Numbers by their rank in a sorted list; `rest` is the difference of integers to the nearest float, if any."""
 
     ends: NDArray[np.float64]
     rest: NDArray[np.int16] | None = None
@@ -41,7 +45,7 @@ class RankedSpace:
         return len(self.ends)
 
     def encode(self, points: ColumnValues) -> NDArray[np.uint32]:
-        """Return the codes of values; where there is none, `ABSENT`."""
+        """Return the codes of values, `ABSENT` for no value."""
         assert isinstance(points, Numbers)
         out = np.empty(len(points), np.uint32)
         codes.rank_numbers(np.ascontiguousarray(points.near), self.ends, out)
@@ -50,29 +54,29 @@ class RankedSpace:
         return out
 
     def _correct(self, points: Numbers, out: NDArray[np.uint32]) -> None:
-        """Decide by the rest where the nearest floats are equal."""
+        """Correct the codes where the nearest floats are equal and the rests decide."""
         for at in range(len(out)):
             near = float(points.near[at])
             if not math.isfinite(near):  # absent or unreadable
                 continue
             rest = 0 if points.rest is None else int(points.rest[at])
             first, last = (int(np.searchsorted(self.ends, near, side)) for side in ("left", "right"))
-            known = [0] * (last - first) if self.rest is None else self.rest[first:last].tolist()
-            below = sum(one < rest for one in known)
-            out[at] = 2 * (first + below) + (below < len(known) and known[below] == rest)
+            rests = [0] * (last - first) if self.rest is None else self.rest[first:last].tolist()
+            below = sum(end_rest < rest for end_rest in rests)
+            out[at] = 2 * (first + below) + (below < len(rests) and rests[below] == rest)
 
     def decode(self, ranks: NDArray[np.int64]) -> list[Any]:
-        """Return end points by rank: integers where they are whole."""
+        """Return end points by rank, whole numbers as integers."""
         near = self.ends[ranks].tolist()
         rest = [0] * len(near) if self.rest is None else self.rest[ranks].tolist()
-        return [int(one) + more if one.is_integer() else one for one, more in zip(near, rest, strict=True)]
+        return [int(value) + more if value.is_integer() else value for value, more in zip(near, rest, strict=True)]
 
     def to_values(self) -> Numbers:
         """Return all end points, in order."""
         return Numbers(self.ends, self.rest)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return what a snapshot keeps."""
+        """Return the arrays of a snapshot."""
         return {"ends": self.ends} | ({} if self.rest is None else {"rest": self.rest})
 
 
@@ -88,7 +92,7 @@ class LinearSpace:
         return self.count
 
     def encode(self, points: ColumnValues) -> NDArray[np.uint32]:
-        """Return the codes of values; where there is none, `ABSENT`."""
+        """Return the codes of values, `ABSENT` for no value."""
         assert isinstance(points, Numbers)
         out = np.empty(len(points), np.uint32)
         # Within 2**53 here, so a rest can only belong to a value far outside.
@@ -104,13 +108,13 @@ class LinearSpace:
         return Numbers(np.arange(self.base, self.base + self.count, dtype=np.float64))
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return what a snapshot keeps."""
+        """Return the arrays of a snapshot."""
         return {"line": np.array([self.base, self.count], np.int64)}
 
 
 @dataclass(frozen=True, slots=True)
 class ByteSpace:
-    """Byte strings by their place in a sorted list, kept as one blob and offsets."""
+    """Byte strings by their rank in a sorted list, which is one array of bytes and offsets."""
 
     blob: NDArray[np.uint8]
     start: NDArray[np.int64]
@@ -122,7 +126,7 @@ class ByteSpace:
 
     @classmethod
     def from_sorted(cls, ends: Sequence[bytes]) -> ByteSpace:
-        """Take byte strings that are sorted and distinct."""
+        """Build from byte strings that are sorted and distinct."""
         return cls(*pack_bytes(ends))
 
     def __len__(self) -> int:
@@ -130,7 +134,7 @@ class ByteSpace:
         return len(self.start) - 1
 
     def encode(self, points: ColumnValues) -> NDArray[np.uint32]:
-        """Return the codes of values; where there is none, `ABSENT`."""
+        """Return the codes of values, `ABSENT` for no value."""
         assert isinstance(points, Texts)
         table = np.full(len(points.distinct) + 2, ABSENT, np.uint32)
         table[:-2] = codes.rank_bytes(*pack_bytes(points.distinct), self.blob, self.start)
@@ -148,7 +152,7 @@ class ByteSpace:
         return Texts(np.arange(count, dtype=np.int32), self.decode(np.arange(count)))
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return what a snapshot keeps."""
+        """Return the arrays of a snapshot."""
         return {"blob": self.blob, "start": self.start}
 
 
@@ -156,14 +160,14 @@ CodeSpace: TypeAlias = RankedSpace | LinearSpace | ByteSpace
 
 
 def pack_bytes(texts: Sequence[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return byte strings as one array and offsets."""
+    """Return byte strings as one array, and where each begins, with the end of the last one behind."""
     start = np.zeros(len(texts) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=start[1:])
     return np.frombuffer(b"".join(texts), np.uint8), start
 
 
 def build_space(points: ColumnValues, tuning: EngineTuning = DEFAULT_TUNING) -> CodeSpace:
-    """Return the space of these end points (in any order, repeated or not; none of them missing)."""
+    """Return the space of these end points, which may be in any order and repeated, but not missing."""
     if isinstance(points, Texts):
         used = np.unique(points.index)
         return ByteSpace.from_sorted(sorted(points.distinct[at] for at in used.tolist()))
@@ -181,7 +185,7 @@ def build_space(points: ColumnValues, tuning: EngineTuning = DEFAULT_TUNING) -> 
 
 
 def open_space(arrays: dict[str, NDArray[Any]]) -> CodeSpace:
-    """Return the space that a snapshot kept."""
+    """Return the space of a snapshot's arrays."""
     if "line" in arrays:
         base, count = arrays["line"].tolist()
         return LinearSpace(base, count)
@@ -193,7 +197,7 @@ def open_space(arrays: dict[str, NDArray[Any]]) -> CodeSpace:
 def merge_spaces(
     spaces: Sequence[CodeSpace], tuning: EngineTuning = DEFAULT_TUNING
 ) -> tuple[CodeSpace, list[NDArray[np.int64]]]:
-    """Return one space for all, and for each the new rank of each of its end points."""
+    """Return one space for all, and for each space the new ranks of its end points."""
     if len(spaces) == 1:
         return spaces[0], [np.arange(len(spaces[0]))]
     if isinstance(spaces[0], ByteSpace):

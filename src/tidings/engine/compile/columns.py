@@ -1,9 +1,9 @@
-"""Columns: what the index sees of an attribute, and the values that a batch of events has there.
+"""Columns: the views of an attribute that the index tests, and the values that a batch of events has in them.
 
-An attribute is looked at in several ways: as its value, as reversed text (a suffix is a prefix there),
-case-folded, as the ids of the text patterns it satisfies, as a concept's number, as longitude and latitude,
-as an age, as being there or being null. Each way is a column of its own with its own code space, so that
-every predicate is an interval in some column and every event value a point.
+An attribute has several views: its value, reversed text (where a suffix is a prefix), case-folded text, the ids of the
+text patterns it satisfies, a concept's number, longitude and latitude, an age, existence, and null. Each view is a
+column with a code space of its own, so that every predicate is an interval in some column and every event value a
+point.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from tidings.algebra.law.typed_attribute import TypedAttribute
 from tidings.model import Kind
 
 UNREADABLE = math.inf
-"""Stands for a value that is there but that a column's kind cannot read: it lies in no interval."""
+"""Stands for a value that exists but cannot be read as the column's kind: it lies in no interval."""
 
 UNREADABLE_TEXT = -2
 """The same as an index of `Texts`."""
 
 
 class View(StrEnum):
-    """A way to look at an attribute."""
+    """What of an attribute a column holds."""
 
     NUMBER = "number"  # numbers; times as microseconds since 1970; truth as 0 and 1
     TEXT = "text"  # text by its UTF-8 bytes; addresses by theirs
@@ -40,10 +40,10 @@ class View(StrEnum):
     LONGITUDE = "longitude"
     LATITUDE = "latitude"
     AGE = "age"  # seconds before `now`
-    EXISTS = "exists"  # 0 where there is a value or a record
-    NULL = "null"  # 0 where there is an explicit null
+    EXISTS = "exists"  # 0 where the event has a value or a record
+    NULL = "null"  # 0 where the event has an explicit null
 
-    __hash__ = str.__hash__  # that of `Enum` is Python's
+    __hash__ = str.__hash__  # `Enum`'s own hash is slow, being written in Python
 
     @property
     def is_bytewise(self) -> bool:
@@ -54,8 +54,8 @@ class View(StrEnum):
 class Column(NamedTuple):
     """One view of one attribute; `tree` is the concept tree of a `CONCEPT` view.
 
-    `kind` keeps apart what looks alike: numbers, times and truth values; text and addresses. `unit` is the one that
-    filters on an attribute without a declared unit ask for: amounts in it are not the attribute's bare numbers.
+    `kind` tells views with the same values apart: numbers, times and truth values; text and addresses. `unit` is the
+    unit that filters name where the attribute declares none: amounts in it are not the attribute's bare numbers.
     """
 
     attribute: str
@@ -65,7 +65,7 @@ class Column(NamedTuple):
     unit: str | None = None
 
     def __str__(self) -> str:
-        """Name it as `explain` prints it."""
+        """Return the name that `explain` prints."""
         plain = self.view in (View.NUMBER, View.TEXT)
         name = self.attribute if plain else f"{self.attribute} ({self.view})"
         return f"{name} in {self.unit}" if self.unit else name
@@ -78,12 +78,12 @@ _READ_AS = {
     View.EXISTS: "",
     View.NULL: "",
 }
-"""What the views of values read an attribute as; all views of text read text, but for addresses."""
+"""The kind that a view reads an attribute as; views that are not here read text, or the column's kind."""
 
 
 @lru_cache(maxsize=1 << 16)
 def to_typed_attribute(column: Column) -> TypedAttribute:
-    """Return how a column reads its attribute."""
+    """Return the attribute with the kind and unit that a column reads it as."""
     kind = _READ_AS.get(column.view)
     if kind is None:
         kind = "text" if column.kind in (None, Kind.CONCEPT) else column.kind.value
@@ -94,8 +94,8 @@ def to_typed_attribute(column: Column) -> TypedAttribute:
 class Numbers:
     """Numbers, exact: each is `near + rest`, where `near` is the nearest float64.
 
-    NaN says that no value is here, `UNREADABLE` that one is here and cannot be read. `rest` is nothing when all are
-    zero, which is so up to 2**53.
+    NaN stands for no value, `UNREADABLE` for one that cannot be read. `rest` is None when it is zero everywhere, which
+    is so for numbers up to 2**53.
     """
 
     near: NDArray[np.float64]
@@ -110,7 +110,7 @@ class Numbers:
 class Texts:
     """Byte strings, each distinct one once: place `i` holds `distinct[index[i]]`.
 
-    The index -1 says that no value is here, `UNREADABLE_TEXT` that one is here and cannot be read.
+    The index -1 stands for no value, `UNREADABLE_TEXT` for one that cannot be read.
     """
 
     index: NDArray[np.int32]
@@ -128,10 +128,10 @@ ColumnValues = Numbers | Texts
 class EventColumn:
     """The values of a batch of events in one column.
 
-    Without `starts`, event `e` has the value at place `e`, if there is one. With `starts`, it has those from
-    `starts[e]` up to `starts[e + 1]`, all of them there. Where `high` is given, a value is a range from `low`
-    to `high`, whose `open` says: 1 low end open, 2 high end open, 4 no low end, 8 no high end; points have
-    equal ends and 0.
+    Without `starts`, event `e` has the value at place `e`, which may be none. With `starts`, it has those from
+    `starts[e]` up to `starts[e + 1]`, none of them missing. With `high`, a value is a range from `low` to `high`, and
+    `open` has the flags of its ends: 1 low end open, 2 high end open, 4 no low end, 8 no high end; a point has equal
+    ends and 0.
     """
 
     low: ColumnValues
@@ -141,11 +141,11 @@ class EventColumn:
 
 
 EventColumns = dict[Column, EventColumn]
-"""The columns of a batch of events; a column that is not there is absent in every event."""
+"""The columns of a batch of events; of a column that is left out, no event has a value."""
 
 
 def split_number(value: Any) -> tuple[float, int]:
-    """Return a number as the nearest float and what is missing to it.
+    """Return a number as the nearest float and the difference to it.
 
     >>> split(2**53 + 1)
     (9007199254740992.0, 1)

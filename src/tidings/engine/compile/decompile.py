@@ -1,4 +1,4 @@
-"""Filters read back from their rows, as they were written."""
+"""Decompiling: a filter read back from its row, as it was written; so most filters need not be kept beside it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def decompile_filter(segment: Segment, slot: int) -> Filter:
-    """Return the filter of a slot whose one row says all of it."""
+    """Return the filter of a slot, which must have been compiled without loss (`FilterDraft.add`)."""
     row = int(segment.row_of[slot])
     rows = segment.index.rows
     literals = rows.literal.reshape(-1, 3)[int(rows.start[row]) : int(rows.start[row + 1])].tolist()
@@ -53,7 +53,7 @@ def _decode_condition(segment: Segment, number: int, low: int, high: int, *, uni
 
 
 def _decode_values(segment: Segment, number: int, codes: list[int]) -> list[Any]:
-    """Return the end points of odd codes as the kind of the column has them."""
+    """Return the end points of odd codes as values of the column's kind."""
     values = segment.spaces[number].decode(np.array(codes, np.int64) >> 1)
     match segment.kinds[number]:
         case Kind.TIME:

@@ -1,10 +1,10 @@
-"""A draft: compiled filters column by column, before codes are known.
+"""A draft: filters compiled to rows of intervals, before end points have codes.
 
-Each filter is a few rows; each row a conjunction of literals; each literal one or more intervals in the
-list of its column. What no interval can say is a second-phase item of its row. A filter whose normal form
-would be too large is kept as a tree over leaves, which are literals and second-phase items too; where some of
-its literals are a key, they are a row that finds it. Appending is all that happens here, a million times, so
-the lists are plain arrays.
+A filter is a few rows; a row is a conjunction of literals; a literal is one or more intervals in the list of its
+column. What no interval can express is an item of the exact checks that the row needs. A filter whose normal form would
+be too large is kept as a tree over leaves, which are literals and items too; where some literals stand beside its `or`s
+that can be a key, they are a row that finds the tree. Drafting only appends, a million times, so the lists are plain
+arrays.
 """
 
 from __future__ import annotations
@@ -49,13 +49,16 @@ if TYPE_CHECKING:
     from tidings.model import Filter
 
 CACHED_TESTS = 200_000
-"""Tests whose literals are remembered, because parsed filters share them."""
+"""Tests whose compiled form is cached, because parsed filters share them."""
+
+LONG = 200
+"""A conjunction of so many tests is not read back from its row, which would be slow."""
 
 OPS = {Quantifier.ANY: ANY, Quantifier.ALL: ALL, Quantifier.NONE: NONE}
 
 
 class DraftLiteral(NamedTuple):
-    """One literal: its column, its op, and where its intervals stand in the column's list."""
+    """A literal: its column, its op, and its first interval in the column's list with their number."""
 
     column: int
     op: int
@@ -64,7 +67,10 @@ class DraftLiteral(NamedTuple):
 
 
 class CompiledTest(NamedTuple):
-    """What a test asks: literals that must hold, second-phase items, and whether the literals say it all as written."""
+    """A compiled test: literals that must hold, and items of the exact checks.
+
+    `lossless`: the test can be read back from its literals.
+    """
 
     literals: tuple[DraftLiteral, ...]
     items: tuple[int, ...]
@@ -81,7 +87,7 @@ class EndLists:
         self.low = array("i" if self.is_bytewise else "d")
         self.high = array("i" if self.is_bytewise else "d")
         self.flags = array("B")
-        self.rest: dict[int, tuple[int, int]] = {}  # of integers that floats cannot hold
+        self.rest: dict[int, tuple[int, int]] = {}  # interval -> what floats miss of its integer ends
         self.text_numbers: dict[bytes, int] = {}
 
     def add(self, low: Any, high: Any, flags: int) -> None:
@@ -98,7 +104,7 @@ class EndLists:
 
 
 class FilterDraft:
-    """Compiled filters on their way into a segment."""
+    """Compiled filters on their way into a segment; `RowTable.from_draft` gives them codes."""
 
     def __init__(self, ontology: Ontology, tuning: EngineTuning = DEFAULT_TUNING) -> None:
         """Start empty."""
@@ -118,13 +124,13 @@ class FilterDraft:
         self.leaves: dict[DraftLiteral | int, int] = {}  # a literal, or the number of an item
         self.trees: list[tuple[int, Any]] = []
         self.candidate_leaves: dict[DraftLiteral | int, int] = {}  # literals alone
-        self.candidate_trees: list[tuple[int, Any]] = []  # trees that are asked of what their rows let live
+        self.candidate_trees: list[tuple[int, Any]] = []  # trees that are decided for the events which pass their rows
         self._compiled_tests: dict[tuple[int, bool], tuple[Test, CompiledTest]] = {}
 
     def add(self, slot: int, tree: Filter) -> bool:
-        """Compile a bound filter; tell whether its one row says all of it, as written."""
+        """Compile a bound filter; tell whether it can be read back from its one row as it is."""
         parts = tree.parts if type(tree) is And else (tree,)
-        faithful = True
+        lossless = True
         literals: list[DraftLiteral] = []
         items: list[int] = []
         for part in parts:
@@ -133,12 +139,12 @@ class FilterDraft:
             if type(test) is not Test:
                 self._add_compound(slot, tree)
                 return False
-            meaning = self._compile_cached(test, negated)
-            literals += meaning.literals
-            items += meaning.items
-            faithful &= meaning.lossless
+            compiled = self._compile_cached(test, negated)
+            literals += compiled.literals
+            items += compiled.items
+            lossless &= compiled.lossless
         self._append_row(slot, literals, items)
-        return faithful and len(parts) < 200
+        return lossless and len(parts) < LONG
 
     def _add_compound(self, slot: int, tree: Filter) -> None:
         rows: Iterable[Iterable[Filter]] | None = _expand_rows(tree, self.tuning.row_limit)
@@ -158,9 +164,11 @@ class FilterDraft:
                 self.candidate_trees.append((slot, self._build_node(flat, self.candidate_leaves)))
             return
         for row in rows:
-            meanings = [self._compile_literal(literal) for literal in row]
+            tests = [self._compile_literal(literal) for literal in row]
             self._append_row(
-                slot, [one for each in meanings for one in each.literals], [i for m in meanings for i in m.items]
+                slot,
+                [literal for test in tests for literal in test.literals],
+                [item for test in tests for item in test.items],
             )
 
     def _append_row(self, slot: int, literals: Sequence[DraftLiteral], items: Sequence[int]) -> None:
@@ -176,9 +184,9 @@ class FilterDraft:
         self.row_slot.append(slot)
 
     def _find_key_literals(self, flat: Filter) -> list[DraftLiteral] | None:
-        """Return the literals that a filter asks for whatever its `or`s say, if they are a key; else nothing.
+        """Return the literals that a filter requires beside its `or`s, if one of them can be a key; else None.
 
-        They let too many events live, never too few. A tree with items is left to blocks, where each is decided once.
+        They are necessary, not sufficient. A tree with items is decided in blocks, where each item is decided once.
         """
         direct = [part for part in flat.parts if not isinstance(part, Or)] if isinstance(flat, And) else []
         finds_it = bool(direct) if self.tuning.any_literal_finds_trees else any(map(_is_key, direct))
@@ -186,17 +194,17 @@ class FilterDraft:
             return None
         return [literal for part in direct for literal in self._compile_literal(part).literals]
 
-    def _build_node(self, flat: Filter, known: dict[DraftLiteral | int, int]) -> Any:
-        """Return a tree whose leaves are numbers of literals and items in `known`."""
+    def _build_node(self, flat: Filter, numbers: dict[DraftLiteral | int, int]) -> Any:
+        """Return a tree whose leaves are the numbers of literals and items, which are added to `numbers`."""
         match flat:
             case And(parts):
-                return ("and", tuple(self._build_node(part, known) for part in parts))
+                return ("and", tuple(self._build_node(part, numbers) for part in parts))
             case Or(parts):
-                return ("or", tuple(self._build_node(part, known) for part in parts))
-        meaning = self._compile_literal(flat)
-        # An item decides alone: its literals only say where to look.
-        keys: list[DraftLiteral | int] = list(meaning.items) or list(meaning.literals)
-        leaves = tuple(known.setdefault(key, len(known)) for key in keys)
+                return ("or", tuple(self._build_node(part, numbers) for part in parts))
+        compiled = self._compile_literal(flat)
+        # An item decides alone: its literals are the bounding box of the same test.
+        keys: list[DraftLiteral | int] = list(compiled.items) or list(compiled.literals)
+        leaves = tuple(numbers.setdefault(key, len(numbers)) for key in keys)
         return leaves[0] if len(leaves) == 1 else ("and", leaves)
 
     def _compile_literal(self, literal: Filter) -> CompiledTest:
@@ -207,14 +215,14 @@ class FilterDraft:
         return self._compile_cached(literal, False)
 
     def _compile_cached(self, test: Test, negated: bool) -> CompiledTest:
-        known = self._compiled_tests.get((id(test), negated))
-        if known is not None:
-            return known[1]
-        meaning = self._compile_test(test, negated)
+        cached = self._compiled_tests.get((id(test), negated))
+        if cached is not None:
+            return cached[1]
+        compiled = self._compile_test(test, negated)
         if len(self._compiled_tests) >= CACHED_TESTS:
             self._compiled_tests.clear()
-        self._compiled_tests[id(test), negated] = (test, meaning)  # keeps the test, so that its id stays its own
-        return meaning
+        self._compiled_tests[id(test), negated] = (test, compiled)  # the reference keeps `id(test)` valid
+        return compiled
 
     def _compile_test(self, test: Test, negated: bool) -> CompiledTest:
         op = OPS[test.quantifier] + (NOT_ANY if negated else ANY)
@@ -225,9 +233,9 @@ class FilterDraft:
             return CompiledTest(tuple(self._append_literal(box, ANY) for box in boxes), (item,), False)
         if isinstance(condition, Compare | Has):
             return self._defer_to_law(test, negated)
-        found = registry.encode_condition(attribute, condition, self._ontology)
-        if found is not None:
-            return CompiledTest((self._append_literal(found, op),), (), _is_lossless(condition))
+        encoded = registry.encode_condition(attribute, condition, self._ontology)
+        if encoded is not None:
+            return CompiledTest((self._append_literal(encoded, op),), (), _is_lossless(condition))
         if isinstance(condition, TextTest) and op not in (ALL, NOT_ALL):
             return CompiledTest((self._append_pattern(attribute, condition, op),), (), True)
         return self._defer_to_law(test, negated)
@@ -238,19 +246,19 @@ class FilterDraft:
     def _number_item(self, item: ExactItem) -> int:
         return self.items.setdefault(item, len(self.items))
 
-    def _append_literal(self, found: EncodedPredicate, op: int) -> DraftLiteral:
-        column = self._number_column(found.column, found.kind)
+    def _append_literal(self, encoded: EncodedPredicate, op: int) -> DraftLiteral:
+        column = self._number_column(encoded.column, encoded.kind)
         ends = self.ends[column]
         first = len(ends.flags)
-        for span in found.spans:
+        for span in encoded.spans:
             ends.add(*span)
-        return DraftLiteral(column, op, first, len(found.spans))
+        return DraftLiteral(column, op, first, len(encoded.spans))
 
     def _append_pattern(self, attribute: str, condition: TextTest, op: int) -> DraftLiteral:
-        known = self.patterns.setdefault(attribute, {})
-        number = known.setdefault(condition, len(known))
-        found = EncodedPredicate(Column(attribute, View.PATTERNS), ((number, number, 0),), Kind.TEXT)
-        return self._append_literal(found, op)
+        numbers = self.patterns.setdefault(attribute, {})
+        number = numbers.setdefault(condition, len(numbers))
+        encoded = EncodedPredicate(Column(attribute, View.PATTERNS), ((number, number, 0),), Kind.TEXT)
+        return self._append_literal(encoded, op)
 
     def _number_column(self, column: Column, kind: Kind) -> int:
         number = self.columns.get(column)
@@ -263,7 +271,7 @@ class FilterDraft:
 def _is_selective(literal: Filter) -> bool:
     """Tell whether a literal can be a key.
 
-    A filter with a conjunction that has none would be visited by every event; as a tree, once for 512 of them.
+    A row without a key would be visited for every event; as a tree, the filter is decided once for 512 of them.
     """
     return (
         type(literal) is Test
@@ -273,7 +281,7 @@ def _is_selective(literal: Filter) -> bool:
 
 
 def _is_key(literal: Filter) -> bool:
-    """Tell whether a selective literal parts events well enough to find a tree by: a truth value is half of them."""
+    """Tell whether a literal is selective enough to find a tree by: a truth value is not, it is half of the events."""
     return _is_selective(literal) and not isinstance(getattr(literal.condition, "value", None), bool)  # type: ignore[union-attr]
 
 
@@ -287,9 +295,9 @@ def _iterate_leaves(flat: Filter) -> Iterator[Filter]:
 
 
 def _expand_rows(tree: Filter, limit: int) -> list[tuple[Filter, ...]] | None:
-    """Return the conjunctions of a filter that has few of them as it stands; nothing where it takes more thought.
+    """Return the conjunctions of a filter if they are few and no `not` has to be pushed down; else None.
 
-    Most `or`s are of two or three alternatives, and to multiply them out is ten times as fast as `algebra.normal`.
+    Most `or`s have two or three alternatives, and to multiply them out is ten times as fast as `algebra.normal_form`.
     """
     kind = type(tree)
     if kind is Test or (kind is Not and type(tree.part) is Test):  # type: ignore[union-attr]
@@ -301,14 +309,14 @@ def _expand_rows(tree: Filter, limit: int) -> list[tuple[Filter, ...]] | None:
         more = _expand_rows(part, limit)
         if more is None:
             return None
-        rows = rows + more if kind is Or else [one + other for one in rows for other in more]
+        rows = rows + more if kind is Or else [row + more_row for row in rows for more_row in more]
         if len(rows) > limit:
             return None
     return rows
 
 
 def _is_lossless(condition: Any) -> bool:
-    """Tell whether a condition can be read back from its intervals just as it was written."""
+    """Tell whether a condition can be read back from its intervals exactly as it was written."""
     match condition:
         case Range(low, high):
             return (

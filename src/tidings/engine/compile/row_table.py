@@ -1,7 +1,8 @@
-"""A table: the rows of many filters in codes, not yet ordered for matching.
+"""A table: the rows of many filters in codes, not yet in the order of an index.
 
-It is made from a draft, or from the rows of segments that are merged; a segment is built from it. Equal
-conjunctions become one row with several entries, an entry being a subscription's slot.
+It is made from a draft, from columns of parameters (`compile.bulk_table`), or from the rows of segments that are
+merged; a segment is built from it. Equal conjunctions become one row with several entries, an entry being a
+subscription's slot.
 """
 
 from __future__ import annotations
@@ -30,12 +31,15 @@ if TYPE_CHECKING:
 
 
 SHARING_PAYS_FROM = 50
-"""Rows are shared when at least one in so many can be spared: the list of entries takes four bytes of every row."""
+"""Rows are shared when that saves at least one row in so many: the list of entries costs four bytes a row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Literals:
-    """Literals in codes: `head` is the column, shifted, and the op; a union's `low` is its number."""
+    """Literals in codes: `head` is the column, shifted, and the op; a union's `low` is its number.
+
+    The names of the fields are those of a snapshot's arrays.
+    """
 
     head: NDArray[Any]
     low: NDArray[Any]
@@ -57,7 +61,7 @@ class Literals:
 
 @dataclass(frozen=True, slots=True)
 class TreeTable:
-    """Filters kept whole: slots and trees, whose leaves are `leaves` and, from `len(leaves.head)` on, `items`."""
+    """Filters kept as trees: pairs of slot and tree, over `leaves` and, from number `len(leaves.head)` on, `items`."""
 
     leaves: Literals
     items: NDArray[np.uint32]
@@ -66,9 +70,10 @@ class TreeTable:
 
 @dataclass(frozen=True, slots=True)
 class RowTable:
-    """Rows of literals; `entry` and `slot` say whose; `item_row` and `item_number` what is left to the second phase.
+    """Rows of literals; row `r` is that of the slots from `entry[r]` up to `entry[r + 1]` in `slot`.
 
-    `trees` have no rows; those `asked` have one each, which lets too many events live.
+    Row `item_row[i]` needs the exact check `items[item_number[i]]`. `trees` have no rows; each of `candidate_trees` has
+    one, which more events pass than satisfy the tree.
     """
 
     columns: tuple[Column, ...]
@@ -87,7 +92,7 @@ class RowTable:
 
     @classmethod
     def from_draft(cls, draft: FilterDraft) -> RowTable:
-        """Give the draft's end points their codes."""
+        """Give the end points of a draft their codes."""
         spaces, lows, highs = [], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         base = np.zeros(len(draft.ends) + 1, np.int64)
         for number, ends in enumerate(draft.ends):
@@ -118,7 +123,7 @@ class RowTable:
             item_row=_to_numpy(draft.item_row).astype(np.uint32),
             item_number=_to_numpy(draft.item_number).astype(np.uint32),
             items=list(draft.items),
-            patterns={attribute: list(known) for attribute, known in draft.patterns.items()},
+            patterns={attribute: list(numbers) for attribute, numbers in draft.patterns.items()},
             trees=kept[0],
             candidate_trees=kept[1],
         )
@@ -126,7 +131,7 @@ class RowTable:
     def share_rows(self) -> RowTable:
         """Return the table with equal conjunctions in one row.
 
-        Rows with items stay apart, and so do those of subscriptions with several rows.
+        Rows with items are not shared, nor are those of subscriptions with several rows.
         """
         count = len(self.start) - 1
         alone = np.zeros(count, np.uint8)
@@ -157,7 +162,7 @@ class RowTable:
 
 
 def mask_multi_row(entry: NDArray[Any], slot: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return a mask of the rows some of whose subscriptions have other rows too."""
+    """Return a mask of the rows with a subscription that has other rows too."""
     often = np.bincount(slot, minlength=1)[slot] > 1 if len(slot) else np.zeros(0, bool)
     result = np.zeros(len(entry) - 1, bool)
     if len(often):
@@ -171,8 +176,8 @@ def _to_numpy(values: Any) -> NDArray[Any]:
 
 
 def _encode_ends(ends: EndLists, tuning: EngineTuning) -> tuple[CodeSpace, NDArray[np.int64], NDArray[np.int64]]:
-    """Return the space of a column's ends, and the codes of each interval."""
-    low, high, flags = (_to_numpy(one) for one in (ends.low, ends.high, ends.flags))
+    """Return the space of a column's ends, and the low and high codes of its intervals."""
+    low, high, flags = (_to_numpy(part) for part in (ends.low, ends.high, ends.flags))
     if ends.is_bytewise:
         texts = list(ends.text_numbers)
         space = build_space(Texts(np.arange(len(texts), dtype=np.int32), texts), tuning)
@@ -216,7 +221,7 @@ def _build_literals(
     """Return literals from their intervals' codes; those with several intervals become unions."""
     several = np.flatnonzero(count != 1)
     head = (column.astype(np.int64) << OP_BITS | op).astype(np.uint32)
-    safe = np.minimum(span, max(len(low) - 1, 0))  # of a literal without intervals, anything
+    safe = np.minimum(span, max(len(low) - 1, 0))  # a literal without intervals gets any
     lit_low, lit_high = low[safe].astype(np.uint32), high[safe].astype(np.uint32)
     head[several] |= UNION
     lit_low[several] = np.arange(len(several))
@@ -229,22 +234,22 @@ def _build_literals(
 
 
 def _number_leaves(
-    known: dict[Any, int], trees: list[tuple[int, Any]], base: NDArray[Any], low: NDArray[Any], high: NDArray[Any]
+    numbers: dict[Any, int], trees: list[tuple[int, Any]], base: NDArray[Any], low: NDArray[Any], high: NDArray[Any]
 ) -> TreeTable:
-    """Number the leaves anew: literals first, those with the same codes as one, and items after them."""
-    literal = [key for key in known if isinstance(key, tuple)]
-    items = [key for key in known if not isinstance(key, tuple)]
+    """Number the leaves: literals first, equal ones once, then items."""
+    literal = [key for key in numbers if isinstance(key, tuple)]
+    items = [key for key in numbers if not isinstance(key, tuple)]
     column, op, span, count = np.array(literal, np.int64).reshape(-1, 4).T
     leaves, place = _deduplicate(_build_literals(column, op, base[column] + span, count, low, high))
     number = dict(zip(literal, place.tolist(), strict=True)) | {
         key: len(leaves.head) + at for at, key in enumerate(items)
     }
-    new = [number[key] for key in known]
+    new = [number[key] for key in numbers]
     return TreeTable(leaves, np.array(items, np.uint32), [(slot, renumber_leaves(node, new)) for slot, node in trees])
 
 
 def _deduplicate(literals: Literals) -> tuple[Literals, NDArray[np.int64]]:
-    """Return literals without repetitions, and which of them each one is; unions stay apart."""
+    """Return the distinct literals, and the number of each given one among them; unions are all distinct."""
     parts = literals.arrays[:3]
     order = np.lexsort(parts)
     new = np.ones(len(order), bool)
@@ -256,7 +261,7 @@ def _deduplicate(literals: Literals) -> tuple[Literals, NDArray[np.int64]]:
 
 
 def renumber_leaves(node: Any, new: list[int]) -> Any:
-    """Return a tree with other numbers for its leaves."""
+    """Return a tree whose leaf `n` is `new[n]`."""
     if isinstance(node, int):
         return new[node]
     return (node[0], tuple(renumber_leaves(part, new) for part in node[1]))

@@ -1,10 +1,10 @@
 """Arrow tables into columns, without making rows.
 
-Every attribute that is declared or that filters ask for is looked up once in the table and read as a whole
-(`held.py`), once for each kind that is asked of it. Rows that hold something the reader would refuse are left to the
-reader, which says why; all others are plain. A table of a shape that is not read at once goes row by row: maps, lists
-in lists, arrays of records, attributes that are derived, or whose unit stands in another column. Columns that nobody
-declares or asks for are not touched.
+Every attribute that is declared or that filters name is looked up once in the table and read as a whole
+(`events.arrow_values`), once for each kind that filters read it as. Rows with a value that must be refused are left to
+the row reader, which gives the reason; all others are plain. Some shapes are read row by row altogether: maps, lists of
+lists, arrays of records, derived attributes, and attributes whose unit is in another column. Columns that no
+declaration and no filter names are not touched.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _UNSEEN = (View.EXISTS, View.NULL)
 
 @dataclass(frozen=True, slots=True)
 class TableColumns:
-    """The columns of a table's `plain` rows, in their order; the `odd` rows are for the reader."""
+    """The columns of a table's `plain` rows, in their order; the `odd` rows must be read one by one."""
 
     batch: EventColumns
     plain: NDArray[np.int64]
@@ -69,9 +69,9 @@ def build_table_columns(
     automata: FinderLookup,
     mismatches: MismatchCounts | None = None,
 ) -> TableColumns | None:
-    """Return what reading every row and `columns_of` would give, or nothing where the rows must be read.
+    """Return what reading every row and `event_columns.build_columns` would, or None where rows must be read.
 
-    Values of plain rows that could not be read as they are asked for are counted in `mismatches`.
+    Values of plain rows that could not be read as the kind that filters want are counted in `mismatches`.
     """
     columns: dict[TypedAttribute, list[Column]] = {}
     for column in wanted:
@@ -88,7 +88,7 @@ def build_table_columns(
 
 
 def _expand_wildcards(schema: pa.Schema, required: Requirements) -> dict[str, tuple[ReadSpec, ...]]:
-    """Return the needs of the columns that a declaration `prefix.*` speaks for."""
+    """Return the needs of the columns that a declaration `prefix.*` covers."""
     if not required.wildcards:
         return {}
     names = [name for field in schema for name in _iterate_names(field)]
@@ -100,7 +100,7 @@ def _iterate_names(field: pa.Field, prefix: str = "") -> Iterator[str]:
     name = prefix + field.name
     yield name
     if t.is_map(field.type):
-        raise NotPlain  # its names stand in the rows
+        raise NotPlain  # its keys are in the rows
     inner = field.type.value_type if is_list_type(field.type) else field.type
     if t.is_struct(inner):
         for at in range(inner.num_fields):
@@ -108,7 +108,7 @@ def _iterate_names(field: pa.Field, prefix: str = "") -> Iterator[str]:
 
 
 class _TableFields(dict[str, pa.Array]):
-    """The columns of a table by name, each in one piece, taken from the table when first asked for."""
+    """The columns of a table by name, each in one piece, taken from the table when first needed."""
 
     def __init__(self, table: pa.Table | pa.RecordBatch) -> None:
         super().__init__()
@@ -119,13 +119,13 @@ class _TableFields(dict[str, pa.Array]):
         return name in self._places
 
     def __missing__(self, name: str) -> pa.Array:
-        found = self._table.column(self._places[name])
-        self[name] = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+        column = self._table.column(self._places[name])
+        self[name] = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
         return self[name]
 
 
 class _TableReader:
-    """A table, and what is asked of it."""
+    """Reads the attributes of a table that filters need."""
 
     def __init__(
         self,
@@ -138,36 +138,36 @@ class _TableReader:
         self._pieces: dict[tuple[str, ReadSpec], list[SourceColumn]] = {}
         self._words: dict[ReadSpec, SharedDictionary] = {}
         self._memo: ReadCache = {}
-        # What feeds several attributes is read once for all of them, whoever asks first.
+        # A column that feeds several attributes is read once for all of them.
         trees = setting.ontology.attribute_trees.values()
         self._fed = {name for tree in trees if len(tree) > 1 for name in tree.names} & needs.keys()
 
     def read(self, every: NDArray[np.int64], automata: FinderLookup, mismatches: MismatchCounts | None) -> TableColumns:
-        """Read all needed attributes, and show those of the plain rows to the views."""
+        """Read all needed attributes, and build the columns of the plain rows."""
         ways = [
             (need.keys(name), need, self.read_attribute(name, need)) for name, of in self.needs.items() for need in of
         ]
-        found = [(keys, need, each) for keys, need, each in ways if each is not None]
+        attributes = [(keys, need, attribute) for keys, need, attribute in ways if attribute is not None]
         odd = np.zeros(len(every), dtype=bool)
-        for _, _, each in found:
-            if (refused := each.find_refused()) is not None:
+        for _, _, attribute in attributes:
+            if (refused := attribute.find_refused()) is not None:
                 odd |= refused
         plain, odds = every[~odd], every[odd]
         if len(odds):
-            found = [(keys, need, each.select(~odd, len(plain))) for keys, need, each in found]
+            attributes = [(keys, need, attribute.select(~odd, len(plain))) for keys, need, attribute in attributes]
         batch: EventColumns = {}
-        for keys, need, each in found:
+        for keys, need, attribute in attributes:
             if mismatches is not None and not need.strict and need.kind is not None:
-                each.tally_mismatches(keys[0], mismatches)
+                attribute.tally_mismatches(keys[0], mismatches)
             for column in [column for key in keys for column in self.columns.get(key, ())]:
-                made = _build_view(column, each, self.setting, automata)
-                if made is not None:
-                    batch[column] = made
+                event_column = _build_view(column, attribute, self.setting, automata)
+                if event_column is not None:
+                    batch[column] = event_column
         return TableColumns(batch, plain, odds)
 
     def read_attribute(self, name: str, need: ReadSpec) -> AttributeValues | None:
-        """Read what the table holds for one attribute in one way, if anything."""
-        if name in self.setting.ontology.derived:
+        """Read an attribute as one kind; None: the table has no column for it."""
+        if name in self.setting.ontology.derived_attributes:
             raise NotPlain
         if need.unit_from is not None and self.find_leaves(need.unit_from):
             raise NotPlain
@@ -181,7 +181,7 @@ class _TableReader:
     def read_column(
         self, name: str, need: ReadSpec, source: str, array: pa.Array, alive: Mask | None
     ) -> AttributeValues:
-        """Read the column that feeds an attribute."""
+        """Read one column that feeds an attribute; `alive` is where the record around it exists."""
         null = _find_nulls(array, alive)
         if alive is not None:
             array = array.take(pa.array(np.arange(len(array)), mask=~alive))
@@ -192,11 +192,11 @@ class _TableReader:
         return AttributeValues(self.read_values(name, need, array, source), len(array), null)
 
     def read_merged(self, name: str, need: ReadSpec, sources: tuple[str, ...]) -> AttributeValues | None:
-        """Read all columns that feed an attribute, each once for all attributes that are read alike."""
+        """Read all columns that feed an attribute, each once for all attributes that are read in the same way."""
         if need.kind is Kind.RECORD:
             raise NotPlain
         pieces: list[SourceColumn] = []
-        alike = replace(need, several=True)  # how many values an event has is seen when all columns are there
+        alike = replace(need, several=True)  # how many values an event has is known once all columns are read
         for source in sources:
             if (source, alike) not in self._pieces:
                 self._pieces[source, alike] = list(self._read_source(name, alike, source))
@@ -217,7 +217,7 @@ class _TableReader:
         return read_array(array, source, need=need, setting=self.setting, seen=seen, memo=self._memo)
 
     def read_lists(self, name: str, need: ReadSpec, array: pa.Array, source: str, null: Mask | None) -> AttributeValues:
-        """Read a column of lists: their elements are the values, and where there is one value a list is bad."""
+        """Read a column of lists, whose elements are the values; lists are refused where an attribute has one value."""
         if is_list_type(array.type.value_type) or (need.kind is Kind.PLACE and not t.is_struct(array.type.value_type)):
             raise NotPlain
         if not need.several:
@@ -229,12 +229,12 @@ class _TableReader:
             )
         counts = pc.list_value_length(array).fill_null(0).to_numpy()
         owners = np.repeat(np.arange(len(array)), counts)
-        read = self.read_values(name, need, pc.list_flatten(array), source)
-        found = AttributeValues(read, len(array), null, owners=owners)
+        values = self.read_values(name, need, pc.list_flatten(array), source)
+        attribute = AttributeValues(values, len(array), null, owners=owners)
         return (
-            found
-            if read.present is None or read.unreadable is not None
-            else found.select(np.ones(len(array), dtype=bool), len(array))
+            attribute
+            if values.present is None or values.unreadable is not None
+            else attribute.select(np.ones(len(array), dtype=bool), len(array))
         )
 
     def read_record(self, name: str, need: ReadSpec, array: pa.Array) -> ArrayValues:
@@ -246,13 +246,13 @@ class _TableReader:
         prefix, ontology = f"{name}.", self.setting.ontology
         inside = [other[len(prefix) :] for other in self.needs if other.startswith(prefix)]
         if not array.type.num_fields or any(
-            other in ontology.derived or ontology.sources(other) != (other,) for other in inside
+            other in ontology.derived_attributes or ontology.sources(other) != (other,) for other in inside
         ):
             raise NotPlain
         return ArrayValues(find_valid(array))
 
     def find_leaves(self, name: str) -> list[tuple[str, pa.Array, Mask | None]]:
-        """Return every column that feeds the attribute, and where the record around it is there."""
+        """Return every column that feeds the attribute, and where the record around it exists."""
         sources = self.setting.ontology.sources(name)
         return [
             (s, array, alive)
@@ -264,7 +264,7 @@ class _TableReader:
 def _iterate_leaves(
     fields: Mapping[str, pa.Array], path: tuple[str, ...], alive: Mask | None
 ) -> Iterator[tuple[pa.Array, Mask | None]]:
-    """Yield what stands at a dotted path, through records and names that hold dots; see `reading.leaves`."""
+    """Yield the arrays at a dotted path, through records and names with dots (as `algebra.law.event_reading` does)."""
     for split in range(1, len(path) + 1):
         key = ".".join(path[:split])
         if key not in fields:
@@ -274,8 +274,8 @@ def _iterate_leaves(
             yield array, alive
         elif t.is_struct(array.type):
             _refuse_strange(array.type)
-            there = find_valid(array)
-            around = there if alive is None else alive if there is None else alive & there
+            exists = find_valid(array)
+            around = exists if alive is None else alive if exists is None else alive & exists
             inside = {array.type.field(at).name: array.field(at) for at in range(array.type.num_fields)}
             yield from _iterate_leaves(inside, path[split:], around)
         elif t.is_nested(array.type) or t.is_dictionary(array.type):
@@ -283,23 +283,23 @@ def _iterate_leaves(
 
 
 def _find_nulls(array: pa.Array, alive: Mask | None) -> Mask | None:
-    """Return where there is an explicit null, or NaN: not where the whole record is missing."""
+    """Return where there is an explicit null, or NaN, but not where the whole record is missing."""
     present = find_present(array)
     if present is None:
         return None
     return ~present if alive is None else ~present & alive
 
 
-def _refuse_strange(told: pa.DataType) -> None:
-    """Refuse types whose values Python sees otherwise than Arrow keeps them."""
-    if t.is_struct(told):
-        names = [told.field(at).name for at in range(told.num_fields)]
+def _refuse_strange(type_: pa.DataType) -> None:
+    """Refuse types whose Python values differ from what Arrow stores."""
+    if t.is_struct(type_):
+        names = [type_.field(at).name for at in range(type_.num_fields)]
         if len(set(names)) == len(names) and names:
             return
-    elif t.is_dictionary(told):
-        if not t.is_nested(told.value_type):
+    elif t.is_dictionary(type_):
+        if not t.is_nested(type_.value_type):
             return
-    elif not t.is_nested(told) and not isinstance(told, pa.BaseExtensionType) and not t.is_run_end_encoded(told):
+    elif not t.is_nested(type_) and not isinstance(type_, pa.BaseExtensionType) and not t.is_run_end_encoded(type_):
         return
     raise NotPlain
 
@@ -307,36 +307,40 @@ def _refuse_strange(told: pa.DataType) -> None:
 # --- views ----------------------------------------------------------------------------------------
 
 
-def _build_view(column: Column, found: AttributeValues, setting: Setting, automata: FinderLookup) -> EventColumn | None:
+def _build_view(
+    column: Column, attribute: AttributeValues, setting: Setting, automata: FinderLookup
+) -> EventColumn | None:
     if column.view is View.NULL:
-        return None if found.null is None else build_flags(found.null)
+        return None if attribute.null is None else build_flags(attribute.null)
     if column.view is View.EXISTS:
-        return build_flags(_find_existing(found))
+        return build_flags(_find_existing(attribute))
     if column.view is View.PATTERNS:
-        return _build_patterns(column, found, automata)
-    seen = to_points(column, found.values, setting)
+        return _build_patterns(column, attribute, automata)
+    seen = to_points(column, attribute.values, setting)
     if seen is None or not len(seen):
         return None
-    starts = None if found.owners is None else counts_to_starts(np.bincount(found.owners, minlength=found.count))
+    starts = (
+        None if attribute.owners is None else counts_to_starts(np.bincount(attribute.owners, minlength=attribute.count))
+    )
     return EventColumn(seen, starts=starts)
 
 
-def _find_existing(found: AttributeValues) -> Mask:
-    if found.owners is not None:
-        return np.bincount(found.owners, minlength=found.count) > 0
-    return np.ones(found.count, dtype=bool) if found.values.present is None else found.values.present
+def _find_existing(attribute: AttributeValues) -> Mask:
+    if attribute.owners is not None:
+        return np.bincount(attribute.owners, minlength=attribute.count) > 0
+    return np.ones(attribute.count, dtype=bool) if attribute.values.present is None else attribute.values.present
 
 
-def _build_patterns(column: Column, found: AttributeValues, automata: FinderLookup) -> EventColumn | None:
-    index, words = found.values.index, found.values.distinct
+def _build_patterns(column: Column, attribute: AttributeValues, automata: FinderLookup) -> EventColumn | None:
+    index, words = attribute.values.index, attribute.values.distinct
     if index is None:
         return None
     present = index >= 0
     if not present.any():
         return None
-    owners = np.arange(found.count) if found.owners is None else found.owners
-    # What is no text satisfies no pattern: the last place.
+    owners = np.arange(attribute.count) if attribute.owners is None else attribute.owners
+    # A value that is not text satisfies no pattern: it gets the last place.
     readable = np.array([isinstance(word, str) for word in words])
     ids = find_patterns([word if isinstance(word, str) else "" for word in words], automata(column))
     index = np.where(readable[index], index, -1)[present]
-    return build_pattern_column(found.count, owners[present], index=index, found=ids)
+    return build_pattern_column(attribute.count, owners[present], index=index, pattern_ids=ids)

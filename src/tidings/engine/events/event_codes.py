@@ -1,4 +1,8 @@
-"""Cells: the codes that a batch of events has in the columns of one segment."""
+"""Encoding events: the codes of a batch of events in the columns of one segment.
+
+A cell is the code of the one value that an event has in a column; where it has several, or a range, the cell points
+into a list of intervals of codes (`kernels.match.layout.EventCells`).
+"""
 
 from __future__ import annotations
 
@@ -22,7 +26,7 @@ if TYPE_CHECKING:
 def encode_events(
     batch: EventColumns, places: Mapping[Column, int], spaces: Sequence[CodeSpace], events: int
 ) -> EventCells:
-    """Return the codes of every event in every column; a column that the batch does not have is absent."""
+    """Return the codes of all events; `places` are the numbers of columns, and columns not in `batch` are absent."""
     cell = np.full((events, len(spaces)), ABSENT, np.uint32)
     plain = np.ones(events, np.uint8)
     starts = [np.zeros(1, np.int64)]

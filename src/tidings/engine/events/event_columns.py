@@ -1,8 +1,8 @@
-"""Readings into columns: what the events of a batch hold, seen the way the index looks at it.
+"""Columns of events that were read one by one.
 
-Each value is shown to each view by `views.encoder`, for one event as for many; what a view cannot see is
-`UNREADABLE`, and an event has each encoded value once. Cost: one pass over the events for each column; a single
-event whose values are plain costs about a microsecond a column.
+Each value is mapped to each view by `views.select_encoder`, for one event as for many; a value that a view cannot
+read is `UNREADABLE`, and an event has each encoded value once. Cost: one pass over the events for each column; a
+single event with plain numbers costs about a microsecond a column.
 """
 
 from __future__ import annotations
@@ -33,48 +33,48 @@ if TYPE_CHECKING:
     from tidings.algebra.law.typed_attribute import TypedAttribute
 
 EXACT = 2**53
-"""Up to here floats hold every integer."""
+"""Floats represent every integer up to here exactly."""
 
 NO_PATTERN = -1
-"""Stands in a `PATTERNS` column for text that satisfies none."""
+"""Stands in a `PATTERNS` column for text that satisfies no pattern."""
 
 
 class TextFinder(Protocol):
-    """Finds patterns in texts."""
+    """Finds which patterns texts satisfy; `exact.text_automaton.TextAutomaton` does."""
 
     def find_many(self, texts: Sequence[str]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the ids of the patterns that text `i` satisfies: those from `starts[i]` to `starts[i + 1]`."""
 
 
 FinderLookup: TypeAlias = Callable[[Column], TextFinder]
-"""The finder of a `PATTERNS` column."""
+"""Returns the finder of a `PATTERNS` column."""
 
 
 def build_columns(
     readings: Sequence[Reading], wanted: Iterable[Column], *, setting: Setting, automata: FinderLookup
 ) -> EventColumns:
-    """Return the wanted columns of these events; one in which no event has a value is left out."""
+    """Return the wanted columns of these events, without those in which no event has a value."""
     if len(readings) == 1:
         return _build_single(readings[0], wanted, setting, automata)
     batch: EventColumns = {}
-    count, held = len(readings), _group_values(readings)
+    count, by_attribute = len(readings), _group_values(readings)
     for column in wanted:
-        events, cells = held.get(to_typed_attribute(column), _NOTHING)
+        events, cells = by_attribute.get(to_typed_attribute(column), _NOTHING)
         match column.view:
             case View.EXISTS:
-                there = [bool(reading.elements.get(column.attribute)) for reading in readings]
+                exists = [bool(reading.elements.get(column.attribute)) for reading in readings]
                 for event in events:
-                    there[event] = True
-                found = build_flags(there)
+                    exists[event] = True
+                event_column = build_flags(exists)
             case View.NULL:
-                found = build_flags([column.attribute in reading.nulls for reading in readings])
+                event_column = build_flags([column.attribute in reading.nulls for reading in readings])
             case View.PATTERNS:
-                found = _encode_patterns(column, cells, automata)
+                event_column = _encode_patterns(column, cells, automata)
             case _:
-                found = _encode_column(column, cells, setting) if cells else None
-        if found is not None:
-            known = len(cells) == count or column.view in (View.EXISTS, View.NULL)
-            batch[column] = found if known else _scatter_column(found, events, count)
+                event_column = _encode_column(column, cells, setting) if cells else None
+        if event_column is not None:
+            is_complete = len(cells) == count or column.view in (View.EXISTS, View.NULL)
+            batch[column] = event_column if is_complete else _scatter_column(event_column, events, count)
     return batch
 
 
@@ -82,17 +82,20 @@ _NOTHING: tuple[list[int], list[tuple[Any, ...]]] = ([], [])
 
 
 def _group_values(readings: Sequence[Reading]) -> dict[TypedAttribute, tuple[list[int], list[tuple[Any, ...]]]]:
-    """Return, for each attribute, the events that have it and their values: of many names, an event has a few."""
-    held: dict[TypedAttribute, tuple[list[int], list[tuple[Any, ...]]]] = {}
+    """Return, for each attribute, the events that have it and their values.
+
+    Of many attributes that filters name, an event has a few: so the cost is that of the values, not of the names.
+    """
+    by_attribute: dict[TypedAttribute, tuple[list[int], list[tuple[Any, ...]]]] = {}
     for event, reading in enumerate(readings):
         for name, values in reading.values.items():
             if values:
-                known = held.get(name)
-                if known is None:
-                    known = held[name] = ([], [])
-                known[0].append(event)
-                known[1].append(values)
-    return held
+                group = by_attribute.get(name)
+                if group is None:
+                    group = by_attribute[name] = ([], [])
+                group[0].append(event)
+                group[1].append(values)
+    return by_attribute
 
 
 # --- many events ----------------------------------------------------------------------------------
@@ -123,7 +126,7 @@ def _or_unreadable(code: ViewedValue | None) -> ViewedValue:
 
 
 def _scatter_column(column: EventColumn, events: list[int], count: int) -> EventColumn:
-    """Return the column of some events as one of all `count`; the others have no value."""
+    """Return a column of some events as one of all `count` events; the others have no value."""
     places = np.array(events, dtype=np.int64)
     if column.starts is not None:
         counts = np.zeros(count, dtype=np.int64)
@@ -157,7 +160,7 @@ def _encode_numbers(codes: list[Any], starts: NDArray[np.int64] | None) -> Event
 
 
 def pack_numbers(values: list[Any]) -> Numbers:
-    """Return numbers, exact; `None` is no value."""
+    """Return numbers without loss; None stands for no value."""
     near = np.array(values, dtype=np.float64)
     if not (np.abs(near[np.isfinite(near)]) >= EXACT).any():
         return Numbers(near)
@@ -166,7 +169,7 @@ def pack_numbers(values: list[Any]) -> Numbers:
 
 
 def pack_texts(values: list[Any]) -> Texts:
-    """Return byte strings, each distinct one once; `None` is no value."""
+    """Return byte strings, each distinct one once; None stands for no value."""
     places: dict[bytes, int] = {}
     index = [places.setdefault(value, len(places)) if type(value) is bytes else _NO_TEXT[value] for value in values]
     return Texts(np.array(index, dtype=np.int32), list(places))
@@ -175,14 +178,14 @@ def pack_texts(values: list[Any]) -> Texts:
 _NO_TEXT = {None: -1, UNREADABLE: UNREADABLE_TEXT}
 
 
-def build_flags(there: Any) -> EventColumn | None:
-    """Return a column that holds 0 where a truth value is true."""
-    held = np.asarray(there, dtype=bool)
-    return EventColumn(Numbers(np.where(held, 0.0, np.nan))) if held.any() else None
+def build_flags(flags: Any) -> EventColumn | None:
+    """Return a column that has 0 where a flag is true; None where none is."""
+    mask = np.asarray(flags, dtype=bool)
+    return EventColumn(Numbers(np.where(mask, 0.0, np.nan))) if mask.any() else None
 
 
 def counts_to_starts(counts: Any) -> NDArray[np.int64]:
-    """Return where each event's values start, and where the last one's end."""
+    """Return where each event's values begin, with the end of the last one behind."""
     starts = np.zeros(len(counts) + 1, dtype=np.int64)
     np.cumsum(counts, out=starts[1:])
     return starts
@@ -190,32 +193,37 @@ def counts_to_starts(counts: Any) -> NDArray[np.int64]:
 
 def _encode_patterns(column: Column, cells: list[tuple[Any, ...]], automata: FinderLookup) -> EventColumn | None:
     places: dict[str, int] = {}
-    held = [
-        (event, places.setdefault(value, len(places)) if isinstance(value, str) else -1)  # -1: the last, no text
+    pairs = [
+        (
+            event,
+            places.setdefault(value, len(places)) if isinstance(value, str) else -1,
+        )  # -1: the last place of `find_patterns`, no text
         for event, cell in enumerate(cells)
         for value in cell
     ]
-    if not held:
+    if not pairs:
         return None
-    events, index = np.array(held, dtype=np.int64).T
-    return build_pattern_column(len(cells), events, index=index, found=find_patterns(list(places), automata(column)))
+    events, index = np.array(pairs, dtype=np.int64).T
+    return build_pattern_column(
+        len(cells), events, index=index, pattern_ids=find_patterns(list(places), automata(column))
+    )
 
 
 def find_patterns(texts: Sequence[str], finder: TextFinder) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the ids of the patterns that each text satisfies and, behind them, those of no text: none."""
+    """Return the ids of the patterns that each text satisfies and, in one more place behind, no ids."""
     starts, ids = (np.asarray(array, dtype=np.int64) for array in finder.find_many(texts))
     return np.append(starts, starts[-1]), ids
 
 
 def build_pattern_column(
-    count: int, events: NDArray[np.int64], *, index: NDArray[Any], found: tuple[NDArray[Any], NDArray[Any]]
+    count: int, events: NDArray[np.int64], *, index: NDArray[Any], pattern_ids: tuple[NDArray[Any], NDArray[Any]]
 ) -> EventColumn:
     """Return the `PATTERNS` column of `count` events, where event `events[i]` holds the text `index[i]`.
 
-    `found` are the ids for each text, as a `Finder` returns them. An event has the ids of all its texts, each
-    once and ascending, so it tells what some text satisfies or none does, not what all of them do.
+    `pattern_ids` are those of each text, as `find_patterns` returns them. An event has the ids of all its texts, each
+    once and ascending: so the column decides what some text satisfies or none does, not what all of them do.
     """
-    starts, ids = (np.asarray(array, dtype=np.int64) for array in found)
+    starts, ids = (np.asarray(array, dtype=np.int64) for array in pattern_ids)
     counts = np.diff(starts)[index]
     ends = np.cumsum(counts)
     at = np.arange(ends[-1]) + np.repeat(starts[index] - (ends - counts), counts)
@@ -242,12 +250,12 @@ def _build_single(reading: Reading, wanted: Iterable[Column], setting: Setting, 
     batch: EventColumns = {}
     plain: list[Column] = []
     near: list[Any] = []
-    held = reading.values
+    values_of = reading.values
     for column in wanted:
-        values = held.get(to_typed_attribute(column), ())
+        values = values_of.get(to_typed_attribute(column), ())
         encode = ENCODERS.get(column.view)
         if encode is None or len(values) != 1:
-            found = _build_special(column, values, reading, setting, automata)
+            event_column = _build_special(column, values, reading, setting, automata)
         else:
             code: Any = encode(values[0])
             if code is None:
@@ -257,9 +265,11 @@ def _build_single(reading: Reading, wanted: Iterable[Column], setting: Setting, 
                 plain.append(column)
                 near.append(code)
                 continue
-            found = EventColumn(Texts(_FIRST, [code])) if kind is bytes else _encode_column(column, [values], setting)
-        if found is not None:
-            batch[column] = found
+            event_column = (
+                EventColumn(Texts(_FIRST, [code])) if kind is bytes else _encode_column(column, [values], setting)
+            )
+        if event_column is not None:
+            batch[column] = event_column
     if plain:
         _add_plain_numbers(batch, plain, np.array(near, dtype=np.float64))
     return batch
@@ -272,7 +282,7 @@ _PRESENT = EventColumn(Numbers(np.zeros(1)))
 def _build_special(
     column: Column, values: tuple[Any, ...], reading: Reading, setting: Setting, automata: FinderLookup
 ) -> EventColumn | None:
-    """Return a column that takes more than a look at one value."""
+    """Return the column of one event where it takes more than encoding one value."""
     match column.view:
         case View.EXISTS:
             return _PRESENT if values or reading.elements.get(column.attribute) else None
@@ -289,9 +299,9 @@ def _add_plain_numbers(batch: EventColumns, plain: list[Column], near: NDArray[n
         low = _new(Numbers)
         _set_near(low, near[at : at + 1])
         _set_rest(low, None)
-        made = _new(EventColumn)
-        _set_low(made, low)
-        _set_high(made, None)
-        _set_open(made, None)
-        _set_starts(made, None)
-        batch[column] = made
+        event_column = _new(EventColumn)
+        _set_low(event_column, low)
+        _set_high(event_column, None)
+        _set_open(event_column, None)
+        _set_starts(event_column, None)
+        batch[column] = event_column

@@ -1,4 +1,7 @@
-"""Events on their way to segments: columns for the index, a reading where the law must decide."""
+"""Sources of events: what a segment needs of a batch, however the events came.
+
+The index takes whole columns; the few tests that `algebra.holds` decides take one event at a time.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class EventSource(Protocol):
-    """A batch of good events."""
+    """A batch of events that could all be read; `setting` has the ontology and the time they are matched at."""
 
     setting: Setting
 
@@ -22,17 +25,17 @@ class EventSource(Protocol):
         """Count the events."""
 
     def select_columns(self, wanted: Iterable[Column], automata: FinderLookup) -> EventColumns:
-        """Return the wanted columns of all events."""
+        """Return these columns of all events, without those that have no value; `automata` finds text patterns."""
 
     def read_event(self, event: int) -> Reading:
-        """Return one event as the law sees it."""
+        """Return one event as `algebra.holds` takes it."""
 
 
 class ReadEvents:
-    """Events that have been read one by one."""
+    """Events that were read one by one."""
 
     def __init__(self, readings: Sequence[Reading], setting: Setting) -> None:
-        """Hold the readings."""
+        """Take the readings."""
         self._readings = readings
         self.setting = setting
 
@@ -41,16 +44,16 @@ class ReadEvents:
         return len(self._readings)
 
     def select_columns(self, wanted: Iterable[Column], automata: FinderLookup) -> EventColumns:
-        """Return the wanted columns of all events."""
+        """Return these columns of all events, without those that have no value; `automata` finds text patterns."""
         return build_columns(self._readings, wanted, setting=self.setting, automata=automata)
 
     def read_event(self, event: int) -> Reading:
-        """Return one event as the law sees it."""
+        """Return one event as `algebra.holds` takes it."""
         return self._readings[event]
 
 
 class ArrowEvents:
-    """The rows of an Arrow table that are read column by column; a row is read only when the law asks for it."""
+    """The rows of an Arrow table, read column by column; single rows are read only where `algebra.holds` decides."""
 
     def __init__(
         self,
@@ -59,11 +62,14 @@ class ArrowEvents:
         setting: Setting,
         read: Callable[[Any], Reading],
         *,
-        known: tuple[tuple[Column, ...], EventColumns],
+        ready: tuple[tuple[Column, ...], EventColumns],
     ) -> None:
-        """Hold the table, all of whose rows are plain, with the columns that are `known`; `read` reads one row."""
+        """Take a table whose rows can all be read column by column; `read` reads one row.
+
+        `ready` are the columns that were built already, by name and by value.
+        """
         self._table, self._required, self.setting, self._read = table, required, setting, read
-        self._asked, self._batch = frozenset(known[0]), known[1]
+        self._ready, self._batch = frozenset(ready[0]), ready[1]
         self._readings: dict[int, Reading] = {}
 
     def __len__(self) -> int:
@@ -71,20 +77,20 @@ class ArrowEvents:
         return int(self._table.num_rows)
 
     def select_columns(self, wanted: Iterable[Column], automata: FinderLookup) -> EventColumns:
-        """Return the wanted columns of all events."""
+        """Return these columns of all events, without those that have no value; `automata` finds text patterns."""
         from tidings.engine.events.arrow_table import build_table_columns
 
         wanted = tuple(wanted)
-        if self._asked.issuperset(wanted):
+        if self._ready.issuperset(wanted):
             return {column: self._batch[column] for column in wanted if column in self._batch}
-        arrived = build_table_columns(
+        columns = build_table_columns(
             self._table, self._required, wanted=wanted, setting=self.setting, automata=automata
         )
-        assert arrived is not None, "the table was plain before"
-        return arrived.batch
+        assert columns is not None, "the table was read by columns before"
+        return columns.batch
 
     def read_event(self, event: int) -> Reading:
-        """Return one event as the law sees it."""
+        """Return one event as `algebra.holds` takes it."""
         if event not in self._readings:
             self._readings[event] = self._read(self._table.slice(event, 1))
         return self._readings[event]

@@ -1,7 +1,7 @@
 """One value of an event as a view sees it: a number, a byte string, or the ends of a range.
 
-`encoder` gives the function for a column. It returns nothing for a value that the view cannot see: one that could
-not be read as the column's kind (`algebra.typed.Mismatch`). Such a value is there, but lies in no interval.
+`select_encoder` returns the function of a column. That returns None for a value that could not be read as the column's
+kind (`algebra.law.typed_attribute.Mismatch`): the value exists, but lies in no interval.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
     from tidings.concepts import Ontology, Tree
 
 UNKNOWN, AMBIGUOUS = -1.0, -2.0
-"""The numbers of a name that its tree does not know, and of one that several of its concepts share.
+"""The numbers of a name that is not in its tree, and of one that several of its concepts share.
 
-Both lie in no concept's range. A declared concept attribute never holds an ambiguous name, for the reader refuses
-such events.
+Both lie in no concept's range. A declared concept attribute never has an ambiguous name: such events are refused when
+they are read.
 """
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 """Times are counted from here."""
 
 ViewedValue: TypeAlias = float | bytes | tuple[float | None, float | None, int]
-"""A value as a view sees it; a range is its low end, its high end and `EventColumn.open`."""
+"""A value in a view; a range is its low end, its high end and the flags of `EventColumn.open`."""
 
 ValueEncoder: TypeAlias = Callable[[Any], ViewedValue | None]
-"""Turns a value into what a view sees."""
+"""Maps a value of an event to its value in a view."""
 
 
 def select_encoder(column: Column, setting: Setting) -> ValueEncoder:
-    """Return the function that shows a value to the column."""
+    """Return the function that maps a value of an event to the column's view."""
     alone = ENCODERS.get(column.view)
     if alone is not None:
         return alone
@@ -54,7 +54,7 @@ def micros(time: datetime) -> int:
 
 
 def find_tree(column: Column, ontology: Ontology) -> Tree | None:
-    """Return the tree whose numbers a `CONCEPT` column holds: the one it names, or the only one."""
+    """Return the tree whose numbers a `CONCEPT` column has: the one it names, or the only one."""
     if column.tree is not None:
         return ontology.trees[column.tree]
     if len(ontology.trees) > 1:
@@ -64,7 +64,7 @@ def find_tree(column: Column, ontology: Ontology) -> Tree | None:
 
 
 def view_number(value: Any) -> ViewedValue | None:
-    """Show a number, a time by its microseconds, or a range of either."""
+    """Return a number, the microseconds of a time, or a range of either."""
     if isinstance(value, (int, float)):
         return value
     if isinstance(value, datetime):
@@ -73,23 +73,23 @@ def view_number(value: Any) -> ViewedValue | None:
 
 
 def view_age(value: Any, now: datetime) -> ViewedValue | None:
-    """Show how many seconds ago a time was; the low end of a range of times is the oldest."""
+    """Return how many seconds ago a time was; of a range of times, the low end is the oldest."""
     if isinstance(value, datetime):
         return (now - value).total_seconds()
     if not isinstance(value, Range):
         return None
-    # The ages cannot stand in the range before they are ages, or its ends would be in the wrong order.
-    found = _view_range(value, lambda end: view_age(end, now))
-    if not isinstance(found, tuple):
+    # The ends swap: the earlier time is the greater age, and the flags of the two ends swap with them.
+    span = _view_range(value, lambda end: view_age(end, now))
+    if not isinstance(span, tuple):
         return None
-    old, young, ends = found
+    old, young, ends = span
     return young, old, (ends & 5) << 1 | (ends & 10) >> 1
 
 
 def _view_range(value: Range, seen: ValueEncoder) -> ViewedValue | None:
     low, high = (None if end is None else seen(end) for end in (value.low, value.high))
     if (low is None) != (value.low is None) or (high is None) != (value.high is None):
-        return None  # ends of text, or amounts whose unit nobody asked for
+        return None  # ends of text, or amounts in a unit that no filter names
     ends = value.low_open + 2 * value.high_open + 4 * (low is None) + 8 * (high is None)
     return low, high, ends  # type: ignore[return-value]
 
@@ -126,10 +126,10 @@ def _view_concept(value: Any, tree: Tree | None) -> ViewedValue | None:
     if not isinstance(value, str):
         return None
     try:
-        found = None if tree is None else tree.code(value)
+        code = None if tree is None else tree.code(value)
     except AmbiguousConcept:
         return AMBIGUOUS
-    return UNKNOWN if found is None else found
+    return UNKNOWN if code is None else code
 
 
 ENCODERS: dict[View, ValueEncoder] = {
@@ -141,4 +141,4 @@ ENCODERS: dict[View, ValueEncoder] = {
     View.LONGITUDE: _view_longitude,
     View.LATITUDE: _view_latitude,
 }
-"""The views of a value that depend on nothing else; `AGE` and `CONCEPT` do, and the rest see no single value."""
+"""The views that depend on the value alone; `AGE` needs the time, `CONCEPT` a tree, the others have no single value."""

@@ -1,7 +1,7 @@
-"""The second phase: what no interval decides, asked of the few rows that survive.
+"""Exact checks: what no interval decides, for the few pairs of event and row that pass the index.
 
-An area or a circle is decided by a kernel; comparisons of attributes and filters on elements by the law
-itself. Each distinct item is decided once for an event.
+An area or a circle is decided by a kernel; comparisons of attributes and filters on elements by `algebra.holds`, which
+defines what filters mean (the law). Each distinct item is decided once for an event.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class PlaceItem:
 
     @property
     def filter(self) -> Filter:
-        """The same as a filter, for the law."""
+        """The same test as a filter."""
         return quantify(self.attribute, self.condition, self.op)
 
 
@@ -60,23 +60,24 @@ ExactItem: TypeAlias = PlaceItem | LawItem
 
 @dataclass(frozen=True, slots=True)
 class ExactChecks:
-    """The items of a segment, and which of its rows ask for which; `row` is sorted.
+    """The items of a segment, and pairs of a row and an item that it needs; `row` is sorted.
 
-    What places need is kept in arrays too: a snapshot makes items only when the law is asked.
+    What places need is in arrays too, so that an opened snapshot decodes items only for `algebra.holds`. The names of
+    these fields are those of a snapshot's arrays.
     """
 
     items: Sequence[ExactItem]
     row: NDArray[np.uint32]
     item: NDArray[np.uint32]
     places: PlaceTable
-    place_of: NDArray[np.int64]  # item -> its place, -1: none
+    place_of: NDArray[np.int64]  # item -> its number among `places`, -1: none
     names: tuple[str, ...]  # the attributes of places
-    name_of: NDArray[np.int32]  # item -> its attribute among `names`, -1: it is the law's
+    name_of: NDArray[np.int32]  # item -> its attribute among `names`, -1: a law item
     op_of: NDArray[np.uint8]  # item -> the op of a place
 
     @classmethod
     def build(cls, items: Sequence[ExactItem], row: NDArray[np.uint32], item: NDArray[np.uint32]) -> ExactChecks:
-        """Put the areas of the items into a table."""
+        """Build from all items and the sorted pairs of row and item; the areas go into a table."""
         areas = {at: place_item for at, place_item in enumerate(items) if isinstance(place_item, PlaceItem)}
         numbers: dict[str, int] = {}
         place_of, name_of = np.full(len(items), -1, np.int64), np.full(len(items), -1, np.int32)
@@ -90,7 +91,7 @@ class ExactChecks:
     def filter_pairs(
         self, batch: EventColumns, arrivals: EventSource, events: NDArray[Any], rows: NDArray[Any]
     ) -> NDArray[np.bool_]:
-        """Tell which of the pairs of event and row satisfy all items of the row."""
+        """Return a mask of the pairs of event and row that satisfy all items of the row."""
         good = np.ones(len(rows), bool)
         if not len(self.row):
             return good
@@ -110,7 +111,7 @@ class ExactChecks:
     def _decide(
         self, batch: EventColumns, arrivals: EventSource, events: NDArray[Any], items: NDArray[Any]
     ) -> NDArray[np.bool_]:
-        """Decide pairs of event and item: single places by the kernel, everything else by the law."""
+        """Decide pairs of event and item: single places by the kernel, everything else by `algebra.holds`."""
         result = np.zeros(len(items), bool)
         open_pairs = np.ones(len(items), bool)
         for number, name in enumerate(self.names):
@@ -127,7 +128,7 @@ class ExactChecks:
     def _decide_places(
         self, batch: EventColumns, name: str, events: NDArray[Any], items: NDArray[Any]
     ) -> NDArray[np.bool_] | None:
-        """Decide items on an attribute that has at most one place in every event; else nothing."""
+        """Decide items on an attribute that has at most one place in every event; else return None."""
         ops = self.op_of[items]
         lon, lat = (batch.get(Column(name, view)) for view in (View.LONGITUDE, View.LATITUDE))
         if lon is None or lat is None:
@@ -137,7 +138,7 @@ class ExactChecks:
         assert isinstance(lon.low, Numbers)
         assert isinstance(lat.low, Numbers)
         east, north = lon.low.near[events], lat.low.near[events]
-        # A value that is no place is there, and lies nowhere.
+        # A value that is not a place exists, and lies in no area.
         inside = self.places.decide(self.place_of[items], east, north) & np.isfinite(east)
         asked = np.isin(ops, (ANY, ALL, NOT_NONE))
         return np.asarray(np.where(np.isnan(east), ops >= NOT_ANY, inside == asked))

@@ -2,8 +2,8 @@
 
 A filter whose normal form is too large stays a tree. Its leaves are literals, numbered in a table that the segment
 keeps; equal sub-trees of all trees are shared, and decided once for a block of events. The trees are compiled to
-straight code over rows of 512 bits, one for each event: an instruction costs the same for one event as for 512. A forest
-is immutable: a few flat arrays, which a snapshot may map from a file.
+straight code over rows of 512 bits, one for each event: an instruction costs the same for one event as for 512. A
+forest is immutable: a few flat arrays, which a snapshot may map from a file.
 """
 
 from __future__ import annotations

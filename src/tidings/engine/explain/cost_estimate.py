@@ -1,8 +1,8 @@
-"""What each path of a segment costs: how many rows it shows to an event, and how long that takes.
+"""The cost of each access path of a segment: how many rows an event sees there, and how long that takes.
 
-A few hundred events are followed through keys and hulls, without matching them. They are sampled ones where some
-are known; else their values are drawn from the end points that the subscriptions name, each column for itself,
-which is what the planner supposes too.
+A few hundred events are followed through keys and hulls, without matching them. They are sampled ones where some are
+known; else their values are drawn from the end points that the subscriptions name, each column independently, which is
+what the planner assumes too.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ SELECTIVE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class AccessPath:
-    """Rows that are found in the same way; `candidates` is how many of them an event sees on average."""
+    """Rows that are found in the same way; an event sees `candidates` of them on average."""
 
     columns: tuple[int, ...]
     kind: str
@@ -57,7 +57,7 @@ class AccessPath:
 
     @property
     def rows_per_candidate(self) -> float:
-        """How many rows there are for each that an event sees."""
+        """The number of rows for each that an event sees."""
         return self.rows / max(self.candidates, 1 / EVENTS)
 
 
@@ -85,7 +85,7 @@ def estimate_segment(segment: Segment, sample: tuple[EventColumns, int] | None) 
 
 
 def find_unselective(segment: Segment, estimate: SegmentEstimate) -> NDArray[np.int64]:
-    """Return the rows that most events see because no literal of theirs says no to half of the events."""
+    """Return the rows that most events see, because none of their literals rejects half of the events."""
     rows = segment.index.rows
     ends = np.append(estimate.row_start[1:], len(rows.start) - 1)[: len(estimate.row_start)]  # without rows, none
     seen = [
@@ -100,7 +100,7 @@ def find_unselective(segment: Segment, estimate: SegmentEstimate) -> NDArray[np.
 
 
 def estimate_passing(segment: Segment, rows: NDArray[Any], codes: NDArray[np.uint32]) -> NDArray[np.float64]:
-    """Return the share of events that satisfy all literals of each of some rows, supposing these independent."""
+    """Return the share of events that satisfy all literals of each of some rows, taking literals as independent."""
     return _reduce_rates(np.multiply, segment.index.rows, rows.astype(np.int64), codes)
 
 
@@ -120,7 +120,7 @@ def _reduce_rates(
 
 
 def _estimate_rates(rows: IndexRows, literal: NDArray[Any], codes: NDArray[np.uint32]) -> NDArray[Any]:
-    """Return the share of events that each literal accepts; 1 where it is not of the plain kind."""
+    """Return the share of events that each literal accepts; 1 where its op is not `ANY`."""
     ordered = [np.sort(column[column != ABSENT]) for column in codes.T]
     bounds = np.cumsum([0, *map(len, ordered)])
     head, low, high = (np.ascontiguousarray(literal[:, place]).astype(np.uint32) for place in range(3))
@@ -196,7 +196,7 @@ def _estimate_row_ns(segment: Segment, first: int, last: int) -> float:
 def _look_up_clusters(
     paths: IndexPaths, group: int, first: NDArray[np.int64], second: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Return the cluster of each key in a group's table, or -1; whatever the table is like."""
+    """Return the cluster of each key in a group's table, or -1; in either kind of table."""
     base, mask = int(paths.base[group]), int(paths.mask[group])
     if not mask:
         return np.asarray(paths.direct[base + first * int(paths.width[group]) + second], np.int64) - 1
@@ -226,7 +226,7 @@ def _find_first_clusters(paths: IndexPaths) -> NDArray[np.int64]:
 
 
 def _choose_codes(segment: Segment, sample: tuple[EventColumns, int] | None) -> NDArray[np.uint32]:
-    """Return codes of events by column: sampled ones where they are known, else guessed ones."""
+    """Return codes of events by column: sampled ones for columns that were sampled, else guessed ones."""
     guessed = _guess_codes(segment)
     if sample is None:
         return guessed
@@ -240,7 +240,7 @@ def _choose_codes(segment: Segment, sample: tuple[EventColumns, int] | None) -> 
 
 
 def _take_first_values(cells: EventCells) -> NDArray[np.uint32]:
-    """Return cells with one value each: of several the first."""
+    """Return cells with one value each, the first of several."""
     codes: NDArray[np.uint32] = cells.cell.copy()
     many = (codes >= SEVERAL) & (codes != ABSENT)
     codes[many] = cells.many_low[cells.many_start[codes[many] & np.uint32(0x7FFFFFFF)]]
@@ -248,7 +248,7 @@ def _take_first_values(cells: EventCells) -> NDArray[np.uint32]:
 
 
 def _guess_codes(segment: Segment) -> NDArray[np.uint32]:
-    """Draw codes from the ends that literals name, each column for itself."""
+    """Draw codes from the ends that literals name, each column independently."""
     rng = np.random.default_rng(0)
     rows = segment.index.rows
     literal = rows.literal.reshape(-1, 3)[:: max(1, len(rows.literal) // 3 // DRAWN_FROM)]
@@ -260,7 +260,7 @@ def _guess_codes(segment: Segment) -> NDArray[np.uint32]:
         low[union] = high[union] = rows.union_low[np.minimum(part, len(rows.union_low) - 1)]
     top = np.array([2 * len(space) for space in segment.spaces], np.int64)
     column = head >> OP_BITS
-    # One end of each literal: one that is not there gives way to the other.
+    # One end of each literal; where it is missing, the other.
     side = (rng.random(len(head)) < 0.5) & (low > 0) | (high >= top[column])
     code = np.where(side, low, high)
     order = np.argsort(column, kind="stable")
@@ -269,7 +269,7 @@ def _guess_codes(segment: Segment) -> NDArray[np.uint32]:
     for number in np.flatnonzero(np.diff(bounds)).tolist():
         mine = order[bounds[number] : bounds[number + 1]]
         drawn = np.minimum(code[mine[rng.integers(0, len(mine), EVENTS)]], top[number])
-        # The fewer values filters name, the more there may be that none names: their codes are even.
+        # The fewer values filters name, the more values events may have that none names: their codes are even.
         named = rng.random(EVENTS) >= 2 / (top[number] // 2 + 2)
         codes[named, number] = drawn[named]
     return codes

@@ -1,8 +1,8 @@
-"""What `explain` says of the engine: the plan, the cost of each part, and what makes it slow.
+"""The report of `explain`: the plan of each segment, the cost of its parts, and what makes matching slow.
 
-Everything is reckoned from the index as it stands, so that a snapshot explains itself as well as what was just
-built. Figures are estimates by the planner's own constants for events that come in batches, without reading the
-events and writing the matches: they say which part costs most, not how long a machine takes.
+Everything is computed from the index as it is, so that an opened snapshot has the same report as what was just built.
+Figures are estimates by the planner's constants for events that come in batches, without reading the events and writing
+the matches: they tell which part costs most, not how long a machine takes.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ if TYPE_CHECKING:
     from tidings.engine.state import EngineState, LiveSegment
     from tidings.model import Filter
 
-TREE_NS, ASKED_NS, LAW_NS, AREA_NS, TEXT_NS, LOOSE_NS = 0.03, 600.0, 8000.0, 1000.0, 10_000.0, 100.0
-"""Nanoseconds of a tree's instruction for one of 512 events, of a whole tree for one, of a test that the law decides,
-of an area, of reading a text once, and of an expression without a literal on a text."""
+TREE_NS, CANDIDATE_NS, LAW_NS, AREA_NS, TEXT_NS, LOOSE_NS = 0.03, 600.0, 8000.0, 1000.0, 10_000.0, 100.0
+"""Nanoseconds for one instruction of a tree and one of 512 events, for a whole tree and one event, for a test that
+`algebra.holds` decides, for an area, for scanning a text, and for an expression without a literal and one text."""
 
 MANY_SEGMENTS = 4
-"""From so many on, `explain` says that they cost something."""
+"""From so many segments on, the report counts them among what is slow."""
 
 
 def describe_state(state: EngineState, sample: tuple[EventColumns, int] | None) -> dict[str, object]:
-    """Return the plan of a state in plain values; `sample` is a batch of events, and how many they are."""
+    """Return the plan of a state in plain values; `sample` is the columns of some events, and their number."""
     segments = [_describe_segment(part, sample) for part in state.parts]
     waiting = len(state.waiting) * LAW_NS
     return {
         "subscriptions": len(state),
-        "nanoseconds": round(waiting + sum(one["nanoseconds"] for one in segments)),
+        "nanoseconds": round(waiting + sum(segment["nanoseconds"] for segment in segments)),
         "statistics": "subscriptions" if sample is None else "events",
         "slow": _list_slow_parts(state, segments),
         "segments": segments,
@@ -78,7 +78,9 @@ def _describe_segment(part: LiveSegment, sample: tuple[EventColumns, int] | None
     tiles = segment.index.tiles
     checked = np.maximum.reduceat(tiles.rest, tiles.rest_start[:-1]) if len(tiles.row) else tiles.rest
     exact = 0 if len(tiles.doubted) else int(np.count_nonzero(checked == 0))
-    costs = [path.nanoseconds for path in estimate.paths] + [one["nanoseconds"] for one in parts.values() if one]
+    costs = [path.nanoseconds for path in estimate.paths] + [
+        description["nanoseconds"] for description in parts.values() if description
+    ]
     return {
         "subscriptions": len(part),
         "removed": part.deleted_count,
@@ -88,7 +90,7 @@ def _describe_segment(part: LiveSegment, sample: tuple[EventColumns, int] | None
         "nanoseconds": round(sum(costs)),
         "paths": paths,
         "bitmaps": {"decide": exact, "need a check": len(tiles.row) - exact},
-        **{name: one for name, one in parts.items() if one},
+        **{name: description for name, description in parts.items() if description},
         "unselective": _count_live(part, find_unselective(segment, estimate)),
     }
 
@@ -106,35 +108,35 @@ def _explain_path(columns: list[str], kind: str, one_of: float) -> str:
 def _describe_trees(segment: Segment) -> dict[str, Any] | None:
     if segment.trees is None or not len(segment.trees.forest):
         return None
-    found = segment.trees.forest.summarize()
-    asked = [segment.exact_checks.items[number] for number in segment.trees.items.tolist()]
-    law = sum(isinstance(item, LawItem) for item in asked)
-    cost = found.instructions * TREE_NS + law * LAW_NS + (len(asked) - law) * AREA_NS
+    summary = segment.trees.forest.summarize()
+    items = [segment.exact_checks.items[number] for number in segment.trees.items.tolist()]
+    law = sum(isinstance(item, LawItem) for item in items)
+    cost = summary.instructions * TREE_NS + law * LAW_NS + (len(items) - law) * AREA_NS
     return {
-        "trees": found.trees,
-        "leaves": found.leaves,
-        "shared": found.shared,
-        "instructions": found.instructions,
-        "areas": len(asked) - law,
+        "trees": summary.trees,
+        "leaves": summary.leaves,
+        "shared": summary.shared,
+        "instructions": summary.instructions,
+        "areas": len(items) - law,
         "by the law": law,
         "nanoseconds": round(cost),
     }
 
 
 def _describe_candidate_trees(part: LiveSegment, estimate: SegmentEstimate) -> dict[str, Any] | None:
-    """Return the trees that rows find: each is decided for the events that its row lets live."""
+    """Describe the trees that rows find: each is decided for the events that pass its row."""
     segment = part.segment
     if segment.candidate_trees is None:
         return None
-    rows, found = segment.row_of[segment.candidate_trees.forest.slots], segment.candidate_trees.forest.summarize()
+    rows, summary = segment.row_of[segment.candidate_trees.forest.slots], segment.candidate_trees.forest.summarize()
     survivors = float(estimate_passing(segment, rows, estimate.codes).sum())
     return {
-        "trees": found.trees
+        "trees": summary.trees
         if part.deleted is None
         else int(np.count_nonzero(~part.deleted[segment.candidate_trees.forest.slots])),
-        "leaves": found.leaves,
+        "leaves": summary.leaves,
         "survivors": round(survivors, 1),
-        "nanoseconds": round(min(survivors * ASKED_NS, found.instructions * TREE_NS)),
+        "nanoseconds": round(min(survivors * CANDIDATE_NS, summary.instructions * TREE_NS)),
     }
 
 
@@ -149,26 +151,26 @@ def _describe_text(segment: Segment) -> dict[str, Any] | None:
 
 
 def _describe_checks(part: LiveSegment, estimate: SegmentEstimate) -> dict[str, Any] | None:
-    """Return what is left to the second phase: each item is decided once for an event that some row brings to it."""
-    second = part.segment.exact_checks
-    if not len(second.row):
+    """Describe the exact checks: each item is decided once for an event that passes some row which needs it."""
+    checks = part.segment.exact_checks
+    if not len(checks.row):
         return None
-    by_law = np.array([isinstance(item, LawItem) for item in second.items], bool)
-    law = by_law[second.item]
-    share = estimate_passing(part.segment, second.row, estimate.codes)
-    asked = np.minimum(1, np.bincount(second.item, weights=share, minlength=len(by_law)))
-    cost = float(asked @ np.where(by_law, LAW_NS, AREA_NS))
+    by_law = np.array([isinstance(item, LawItem) for item in checks.items], bool)
+    law = by_law[checks.item]
+    share = estimate_passing(part.segment, checks.row, estimate.codes)
+    decided = np.minimum(1, np.bincount(checks.item, weights=share, minlength=len(by_law)))
+    cost = float(decided @ np.where(by_law, LAW_NS, AREA_NS))
     return {
-        "areas": sum(isinstance(item, PlaceItem) for item in second.items),
-        "filters with areas": _count_live(part, second.row[~law]),
-        "tests by the law": sum(isinstance(item, LawItem) for item in second.items),
-        "filters by the law": _count_live(part, second.row[law]),
+        "areas": sum(isinstance(item, PlaceItem) for item in checks.items),
+        "filters with areas": _count_live(part, checks.row[~law]),
+        "tests by the law": sum(isinstance(item, LawItem) for item in checks.items),
+        "filters by the law": _count_live(part, checks.row[law]),
         "nanoseconds": round(cost),
     }
 
 
 def _count_live(part: LiveSegment, rows: NDArray[Any]) -> int:
-    """Count the living subscriptions behind some rows."""
+    """Count the subscriptions of some rows that are not deleted."""
     entry, slot = part.segment.index.rows.entry, part.segment.index.rows.slot
     rows = np.unique(rows).astype(np.int64)
     if len(entry):
@@ -179,39 +181,39 @@ def _count_live(part: LiveSegment, rows: NDArray[Any]) -> int:
 
 
 def _list_slow_parts(state: EngineState, segments: list[dict[str, Any]]) -> list[str]:
-    """Say in plain words what makes matching slow."""
-    said = []
-    if count := sum(one["unselective"] for one in segments):
-        said.append(f"{_pluralize(count, 'filter has', 'filters have')} no selective predicate")
-    if count := sum(one.get("text", {}).get("expressions without", 0) for one in segments):
-        said.append(f"{_pluralize(count, 'expression', 'expressions')} without a literal")
-    if count := sum(one.get("trees", {}).get("trees", 0) for one in segments):
+    """Return sentences on what makes matching slow."""
+    sentences = []
+    if count := sum(segment["unselective"] for segment in segments):
+        sentences.append(f"{_pluralize(count, 'filter has', 'filters have')} no selective predicate")
+    if count := sum(segment.get("text", {}).get("expressions without", 0) for segment in segments):
+        sentences.append(f"{_pluralize(count, 'expression', 'expressions')} without a literal")
+    if count := sum(segment.get("trees", {}).get("trees", 0) for segment in segments):
         kept = _pluralize(count, "filter is kept as a tree (its", "filters are kept as trees (their")
-        said.append(f"{kept} normal form is too large)")
+        sentences.append(f"{kept} normal form is too large)")
     if law := [
         item.filter for part in state.parts for item in part.segment.exact_checks.items if isinstance(item, LawItem)
     ]:
-        count = sum(one.get("second phase", {}).get("filters by the law", 0) for one in segments)
-        whole = sum(one.get("trees", {}).get("by the law", 0) for one in segments)
+        count = sum(segment.get("second phase", {}).get("filters by the law", 0) for segment in segments)
+        whole = sum(segment.get("trees", {}).get("by the law", 0) for segment in segments)
         who = [_pluralize(count, "filter is", "filters are")] if count else []
         who += [_pluralize(whole, "leaf of trees is", "leaves of trees are")] if whole else []
-        said += [f"{one} decided by the law ({', '.join(_name_kinds(law))})" for one in who]
+        sentences += [f"{subject} decided by the law ({', '.join(_name_kinds(law))})" for subject in who]
     if len(segments) >= MANY_SEGMENTS:
-        said.append(f"{len(segments)} segments are asked one after the other until they are merged")
+        sentences.append(f"{len(segments)} segments are asked one after the other until they are merged")
     if len(segments) and state.waiting:
         waits = _pluralize(len(state.waiting), "subscription is", "subscriptions are")
-        said.append(f"{waits} asked one by one until compiled")
-    return said
+        sentences.append(f"{waits} asked one by one until compiled")
+    return sentences
 
 
-def _pluralize(count: int, one: str, many: str) -> str:
-    return f"{count:,} {one if count == 1 else many}"
+def _pluralize(count: int, singular: str, plural: str) -> str:
+    return f"{count:,} {singular if count == 1 else plural}"
 
 
 def _name_kinds(filters: Iterable[Filter]) -> list[str]:
-    """Name what the law must decide, in words of the language."""
-    found = {_name_condition(test.condition) for filter in filters for test in _list_tests(filter)}
-    return sorted(found)
+    """Return the distinct names of the conditions in filters that `algebra.holds` decides."""
+    names = {_name_condition(test.condition) for filter in filters for test in _list_tests(filter)}
+    return sorted(names)
 
 
 def _name_condition(condition: object) -> str:

@@ -1,11 +1,11 @@
-"""Whether a file of a snapshot is what its manifest says: a fast hash, compared once for each file in a process.
+"""Checksums of snapshot files: a fast hash, compared once for each file in a process.
 
 XXH3 with 128 bits finds every accident, and reads 100 MB in some 5 ms once they are in memory. The SHA-256, which gives
 the file its name, is compared only where the entry is of an older version that wrote nothing else (100 MB: 0.1 s).
 
-A file that was compared is known again by its inode, its length and its times, so that opening another version of a
-folder reads only what is new. As a write within one tick of the clock leaves the times as they were, a file is known
-again only once it is older than `RACY`.
+A file that was compared is recognized by its inode, its length and its times, so that opening another version of a
+folder reads only what is new. As a write within one tick of the clock leaves the times as they were, a file is
+recognized only once it is older than `RACY`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ RACY = 1_000_000_000
 """Nanoseconds after a change of a file within which another change may not show in its times."""
 
 MOST = 4096
-"""So many files are known; then all are forgotten, and compared again when they are mapped again."""
+"""Files that are remembered; then all are forgotten, and compared again when they are mapped again."""
 
 BLOCK = 1 << 20
 

@@ -1,10 +1,10 @@
 """Many arrays in one file that never changes, and back again without reading it.
 
-A file begins with `MAGIC`; each array starts at a multiple of 64 bytes, so that rows of the cache and
-of vector instructions lie as they would in memory. Where each array is, and what it holds, is told by a
-layout that the snapshot's manifest keeps. The file is named by its checksum: a file of that name and
-content need not be written again. A file is compared with its checksum when it is mapped (`engine.checksums`):
-kernels trust what they read, and a wrong number in an array would be a wrong answer, or the end of the process.
+A file begins with `MAGIC`; each array starts at a multiple of 64 bytes, as cache lines and vector instructions want it.
+The place, type and shape of each array are in the snapshot's manifest. The file is named by its checksum: one of that
+name and content need not be written again. A file is compared with its checksum when it is mapped
+(`persist.checksums`): kernels trust what they read, and a wrong number in an array would be a wrong answer, or the end
+of the process.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ NUMBERS = "biuf"
 
 
 def write_arrays(folder: Path, stem: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
-    """Write arrays as the file `stem-CHECKSUM.bin` unless it is there; return its entry in the manifest."""
+    """Write arrays as the file `stem-CHECKSUM.bin` unless it exists; return its entry in the manifest."""
     layout, length = _plan_layout(arrays)
     checksums = compute_checksums(_iterate_chunks(arrays))
     entry: dict[str, Any] = {"name": f"{stem}-{checksums[NAMING][:16]}.bin", "bytes": length, **checksums}
@@ -48,7 +48,7 @@ def write_arrays(folder: Path, stem: str, arrays: Mapping[str, NDArray[Any]]) ->
 
 
 def has_file(folder: Path, entry: Mapping[str, Any]) -> bool:
-    """Tell whether the folder has the file of an entry, undamaged: else writing it again would mend nothing."""
+    """Tell whether the folder has the file of an entry, undamaged: a damaged one must be written again."""
     try:
         _map_file(folder / entry["name"], entry, verify=True)
     except SnapshotError:
@@ -57,7 +57,7 @@ def has_file(folder: Path, entry: Mapping[str, Any]) -> bool:
 
 
 def write_atomically(path: Path, chunks: Iterator[Any]) -> None:
-    """Write beside, flush to disk, rename into place."""
+    """Write a temporary file, flush it to disk, rename it into place."""
     beside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
         with beside.open("wb") as out:
@@ -94,7 +94,7 @@ def _iterate_chunks(arrays: Mapping[str, NDArray[Any]]) -> Iterator[Any]:
 
 
 def map_arrays(folder: Path, entry: Mapping[str, Any], *, verify: bool = True) -> Arrays:
-    """Return the arrays of a file, mapped read-only; unless told not to `verify`, its checksum is compared."""
+    """Return the arrays of a file, mapped read-only; with `verify`, its checksum is compared."""
     path = resolve_name(folder, entry["name"])
     whole = _map_file(path, entry, verify=verify)
     if whole[: len(MAGIC)] != MAGIC:
@@ -123,7 +123,7 @@ def _map_file(path: Path, entry: Mapping[str, Any], *, verify: bool) -> mmap.mma
 
 
 def resolve_name(folder: Path, name: object) -> Path:
-    """Return the path of a file that a manifest names; a name that leads out of the folder is refused."""
+    """Return the path of a file that a manifest names; refuse a name that leads out of the folder."""
     if not isinstance(name, str) or Path(name).name != name:
         msg = f"the manifest of `{folder}` names the file `{name}`, which is not in it"
         raise SnapshotError(msg)

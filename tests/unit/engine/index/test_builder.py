@@ -6,8 +6,10 @@ from tests.differential.engine_worlds import WAYS, Drawer, set_to
 
 import tidings as td
 from tidings.engine.index.builder import build_index
+from tidings.engine.index.planner import EventStatistics
 from tidings.engine.invariants import check_segment
 from tidings.engine.segment import Segment
+from tidings.engine.tuning import IndexTuning
 
 
 def segment_of(filters, way="compiled", **keywords):
@@ -41,8 +43,9 @@ def _with_paths(segment, paths):
         segment.index.rows, paths, segment.index.tiles, segment.index.origin, segment.index.copy
     )
     return Segment(
-        columns=segment.columns, kinds=segment.kinds, spaces=segment.spaces, index=index, second=segment.second,
-        automata=segment.automata, trees=segment.trees, ids=segment.ids, sources=segment.sources, choice=segment.choice,
+        columns=segment.columns, kinds=segment.kinds, spaces=segment.spaces, index=index,
+        exact_checks=segment.exact_checks, automata=segment.automata, trees=segment.trees, ids=segment.ids,
+        sources=segment.sources, choice=segment.choice,
     )  # fmt: skip
 
 
@@ -78,6 +81,6 @@ def test_an_empty_table_has_an_index():
     from tidings.engine.compile.draft import FilterDraft
     from tidings.engine.compile.row_table import RowTable
 
-    index, choice = build_index(RowTable.from_draft(FilterDraft(Ontology())))
+    index, choice = build_index(RowTable.from_draft(FilterDraft(Ontology())), EventStatistics(), IndexTuning())
     assert len(index.rows.start) == 1
     assert len(choice.kind) == 0

@@ -1,18 +1,18 @@
-"""What an encoder gives: the column a predicate looks at, and intervals of that column's values."""
+"""What encoders return: the column that a predicate tests, and the intervals of values that it accepts."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from tidings.engine.compile.columns import Column, View
+from tidings.engine.compile.columns import Column
 from tidings.model import Kind
 
 LOW_OPEN, HIGH_OPEN, NO_LOW, NO_HIGH = 1, 2, 4, 8
-"""What is said of an interval's ends."""
+"""Flags of an interval's ends."""
 
 Span: TypeAlias = tuple[Any, Any, int]
-"""Low end, high end (numbers or bytes, whatever the column holds; anything where there is no end), and flags."""
+"""Low end and high end (numbers or bytes, like the column's values; any value for a missing end), and flags."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ def make_point(value: Any) -> Span:
 
 
 def make_interval(low: Any, high: Any, flags: int) -> Span:
-    """Return an interval whose missing ends are marked."""
+    """Return an interval; an end that is None is missing, and flagged so."""
     if low is None:
         flags |= NO_LOW
         low = high
@@ -41,9 +41,4 @@ def make_interval(low: Any, high: Any, flags: int) -> Span:
 
 
 EVERYTHING = NO_LOW | NO_HIGH
-"""An interval without ends: any value that is there."""
-
-
-def present(attribute: str, view: View, kind: Kind, *, low: Any) -> EncodedPredicate:
-    """Return the interval that any value satisfies; `low` is some value, which the ends of the column will hold."""
-    return EncodedPredicate(Column(attribute, view), ((low, low, EVERYTHING),), kind)
+"""The flags of an interval without ends: it accepts any value."""

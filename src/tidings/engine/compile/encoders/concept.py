@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def encode_concept(attribute: str, condition: Condition, ontology: Ontology) -> EncodedPredicate | None:
-    """Return the ranges of a concept and all below it, or nothing where no single tree has it."""
+    """Return the ranges of a concept and all below it, or None where no tree, or more than one, has it."""
     assert isinstance(condition, IsA)
     label = condition.tree or _find_tree(condition.concept, ontology)
     if label is None:
@@ -29,7 +29,7 @@ def encode_concept(attribute: str, condition: Condition, ontology: Ontology) -> 
 
 
 def _find_tree(concept: str, ontology: Ontology) -> str | None:
-    """Return the one tree that knows the concept; as it is written before with its case folded."""
+    """Return the one tree that has the concept, by its exact spelling if there is one, else ignoring case."""
     homes = [label for label, tree in ontology.trees.items() if tree.has_spelling(concept)]
     homes = homes or [label for label, tree in ontology.trees.items() if concept in tree]
     return homes[0] if len(homes) == 1 else None

@@ -1,4 +1,4 @@
-"""Places: the bounding box, two intervals, finds the few; the exact test of an area or a circle decides them."""
+"""Places: the bounding box, two intervals, finds candidates; the exact test of an area or a circle decides them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WHOLE = (-180.0, 180.0)
 def encode_boxes(attribute: str, condition: Within | Near) -> tuple[EncodedPredicate, ...]:
     """Return intervals of longitude and latitude outside which no value can satisfy the condition."""
     west, south, east, north = PlaceTable.compute_box(condition)
-    found = [EncodedPredicate(Column(attribute, View.LATITUDE), ((south, north, 0),), Kind.PLACE)]
+    intervals = [EncodedPredicate(Column(attribute, View.LATITUDE), ((south, north, 0),), Kind.PLACE)]
     if (west, east) != WHOLE:
-        found.insert(0, EncodedPredicate(Column(attribute, View.LONGITUDE), ((west, east, 0),), Kind.PLACE))
-    return tuple(found)
+        intervals.insert(0, EncodedPredicate(Column(attribute, View.LONGITUDE), ((west, east, 0),), Kind.PLACE))
+    return tuple(intervals)

@@ -1,4 +1,4 @@
-"""Which encoder answers for a test: one line for each kind of predicate."""
+"""The encoder of each kind of predicate: a new kind is one line here."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ENCODERS: dict[Kind, Callable[[str, Condition], EncodedPredicate | None]] = {
 
 
 def encode_condition(attribute: str, condition: Condition, ontology: Ontology) -> EncodedPredicate | None:
-    """Return a condition as intervals of one column, or nothing where it is none."""
+    """Return a condition as intervals of one column, or None where it is not an interval."""
     if isinstance(condition, Exists):
         return EncodedPredicate(Column(attribute, View.EXISTS), (make_point(0),), Kind.OPAQUE)
     if isinstance(condition, IsNull):

@@ -1,7 +1,7 @@
 """Text by its UTF-8 bytes, whose order is that of code points; a prefix is an interval, a suffix one of reversed text.
 
-`contains`, `like` and `matches` are no intervals: one automaton over all of them turns a text into the ids of
-the patterns it satisfies, and an id is a point again (`engine.automaton`).
+`contains`, `like` and `matches` are no intervals: one automaton over all of them turns a text into the ids of the
+patterns it satisfies, and an id is a point (`exact.text_automaton`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def encode_text(attribute: str, condition: Condition) -> EncodedPredicate | None:
-    """Return the intervals of a condition on text, or nothing where a pattern is asked for."""
+    """Return the intervals of a condition on text, or None for a pattern."""
     if isinstance(condition, TextTest):
         return _encode_affix(attribute, condition)
     if isinstance(condition, SameText):
@@ -46,7 +46,7 @@ def _encode_affix(attribute: str, test: TextTest) -> EncodedPredicate | None:
 
 
 def _prefix_span(prefix: bytes) -> Span:
-    """Return the interval of everything that begins so; UTF-8 has no byte 255, so the last byte can grow."""
+    """Return the interval of what begins with a prefix; UTF-8 has no byte 255, so the last byte can be incremented."""
     if not prefix:
         return b"", b"", EVERYTHING
     return prefix, prefix[:-1] + bytes([prefix[-1] + 1]), HIGH_OPEN

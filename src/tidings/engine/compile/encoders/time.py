@@ -1,4 +1,4 @@
-"""Times: microseconds since 1970, exact; ages: seconds before now, reckoned once for a batch."""
+"""Times: whole microseconds since 1970; ages: seconds before now, computed once for a batch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tidings.model import Condition
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-"""What microseconds are counted from."""
+"""Microseconds are counted from here."""
 
 MICROSECOND = timedelta(microseconds=1)
 

@@ -1,11 +1,11 @@
-"""What a text test asks, as bytes: plain runs with gaps between them.
+"""Text tests as wildcard programs: runs of plain bytes with gaps between them.
 
-A program is UTF-8 with four bytes that UTF-8 never uses: `ONE` any character, `MANY` any number of them, and
-`GAP` something that only RE2 understands. It must fit the whole text, so `contains 'a'` is MANY a MANY. Every
-run of plain bytes is required of the text; the scan looks for one of them and tries the pattern only then.
+A program is UTF-8 with bytes that UTF-8 never uses: `ONE` for any character, `MANY` for any number of them, and `GAP`
+for something that only RE2 can decide. It must fit the whole text, so `contains 'a'` is MANY a MANY. A text must have
+every run of plain bytes; the scan looks for one of them and tries the program only then.
 
-Expressions are read with caution: plain characters, dots, anchors, their repetitions and alternatives on the
-top level are understood, classes and groups are gaps, and whatever else there is makes it all a gap.
+Expressions are parsed with caution: plain characters, dots, anchors, their repetitions and alternatives on the top
+level are understood, classes and groups are gaps, and anything else makes the whole expression a gap.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tidings.kernels.match import text_automaton as kernel
 from tidings.model.filters import TextOp, TextTest
 
 ONE, MANY, GAP = bytes([kernel.ONE]), bytes([kernel.MANY]), b"\xfa"
-"""Any character; any number of them; who knows."""
+"""Any character; any number of them; something that RE2 must decide."""
 
 _BEGIN, _END = bytes([kernel.BEGIN]), bytes([kernel.END])
 
@@ -45,7 +45,7 @@ _CONTROLS = {"n": "\n", "r": "\r", "t": "\t"}
 
 @dataclass(frozen=True, slots=True)
 class TextProgram:
-    """What a test asks of the plain or the case-folded text; `decides` when it asks all that the test does."""
+    """What a test requires of the plain or the case-folded text; `decides`: that is all it requires."""
 
     code: bytes
     folded: bool = False
@@ -53,9 +53,9 @@ class TextProgram:
 
     @property
     def sketch(self) -> bytes:
-        """The program without its gaps, which any text fills: required where the program does not decide.
+        """The program with gaps that any text fills: necessary, where the program does not decide.
 
-        Nothing, when it would say no more than that its one run is there.
+        Empty, when it would require no more than that its one run occurs.
         """
         code = self.code.replace(GAP, MANY)
         if self.folded and not self.decides:
@@ -64,7 +64,7 @@ class TextProgram:
         return code if ONE in inner or MANY in inner else b""
 
     def list_runs(self) -> list[bytes]:
-        """Return the required literals; at the ends of the program they include the text's ends."""
+        """Return the runs that a text must have; at the ends of the program they include marks of the text's ends."""
         parts = re.split(rb"[\xf8-\xfa]", self.code)
         parts[0] = _BEGIN + parts[0]
         parts[-1] += _END
@@ -72,11 +72,11 @@ class TextProgram:
 
 
 UNKNOWN = TextProgram(GAP, decides=False)
-"""An expression that requires nothing we could name."""
+"""An expression that requires no literal."""
 
 
 def compile_programs(test: TextTest) -> list[TextProgram]:
-    r"""Return what the test asks: one of these; several only for an expression with alternatives.
+    r"""Return the programs of which a text must fit one; several only for an expression with alternatives.
 
     >>> from tidings.model.filters import TextOp, TextTest
     >>> [program.runs() for program in programs_of(TextTest(TextOp.LIKE, "a*b"))]
@@ -94,16 +94,16 @@ def compile_programs(test: TextTest) -> list[TextProgram]:
 
 def _compile_wildcards(pattern: str) -> bytes:
     parts = []
-    for found in _WILDCARD.finditer(pattern):
-        match found[0][0]:
+    for part in _WILDCARD.finditer(pattern):
+        match part[0][0]:
             case "*":
                 parts.append(MANY)
             case "?":
                 parts.append(ONE)
             case "\\":
-                parts.append((found[1] or "\\").encode())
+                parts.append((part[1] or "\\").encode())
             case _:
-                parts.append(found[0].encode())
+                parts.append(part[0].encode())
     return b"".join(parts)
 
 
@@ -118,7 +118,7 @@ def _compile_expression(pattern: str, *, ignoring_case: bool) -> list[TextProgra
 
 def _join_parts(parts: list[bytes], *, ignoring_case: bool) -> TextProgram:
     begins, ends = parts[:1] == [_BEGIN], parts[-1:] == [_END]
-    # An anchor in the middle is a gap: it takes no text, and says more than we do.
+    # An anchor in the middle is a gap: it matches no text, but restricts what is around it.
     inner = [GAP if part in (_BEGIN, _END) else part for part in parts[begins : len(parts) - ends]]
     code = b"".join([b"" if begins else MANY, *inner, b"" if ends else MANY])
     # RE2 folds characters one by one, unlike `casefold`: the runs are required, but they do not decide.
@@ -126,7 +126,7 @@ def _join_parts(parts: list[bytes], *, ignoring_case: bool) -> TextProgram:
 
 
 def _split_alternatives(pattern: str, *, ignoring_case: bool) -> list[list[bytes]] | None:
-    """Return the parts of each alternative, anchors as `_BEGIN` and `_END`; nothing when unsure."""
+    """Return the parts of each alternative, anchors as `_BEGIN` and `_END`; None when unsure."""
     alternatives: list[list[bytes]] = [[]]
     at = 0
     while at < len(pattern):
@@ -163,7 +163,7 @@ def _compile_atom(atom: re.Match[str] | None, times: str, *, ignoring_case: bool
 
 
 def _find_group_end(pattern: str, at: int) -> int | None:
-    """Return where the group that begins here ends; nothing when none does, or when it sets flags."""
+    """Return the end of the group that begins at `at`; None when none does, or when it sets flags."""
     if pattern[at] != "(" or _SETS_FLAGS.match(pattern, at):
         return None
     depth = 0
@@ -173,8 +173,8 @@ def _find_group_end(pattern: str, at: int) -> int | None:
             at += 1
             if depth == 0:
                 return at
-        elif found := _INSIDE_GROUP.match(pattern, at):
-            at = found.end()
+        elif token := _INSIDE_GROUP.match(pattern, at):
+            at = token.end()
         else:
             return None
     return None
@@ -188,7 +188,7 @@ def _encode_run(atom: re.Match[str], *, ignoring_case: bool) -> bytes:
 
 
 def folds_alike(char: str) -> bool:
-    """Tell whether all that RE2 takes for this character, ignoring case, is one in case-folded text.
+    """Tell whether all characters that RE2 takes for this one, ignoring case, have the same case-folded form.
 
     So it is in the scripts listed here, letter by letter (the tests look at every character there is). Others
     get new letters with new versions of Unicode, and RE2's version is not Python's.
