@@ -90,13 +90,13 @@ class Engine:
         self._ontology, self._bind, self._parse = ontology, bind, parse
         self.tuning = get_tuning() if tuning is None else tuning
         self._state = EngineState()
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
         self._merger: threading.Thread | None = None
         self._sample: tuple[EventColumns, int] | None = None
         self.merges = 0
         forks.guard(self, forks.Level.ALGORITHM)
 
-    def _after_fork(self) -> None:
+    def after_fork(self) -> None:
         """Forget the merging thread, which a child does not have; the next change starts one if it is needed."""
         self._merger = None
 
@@ -112,7 +112,7 @@ class Engine:
 
     def commit(self, stage: Stage) -> None:
         """Put a stage in force, replacing subscriptions with the same ids; readers see all of it or nothing."""
-        with self._lock:
+        with self.lock:
             if stage.draft is None:
                 state = self._state.delete_ids(list(stage.waiting))
                 state = EngineState(state.parts, {**state.waiting, **stage.waiting})
@@ -126,7 +126,7 @@ class Engine:
 
     def add_table(self, table: RowTable, ids: Ids, sources: FilterSources) -> None:
         """Put rows that were compiled in bulk in force, replacing subscriptions with the same ids."""
-        with self._lock:
+        with self.lock:
             part = LiveSegment(self._build_segment(table, ids, sources)).delete_slots(ids.find_duplicates())
             state = self._state.delete_ids(self.list_existing(ids))
             self._put(EngineState(sort_by_size([*state.parts, part]), state.waiting))
@@ -136,7 +136,7 @@ class Engine:
 
         With `dry_run` nothing is removed in any case; the result tells what the subscriptions demand of attributes.
         """
-        with self._lock:
+        with self.lock:
             state = self._state
             exists = np.array([id in state.waiting for id in ids], bool) if state.waiting else np.zeros(len(ids), bool)
             filters = [self._parse_source(state.waiting[ids[at]].source) for at in np.flatnonzero(exists).tolist()]
@@ -222,21 +222,21 @@ class Engine:
     def _run_merges(self) -> None:
         try:
             while True:
-                with self._lock:
+                with self.lock:
                     parts = choose_work(self._state.parts, self.tuning)
                     if not parts:
                         self._merger = None
                         return
                 self._replace_parts(parts)
         finally:  # also when a merge failed, for want of memory say: the next change tries again
-            with self._lock:
+            with self.lock:
                 if self._merger is threading.current_thread():
                     self._merger = None
 
     def _replace_parts(self, parts: Sequence[LiveSegment]) -> None:
         """Merge segments without the lock, then put the result in their place, less what was deleted meanwhile."""
         merged, new_slots = self._merge(parts)
-        with self._lock:
+        with self.lock:
             current = {id(part.segment): part for part in self._state.parts}
             for part, new_slot in zip(parts, new_slots, strict=True):
                 now = current.pop(id(part.segment), None)
@@ -250,7 +250,7 @@ class Engine:
 
     def compact(self) -> None:
         """Compile what waits and merge all segments into one, now."""
-        with self._lock:
+        with self.lock:
             state = self._compile_waiting(self._state) if self._state.waiting else self._state
             parts = [part for part in state.parts if len(part)]
             if len(parts) > 1 or any(part.deleted_count for part in parts):
@@ -259,14 +259,14 @@ class Engine:
 
     def seal(self) -> EngineState:
         """Compile what waits, merging no more than any change does; return the state that is then in force."""
-        with self._lock:
+        with self.lock:
             if self._state.waiting:
                 self._put(self._compile_waiting(self._state))
             return self._state
 
     def restore(self, parts: Sequence[LiveSegment]) -> None:
         """Replace all subscriptions by the segments of a snapshot."""
-        with self._lock:
+        with self.lock:
             self._state = EngineState(tuple(parts))
 
     @property

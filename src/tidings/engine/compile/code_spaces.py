@@ -101,7 +101,8 @@ class LinearSpace:
 
     def decode(self, ranks: NDArray[np.int64]) -> list[Any]:
         """Return end points by rank."""
-        return (ranks + self.base).tolist()  # type: ignore[no-any-return]
+        integers: list[Any] = (ranks + self.base).tolist()
+        return integers
 
     def to_values(self) -> Numbers:
         """Return all end points, in order."""
@@ -200,12 +201,14 @@ def merge_spaces(
     """Return one space for all, and for each space the new ranks of its end points."""
     if len(spaces) == 1:
         return spaces[0], [np.arange(len(spaces[0]))]
-    if isinstance(spaces[0], ByteSpace):
-        lists = [space.to_values().distinct for space in spaces]  # type: ignore[union-attr]
-        joint: CodeSpace = ByteSpace.from_sorted(sorted(set().union(*lists)))
-    elif all(isinstance(space, LinearSpace) for space in spaces):
-        base = min(space.base for space in spaces)  # type: ignore[union-attr]
-        last = max(space.base + space.count for space in spaces)  # type: ignore[union-attr]
+    texts = [space.to_values().distinct for space in spaces if isinstance(space, ByteSpace)]
+    lines = [space for space in spaces if isinstance(space, LinearSpace)]
+    joint: CodeSpace
+    if texts:
+        joint = ByteSpace.from_sorted(sorted(set().union(*texts)))
+    elif len(lines) == len(spaces):
+        base = min(line.base for line in lines)
+        last = max(line.base + line.count for line in lines)
         dense = last - base < 2 * sum(map(len, spaces))
         joint = LinearSpace(base, last - base) if dense else build_space(_concatenate_ends(spaces), tuning)
     else:
@@ -214,9 +217,9 @@ def merge_spaces(
 
 
 def _concatenate_ends(spaces: Sequence[CodeSpace]) -> Numbers:
-    parts = [space.to_values() for space in spaces]
-    near = np.concatenate([part.near for part in parts])  # type: ignore[union-attr]
-    if all(part.rest is None for part in parts):  # type: ignore[union-attr]
+    parts = [space.to_values() for space in spaces if not isinstance(space, ByteSpace)]
+    near = np.concatenate([part.near for part in parts])
+    if all(part.rest is None for part in parts):
         return Numbers(near)
-    rests = [np.zeros(len(part), np.int16) if part.rest is None else part.rest for part in parts]  # type: ignore[union-attr]
+    rests = [np.zeros(len(part), np.int16) if part.rest is None else part.rest for part in parts]
     return Numbers(near, np.concatenate(rests))

@@ -282,7 +282,8 @@ def _is_selective(literal: Filter) -> bool:
 
 def _is_key(literal: Filter) -> bool:
     """Tell whether a literal is selective enough to find a tree by: a truth value is not, it is half of the events."""
-    return _is_selective(literal) and not isinstance(getattr(literal.condition, "value", None), bool)  # type: ignore[union-attr]
+    is_truth = isinstance(literal, Test) and isinstance(getattr(literal.condition, "value", None), bool)
+    return _is_selective(literal) and not is_truth
 
 
 def _iterate_leaves(flat: Filter) -> Iterator[Filter]:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidings.engine.compile.columns import UNREADABLE, Column, ColumnValues, Numbers, Texts, View
+from tidings.engine.compile.encoders.time import to_microseconds
 from tidings.engine.events.event_columns import EXACT, pack_numbers, pack_texts
-from tidings.engine.events.views import micros, select_encoder
+from tidings.engine.events.views import select_encoder
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,7 +29,7 @@ def to_points(column: Column, values: ArrayValues, setting: Setting) -> ColumnVa
     if values.points is not None and column.view in (View.LONGITUDE, View.LATITUDE):
         return _to_floats(values.points[column.view is View.LATITUDE], values.present)
     if values.times is not None and column.view is View.AGE:
-        return _to_floats(_to_seconds(micros(setting.now) - values.times), values.present)
+        return _to_floats(_to_seconds(to_microseconds(setting.now) - values.times), values.present)
     if values.times is not None and column.view is View.NUMBER:
         return to_exact_numbers(values.times, values.present)
     if values.numbers is not None and column.view is View.NUMBER:

@@ -22,7 +22,7 @@ from tidings.algebra.law.coerce import coerce
 from tidings.algebra.law.event_reading import is_missing
 from tidings.algebra.law.typed_attribute import AS_IS, Mismatch, TypedAttribute
 from tidings.engine.compile.columns import UNREADABLE
-from tidings.engine.events.views import EPOCH, micros
+from tidings.engine.compile.encoders.time import EPOCH, to_microseconds
 from tidings.model import Kind
 from tidings.model.arrow_types import find_kind, is_text_type
 from tidings.model.values import INT_MAX
@@ -37,7 +37,7 @@ ReadCache: TypeAlias = "dict[ReadSpec, dict[Any, Any]]"
 """What raw values mean, for each need."""
 
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000}
-_FIRST, _LAST = micros(datetime.min.replace(tzinfo=UTC)), micros(datetime.max.replace(tzinfo=UTC))
+_FIRST, _LAST = to_microseconds(datetime.min.replace(tzinfo=UTC)), to_microseconds(datetime.max.replace(tzinfo=UTC))
 _FIRST_DAY, _LAST_DAY = ((end - EPOCH.date()).days for end in (date.min, date.max))
 _DAY = 86_400_000_000
 _BROKEN = object()
@@ -49,10 +49,10 @@ class NotPlain(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ArrayValues:
-    """The values of an array: `present` is where there are any, `unreadable` where one is refused (None: all, none).
+    """The values of an array: `present` is where there is one, `unreadable` where it is refused (None: all, none).
 
     They are `numbers` (integers, floats or truth; an infinity is `UNREADABLE`), or `times` (microseconds since 1970),
-    or `points` (longitudes and latitudes), or `distinct[index]` (-1: no value), or none of these, where no view can read
+    """The values of an array: `present` is where there is one, `unreadable` where it is bad (None: all, none).
     them.
     """
 

@@ -7,11 +7,13 @@ kind (`algebra.law.typed_attribute.Mismatch`): the value exists, but lies in no 
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from ipaddress import IPv4Address, IPv6Address
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tidings.engine.compile.columns import Column, View
+from tidings.engine.compile.encoders.address import pack_address
+from tidings.engine.compile.encoders.time import to_microseconds
 from tidings.errors import AmbiguousConcept
 from tidings.model import Point, Range
 
@@ -25,9 +27,6 @@ UNKNOWN, AMBIGUOUS = -1.0, -2.0
 Both lie in no concept's range. A declared concept attribute never has an ambiguous name: such events are refused when
 they are read.
 """
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-"""Times are counted from here."""
 
 ViewedValue: TypeAlias = float | bytes | tuple[float | None, float | None, int]
 """A value in a view; a range is its low end, its high end and the flags of `EventColumn.open`."""
@@ -47,12 +46,6 @@ def select_encoder(column: Column, setting: Setting) -> ValueEncoder:
     return lambda value: _view_concept(value, tree)
 
 
-def micros(time: datetime) -> int:
-    """Return the microseconds since 1970."""
-    since = time - EPOCH
-    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
-
-
 def find_tree(column: Column, ontology: Ontology) -> Tree | None:
     """Return the tree whose numbers a `CONCEPT` column has: the one it names, or the only one."""
     if column.tree is not None:
@@ -68,7 +61,7 @@ def view_number(value: Any) -> ViewedValue | None:
     if isinstance(value, (int, float)):
         return value
     if isinstance(value, datetime):
-        return micros(value)
+        return to_microseconds(value)
     return _view_range(value, view_number) if isinstance(value, Range) else None
 
 
@@ -98,7 +91,7 @@ def _view_text(value: Any) -> ViewedValue | None:
     if isinstance(value, str):
         return value.encode()
     if isinstance(value, (IPv4Address, IPv6Address)):
-        return bytes((value.version,)) + value.packed
+        return pack_address(value)
     return None
 
 

@@ -102,10 +102,10 @@ class TreeForest:
         return cls(code, starts, negated, slots[order], leaves)
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> TreeForest:
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> TreeForest:
         """Return the forest of these `to_arrays`; they may be read-only."""
         leaves = int(arrays["leaves"][0])
-        return cls(arrays["code"], arrays["starts"], arrays["turned"], arrays["slots"], leaves)  # type: ignore[arg-type]
+        return cls(arrays["code"], arrays["starts"], arrays["turned"], arrays["slots"], leaves)
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """Return the arrays of a snapshot."""

@@ -22,10 +22,10 @@ def encode_address(attribute: str, condition: Condition) -> EncodedPredicate | N
     return EncodedPredicate(Column(attribute, View.TEXT, kind=Kind.IP), tuple(map(_block_span, joined)), Kind.IP)
 
 
-def address_bytes(address: Address) -> bytes:
+def pack_address(address: Address) -> bytes:
     """Return an address as bytes that sort by version, then by number."""
     return bytes([address.version]) + address.packed
 
 
 def _block_span(network: Any) -> Span:
-    return address_bytes(network.network_address), address_bytes(network.broadcast_address), 0
+    return pack_address(network.network_address), pack_address(network.broadcast_address), 0

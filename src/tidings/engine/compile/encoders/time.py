@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 """Microseconds are counted from here."""
 
-MICROSECOND = timedelta(microseconds=1)
-
 
 def encode_time(attribute: str, condition: Condition) -> EncodedPredicate | None:
     """Return the intervals of a condition on times, or of an age."""
@@ -29,7 +27,8 @@ def encode_time(attribute: str, condition: Condition) -> EncodedPredicate | None
 
 def to_microseconds(moment: datetime) -> int:
     """Return a time as whole microseconds since 1970."""
-    return (moment - EPOCH) // MICROSECOND
+    since = moment - EPOCH
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 
 
 def to_datetime(value: int) -> datetime:
