@@ -52,8 +52,7 @@ class ArrayValues:
     """The values of an array: `present` is where there is one, `unreadable` where it is refused (None: all, none).
 
     They are `numbers` (integers, floats or truth; an infinity is `UNREADABLE`), or `times` (microseconds since 1970),
-    """The values of an array: `present` is where there is one, `unreadable` where it is bad (None: all, none).
-    them.
+    or `points` (longitudes and latitudes), or `distinct[index]` (-1: no value), or none of these: no view reads them.
     """
 
     present: Mask | None = None
