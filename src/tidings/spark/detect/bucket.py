@@ -1,8 +1,8 @@
-"""One bucket of keys: its rows as Arrow tables in bytes, its detector, and what both become as state.
+"""One bucket of keys: its rows as Arrow tables in bytes, its run of the patterns, and both as state.
 
-Rows of a bucket cross Spark's shuffle as a few large values, not one by one: an Arrow file for each bucket and some ten
-thousand events. A row has its time in microseconds, the filters it satisfies, its id and the fields that are kept, the
-values of variables, and whether this is the bucket that tells when it comes late.
+Rows of a bucket cross Spark's shuffle as a few large values, not one by one: an Arrow stream for each bucket and some
+ten thousand events. A row has its time in microseconds, the filters it satisfies, its id and the kept fields, the
+values of variables, and whether this is the bucket that reports the event when it is late.
 """
 
 from __future__ import annotations
@@ -26,16 +26,20 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tidings.forecast.forecasts import ForecastBatch
+    from tidings.kernels.array_types import IntArray
     from tidings.patterns.run.portions import Portion
     from tidings.patterns.run.value_numbers import ValueNumbers
     from tidings.spark.detect.worker_plan import DetectPlan
 
 TIME, REPORTS_LATE, SYMBOLS, PLACE, REPORTED, VALUE = "time", "tells", "symbols", "place", "tell:", "value:"
-"""The columns of a bucket's rows; what is told and the values of variables stand behind their prefixes."""
+"""The columns of a bucket's rows; the last two are prefixes of reported columns and of values of variables.
+
+Waiting rows are part of a stream's state, so the names are part of its format.
+"""
 
 
 def to_bytes(rows: pa.Table | pa.RecordBatch) -> bytes:
-    """Return rows as bytes."""
+    """Return rows as an Arrow stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as writer:
         writer.write(rows)
@@ -43,19 +47,19 @@ def to_bytes(rows: pa.Table | pa.RecordBatch) -> bytes:
 
 
 def from_bytes(data: bytes) -> pa.Table:
-    """Return the rows of bytes."""
+    """Return the rows of an Arrow stream."""
     return pa.ipc.open_stream(pa.py_buffer(data)).read_all()
 
 
 def concat_rows(tables: Sequence[pa.Table]) -> pa.Table:
-    """Return rows end to end; where columns differ (the patterns have changed), what is missing is null."""
+    """Return rows end to end; where columns differ (the patterns have changed), missing values are null."""
     if len(tables) == 1 or all(table.schema.equals(tables[0].schema) for table in tables):
         return pa.concat_tables(tables)
     return pa.concat_tables(tables, promote_options="permissive")
 
 
-def sort_rows(rows: pa.Table, arrival: np.ndarray | None = None) -> pa.Table:
-    """Return rows by time; those of one time as they arrived."""
+def sort_rows(rows: pa.Table, arrival: IntArray | None = None) -> pa.Table:
+    """Return rows sorted by time; rows of one time keep the order of arrival."""
     times = _to_int64(rows.column(TIME))
     if arrival is None:
         if (times[1:] >= times[:-1]).all():
@@ -65,10 +69,10 @@ def sort_rows(rows: pa.Table, arrival: np.ndarray | None = None) -> pa.Table:
 
 
 class Bucket:
-    """The detector of one bucket, and the events that its partial matches hold."""
+    """The run of a portion's patterns over one bucket, and the rows of events that reports may still name."""
 
     def __init__(self, portion: Portion, number: int, plan: DetectPlan) -> None:
-        """Start with nothing seen."""
+        """Start before the first event."""
         self._portion, self._number, self._plan = portion, number, plan
         self._forecasting = plan.open().build_observer(portion)
         self._run = Run(portion.patterns, observers=[self._forecasting] if self._forecasting else ())
@@ -77,7 +81,7 @@ class Bucket:
         self._arrived = self._seen = self._place = 0
 
     def resume(self, state: bytes) -> None:
-        """Go on where a bucket stood; the patterns may be others."""
+        """Resume from a state of `to_state`; patterns may have been added or removed since."""
         header, arrays = unpack_state(state)
         run_from_bytes(self._run, arrays["where"])
         self._place = header.get("place", 0)
@@ -85,7 +89,7 @@ class Bucket:
             self._rows, self._seqs = from_bytes(arrays["rows"]), arrays["seqs"]
 
     def to_state(self) -> bytes:
-        """Return where it stands."""
+        """Return the run and the rows as bytes, for `resume`."""
         at = run_to_bytes(self._run)
         self._drop_unused()
         rows = b"" if self._rows is None else to_bytes(self._rows)
@@ -93,26 +97,26 @@ class Bucket:
         return pack_state(header, {"where": at, "rows": rows, "seqs": self._seqs})
 
     def note_counts(self, arrived: int, seen: int) -> None:
-        """Hear how many rows came here so far, of how many events of the stream; those that wait are among them."""
+        """Set how many rows came to this bucket and how many events to the stream, waiting ones included."""
         self._arrived, self._seen = arrived, seen
 
     @property
     def deadline(self) -> int | None:
-        """When the earliest absence may complete, in microseconds."""
+        """The time, in microseconds, at which the earliest absence may complete."""
         return self._run.next_deadline
 
     @property
     def held_events(self) -> int:
-        """How many events partial matches hold."""
+        """The number of events that partial matches hold."""
         return len(self._seqs)
 
     def advance(self, rows: pa.Table | None, until: int = LONG_AGO) -> pa.Table | None:
-        """Take rows, which are in order, and let time pass; return what comes of it, if anything."""
+        """Process rows, which are in order, and let time pass to `until`; return the output rows, if any."""
         base = self._run.position
-        reported = (
-            None if rows is None else rows.select([name for name in rows.column_names if name.startswith(REPORTED)])
-        )
-        events = None if rows is None else encode_rows(rows, base, self._portion, self._run.names)
+        reported = events = None
+        if rows is not None:
+            reported = rows.select([name for name in rows.column_names if name.startswith(REPORTED)])
+            events = encode_rows(rows, base, self._portion, self._run.names)
         if rows is not None and self._forecasting and self._plan.open().needs_positions(self._portion):
             self._run.prepare()
             place_events(self._forecasting, self._locate_rows(rows))
@@ -127,21 +131,21 @@ class Bucket:
         tables = [answer for answer in answers if answer is not None]
         return pa.concat_tables(tables) if tables else None
 
-    def _locate_rows(self, rows: pa.Table) -> np.ndarray:
-        """Return where rows stand in the whole stream: as they tell, else evenly among what has come since the last."""
+    def _locate_rows(self, rows: pa.Table) -> IntArray:
+        """Return the places of rows in the stream: their own, else spread evenly over the events since the last."""
         if PLACE in rows.column_names:
             return _to_int64(rows.column(PLACE))
         count, position = rows.num_rows, self._run.position + rows.num_rows
         start = self._place
-        # Of all that arrived here so much was taken; of what arrived elsewhere, about as much.
+        # The share of this bucket's rows that is processed by now stands for the share of the whole stream.
         self._place = max(start + count, round(self._seen * position / max(1, self._arrived)))
         return np.asarray(start + np.arange(1, count + 1) * (self._place - start) // max(1, count) - 1)
 
     def _keep_owned(self, reports: ReportColumns) -> ReportColumns:
-        """Leave out what was found for keys of other buckets.
+        """Return the reports without those for keys of other buckets.
 
-        An event that gives keys in two ways is in the bucket of each, and here the other key's events are not
-        all there; its own bucket has them all.
+        An event that has two keys is in the bucket of each. Events of the other key are not all in this bucket, so a
+        report for it may be wrong here; the key's own bucket has them all.
         """
         if len(self._portion.ways) == 1:
             return reports
@@ -153,7 +157,7 @@ class Bucket:
         events = reports.events[np.repeat(reports.ends[rows] - ends[:-1], lengths) + np.arange(ends[-1])]
         return ReportColumns(reports.patterns[rows], reports.keys[rows], reports.values, reports.at[rows], events, ends)
 
-    def _build_matches(self, reports: ReportColumns, records: pa.Table | None, seqs: np.ndarray) -> pa.Table | None:
+    def _build_matches(self, reports: ReportColumns, records: pa.Table | None, seqs: IntArray) -> pa.Table | None:
         if not len(reports.patterns) or records is None:
             return None
         names = pa.array(self._portion.patterns.names, pa.string())
@@ -163,7 +167,7 @@ class Bucket:
             "match", names.take(reports.patterns), keys, reports.at, build_event_lists(events, reports.ends, self._plan)
         )
 
-    def _build_forecasts(self, batch: ForecastBatch, records: pa.Table | None, seqs: np.ndarray) -> pa.Table | None:
+    def _build_forecasts(self, batch: ForecastBatch, records: pa.Table | None, seqs: IntArray) -> pa.Table | None:
         mine = find_owned(batch, self._portion, self._number)
         if not len(mine) or records is None:
             return None
@@ -178,7 +182,7 @@ class Bucket:
         return rows
 
     def _drop_unused(self) -> None:
-        """Let go of events that no report can name any more."""
+        """Drop the rows of events that no report can name any more."""
         needed = self._run.events_in_use()
         if self._rows is not None and len(needed) < len(self._seqs):
             places = np.flatnonzero(np.isin(self._seqs, needed, assume_unique=True))
@@ -188,14 +192,14 @@ class Bucket:
 
 
 def list_values(values_table: pa.Table) -> list[tuple[int, bytes]]:
-    """Return a bucket's values as they arrived, and of which task; the last word of a task has no rows."""
+    """Return the values of a bucket in the order of arrival, each with its task; closing values have no rows."""
     values, at = values_table.column("rows").to_pylist(), _to_int64(values_table.column("arrived"))
     order = np.argsort(at, kind="stable").tolist()
     return [(int(at[place] >> 32), values[place]) for place in order if values[place] is not None]
 
 
 def read_tables(values_table: pa.Table) -> list[pa.Table]:
-    """Return a bucket's rows as they arrived; places in a task become those in the whole stream."""
+    """Return the rows of a bucket in the order of arrival; places in a task become places in the whole stream."""
     seen, tasks = _to_int64(values_table.column("seen")), _to_int64(values_table.column("arrived")) >> 32
     tables = []
     for task, value in list_values(values_table):
@@ -208,7 +212,7 @@ def read_tables(values_table: pa.Table) -> list[pa.Table]:
 
 
 def encode_rows(rows: pa.Table, base: int, portion: Portion, names: ValueNumbers) -> EncodedEvents:
-    """Return rows as a portion's detector takes them: their ids are their numbers, from `base` on."""
+    """Return rows as events of a run; their ids are their positions in the bucket, from `base` on."""
     rows = rows.combine_chunks()
     lists = rows.column(SYMBOLS).chunk(0) if rows.num_rows else pa.array([], pa.list_(pa.int32()))
     values = {}
@@ -221,11 +225,11 @@ def encode_rows(rows: pa.Table, base: int, portion: Portion, names: ValueNumbers
     return EncodedEvents(_to_int64(rows.column(TIME)), EventRecords(ids), ends, symbols, values)
 
 
-# What comes out --------------------------------------------------------------------------------------
+# Output rows -----------------------------------------------------------------------------------------
 
 
-def build_rows(kind: str, patterns: pa.Array, keys: pa.Array, at: np.ndarray, events: pa.Array) -> pa.Table:
-    """Return rows of the output."""
+def build_rows(kind: str, patterns: pa.Array, keys: pa.Array, at: IntArray, events: pa.Array) -> pa.Table:
+    """Return rows of the output; the columns of forecasts are null."""
     count = len(at)
     columns: dict[str, Any] = {
         "kind": pa.repeat(kind, count),
@@ -241,7 +245,7 @@ def build_rows(kind: str, patterns: pa.Array, keys: pa.Array, at: np.ndarray, ev
 
 
 def build_late_rows(rows: pa.Table, plan: DetectPlan) -> pa.Table:
-    """Return the rows of the output for events that came too late."""
+    """Return the output rows for events that came too late."""
     count = rows.num_rows
     nothing = pa.nulls(count, pa.string())
     return build_rows(
@@ -249,8 +253,8 @@ def build_late_rows(rows: pa.Table, plan: DetectPlan) -> pa.Table:
     )
 
 
-def build_event_lists(rows: pa.Table, ends: np.ndarray, plan: DetectPlan) -> pa.Array:
-    """Return what is told of events as lists: ids, or records of the id and the kept fields."""
+def build_event_lists(rows: pa.Table, ends: IntArray, plan: DetectPlan) -> pa.Array:
+    """Return lists of events, cut at `ends`: of ids, or of records of the id and the kept fields."""
     columns = [_combine(rows.column(REPORTED + name)) for name in plan.reported_columns]
     inner = pa.StructArray.from_arrays(columns, list(plan.reported_columns)) if plan.keep else columns[0]
     return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), inner)
@@ -266,5 +270,5 @@ def _combine(column: pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays(combined.chunks) if isinstance(combined, pa.ChunkedArray) else combined
 
 
-def _to_int64(column: pa.ChunkedArray) -> np.ndarray:
+def _to_int64(column: pa.ChunkedArray) -> IntArray:
     return np.asarray(column.to_numpy(), np.int64)

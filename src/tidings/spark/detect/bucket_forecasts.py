@@ -1,7 +1,7 @@
-"""Forecasts on Spark: what is to be foretold, detectors of buckets that start with a model, and what they tell.
+"""Forecasts on Spark: the model and the plan of each pattern, and observers that forecast in buckets.
 
 Probabilities depend on the model and the horizon alone, so all buckets of a portion share the tables of one forecaster;
-where the patterns stand is each bucket's own.
+the states of the patterns are each bucket's own.
 """
 
 from __future__ import annotations
@@ -31,26 +31,27 @@ if TYPE_CHECKING:
 
     from tidings.forecast.courses.streams import StreamEntries
     from tidings.forecast.forecasts import ForecastBatch
+    from tidings.kernels.array_types import FloatArray, IntArray
     from tidings.patterns.run.portions import Portion
 
 
 KEYS = 1 << 14
-"""Keys with nothing begun that the state of a bucket has room for; of more, those with most events stay."""
+"""Keys without a partial match that the state of a bucket keeps; of more, those with most events."""
 
 DEFAULT_PLAN = ForecastPlan()
-"""How forecasts are told unless it is said otherwise."""
+"""The plan of `detect` without any keyword about forecasts."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForecastRequest:
-    """A model, and what is to be foretold of each pattern; nothing where there is no model."""
+    """A model, and the forecast plan of each pattern; there are no plans without a model."""
 
     model: Model | None
     plans: Mapping[str, ForecastPlan]
 
     @classmethod
     def of(cls, patterns: Any, names: Iterable[str], *, model: Any, plan: ForecastPlan) -> ForecastRequest:
-        """Understand what was given: a detector brings its own model and horizons, and another model may be given."""
+        """Return the request of `detect`'s arguments; without `model` it is the model that a detector brings."""
         loaded = Model.load(Path(model)) if isinstance(model, str | os.PathLike) else model
         if loaded is not None and not isinstance(loaded, Model):
             msg = f"model is a td.Model, or the path of one that was saved, not `{model!r}`"
@@ -75,7 +76,7 @@ class ForecastRequest:
         return cls(detector.model if model is None else model, dict(detector.plans))
 
     def needs_places(self, detector: Detector) -> bool:
-        """Tell whether anything is foretold by how often a key comes in the whole stream."""
+        """Tell whether a forecast depends on how often a key occurs in the whole stream."""
         plans = [
             self.plans[compiled.name]
             for compiled in detector.patterns
@@ -90,35 +91,35 @@ class ForecastRequest:
             raise TidingsError(msg)
         for horizon in horizons:
             if horizon.unit == "time" and self.model is not None:
-                require_times(horizon, self.model.traffic)  # refused here, before any job runs
+                require_times(horizon, self.model.traffic)  # raises here, before any job runs
 
 
 # In a worker ------------------------------------------------------------------------------------------
 
 
 class PlacedGaps(KeyGaps):
-    """How long keys are silent, where a bucket has only some of the stream's events: they tell their places in it."""
+    """The gaps between events of a key, where a bucket has only some events of the stream but knows their places."""
 
-    def __init__(self, places: np.ndarray, first: int, before: KeyGaps) -> None:
-        """Go on from what was heard before; `places` are those of the bucket's events from its `first` on."""
+    def __init__(self, places: IntArray, first: int, before: KeyGaps) -> None:
+        """Continue earlier gaps; `places` are those of the bucket's events from its `first` on."""
         super().__init__(keyed=before.is_keyed)
         self.last, self.mean, self.count = before.last, before.mean, before.count
         self._places, self._first = places, first
 
-    def take(self, entries: StreamEntries, times: np.ndarray, position: int) -> np.ndarray:
+    def take(self, entries: StreamEntries, times: IntArray, position: int) -> FloatArray:
         """Return the mean gaps at entries; `position` is that of their first event among those of the bucket."""
         return self.update_gaps(entries, self._places[position - self._first + entries.event], times[entries.event])
 
 
-def place_events(forecasting: ForecastObserver, places: np.ndarray) -> None:
-    """Tell forecasts where the next events stand in the whole stream."""
+def place_events(forecasting: ForecastObserver, places: IntArray) -> None:
+    """Set the places of the next events in the whole stream."""
     assert forecasting.forecaster is not None
     for follower in forecasting.forecaster.followers:
         follower.silences = PlacedGaps(places, follower.seen, follower.silences)
 
 
 class PortionForecaster:
-    """A portion's patterns with a model, made ready once in a worker."""
+    """The forecaster of a portion, computed once in a worker and forked for each bucket."""
 
     def __init__(self, portion: Portion, model: Model, plans: Mapping[str, ForecastPlan]) -> None:
         """Compute the probabilities."""
@@ -132,8 +133,8 @@ class PortionForecaster:
         return ForecastObserver(self._model, plans=self._plans, tuning=tuning, forecaster=forecaster)
 
 
-def find_owned(batch: ForecastBatch, portion: Portion, number: int) -> np.ndarray:
-    """Return the rows whose keys are of a bucket; of others it has not seen all events."""
+def find_owned(batch: ForecastBatch, portion: Portion, number: int) -> IntArray:
+    """Return the rows whose keys belong to a bucket; of other keys it has not seen all events."""
     if len(portion.ways) == 1:
         return np.arange(len(batch.rows))
     keys, places = np.unique(batch.rows.key, return_inverse=True)
@@ -142,5 +143,5 @@ def find_owned(batch: ForecastBatch, portion: Portion, number: int) -> np.ndarra
 
 
 def to_columns(batch: ForecastBatch) -> pa.Table:
-    """Return pattern, key, time, event, probability, horizon and estimator of forecasts."""
+    """Return forecasts as columns: pattern, key, time, event, probability, horizon and estimator."""
     return Forecasts([batch]).to_arrow()

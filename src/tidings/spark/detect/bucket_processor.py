@@ -1,8 +1,8 @@
 """What runs for each bucket: all rows of a batch at once, or a stream's rows as the watermark passes them.
 
-A stream's bucket is one packed value of state, and the rows that wait for the watermark lie beside it in chunks, one
-for each call: a call reads the chunks that have something due, and writes one. One timer stands for the next thing that
-is due: a row, the deadline of an absence, or the end of partial matches. Rows of a call are gathered before they are
+The state of a stream's bucket is one packed value, and rows that wait for the watermark lie beside it in chunks, one
+for each call: a call reads the chunks that have rows due, and writes one. A single timer is set to whatever is due
+next: a row, the deadline of an absence, or the end of partial matches. Rows of a call are gathered before they are
 sorted: Spark hands them over in any order and in several pieces.
 """
 
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
     from tidings.patterns.run.portions import Portion
 
 CHUNK = 1 << 16
-"""Rows of the output that leave a worker at once."""
+"""Rows of one output value."""
 
 ARRIVAL = "arrival"
-"""The column of waiting rows that tells which came first."""
+"""The column of waiting rows with their order of arrival."""
 
 PACKED = "rows BINARY"
-"""What a stream's buckets give back: rows of the output as bytes, which `unpacking` takes apart."""
+"""The output of a stream's buckets: rows as Arrow streams, which `make_unpacker` decodes."""
 
 MILLISECOND = 1000
 """In microseconds; timers and watermarks are in milliseconds."""
@@ -54,13 +54,13 @@ MILLISECOND = 1000
 
 @dataclass(frozen=True, slots=True)
 class BatchProcessor:
-    """All rows of a bucket, put in order and taken in one pass; then time passes to the newest event of all."""
+    """Processes all rows of a bucket in one pass, in the order of time; then time passes to the newest event of all."""
 
     plan: DetectPlan
     schema: pa.Schema
 
     def __call__(self, key: tuple[pa.Scalar, ...], values: pa.Table) -> pa.Table:
-        """Return what is detected."""
+        """Return the output rows of a bucket."""
         address = self.plan.open().find_portion(key[0].as_py())
         tables = read_tables(values)
         if address is None or not tables:
@@ -71,17 +71,17 @@ class BatchProcessor:
 
 
 def make_unpacker() -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return the function that takes apart what a stream's buckets gave back."""
+    """Return the function that decodes the output of a stream's buckets."""
 
-    # A function within a function travels by value: its workers need none of our modules, whose import takes a second.
-    def unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    # A nested function is pickled by value: its workers need none of our modules, whose import takes a second.
+    def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
         for batch in batches:
             for value in batch.column(0).to_pylist():
                 yield from pa.ipc.open_stream(pa.py_buffer(value))
 
-    return unpacked
+    return unpack
 
 
 # Streams ----------------------------------------------------------------------------------------------
@@ -89,41 +89,41 @@ def make_unpacker() -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBa
 
 @dataclass(frozen=True, slots=True)
 class BucketStatus:
-    """What is known of a bucket without opening its state."""
+    """What is known of a bucket without its packed state; stored as a JSON list, so the order of fields is fixed."""
 
-    arrived: int = 0  # rows so far
-    chunks: dict[str, int] = field(default_factory=dict)  # waiting rows: the earliest time of each chunk
+    arrived: int = 0  # the number of rows so far
+    chunks: dict[str, int] = field(default_factory=dict)  # the earliest time of each chunk of waiting rows
     deadline: int | None = None
     expiry: int | None = None
     timer: int | None = None
-    seen: int = 0  # events of the whole stream, where that is asked
+    seen: int = 0  # events of the whole stream, where forecasts need it
 
     def find_next_due(self) -> int | None:
-        """Return when the next thing is due, in microseconds."""
+        """Return the earliest time at which a row, a deadline or an expiry is due, in microseconds."""
         times = [*self.chunks.values(), *(time for time in (self.deadline, self.expiry) if time is not None)]
         return min(times, default=None)
 
     def to_json(self) -> str:
-        """Write it down."""
+        """Return the fields as JSON."""
         fields = [self.arrived, self.chunks, self.deadline, self.expiry, self.timer]
         return json.dumps([*fields, self.seen] if self.seen else fields)
 
 
 class BucketProcessor(StatefulProcessor):
-    """The stateful part on Spark: one call for each bucket that has rows, or something due."""
+    """Spark's stateful operator: one call for each bucket that has rows, or something due."""
 
     def __init__(self, plan: DetectPlan) -> None:
-        """Take the patterns along."""
+        """Keep the plan, which is pickled with the operator."""
         self._plan = plan
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Name the state."""
+        """Declare the state; its names and types are part of the checkpoint."""
         self._handle = handle
         self._state = handle.getValueState("bucket", "standing STRING, state BINARY")
         self._waiting = handle.getMapState("waiting", "chunk BIGINT", "rows BINARY")
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: TimerValues) -> Iterator[Row]:  # noqa: N802, N803 - Spark's names
-        """Take a bucket's rows of a micro-batch."""
+        """Process a bucket's rows of a micro-batch."""
         pieces = [(row.arrived, row.seen, row.rows) for row in rows]
         values = sorted((at, value) for at, _, value in pieces if value is not None)
         fresh = concat_rows([from_bytes(value) for _, value in values]) if values else None
@@ -136,17 +136,17 @@ class BucketProcessor(StatefulProcessor):
         timerValues: TimerValues,  # noqa: N803 - Spark's name
         expiredTimerInfo: ExpiredTimerInfo,  # noqa: N803 - Spark's name
     ) -> Iterator[Row]:
-        """Let time pass in a bucket."""
+        """Let time pass to the watermark."""
         fired = expiredTimerInfo.getExpiryTimeInMs()
         yield from self._advance(key[0], None, timerValues.getCurrentWatermarkInMs(), fired=fired)
 
     def close(self) -> None:
-        """Leave nothing behind: there is nothing."""
+        """Do nothing: there is nothing to release."""
 
     def _advance(
         self, name: str, fresh: pa.Table | None, watermark: int, fired: int | None = None, seen: int = 0
     ) -> Iterator[Row]:
-        """Take what is due, and let the rest wait; `fired` is the timer that Spark is about to remove."""
+        """Process what is due, and let the rest wait; `fired` is the timer that Spark is about to remove."""
         address = self._plan.open().find_portion(name)
         if address is None:  # its patterns are gone
             self._state.clear()
@@ -174,7 +174,7 @@ class BucketProcessor(StatefulProcessor):
                 yield Row(rows=to_bytes(answer.slice(start, CHUNK)))
 
     def _read_status(self) -> tuple[BucketStatus, bytes | None]:
-        stored = self._state.get() if self._state.exists() else None  # Spark warns of a value that is not there
+        stored = self._state.get() if self._state.exists() else None  # Spark warns when a missing value is read
         if stored is None:
             return BucketStatus(), None
         written, state = stored
@@ -183,7 +183,7 @@ class BucketProcessor(StatefulProcessor):
     def _take_due_rows(
         self, fresh: pa.Table | None, until: int, standing: BucketStatus, portion: Portion
     ) -> tuple[pa.Table | None, BucketStatus]:
-        """Return the rows that the watermark has passed, in order; the others wait."""
+        """Return the rows that the watermark has passed, sorted, and store the others."""
         chunks = dict(standing.chunks)
         tables = [] if fresh is None else [fresh]
         for number in [number for number, least in chunks.items() if least <= until]:
@@ -205,14 +205,14 @@ class BucketProcessor(StatefulProcessor):
         return sort_rows(rows, rows.column(ARRIVAL).to_numpy()), standing
 
     def _pop_chunk(self, number: int) -> pa.Table:
-        """Return a chunk of waiting rows, which is then no longer there."""
+        """Return a chunk of waiting rows and remove it from the state."""
         stored = self._waiting.getValue((number,))
         assert stored is not None
         self._waiting.removeKey((number,))
         return from_bytes(bytes(stored[0]))
 
     def _set_timer(self, standing: BucketStatus, fired: int | None) -> BucketStatus:
-        """Set the one timer to what is due next."""
+        """Set the timer to the next due time."""
         due = standing.find_next_due()
         timer = None if due is None else -(-due // MILLISECOND)  # it fires when the watermark reaches it
         if timer != standing.timer:
@@ -226,7 +226,7 @@ class BucketProcessor(StatefulProcessor):
 def _split_late(
     fresh: pa.Table | None, until: int, standing: BucketStatus
 ) -> tuple[pa.Table | None, pa.Table | None, BucketStatus]:
-    """Part the rows that came too late, to be told, from the others, which get their numbers of arrival."""
+    """Return the late rows that this bucket reports, and the others with their order of arrival."""
     if fresh is None:
         return None, None, standing
     numbers = np.arange(standing.arrived, standing.arrived + fresh.num_rows)
@@ -245,25 +245,25 @@ def _is_due(standing: BucketStatus, until: int) -> bool:
 
 
 def _update_status(standing: BucketStatus, bucket: Bucket, portion: Portion, until: int, *, idle: bool) -> BucketStatus:
-    """Return what is due in a bucket that has been moved on."""
-    # Partial matches that nothing bounds stay for ever: where no row came, waking up once more would find the same.
+    """Return the status of a bucket after `advance`."""
+    # Unbounded partial matches stay for ever: after a call without rows, another expiry would change nothing.
     again = idle and (standing.expiry is None or standing.expiry <= until)
     expiry = None if again or not portion.span or not bucket.held_events else until + portion.span + MILLISECOND
     return replace(standing, deadline=bucket.deadline, expiry=expiry)
 
 
-# Waiting rows, which may see other patterns when they are read again ----------------------------------
+# Waiting rows: patterns may have changed when they are read again -- ----------------------------------
 
 
 def _name_symbols(rows: pa.Table, portion: Portion) -> pa.Table:
-    """Write down which filters the symbols of waiting rows mean."""
+    """Add the filters of the symbols to the metadata of waiting rows."""
     used = np.unique(rows.column(SYMBOLS).combine_chunks().flatten().to_numpy()).tolist()
     names = _filter_names(portion)
     return rows.replace_schema_metadata({"symbols": json.dumps({number: names[number] for number in used})})
 
 
 def _renumber_symbols(rows: pa.Table, portion: Portion) -> pa.Table:
-    """Return waiting rows with the symbols that their filters have now."""
+    """Return waiting rows with the symbols that their filters have in the current patterns."""
     written = json.loads((rows.schema.metadata or {}).get(b"symbols", b"{}"))
     names = _filter_names(portion)
     if all(names.get(int(number)) == name for number, name in written.items()):
@@ -278,4 +278,5 @@ def _renumber_symbols(rows: pa.Table, portion: Portion) -> pa.Table:
 
 
 def _filter_names(portion: Portion) -> dict[int, str]:
+    # Part of the state of streams: `repr` of a filter must not change.
     return {number: repr(tree) for tree, number in portion.patterns.filters.items()}

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pyspark import TaskContext
 
@@ -26,6 +25,7 @@ from tidings.spark.detect.worker_plan import DetectPlan
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from tidings.kernels.array_types import BoolArray, IntArray
     from tidings.patterns.run.portions import Portion
     from tidings.spark.detect.worker_plan import OpenPatterns
 
@@ -187,9 +187,7 @@ class EventBucketer:
             names, rows = zip(*values, strict=True)
             yield _build_values(names, self._arrived, self._newest, rows)
 
-    def _bucket_portion(
-        self, portion: Portion, readable: ReadableEvents, sent: npt.NDArray[np.bool_]
-    ) -> list[tuple[str, bytes]]:
+    def _bucket_portion(self, portion: Portion, readable: ReadableEvents, sent: BoolArray) -> list[tuple[str, bytes]]:
         """Return the rows of each bucket of a portion; `sent` marks the events that some bucket has."""
         events = readable.events
         ends, symbols = rename_symbols(events.symbols_at, events.symbols, portion.symbols)
@@ -214,8 +212,8 @@ class EventBucketer:
         ]
 
     def _pair_with_buckets(
-        self, portion: Portion, events: EncodedEvents, wanted: npt.NDArray[np.bool_]
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        self, portion: Portion, events: EncodedEvents, wanted: BoolArray
+    ) -> tuple[IntArray, IntArray]:
         """Return pairs of an event and a bucket, by bucket and then in the order of arrival."""
         if not portion.has_keys:
             rows = np.flatnonzero(wanted)
@@ -248,16 +246,16 @@ class _BucketNumbers:
     """The buckets of all values so far, for each portion: a value is hashed once."""
 
     def __init__(self) -> None:
-        self._buckets: dict[str, npt.NDArray[np.int64]] = {}
+        self._buckets: dict[str, IntArray] = {}
 
-    def of(self, portion: Portion, names: ValueNumbers) -> npt.NDArray[np.int64]:
+    def of(self, portion: Portion, names: ValueNumbers) -> IntArray:
         buckets = self._buckets.get(portion.name, np.empty(0, np.int64))
         fresh = [portion.bucket_of(value) for value in names.values[len(buckets) :]]
         self._buckets[portion.name] = np.concatenate([buckets, np.array(fresh, np.int64)]) if fresh else buckets
         return self._buckets[portion.name]
 
 
-def _mark_first(rows: npt.NDArray[np.int64], sent: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+def _mark_first(rows: IntArray, sent: BoolArray) -> BoolArray:
     """Tell for each row whether no bucket has the event yet: that one reports it when it is late."""
     is_first = np.zeros(len(rows), bool)
     events, first = np.unique(rows, return_index=True)

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from tidings.kernels.array_types import IntArray
 from tidings.model import DeadLetter, EventBatch, Matches
 from tidings.spark.subscriptions.worker_store import WorkerStore
 
@@ -52,7 +52,7 @@ class Answer:
 
     rows: pa.RecordBatch
     whole: pa.RecordBatch
-    index: NDArray[np.int64]
+    index: IntArray
     ids: pa.Array
     letters: tuple[DeadLetter, ...]
     is_tally: bool = False  # its rows are a whole batch, to be counted
@@ -226,7 +226,7 @@ def build_lists(answer: Answer, id_type: pa.DataType) -> Iterator[pa.RecordBatch
         first += total
 
 
-def _cut_lists(counts: NDArray[np.int64], chunk: int) -> Iterator[slice]:
+def _cut_lists(counts: IntArray, chunk: int) -> Iterator[slice]:
     """Yield slices of lists of these lengths, each of about `chunk` ids in all."""
     at = 0
     while at < len(counts):

@@ -1,9 +1,8 @@
-"""What runs where models are trained: each bucket counts its own keys or patterns, and one counts what all share.
+"""What runs in the workers that train a model: each bucket counts its own keys or patterns, one counts the stream.
 
-Events come in the order of time, over all tasks. Every one counts, also one that satisfies nothing, and a bucket of
-keys knows where its events stand in the whole stream. What is the stream's and not a bucket's (how many events
-there were, how fast, how many satisfied each filter) is tallied where the events lie, and put together in a bucket of
-its own.
+Events come in the order of time, over all tasks. Every event counts, also one that satisfies no filter, and a bucket of
+keys knows the places of its events in the whole stream. Numbers of the whole stream (how many events, how fast, how
+many satisfied each filter) are tallied where the events lie, and added up in a bucket of their own.
 """
 
 from __future__ import annotations
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
 
     from tidings.forecast import Model
     from tidings.forecast.learning.counting import PendingWaits
+    from tidings.kernels.array_types import IntArray
     from tidings.patterns.detections import ReportBatch
     from tidings.patterns.run.event_reader import EncodedEvents
     from tidings.patterns.run.portions import Portion
@@ -40,31 +40,31 @@ if TYPE_CHECKING:
     from tidings.spark.detect.worker_plan import OpenPatterns
 
 TRAFFIC = "traffic"
-"""The bucket of the tallies; no portion is called so."""
+"""The bucket of the tallies; no portion has this name."""
 
 MODEL_ROWS = "bucket STRING, model BINARY"
-"""What comes back: of each bucket a model, as its file would hold it."""
+"""The output: the model of each bucket, in the format of model files."""
 
 PIECE = 1 << 16
-"""Events that a bucket takes at once; a learner counts what it has when twice as many have come."""
+"""Events that a bucket processes at once; a learner counts what it has when twice as many have come."""
 
 
-# Where events lie -------------------------------------------------------------------------------------
+# In tasks of events -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingStep(BucketStep):
-    """Deals every event, and a tally of each piece."""
+    """The function Spark runs over events: all of them go to buckets, and a tally of each piece."""
 
     half_life: HalfLife | None = None
 
     def build_bucketer(self) -> EventBucketer:
-        """Return what deals the events of one task."""
+        """Return the object that processes the events of one task."""
         return TrainingBucketer(self.plan, self.read, self.half_life)
 
 
 class TrainingBucketer(EventBucketer):
-    """Deals the events of one task to buckets that count them."""
+    """Sends the events of one task to buckets that count them."""
 
     def __init__(self, plan: DetectPlan, read: tuple[str, ...], half_life: HalfLife | None) -> None:
         """Open the patterns."""
@@ -72,27 +72,27 @@ class TrainingBucketer(EventBucketer):
         self._half_life = half_life
 
     def build_extra_values(self, events: EncodedEvents) -> list[tuple[str, bytes]]:
-        """Return the tally."""
+        """Return the tally of a piece."""
         return [(TRAFFIC, build_tally(events, self._filter_keys, self._half_life))]
 
     def needs_every_event(self, portion: Portion) -> bool:  # noqa: ARG002 - of every portion
-        """Send everything: what satisfies nothing is a symbol too."""
+        """Return true: an event that satisfies no filter counts too."""
         return True
 
     def needs_clock(self, portion: Portion) -> bool:  # noqa: ARG002 - of every portion
-        """Tell every bucket when the history ends: what may still come after that is not known."""
+        """Return true: every bucket needs the end of the history, beyond which nothing is known."""
         return True
 
     @cached_property
     def _filter_keys(self) -> dict[int, str]:
-        """What stands for each filter in a model, by its number."""
+        """The key of each filter in a model, by the filter's number."""
         whole = self._open.patterns
         used = [(compiled.pattern, name) for compiled in whole.patterns for name in compiled.pattern.list_filters()]
         return {whole.filters[pattern[name].filter]: filter_key(pattern, name) for pattern, name in used}
 
 
 def build_tally(events: EncodedEvents, named: dict[int, str], half_life: HalfLife | None) -> bytes:
-    """Count events in order, and those that satisfy each filter; with a half-life, as seen from their end."""
+    """Count events, which are in order, and those that satisfy each filter; a half-life weighs them from the end."""
     times, kinds, weights = events.times, EventKinds(), np.ones(len(events))
     first, last = int(times[0]), int(times[-1])
     if half_life is not None:
@@ -103,12 +103,12 @@ def build_tally(events: EncodedEvents, named: dict[int, str], half_life: HalfLif
 
 
 def merge_tallies(tallies: Iterable[bytes], model: Model) -> Model:
-    """Return a model of no pattern, which knows the whole stream, from tallies in order."""
+    """Return a model without patterns that has the counts of the whole stream, from tallies in order."""
     half_life, traffic, now, last = model.settings.half_life, Traffic(), (0, 0), None
     for tally in map(json.loads, tallies):
         then, now = now, (now[0] + tally["count"], max(now[1], tally["last"]))
         more = Traffic(**tally["traffic"])
-        if last is not None:  # the time between two pieces
+        if last is not None:  # the gap between two pieces
             more = more.plus(Traffic(gaps=tally["weight"], elapsed=(tally["first"] - last) * tally["weight"]))
         if half_life is not None:
             traffic = traffic.scale(half_life.fading(then, now))
@@ -121,7 +121,7 @@ def merge_tallies(tallies: Iterable[bytes], model: Model) -> Model:
 
 @dataclass(frozen=True, slots=True)
 class BucketTrainer:
-    """All rows of a bucket, put in order and counted; a model comes back."""
+    """Counts all rows of a bucket, in the order of time, into a model."""
 
     plan: DetectPlan
     schema: pa.Schema
@@ -137,13 +137,13 @@ class BucketTrainer:
             assert address is not None
             end = int(values.column("seen").to_numpy().sum()), int(values.column("newest").to_numpy().max())
             model = train_bucket(*address, sort_rows(concat_rows(tables)), end, opened)
-        else:  # it was only told when the history ends
+        else:  # it has closing values only
             return self.schema.empty_table()
         return pa.table({"bucket": [name], "model": [model.to_bytes()]}, schema=self.schema)
 
 
 def train_bucket(portion: Portion, number: int, rows: pa.Table, end: tuple[int, int], opened: OpenPatterns) -> Model:
-    """Return the model of a bucket's rows, which are in order; `end`: how many events there were, and the last time."""
+    """Return the model of a bucket's rows, which are in order; `end` is the number of all events and the last time."""
     assert opened.model is not None
     keys = [pattern_key(compiled.pattern, compiled.mode) for compiled in portion.patterns.patterns]
     patterns = {key: opened.model.patterns[key] for key in keys}
@@ -161,12 +161,12 @@ def train_bucket(portion: Portion, number: int, rows: pa.Table, end: tuple[int, 
 
 
 class BucketLearningObserver(LearningObserver):
-    """Tells a learner of some keys where their events stand in the whole stream, and leaves out keys of other buckets.
+    """Gives a learner the places of events in the whole stream, and leaves out keys of other buckets.
 
-    An event that gives keys in two ways is in the bucket of each, and here the other key's events are not all there.
+    An event that has two keys is in the bucket of each, and events of the other key are not all in this one.
     """
 
-    def __init__(self, learner: Learner, portion: Portion, number: int, places: np.ndarray) -> None:
+    def __init__(self, learner: Learner, portion: Portion, number: int, places: IntArray) -> None:
         """Count for a learner; `places` are those of all events that will come."""
         super().__init__(learner)
         self._portion, self._number, self._places = portion, number, places
@@ -189,8 +189,8 @@ class BucketLearningObserver(LearningObserver):
             counter.fresh = [self._keep_owned(fresh, self._run.names) for fresh in counter.fresh]
             counter.settle(learner.kinds, now)
 
-    def _locate_deadlines(self, reports: np.ndarray, times: np.ndarray, base: int) -> np.ndarray:
-        """Return about where deadlines stand in the whole stream: between the bucket's events before and after them."""
+    def _locate_deadlines(self, reports: IntArray, times: IntArray, base: int) -> IntArray:
+        """Return approximate places of deadlines, interpolated between the bucket's events before and after them."""
         after = np.minimum(reports[:, 1], base + len(times) - 1)
         before = np.maximum(after - 1, base)
         first, last = times[before - base], times[after - base]

@@ -1,7 +1,8 @@
 """`train`: a DataFrame of events in, a model of patterns out.
 
-Counts add up. So events are put in order and dealt as `detect` deals a batch, each bucket counts its own (`training`),
-and the driver puts the counts together: the model is the one that `td.train` makes of the same rows in order.
+Counts add up. So events are sorted and sent to buckets as `detect` does with a batch, each bucket counts its own
+(`bucket_training`), and the driver adds the counts: the model is the one that `td.train` makes of the same rows in
+order.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def train(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
 
 
 def _train_buckets(events: DataFrame, plan: DetectPlan, detector: Detector) -> dict[str, Model]:
-    """Count, and return the model of each bucket."""
+    """Count in the workers, and return the model of each bucket."""
     assert plan.model is not None
     read, half_life = find_columns_read(events, detector), Model.from_bytes(plan.model).settings.half_life
     rows = select_by_place(events, read, time=plan.time)
@@ -100,13 +101,13 @@ def _train_buckets(events: DataFrame, plan: DetectPlan, detector: Detector) -> d
 
 
 def _merge_models(base: Model, models: dict[str, Model]) -> Model:
-    """Put the counts together; what is the stream's was counted once."""
+    """Add the models of the buckets; numbers of the whole stream come from the bucket of tallies alone."""
     if not models:
         return base
     whole = models.pop(TRAFFIC)
     merged = base
     for name in sorted(models):
-        merged = models[name].merge(merged)  # this way round, patterns stay in the order they were given
+        merged = models[name].merge(merged)  # this way round, patterns keep their order
     shared = whole.traffic
     traffic = replace(shared, own=merged.traffic.own)
     return merged.with_counts(patterns=merged.patterns, traffic=traffic, now=whole.now)
@@ -116,7 +117,7 @@ def _merge_models(base: Model, models: dict[str, Model]) -> Model:
 
 
 def _remove_duplicates(detector: Detector) -> None:
-    """Leave out patterns that are there under another name: they are counted once."""
+    """Remove patterns that equal an earlier one under another name: a model counts them once."""
     seen: set[str] = set()
     for pattern in detector.patterns:
         key = pattern_key(pattern.pattern, pattern.mode)
@@ -126,6 +127,6 @@ def _remove_duplicates(detector: Detector) -> None:
 
 
 def _find_time_spans(horizons: Iterable[Any], patterns: Patterns) -> set[int]:
-    """Return the horizons in time, those that patterns were added with included."""
+    """Return the horizons that are times, in microseconds, those of a detector's patterns included."""
     own = patterns.horizons().values() if isinstance(patterns, Detector) else ()
     return {horizon.amount for horizon in [*map(Horizon.of, horizons), *own] if horizon.unit == "time"}
