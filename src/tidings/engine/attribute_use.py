@@ -1,4 +1,4 @@
-"""Which attributes the subscriptions of a segment read, told from its rows instead of from their filters.
+"""The attributes that the subscriptions of a segment read, found in its rows instead of in their filters.
 
 A test is a literal of a row, an item of the exact checks, or part of a filter that is kept as a tree; only the last
 needs the filter itself. Cost: a pass over the literals, and a look at each tree.
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def count_demands(segment: Segment, slots: IntArray) -> Counter[tuple[str, Demand]]:
-    """Count the demands on attributes of subscriptions each of which is told by its one row."""
+    """Count the demands on attributes of lossless subscriptions: the one row of each has all its tests."""
     rows = segment.row_of[slots]
     start = segment.index.rows.start
     first, sizes = start[rows].astype(np.int64), (start[rows + 1] - start[rows]).astype(np.int64)

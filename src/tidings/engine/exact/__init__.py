@@ -1,1 +1,1 @@
-"""What no interval of codes decides: places, Boolean trees, text automata, and the law itself, asked of survivors."""
+"""What no interval of codes decides: areas, Boolean trees, text patterns, and tests that `algebra.holds` decides."""
