@@ -46,19 +46,19 @@ def test_the_page_says_which_shard_an_id_is_in():
 
 def test_the_pipelines_page_names_every_field_of_a_report():
     pytest.importorskip("pyspark", reason="needs tidings[spark]")
-    from tidings.spark.pipeline.monitor.report import Report
+    from tidings.spark.pipeline.monitor.report import BatchReport
 
     row = next(line for line in PIPELINE.splitlines() if line.startswith("| `lines` | a JSON object"))
     told = set(re.findall(r"`([a-z_]+)`", row)) - {"lines", "kind", "batch", "status", "warning", "at"}
     rates = {"events_per_second", "matches_per_second"}
-    assert told == {*Report.__dataclass_fields__, *rates} - {"pipeline", "batch", "files_behind"}
+    assert told == {*BatchReport.__dataclass_fields__, *rates} - {"pipeline", "batch", "files_behind"}
 
 
 def test_the_pipelines_page_names_every_metric_that_is_not_a_count():
     pytest.importorskip("pyspark", reason="needs tidings[spark]")
     from prometheus_client.parser import text_string_to_metric_families
 
-    from tidings.spark.pipeline.monitor.metrics import COUNTED, Metrics
+    from tidings.spark.pipeline.monitor.metrics import COUNTER_HELP, Metrics
 
     metrics = Metrics("127.0.0.1:0", name="p")
     try:
@@ -69,7 +69,7 @@ def test_the_pipelines_page_names_every_metric_that_is_not_a_count():
         f"{one.name}_total" if one.type == "counter" else one.name for one in text_string_to_metric_families(served)
     }
     own = {name for name in names if name.startswith("tidings_") and not name.endswith("_created")} - {
-        f"tidings_{name}_total" for name in COUNTED
+        f"tidings_{name}_total" for name in COUNTER_HELP
     }
     shown = set(re.findall(r"`(tidings_[a-z_]+)`", PIPELINE)) - {"tidings_events_total"}
     assert shown == own - {"tidings_files_behind"}

@@ -1,1 +1,1 @@
-"""How a running pipeline is watched: live view, text, JSON lines, metrics."""
+"""Monitors of a running pipeline: live view, text, JSON lines, metrics."""

@@ -1,7 +1,7 @@
-"""A pipeline's reports as JSON lines, for programs: one object a line, each written out before the next batch starts.
+"""A pipeline's reports as JSON lines, for programs: one object a line, flushed at once.
 
-Every line has `kind` (`batch`, `status` or `warning`) and `at`. A batch's other fields are those of `Report`, with
-its two rates; the other kinds have `text`. A file is added to, so it goes on after a restart.
+Every line has `kind` (`batch`, `status` or `warning`) and `at`. A batch's other fields are those of `BatchReport`, with
+its two rates; the other kinds have `text`. A file is appended to, also after a restart.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tidings.errors import FileError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tidings.spark.pipeline.monitor.report import Report
+    from tidings.spark.pipeline.monitor.report import BatchReport
 
 
 def _get_utc_now() -> datetime:
@@ -26,10 +26,10 @@ def _get_utc_now() -> datetime:
 
 
 class JsonLines:
-    """Writes a line for each thing it is told, to a file or to standard output (`-`)."""
+    """Writes a line for each message, to a file or to standard output (`-`)."""
 
     def __init__(self, path: str, *, now: Callable[[], datetime] = _get_utc_now) -> None:
-        """Open the file to add to it; a line that a crash cut short is ended first."""
+        """Open the file for appending; a line that a crash cut short is ended first."""
         self._now = now
         self._owns_file = path != "-"
         self._file = _open_append(Path(path)) if self._owns_file else sys.stdout
@@ -39,7 +39,7 @@ class JsonLines:
         """Write a line of kind `status`."""
         self._write("status", {"text": text})
 
-    def report(self, report: Report) -> None:
+    def report(self, report: BatchReport) -> None:
         """Write a line of kind `batch`."""
         self._write("batch", report.to_dict())
 
@@ -55,7 +55,7 @@ class JsonLines:
     def _write(self, kind: str, fields: dict[str, Any]) -> None:
         line = json.dumps({"kind": kind, "at": self._now().isoformat(), **fields}, ensure_ascii=False)
         start = "\n" if self._is_torn else ""
-        self._is_torn = True  # until all of it is out: a full disk may take half a line
+        self._is_torn = True  # until all of it is written: a full disk may take half a line
         self._file.write(f"{start}{line}\n")
         self._file.flush()
         self._is_torn = False
@@ -70,7 +70,7 @@ def _open_append(path: Path) -> IO[str]:
 
 
 def _is_cut_short(path: Path) -> bool:
-    """Tell whether the file's last line has no end."""
+    """Tell whether the last line of a file has no end."""
     if not path.is_file() or not path.stat().st_size:  # a pipe has no last line
         return False
     with path.open("rb") as file:

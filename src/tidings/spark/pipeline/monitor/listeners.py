@@ -1,6 +1,6 @@
-"""Puts together who is told how a pipeline does: people (a live view, or text), programs (JSON lines), Prometheus.
+"""The monitors of a pipeline as one: a live view or text, JSON lines, Prometheus metrics.
 
-Being watched must not stop the work: what one of them raises is told to the others once, and it is asked again with
+A monitor must not stop the pipeline: an exception of one is reported to the others once, and it is called again with
 the next batch, since a full disk may have room by then.
 """
 
@@ -20,42 +20,42 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tidings.spark.pipeline.config.settings import MonitorSettings
-    from tidings.spark.pipeline.monitor.report import Monitor, Report
+    from tidings.spark.pipeline.monitor.report import BatchReport, Monitor
 
 STANDARD_OUTPUT = "-"
-"""What `lines` says when JSON lines go to standard output."""
+"""The value of `lines` for JSON lines on standard output."""
 
 
 class MonitorGroup:
-    """Tells all of them; one that fails is named once, and never stops the pipeline."""
+    """Calls all monitors; the failure of one is reported once, and never stops the pipeline."""
 
     def __init__(self, watches: Sequence[Monitor], *, console: Console) -> None:
-        """Tell these; the console is for when none of them can be told that one failed."""
+        """Take the monitors; the console shows a failure when no other monitor can."""
         self.monitors = tuple(watches)
         self._console = console
         self._failed: set[int] = set()
 
     def status(self, text: str) -> None:
-        """Tell all what is being done."""
+        """Pass a status to all."""
         self._call_all(lambda watch: watch.status(text))
 
-    def report(self, report: Report) -> None:
-        """Tell all of a batch."""
+    def report(self, report: BatchReport) -> None:
+        """Pass a report to all."""
         self._call_all(lambda watch: watch.report(report))
 
     def warn(self, text: str) -> None:
-        """Warn all."""
+        """Pass a warning to all."""
         self._call_all(lambda watch: watch.warn(text))
 
     def close(self) -> None:
-        """Close all, whatever one of them says."""
+        """Close all, also after a failure of one."""
         self._call_all(lambda watch: watch.close())
 
     def _call_all(self, tell: Callable[[Monitor], None]) -> None:
         for number, watch in enumerate(self.monitors):
             try:
                 tell(watch)
-            except Exception as problem:  # whatever it is, the pipeline goes on
+            except Exception as problem:  # a monitor may fail in any way, and the pipeline continues
                 self._warn_once(number, f"{type(watch).__name__} failed: {type(problem).__name__}: {problem}")
 
     def _warn_once(self, number: int, text: str) -> None:
@@ -69,18 +69,18 @@ class MonitorGroup:
                     watch.warn(text)
                     is_delivered = True
         if not is_delivered:
-            with suppress(Exception):  # the console may be a pipe that nobody reads any more
+            with suppress(Exception):  # the console may be a closed pipe
                 PlainText(self._console, every=None).warn(text)
 
 
 def open_monitor(shown: MonitorSettings, *, name: str, console: Console) -> MonitorGroup:
-    """Return what a pipeline tells its progress to.
+    """Open the monitors of a pipeline.
 
     On a terminal that is the live view, elsewhere a line of text every few seconds; `view = "on"` draws the view
     anywhere, and `"off"` leaves only warnings, on standard error. When JSON lines go to standard output, nothing else
-    does: the view moves to standard error. What cannot be opened (a file, a port) is a TidingsError, now.
+    does: the view moves to standard error. A file or port that cannot be opened is a TidingsError.
     """
-    # Files and ports first: they may be refused, and a view that has begun would have to be wiped away.
+    # Files and ports first: they may fail, and a view that was drawn could not be taken back.
     watches: list[Monitor] = []
     if shown.metrics is not None:
         watches.append(_open_metrics(shown.metrics, name))

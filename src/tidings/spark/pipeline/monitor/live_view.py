@@ -1,8 +1,8 @@
 """The live view of a running pipeline, drawn over itself in a terminal a few times a second.
 
 Rates are those of the last minute of the clock, so they fall when nothing comes; everything else is as of the last
-batch, and totals are since the start. The view is a function of what was told and the time: `render` may be called
-by anybody, and Rich calls it from a thread of its own.
+batch, and totals are since the start. The view depends on the reports and the time only, so `render` may be called
+from any thread; Rich calls it from one of its own.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ if TYPE_CHECKING:
 
     from rich.console import Console, RenderableType
 
-    from tidings.spark.pipeline.monitor.report import Report
+    from tidings.spark.pipeline.monitor.report import BatchReport
 
 MINUTE = timedelta(minutes=1)
-"""What rates are taken over."""
+"""The window of rates."""
 
 NAMED_PARTITIONS = 3
-"""Partitions that are named, those most behind first."""
+"""Partitions that are named, those with the largest lag first."""
 
 SHOWN_MISMATCHES = 3
-"""Attributes with values that filters could not read that are shown."""
+"""Attributes whose mismatching values are shown."""
 
 SHOWN_WARNINGS = 3
-"""Warnings that stay in sight."""
+"""Warnings that stay visible."""
 
 TOTAL_FIELDS = (
     *("events", "matches", "dead_letters", "duplicates", "late", "over_limit", "changes", "refused_subscriptions"),
     "detections",
 )
-"""Fields of a report that the view sums up."""
+"""Fields of a report that the view sums."""
 
 
 def _get_utc_now() -> datetime:
@@ -49,31 +49,31 @@ def _get_utc_now() -> datetime:
 
 
 class LiveView:
-    """Draws how the pipeline does; what others print on the same console appears above it."""
+    """Draws the progress of a pipeline; other output on the same console appears above it."""
 
     def __init__(self, console: Console, *, name: str, now: Callable[[], datetime] = _get_utc_now) -> None:
-        """Begin to draw."""
+        """Start drawing."""
         self._name = name
         self._now = now
         self._begun = now()
         self._lock = threading.Lock()
         self._status = "starting"
-        self._last: Report | None = None
-        self._latest: dict[str, Report] = {}  # the last one of each query
+        self._last: BatchReport | None = None
+        self._latest: dict[str, BatchReport] = {}  # the last one of each query
         self._first: datetime | None = None  # when the first batch began
         self._totals: Counter[str] = Counter()
-        self._recent: deque[Report] = deque()
+        self._recent: deque[BatchReport] = deque()
         self._warnings: deque[tuple[datetime, str]] = deque(maxlen=SHOWN_WARNINGS)
         self._live = Live(get_renderable=self.render, console=console, refresh_per_second=4)
         self._live.start()
 
     def status(self, text: str) -> None:
-        """Show it in the frame."""
+        """Show the status in the frame."""
         with self._lock:
             self._status = text
 
-    def report(self, report: Report) -> None:
-        """Take a batch in."""
+    def report(self, report: BatchReport) -> None:
+        """Add a batch."""
         with self._lock:
             self._last, self._status = report, "running"
             self._first = self._first or report.started
@@ -82,12 +82,12 @@ class LiveView:
             self._recent.append(report)
 
     def warn(self, text: str) -> None:
-        """Show it with the last few."""
+        """Show the warning with the last few."""
         with self._lock:
             self._warnings.append((self._now(), text))
 
     def close(self) -> None:
-        """Draw it once more, and leave it standing."""
+        """Draw the view a last time and leave it on the screen."""
         self._live.stop()
 
     def render(self) -> RenderableType:
@@ -100,7 +100,7 @@ class LiveView:
             return Panel(Group(*parts), title=Text(self._name), title_align="left", subtitle=self._build_footer(now))
 
     def _select_mismatches(self) -> Sequence[Mapping[str, Any]]:
-        """Return the first few attributes whose values are not what filters ask for."""
+        """Return the first few attributes with values of another kind than filters ask for."""
         last = self._latest.get("matching")
         return last.mismatches[:SHOWN_MISMATCHES] if last is not None else ()
 
@@ -138,15 +138,15 @@ class LiveView:
         return events / seconds, matches / seconds
 
 
-def _list_lag(latest: Mapping[str, Report]) -> list[Text]:
-    """Return a line on what waits to be read, where that is known; of two queries, by matching."""
+def _list_lag(latest: Mapping[str, BatchReport]) -> list[Text]:
+    """Return a line about the lag, where it is known; of two queries, that of matching."""
     last = latest.get("matching") or latest["patterns"]
     lines = [Text(f"behind {describe_lag(last.lag)}")] if last.lag else []
     return [*lines, Text(f"behind {last.files_behind:,} files")] if last.files_behind is not None else lines
 
 
 def describe_lag(lag: Mapping[str, int]) -> str:
-    """Return the lag in a few words, the partitions that are most behind by name.
+    """Return the lag in words, with the partitions that have most of it.
 
     >>> describe_lag({"ads-0": 40, "ads-1": 1200, "ads-2": 0})
     '1,240 records: ads-1 1,200, ads-0 40'
@@ -162,6 +162,6 @@ def describe_lag(lag: Mapping[str, int]) -> str:
 
 
 def _format_clock(elapsed: timedelta) -> str:
-    """Return a time as hours, minutes and seconds."""
+    """Return a duration as hours, minutes and seconds."""
     seconds = int(elapsed.total_seconds())
     return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from threading import Thread
     from wsgiref.simple_server import WSGIServer
 
-    from tidings.spark.pipeline.monitor.report import Report
+    from tidings.spark.pipeline.monitor.report import BatchReport
 
 COUNTER_HELP = {
     "events": "Events read.",
@@ -29,7 +29,7 @@ COUNTER_HELP = {
     "refused_subscriptions": "Changes of subscriptions that could not be read.",
     "detections": "Patterns that happened.",
 }
-"""Fields of a report that are summed up, as `tidings_events_total` and so on."""
+"""Fields of a report that are counters, as `tidings_events_total`, and their help."""
 
 GAUGE_HELP = {
     "batch": "Number of the last batch.",
@@ -37,26 +37,26 @@ GAUGE_HELP = {
     "version": "Version of the subscriptions.",
     "files_behind": "Files that wait to be read.",
 }
-"""Fields that are shown as they stand, as `tidings_subscriptions` and so on."""
+"""Fields that are gauges, as `tidings_subscriptions`, and their help."""
 
 PATTERN_GAUGE_HELP = {
     "patterns": "Patterns that are looked for.",
     "pattern_batch": "Number of the last batch of the patterns.",
 }
-"""The same of the query that looks for patterns, which has numbers of its own."""
+"""The gauges of the detection query, which numbers its own batches."""
 
 MAX_MISMATCH_SERIES = 100
-"""Attributes with values that filters could not read that have a series of their own: names come from filters."""
+"""Attributes with a series of mismatching values; a bound, since the names come from filters."""
 
 BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2, 3, 5, 10, 30, 60, 300)
-"""Upper ends of the histogram's bars: fine where a batch ought to be."""
+"""Upper bounds of the histogram's buckets, finest around the usual duration of a batch."""
 
 
 class Metrics:
     """Serves the metrics from a thread of its own until closed."""
 
     def __init__(self, address: str, *, name: str) -> None:
-        """Serve at `HOST:PORT`; port 0 takes any that is free, and `port` says which."""
+        """Serve at `HOST:PORT`; with port 0 a free one is taken, which is then in `port`."""
         registry = CollectorRegistry()
         label = ("pipeline",)
         self._name = name
@@ -91,9 +91,9 @@ class Metrics:
         self.port = self._server.server_port
 
     def status(self, text: str) -> None:
-        """Not a number."""
+        """Ignore it: no metric."""
 
-    def report(self, report: Report) -> None:
+    def report(self, report: BatchReport) -> None:
         """Add a batch."""
         for key, counter in self._counters.items():
             counter.labels(self._name).inc(report.count_for_total(key))
@@ -105,11 +105,11 @@ class Metrics:
         self._ended.labels(self._name).set(report.finished_at.timestamp())
         for mismatch in report.mismatches[:MAX_MISMATCH_SERIES]:
             self._mismatched.labels(self._name, mismatch["attribute"], mismatch["asked"]).set(mismatch["mismatched"])
-        if not report.beside:  # both read the same partitions, and matching tells of them
+        if not report.beside:  # both queries read the same partitions, and matching reports them
             self._show_lag(report)
 
     def warn(self, text: str) -> None:  # noqa: ARG002 - counted, not quoted
-        """Count it."""
+        """Count the warning."""
         self._warnings.labels(self._name).inc()
 
     def close(self) -> None:
@@ -118,7 +118,7 @@ class Metrics:
         self._server.server_close()
         self._thread.join()
 
-    def _show_lag(self, report: Report) -> None:
+    def _show_lag(self, report: BatchReport) -> None:
         for partition, behind in report.lag.items():
             self._lag.labels(self._name, partition).set(behind)
         for gone in self._partitions - set(report.lag):
@@ -126,15 +126,15 @@ class Metrics:
         self._partitions = set(report.lag)
 
 
-def _select_gauges(report: Report) -> dict[str, int | str | None]:
-    """Return what stands after a batch of one of the queries."""
+def _select_gauges(report: BatchReport) -> dict[str, int | str | None]:
+    """Return the gauges that a report sets."""
     if report.query == "patterns":
         return {"patterns": report.patterns, "pattern_batch": report.batch}
     return {key: getattr(report, key) for key in GAUGE_HELP}
 
 
 def _serve(address: str, registry: CollectorRegistry) -> tuple[WSGIServer, Thread]:
-    """Start the server; a port in use, a host that is not ours or no address at all is one clear line."""
+    """Start the server; an address that cannot be used is a `CannotServe`."""
     host, _, port = address.rpartition(":")
     try:
         return start_http_server(int(port), addr=host.strip("[]") or "127.0.0.1", registry=registry)

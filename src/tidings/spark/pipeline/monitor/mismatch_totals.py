@@ -1,8 +1,8 @@
-"""Values that are not what filters ask for, over all batches of a pipeline: counted by workers, told by the driver.
+"""Values of another kind than filters ask for, counted by workers over all batches of a pipeline.
 
-Workers count for each shard, and every shard sees every event: within a shard counts add up, over shards the largest
-stands. Who asks is looked up in the version of the subscriptions that the batch used, and only when something new
-was counted.
+Workers count for each shard, and every shard sees every event: counts of a shard are added over batches, and of all
+shards the largest count is reported. The subscriptions that ask are looked up in the version that the batch used, only
+when a batch has new counts.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 
 class PipelineMismatches:
-    """The counts of one run of a pipeline, and which of them were told as warnings."""
+    """The counts of one run of a pipeline, and which of them were reported as warnings."""
 
     def __init__(self) -> None:
-        """Start with nothing counted."""
+        """Start without counts."""
         self._shards: dict[int, MismatchCounts] = {}
         self._warned: set[tuple[str, str, str]] = set()
         self._reports: tuple[MismatchReport, ...] = ()
 
     def add(self, counted: Iterable[str], folder: Path, version: Version) -> tuple[MismatchReport, ...]:
-        """Add what workers counted in a batch, and return all that does not fit, with who asks."""
+        """Add the workers' counts of a batch; return all mismatches so far, with the subscriptions that ask."""
         batches = [json.loads(text) for text in counted]
         if not batches:
             return self._reports
@@ -43,7 +43,7 @@ class PipelineMismatches:
         return self._reports
 
     def take_new(self) -> list[MismatchReport]:
-        """Return what has not been told as a warning yet, each once."""
+        """Return the mismatches that were not returned before."""
         mismatches = [
             mismatch
             for mismatch in self._reports
@@ -53,7 +53,7 @@ class PipelineMismatches:
         return mismatches
 
     def _merge_shards(self) -> MismatchCounts:
-        """Return for each attribute and kind the counts of the shard that saw most of it."""
+        """Return for each attribute and kind the counts of the shard with the most."""
         best: dict[TypedAttribute, MismatchCounts] = {}
         for counts in self._shards.values():
             for key in counts.types:

@@ -1,4 +1,4 @@
-"""What a running pipeline tells of itself after each micro-batch, and who may listen."""
+"""The report of a micro-batch, and the protocol of those that receive it."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from datetime import datetime, timedelta
 from typing import Any, Literal, Protocol, TypeAlias
 
 Query: TypeAlias = Literal["matching", "patterns"]
-"""Whose batch it is; each of the two counts its own from 0."""
+"""The query of a batch; each of the two numbers its batches from 0."""
 
 SHARED_FIELDS = ("events",)
-"""Counts that both queries of a pipeline have, of the same events."""
+"""Counts that both queries of a pipeline make of the same events."""
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """A micro-batch that is done. Counts are of this batch alone; subscriptions and lag are as they stand after it.
+class BatchReport:
+    """A finished micro-batch. Counts are of this batch alone; subscriptions and lag are as of its end.
 
     A pipeline with subscriptions and patterns has two queries that read the same events. Reports of the patterns
-    are then `beside` those of matching, and sums leave out what matching counts as well: see `counted`.
+    are then `beside` those of matching, and sums leave out what matching counts as well: see `count_for_total`.
     """
 
     pipeline: str
@@ -29,7 +29,7 @@ class Report:
     events: int
     matches: int
     dead_letters: int = 0
-    duplicates: int = 0  # left out: their id came before
+    duplicates: int = 0  # dropped: their id came before
     late: int = 0
     over_limit: int = 0  # events with more matches than the limit
     subscriptions: int = 0
@@ -46,50 +46,50 @@ class Report:
 
     @property
     def events_per_second(self) -> float:
-        """How quickly this batch went through its events."""
+        """Events of this batch per second."""
         return self.events / self.seconds if self.seconds > 0 else 0.0
 
     @property
     def matches_per_second(self) -> float:
-        """How quickly matches came out of this batch."""
+        """Matches of this batch per second."""
         return self.matches / self.seconds if self.seconds > 0 else 0.0
 
     def count_for_total(self, name: str) -> int:
-        """Return a count as it is summed up over all reports of the pipeline."""
+        """Return a count as it enters sums over all reports of the pipeline."""
         count: int = getattr(self, name)
         return 0 if self.beside and name in SHARED_FIELDS else count
 
     @property
     def finished_at(self) -> datetime:
-        """When it was done."""
+        """When the batch ended."""
         return self.started + timedelta(seconds=self.seconds)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON has it, the rates included."""
+        """Return the fields and both rates as JSON values."""
         rates = {"events_per_second": self.events_per_second, "matches_per_second": self.matches_per_second}
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
         fields["mismatches"] = [dict(mismatch) for mismatch in self.mismatches]
         return {**fields, "started": self.started.isoformat(), "lag": dict(self.lag), **rates}
 
     @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> Report:
-        """Return what `to_dict` wrote; names that a newer version added are left out."""
+    def from_dict(cls, fields: Mapping[str, Any]) -> BatchReport:
+        """Return the report of a `to_dict`; fields of a newer version are ignored."""
         values = {name: fields[name] for name in cls.__dataclass_fields__ if name in fields}
         values["mismatches"] = tuple(fields.get("mismatches", ()))
         return cls(**{**values, "started": datetime.fromisoformat(fields["started"])})
 
 
 class Monitor(Protocol):
-    """Somebody who is told how a pipeline does."""
+    """Receives the progress of a pipeline."""
 
     def status(self, text: str) -> None:
-        """Hear what is being done, before the first batch and after the last."""
+        """Receive what the pipeline is doing before the first batch and after the last."""
 
-    def report(self, report: Report) -> None:
-        """Hear of a batch that is done."""
+    def report(self, report: BatchReport) -> None:
+        """Receive the report of a finished batch."""
 
     def warn(self, text: str) -> None:
-        """Hear of something that a person should look at, and that does not stop the pipeline."""
+        """Receive a warning: something that a person should look at, and that does not stop the pipeline."""
 
     def close(self) -> None:
-        """Say the last word and let go of what is held."""
+        """Show the final state and release resources."""

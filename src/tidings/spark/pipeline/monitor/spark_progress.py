@@ -1,7 +1,7 @@
-"""What Spark's own report on a micro-batch knows and ours cannot count: lag, and duplicates that were left out.
+"""The parts of Spark's progress report that we cannot count ourselves: lag, and dropped duplicates.
 
 `StreamingQuery.lastProgress` is a dict. Offsets in it are JSON, as text or decoded already, and null before the
-first batch; a source without such offsets has no lag that could be told.
+first batch; a source without such offsets has no known lag.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 KAFKA_PREFIX = "KafkaV2["
-"""How Spark's description of a Kafka source begins."""
+"""The beginning of Spark's description of a Kafka source."""
 
 
 def compute_lag(progress: Mapping[str, Any]) -> dict[str, int]:
@@ -37,7 +37,7 @@ def count_duplicates(progress: Mapping[str, Any]) -> int:
 
 
 def _parse_offsets(offset: object) -> dict[str, int]:
-    """Return `{"ads": {"0": 12}}`, or the text of it, as `{"ads-0": 12}`; nothing where it is something else."""
+    """Return `{"ads": {"0": 12}}`, or its JSON text, as `{"ads-0": 12}`; anything else is empty."""
     decoded = _decode(offset)
     if not isinstance(decoded, Mapping):
         return {}
@@ -50,5 +50,5 @@ def _decode(offset: object) -> object:
         return offset
     try:
         return json.loads(offset)
-    except ValueError:  # Spark's Python says "None" where there is none
+    except ValueError:  # PySpark gives the text "None" for a missing offset
         return None

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from tidings.spark.pipeline.monitor.report import Report
+    from tidings.spark.pipeline.monitor.report import BatchReport
 
 INTERVAL_SECONDS = 5.0
 """Seconds between two lines about batches; those that end in between share a line."""
@@ -24,20 +24,20 @@ class PlainText:
     def __init__(
         self, console: Console, *, every: float | None = INTERVAL_SECONDS, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """Print on this console; `every=None` leaves the batches out and tells warnings only."""
+        """Print on this console; with `every=None`, only warnings."""
         self._console = console
         self._every = every
         self._clock = clock
         self._printed_at = -float("inf")
-        self._waiting: list[Report] = []
+        self._waiting: list[BatchReport] = []
 
     def status(self, text: str) -> None:
-        """Print what is being done."""
+        """Print the status."""
         if self._every is not None:
             self._print(text)
 
-    def report(self, report: Report) -> None:
-        """Print the batch, or keep it for the next line when one was just printed."""
+    def report(self, report: BatchReport) -> None:
+        """Print the batch, or keep it for the next line if one was printed less than `every` seconds ago."""
         if self._every is None:
             return
         self._waiting.append(report)
@@ -45,11 +45,11 @@ class PlainText:
             self._print_reports()
 
     def warn(self, text: str) -> None:
-        """Print it now."""
+        """Print the warning at once."""
         self._print(f"warning: {text}")
 
     def close(self) -> None:
-        """Print what has waited."""
+        """Print the batches that are still waiting."""
         if self._waiting:
             self._print_reports()
 
@@ -63,8 +63,8 @@ class PlainText:
         self._console.print(Text(text), soft_wrap=True)
 
 
-def summarize(reports: list[Report]) -> str:
-    """Return one line about some batches of one query that follow each other."""
+def summarize(reports: list[BatchReport]) -> str:
+    """Return one line about consecutive batches of one query."""
     last = reports[-1]
     seconds = sum(report.seconds for report in reports)
     events = sum(report.events for report in reports)
@@ -79,8 +79,8 @@ def summarize(reports: list[Report]) -> str:
     return f"{'patterns, ' if last.query == 'patterns' else ''}{name}: {', '.join(parts)}"
 
 
-def _describe_results(reports: list[Report]) -> tuple[str, str]:
-    """Return what came out, and what it was held against."""
+def _describe_results(reports: list[BatchReport]) -> tuple[str, str]:
+    """Return the number of results in words, and that of subscriptions or patterns."""
     last = reports[-1]
     if last.query == "patterns":
         return f"{sum(report.detections for report in reports):,} detections", f"{last.patterns:,} patterns"
@@ -88,8 +88,8 @@ def _describe_results(reports: list[Report]) -> tuple[str, str]:
     return f"{sum(report.matches for report in reports):,} matches", standing
 
 
-def _list_problems(reports: list[Report]) -> list[str]:
-    """Return what was left out or refused, where there was any."""
+def _list_problems(reports: list[BatchReport]) -> list[str]:
+    """Return the counts of dropped and refused events and subscriptions that are not zero."""
     counts = {
         "dead letters": sum(report.dead_letters for report in reports),
         "late": sum(report.late for report in reports),

@@ -1,4 +1,4 @@
-"""The checkpoint folder: what a pipeline remembers, and which version of Tidings wrote it.
+"""The checkpoint folder: the state of a pipeline, and the version of Tidings that wrote it.
 
 | name | what it is |
 |---|---|
@@ -52,7 +52,7 @@ class Checkpoint:
 
     @classmethod
     def open(cls, path: str) -> Checkpoint:
-        """Open the folder, or make one; refuse what another program or a newer version wrote."""
+        """Open or create the folder; one of another program or a newer version is refused."""
         folder = to_local_path(path)
         if folder is None:
             msg = f"the checkpoint `{path}` must be a path that driver and workers see, such as a mounted volume"
@@ -71,7 +71,7 @@ class Checkpoint:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Keep other processes out: each would take away what the other is writing. The lock ends with its process."""
+        """Keep other processes out, which would remove what this one writes; the lock ends with the process."""
         with self._open_mark() as mark:
             try:
                 fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -91,17 +91,17 @@ class Checkpoint:
             raise CheckpointError(msg) from problem
 
     def query_uri(self, name: str = "query") -> str:
-        """Return where Spark keeps its own checkpoint: on this file system, whatever Spark takes by default."""
+        """Return the URI of Spark's own checkpoint: on this file system, whatever Spark's default is."""
         return f"file://{self.folder}/{name}"
 
     def is_done(self, batch: int, name: str = "query") -> bool:
-        """Tell whether Spark counts a batch as done."""
+        """Tell whether Spark has committed a batch."""
         return (self.folder / name / "commits" / str(batch)).exists()
 
     def locate_subscriptions(self, context: QueryContext, feed: Mapping[str, Any]) -> Path:
-        """Return the folder of versions for subscriptions that are understood so, and come from this feed.
+        """Return the folder of versions for this context and feed.
 
-        What a feed has read, by names of files or offsets, means nothing to another one.
+        The position in a feed (names of files, offsets) means nothing to another feed, so each has its folder.
         """
         parts = {name: part.to_dict() for name, part in context.overrides.items()}
         schema = context.vocabulary.schema
@@ -112,7 +112,7 @@ class Checkpoint:
     # The newest time of an event ---------------------------------------------------------------
 
     def read_newest(self) -> datetime | None:
-        """Return the newest time of an event, up to the last batch that is done."""
+        """Return the newest time of an event up to the last finished batch."""
         try:
             content = json.loads((self.folder / "newest.json").read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -120,7 +120,7 @@ class Checkpoint:
         return datetime.fromisoformat(content["newest"])
 
     def write_newest(self, batch: int, newest: datetime) -> None:
-        """Remember the newest time of an event."""
+        """Write the newest time of an event up to a batch."""
         content = {"batch": batch, "newest": newest.isoformat()}
         write_atomically(self.folder / "newest.json", iter([json.dumps(content).encode()]))
 
@@ -128,11 +128,11 @@ class Checkpoint:
 
     @property
     def refusals(self) -> Path:
-        """The file that lists them."""
+        """The file that lists refused changes."""
         return self.folder / "refused_subscriptions.jsonl"
 
     def append_refused(self, refused: Sequence[tuple[Any, TidingsError]], batch: int | None) -> None:
-        """Append the changes of subscriptions that were refused; those before the first batch are of none."""
+        """Append refused changes of subscriptions; those before the first batch have no batch number."""
         at = datetime.now(UTC).isoformat()
         with self.refusals.open("a", encoding="utf-8") as out:
             for id, problem in refused:
@@ -146,7 +146,7 @@ def _check_empty(folder: Path) -> None:
 
 
 def _is_partial_mark(name: str) -> bool:
-    """Tell whether a file is the mark, as a crash left it: half written, under another name."""
+    """Tell whether a file is a mark that a crash left half written, under its temporary name."""
     return name.startswith(f"{MARK}.") and name.endswith(".tmp")
 
 

@@ -1,8 +1,8 @@
-"""Patterns in a pipeline: the stream that looks for them, and what becomes of each of its micro-batches.
+"""Pattern detection in a pipeline: the stream of detections, and its micro-batches.
 
-Looking for patterns has a memory, which Spark keeps in the checkpoint, so it is a query of its own, with its own
-numbers of batches. One stream has it all: detections, events that came too late, bad events, and how many there
-were. What comes out of a batch depends on its events and the memory alone: tried again, it gives the same rows.
+Detection is stateful, and Spark keeps its state in the checkpoint; so it is a query of its own, which numbers its own
+batches. One stream has detections, late events, bad events, and the number of events. The rows of a batch depend on
+its events and the state alone, so a retried batch gives the same rows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tidings.spark.match.worker_matcher import TaggedRows
 from tidings.spark.match.worker_stage import WorkerStage, match_in_workers
 from tidings.spark.pipeline.config.pattern_checks import ID, load_model
 from tidings.spark.pipeline.config.variables import mask
-from tidings.spark.pipeline.monitor.report import Report
+from tidings.spark.pipeline.monitor.report import BatchReport
 from tidings.spark.pipeline.run.match_batches import EVENT, LATE, RAW, REFUSED, TIME, resolve_column
 from tidings.spark.pipeline.run.microbatch import BatchHandler, persist_frame
 from tidings.spark.pipeline.sinks.batch_folders import EXACT_TIMES
@@ -42,22 +42,22 @@ if TYPE_CHECKING:
     from tidings.spark.pipeline.run.match_batches import BatchSinks
 
 FOLDER = "patterns"
-"""The query's own folder in the checkpoint."""
+"""The query's folder in the checkpoint."""
 
 KEY = ("pattern", "key", "at", "events")
-"""What makes a detection the one it is."""
+"""The columns that identify a match."""
 
 DETECTION = ("kind", *KEY)
-"""The columns of a detection; where there are forecasts, this is what makes each the one it is."""
+"""The columns of a detection; with forecasts, they identify one."""
 
 FORECAST = ("probability", "horizon", "estimator")
-"""The columns of forecasts, which are there with a model only."""
+"""The columns of forecasts, present only with a model."""
 
 LETTER = ("event", "reason", "row")
 """The columns of a dead letter."""
 
 SEEN = "seen"
-"""How many events a row of the stream stands for."""
+"""The column with the number of events that a row stands for."""
 
 _ADDED = (
     StructField("made", LongType()),
@@ -75,9 +75,9 @@ _ADDED = (
 def detect_stream(
     events: DataFrame, pipeline: Pipeline, patterns: Sequence[WrittenPattern], *, context: QueryContext
 ) -> DataFrame:
-    """Return what comes of a stream of events: rows of `ts.detect`, dead letters and tallies, as one frame.
+    """Return rows of `ts.detect`, dead letters and event counts of a stream of events, as one frame.
 
-    What the source could not read is told once: by matching, where there are subscriptions.
+    Events that the source refused are dead letters here only without subscriptions: else matching reports them.
     """
     settings = pipeline.patterns
     assert settings is not None
@@ -87,7 +87,7 @@ def detect_stream(
     in_time = events.where(to_column(REFUSED).isNull()).drop(REFUSED, RAW)
     in_time = in_time.withWatermark(TIME, f"{int(settings.lateness.total_seconds() * 1000)} milliseconds")
     detector = build_detector(in_time, patterns, context, time=TIME, key=settings.key)
-    forecaster = add_forecasts(detector, settings)  # its names were judged when it was made
+    forecaster = add_forecasts(detector, settings)  # unknown names were refused when the detector was built
     detections = detect(in_time, forecaster, time=TIME, event_id=EVENT, keep=settings.keep, unknown="absent")
     return _rename_event_ids(detections, settings.keep or ()).unionByName(
         _find_bad_events(events, detector), allowMissingColumns=True
@@ -110,7 +110,7 @@ def add_forecasts(detector: Detector, settings: PatternSettings) -> Detector:
 
 
 def _rename_event_ids(detections: DataFrame, keep: Sequence[str]) -> DataFrame:
-    """Call the id of an event what matches call it, where events are records."""
+    """Rename the id in the records of events to the name that matches use."""
     if not keep:
         return detections
 
@@ -121,7 +121,7 @@ def _rename_event_ids(detections: DataFrame, keep: Sequence[str]) -> DataFrame:
 
 
 def _add_event_columns(events: DataFrame, pipeline: Pipeline) -> DataFrame:
-    """Add the events' ids and times under names of our own; one without a time has no place in any order."""
+    """Add the columns of the id and the time; an event without a time is refused, since it has no order."""
     source = pipeline.source
     assert source.id is not None
     assert source.time is not None
@@ -133,11 +133,11 @@ def _add_event_columns(events: DataFrame, pipeline: Pipeline) -> DataFrame:
 
 
 def _find_bad_events(events: DataFrame, detector: Detector) -> DataFrame:
-    """Return the events that patterns cannot read, as dead letters, and how many events there were.
+    """Return the events that patterns cannot read, as dead letters, and the number of events.
 
-    They are judged by the matcher that detection reads them with: what takes no part there is told here.
+    They are checked by the matcher of the detector, so exactly the events that detection skips are reported.
     """
-    alone = QueryContext(unknown="absent")  # the matcher brings its own, and its names were judged
+    alone = QueryContext(unknown="absent")  # the matcher has its own vocabulary, and its names were checked
     handle = open_subscriptions(
         events.sparkSession, detector.compile().matcher, schema_of(events.schema), alone, shards=None
     )
@@ -148,14 +148,14 @@ def _find_bad_events(events: DataFrame, detector: Detector) -> DataFrame:
     return rows.select("event", "reason", "row", to_column("events").alias(SEEN))
 
 
-# Its batches ---------------------------------------------------------------------------------------
+# Batches -------------------------------------------------------------------------------------------
 
 
 class DetectBatches(BatchHandler):
-    """Takes the micro-batches of the query that looks for patterns."""
+    """Processes the micro-batches of the detection query."""
 
     def __init__(self, pipeline: Pipeline, *, patterns: int, checkpoint: Checkpoint, sinks: BatchSinks) -> None:
-        """Take all that a batch needs, and how many patterns there are."""
+        """Take everything that a batch needs, and the number of patterns."""
         super().__init__(checkpoint, FOLDER)
         self._pipeline, self._sinks, self._patterns = pipeline, sinks, patterns
         self._is_beside = pipeline.subscriptions is not None
@@ -165,14 +165,14 @@ class DetectBatches(BatchHandler):
     def _process(self, frame: DataFrame, batch: int) -> None:
         started, begun = datetime.now(UTC), time.monotonic()
         with ExitStack() as stack:
-            # Kept, and read from there: what has a memory must not be computed twice in one batch.
+            # Persisted: a stateful stream must not be computed twice in one batch.
             rows = persist_frame(frame, stack)
             counts = self._count_rows(rows)
             self._write_rows(rows, counts, batch)
         if not any(counts):
-            return  # Spark let time pass, and nothing came of it
+            return  # a batch without data, which only moves the watermark
         self._report(
-            Report(
+            BatchReport(
                 self._pipeline.name,
                 batch,
                 started,
@@ -189,7 +189,7 @@ class DetectBatches(BatchHandler):
         )
 
     def _count_rows(self, rows: DataFrame) -> Row:
-        """Count what there is; this is the one pass through the patterns."""
+        """Count the rows; this is the only pass through the patterns."""
         kind = to_column("kind")
         counts = rows.agg(
             F.coalesce(F.sum(SEEN), F.lit(0)).alias("events"),
@@ -212,7 +212,7 @@ class DetectBatches(BatchHandler):
 
 
 def _build_late_letters(rows: DataFrame) -> DataFrame:
-    """Return the events that came too late, as dead letters; of those, what detections carry is known."""
+    """Return late events as dead letters; only the columns that detections carry are known of them."""
     first, kind = F.element_at("events", 1), rows.schema["events"].dataType.elementType  # type: ignore[attr-defined]
     columns = {name: first[name] for name in kind.names} if isinstance(kind, StructType) else {ID: first}
     shown = F.struct(*(value.alias(name) for name, value in columns.items()), "at")

@@ -1,7 +1,7 @@
-"""Whether Kafka answers at all, asked before the query starts.
+"""A check before the start that Kafka's brokers can be reached.
 
-Spark's connector waits for a broker without a word, for minutes and again and again. So each list of brokers is tried
-once: it is enough that one of them takes a connection. Whether it is Kafka, and lets us in, is the connector's to say.
+Spark's connector waits for a broker silently, for minutes and repeatedly. So each list of brokers is tried once: one
+that accepts a connection is enough. Whether it is Kafka, and accepts the login, is left to the connector.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from tidings.spark.pipeline.config.settings import Pipeline
 
 CONNECT_SECONDS = 5.0
-"""Seconds that a broker has to take a connection."""
+"""Seconds that a broker has to accept a connection."""
 
 DEFAULT_PORT = 9092
-"""Kafka's own, where none is said."""
+"""Kafka's port, where none is given."""
 
 
 def require_brokers(pipeline: Pipeline) -> None:
-    """Refuse to start while no broker of a list takes a connection."""
+    """Raise `PipelineFailed` if no broker of some list accepts a connection."""
     for where, servers in dict(_list_servers(pipeline)).items():
         if not any(map(_is_reachable, servers.split(","))):
             msg = f"{where}: none of the servers `{mask(servers)}` takes a connection; is Kafka running there?"

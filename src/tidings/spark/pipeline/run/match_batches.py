@@ -1,8 +1,8 @@
-"""One micro-batch: what it uses is settled first, then events cross into Python once, then sinks are handed their rows.
+"""The micro-batches of matching: claim a version of the subscriptions, match in workers once, write to the sinks.
 
-The version of the subscriptions, the time that ages are reckoned against and the bound of lateness are written down
-before anything is done with the batch. Spark hands a batch over at least once, after a crash again: then all of that is
-found written down, the rows are the same, and sinks that have them already take nothing.
+The version of the subscriptions, the time that ages are measured against and the bound of lateness are recorded (a
+claim) before anything is done with a batch. Spark delivers a batch at least once, after a crash again: the claim is
+then found, the rows are the same, and sinks that have them already write nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tidings.spark.match.shard_plan import ShardPlan
 from tidings.spark.match.worker_matcher import TaggedRows, describe_excess
 from tidings.spark.match.worker_stage import WorkerStage
 from tidings.spark.pipeline.monitor.mismatch_totals import PipelineMismatches
-from tidings.spark.pipeline.monitor.report import Report
+from tidings.spark.pipeline.monitor.report import BatchReport
 from tidings.spark.pipeline.run.microbatch import BatchHandler, persist_frame
 from tidings.spark.pipeline.sinks.sinks import Sink
 from tidings.spark.query_context import QueryContext
@@ -51,30 +51,30 @@ if TYPE_CHECKING:
     from tidings.spark.pipeline.run.checkpoint import Checkpoint
 
 EVENT, TIME, REFUSED, RAW, ARRIVED = "_event", "_time", "_refused", "_raw", "_arrived"
-"""Columns of our own: the event's id and time, why the source could not read it, its raw text, when it came."""
+"""Columns of our own: the event's id and time, why the source refused it, its raw text, its arrival time."""
 
 LATE = "late: "
-"""How the reason begins that an event is late."""
+"""The beginning of the reason of a late event."""
 
 LISTED_REFUSALS = 5
-"""So many refused subscriptions of a batch are told one by one."""
+"""Refused subscriptions of a batch that are reported one by one."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchSinks:
-    """Where rows go."""
+    """The open sinks of a query."""
 
     matches: Sequence[Sink]
     dead_letters: Sink
 
 
 class MatchBatches(BatchHandler):
-    """Takes the micro-batches of the query that matches."""
+    """Processes the micro-batches of the matching query."""
 
     def __init__(
         self, pipeline: Pipeline, *, live: Live, checkpoint: Checkpoint, sinks: BatchSinks, watch: Monitor
     ) -> None:
-        """Take all that a batch needs."""
+        """Take everything that a batch needs."""
         super().__init__(checkpoint, "query")
         self._pipeline, self._live = pipeline, live
         self._sinks, self._watch = sinks, watch
@@ -82,11 +82,11 @@ class MatchBatches(BatchHandler):
         self._excess_text = describe_excess(0, pipeline.matching.limit or 0).partition(",")[2]
         self._changes: list[Change] = []
         self._mismatches = PipelineMismatches()
-        self._checked_version = 0  # the version that was held against the columns
-        self._refusals: dict[Any, str] = {}  # what they refuse of it
+        self._checked_version = 0  # the last version that was checked against the columns
+        self._refusals: dict[Any, str] = {}  # its refused subscriptions, with the reason
 
     def note_change(self, change: Change, batch: int | None = None) -> None:
-        """Tell what was refused of what the feed brought, before the first batch too; the next batch counts it."""
+        """Report the refused subscriptions of a change; the next batch's report counts the change."""
         self._changes.append(change)
         self.totals["refused_subscriptions"] += len(change.refused)
         if change.refused:
@@ -108,7 +108,7 @@ class MatchBatches(BatchHandler):
         for mismatch in self._mismatches.take_new():
             self._watch.warn(str(mismatch))
         self._report(
-            Report(
+            BatchReport(
                 self._pipeline.name,
                 batch,
                 started,
@@ -126,17 +126,19 @@ class MatchBatches(BatchHandler):
             )
         )
 
-    # What it uses ------------------------------------------------------------------------------
+    # Subscriptions -----------------------------------------------------------------------------
 
     def _claim_version(self, batch: int, started: datetime) -> Claim:
-        """Settle the version, the time and the bound of lateness; the feed is looked at on the way."""
+        """Record the version, the time and the bound of lateness of a batch; pending changes are applied before."""
         newest = self._checkpoint.read_newest() if self._pipeline.late is not None else None
         now = self._pipeline.matching.now or started
         facts = {"now": now.isoformat(), "newest": newest.isoformat() if newest is not None else None}
-        return self._live.claim(self._checkpoint.id, batch, facts=facts, on_change=partial(self.note_change, batch=batch))
+        return self._live.claim(
+            self._checkpoint.id, batch, facts=facts, on_change=partial(self.note_change, batch=batch)
+        )
 
     def _report_refused(self, refused: Sequence[tuple[Any, TidingsError]], batch: int | None) -> None:
-        """List them all in the checkpoint, and the first of them to who watches."""
+        """List all of them in the checkpoint, and warn of the first few."""
         self._checkpoint.append_refused(refused, batch)
         for id, problem in refused[:LISTED_REFUSALS]:
             self._watch.warn(f"subscription `{id}` refused: {problem}" if id is not None else str(problem))
@@ -145,14 +147,14 @@ class MatchBatches(BatchHandler):
             self._watch.warn(f"and {rest:,} others: {self._checkpoint.refusals}")
 
     def _event_columns(self, frame: DataFrame) -> Schema | None:
-        """Return the events' columns where others write the subscriptions, who need not know of them; else nothing."""
+        """Return the events' columns if the subscriptions come from a snapshot, whose writer need not know them."""
         about = self._pipeline.subscriptions
         if about is None or about.snapshot is None:
             return None
         return QueryContext(unknown=self._pipeline.unknown).close_schema(schema_of(frame.drop(REFUSED, RAW).schema))
 
     def _check_version(self, claim: Claim, columns: Schema | None, batch: int) -> None:
-        """Note the subscriptions of a new version that the columns refuse; workers leave them out, too."""
+        """Report the subscriptions of a new version that the columns refuse; workers leave them out as well."""
         if columns is not None and claim.version != self._checked_version:
             refused = remove_refused(self._live.open(claim.version), columns)
             news = [(id, problem) for id, problem in refused if self._refusals.get(id) != str(problem)]
@@ -164,10 +166,10 @@ class MatchBatches(BatchHandler):
         version = read_version(self._live.folder, claim.version)
         folder = str(self._live.folder.resolve())
         place = VersionStore(folder, version.number, len(version.shards), version.checksum, columns)
-        # Whole events cross, and the time is the claim's: what the filters need of events is not asked for here.
+        # Workers get whole events, and the time is the claim's, so the handle says nothing about either.
         return SubscriptionHandle(place, {}, None, to_arrow_id_type(version.ids), None), version
 
-    # What becomes of it ------------------------------------------------------------------------
+    # Rows --------------------------------------------------------------------------------------
 
     def _match(self, frame: DataFrame, handle: SubscriptionHandle, claim: Claim, stack: ExitStack) -> DataFrame:
         """Return matches, dead letters and tallies as one frame."""
@@ -182,7 +184,7 @@ class MatchBatches(BatchHandler):
         return query.match_tagged_events(frame, hidden=_HIDDEN, keep=lambda rows: persist_frame(rows, stack))
 
     def _add_event_columns(self, frame: DataFrame, facts: Mapping[str, Any]) -> DataFrame:
-        """Add the columns of our own, and refuse what is late."""
+        """Add the columns of the id and the time, and refuse late events."""
         source, late = self._pipeline.source, self._pipeline.late
         frame = frame.drop(ARRIVED)
         if source.id is not None:
@@ -206,7 +208,7 @@ class MatchBatches(BatchHandler):
         return choose_columns(frame.schema, event_id=event, keep=keep, grouped=matching.per == "event")
 
     def _count_rows(self, tagged: DataFrame) -> Row:
-        """Count what there is; this is the one pass over the events, the sinks take what it kept."""
+        """Count the rows; this is the only pass over the events, and the sinks read what it persisted."""
         reason = to_column("reason")
         counts = tagged.agg(
             F.sum("events").alias("events"),
@@ -232,7 +234,7 @@ class MatchBatches(BatchHandler):
             self._sinks.dead_letters.write(tagged.where(to_column("reason").isNotNull()).select(*names), batch)
 
     def _order_columns(self, tagged: DataFrame) -> list[str]:
-        """Return the columns of a match in their order: the id, who, and what is kept; without an id, who is last."""
+        """Return the columns of a match in order: event id, subscription, kept ones; without an id, it is last."""
         names = [name for name in tagged.columns if name not in _NAMES]
         first = ["event", self._id_column] if self._pipeline.source.id is not None else []
         return [*first, *(name for name in names if name not in first)]

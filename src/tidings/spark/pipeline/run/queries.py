@@ -1,7 +1,7 @@
-"""The queries of a running pipeline: started one by one, watched together, and ended together.
+"""The queries of a running pipeline: matching, pattern detection, or both.
 
-There is one that matches, one that looks for patterns, or both, each with a folder of the checkpoint of its own. When
-one of them fails, or somebody wishes to stop, all of them end after the batch that they are working on.
+Each query has a folder of its own in the checkpoint. When one of them fails, or a stop is requested, all of them end
+after their current batch.
 """
 
 from __future__ import annotations
@@ -25,39 +25,39 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from tidings.spark.pipeline.config.values import Trigger
-    from tidings.spark.pipeline.monitor.report import Monitor, Report
+    from tidings.spark.pipeline.monitor.report import BatchReport, Monitor
     from tidings.spark.pipeline.run.checkpoint import Checkpoint
     from tidings.spark.pipeline.run.stopping import StopSignal
 
 POLL_SECONDS = 0.1
-"""Seconds between two looks at the queries."""
+"""Seconds between two polls of the queries."""
 
 SETTLE_SECONDS, SETTLE_POLL_SECONDS = 30.0, 0.01
-"""Seconds that a batch, done, may take to be noted in Spark's checkpoint; and between two looks there."""
+"""Seconds that Spark may take to commit a finished batch; and between two polls of its checkpoint."""
 
 PROGRESS_SECONDS = 3.0
-"""Seconds a report waits for Spark's own, which knows the lag."""
+"""Seconds that a report waits for Spark's own, which has the lag."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunningQuery:
-    """A query that has been started, and who takes its batches."""
+    """A started query, and the handler of its batches."""
 
     query: StreamingQuery
     handler: BatchHandler
 
     @property
     def problem(self) -> BaseException | None:
-        """What went wrong, if the query ended by it."""
+        """The exception that ended the query, if one did."""
         return None if self.query.isActive else self.handler.failure or self.query.exception()
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing of the last batch is open."""
+        """Whether the last batch is committed, or the query has ended."""
         return self.handler.is_done() or not self.query.isActive
 
     def stop(self) -> None:
-        """Stop the query, whatever becomes of its batch."""
+        """Stop the query at once, whatever becomes of its batch."""
         with suppress(*SPARK_ERRORS):
             self.query.stop()
 
@@ -65,7 +65,7 @@ class RunningQuery:
 def start_query(
     events: DataFrame, handler: BatchHandler, *, name: str, checkpoint: Checkpoint, trigger: Trigger
 ) -> RunningQuery:
-    """Start a query on events."""
+    """Start a query on a stream of events."""
     writer = events.writeStream.foreachBatch(handler).queryName(name)
     writer = writer.option("checkpointLocation", checkpoint.query_uri(handler.folder))
     if trigger.available_now:
@@ -78,25 +78,25 @@ def start_query(
 def follow_queries(
     running: Sequence[RunningQuery], watch: Monitor, stopping: StopSignal, trouble: FailureReport
 ) -> None:
-    """Hand on reports until all queries end; end them after their batches when one fails or somebody wishes that."""
-    tellings = [_ReportJoiner(query, watch) for query in running]
+    """Pass on reports until all queries end; stop them after their batches when one fails or a stop is requested."""
+    joiners = [_ReportJoiner(query, watch) for query in running]
     while _is_running(running) and not stopping.wait(POLL_SECONDS):
-        for telling in tellings:
-            telling.poll()
-    # Before the others are ended: those then say that they were, which is no reason.
+        for joiner in joiners:
+            joiner.poll()
+    # Read before the others are stopped: stopping is an exception of theirs, but not the cause.
     problem = None if stopping.requested.is_set() else _find_first(query.problem for query in running)
     if any(query.query.isActive for query in running):
         watch.status("stopping after this batch")
         _stop_all(running)
-    for telling in tellings:
-        telling.poll(last=True)
+    for joiner in joiners:
+        joiner.poll(last=True)
     problem = problem or _find_first(query.handler.failure for query in running)
     if problem is not None:
         raise trouble.explain(problem)
 
 
 def _is_running(running: Sequence[RunningQuery]) -> bool:
-    """Tell whether one of them runs and none has failed; one that has read all there is may be done before another."""
+    """Tell whether some query runs and none has failed; one may have read everything before another."""
     return any(query.query.isActive for query in running) and _find_first(query.problem for query in running) is None
 
 
@@ -113,21 +113,21 @@ def _stop_all(running: Sequence[RunningQuery]) -> None:
 
 
 def _wait(condition: Callable[[], bool], seconds: float) -> None:
-    """Wait for Spark to note that a batch is done: the next run would do it again, and send its records again."""
+    """Wait for Spark to commit a batch; without the commit, the next run would write its rows again."""
     until = time.monotonic() + seconds
     while not condition() and time.monotonic() < until:
         time.sleep(SETTLE_POLL_SECONDS)
 
 
 class _ReportJoiner:
-    """Puts together our report on a batch and Spark's, which comes a little later and knows the lag."""
+    """Joins our report of a batch with Spark's, which comes a little later and has the lag."""
 
     def __init__(self, running: RunningQuery, watch: Monitor) -> None:
         self._query, self._handler, self._watch = running.query, running.handler, watch
-        self._waiting: list[tuple[float, Report]] = []
+        self._waiting: list[tuple[float, BatchReport]] = []
 
     def poll(self, *, last: bool = False) -> None:
-        """Hand on the reports that are complete, or have waited long enough."""
+        """Pass on the reports that are complete, or have waited long enough."""
         with suppress(Empty):
             while True:
                 self._waiting.append((time.monotonic(), self._handler.reports.get_nowait()))
@@ -140,14 +140,14 @@ class _ReportJoiner:
         return time.monotonic() - self._waiting[0][0] > PROGRESS_SECONDS
 
     def _read_progress(self) -> dict[int, dict[str, Any]]:
-        """Return what Spark tells of its last batches, by their numbers; while it waits for events it tells of none."""
+        """Return Spark's reports of its last batches by number, without those of waiting for events."""
         with suppress(*SPARK_ERRORS):
             batches = [json.loads(batch.json) for batch in self._query.recentProgress]
             return {batch["batchId"]: batch for batch in batches if "addBatch" in batch.get("durationMs", ())}
         return {}
 
 
-def _complete_report(report: Report, progress: dict[str, Any] | None) -> Report:
+def _complete_report(report: BatchReport, progress: dict[str, Any] | None) -> BatchReport:
     if progress is None:
         return report
     return replace(report, lag=compute_lag(progress), duplicates=count_duplicates(progress))

@@ -1,15 +1,15 @@
-"""`tidings run`: the query is started, watched, and stopped after its batch; what is lost with the process is nothing.
+"""`tidings run`: start the queries of a pipeline, follow them, and stop them after their batches.
 
-All that must outlive it is in the checkpoint: Spark's offsets, the versions of the subscriptions, and which of them a
-batch uses. So stopping is only a matter of manners: a wish to stop (SIGTERM, Ctrl-C) waits for the batch that is being
-worked on, and a process that is killed is started again and goes on.
+All state is in the checkpoint: Spark's offsets, the versions of the subscriptions, and the version that each batch
+uses. A stop request (SIGTERM, Ctrl-C) waits for the current batch; a process that is killed loses nothing either, and
+continues when it is started again.
 """
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from pyspark.sql.utils import is_remote
 from rich.console import Console
 
 from tidings.errors import BadPipeline, SparkUnavailable
+from tidings.spark.detect.detect import using_rocksdb
 from tidings.spark.pipeline.config.analysis import check_on_spark
 from tidings.spark.pipeline.config.checks import find_missing_source
 from tidings.spark.pipeline.config.pattern_checks import parse_pattern_file, place_pattern_letters
@@ -52,18 +53,18 @@ if TYPE_CHECKING:
     from tidings.spark.pipeline.run.queries import RunningQuery
 
 MASTER = "local[*,4]"
-"""All cores of this machine; a task whose worker dies is tried again, which `local[*]` alone does not do."""
+"""All cores of this machine; a task whose worker dies is retried, which `local[*]` alone does not do."""
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a pipeline did until it ended."""
+class RunTotals:
+    """The totals of a run."""
 
     batches: int
     events: int
     matches: int
     dead_letters: int
-    stopped: bool  # by a wish, and not because all was read
+    stopped: bool  # by a request, and not because all was read
     detections: int = 0
     late: int = 0
     refused_subscriptions: int = 0
@@ -74,8 +75,8 @@ def run(
     *,
     console: Console | None = None,
     started: Callable[[SparkSession], object] | None = None,
-) -> Outcome:
-    """Run a pipeline until all is read, or somebody wishes it to stop; `started` is told when Spark is there."""
+) -> RunTotals:
+    """Run a pipeline until all is read or a stop is requested; `started` is called with the Spark session."""
     console = console or Console(highlight=False)
     with ExitStack() as stack:
         stopping = stack.enter_context(StopSignal())
@@ -89,20 +90,23 @@ def run(
         trouble = FailureReport(checkpoint.folder, log)
         stack.enter_context(_translate_errors(trouble))
         session = _open_session(pipeline, log)
-        stopping.install_handlers()  # Spark has just put its own handler in place
+        stopping.install_handlers()  # Spark has just installed its own handler
         if started is not None:
             started(session)
         _refuse(check_on_spark(session, pipeline))
         require_brokers(pipeline)
-        made = _QueryBuilder(session, pipeline, checkpoint, watch, stack, console).build()
-        if not stopping.requested.is_set():
-            running = [_start(*parts, pipeline, checkpoint, stack) for parts in made]
+        # A query takes the session's settings when it starts, so later queries of the session are not concerned.
+        with using_rocksdb(session) if pipeline.patterns is not None else nullcontext():
+            made = _QueryBuilder(session, pipeline, checkpoint, watch, stack, console).build()
+            to_start = [] if stopping.requested.is_set() else made
+            running = [_start(*parts, pipeline, checkpoint, stack) for parts in to_start]
+        if running:
             follow_queries(running, watch, stopping, trouble)
         totals = sum((turns.totals for _, turns in made), Counter())
         if refused := totals["refused_subscriptions"]:
             watch.status(f"{refused:,} changes of subscriptions were refused: {checkpoint.refusals}")
         counts = {name: totals[name] for name in ("batches", *SUMMED_FIELDS, "refused_subscriptions")}
-        return Outcome(**counts, stopped=stopping.requested.is_set())
+        return RunTotals(**counts, stopped=stopping.requested.is_set())
 
 
 def _start(
@@ -132,7 +136,7 @@ def _open_session(pipeline: Pipeline, log: Path | None) -> SparkSession:
 
 @dataclass(frozen=True, slots=True)
 class _QueryBuilder:
-    """What both queries are made of."""
+    """Builds the queries of a pipeline."""
 
     session: SparkSession
     pipeline: Pipeline
@@ -142,7 +146,7 @@ class _QueryBuilder:
     console: Console
 
     def build(self) -> list[tuple[DataFrame, BatchHandler]]:
-        """Return the streams of the pipeline and who takes their batches; what is wrong is told before any starts."""
+        """Return the streams of the pipeline with their batch handlers; errors are raised before any starts."""
         events = stream_events(self.session, self.pipeline.source, self.pipeline.derived)
         made: list[tuple[DataFrame, BatchHandler]] = []
         if self.pipeline.subscriptions is not None:
@@ -167,7 +171,7 @@ class _QueryBuilder:
         patterns = parse_pattern_file(settings.file, build_query_context(self.session, self.pipeline))
         context = self.pipeline.query_context
         letters = place_pattern_letters(self.pipeline.dead_letters)
-        # An event may be a dead letter of both queries, so the reason is part of what names one of these.
+        # An event may be a dead letter of both queries, so the reason is part of the key.
         key = KEY if settings.model is None else DETECTION
         sinks = self._open_sinks(self.pipeline.detections, key, letters, ["event", "reason"])
         turns = DetectBatches(self.pipeline, patterns=len(patterns), checkpoint=self.checkpoint, sinks=sinks)
@@ -177,7 +181,7 @@ class _QueryBuilder:
     def _open_sinks(
         self, sinks: Sequence[SinkSettings], key: Sequence[str], letters: SinkSettings, letters_key: Sequence[str]
     ) -> BatchSinks:
-        """Open sinks; each is closed when the pipeline ends."""
+        """Open sinks, and close each when the pipeline ends."""
         context = SinkContext(key=key, owner=self.checkpoint.id, console=self.console, folder=self.pipeline.folder)
         opened = [open_sink(sink, context) for sink in sinks]
         dead = open_sink(letters, replace(context, key=letters_key))
@@ -187,11 +191,11 @@ class _QueryBuilder:
 
 
 def _drop_duplicates(events: DataFrame, pipeline: Pipeline) -> DataFrame:
-    """Leave out events whose id came before, by when they came: so none of them is too late to be looked at."""
+    """Drop events whose id came before; the watermark is on arrival times, so no event is too late for it."""
     if pipeline.duplicates is None or pipeline.source.id is None:
         return events
     id = resolve_column(events, pipeline.source.id).cast("string")
-    alone = F.concat(F.lit("?"), F.expr("uuid()"))  # what has no id, or could not be read, is nobody's double
+    alone = F.concat(F.lit("?"), F.expr("uuid()"))  # an event without an id, or refused, duplicates none
     named = F.when(to_column(REFUSED).isNull() & id.isNotNull(), F.concat(F.lit("="), id)).otherwise(alone)
     within = f"{int(pipeline.duplicates.within.total_seconds() * 1000)} milliseconds"
     marked = events.withColumns({"_double": named, ARRIVED: F.current_timestamp()})
@@ -200,7 +204,7 @@ def _drop_duplicates(events: DataFrame, pipeline: Pipeline) -> DataFrame:
 
 @contextmanager
 def _translate_errors(trouble: FailureReport) -> Iterator[None]:
-    """Let Spark's own errors out as ours, and what the disk raises."""
+    """Raise errors of Spark and of the disk as ours."""
     try:
         yield
     except (*SPARK_ERRORS, OSError) as problem:

@@ -1,8 +1,8 @@
-"""Changes of subscriptions that Spark reads: a Kafka topic, a table, and a snapshot that is replaced.
+"""Feeds of subscriptions that Spark reads: a Kafka topic and a table.
 
-Each is asked at the start of a micro-batch, with the position of the newest version, and answers with what has changed
-since (`matcher.feeds`). A topic is read from the offsets of the last time to its end. A table is compared by Spark with
-the ids and hashes of the last time, and only what differs comes to the driver.
+A feed (`matcher.live.feeds`) is asked at the start of a micro-batch for the changes since a position. A topic is read
+from the last offsets to its end. A table is compared by Spark with the ids and hashes of the last time, and only
+rows that differ come to the driver.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
 
 EARLIEST = -2
-"""What Spark calls the beginning of a partition."""
+"""Spark's offset for the beginning of a partition."""
 
 KEPT_STATES = 3
-"""So many states of a table are kept; what a crash left of one is among those that go."""
+"""States of a table that are kept; older ones are removed, also those that a crash left half written."""
 
 
 @dataclass(slots=True)
 class TopicFeed:
-    """A Kafka topic, best compacted: the key is the id, the value the filter, and no value removes.
+    """A Kafka topic, best compacted: the key is the id, the value the filter; a null value removes.
 
     A value is a filter in the feed's notation, or JSON: `{"filter": ..., "notation": ...}`, or the tree of a filter.
     """
@@ -77,10 +77,10 @@ class TopicFeed:
         return Step(row.key, *_parse_record(row.value, self.notation))
 
     def read_records(self, offsets: dict[str, int]) -> list[Row]:
-        """Read from the known offsets; where Kafka has them no longer, all of the topic is read, and sifted.
+        """Read from the offsets; where Kafka no longer has them, read the whole topic and drop what was seen.
 
-        Spark wants to be told of every partition. Those that are not known, since they are new or have been empty so
-        far, are in its complaint; they are read from their beginning.
+        Spark needs an offset for every partition. Those without one, since they are new or have been empty so far, are
+        named in its error message; they are read from their beginning.
         """
         if not offsets:
             return self._read_from("earliest").collect()
@@ -104,7 +104,7 @@ class TopicFeed:
 
 
 def _parse_partitions(topic: str, complaint: str) -> list[str]:
-    """Return the partitions that a topic has, as Spark says where it was not told of all of them.
+    """Return the partitions of a topic from Spark's error message about missing offsets.
 
     >>> _parse_partitions("a.b", "... Specified: Set(a.b-0) Assigned: Set(a.b-0, a.b-1)")
     ['0', '1']
@@ -115,14 +115,14 @@ def _parse_partitions(topic: str, complaint: str) -> list[str]:
 def _report_unreadable(
     subject: str, problem: BaseException, position: Mapping[str, Any], shows_reason: bool
 ) -> Changes:
-    """Say that a feed cannot be read now: what was read before stays in force."""
+    """Return a change that only reports an error: what was read before stays in force."""
     why = summarize_error(problem) if shows_reason else "a variable is part of it, so the reason is not shown"
     error = FileError(f"{subject} cannot be read, so what was read of it before stays in force: {why}")
     return Changes([Step(None, problem=error)], position)
 
 
 def _parse_record(value: str, notation: str) -> tuple[Any, str]:
-    """Return the filter and its notation that a record's value says."""
+    """Return the filter in a record's value, and its notation."""
     if value.lstrip().startswith("{"):
         try:
             content = json.loads(value)
@@ -136,9 +136,9 @@ def _parse_record(value: str, notation: str) -> tuple[Any, str]:
 
 @dataclass(slots=True)
 class TableFeed:
-    """A table, or anything else that can stand after FROM, with the columns `id` and `filter` (and `notation`).
+    """A table, or anything else that can follow FROM, with the columns `id` and `filter` (and `notation`).
 
-    It is looked at with each batch, or every `refresh` seconds; one of files only when its files are others.
+    It is checked with each batch, or every `refresh` seconds; a table of files is read only when its files changed.
     """
 
     session: SparkSession
@@ -149,7 +149,7 @@ class TableFeed:
     _checked_at: float | None = None
 
     def read_table(self) -> DataFrame:
-        """Return the table as it is now, each row with a hash of what it says."""
+        """Return the current rows, each with a hash of its filter and notation."""
         rows = self.session.sql(f"SELECT * FROM {self.table}")  # noqa: S608 - the user's own words, in the user's own file
         check_subscriptions(rows)
         notation = (
@@ -159,7 +159,7 @@ class TableFeed:
         return kept.withColumn("hash", F.xxhash64("filter", "notation"))
 
     def fingerprint(self) -> list[str] | None:
-        """Return what tells one state of the table from another, where files do."""
+        """Return the files of the table, which change with its rows; None for a table without files."""
         self.session.catalog.refreshTable(self.table) if self._is_plain_name() else None
         files = self.session.sql(f"SELECT * FROM {self.table}").inputFiles()  # noqa: S608
         return sorted(files) or None
@@ -168,7 +168,7 @@ class TableFeed:
         return "`" not in self.table and "(" not in self.table and " " not in self.table.strip()
 
     def changes(self, position: Mapping[str, Any], current: Iterable[Any]) -> Changes:  # noqa: ARG002 - a feed's shape
-        """Compare the table with what it was, if it may be another."""
+        """Return the rows that changed since the position."""
         previous = position.get("table", {})
         if self._is_fresh():
             return Changes([], position)
@@ -186,7 +186,7 @@ class TableFeed:
             self._checked_at = time.monotonic()
 
     def _compare(self, position: Mapping[str, Any], files: list[str] | None) -> Changes:
-        new = self.read_table().persist()  # read once: what is noted must be what was compared
+        new = self.read_table().persist()  # read once: the saved state must be what was compared
         try:
             old = self.session.read.parquet(position["state"]) if position else new.limit(0)
             added = new.join(old.select("id", "hash"), ["id", "hash"], "left_anti").collect()
@@ -207,7 +207,7 @@ class TableFeed:
         return self._checked_at is not None and time.monotonic() - self._checked_at < self.refresh
 
     def save_state(self, rows: DataFrame) -> str:
-        """Write the ids and hashes for the next comparison, and return where."""
+        """Write the ids and hashes for the next comparison, and return the path."""
         self.folder.mkdir(parents=True, exist_ok=True)
         state = str(self.folder / f"{time.time_ns()}.parquet")
         rows.select("id", "hash").write.parquet(state)

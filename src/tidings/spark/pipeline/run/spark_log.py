@@ -1,8 +1,8 @@
-"""Spark's own words: a file in the checkpoint, so that standard error holds nothing but the pipeline's.
+"""Spark's log in a file of the checkpoint, so that standard error has the pipeline's lines only.
 
-Java's log and traces, and those of Python's workers, go there from the moment Java starts. What py4j writes when Java
-is gone comes by Python's `logging`, which would print it: it goes to the same file. A Java process that runs
-already (under spark-submit, in a notebook) goes on writing where it does, and then there is no file to name.
+Java's log and traces, and those of Python's workers, go there from the moment Java starts. What py4j logs when Java is
+gone goes through Python's `logging`, and to the same file. A Java process that runs already (under spark-submit, in
+a notebook) keeps its own log, and then there is no file.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ NAME = "spark.log"
 """The file's name in the checkpoint."""
 
 MAX_BYTES = 10 << 20
-"""Bytes of the file at a start beyond which it is put aside, as `spark.log.1`; an older one goes."""
+"""A larger file is renamed to `spark.log.1` at the start; an older one is overwritten."""
 
 
 @contextmanager
 def redirect_spark_log(folder: Path) -> Iterator[Path | None]:
-    """Yield the file that Spark's words go to, or nothing where Java runs already."""
+    """Yield the file of Spark's log, or None where Java runs already."""
     if is_java_running() or is_submitted():
         yield None
         return
@@ -40,7 +40,7 @@ def redirect_spark_log(folder: Path) -> Iterator[Path | None]:
 
 @contextmanager
 def _log_to(path: Path) -> Iterator[None]:
-    """Let the root logger write there; one that a program has set up stays as it is."""
+    """Let the root logger write to a file, unless the program has configured it."""
     root = logging.getLogger()
     if root.handlers:
         yield

@@ -1,7 +1,7 @@
-"""SIGTERM and Ctrl-C as a wish, which the pipeline grants when the current batch is done.
+"""SIGTERM and Ctrl-C as a request to stop, which the pipeline honours after the current batch.
 
 An exception in the middle of a call to Java leaves a trace and, at times, a hang; so the first signal only sets
-`asked`. The second ends the process where it stands, with the exit status shells give for that signal.
+`requested`. The second ends the process at once, with the exit status that shells use for that signal.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from types import FrameType, TracebackType
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
-"""The two ways to ask a program to stop: a supervisor's, and Ctrl-C."""
+"""The signals of supervisors and of Ctrl-C."""
 
 
-# A handler runs in the main thread between any two steps of it, so also while that thread holds the lock inside
-# `asked`: setting the event there could wait for itself for ever. A SimpleQueue may be filled from a handler, and a
+# A handler runs in the main thread between any two instructions, so also while that thread holds the lock inside
+# `requested`: setting the event there could deadlock. A SimpleQueue may be filled from a handler, and a
 # thread of its own sets the event.
 class StopSignal:
-    """While entered, SIGTERM and SIGINT set `asked` instead of ending the process; afterwards they do as before.
+    """While entered, SIGTERM and SIGINT set `requested` instead of ending the process.
 
-    PySpark puts its own handler for SIGINT in place when a session starts: call `take` again after that. Outside
-    the main thread Python gives no signals; then `asked` is only set by `ask`.
+    PySpark installs its own handler for SIGINT when a session starts: call `install_handlers` again after that.
+    Outside the main thread Python delivers no signals; then only `request` sets `requested`.
 
         with StopSignal() as stopping:
             session = ts.session()
@@ -36,7 +36,7 @@ class StopSignal:
     """
 
     def __init__(self) -> None:
-        """Nobody has asked yet."""
+        """Start without a request."""
         self.requested = threading.Event()
         self._is_requested = False
         self._old_handlers: dict[signal.Signals, Any] = {}
@@ -44,7 +44,7 @@ class StopSignal:
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> Self:
-        """Take the signals."""
+        """Install the handlers."""
         self._thread = threading.Thread(target=self._listen, name="tidings-stopping", daemon=True)
         self._thread.start()
         self.install_handlers()
@@ -53,7 +53,7 @@ class StopSignal:
     def __exit__(
         self, kind: type[BaseException] | None, raised: BaseException | None, at: TracebackType | None
     ) -> None:
-        """Put the old handlers back."""
+        """Restore the old handlers."""
         for number, handler in self._old_handlers.items():
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)
         self._old_handlers.clear()
@@ -62,7 +62,7 @@ class StopSignal:
             self._thread.join()
 
     def install_handlers(self) -> None:
-        """Take the signals from whoever has them now; what stood before the first call is what is put back."""
+        """Install the handlers; those from before the first call are restored at the end."""
         if threading.current_thread() is not threading.main_thread():
             return
         for number in SIGNALS:
@@ -70,12 +70,12 @@ class StopSignal:
             signal.signal(number, self._handle)
 
     def request(self) -> None:
-        """Ask from within the program, as a first signal does."""
+        """Request a stop from within the program, as a first signal does."""
         self._is_requested = True
         self.requested.set()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until somebody asks, or so many seconds; tell whether somebody has."""
+        """Wait for a request, at most `timeout` seconds; return whether there is one."""
         return self.requested.wait(timeout)
 
     def _handle(self, number: int, _: FrameType | None) -> None:

@@ -1,8 +1,8 @@
-"""The subscriptions of a pipeline, wherever they come from, as one folder of versions that is brought up to date.
+"""The subscriptions of a pipeline, from any feed, as a folder of versions that follows the feed.
 
-The folder lies in the checkpoint, under a name that stands for schema, ontology and feed: filters that are understood
-otherwise, or come from elsewhere, are other subscriptions, and are read anew. A folder of versions that others write
-(`td.Live`) is used where it is. A table is compiled by the executors the first time; all else is small changes.
+The folder lies in the checkpoint, under a name derived from schema, ontology, regions and feed: with another of these,
+the subscriptions are read again. A folder of versions that others write (`td.Live`) is used where it is. A table is
+compiled by the executors the first time; later changes are applied one by one.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def open_live(session: SparkSession, pipeline: Pipeline, checkpoint: Checkpoint) -> Live:
-    """Return the subscriptions, brought up to date once: what is wrong with all of them is told before the start."""
+    """Open the subscriptions of a pipeline with their feed; errors of a first read are raised here."""
     settings = pipeline.subscriptions
     assert settings is not None
     if settings.snapshot is not None:
@@ -52,10 +52,10 @@ def open_live(session: SparkSession, pipeline: Pipeline, checkpoint: Checkpoint)
 
 
 def _identify_feed(settings: SubscriptionSettings) -> dict[str, Any]:
-    """Return what makes these subscriptions others than those that were read before, and lets them be read anew.
+    """Return a fingerprint of the feed; a different one means that the subscriptions must be read again.
 
-    A file, a table and a snapshot are compared with what is in force, wherever they lie; change files and records are
-    not: those of another folder or topic are others.
+    A file and a table are compared with the current version, so their path is not part of it; change files and records
+    are increments, so their folder or topic is.
     """
     kind = next(name for name in ("file", "directory", "table", "topic") if getattr(settings, name) is not None)
     where = str(settings.directory or settings.topic or "")
@@ -78,9 +78,9 @@ def _open_versions(folder: Path, context: QueryContext, shards: int, feed: Any) 
 
 
 def build_query_context(session: SparkSession, pipeline: Pipeline) -> QueryContext:
-    """Return what filters are understood by: the events' columns, and over them what the pipeline says.
+    """Return the context of filters: the events' columns, overridden by the pipeline's vocabulary.
 
-    A closed schema stands alone: filters can name nothing else, and events are held to nothing else.
+    With a closed schema the columns are not added: filters can name nothing else.
     """
     context = pipeline.query_context
     if pipeline.schema is not None and pipeline.schema.closed and pipeline.unknown == "error":
@@ -92,9 +92,9 @@ def build_query_context(session: SparkSession, pipeline: Pipeline) -> QueryConte
 def _compile_table(feed: TableFeed, folder: Path, context: QueryContext, shards: int) -> Live:
     """Compile a table on the executors, and follow it from there.
 
-    Where a row of it is bad, the driver takes the rows one by one, as it does with changes: the good ones count.
+    If a row is bad, the driver adds the rows one by one, as it does with changes, and refuses the bad ones.
     """
-    shutil.rmtree(folder, ignore_errors=True)  # no version is there: what a crash left half compiled
+    shutil.rmtree(folder, ignore_errors=True)  # without a version, it is what a crash left half compiled
     files, rows = feed.fingerprint(), feed.read_table().persist()
     try:
         compile_into(rows.select("id", "filter", "notation"), folder, shards=shards, context=context)
@@ -113,12 +113,12 @@ def _compile_table(feed: TableFeed, folder: Path, context: QueryContext, shards:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotFeed:
-    """A snapshot directory that is saved again from time to time: then all of it is in force instead."""
+    """A snapshot directory that may be saved again; a new one replaces all subscriptions."""
 
     path: str
 
     def changes(self, position: Mapping[str, Any], current: Iterable[Any]) -> Changes:
-        """Replace the subscriptions if the manifest is another; that is not a list of changes, so it is done here."""
+        """Replace the subscriptions if the manifest changed; this is no list of changes, so it is done here."""
         assert isinstance(current, Live)
         try:
             checksum = read_manifest(Path(self.path), newest=ARRAYS).get("checksum")
@@ -127,7 +127,7 @@ class SnapshotFeed:
         except SnapshotError as problem:
             if not position:
                 raise
-            return Changes([Step(None, problem=problem)], position)  # being replaced: what was read stays in force
+            return Changes([Step(None, problem=problem)], position)  # being replaced: the last version stays in force
         return Changes([], {"snapshot": checksum})
 
 

@@ -1,8 +1,8 @@
-"""What Spark and the disk raise, in one line: what went wrong, where, and what to do about it.
+"""Errors of Spark and of the disk in one line: what went wrong, where, and what to do about it.
 
-Most of what Spark raises is a `PySparkException`. What its connectors raise may come as Java's own, and when Java is
-gone, nothing but the connection to it fails. Spark hides what the disk says deep in its sentences, or says only that
-a folder cannot be made; so the folder at fault is asked itself, by writing to it.
+Most errors of Spark are a `PySparkException`. Its connectors may raise Java's own, and when Java is gone, only the
+connection to it fails. Spark hides the disk's error deep in its message, or says only that a folder cannot be made;
+so the folder in question is probed by writing to it.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from pyspark.errors import PySparkException, PythonException
 from tidings.errors import PipelineFailed, TidingsError
 
 SPARK_ERRORS = (PySparkException, Py4JError, ConnectionRefusedError, ConnectionResetError)
-"""All that a call to Spark may raise."""
+"""Everything that a call to Spark may raise."""
 
 GONE = "Spark's Java process is gone"
 
 FULL = "No space left on device"
-"""What Java and the disk itself say where it is full."""
+"""The message of Java and of the system for a full disk."""
 
 DAMAGED = (
     *(
@@ -36,7 +36,7 @@ DAMAGED = (
     ),
     *("MALFORMED_LOG_FILE", "Incomplete log file", "ChecksumException", "next on empty iterator"),
 )
-"""How Spark begins to say that something in its own folders is not what it wrote."""
+"""Parts of Spark's messages about damaged files in its checkpoint."""
 
 WAYS_OUT = {
     errno.ENOSPC: "its disk is full; make room there",
@@ -47,21 +47,21 @@ WAYS_OUT = {
     errno.ENOENT: "it is gone; mount its volume or put it back",
     errno.ENOTDIR: "a file stands where a folder should be; move that away and put the folder back",
 }
-"""What is wrong with a folder, and the way out, by the number of the system's error."""
+"""What is wrong with a folder, and the way out, by errno."""
 
 PROBE_BYTES = 1 << 16
-"""Bytes that are written to ask whether there is room."""
+"""Bytes that a probe writes."""
 
 
 @dataclass(frozen=True, slots=True)
 class FailureReport:
-    """What a pipeline says when it fails: what went wrong, and what to do about it."""
+    """Explains the failure of a pipeline: what went wrong, and what to do about it."""
 
     checkpoint: Path
     log: Path | None
 
     def explain(self, problem: BaseException) -> BaseException:
-        """Return the error that tells it in one line; one of ours says it all already."""
+        """Return an error with a one-line explanation; one of ours is returned as it is."""
         if isinstance(problem, TidingsError):
             return problem
         failed = PipelineFailed(f"the pipeline ended: {self._explain_cause(problem)}{self._name_log()}")
@@ -83,7 +83,7 @@ class FailureReport:
         return f"{strip_task(message)}; {_AGAIN}"
 
     def _name_damaged_folder(self, text: str) -> str:
-        """Name the folder of the checkpoint that Spark cannot read; its own words name a file, or none."""
+        """Return a phrase with the folder of the checkpoint that Spark's message names, or the query's."""
         match = re.search(re.escape(str(self.checkpoint)) + r"/(\w+(?:/(?:state|offsets|commits|sources))?)", text)
         folder = self.checkpoint / (match[1] if match else "query")
         return f"Spark cannot read what it wrote to `{folder}`, it is damaged"
@@ -102,7 +102,7 @@ _AGAIN = "what is done is kept, start it again to go on"
 
 
 def diagnose_folder(folder: Path, message: str) -> str | None:
-    """Return what is wrong with a folder and the way out, if something is; `spoken` is what failed said of it."""
+    """Return what is wrong with a folder and the way out, or None; `message` is that of the failure."""
     number = _probe(folder)
     if number is None and FULL in message and is_nearly_full(folder):
         number = errno.ENOSPC
@@ -110,7 +110,7 @@ def diagnose_folder(folder: Path, message: str) -> str | None:
 
 
 def _probe(folder: Path) -> int | None:
-    """Write a little to the folder, and take it away; return the number of the system's error."""
+    """Write a file to the folder and remove it; return the errno of a failure."""
     path = folder / f"_probe-{uuid.uuid4().hex}"
     try:
         try:
@@ -125,13 +125,13 @@ def _probe(folder: Path) -> int | None:
 
 
 def is_nearly_full(folder: Path) -> bool:
-    """Tell whether less than a hundredth of its disk is free: what filled it may have been taken away already."""
+    """Tell whether less than a hundredth of the disk is free: what filled it may have been removed already."""
     disk = os.statvfs(folder)
     return disk.f_bavail * 100 < disk.f_blocks or disk.f_bavail * disk.f_frsize < 64 << 20
 
 
 def summarize_error(problem: BaseException) -> str:
-    """Return one line on what went wrong; of what was raised in a worker, that is the end of its trace."""
+    """Return an error in one line; of one raised in a worker, the last line of its trace."""
     if isinstance(problem, PythonException):
         lines = [line.strip() for line in str(problem).splitlines()]
         return next(line for line in reversed(lines) if line and not line.startswith("SQLSTATE"))
@@ -143,18 +143,14 @@ def summarize_error(problem: BaseException) -> str:
 
 
 def extract_message(problem: PySparkException) -> str:
-    r"""Return Spark's sentence, without its class, its state and its plan.
-
-    >>> extract_message(PySparkException("[X.Y] No such thing. SQLSTATE: 42; line 1 pos 0;\n'Project [a]"))
-    'No such thing'
-    """
+    """Return Spark's sentence without its error class, SQL state and plan: `No thing` of `[X.Y] No thing.`."""
     text = (problem.getMessage() or str(problem)).strip().partition("\n")[0]
     text = re.sub(r"^\[[A-Z0-9_.]+\]\s*", "", text).partition(" SQLSTATE")[0]
     return text.rstrip(". ")
 
 
 def _get_java_text(problem: Py4JJavaError) -> str:
-    """Return what Java says; it is asked for that now, and may be gone."""
+    """Return the text of an error of Java, which is fetched from Java now, and Java may be gone."""
     try:
         return str(problem)
     except SPARK_ERRORS:
@@ -162,12 +158,12 @@ def _get_java_text(problem: Py4JJavaError) -> str:
 
 
 def strip_task(message: str) -> str:
-    """Leave out what Spark says of its own tasks before it comes to the point."""
+    """Remove Spark's description of the failed task from the beginning of a message."""
     return re.sub(r"^SparkException: Job aborted due to stage failure: .*?executor \w+\): ", "", message)
 
 
 def _summarize_java(text: str) -> str:
-    r"""Return what Java said, and why, without where.
+    r"""Return the messages of a Java error and its causes, without the trace.
 
     >>> _summarize_java("An error occurred.\n: a.b.Bad: no\n\tat x\nCaused by: a.Worse: denied\n\tat y\n")
     'Bad: no; Worse: denied'

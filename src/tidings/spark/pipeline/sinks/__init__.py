@@ -1,1 +1,1 @@
-"""Where a micro-batch is written: files, Kafka, the console, a function."""
+"""Sinks of micro-batches: files, Kafka, the console, a function."""

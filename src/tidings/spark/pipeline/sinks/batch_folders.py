@@ -1,4 +1,4 @@
-"""Batches as folders of files, each there as a whole or not at all, and each once.
+"""Batches as folders of files, each complete or absent, and each once.
 
 A sink's path holds one folder for each micro-batch that had rows: `batch=00000012`. Spark reads the whole as one
 table with a partition column `batch`, an integer: its inference reads the padded number as 12, and the eight
@@ -7,7 +7,7 @@ digits make the names sort as the numbers do (for a hundred million batches; aft
 On a local path, Spark writes into `_staging-...` beside the batches, which no reader lists, and one rename makes it
 the batch's folder: readers see complete batches only, and a batch that is tried again finds its folder and writes
 nothing. What lies on disk is synced before and after the rename, so a batch that Spark's checkpoint counts as done
-is still there after a power cut. Whoever reads with a pattern of their own says `batch=*/`.
+is still there after a power cut. A reader with a glob pattern uses `batch=*/`.
 
 On a remote path (`s3a://`, `hdfs://`, ...) the batch's folder is overwritten: a retried batch leaves the same rows
 once, but a reader may see half of one that is being written, and a batch without rows leaves a folder without rows.
@@ -40,20 +40,20 @@ if TYPE_CHECKING:
 Format: TypeAlias = Literal["json", "parquet"]
 
 STAGING = "_staging-"
-"""How the folder of a batch that is being written is called. Spark skips names with `_` in front, unless with a `=`."""
+"""Prefix of a folder that is being written. Spark skips names that begin with `_`, unless they have a `=`."""
 
 OWNER = "_tidings.json"
-"""Says whose batches these are, and which version of Tidings wrote the first of them."""
+"""The file with the id of the checkpoint that owns the batches, and the version of Tidings that wrote it."""
 
 EXACT_TIMES = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
 }
-"""Options of Spark's JSON without which it cuts times to milliseconds. The sink's own options win."""
+"""Options without which Spark's JSON cuts times to milliseconds; the sink's own options win."""
 
 
 def name_batch_folder(batch: int) -> str:
-    """Return what the folder of a batch is called.
+    """Return the name of a batch's folder.
 
     >>> name_batch_folder(12)
     'batch=00000012'
@@ -62,7 +62,7 @@ def name_batch_folder(batch: int) -> str:
 
 
 def to_local_path(path: str) -> Path | None:
-    """Return the folder of this machine that a path names, or nothing for a remote one.
+    """Return the local path that a path or URI names, or None for a remote one.
 
     A bare path is a local one, whatever file system Spark takes by default.
 
@@ -77,14 +77,14 @@ def to_local_path(path: str) -> Path | None:
 
 @dataclass(frozen=True, slots=True)
 class RemoteFolder:
-    """Batches on a file system that only Spark reaches: written over when tried again, not at one stroke."""
+    """Batches on a file system that only Spark reaches: a retried batch is overwritten, not atomically."""
 
     path: str
     format: Format
     options: Mapping[str, str] = field(repr=False)
 
     def write(self, frame: DataFrame, batch: int) -> None:
-        """Write the batch's folder, in place of what an earlier try left."""
+        """Write the batch's folder, and replace what an earlier try left."""
         _refuse_batch_column(frame)
         final = f"{self.path.rstrip('/')}/{name_batch_folder(batch)}"
         _make_writer(frame, self.format, self.options).mode("overwrite").save(final)
@@ -104,10 +104,10 @@ class LocalFolder:
 
     @classmethod
     def open(cls, path: Path, format: Format, *, options: Mapping[str, str], owner: str | None = None) -> LocalFolder:
-        """Make the folder, take away what a crashed run left half written, and see that its batches are the owner's.
+        """Create the folder, remove what a crashed run left half written, and check that its batches are the owner's.
 
-        `owner` stands for the checkpoint: its numbers are the batches' names, so those of another checkpoint would
-        pass for batches already written, and their rows would be lost. Such a folder is refused.
+        `owner` is the id of the checkpoint that numbers the batches. Batches of another checkpoint would pass for
+        batches already written, and rows would be lost; such a folder is refused.
         """
         try:
             path.mkdir(parents=True, exist_ok=True)
@@ -122,7 +122,7 @@ class LocalFolder:
         return cls(path, format, options, owner)
 
     def write(self, frame: DataFrame, batch: int) -> None:
-        """Write the batch, unless it is there already or has no rows. One Spark job."""
+        """Write the batch, unless it exists already or has no rows. One Spark job."""
         _refuse_batch_column(frame)
         final = self.path / name_batch_folder(batch)
         if final.exists():
@@ -144,9 +144,9 @@ class LocalFolder:
             shutil.rmtree(staging, ignore_errors=True)
 
     def _require_owner(self) -> None:
-        """Refuse a folder that is not the one that was opened: a volume that is gone leaves an empty one in its place.
+        """Refuse a folder that is not the one that was opened: an unmounted volume leaves an empty one in its place.
 
-        Spark would make what is missing, and write where nobody looks.
+        Spark would create what is missing, and write to the wrong disk.
         """
         if self.owner is not None and not (self.path / OWNER).exists():
             is_folder = self.path.is_dir()
@@ -168,7 +168,7 @@ class LocalFolder:
         """Nothing is open."""
 
     def _has_rows(self, folder: Path) -> bool:
-        """Tell whether files in there hold rows; Spark leaves one without any for a frame without any."""
+        """Tell whether a folder has rows; Spark writes a file without rows for an empty frame."""
         holds = _parquet_has_rows if self.format == "parquet" else _text_has_bytes
         return any(holds(path) for path in _list_row_files(folder))
 
@@ -179,18 +179,18 @@ def _make_writer(frame: DataFrame, format: Format, options: Mapping[str, str]) -
 
 
 def _refuse_batch_column(frame: DataFrame) -> None:
-    """Refuse a column that the folders' own would hide from every reader."""
+    """Refuse a column that the partition column of the folders would hide from every reader."""
     clashes = [name for name in frame.columns if name.lower() == "batch"]
     if clashes:
         msg = f"a column `{clashes[0]}` is hidden by the folders' `batch=...` when read: keep it under another name"
         raise BadFrame(msg)
 
 
-# --- whose batches -------------------------------------------------------------------------------
+# --- the owner -----------------------------------------------------------------------------------
 
 
 def _claim(path: Path, owner: str) -> None:
-    """Write the owner's name into a folder without batches; refuse one whose batches are somebody else's."""
+    """Write the owner into a folder without batches; refuse one with batches of another owner."""
     if _read_owner(path) == owner:
         return
     if any(path.glob("batch=*")):
@@ -218,7 +218,7 @@ def _read_owner(path: Path) -> str | None:
     return owner if isinstance(owner, str) else None
 
 
-# --- what was written ----------------------------------------------------------------------------
+# --- files ---------------------------------------------------------------------------------------
 
 
 def _list_row_files(folder: Path) -> Iterator[Path]:
@@ -231,7 +231,7 @@ def _parquet_has_rows(path: Path) -> bool:
 
 
 def _text_has_bytes(path: Path) -> bool:
-    """Tell whether there is text inside: an empty file that was compressed has bytes."""
+    """Tell whether a file has text after decompression; an empty compressed file has bytes."""
     try:
         with pa.input_stream(str(path), compression="detect") as text:
             return bool(text.read(1))
@@ -240,7 +240,7 @@ def _text_has_bytes(path: Path) -> bool:
 
 
 def publish(staging: Path, final: Path) -> None:
-    """Give the folder its name, once all of it is on disk."""
+    """Sync all files of a folder to disk, then rename it to its final name."""
     for path in _list_row_files(staging):
         _sync(path)
     _sync(staging)
@@ -249,7 +249,7 @@ def publish(staging: Path, final: Path) -> None:
 
 
 def _sync(path: Path) -> None:
-    """Wait until a file, or a folder's list of names, is on disk."""
+    """Sync a file, or the entries of a folder, to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

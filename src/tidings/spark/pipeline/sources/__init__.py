@@ -1,1 +1,1 @@
-"""Where events come from: files and Kafka, decoded into declared columns."""
+"""Sources of events: files and Kafka, decoded into declared columns."""

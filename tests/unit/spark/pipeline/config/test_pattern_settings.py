@@ -21,7 +21,7 @@ from tidings.spark.pipeline.config.describe import describe_pipeline
 from tidings.spark.pipeline.config.load import load
 from tidings.spark.pipeline.monitor.live_view import LiveView
 from tidings.spark.pipeline.monitor.metrics import Metrics
-from tidings.spark.pipeline.monitor.report import Report
+from tidings.spark.pipeline.monitor.report import BatchReport
 from tidings.spark.pipeline.monitor.text_log import PlainText
 
 PAGE = (Path(__file__).parents[5] / "docs" / "guide" / "pipeline.md").read_text(encoding="utf-8")
@@ -230,12 +230,12 @@ def test_a_secret_in_the_files_name_is_not_shown(mistakes):
 
 def report(batch=3, **about):
     said = {"started": NOON, "seconds": 2.0, "events": 1000, "query": "patterns", "patterns": 12, "matches": 0}
-    return Report("logins", batch, **{**said, "detections": 4, "late": 2, "dead_letters": 2, **about})
+    return BatchReport("logins", batch, **{**said, "detections": 4, "late": 2, "dead_letters": 2, **about})
 
 
 def beside():
     """Return a batch of matching and one of patterns over the same events."""
-    matching = Report("logins", 7, NOON, 2.0, 1000, 50, subscriptions=9, version=1, lag={"a-0": 5})
+    matching = BatchReport("logins", 7, NOON, 2.0, 1000, 50, subscriptions=9, version=1, lag={"a-0": 5})
     return matching, report(beside=True, lag={"a-0": 900})
 
 

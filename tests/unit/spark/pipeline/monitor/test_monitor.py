@@ -22,7 +22,7 @@ from tidings.spark.pipeline.monitor.json_lines import JsonLines
 from tidings.spark.pipeline.monitor.listeners import MonitorGroup, open_monitor
 from tidings.spark.pipeline.monitor.live_view import LiveView, describe_lag
 from tidings.spark.pipeline.monitor.metrics import Metrics
-from tidings.spark.pipeline.monitor.report import Report
+from tidings.spark.pipeline.monitor.report import BatchReport
 from tidings.spark.pipeline.monitor.spark_progress import compute_lag, count_duplicates
 from tidings.spark.pipeline.monitor.text_log import PlainText
 
@@ -31,7 +31,7 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 def report(batch=12, **about):
     said = {"pipeline": "cars", "started": NOON, "seconds": 2.0, "events": 1000, "matches": 50}
-    return Report(**{**said, "subscriptions": 12345, "version": 7, **about, "batch": batch})
+    return BatchReport(**{**said, "subscriptions": 12345, "version": 7, **about, "batch": batch})
 
 
 def screen(width=72, **about):
@@ -56,7 +56,7 @@ class Clock:
 
 counts = st.integers(0, 10**12)
 reports = st.builds(
-    Report,
+    BatchReport,
     pipeline=st.text(max_size=8),
     batch=counts,
     started=st.datetimes(timezones=st.sampled_from([UTC, timezone(timedelta(hours=-3, minutes=-30))])),
@@ -85,13 +85,13 @@ def test_json_lines_are_parsed_back_equal(tmp_path_factory, told):
         lines.report(one)
     said = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]  # before it is closed
     lines.close()
-    assert [Report.from_dict(one) for one in said] == told
+    assert [BatchReport.from_dict(one) for one in said] == told
     assert all((one["kind"], one["at"]) == ("batch", "2026-03-01T12:00:00+00:00") for one in said)
     assert [one["events_per_second"] for one in said] == [one.events_per_second for one in told]
 
 
 def test_fields_of_a_newer_version_are_left_out_when_lines_are_read():
-    assert Report.from_dict({**report().to_dict(), "kind": "batch", "mood": "fine"}) == report()
+    assert BatchReport.from_dict({**report().to_dict(), "kind": "batch", "mood": "fine"}) == report()
 
 
 # --- JSON lines ----------------------------------------------------------------------------------
