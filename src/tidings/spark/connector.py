@@ -82,7 +82,7 @@ def require_kafka(session: SparkSession, way_out: str) -> None:
 
 
 def explain_failed_start(settings: Mapping[str, str], log: str | Path | None = None) -> str:
-    """Return why Spark's Java process ended, as far as can be told; its own output is in the log, or on the screen."""
+    """Return why Spark's Java process ended, and where its own output is: in the log, or on the screen."""
     where = "above" if log is None else f"in `{log}`"
     wanted = [part for part in settings.get("spark.jars.packages", "").split(",") if part.startswith(f"{KAFKA}:")]
     if not wanted or _is_fetched(wanted[0], settings):

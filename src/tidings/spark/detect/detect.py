@@ -94,13 +94,14 @@ def detect(  # noqa: PLR0913 - the public face: keywords, each of its own meanin
     With a `model` (`train`, or the path of one) and a `horizon` (`10` events, `"10 own events"` of the key, `"5 min"`)
     there are rows of kind `forecast`: `events` is the one event that gave rise to it, `at` its time, and `probability`,
     `horizon` (as text) and `estimator` are filled. `threshold`, `tell` and `step` are those of `td.Detector.add`. A
-    detector with a model brings that and its own horizons; here it does not learn. On a stream, where an event of a key
-    stands among those of other keys is known about, by how many came to its bucket and how many to all: a horizon in
-    the stream's events or in time is then an estimate, and one in the key's `own` events is not.
+    detector with a model brings that and its own horizons; here it does not learn. On a stream, the place of a key's
+    event among those of other keys is approximated by the share of events that came to its bucket: a horizon in the
+    stream's events or in time is then an estimate, and one in the key's `own` events is not.
 
-    `buckets` is among how many states the keys are dealt, `shards` among how many the patterns without a key; for a
-    stream both are part of the checkpoint. Unchanged patterns keep their state when a query starts again with others.
-    A pattern that names what no column has is refused, with the nearest names; `unknown="absent"` lets those be absent.
+    `buckets` is the number of states that keys are hashed to, `shards` the number of groups of patterns without a key;
+    for a stream both are part of the checkpoint. Unchanged patterns keep their state when a query starts again with
+    others. A pattern that names what no column has is refused, with the nearest names; `unknown="absent"` lets those be
+    absent.
     """
     require_frame(events, "the events")
     context = QueryContext.of(schema, ontology, regions, unknown=unknown)

@@ -59,7 +59,7 @@ def match(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
     limit: int | None = None,
     unknown: Unknown = "error",
 ) -> DataFrame:
-    """Return who must hear of which event: a row for each pair of an event and a subscription it satisfies.
+    """Return the matches: a row for each pair of an event and a subscription that it satisfies.
 
     `events` is a batch or a streaming DataFrame; `subscriptions` a DataFrame with columns `id` and `filter` (and
     `notation`), pairs, a `td.Matcher`, the path of a snapshot or of what `compile` made, or a `td.Live`, whose changes
@@ -68,14 +68,14 @@ def match(  # noqa: PLR0913 - the public face: keywords, each of its own meaning
     along. `grouped=True` gives one row for each event that matched, with the array `subscriptions`.
 
     `shards` splits the subscriptions, and sends every event to each shard: for more than a machine holds. `spread`
-    deals the events to so many tasks, where few partitions come in or one of them is hot. `limit` leaves out events
-    that more subscriptions match, and `dead_letters` with the same limit lists them.
+    distributes the events over this many tasks, where there are few input partitions or one of them is large. `limit`
+    leaves out events that more subscriptions match, and `dead_letters` with the same limit lists them.
 
     Events that do not fit their attributes' kinds match nothing; `dead_letters` says which and why. A filter that
     is not well formed, asks a column for another kind than it has, or names what no column has is refused here, before
     any job runs; in a `td.Live` it is left out, and `refused` lists it. With `unknown="absent"`, names that no column
     has are absent. `schema` wins over the DataFrame's own types, and may be Spark's `StructType` or an Arrow schema
-    too; `now` is what `age` is reckoned against, by default the time of the query or micro-batch.
+    too; `now` is the time that `age` is measured against, by default the time of the query or micro-batch.
     """
     require_frame(events, "the events")
     columns = choose_columns(events.schema, event_id=event_id, keep=keep, grouped=grouped)
@@ -103,8 +103,8 @@ def dead_letters(  # noqa: PLR0913 - the public face: keywords, each of its own 
 ) -> DataFrame:
     """Return the events that `match` could not read: `event`, `reason`, and `row`, the raw row as JSON.
 
-    Take the same subscriptions as for `match`: they say what an event must fit. With a `limit`, events that more
-    subscriptions match are among them. Without `event_id` there is no column `event`.
+    Pass the same subscriptions as to `match`: their vocabulary decides what is readable. With a `limit`, events that
+    more subscriptions match are among them. Without `event_id` there is no column `event`.
     """
     require_frame(events, "the events")
     names = tuple(dict.fromkeys(events.columns))
@@ -130,8 +130,8 @@ def dead_letters(  # noqa: PLR0913 - the public face: keywords, each of its own 
 def refused(events: DataFrame, subscriptions: Live, *, unknown: Unknown = "error") -> DataFrame:
     """Return the subscriptions of a `td.Live` that `match` leaves out for these events: `subscription` and `reason`.
 
-    They ask a column for another kind than it has or, unless `unknown` is `"absent"`, name what no column has. It is
-    what the newest version says now. Of subscriptions in any other form a bad one is an error of `match` itself.
+    They read a column as another kind than it has or, unless `unknown` is `"absent"`, name what no column has. The
+    newest version counts. Of subscriptions in any other form a bad one is an error of `match` itself.
     """
     require_frame(events, "the events")
     if not isinstance(subscriptions, Live):

@@ -125,6 +125,10 @@ class Stream:
         for bucket, dealt_rows in values.items():
             self._told(self._tester.test(bucket, dealt_rows[::-1]))
 
+    def peek_state(self, name, bucket):
+        """Return a value of a bucket's state."""
+        return self._tester.peekValueState(name, bucket)
+
     def passes(self, moment):
         """Let the watermark come to a time."""
         watermark = round(moment.timestamp() * 1000)

@@ -34,7 +34,9 @@ def planned(detector, *, buckets=3):
     told = ForecastRequest.of(detector, detector, model=None, plan=DEFAULT_PLAN)
     plain = td.Detector(time="ts")
     plain.add_many(one.to_written() for one in detector.patterns)
-    return DetectPlan.of(plain, buckets=buckets, shards=2, event_id="id", keep=(), model=told.model, forecasts=told.plans)
+    return DetectPlan.of(
+        plain, buckets=buckets, shards=2, event_id="id", keep=(), model=told.model, forecasts=told.plans
+    )
 
 
 def test_a_stream_foretells_what_a_batch_does(model):

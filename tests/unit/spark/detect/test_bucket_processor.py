@@ -74,9 +74,9 @@ def test_partial_matches_that_came_too_late_go_without_any_row():
     )
     stream.batch([(n, at(n), "a", n, None) for n in range(30)])
     stream.passes(at(30))
-    sizes = [stream._tester.peekValueState("bucket", f'[["key"]]#{n}/3') for n in range(3)]
+    sizes = [stream.peek_state("bucket", f'[["key"]]#{n}/3') for n in range(3)]
     stream.passes(at(200))
-    after = [stream._tester.peekValueState("bucket", f'[["key"]]#{n}/3') for n in range(3)]
+    after = [stream.peek_state("bucket", f'[["key"]]#{n}/3') for n in range(3)]
     assert all(len(new[1]) < len(old[1]) for old, new in zip(sizes, after, strict=True))
     assert all(json.loads(new[0])[-1] is None for new in after)  # nothing is due any more
 
