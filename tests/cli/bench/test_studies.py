@@ -10,8 +10,8 @@ RUN = '''
 """A study of nothing."""
 
 from benchmarks.papers.tiny.sizes import SIZES
-from tidings.testing.bench.studies import Chart, Line, Scale, Study
-from tidings.testing.bench.timing import Figure
+from tidings.bench.harness.studies import Chart, Line, Scale, Study
+from tidings.bench.harness.timing import Figure
 
 TITLE = "Nothing, twice as fast"
 
@@ -28,7 +28,7 @@ def study(scale, *, seed, say):
 '''
 
 SIZES = """
-from tidings.testing.bench.studies import Scale
+from tidings.bench.harness.studies import Scale
 
 SIZES = {Scale.QUICK: (10, 100), Scale.USUAL: (10, 100, 1000), Scale.FULL: (10, 100, 1000, 10000)}
 """

@@ -13,6 +13,7 @@ import tidings as td
 from tidings.cli.pattern.rows import PatternTable, standing_to_table
 from tidings.forecast.forecasts import EventForecast, Forecast
 from tidings.lang import read_patterns
+from tidings.matcher.tuning import FileTuning
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 PUMPS, REPORTS = EXAMPLES / "pumps.patterns", EXAMPLES / "pumps.jsonl"
@@ -108,7 +109,7 @@ def test_ctrl_c_saves_what_was_learned_up_to_the_end_of_the_batch(tidings, ab, t
         os.kill(os.getpid(), signal.SIGINT)
         return detect_many(self, events, **options)
 
-    monkeypatch.setattr("tidings.matcher.loading.row_readers.BATCH", 10)
+    monkeypatch.setattr("tidings.matcher.loading.row_files.FILE_TUNING", FileTuning(batch_rows=10))
     monkeypatch.setattr(td.Detector, "detect_many", interrupted)
     done = tidings("pattern", "forecast", ab, "e.jsonl", "--learn", "--save", "m")
     assert done.code == 130

@@ -12,6 +12,7 @@ from tests.cli.pattern.test_detect import AB, found, kinds
 from tests.cli.samples import write_lines
 
 import tidings as td
+from tidings.matcher.tuning import FileTuning
 
 BC = "pattern bc\n  b = kind = 'b'\n  c = kind = 'c'\n  b ; c\n"
 
@@ -154,7 +155,7 @@ def test_a_terminal_gets_a_table(spawn, ab, tmp_path):
 def test_ctrl_c_in_the_middle_of_a_batch_waits_for_its_end(tidings, ab, tmp_path, monkeypatch):
     rows = kinds("a@1 b@2 a@3 b@4 a@5 b@6")
     write_lines(tmp_path / "all.jsonl", rows)
-    monkeypatch.setattr("tidings.matcher.loading.row_readers.BATCH", 3)
+    monkeypatch.setattr("tidings.matcher.loading.row_files.FILE_TUNING", FileTuning(batch_rows=3))
     detect_many = td.Detector.detect_many
 
     def interrupted(self, events, **options):
