@@ -7,7 +7,6 @@ observer that forecasts. It adds one thing of its own: a lock, so that several t
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,9 +14,8 @@ from tidings.concepts.vocabulary import Vocabulary
 from tidings.errors import TidingsError
 from tidings.forecast.forecasts import Forecasts
 from tidings.forecast.horizon import Horizon
-from tidings.forecast.model import Model
 from tidings.forecast.predicting.forecaster import ForecastPlan
-from tidings.forecast.predicting.observer import ForecastObserver
+from tidings.forecast.predicting.observer import ForecastObserver, load_observer, open_observer
 from tidings.forecast.predicting.probability_table import require_times
 from tidings.forecast.tuning import ForecastTuning
 from tidings.forks import Level, guard, with_lock
@@ -35,9 +33,11 @@ from tidings.patterns.tuning import DetectorTuning
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from datetime import datetime, timedelta
+    from pathlib import Path
 
     from tidings.concepts import Ontology, Regions
     from tidings.forecast.forecasts import Forecast
+    from tidings.forecast.model import Model
     from tidings.lang import WrittenPattern
     from tidings.model import EventLike, Schema
     from tidings.patterns import Detection, Detections, PatternSet
@@ -99,17 +99,17 @@ class Detector:
         forecast_tuning: ForecastTuning | None = None,
         parts: DetectorParts | None = None,
     ) -> None:
-        """Start without patterns; with `parts`, of a fork or a state, nothing else is looked at."""
+        """Start without patterns; with `parts`, of a fork or a state, the other arguments are ignored."""
         if parts is None:
             settings = StreamSettings(time, event_id, tuple(keep), 0, partials, tuning or DetectorTuning())
             catalog = PatternCatalog(Vocabulary.of(schema, ontology, regions), settings.with_lateness(lateness))
             forecast_tuning = forecast_tuning or ForecastTuning()
-            parts = DetectorParts(catalog, _open_forecasting(model, learn, forecast_tuning), forecast_tuning)
+            parts = DetectorParts(catalog, open_observer(model, learn, forecast_tuning), forecast_tuning)
         self._catalog, self._forecasting = parts.catalog, parts.forecasting
         self.forecast_tuning = parts.forecast_tuning
         self._run = Run(self._catalog.compile(), observers=[self._forecasting] if self._forecasting else ())
         self.latest_forecasts = Forecasts()  # of the latest events: for those that come one by one
-        self._lock = RLock()
+        self.lock = RLock()
         guard(self, Level.DETECTOR)
 
     # Patterns ----------------------------------------------------------------------------------
@@ -249,7 +249,7 @@ class Detector:
         return self.latest_forecasts
 
     def next_deadline(self) -> datetime | None:
-        """Return when the earliest absence may complete; nothing when none is waited for."""
+        """Return when the earliest absence may complete; `None` when no pattern waits for one."""
         deadline = self.run.next_deadline
         return None if deadline is None else datetime_of(deadline)
 
@@ -275,12 +275,12 @@ class Detector:
 
     @property
     def has_begun(self) -> bool:
-        """Whether events have been given."""
+        """Whether any event has arrived."""
         return self._run.arrived > 0
 
     @property
     def latest_time(self) -> datetime | None:
-        """The time up to which events have come; nothing before the first that has one."""
+        """The time up to which events have come; `None` before the first that has one."""
         return self._run.latest_time
 
     def mismatches(self) -> tuple[PatternMismatch, ...]:
@@ -327,7 +327,7 @@ class Detector:
 
     @with_lock
     def forecast(self, name: str, *, horizon: Any = None) -> list[Forecast]:
-        """Return how likely a pattern is to complete within the horizon, as things stand now.
+        """Return how likely a pattern is to complete within the horizon, from the current state.
 
         Of a pattern with a key: one forecast for each key that has begun something, and one (`key` nothing) for those
         that have not. Of any other pattern: exactly one.
@@ -363,35 +363,26 @@ class Detector:
 
     @with_lock
     def snapshot(self) -> bytes:
-        """Return everything as bytes: the patterns, and where they stand."""
+        """Return patterns, partial matches and model as bytes."""
         header, arrays = dump_patterns(self.compile())
         run_header, run_arrays = dump_run(self.run)
         if self._forecasting is not None:
-            plans = [[name, *plan.to_tuple()] for name, plan in self.plans.items()]
-            header |= {"plans": plans, "learn": self._forecasting.learns, "part": self._forecasting.share}
-            forecaster = self._forecasting.forecaster if len(self) else None
-            # A learner's counts go with the run: the model is the one that probabilities were last computed from.
-            model = self._forecasting.base_model if forecaster is None else forecaster.model
-            arrays["model"] = model.to_bytes()
+            model_header, model_arrays = self._forecasting.dump_model()
+            header, arrays = header | model_header, arrays | model_arrays
         return pack_state(header | run_header, arrays | run_arrays)
 
     @classmethod
     def resume(cls, state: bytes) -> Detector:
-        """Return the detector of a snapshot; it goes on exactly. `StateError` when the bytes are not one."""
+        """Return the detector of a snapshot, which continues exactly; `StateError` when the bytes are not one."""
         header, arrays = unpack_state(state)
-        catalog, forecasting = load_patterns(header, arrays), None
-        if "model" in arrays:
-            model, plans = Model.from_bytes(arrays["model"]), {}
-            for name, horizon, threshold, tell, step in header["plans"]:
-                plans[name] = ForecastPlan.of(horizon=horizon, threshold=threshold, tell=tell, step=step)
-            forecasting = ForecastObserver(model, learns=header["learn"], plans=plans, share=header["part"])
-        detector = cls(parts=DetectorParts(catalog, forecasting, ForecastTuning()))
+        forecasting = load_observer(header, arrays) if "model" in arrays else None
+        detector = cls(parts=DetectorParts(load_patterns(header, arrays), forecasting, ForecastTuning()))
         load_run(detector.run, header, arrays)
         return detector
 
     @with_lock
     def fork(self) -> Detector:
-        """Return a detector of the same patterns that has seen nothing; what was compiled is shared."""
+        """Return a detector of the same patterns before its first event; compiled parts are shared."""
         forecasting = None if self._forecasting is None else self._forecasting.fork()
         return Detector(parts=DetectorParts(self._catalog.fork(), forecasting, self.forecast_tuning))
 
@@ -402,14 +393,3 @@ class Detector:
     def __repr__(self) -> str:
         """Say how many patterns there are."""
         return f"<Detector: {len(self):,} patterns>"
-
-
-def _open_forecasting(model: Any, learn: bool, tuning: ForecastTuning) -> ForecastObserver | None:
-    """Return the observer of a model as users give it; nothing without a model, unless there is to be learned."""
-    if model is not None and not isinstance(model, Model | str | Path):
-        msg = f"a model is a td.Model or the path of one that was saved, not `{model!r}`"
-        raise TidingsError(msg)
-    opened = Model.load(model) if isinstance(model, str | Path) else model
-    if opened is None and not learn:
-        return None
-    return ForecastObserver(Model() if opened is None else opened, learns=learn, tuning=tuning)

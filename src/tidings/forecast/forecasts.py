@@ -1,4 +1,4 @@
-"""What is foretold: one number on demand, or rows beside the detections of a batch."""
+"""Forecasts: one number on demand, or rows beside the detections of a batch."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Forecast:
 
     `estimator` says which one gave the number (`chain`, `direct`, `both` or `printed`), and whether the pattern's
     states are approximate. `waiting` gives quantiles of the time until the match in the horizon's own measure, such as
-    `{0.5: 7}`; nothing stands for one that lies beyond what is looked at.
+    `{0.5: 7}`; `None` for a quantile beyond the longest wait that is counted.
     """
 
     pattern: str
@@ -42,7 +42,7 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True)
 class EventForecast:
-    """A forecast that an event gave rise to."""
+    """A forecast with the event at which it was emitted."""
 
     event: Any
     at: datetime
@@ -51,7 +51,7 @@ class EventForecast:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ForecastBatch:
-    """Rows of one group from one piece of the events, with what is needed to read them."""
+    """Forecasts of one group from one piece of the events, with the tables and names to read them by."""
 
     rows: ForecastRows
     names: tuple[str, ...]
@@ -64,7 +64,7 @@ class ForecastBatch:
 
 
 class Forecasts:
-    """The forecasts of a batch, in the order of the events; they are made when somebody reads them."""
+    """The forecasts of a batch, in the order of the events; objects are built when they are read."""
 
     __slots__ = ("_batches",)
 

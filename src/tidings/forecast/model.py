@@ -1,4 +1,4 @@
-"""Models: what was counted of patterns, to be kept, merged, shown and forecast from."""
+"""Models: counts of patterns over histories, from which probabilities are computed; they merge, and files keep them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """How a model counts and reckons."""
+    """How a model counts, and how it computes probabilities."""
 
     context: int = 3
     smoothing: float = 0.5
@@ -38,7 +38,7 @@ class ModelSettings:
 
     @classmethod
     def of(cls, *, context: Any, smoothing: Any, half_life: Any, estimator: Any) -> ModelSettings:
-        """Check what was given."""
+        """Return settings of a caller's values; `TidingsError` for a value out of range."""
         if type(context) is not int or not 0 <= context <= 16:
             msg = f"context is how many symbols are looked back, 0 to 16, not `{context}`"
             raise TidingsError(msg)
@@ -74,7 +74,7 @@ def _half_life(value: Any) -> HalfLife | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CountedPattern:
-    """A pattern that was counted; `name` is what it was called."""
+    """A pattern with its course and counts."""
 
     name: str
     pattern: Pattern
@@ -84,7 +84,7 @@ class CountedPattern:
 
 
 class Model:
-    """Counts of patterns over a history, and how probabilities are reckoned from them.
+    """Counts of patterns over a history, and how probabilities are computed from them.
 
     `td.train` makes one. `Model(context=2)` without counts is a beginning: a detector that learns goes on from it.
     Models of two histories add up (`merge`); a file keeps one (`save`, `load`).
@@ -115,7 +115,7 @@ class Model:
         return (counted.name for counted in self.patterns.values())
 
     def __getitem__(self, name: str) -> CountedPattern:
-        """Return what was counted of a pattern."""
+        """Return the counts of a pattern."""
         for counted in self.patterns.values():
             if counted.name == name:
                 return counted
@@ -129,7 +129,7 @@ class Model:
     def recall_pattern(
         self, watched: CompiledPattern, *, spans: Iterable[int] = (), **surroundings: Any
     ) -> CountedPattern:
-        """Return what is known of a pattern; nothing was counted of a new one."""
+        """Return the counts of a pattern; those of a new pattern are zero."""
         key = pattern_key(watched.pattern, watched.mode)
         counted = self.patterns.get(key)
         if counted is None:
@@ -142,7 +142,7 @@ class Model:
         return replace(counted, name=watched.name, counts=counts)
 
     def estimates(self, counted: CountedPattern) -> Estimates:
-        """Return a pattern's probabilities, ready to be reckoned."""
+        """Return the estimates of a pattern, from which its probabilities are computed."""
         prior = label_prior(counted, self.traffic, self.settings.smoothing)
         return Estimates(counted.course, counted.counts, prior, self.settings.smoothing, self.settings.estimator)
 
@@ -177,7 +177,7 @@ class Model:
         return self.merge(other)
 
     def using(self, *, estimator: str | None = None, smoothing: float | None = None) -> Model:
-        """Return the same counts, reckoned in another way."""
+        """Return the same counts with another estimator or smoothing."""
         settings = self.settings
         made = self.with_counts(patterns=dict(self.patterns), traffic=self.traffic)
         made.settings = ModelSettings.of(
@@ -252,7 +252,7 @@ def is_keyed(pattern: Pattern) -> bool:
 
 
 def pattern_key(pattern: Pattern, mode: Mode) -> str:
-    """Return what stands for a pattern in a model: itself, whatever it is called."""
+    """Return the key of a pattern in a model: its mode and tree, whatever its name."""
     return f"{mode} {json.dumps(json.loads(render_pattern(pattern, 'json')), sort_keys=True)}"
 
 
@@ -263,7 +263,7 @@ def is_same_course(course: Course, other: Course) -> bool:
 
 
 def label_prior(counted_pattern: CountedPattern, traffic: Traffic, smoothing: float) -> Floats:
-    """Return how likely each label is by how many events satisfied each filter; of unknown filters, all alike.
+    """Return the probability of each label from the share of events that satisfied each filter; uniform where unknown.
 
     With smoothing, a filter that no event has satisfied yet is not impossible.
     """
@@ -293,7 +293,7 @@ def _independent(satisfied: frozenset[str], shares: dict[str, float]) -> float:
 
 
 def filter_key(pattern: Pattern, name: str) -> str:
-    """Return what stands for a named filter in a model."""
+    """Return the key of a named filter in a model: its text."""
     from tidings.lang import render
 
     return render(pattern[name].filter)

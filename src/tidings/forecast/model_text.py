@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tidings.forecast.predicting.estimates import Estimates
 
 AHEAD = (1, 5, 10, 50)
-"""Events that are looked ahead, unless told otherwise."""
+"""The default horizon, in events."""
 
 MOST = 40
 """States that are listed of one pattern."""

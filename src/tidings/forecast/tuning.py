@@ -10,7 +10,7 @@ class ForecastTuning:
     """How much is kept of keys and of waits; more memory, and better numbers where a bound is reached."""
 
     idle_keys: int = 1 << 16
-    """Keys that have begun nothing and are kept: their last events and their pace count in what comes next."""
+    """Keys without a partial match that are kept: their last events and their gaps still enter later forecasts."""
 
     counted_at_once: int = 1 << 17
     """Events that a learner gathers before it counts them."""

@@ -1,4 +1,4 @@
-"""The law of patterns: which events match, and what each mode reports. Every machine is held to it.
+"""The law of patterns: which events match, and what each mode reports. Everything else is tested against it.
 
 Written for reading, straight from docs/language.md: all ways to place a pattern on a stream are listed, and
 those that break a time condition, a variable or a `not` are struck out. Nothing is merged, pruned or
@@ -149,12 +149,12 @@ def _fits(named: tree.NamedFilter, event: Seen, bound: Mapping[str, Any]) -> boo
 
 
 def _bind_variables(named: tree.NamedFilter, event: Seen) -> dict[str, Any]:
-    """Return what an event gives the filter's variables; nothing where the attribute is absent."""
+    """Return the values that an event binds to the filter's variables; `None` where the attribute is absent."""
     return {variable: event.values.get(attribute) for attribute, variable in named.variables}
 
 
 def _agree(binding: Mapping[str, Any], bound: Mapping[str, Any]) -> bool:
-    """Tell whether every variable is given a value, the bound ones their own."""
+    """Tell whether every variable has a value, and each variable that is bound already the same one."""
     return all(
         value is not None and (variable not in bound or _same(value, bound[variable]))
         for variable, value in binding.items()
@@ -202,7 +202,7 @@ class _Way:
         return max(self.events)
 
     def when(self, moment: tree.Moment) -> int | None:
-        """Return the event that a moment means, or nothing when its step is not taken."""
+        """Return the event that a moment refers to, or `None` when its step is not part of the match."""
         events = [index for step, index in self.pairs if step.name == moment.label]
         pick = min if moment.which is Which.FIRST else max
         return pick(events, default=None)
@@ -294,7 +294,7 @@ class _Substream:
         return self.stream[way.last].time - self.stream[way.first].time
 
     def bindings(self, way: _Way) -> dict[str, Any] | None:
-        """Return the variables' values, or nothing when two events disagree."""
+        """Return the variables' values, or `None` when two events disagree."""
         bound = dict(self.key)
         for step, index in way.pairs:
             named, event = self.pattern[step.filter], self.stream[index]
@@ -328,7 +328,7 @@ class _Substream:
         return self.stream[way.last].time + (absence.span if absence else 0)
 
     def over(self, way: _Way, bound: Mapping[str, Any], *, now: int) -> bool:
-        """Tell whether time find_last_event the deadline of an absence and nothing prevented it."""
+        """Tell whether time reached the deadline of an absence and no forbidden event came before."""
         absence, deadline = self.pattern.absence, self.completion(way)
         if absence is None:
             return True

@@ -1,4 +1,4 @@
-"""Events as the definition sees them: when, which named filters they satisfy, and what they give to variables.
+"""Events as the definition sees them: when, which named filters they satisfy, and the values they bind to variables.
 
 Written for reading, apart from how detectors read events, which are held to it.
 """
@@ -90,7 +90,7 @@ def _find_values(fields: Mapping[str, Any], attribute: str) -> list[Any]:
 
 
 def _read_declared(attribute: str, value: Any, schema: Schema | None) -> Any:
-    """Return a value as it is declared, or as it is; nothing for one that no variable takes."""
+    """Return a value read as the schema declares it; `None` for a value that no variable can take."""
     kind = None if schema is None or attribute not in schema else schema[attribute].kind
     value = value if kind is None else coerce(value, kind)
     if isinstance(value, date):

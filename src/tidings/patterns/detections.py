@@ -27,7 +27,7 @@ IntArray: TypeAlias = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Detection:
-    """A pattern that happened: the ids of its events in the order of the steps, when, and what variables stood for.
+    """A pattern that happened: the ids of its events in the order of the steps, when, and the values of its variables.
 
     `at` is the time of the event that completed it, or (absence) when the time was up. `fields` holds, for each event,
     what the detector was told to keep.
@@ -67,7 +67,7 @@ class ReportBatch:
 
 @dataclass(frozen=True, slots=True)
 class ReportColumns:
-    """Reports in the order they completed, as columns; `values` has what the numbers of keys stand for.
+    """Reports in the order they completed, as columns; `values[key]` is the value of a key's number.
 
     The ids of the events are end to end: those of report `i` are `events[ends[i]:ends[i + 1]]`.
     """

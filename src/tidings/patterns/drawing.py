@@ -139,7 +139,7 @@ class _Way:
 
 
 class _Plan:
-    """Where everything stands."""
+    """The layout of a drawing: the column and row of each state, and the room that labels occupy."""
 
     def __init__(self, picture: Picture) -> None:
         self.states = {state.name: state for state in picture.states}
@@ -370,7 +370,7 @@ def picture_of_configurations(pattern: Pattern, graph: Configurations, *, title:
 
 
 def _describe_step(pattern: Pattern, edge: Edge) -> str:
-    """Say what an event must be to serve a step: its filter, what it gives to variables, when it may come."""
+    """Describe the events that serve a step: filter, bindings of variables, forbidden filters and time conditions."""
     steps = pattern.steps()
     step = steps[edge.step]
     bindings = ", ".join(f"{attribute} = ${variable}" for attribute, variable in pattern[edge.filter].variables)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tidings.patterns.pattern_set import PatternSet
 
 MOST_AUTOMATA = 50
-"""Patterns up to which automata are made unless told otherwise; ten steps over ten filters take a third of a second."""
+"""Patterns up to which automata are built by default; ten steps over ten filters take a third of a second."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What is asked of a detector: patterns and settings as given, checked."""
+"""Checks of what users pass to a detector, and small questions about patterns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def check_pattern(name: Any, pattern: Pattern, mode: str, limit: Any) -> WrittenPattern:
-    """Return a pattern as a file would give it; a name or a mode that is none is refused."""
+    """Return a pattern as a file would have it; raise `PatternError` for a bad name, mode or limit."""
     if not isinstance(name, str) or not name:
         msg = f"a pattern's name is text, not `{name!r}`"
         raise PatternError(msg)
@@ -31,12 +31,12 @@ def check_pattern(name: Any, pattern: Pattern, mode: str, limit: Any) -> Written
 
 
 def list_filters(pattern: Pattern) -> list[Filter]:
-    """Return the filters that events are asked for, each once."""
+    """Return the distinct filters of a pattern's operands."""
     return list(dict.fromkeys(pattern[name].filter for name in pattern.list_filters()))
 
 
 def variable_attributes(pattern: Pattern) -> set[str]:
-    """Return the attributes that give variables their values."""
+    """Return the attributes whose values are bound to variables."""
     return {attribute for name in pattern.list_filters() for attribute, _ in pattern[name].variables}
 
 

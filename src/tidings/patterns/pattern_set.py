@@ -118,7 +118,7 @@ class PatternSet:
 
 
 class PatternCatalog:
-    """Patterns by name, which come and go; `compile` gives the set of those that are there now.
+    """A mutable collection of patterns by name; `compile` returns the immutable set of its current patterns.
 
     Adding a pattern costs what its own filters cost. Invariant: a matcher that another catalog shares is replaced
     before it changes, so sets that were compiled for forks stay what they are.

@@ -25,7 +25,7 @@ from tidings.model.patterns import (
     steps_of,
 )
 from tidings.papers.p_topss.machine import PaperMachine
-from tidings.papers.p_topss.step_layout import Layout
+from tidings.papers.p_topss.step_layout import StepLayout
 from tidings.patterns.definition import Seen, reports
 
 
@@ -103,7 +103,7 @@ def test_figure_7_matches_at_time_8_with_the_lists_the_text_gives():
 def test_figure_7_keeps_the_time_lists_that_the_text_tells_step_by_step(events, furthest):
     machine = machine_of(FIGURE_7)
     run(machine, TIMELINE[:events])
-    assert max(machine.lists(), key=len) == furthest
+    assert max(machine.list_times(), key=len) == furthest
 
 
 def test_table_2_has_an_instance_for_each_beginning():
@@ -162,7 +162,7 @@ def table_3(late, early):
 
 @pytest.mark.parametrize("case", TABLE_3)
 def test_table_3_tells_five_cases_of_conditions_apart(case):
-    assert [placed.case for placed in Layout(pattern(table_3(*TABLE_3[case]))).placed] == [case]
+    assert [placed.case for placed in StepLayout(pattern(table_3(*TABLE_3[case]))).conditions] == [case]
 
 
 @pytest.mark.parametrize("case", TABLE_3)
@@ -254,7 +254,7 @@ def test_time_conditions_in_cases_1_2_3_and_5_equal_the_definition():
         conditions = [apart(names[late], names[early], **bounds(rng)) for early, late in pairs]
         timed = with_conditions(root, conditions)
         try:
-            cases = {placed.case for placed in Layout(pattern(timed)).placed}
+            cases = {placed.case for placed in StepLayout(pattern(timed)).conditions}
         except Unsupported:
             continue
         if 4 not in cases:

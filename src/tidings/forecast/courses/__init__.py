@@ -1,1 +1,1 @@
-"""Courses: the cells a pattern may stand in, and how events move it from one to the next."""
+"""Courses: the cells a pattern may be in, and how events move it from one to the next."""

@@ -1,4 +1,4 @@
-"""The course of a pattern: the cells it may stand in while nothing has completed it, and how events move it on.
+"""The course of a pattern: the cells it may be in before it completes, and how events move it between them.
 
 A cell is a state of the pattern's automaton together with the last few symbols; a symbol (label) is a minterm, the
 named filters that an event satisfies. Contexts shorten until the cells are few enough, whatever the data: so counts
@@ -84,7 +84,9 @@ def build_course(
     return build_tracked_course(pattern, mode, context=context)  # by the pattern alone: a file holds no more of it
 
 
-def _automaton(pattern: Pattern, mode: Mode, most_moves: int, **surroundings: Any) -> PatternAutomaton | NotDeterministic:
+def _automaton(
+    pattern: Pattern, mode: Mode, most_moves: int, **surroundings: Any
+) -> PatternAutomaton | NotDeterministic:
     if len(find_ways(pattern)) > 1:
         return NotDeterministic("its operands give the key through different attributes")
     run_mode = Mode.OVERLAP if mode is Mode.ANY else mode  # some embedding ends at an event, or none does
@@ -141,7 +143,7 @@ def _build_product(automaton: PatternAutomaton, context: int) -> Course:
 
 
 def _find_reachable(automaton: PatternAutomaton, depth: int) -> npt.NDArray[np.int64] | None:
-    """Return the pairs of state and last labels that can be reached, ascending; nothing when they are too many.
+    """Return the pairs of state and last labels that can be reached, ascending; `None` when they are too many.
 
     Before the first event the context is one of `*` alone.
     """

@@ -1,4 +1,4 @@
-"""Patterns that part the stream alike, and what each kind of event means to them.
+"""Patterns that divide the stream alike, and the label of each kind of event for each of them.
 
 Exact courses lie end to end in one set of arrays, so that one call takes a batch through all of them; tracked ones
 go one by one.
@@ -33,7 +33,7 @@ class CourseMember:
 
 
 class CourseGroup:
-    """Members that part the stream in one way; `exact` come first, `tracked` behind them."""
+    """Members that divide the stream alike; `exact` ones come first, then `tracked` ones."""
 
     def __init__(self, parting: Partitioning, members: Sequence[CourseMember], filters: Mapping[Filter, int]) -> None:
         """Lay the exact courses end to end."""
@@ -58,7 +58,7 @@ class CourseGroup:
         self._masks: dict[tuple[int, int, int], int] = {}
 
     def widen(self, kinds: EventKinds) -> None:
-        """Find out what new kinds of events mean to the exact courses."""
+        """Compute the labels of new kinds of events for the exact courses."""
         labelled, count = self._labelled, len(kinds)
         if count == labelled:
             return
@@ -109,7 +109,7 @@ class _Words:
     """The labels of a course by the names that make them up."""
 
     def __init__(self, member: CourseMember) -> None:
-        """Give every name a random number: the sum of those an event satisfies stands for them."""
+        """Give every name a random number: the sum over the names that an event satisfies identifies them."""
         self.names = member.pattern.list_filters()
         rng = np.random.default_rng(len(self.names))
         self._codes = dict(zip(self.names, rng.integers(1, 1 << 62, len(self.names)).tolist(), strict=True))

@@ -1,6 +1,6 @@
 """The streams that patterns read: the whole one, or one for each key; and the kinds of events in them.
 
-A kind is the set of filters an event satisfies. There are few, so what a kind means to a pattern is found out once.
+A kind is the set of filters that an event satisfies. There are few, so each is translated to a pattern's labels once.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ RECENT = 16
 _EDGES = (2.0 ** np.arange(SILENCES - 1), 4.0 ** np.arange(SILENCES - 1) * 1e6)
 
 Ways = tuple[tuple[str, ...], ...]
-"""Through which attributes operands give the key: one way for each set of attributes."""
+"""Tuples of attributes whose values form a key: one tuple for each way in which an operand names its key."""
 
 
 class EventKinds:
@@ -63,12 +63,12 @@ class EventKinds:
         return numbers[places.reshape(-1)]
 
     def restore(self, members: list[tuple[int, ...]]) -> None:
-        """Take the kinds of another time; two that are the same by now keep both their numbers."""
+        """Take the kinds of a state; two that have become equal keep both their numbers."""
         self.members, self._codes = members, np.empty(0, np.uint64)
         self._widen(max((number for kind in members for number in kind), default=-1) + 1)
 
     def _widen(self, symbols: int) -> None:
-        """Give every filter a random number of its own: their sum stands for the set."""
+        """Give every filter a random number of its own: the sum over a set identifies it."""
         if symbols > len(self._codes):
             self._codes = np.random.default_rng(1).integers(0, 1 << 63, 2 * symbols, np.uint64) * np.uint64(2)
             self._codes += np.uint64(1)
@@ -133,13 +133,13 @@ def group_by_key(event: np.ndarray, key: np.ndarray, kind: np.ndarray, mask: np.
 
 
 class KeyGaps:
-    """How long each key is silent between its events, in events of the stream and in microseconds: a running mean.
+    """The gaps between events of each key, in events of the stream and in microseconds, as running means.
 
     The mean of the first few gaps, then one that forgets: keys come in bursts, and the last gaps say most.
     """
 
     def __init__(self, *, keyed: bool) -> None:
-        """Start with nothing seen."""
+        """Start before the first event."""
         self.is_keyed = keyed
         self.last = np.empty((2, 0), np.int64)  # position and time of each key's latest event
         self.mean = np.empty((2, 0))
@@ -173,7 +173,7 @@ class KeyGaps:
         return made
 
     def renumber_keys(self, kept: np.ndarray) -> None:
-        """Call each key by its place in `known`."""
+        """Replace each key by its position in `kept`."""
         if self.is_keyed:
             self.widen(int(kept.max(initial=-1)) + 1)
             selected = self.select(kept)

@@ -54,7 +54,7 @@ _WAIT = -1  # the number of the place where an absence is waited for
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a row may stand: a configuration, or (`span`) the wait for an absence."""
+    """Where a partial match may be: a configuration, or (`span`) the wait for an absence."""
 
     number: int = 0
     distance: tuple[int, int] = (0, 0)  # events to the end, at least and at most
@@ -76,7 +76,7 @@ class _Place:
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """An edge to another place; `target` nothing: the match is done."""
+    """An edge to another place; `target=None`: the match is complete."""
 
     target: int | None
     edge: Edge
@@ -111,7 +111,7 @@ class Tracker:
     settings: IntArray
 
     def fresh(self) -> IntArray:
-        """Return the state of a key that has seen nothing."""
+        """Return the state of a key before its first event."""
         return np.append(np.full(self.width - 1, k.DEAD, np.int64), 0)
 
     def walk(
@@ -339,7 +339,7 @@ def _number_cells(places: list[_Place], ways: tuple[tuple[_Way, ...], ...]) -> _
 
 
 def _name_cells(places: list[_Place], groups: list[int], ages: dict[int, int]) -> tuple[str, ...]:
-    """Return what the cells are called, each in its own way."""
+    """Return distinct names of the cells."""
     members = Counter(groups)
     names = {
         group: place.called if members[group] == 1 else f"{place.distance[0]} to go"

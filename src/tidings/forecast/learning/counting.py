@@ -85,7 +85,7 @@ class HalfLife:
 
 
 class GroupCounter:
-    """What one group of patterns learns: counts of its members, in the order of `group.members`."""
+    """Counts one group of patterns; `counts` are in the order of `group.members`."""
 
     def __init__(self, group: CourseGroup, counts: list[Counts], half_life: HalfLife | None, *, most: int) -> None:
         """Go on from some counts; of more than `most` pending entries the oldest are taken as cut off."""
@@ -113,7 +113,7 @@ class GroupCounter:
     def add_reports(
         self, parts: Sequence[ReportBatch], places: list[int], base: int, position: int, times: np.ndarray
     ) -> None:
-        """Keep what the detector reported of tracked members: keys, positions and times.
+        """Keep the reports of tracked members: keys, positions and times.
 
         `places` are the members' numbers among its patterns, `base` the number that it gave the event at a position,
         and `times` are those from there on. A deadline has the position of the first event that is not before it.
@@ -145,7 +145,7 @@ class GroupCounter:
             self.reports = [rows[some] for rows, some in zip(self.reports, kept, strict=True)]
 
     def close_counts(self, kinds: EventKinds) -> list[Counts]:
-        """Return the counts with what is pending in them, its waits cut off here; nothing changes."""
+        """Return the counts including pending entries, whose waits are cut off here; the counter is unchanged."""
         kept = self.counts, self.cells, self.states
         self.counts = [counts.copy() for counts in self.counts]
         entries = _segments(self.pending)
@@ -254,7 +254,7 @@ class GroupCounter:
         return hit
 
     def widen(self, keys: int) -> None:
-        """Make room for keys; a new one has seen nothing."""
+        """Make room for keys; a new key is at the start of every course."""
         old_room = self.room
         if keys <= old_room:
             return
@@ -266,11 +266,11 @@ class GroupCounter:
             self.states[row] = np.concatenate([self.states[row], fresh])
 
     def keys_in_use(self) -> np.ndarray:
-        """Return the keys whose entries are not counted out; there are no others to keep."""
+        """Return the keys that have pending entries."""
         return np.unique(self.pending.key) if self.group.keyed else _NONE
 
     def renumber_keys(self, kept: np.ndarray) -> None:
-        """Call each key by its place in `known`; all that was kept for later is counted before."""
+        """Replace each key by its position in `kept`; entries that were gathered must be counted before."""
         if not self.group.keyed:
             return
         self.widen(int(kept.max(initial=-1)) + 1)
@@ -286,7 +286,7 @@ class GroupCounter:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _CountedPiece:
-    """What is counted at once: entries with their weights, how many were counted before, how many are known."""
+    """Entries that are counted at once, with their weights, how many were counted before, and how many are final."""
 
     pending: PendingWaits
     entries: StreamEntries

@@ -24,7 +24,7 @@ Floats = npt.NDArray[np.float64]
 _SMALL = [*range(1, 11), 12, 15, 20, 25, 30, 40, 50, 60, 80, 100, 125, 150, 200, 250, 300, 400, 500, 600, 800, 1000]
 
 EDGES = np.array(_SMALL, np.int64)
-"""Waiting times are told apart up to these numbers of events; between two of them they are spread evenly."""
+"""The upper edges of the bins of waiting times, in events; between two of them they are spread evenly."""
 
 MOST = int(EDGES[-1])
 """The longest wait that is counted."""
@@ -33,7 +33,7 @@ BINS = np.searchsorted(EDGES, np.arange(MOST + 1)).astype(np.int64)
 """The bin of each waiting time."""
 
 CODES = 2 * len(EDGES) + 1
-"""A wait ended in one of the bins; or after so many of them nothing more is known."""
+"""A wait ended in one of the bins, or was cut off after so many of them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,7 +51,7 @@ class Counts:
 
     @classmethod
     def none(cls, course: Course, spans: Iterable[int] = (), *, keyed: bool = False) -> Counts:
-        """Return counts of nothing."""
+        """Return counts of zero."""
         lines = course.cells * (SILENCES if keyed else 1)
         return cls(
             np.zeros(course.table.shape),
@@ -114,7 +114,7 @@ class Traffic:
         )
 
     def pace(self, ways: object) -> tuple[float, float]:
-        """Return the mean gap between events of one key, in events and in microseconds; guesses where none is known."""
+        """Return the mean gap between events of one key, in events and in microseconds; a guess without counts."""
         count = self.own.get(f"{ways} gaps", 0.0)
         if count > 0:
             return max(1.0, self.own[f"{ways} events"] / count), max(1.0, self.own[f"{ways} time"] / count)
@@ -122,7 +122,7 @@ class Traffic:
 
     @property
     def rate(self) -> float | None:
-        """Events in a microsecond; nothing where no time has passed."""
+        """Events in a microsecond; `None` where no time has passed."""
         return self.gaps / self.elapsed if self.elapsed > 0 else None
 
 

@@ -1,4 +1,7 @@
-"""A learner: takes the events that a detector takes, and keeps a model of the patterns up to date."""
+"""A learner: counts the events of a run, and returns the model that they make.
+
+Events are gathered and counted many at a time; the model is the same however the stream is cut into batches.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Learner:
-    """Counts for some patterns; `model` is what it has learned so far, with what it was given before."""
+    """Counts for the patterns of a set, on top of the counts of a model."""
 
     def __init__(
         self,
@@ -51,7 +54,9 @@ class Learner:
                 self.places[key] = place
         self.counters: list[GroupCounter] = []
         self.arrange()
-        used = [(counted.pattern, name) for counted in self.patterns.values() for name in counted.pattern.list_filters()]
+        used = [
+            (counted.pattern, name) for counted in self.patterns.values() for name in counted.pattern.list_filters()
+        ]
         self._filter_keys = {
             patterns.filters[pattern[name].filter]: filter_key(pattern, name) for pattern, name in used
         }
@@ -62,11 +67,11 @@ class Learner:
 
     @property
     def needs_reports(self) -> bool:
-        """Whether some pattern is tracked: then the learner has to be told what the run detects."""
+        """Whether some pattern is tracked: then the learner needs the reports of the run."""
         return any(counter.group.tracked for counter in self.counters)
 
     def arrange(self, together: Iterable[Sequence[str]] = ()) -> None:
-        """Make the lessons: patterns that have learned together stay so, the others part as their streams do."""
+        """Build the counters: one for each list in `together`, and one for each stream of the other patterns."""
         left = {key: CourseMember(key, pattern.pattern, pattern.course) for key, pattern in self.patterns.items()}
         groups = []
         for names in together:
@@ -84,19 +89,19 @@ class Learner:
         return [self._filters[tree] for tree in filters]
 
     def go_on(self, old: Learner, ways: Iterable[Ways]) -> None:
-        """Take over what another had seen of the stream; lessons that go on have their `ways` in them."""
+        """Take over the traffic of another learner, except the gaps of `ways`: counters that continue have those."""
         self.now, self.last_time = old.now, old.last_time
         self.traffic = old.traffic.plus(Traffic(own=old.own(but=ways)))
         self.gathered, self.kinds = old.gathered, old.kinds
 
     def add_reports(self, parts: Sequence[ReportBatch], base: int, times: np.ndarray) -> None:
-        """Hear what events completed that come next; `base` is the number that the detector gave the first of them."""
+        """Take the reports of the events that come next; `base` is the run's number of the first of them."""
         for counter in self.counters:
             places = [self.places[member.name] for member in counter.group.members]
             counter.add_reports(parts, places, base, self.now[0], times)
 
     def take(self, events: EncodedEvents, parts: Sequence[ReportBatch], base: int, names: ValueNumbers) -> None:
-        """Take events with what they completed."""
+        """Count events with the reports that they completed."""
         self.add_reports(parts, base, events.times)
         if not len(events):  # time alone may have completed something
             return
@@ -124,18 +129,18 @@ class Learner:
         return unite_numbers([counter.keys_in_use() for counter in self.counters])
 
     def renumber_keys(self, kept: np.ndarray) -> None:
-        """Call each key by its place in `known`, which lists all that are held."""
+        """Replace each key by its position in `kept`, which has all that are in use."""
         for counter in self.counters:
             counter.renumber_keys(kept)
 
     def settle(self) -> None:
-        """Count what was kept for it."""
+        """Count the events that were gathered."""
         for counter in self.counters:
             counter.settle(self.kinds, self.now)
         self.gathered = 0
 
     def own(self, but: Iterable[Ways] = ()) -> dict[str, float]:
-        """Return the gaps between events of one key, for each set of ways; those of some ways are left out."""
+        """Return the sums of gaps between events of one key, for each set of ways except `but`."""
         sums: dict[str, float] = {}
         for counter in self.counters:
             ways = counter.group.ways
@@ -145,7 +150,7 @@ class Learner:
         return sums
 
     def model(self) -> Model:
-        """Return the model so far; waits that have not ended are cut off here."""
+        """Return the model so far; waits that have not ended are cut off at this point."""
         self.settle()
         traffic = self.traffic.plus(Traffic(own=self.own()))
         patterns = dict(self._model.patterns)

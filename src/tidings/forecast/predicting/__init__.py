@@ -1,1 +1,1 @@
-"""From counts to probabilities: estimators, tables by cell, and following where each key stands."""
+"""From counts to probabilities: estimators, tables by cell, and following each key through its courses."""

@@ -29,7 +29,7 @@ SHRINKING = 40
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Estimates:
-    """A pattern's course and counts; `prior` is how likely each label is where nothing was counted."""
+    """A pattern's course and counts; `prior` is how likely each label is where there are no counts."""
 
     course: Course
     counts: Counts
@@ -144,7 +144,7 @@ class Estimates:
         return law @ spread(share, len(law) - 1), law @ _steps(observed, len(law) - 1)
 
     def within(self, span: int) -> tuple[Floats, Floats] | None:
-        """Return the share of matches within a span of time by cell, and of how many; nothing if it was not counted."""
+        """Return the share of matches within a span of time by cell, and of how many; `None` for a span not counted."""
         counted = self.counts.spans.get(span)
         if counted is None:
             return None
@@ -180,7 +180,7 @@ def spread(by_edge: Floats, most: int) -> Floats:
 
 
 def _steps(by_edge: Floats, most: int) -> Floats:
-    """Return of each n what holds for its bin; nothing beyond the last one."""
+    """Return the value of each n's bin; 0 beyond the last bin."""
     steps = np.arange(most + 1)
     by_step = by_edge.T[np.searchsorted(EDGES, np.minimum(steps, MOST))]
     by_step[steps > MOST] = 0
@@ -188,12 +188,12 @@ def _steps(by_edge: Floats, most: int) -> Floats:
 
 
 def _rising(curve: Floats) -> Floats:
-    """Let a longer horizon never be less likely: shares of different weights may cross."""
+    """Make the curve monotone in the horizon: shares of different weights may cross."""
     return np.asarray(np.clip(np.maximum.accumulate(curve, axis=0), 0, 1))
 
 
 def _blend(counts: Floats, towards: Floats, weight: np.ndarray) -> Floats:
-    """Return shares, drawn towards others with a weight; those where nothing was counted."""
+    """Return shares shrunk towards `towards` with a weight; `towards` itself where there are no counts."""
     total = counts.sum(axis=1, keepdims=True)
     weight = np.broadcast_to(weight.reshape(-1, 1), total.shape)
     return np.where(total + weight > 0, _ratio(counts + weight * towards, total + weight), towards)
@@ -209,7 +209,7 @@ def _sum_groups(counts: Floats, group: np.ndarray) -> Floats:
 
 
 def _firsts(above: np.ndarray, group: np.ndarray) -> np.ndarray:
-    """Return of each group the one above that it is part of."""
+    """Return the coarser group that each group is part of."""
     parents = np.zeros(int(group.max(initial=-1)) + 1, np.int64)
     parents[group] = above
     return parents

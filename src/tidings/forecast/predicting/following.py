@@ -1,4 +1,4 @@
-"""Following: where the patterns of one group stand, for every key, and what is told of it as events come."""
+"""Following one group of patterns: the cell of each pattern and key, and the forecasts that events give rise to."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ if TYPE_CHECKING:
     from tidings.forecast.predicting.probability_table import ProbabilityTable
 
 POLICIES = {"crossing": CROSSING, "episode": EPISODE, "every": EVERY, "change": CHANGE}
-"""When forecasts are told."""
+"""When a forecast is emitted."""
 
 _NO_TABLE = np.zeros(1)
 
 NEVER = int(np.iinfo(np.int64).max)
-"""When nothing is due."""
+"""A deadline that never comes."""
 
 
 @dataclass(frozen=True, slots=True)
 class AlarmRule:
-    """What is told of a pattern: the policy, and the threshold or step it goes by."""
+    """When forecasts of a pattern are emitted: the policy, and its threshold or step."""
 
     policy: int = SILENT
     limit: float = 0.0
@@ -53,7 +53,7 @@ class AlarmRule:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ForecastRows:
-    """What was told: which member, at which event, for which key, from which cell, how likely."""
+    """Forecasts as columns: member of the group, event, key, cell and probability."""
 
     member: np.ndarray
     event: np.ndarray
@@ -67,16 +67,16 @@ class ForecastRows:
 
 
 class GroupFollower:
-    """The cells of a group's members by key; `asked` and `tables` tell what is told."""
+    """The cells of a group's members by key; `rules` and `tables` determine the forecasts."""
 
     def __init__(self, group: CourseGroup) -> None:
-        """Start with nothing seen."""
+        """Start before the first event."""
         self.group = group
         self.seen = 0  # events of the stream
         self.cells = np.empty((len(group.exact), 0), np.int32)
         self.last = np.empty((len(group.members), 0))
         self.states = [np.empty((0, member.course.tracker.width), np.int64) for member in group.tracked]
-        # Of absences: when the earliest one that the key's tracker has not heard of was complete.
+        # Of absences: the earliest deadline since the key's last event, which its tracker has not seen.
         self.due: list[np.ndarray] = [np.empty(0, np.int64) for _ in group.tracked]
         self.rules = [AlarmRule() for _ in group.members]
         self.tables: list[ProbabilityTable | None] = [None for _ in group.members]
@@ -116,7 +116,7 @@ class GroupFollower:
         return packed.astype(np.int32)
 
     def widen(self, keys: int) -> None:
-        """Make room for keys; a new one has seen nothing."""
+        """Make room for keys; a new key is at the start of every course."""
         old_size = self.cells.shape[1]
         if keys <= old_size:
             return
@@ -134,7 +134,7 @@ class GroupFollower:
     def take(
         self, entries: StreamEntries, times: np.ndarray, base: int, reports: list[np.ndarray], kinds: EventKinds
     ) -> ForecastRows | None:
-        """Let all members take entries, and return what is told; `reports` are those of tracked members."""
+        """Move all members along the entries and return forecasts; `reports` are those of tracked members."""
         self.widen(int(entries.rows.max(initial=-1)) + 1)
         self.group.widen(kinds)
         gaps = self.silences.take(entries, times, self.seen)
@@ -150,7 +150,7 @@ class GroupFollower:
         return places_of(gaps, **self._average) if self.group.keyed else gaps
 
     def place(self, key: int | None, now: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return where a key lies on the grids, and its bins of silence; nothing stands for an average key.
+        """Return where a key lies on the grids of shares and spans, and its bins of gaps; `None` is an average key.
 
         One that has been silent for longer than it used to is taken for slower.
         """
@@ -252,7 +252,7 @@ class GroupFollower:
         return int(self.group.members[number].course.tracker.cell(self.states[number - exact][key], now))
 
     def live(self, number: int, now: int) -> list[int]:
-        """Return the keys of which a member has begun something."""
+        """Return the keys for which a member has a partial match."""
         exact, course = len(self.group.exact), self.group.members[number].course
         if number < exact:
             return np.flatnonzero(~course.idle[self.cells[number]]).tolist()
@@ -260,7 +260,7 @@ class GroupFollower:
         return [key for key in keys if not course.idle[self.cell(number, key, now)]]
 
     def keys_in_use(self, now: int, most: int) -> np.ndarray:
-        """Return the keys of which anything has begun, and of the others those with most events, so many at most."""
+        """Return the keys with a partial match, and of the others the `most` with most events."""
         if not self.group.keyed:
             return np.empty(0, np.int64)
         live = [np.array(self.live(number, now), np.int64) for number in range(len(self.group.members))]
@@ -268,7 +268,7 @@ class GroupFollower:
         return unite_numbers([*live, seen[np.argsort(-self.silences.count[seen], kind="stable")[:most]]])
 
     def fork(self) -> GroupFollower:
-        """Return one that goes on from here by itself; the tables are shared."""
+        """Return a follower with a copy of this one's state; the tables are shared."""
         made = copy(self)
         made.cells, made.last = self.cells.copy(), self.last.copy()
         made.states = [states.copy() for states in self.states]
@@ -277,7 +277,7 @@ class GroupFollower:
         return made
 
     def renumber_keys(self, kept: np.ndarray) -> None:
-        """Call each key by its place in `known`, which lists all that are held."""
+        """Replace each key by its position in `kept`, which has all that are in use."""
         if not self.group.keyed:
             return
         self.widen(int(kept.max(initial=-1)) + 1)

@@ -1,4 +1,8 @@
-"""A forecaster: where a detector's patterns stand by their courses, what that makes likely, and what to tell of it."""
+"""A forecaster: follows the patterns of a set through their courses, and emits forecasts by each pattern's plan.
+
+Probabilities depend on the model and the horizon alone, so they are tables that are computed once and looked up at
+every event. A forecaster that learns computes them anew when enough events have come since the last time.
+"""
 
 from __future__ import annotations
 
@@ -37,12 +41,12 @@ if TYPE_CHECKING:
     from tidings.patterns.run.value_numbers import ValueNumbers
 
 SOON = 16
-"""Events after which a learner looks at its counts again, at first; later it is a tenth of all since it began."""
+"""Events after which probabilities are first computed anew from the counts; later, a tenth of all events so far."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForecastPlan:
-    """What is to be foretold of a pattern: how far ahead, above which threshold, and when."""
+    """Which forecasts of a pattern are emitted: how far ahead, above which threshold, by which policy."""
 
     horizon: Horizon | None = None
     threshold: float = 0.5
@@ -51,7 +55,7 @@ class ForecastPlan:
 
     @classmethod
     def of(cls, *, horizon: Any, threshold: Any, tell: Any, step: Any) -> ForecastPlan:
-        """Check what was given."""
+        """Return the plan of a caller's values; `TidingsError` for a value out of range."""
         for name, value in (("threshold", threshold), ("step", step)):
             if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= 1:
                 msg = f"a {name} is a probability from 0 to 1, not `{value}`"
@@ -62,11 +66,11 @@ class ForecastPlan:
         return cls(None if horizon is None else Horizon.of(horizon), float(threshold), tell, float(step))
 
     def to_tuple(self) -> tuple[str | None, float, str, float]:
-        """Return it as it is written down."""
+        """Return the plan as states write it."""
         return None if self.horizon is None else str(self.horizon), self.threshold, self.tell, self.step
 
     def to_alarm_rule(self) -> AlarmRule:
-        """Return it as kernels read it."""
+        """Return the plan as kernels read it."""
         if self.horizon is None:
             return AlarmRule()
         return AlarmRule(POLICIES[self.tell], self.step if self.tell == "change" else self.threshold)
@@ -85,7 +89,7 @@ class Forecaster:
         share: float = 1.0,
         tuning: ForecastTuning | None = None,
     ) -> None:
-        """Start with nothing seen; `share` is how much of the stream comes here."""
+        """Start before the first event; `share` is the part of the stream that comes here."""
         self.model, self.pattern_set, self.plans = model, pattern_set, dict(plans)
         self._share = share
         self.kinds = EventKinds()
@@ -112,7 +116,7 @@ class Forecaster:
     def take(
         self, events: EncodedEvents, parts: Sequence[ReportBatch], base: int, names: ValueNumbers
     ) -> list[ForecastBatch]:
-        """Take events with what they completed; return what is told. It predicts first, and learns then."""
+        """Take events with the reports that they completed; return forecasts, each made before its event is learned."""
         reports = [self._reports(follower, parts) for follower in self.followers]
         batches: list[ForecastBatch] = []
         if self.learner is None:
@@ -132,7 +136,7 @@ class Forecaster:
         return batches
 
     def learn(self) -> None:
-        """Take the counts so far into the probabilities."""
+        """Compute the probabilities anew from the counts so far."""
         assert self.learner is not None
         self.model = self.learner.model()
         self.patterns = {name: replace(self.model.patterns[self._keys[name]], name=name) for name in self.patterns}
@@ -184,7 +188,7 @@ class Forecaster:
         return self._tables[at]
 
     def forecasts(self, name: str, horizon: Horizon | None, names: ValueNumbers, now: int) -> list[Forecast]:
-        """Return a forecast for each key that has begun something, and one for the others."""
+        """Return a forecast for each key that has a partial match, and one for all others."""
         horizon = horizon or self.plans.get(name, ForecastPlan()).horizon
         if horizon is None:
             msg = f"how far ahead? forecast({name!r}, horizon=10) looks at the next ten events"
@@ -244,13 +248,13 @@ class Forecaster:
     # Keys --------------------------------------------------------------------------------------
 
     def fork(self) -> Forecaster:
-        """Return one that goes on from here by itself, without learning; the tables are shared."""
+        """Return a forecaster with a copy of this one's state that does not learn; the tables are shared."""
         fork = copy(self)
         fork.followers, fork.learner = [follower.fork() for follower in self.followers], None
         return fork
 
     def keys_in_use(self, now: int, most_idle: int) -> IntArray:
-        """Return the keys that are still needed, and `most_idle` of those that have begun nothing."""
+        """Return the keys with partial matches, and the `most_idle` busiest of the others."""
         keys = [follower.keys_in_use(now, most_idle) for follower in self.followers]
         return unite_numbers(keys if self.learner is None else [*keys, self.learner.keys_in_use()])
 
@@ -263,7 +267,7 @@ class Forecaster:
 
 
 def _split_reports(reports: list[list[np.ndarray]], end: int, time: int) -> list[list[np.ndarray]]:
-    """Take out the reports up to an event and its time, and return them."""
+    """Remove the reports up to an event and its time from the lists, and return them."""
     first_parts = []
     for of_group in reports:
         group_parts = []

@@ -1,7 +1,7 @@
-"""Where a forecaster stands, as a header and arrays, and back.
+"""The state of a forecaster as a header and arrays, and back.
 
-Patterns are called by their names, filters by what they say; keys are called by their places among the names that are
-held, as all of a detector's state is.
+Patterns are written by name, filters by a hash of their trees, keys as positions among those in use, as in the state
+of the run.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _COLUMNS = tuple(field.name for field in fields(PendingWaits))
 def dump_forecaster(
     forecaster: Forecaster, kept: np.ndarray, filters: Sequence[Filter]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return a forecaster's state; keys become their places in `held`."""
+    """Return a forecaster's state; keys become their positions in `kept`."""
     header: dict[str, Any] = {"followings": [], "next": [forecaster.first_event, forecaster.next_refresh]}
     arrays: dict[str, Any] = {}
     for number, follower in enumerate(forecaster.followers):
@@ -44,7 +44,7 @@ def dump_forecaster(
 def load_forecaster(
     forecaster: Forecaster, header: dict[str, Any], arrays: dict[str, Any], filters: Mapping[Filter, int]
 ) -> None:
-    """Let a forecaster that has seen nothing go on from such a state."""
+    """Load such a state into a forecaster that has taken no events."""
     for number, saved in enumerate(header["followings"]):
         ways = tuple(map(tuple, saved["ways"]))
         for follower in forecaster.followers:
@@ -209,7 +209,7 @@ def _load_gaps(name: str, silences: KeyGaps, arrays: dict[str, Any]) -> None:
 
 
 def _renumber_reports(reports: np.ndarray, kept: np.ndarray, *, keyed: bool) -> np.ndarray:
-    """Return reports with their keys called by their places in `held`."""
+    """Return reports whose keys are replaced by their positions in `kept`."""
     renumbered = reports.copy()
     if keyed:
         renumbered[:, 0] = np.searchsorted(kept, renumbered[:, 0])

@@ -1,4 +1,4 @@
-"""Where a forecaster stands: taken over by another one, or kept as arrays."""
+"""Carrying the state of a forecaster over to the forecaster of a changed set of patterns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def carry_over(before: Forecaster, after: Forecaster) -> None:
-    """Let patterns that are in both go on where they stood."""
+    """Copy the state of patterns that are in both sets, unchanged."""
     then = {pattern.name: pattern for pattern in before.pattern_set.patterns}
     stay = [
         pattern
@@ -37,7 +37,7 @@ def carry_over(before: Forecaster, after: Forecaster) -> None:
         for number, pattern in enumerate(follower.group.members):
             if before.plans.get(pattern.name) != after.plans.get(
                 pattern.name
-            ):  # what was told by the old plan was not by this
+            ):  # the old plan's last forecast says nothing about the new plan
                 follower.last[number] = np.nan
     if before.learner is not None and after.learner is not None:
         _carry_learner(before.learner, after.learner, {pattern_key(pattern.pattern, pattern.mode) for pattern in stay})
@@ -63,7 +63,7 @@ def _carry_following(old: GroupFollower, new: GroupFollower, names: set[str]) ->
 
 
 def _carry_learner(old: Learner, new: Learner, stay: set[str]) -> None:
-    """Let lessons go on with the patterns that stay, and waits that have not ended; new ones have their own."""
+    """Continue counters with the patterns that stay and their pending waits; new patterns get counters of their own."""
     kept = [[member.name for member in then.group.members if member.name in stay] for then in old.counters]
     new.arrange(kept)
     for then, names in zip(old.counters, kept, strict=True):
@@ -74,7 +74,7 @@ def _carry_learner(old: Learner, new: Learner, stay: set[str]) -> None:
 
 
 def continue_counter(counter: GroupCounter, then: GroupCounter) -> None:
-    """Let a lesson of some of the same patterns go on where another stood."""
+    """Let a counter continue from one that had its patterns and perhaps others."""
     places = {member.name: place for place, member in enumerate(then.group.members)}
     rows = [places[member.name] for member in counter.group.members]
     exact, tracked = rows[: len(counter.group.exact)], rows[len(counter.group.exact) :]
@@ -87,13 +87,13 @@ def continue_counter(counter: GroupCounter, then: GroupCounter) -> None:
 
 
 def _with_spans(counts: Counts, now: Counts) -> Counts:
-    """Return counts with room for the spans of time that are asked for now."""
+    """Return counts with empty rows for spans of time that were not counted before."""
     room = {span: np.zeros_like(of) for span, of in now.spans.items()}
     return replace(counts, spans=room | counts.spans)
 
 
 def _pairs(old: CourseGroup, new: CourseGroup, names: set[str]) -> list[tuple[int, int]]:
-    """Return the members of both that stay, by their numbers."""
+    """Return the numbers, new and old, of members that are in both groups and stay."""
     old_numbers = {member.name: number for number, member in enumerate(old.members)}
     return [
         (now, old_numbers[member.name])

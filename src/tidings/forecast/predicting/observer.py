@@ -1,4 +1,4 @@
-"""Forecasts as an observer of a run: builds the forecaster of the run's patterns and gathers what it tells.
+"""Forecasts as an observer of a run: builds the forecaster of the run's patterns and gathers its forecasts.
 
 A forecaster is built when the run first needs it, and anew when the patterns are others; patterns that are in both
 sets go on where they stood.
@@ -6,9 +6,12 @@ sets go on where they stood.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidings.forecast.predicting.forecaster import Forecaster
+from tidings.errors import TidingsError
+from tidings.forecast.model import Model
+from tidings.forecast.predicting.forecaster import Forecaster, ForecastPlan
 from tidings.forecast.predicting.forecaster_state import dump_forecaster, load_forecaster
 from tidings.forecast.predicting.handover import carry_over
 from tidings.forecast.tuning import ForecastTuning
@@ -20,8 +23,6 @@ if TYPE_CHECKING:
     from tidings.forecast.courses.streams import IntArray
     from tidings.forecast.forecasts import Forecast, ForecastBatch
     from tidings.forecast.horizon import Horizon
-    from tidings.forecast.model import Model
-    from tidings.forecast.predicting.forecaster import ForecastPlan
     from tidings.patterns.detections import ReportBatch
     from tidings.patterns.run.event_reader import EncodedEvents
     from tidings.patterns.run.run import Run
@@ -44,7 +45,7 @@ class ForecastObserver:
         tuning: ForecastTuning | None = None,
         forecaster: Forecaster | None = None,
     ) -> None:
-        """Start with nothing seen."""
+        """Start before the first event."""
         self.base_model, self.learns, self.share = model, learns, share
         self.plans = dict(plans or {})
         self.tuning = tuning or ForecastTuning()
@@ -59,7 +60,7 @@ class ForecastObserver:
         return self.base_model if learner is None else learner.model()
 
     def fork(self) -> ForecastObserver:
-        """Return an observer with the same model and plans that has seen nothing."""
+        """Return an observer with the same model and plans and no state."""
         return ForecastObserver(
             self.base_model, learns=self.learns, plans=self.plans, share=self.share, tuning=self.tuning
         )
@@ -70,10 +71,18 @@ class ForecastObserver:
         return batches
 
     def forecast(self, name: str, horizon: Horizon | None) -> list[Forecast]:
-        """Return the forecasts of a pattern as things stand; the run must be prepared."""
+        """Return the forecasts of a pattern from the current state; the run must be prepared."""
         assert self.forecaster is not None
         assert self._run is not None
         return self.forecaster.forecasts(name, horizon, self._run.names, self._run.latest)
+
+    def dump_model(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return model and plans, which `load_observer` reads."""
+        plans = [[name, *plan.to_tuple()] for name, plan in self.plans.items()]
+        has_patterns = self._run is not None and len(self._run.patterns) > 0
+        # A learner's counts are in the observer's state: the model is the one that probabilities were computed from.
+        model = self.forecaster.model if self.forecaster is not None and has_patterns else self.base_model
+        return {"plans": plans, "learn": self.learns, "part": self.share}, {"model": model.to_bytes()}
 
     # As an observer ----------------------------------------------------------------------------
 
@@ -109,7 +118,7 @@ class ForecastObserver:
             self.forecaster.renumber_keys(kept)
 
     def dump(self, kept: IntArray) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return where the patterns stand; nothing where there are none."""
+        """Return the forecaster's state; empty where there are no patterns."""
         if self.forecaster is None or self._run is None or not len(self._run.patterns):
             return {}, {}
         return dump_forecaster(self.forecaster, kept, list(self._run.patterns.filters))
@@ -118,3 +127,23 @@ class ForecastObserver:
         """Continue from such a state, where there is one."""
         if self.forecaster is not None and self._run is not None and "followings" in header:
             load_forecaster(self.forecaster, header, arrays, self._run.patterns.filters)
+
+
+def open_observer(model: Any, learn: bool, tuning: ForecastTuning) -> ForecastObserver | None:
+    """Return the observer of a model as users give it; `None` without a model, unless it is to be learned."""
+    if model is not None and not isinstance(model, Model | str | Path):
+        msg = f"a model is a td.Model or the path of one that was saved, not `{model!r}`"
+        raise TidingsError(msg)
+    opened = Model.load(model) if isinstance(model, str | Path) else model
+    if opened is None and not learn:
+        return None
+    return ForecastObserver(Model() if opened is None else opened, learns=learn, tuning=tuning)
+
+
+def load_observer(header: dict[str, Any], arrays: dict[str, Any]) -> ForecastObserver:
+    """Return the observer whose model and plans `dump_model` wrote."""
+    plans = {}
+    for name, horizon, threshold, tell, step in header["plans"]:
+        plans[name] = ForecastPlan.of(horizon=horizon, threshold=threshold, tell=tell, step=step)
+    model = Model.from_bytes(arrays["model"])
+    return ForecastObserver(model, learns=header["learn"], plans=plans, share=header["part"])

@@ -1,4 +1,4 @@
-"""Probabilities by cell for one horizon: what is looked up at every event.
+"""Probabilities by cell for one horizon: the table that is looked up at every event.
 
 A horizon in the stream's events, of a pattern with a key, is thinned: of the next n events only some are of the key,
 binomially many by its share. A span of time is thinned by how fast events come: so many by Poisson's law. Shares lie
@@ -66,7 +66,7 @@ class ProbabilityTable:
         return float(self.chances[line, low] * (1 - part) + self.chances[line, low + 1] * part)
 
     def name_estimator(self, cell: int) -> str:
-        """Say which estimator gave a cell's number, and whether its course is an approximation."""
+        """Return the name of the estimator behind a cell's probability, and whether its course is approximate."""
         estimator: str = self.estimates.estimator
         if estimator in ("both", "direct"):
             lines = 1 if self.gap < 0 else SILENCES
@@ -179,5 +179,5 @@ def places_of(gaps: Floats, *, pace: tuple[float, float], part: float = 1.0) -> 
 
 
 def offset_of(horizon: Horizon) -> float:
-    """Return what the place of a gap lacks to that of how often it goes into a span; never nothing."""
+    """Return the offset from the grid place of a gap to that of the number of gaps in a span; never 0."""
     return 0.0 if horizon.unit != "time" else 16.0 - 2 * float(np.log2(horizon.amount)) or 1e-9

@@ -157,7 +157,7 @@ class _Moves:
             yield reached
 
     def _filter_waiting(self, alive: int, symbol: frozenset[str]) -> int:
-        """Return what goes on waiting: contiguous configurations do not, and guards end a wait."""
+        """Return the configurations that wait on after an event: not contiguous, no guard satisfied."""
         alive &= self.waiting
         for name in symbol:
             alive &= ~self.guarded.get(name, 0)
@@ -173,7 +173,7 @@ class _StateTable:
 
 
 def _subsets(moves: _Moves, mode: Mode, budget: int) -> _StateTable | None:
-    """Follow every minterm from every set of configurations; nothing when there are more than `budget` sets."""
+    """Follow every minterm from every set of configurations; `None` when there are more than `budget` sets."""
     numbers: dict[_Key, int] = {(1, False): 0}
     keys, rows = [(1, False)], []
     for alive, _ in keys:  # grows while it is read

@@ -1,4 +1,4 @@
-"""What is left of a pattern after some of its events: the graph of its configurations.
+"""Derivatives: what is left of a pattern after some of its events, and the graph of all such configurations.
 
 A configuration is the part of the tree that still has to happen, the time conditions that still have to hold,
 and the moments they will ask for. Each edge serves one step with one event; `and` interleaves its operands, so a
@@ -58,7 +58,7 @@ BUDGET = 1 << 14
 
 @dataclass(frozen=True, slots=True)
 class TimeCheck:
-    """`low <= t(late) - t(early) <= high`, judged when an event serves an edge; nothing stands for that event."""
+    """`low <= t(late) - t(early) <= high`, judged when an event serves an edge; `None` is the time of that event."""
 
     late: Mark | None
     early: Mark | None
@@ -69,7 +69,7 @@ class TimeCheck:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """An event that satisfies `filter` serves step number `step` and leads on; `target` nothing: the match is done."""
+    """An event that satisfies `filter` serves step number `step` and leads on; `target=None`: the match is complete."""
 
     source: int
     target: int | None
@@ -216,7 +216,7 @@ class _Derivation:
     def _judge_move(
         self, move: _Move, rest: Term | None, active: frozenset[int], stored: frozenset[Mark]
     ) -> tuple[tuple[TimeCheck, ...], frozenset[int], frozenset[Mark]] | None:
-        """Return the checks of this event, and what stays open; nothing when a condition cannot hold any more."""
+        """Return the checks of this event and the conditions that stay open; `None` when one cannot hold any more."""
         now = self._marks(move)
         to_come, to_enter = find_obtainable(rest)
         checks = [

@@ -30,7 +30,7 @@ _KINDS = {Mode.RESTART: EXISTS, Mode.OVERLAP: EXISTS, Mode.NEXT: EACH, Mode.ANY:
 
 @dataclass(frozen=True, slots=True)
 class CompiledPattern:
-    """A pattern under its name, with what is reported of it; `born` is the first event it sees."""
+    """A pattern with its name, mode and limit; `born` is the number of the first event it sees."""
 
     name: str
     pattern: Pattern
@@ -47,7 +47,7 @@ class CompiledPattern:
 
 @dataclass(frozen=True, slots=True)
 class OperandInput:
-    """How an operand listens: to which filter, which attributes give the key, and which give other variables."""
+    """What an operand reads of an event: its filter, the attributes of the key, and those of other variables."""
 
     symbol: int
     via: int
@@ -56,7 +56,7 @@ class OperandInput:
 
 @dataclass
 class GraphNode:
-    """A place: how it waits, and what of it belongs to which pattern."""
+    """A node of the merged graph: how partial matches wait there, and which patterns end at it."""
 
     kind: int
     configuration: Any
@@ -69,7 +69,7 @@ class GraphNode:
 
 @dataclass
 class MergedGraph:
-    """The graph while patterns are put in; `arrays` is what the kernels read."""
+    """The graph while patterns are added; `arrays` returns it as the kernels read it."""
 
     symbols: dict[Filter, int] = field(default_factory=dict)
     vias: dict[tuple[str, ...], int] = field(default_factory=dict)
@@ -83,13 +83,13 @@ class MergedGraph:
     _owned: dict[int, list[int]] = field(default_factory=dict)
 
     def add(self, watched: CompiledPattern) -> None:
-        """Put a pattern in."""
+        """Add a pattern."""
         number = len(self.patterns)
         self.patterns.append(watched)
         _Entry(self, watched, number).enter()
 
     def bind_operand(self, named: NamedFilter, key: Sequence[str], variables: dict[str, int]) -> OperandInput:
-        """Return how an operand listens; its filter, key and values get their places."""
+        """Return what an operand reads of an event; its filter, key and values get numbers in the graph."""
         attributes = {variable: attribute for attribute, variable in named.variables}
         symbol = self.symbols.setdefault(named.filter, len(self.symbols))
         via = self.vias.setdefault(tuple(attributes[variable] for variable in key), len(self.vias))
@@ -97,7 +97,7 @@ class MergedGraph:
         return OperandInput(symbol, via, tuple((v, self.columns.setdefault(a, len(self.columns))) for v, a in others))
 
     def node(self, key: Key, made: GraphNode) -> int:
-        """Return the place of a node, new or known."""
+        """Return the number of a node, adding it where it is new."""
         if key not in self._places:
             self._places[key] = len(self.nodes)
             self.nodes.append(made)
@@ -128,7 +128,7 @@ class MergedGraph:
 
 @dataclass
 class _Entry:
-    """One pattern on its way in."""
+    """Adds one pattern to a merged graph."""
 
     merged: MergedGraph
     compiled: CompiledPattern

@@ -56,7 +56,7 @@ class Minterms:
         return number
 
     def describe(self, numbers: Sequence[int]) -> str:
-        """Say some of the minterms in few words: of each only what tells it from those that are not meant.
+        """Describe some of the minterms as a short formula that holds for them and for no other minterm.
 
         >>> Minterms(("a", "b"), (frozenset(), frozenset("a"), frozenset("b"), frozenset("ab"))).told([1, 3])
         'a'
@@ -72,7 +72,7 @@ class Minterms:
 
 
 def _shortest(symbol: frozenset[str], names: Sequence[str], others: Sequence[frozenset[str]]) -> dict[str, bool]:
-    """Leave out what is not needed, `not`s first, to tell a minterm from all the others."""
+    """Return the fewest literals, dropping `not`s first, that hold for a minterm and for none of the others."""
     literals = {name: name in symbol for name in names}
     for name in sorted(names, key=symbol.__contains__):
         shorter = {other: holds for other, holds in literals.items() if other != name}

@@ -1,4 +1,4 @@
-"""Which events a detection names: their ids, and the fields that travel along, for as long as one may name them.
+"""The ids and kept fields of events, for as long as a detection may still name them.
 
 Whole batches are kept as they came; when they hold far more than is still needed, what is needed moves together.
 """
@@ -56,7 +56,7 @@ def concat_records(pieces: list[EventRecords]) -> EventRecords:
 
 
 def _type(records: EventRecords) -> tuple[Any, Any] | None:
-    """Return Arrow's types of ids and fields; nothing for lists."""
+    """Return the Arrow types of ids and fields; `None` for lists."""
     if isinstance(records.ids, list) or isinstance(records.fields, list):
         return None
     return records.ids.type, None if records.fields is None else records.fields.schema
@@ -69,7 +69,7 @@ def unite_numbers(pieces: list[np.ndarray]) -> np.ndarray:
 
 @dataclass(frozen=True, slots=True)
 class EventArchive:
-    """Events by their numbers; a value: adding makes a new one, so that answers keep what they were given."""
+    """Events by their numbers. Immutable: adding returns a new archive, and detections keep the old one."""
 
     chunks: tuple[tuple[np.ndarray, EventRecords], ...] = ()  # ascending numbers, and what they are called
 

@@ -1,9 +1,9 @@
 """Events as runs take them: when they happened, which filters they satisfy, and the values of variables, as arrays.
 
-All patterns' filters are one matcher's subscriptions, asked once for a batch. Where the attributes they look at have
-few distinct values, only those are asked, and every event takes its kind's answer.
+All patterns' filters are subscriptions of one matcher, which matches a batch once. Where the attributes they read have
+few distinct values, only the distinct rows are matched, and every event takes the answer of its row.
 
-Which events are bad is the matcher's to say, by declarations alone. A value that no variable takes is none, and an
+Which events are bad is decided by the matcher, from declarations alone. A value that no variable takes is none, and an
 event without a time that can be read is marked: patterns that ask for times do not see it.
 """
 
@@ -42,7 +42,7 @@ SOME = 1 << 14
 
 @dataclass(frozen=True, slots=True)
 class EncodedEvents:
-    """Events in the order they are taken; filters' numbers in `symbols[symbols_at[i]:symbols_at[i + 1]]`."""
+    """Events in the order they are taken; the filters of event `i` are `symbols[symbols_at[i]:symbols_at[i + 1]]`."""
 
     times: np.ndarray
     records: EventRecords
@@ -82,7 +82,7 @@ def concat_events(pieces: list[EncodedEvents]) -> EncodedEvents:
 
 
 def adapt_events(events: EncodedEvents, filters: Iterable[int], attributes: Iterable[str]) -> EncodedEvents:
-    """Return events read before for other patterns: what is not asked any more goes, what is new is empty."""
+    """Adapt events that were read for other patterns: drop old filters, add empty columns for new attributes."""
     asked = np.isin(events.symbols, np.fromiter(filters, np.int64))
     ends = np.append(0, np.cumsum(asked))[events.symbols_at].astype(np.int64)
     absent = np.full(len(events), -1, np.int64)
@@ -92,7 +92,7 @@ def adapt_events(events: EncodedEvents, filters: Iterable[int], attributes: Iter
 
 @dataclass(frozen=True, slots=True)
 class EventReader:
-    """Reads events: which filters to ask, which attributes give variables, and what the time and the id are called."""
+    """Reads events into arrays: matches the filters, numbers the values of variables, and finds times and ids."""
 
     matcher: Matcher
     variables: VariableReader
@@ -109,7 +109,7 @@ class EventReader:
     def read(
         self, events: Any, names: ValueNumbers, first: int, *, collect: bool = False
     ) -> tuple[EncodedEvents, list[DeadLetter]]:
-        """Return the events that can be read, and the dead letters; an event without an id is called by its number.
+        """Return the events that can be read, and the dead letters; the id of an event without one is its number.
 
         Those without a time that can be read have the time `NO_TIME`.
         """
@@ -170,7 +170,7 @@ class EventReader:
         return ends, symbols, list(matches.dead_letters)
 
     def _select_columns(self, table: pa.Table) -> pa.Table:
-        """Leave out columns that filters do not look at: what Python cannot hold of them is nobody's concern."""
+        """Leave out columns that filters do not read, so that values there which Python cannot represent do no harm."""
         required, ontology = self.matcher.current_view().required, self.matcher.ontology or Ontology()
         if required.wildcards or ontology.derived_attributes:
             return table
@@ -194,7 +194,7 @@ class EventReader:
                         total.add(key, describe_type(value.raw), events)
 
     def _find_kinds(self, table: pa.Table) -> tuple[pa.Table, np.ndarray] | None:
-        """Return the distinct rows of what filters look at, and which of them each event is; nothing if too many."""
+        """Return the distinct rows of the columns that filters read, and the row of each event; `None` if too many."""
         import pyarrow as pa
 
         asked = [name for name in self.matcher.needs() if name in table.column_names]
@@ -259,7 +259,7 @@ class EventReader:
 
 
 def fill_times(prepared: EncodedEvents, latest: int) -> EncodedEvents:
-    """Give events without a time the latest before them; others keep theirs, so that what is late stays late."""
+    """Give events without a time the latest time before them; the others keep theirs, so late events stay late."""
     timed = prepared.times != NO_TIME
     if timed.all():
         return prepared
@@ -269,7 +269,7 @@ def fill_times(prepared: EncodedEvents, latest: int) -> EncodedEvents:
 
 
 def _select_fields(table: pa.Table, names: Iterable[str]) -> pa.Table:
-    """Return the fields that travel along; one that is not there is empty, as it is in rows."""
+    """Return the kept fields as a table; a field that is absent is null."""
     import pyarrow as pa
 
     columns: dict[str, Any] = {}
@@ -293,7 +293,7 @@ def _filter_numbers(matches: Any) -> np.ndarray:
 
 
 def _encode_few(column: pa.ChunkedArray) -> pa.DictionaryArray | None:
-    """Return a column by its distinct values; nothing for kinds that seldom have few."""
+    """Dictionary-encode a column; `None` for types that seldom have few distinct values."""
     import pyarrow as pa
     import pyarrow.types as t
 

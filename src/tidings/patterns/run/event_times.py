@@ -1,7 +1,7 @@
 """When events happened, in microseconds since 1970: from datetimes, dates, ISO text and seconds, one or a column.
 
-An event may have no time, or none that can be read; then it has the time `NO_TIME`, and who asks for times does not
-see it.
+An event may have no time, or none that can be read; then its time is `NO_TIME`, and patterns
+with time conditions do not see it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NO_TIME = -(1 << 63)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 EARLIEST = int(datetime.min.replace(tzinfo=UTC).timestamp()) * MICROSECONDS
-"""The first moment that a datetime can tell: of events without a time, when none came before."""
+"""The first moment that a datetime can express; the time of events without one, where no event came before."""
 
 LATEST = int(datetime.max.replace(tzinfo=UTC, microsecond=0).timestamp()) * MICROSECONDS
 """The last one, to the second: a later number of seconds is most likely one of milliseconds."""

@@ -1,7 +1,8 @@
-"""A run: where all patterns of one graph stand, for every key. It knows no clock, thread or Spark.
+"""The partial matches of all patterns of one merged graph, for every key.
 
 Events come in as arrays: when, which symbols, which keys, which values; reports come out. The kernels do the work and
-stop when something is too small; this class makes room. A run counts what it had to drop.
+return when a buffer is full; this class then enlarges it and calls them again. Partial matches beyond the bound of a
+key are dropped and counted.
 """
 
 from __future__ import annotations
@@ -56,19 +57,19 @@ LONG_AGO = -(1 << 62)
 
 
 class Reports(NamedTuple):
-    """What was completed: a row for each report, and the events they point at, in the order of the steps."""
+    """Completed matches: a row for each, and the numbers of their events in the order of the steps."""
 
     rows: np.ndarray
     events: np.ndarray
 
 
 class GraphRun:
-    """The state of a graph's patterns; `feed` moves it on."""
+    """The state of a graph's patterns; `feed` takes events and returns reports."""
 
     def __init__(
         self, graph: GraphArrays, *, keyed: bool, most: int = MOST_PARTIALS, buffers: BufferSizes | None = None
     ) -> None:
-        """Start with nothing seen."""
+        """Start before the first event."""
         self.graph, self.keyed = graph, keyed
         sizes = BufferSizes() if buffers is None else buffers
         width = SLOTS + graph.uses.shape[1] + graph.variables.shape[1]
@@ -94,7 +95,7 @@ class GraphRun:
         )
 
     def feed(self, batch: EventArrays, base: int, *, keys: int = 1, until: int = LONG_AGO) -> list[Reports]:
-        """Take events, numbered from `base`; then let time pass to `until`. `keys` is how many keys are known."""
+        """Take events, numbered from `base`; then let time pass to `until`. `keys` is how many keys have numbers."""
         self._widen(keys)
         registers = self.state.registers
         registers[BASE], registers[EVENT], registers[TURN] = base, 0, 0
@@ -120,7 +121,7 @@ class GraphRun:
 
     @property
     def dropped_count(self) -> int:
-        """How many partial matches were given up for want of room."""
+        """How many partial matches were dropped because a key had too many."""
         return int(self.state.registers[DROPPED])
 
     @property
@@ -134,13 +135,13 @@ class GraphRun:
         return int(self.state.registers[MADE])
 
     def tidy(self) -> int:
-        """Drop what cannot matter any more, and return how many partial matches and their events are left."""
+        """Drop rows that no match can reach any more; return how many are left."""
         graph, state, top = self.graph, self.state, self.rows
         return int(compact(graph, state, np.empty(top, np.uint8), np.empty(top, np.int64)))
 
     @property
     def rows(self) -> int:
-        """How many rows the pool holds, those that cannot matter any more included."""
+        """How many rows the pool has, including those that `tidy` would drop."""
         return int(self.state.registers[TOP])
 
     def events_in_use(self) -> np.ndarray:
@@ -150,13 +151,13 @@ class GraphRun:
     # Keys --------------------------------------------------------------------------------------
 
     def keys_in_use(self) -> np.ndarray:
-        """Return the keys and values that something waits for, ascending."""
+        """Return the numbers of keys and values that partial matches refer to, ascending."""
         rows = self.state.pool[: self.rows]
         values = rows[:, SLOTS + self.graph.uses.shape[1] :]
         return np.unique(np.concatenate([rows[: len(rows) * self.keyed, KEY], values[values >= 0].ravel()]))
 
     def renumber_keys(self, kept: np.ndarray) -> None:
-        """Call each key and value by its place in `held`, which lists all that are held."""
+        """Replace each key and value by its position in `kept`, which has all that are in use."""
         state, top = self.state, self.rows
         values = state.pool[:top, SLOTS + self.graph.uses.shape[1] :]
         is_bound = values >= 0
@@ -175,7 +176,7 @@ class GraphRun:
     # Where another run stood -------------------------------------------------------------------
 
     def restore(self, pool: np.ndarray, keys: int) -> None:
-        """Take the rows of a state; `keys` is how many keys are known."""
+        """Take the rows of a state; `keys` is how many keys have numbers."""
         self._widen(keys)
         room = np.empty((max(16_384, _power(2 * len(pool))), pool.shape[1]), np.int64)
         room[: len(pool)] = pool
@@ -183,7 +184,7 @@ class GraphRun:
         self.state.registers[TOP] = len(pool)
 
     def put_cells(self, cells: np.ndarray) -> None:
-        """Let chains of rows wait: each with its node, key, first row and length."""
+        """Enter chains of waiting rows into the table: node, key, first row and length of each."""
         if not self.keyed:
             self.state.cells[cells[:, 0], HEAD], self.state.cells[cells[:, 0], COUNT] = cells[:, 2], cells[:, 3]
             return
@@ -191,7 +192,7 @@ class GraphRun:
         self._fill_cells(np.column_stack([codes, cells[:, 2], cells[:, 3]]))
 
     def put_spent(self, spent: np.ndarray) -> None:
-        """Note what reports have spent: each with its pattern, key and last event."""
+        """Enter the events that reports have consumed: pattern, key and last event of each."""
         if not self.keyed:
             self.state.spent[spent[:, 0], HEAD] = spent[:, 2]
             return
@@ -227,7 +228,7 @@ class GraphRun:
         self.state = self.state._replace(out=out, listed_events=listed)
 
     def _rehash(self) -> None:
-        """Make the tables of cells and of what is spent large enough; what nothing waits for goes."""
+        """Rebuild the hash tables of cells and of spent events with more room, without unused entries."""
         self.tidy()
         self._fill_cells(_filter_filled(self.state.cells), spare=len(self.state.candidates))
         self._fill_spent(self._filter_spent(self.keys_in_use()))
@@ -254,7 +255,7 @@ class GraphRun:
             self.state = self.state._replace(fresh=grown)
 
     def _drain_reports(self) -> Reports:
-        """Return the reports so far; the buffers themselves where they are nearly full, to copy nothing."""
+        """Return the reports so far; buffers that are nearly full are handed out themselves instead of being copied."""
         registers, state = self.state.registers, self.state
         count, listed = registers[REPORTS], registers[LISTED_EVENTS]
         registers[REPORTS] = registers[LISTED_EVENTS] = 0
@@ -276,7 +277,7 @@ def _filter_filled(table: np.ndarray) -> np.ndarray:
 
 
 def _recode_cells(filled: np.ndarray, kept: np.ndarray, width: int) -> np.ndarray:
-    """Return cells with their keys called by their place in `held`."""
+    """Return cells whose keys are replaced by their positions in `kept`."""
     filled[:, CODE] = np.searchsorted(kept, filled[:, CODE] // width) * width + filled[:, CODE] % width
     return filled
 

@@ -1,4 +1,4 @@
-"""Machines: patterns that part the stream alike, merged into one graph, and the run that goes through it.
+"""Machines: patterns that divide the stream alike, merged into one graph.
 
 Patterns whose operands all give the same variables through the same attributes share a machine, and their state is
 kept for each key; patterns without such variables share another one, which sees the whole stream. Patterns that ask
@@ -33,16 +33,16 @@ if TYPE_CHECKING:
 
 
 Partitioning = tuple[tuple[tuple[str, ...], ...], bool]
-"""How a pattern parts the stream: the ways in which events give a key, and whether it sees only those with a time."""
+"""How a pattern divides the stream: the attributes that form its key, and whether it sees only events with a time."""
 
 
 def find_partitioning(pattern: Pattern) -> Partitioning:
-    """Return how a pattern parts the stream."""
+    """Return how a pattern divides the stream."""
     return find_ways(pattern), asks_for_time(pattern)
 
 
 def find_ways(pattern: Pattern) -> tuple[tuple[str, ...], ...]:
-    """Return the attributes through which a pattern's operands give its key: one way for each set of attributes."""
+    """Return the tuples of attributes from which operands take the pattern's key; `((),)` without a key."""
     if not any(named.variables for named in pattern.filters):
         return ((),)
     key = pattern.key_variables()
@@ -66,7 +66,7 @@ class Machine:
 
     @property
     def partitioning(self) -> Partitioning:
-        """How its patterns part the stream."""
+        """How its patterns divide the stream."""
         return self.ways, self.timed
 
     @property
@@ -76,11 +76,11 @@ class Machine:
 
     @cached_property
     def names(self) -> GraphNames:
-        """What places, edges and patterns are called in states."""
+        """Stable names of nodes, edges and patterns, for states."""
         return GraphNames(self.merged)
 
     def start(self, settings: StreamSettings) -> GraphRun:
-        """Return a run that has seen nothing."""
+        """Return a run before its first event."""
         buffers = settings.tuning.buffers
         return GraphRun(self.graph, keyed=self.has_keys, most=settings.partials, buffers=buffers)
 
@@ -103,13 +103,13 @@ class Machine:
 
 
 def compute_keys(way: tuple[str, ...], events: EncodedEvents, names: ValueNumbers) -> np.ndarray:
-    """Return the key that each event gives through some attributes; -1 for none."""
+    """Return the number of each event's key, formed by some attributes; -1 where it has none."""
     columns = [events.values[attribute] for attribute in way]
     return columns[0] if len(columns) == 1 else names.tuples(columns)
 
 
 def build_machines(watched: Sequence[CompiledPattern], filters: Mapping[Filter, int]) -> list[Machine]:
-    """Return the machines of patterns; `filters` gives each filter its number among all."""
+    """Return one machine for each way of dividing the stream; `filters` has the number of each filter."""
     groups: dict[Partitioning, list[int]] = {}
     for place, compiled in enumerate(watched):
         groups.setdefault(find_partitioning(compiled.pattern), []).append(place)

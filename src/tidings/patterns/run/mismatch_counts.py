@@ -1,4 +1,4 @@
-"""What patterns could not use of the events, counted: nothing of it is an error, and nothing of it is silent.
+"""Counts of values and times in the events that patterns could not use; these are no errors, but are reported.
 
 Three things may pass a pattern by: a value that a filter cannot read as the kind it asks for, a value that no variable
 takes, and an event without a time where the pattern asks for times. Counts are by attribute, and each tells which
@@ -26,7 +26,7 @@ NAMED = 3
 """Patterns that are named."""
 
 VARIABLE, TIME = "a variable", "the time"
-"""What is asked of an attribute beside kinds."""
+"""The two uses of an attribute that have no kind."""
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ class PatternMismatchCounts:
     untimed: int = 0
 
     def count(self, name: str, instead: str, *, has_value: bool, events: int = 1) -> None:
-        """Count what some events give to a variable: a value, or something `instead`, or nothing."""
+        """Count events that bind a variable to a value, or have something `instead` that it cannot take, or neither."""
         if has_value or instead:
             self.value_counts[name] += events
         if instead:
@@ -97,7 +97,7 @@ def describe_pattern_mismatches(
 
 
 def _of_filters(matcher: Matcher, watched: list[CompiledPattern]) -> Iterator[PatternMismatch]:
-    """Tell the matcher's counts, with the names of patterns: it knows their filters by numbers alone."""
+    """Yield the matcher's counts with the names of patterns; the matcher has only the numbers of their filters."""
     for key, count in matcher.mismatch_counts:
         names = tuple(pattern.name for pattern in watched if _asks(pattern, key, matcher))
         if names:

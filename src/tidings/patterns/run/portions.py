@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tidings.patterns.compile.graph import CompiledPattern
 
 Ways = tuple[tuple[str, ...], ...]
-"""The attributes that give a key, one set of them for each way."""
+"""Tuples of attributes whose values form a key: one tuple for each way in which an operand names its key."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Values of variables as small numbers: equal values have one number, and numbers are given anew when few are left.
+"""Values of variables as small numbers: equal values have equal numbers. When few are in use, numbers are given anew.
 
 `1` and `1.0` are one value; text is never a number, and a boolean never either. What is no text, number, truth value
 or time has no number: a variable cannot take it.
@@ -67,7 +67,7 @@ class ValueNumbers:
         return np.asarray(by_code[codes])
 
     def tuples(self, columns: list[np.ndarray]) -> np.ndarray:
-        """Return the numbers of tuples of values, given by their numbers; absent where one of them is."""
+        """Return the numbers of tuples whose parts are columns of numbers; `ABSENT` where a part is."""
         rows = np.stack(columns, axis=1)
         numbers = np.full(len(rows), ABSENT, np.int64)
         whole = (rows >= 0).all(axis=1)
@@ -77,12 +77,12 @@ class ValueNumbers:
         return numbers
 
     def keep(self, kept: np.ndarray) -> ValueNumbers:
-        """Return the names of the values whose numbers are held, numbered by their place there."""
+        """Return a table of the values whose numbers are in `kept` alone, numbered by their position there."""
         return ValueNumbers(self.values[number] for number in kept.tolist())
 
 
 def _canonical_value(value: Any) -> Any:
-    """Return what stands for a value and all that equal it; nothing for one that no variable takes."""
+    """Return the dictionary key of a value, equal for equal values; `None` for a value that no variable can take."""
     match value:
         case bool():
             return _Truth(value)

@@ -1,4 +1,4 @@
-"""What an event gives to variables: the declared reading of an attribute, else its value as it is.
+"""The values that events bind to variables: read as the attribute is declared, else as they are.
 
 `ip = $x` takes one value. Several of them, a record, or what is no text, number, truth value or time is no value for
 a variable: the event does not satisfy that named filter, and nobody else hears of it. What an attribute gives depends
@@ -49,7 +49,7 @@ _DIRECT: dict[Kind | None, frozenset[type]] = {
 
 @dataclass(frozen=True, slots=True)
 class VariableSource:
-    """How one attribute gives a value: `field` is the one field that feeds it, where that is all there is to it.
+    """How a variable reads its value from an attribute; `field` is the single field that is read, where one suffices.
 
     Values of the types in `direct` are taken as they are. Numbers stay exact: only text is parsed.
     """
@@ -63,7 +63,7 @@ class VariableSource:
     key: TypedAttribute
 
     def read(self, fields: Mapping[str, Any], names: ValueNumbers) -> tuple[int, str]:
-        """Return the number of what an event gives, and where there is something else, a word for that."""
+        """Return the number of an event's value; or `ABSENT` and a word for what is there instead."""
         if self.field is not None:
             raw = fields.get(self.field)
             if raw is None:
@@ -93,7 +93,7 @@ def _number_value(value: Any, names: ValueNumbers) -> tuple[int, str]:
 
 
 def _sort_of(raw: Any) -> str:
-    """Return a word for what no variable takes."""
+    """Return a word for a value that no variable can take."""
     return "infinite" if isinstance(raw, float) else describe_type(raw)
 
 
@@ -119,7 +119,7 @@ class VariableReader:
         return tuple(self._givers)
 
     def of_row(self, fields: Mapping[str, Any], names: ValueNumbers, counts: PatternMismatchCounts) -> list[int]:
-        """Return the numbers of what one event gives."""
+        """Return the number of each attribute's value in one event."""
         numbers = []
         for giver in self._givers.values():
             number, instead = giver.read(fields, names)
@@ -132,7 +132,7 @@ class VariableReader:
         return {name: _of_table(giver, table, names, counts) for name, giver in self._givers.items()}
 
     def takes_as_is(self, name: str, kind: pa.DataType) -> bool:
-        """Tell whether a column of this type gives its values as they are."""
+        """Tell whether values of a column of this type are taken without conversion."""
         giver = self._givers[name]
         return giver.field == name and _python_type(kind) in giver.direct
 
@@ -188,7 +188,7 @@ def _of_table(giver: VariableSource, table: pa.Table, names: ValueNumbers, count
 def _of_rows(
     giver: VariableSource, table: pa.Table, often: np.ndarray, names: ValueNumbers, counts: PatternMismatchCounts
 ) -> np.ndarray:
-    """Return the numbers of rows, each of which stands for so many events."""
+    """Return the numbers of rows, where row `i` occurs in `often[i]` events."""
     numbers = np.full(table.num_rows, ABSENT, np.int64)
     for place, row in enumerate(to_rows(table)):
         number, instead = giver.read(row, names)

@@ -54,7 +54,7 @@ def pack_state(header: dict[str, Any], arrays: dict[str, np.ndarray | bytes]) ->
 
 
 def unpack_state(data: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what `packed` was given; `StateError` when the bytes are not that."""
+    """Return the header and arrays that `pack_state` wrote; `StateError` when the bytes are not a state."""
     start = len(MAGIC) + 16
     if not isinstance(data, bytes | bytearray | memoryview) or bytes(data[: len(MAGIC)]) != MAGIC:
         msg = "these bytes are not a detector's state; Detector.snapshot() writes one"
@@ -86,10 +86,10 @@ def _kind(array: np.ndarray | bytes) -> str:
 
 
 class GraphNames:
-    """What the places, edges and patterns of a graph are called."""
+    """Names of the nodes, edges and patterns of a graph that stay the same when the graph is built again."""
 
     def __init__(self, merged: MergedGraph) -> None:
-        """Name everything once: it is asked for at every snapshot."""
+        """Compute all names once; every snapshot needs them."""
         self._filters = [hash_text(repr(tree)) for tree in merged.symbols]
         self._vias, self._columns = list(merged.vias), list(merged.columns)
         self._merged = merged
@@ -122,7 +122,7 @@ class GraphNames:
 
 
 def hash_text(text: str) -> str:
-    """Return a name for a long text."""
+    """Return a short, stable name for a text."""
     return blake2b(text.encode(), digest_size=12).hexdigest()
 
 
@@ -168,7 +168,7 @@ def _list_spent(run: GraphRun, patterns: int) -> np.ndarray:
 def load_graph_run(
     run: GraphRun, called: GraphNames, header: dict[str, Any], arrays: dict[str, np.ndarray], keys: int
 ) -> None:
-    """Let a fresh run go on where another stood; what has no place in its graph is dropped."""
+    """Load a state into a fresh run; partial matches at nodes or edges that its graph does not have are dropped."""
     edge_of = np.array([called.edge_of.get(name, -1) for name in header["edges"]] + [-1], np.int64)
     node_of = np.array([called.node_of.get(name, -1) for name in header["nodes"]] + [-1], np.int64)
     pattern_of = np.array([called.pattern_of.get(name, -1) for name in header["patterns"]] + [-1], np.int64)
@@ -190,7 +190,7 @@ def load_graph_run(
 
 
 def _fit_rows(pool: np.ndarray, slots: int, run: GraphRun) -> np.ndarray:
-    """Return rows with as many moments and variables as the run's."""
+    """Return rows with the run's number of columns for stored moments and for variables."""
     wide = np.full((len(pool), run.state.pool.shape[1]), -1, np.int64)
     new = run.graph.uses.shape[1]
     wide[:, :SLOTS] = pool[:, :SLOTS]
@@ -201,7 +201,7 @@ def _fit_rows(pool: np.ndarray, slots: int, run: GraphRun) -> np.ndarray:
 
 
 def _renumber_rows(pool: np.ndarray) -> np.ndarray:
-    """Return each row's place among those whose edges are known, -1 for the others; rows are called by it."""
+    """Renumber the rows whose edges the graph has; return each row's new number, -1 for rows that are dropped."""
     lives = pool[:, EDGE] >= 0
     places = np.append(np.where(lives, np.cumsum(lives) - 1, -1), -1)
     for column in (PARENT, PREV, LINK):
@@ -210,7 +210,7 @@ def _renumber_rows(pool: np.ndarray) -> np.ndarray:
 
 
 def _queue(run: GraphRun) -> None:
-    """Queue the rows that wait for an absence by their order in time."""
+    """Put the rows that wait for the deadline of an absence into queues, in the order of time."""
     graph, state = run.graph, run.state
     pool = state.pool[: run.rows]
     for queue, node in enumerate(graph.absences.tolist()):

@@ -82,7 +82,7 @@ def run_to_bytes(run: Run) -> bytes:
 
 
 def run_from_bytes(run: Run, state: bytes) -> None:
-    """Let a run that has taken nothing continue from such a state, of the same or other patterns."""
+    """Load a state into a run that has taken no events; its patterns may differ from those of the state."""
     load_run(run, *unpack_state(state))
 
 
@@ -111,7 +111,7 @@ def dump_run(run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def load_run(run: Run, header: dict[str, Any], arrays: dict[str, Any]) -> None:
-    """Let a run that has taken nothing continue from a state."""
+    """Load the state of a run and of its observers into a run that has taken no events."""
     run.position, run.arrived, run.latest, run.late_count = header["at"]
     kept = arrays["held"]
     # Numbers in the state are those of before: the values stand at the same positions, with nothing between them.
