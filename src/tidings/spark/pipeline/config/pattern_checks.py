@@ -14,7 +14,8 @@ from tidings.concepts.text_files import read_text
 from tidings.errors import PatternError
 from tidings.forecast import Model
 from tidings.lang import read_patterns
-from tidings.spark.pipeline.config.values import WrongValue, load_or_reject
+from tidings.spark.pipeline.config.path_values import load_or_reject
+from tidings.spark.pipeline.config.values import WrongValue
 from tidings.spark.pipeline.config.variables import derive_text, mask
 from tidings.spark.pipeline.sinks.batch_folders import to_local_path
 

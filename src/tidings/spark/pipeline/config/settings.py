@@ -22,7 +22,7 @@ from pydantic import ConfigDict, Field
 
 from tidings.concepts import Ontology, Regions
 from tidings.model import Schema
-from tidings.spark.pipeline.config import values
+from tidings.spark.pipeline.config import path_values, values
 from tidings.spark.pipeline.config.values import Trigger, make_choice_kind
 from tidings.spark.pipeline.config.variables import derive_text
 from tidings.spark.pipeline.sources.size_limits import DEFAULT_MAX_BYTES
@@ -77,7 +77,7 @@ class SourceSettings:
 
     kind: Annotated[SourceKind, make_choice_kind(SourceKind)]
     """What the events are read from."""
-    path: Annotated[str | None, values.PATH, KeyRule(FILES, required=True)] = None
+    path: Annotated[str | None, path_values.PATH, KeyRule(FILES, required=True)] = None
     """Folder of files; new files are new events. May hold `*`."""
     columns: Annotated[str | None, values.TEXT, KeyRule(WITH_COLUMNS, required=True)] = None
     """Columns in Spark's words: "id BIGINT, make STRING, price DOUBLE". Not with value = "text"."""
@@ -105,15 +105,15 @@ class SourceSettings:
 class SubscriptionSettings:
     """Where subscriptions come from: exactly one of the five feeds is set."""
 
-    file: Annotated[str | None, values.FEED_FILE] = None
+    file: Annotated[str | None, path_values.FEED_FILE] = None
     """File of subscriptions; it is read again when it changes."""
-    directory: Annotated[str | None, values.FEED_FOLDER] = None
+    directory: Annotated[str | None, path_values.FEED_FOLDER] = None
     """Folder of change files, applied in the order of their names."""
     table: Annotated[str | None, values.TEXT] = None
     """Table with columns `id` and `filter` (and `notation`)."""
     topic: Annotated[str | None, values.TEXT] = None
     """Compacted Kafka topic: the key is the id, the value the filter, null removes."""
-    snapshot: Annotated[str | None, values.FEED_FOLDER] = None
+    snapshot: Annotated[str | None, path_values.FEED_FOLDER] = None
     """Snapshot made by `tidings compile`, or a live folder."""
     servers: Annotated[str | None, values.TEXT, KeyRule(("topic",), required=True)] = None
     """The brokers of the topic, parted by commas."""
@@ -165,7 +165,7 @@ class SinkSettings:
 
     kind: Annotated[SinkKind, make_choice_kind(SinkKind)]
     """What the rows are written to."""
-    path: Annotated[str | None, values.PATH, KeyRule(FOLDERS, required=True)] = None
+    path: Annotated[str | None, path_values.PATH, KeyRule(FOLDERS, required=True)] = None
     """Folder that gets one folder `batch=N` for each micro-batch."""
     servers: Annotated[str | None, values.TEXT, KeyRule(("kafka",), required=True)] = None
     """The brokers, parted by commas."""
@@ -183,7 +183,7 @@ class SinkSettings:
 class PatternSettings:
     """Patterns over time; events wait for `lateness` and are then taken in the order of their times."""
 
-    file: Annotated[str, values.LOCAL_FILE]
+    file: Annotated[str, path_values.LOCAL_FILE]
     """File of patterns; it is read when the pipeline starts."""
     lateness: Annotated[timedelta, values.DURATION]
     """How far an event may be behind the newest one seen; events wait so long to be put in order."""
@@ -191,7 +191,7 @@ class PatternSettings:
     """Column that parts the events for patterns without variables."""
     keep: Annotated[tuple[str, ...] | None, values.TEXTS, KeyRule(default="none")] = None
     """Columns of the events that detections carry."""
-    model: Annotated[str | None, values.LOCAL_FILE, KeyRule(default="none")] = None
+    model: Annotated[str | None, path_values.LOCAL_FILE, KeyRule(default="none")] = None
     """Model of the patterns; then there are forecasts among the detections."""
     horizon: Annotated[int | str | None, values.HORIZON, KeyRule(default="none")] = None
     """How far ahead forecasts look; needed with `model`."""
@@ -211,7 +211,7 @@ class MonitorSettings:
     """A live view on the terminal; `auto` is on where there is one."""
     metrics: Annotated[str | None, values.ADDRESS, KeyRule(default="nowhere")] = None
     """Where Prometheus may ask."""
-    lines: Annotated[str | None, values.OUTPUT_FILE, KeyRule(default="none")] = None
+    lines: Annotated[str | None, path_values.OUTPUT_FILE, KeyRule(default="none")] = None
     """File of progress as JSON lines; "-" is standard output."""
 
 
@@ -221,21 +221,21 @@ class PipelineFile:
 
     name: Annotated[str, values.TEXT, KeyRule(default="the file's name")] = ""
     """What the query is called, in Spark and in what is shown."""
-    checkpoint: Annotated[str, values.PATH]
+    checkpoint: Annotated[str, path_values.PATH]
     """Folder where the query remembers how far it came; it belongs to this pipeline alone."""
     trigger: Annotated[Trigger, values.TRIGGER, KeyRule(default='"1 second"')] = Trigger(every=timedelta(seconds=1))
     """When a micro-batch starts."""
     master: Annotated[str | None, values.TEXT, KeyRule(default='"local[*,4]", or what spark-submit says')] = None
     """Where Spark runs."""
-    jars: Annotated[str | None, values.JARS, KeyRule(default="TIDINGS_JARS, else by coordinates")] = None
+    jars: Annotated[str | None, path_values.JARS, KeyRule(default="TIDINGS_JARS, else by coordinates")] = None
     """Folder with the Kafka connector's jars."""
-    schema: Annotated[Schema | None, values.SCHEMA] = None
+    schema: Annotated[Schema | None, path_values.SCHEMA] = None
     """Kinds of attributes: a file, or the table `[schema]` itself."""
     unknown: Annotated[UnknownNames, make_choice_kind(UnknownNames)] = "error"
     """Names that no column has: a subscription is refused and listed, or they are absent in every event."""
-    ontology: Annotated[Ontology | None, values.ONTOLOGY] = None
+    ontology: Annotated[Ontology | None, path_values.ONTOLOGY] = None
     """File of concepts, synonyms and units."""
-    regions: Annotated[Regions | None, values.REGIONS] = None
+    regions: Annotated[Regions | None, path_values.REGIONS] = None
     """GeoJSON file of named regions, for `within @name`."""
     source: SourceSettings
     """Where events come from."""

@@ -11,7 +11,6 @@ taken as it is. TOML has no null, so None always means a key that is missing or 
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -22,14 +21,12 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic_core import core_schema
 
-from tidings.concepts import Ontology, Regions, did_you_mean
+from tidings.concepts import did_you_mean
 from tidings.errors import TidingsError
 from tidings.forecast import Horizon
 from tidings.lang.filters.literals import parse_number, to_seconds
-from tidings.model import Schema
 from tidings.model.values import Quantity
-from tidings.spark.pipeline.config.variables import Variables, derive_text, mask
-from tidings.spark.pipeline.sinks.batch_folders import to_local_path
+from tidings.spark.pipeline.config.variables import Variables, mask
 from tidings.spark.pipeline.sources.size_limits import UNITS, format_size
 
 if TYPE_CHECKING:
@@ -38,8 +35,6 @@ if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationInfo
 
 _MEASURE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
-_ADDRESS = re.compile(r"(?:[^\s:/]+|\[[0-9A-Fa-f:.]+\]):(\d{1,5})")
-_FUNCTION = re.compile(r"\w+(\.\w+)*:\w+(\.\w+)*")
 _LARGEST_PORT = 65535
 
 MAX_EVENT_BYTES = 10**9
@@ -145,23 +140,23 @@ def _convert_texts(value: Any, context: FileContext) -> tuple[str, ...]:
     return tuple(expand_text(text, context, wanted="texts in a list") for text in value)
 
 
-def _convert_address(text: str, _: FileContext) -> str:
-    address = _ADDRESS.fullmatch(text)
-    if not address or int(address[1]) > _LARGEST_PORT:
-        raise _reject(ADDRESS.words, text)
-    return text
+def _make_pattern_kind(words: str, pattern: str) -> ValueKind:
+    """Return the kind of texts that match a regular expression."""
+
+    def convert(text: str, _: FileContext) -> str:
+        if not re.fullmatch(pattern, text):
+            raise _reject(words, text)
+        return text
+
+    return make_text_kind(words, convert, pattern=f"^{pattern}$")
 
 
-def _convert_function(text: str, _: FileContext) -> str:
-    if not _FUNCTION.fullmatch(text):
-        raise _reject(FUNCTION.words, text)
-    return text
-
+_PORT_PATTERN = r"(\d{1,4}|[0-5]\d{4}|6[0-4]\d{3}|65[0-4]\d{2}|655[0-2]\d|6553[0-5])"
 
 TEXT = make_text_kind("a text", lambda text, _: text)
 TEXTS = ValueKind("a list of texts", _convert_texts, {"type": "array", "items": {"type": "string"}})
-ADDRESS = make_text_kind('an address such as "127.0.0.1:9464"', _convert_address)
-FUNCTION = make_text_kind('a function such as "package.module:name"', _convert_function, pattern=_FUNCTION.pattern)
+ADDRESS = _make_pattern_kind('an address such as "127.0.0.1:9464"', rf"([^\s:/]+|\[[0-9A-Fa-f:.]+\]):{_PORT_PATTERN}")
+FUNCTION = _make_pattern_kind('a function such as "package.module:name"', r"\w+(\.\w+)*:\w+(\.\w+)*")
 
 
 # Numbers -----------------------------------------------------------------------------------------
@@ -278,86 +273,6 @@ MOMENT = ValueKind("a time such as 2024-07-01T12:00:00Z", _convert_moment, {"typ
 HORIZON = ValueKind('a number of events, "10 own events" or "5 min"', _convert_horizon, {"type": ["integer", "string"]})
 
 
-# Paths and files ---------------------------------------------------------------------------------
-
-
-def resolve_path(text: str, context: FileContext) -> str:
-    """Return a path as an absolute one, relative to the file's folder; a URI is left as it is."""
-    if ":" in text and (to_local_path(text) is None or text.startswith("file:")):
-        return text
-    return derive_text(text, os.path.abspath(context.folder / text))
-
-
-def require_path(path: str, *, folder: bool, remote: bool = False) -> str:
-    """Return a path if it is there; with `remote`, one that only Spark can reach is taken unseen."""
-    local, noun = to_local_path(path), "folder" if folder else "file"
-    if local is None:
-        if remote:
-            return path
-        msg = f"must be a {noun} of this machine, not `{mask(path)}`"
-        raise WrongValue(msg)
-    if not (local.is_dir() if folder else local.is_file()):
-        hint = f"; it is a {'file' if folder else 'folder'}" if local.exists() else ""
-        msg = f"names `{mask(path)}`: there is no such {noun}{hint}"
-        raise WrongValue(msg)
-    return path
-
-
-def _make_path_kind(*, folder: bool, remote: bool) -> ValueKind:
-    """Return the kind of paths that must be there when the file is read."""
-    return make_text_kind(
-        PATH.words, lambda text, context: require_path(resolve_path(text, context), folder=folder, remote=remote)
-    )
-
-
-def _convert_jars(text: str, context: FileContext) -> str:
-    path = require_path(resolve_path(text, context), folder=True)
-    if not any(Path(path).glob("*.jar")):
-        msg = f"names `{mask(path)}`, which holds no jars"
-        raise WrongValue(msg)
-    return path
-
-
-def load_or_reject(load: Callable[[], Any], context: FileContext) -> Any:
-    """Return the result of loading a file; an error of ours becomes a `WrongValue` in its own words."""
-    try:
-        return load()
-    except TidingsError as problem:
-        lines = context.variables.hide(str(problem)).replace("\n", "\n  ")
-        msg = f"does not load:\n  {lines}"
-        raise WrongValue(msg) from None
-
-
-def _make_loaded_kind(load: Callable[[str], Any], words: str = "a path") -> ValueKind:
-    """Return the kind of paths that stand for what their file holds."""
-
-    def convert(text: str, context: FileContext) -> Any:
-        path = require_path(resolve_path(text, context), folder=False)
-        return load_or_reject(lambda: load(path), context)
-
-    return make_text_kind(words, convert)
-
-
-def _convert_schema(value: Any, context: FileContext) -> Schema:
-    if not isinstance(value, dict):
-        return _SCHEMA_FILE.convert(value, context)  # type: ignore[no-any-return]
-    attributes = value.get("attributes", value)
-    flat = dict(flatten(attributes)) if isinstance(attributes, dict) else attributes
-    return load_or_reject(lambda: Schema(flat), context)  # type: ignore[no-any-return]
-
-
-PATH = make_text_kind("a path", resolve_path)
-FEED_FILE = _make_path_kind(folder=False, remote=True)
-FEED_FOLDER = _make_path_kind(folder=True, remote=True)
-LOCAL_FILE = _make_path_kind(folder=False, remote=False)
-JARS = make_text_kind(PATH.words, _convert_jars)
-OUTPUT_FILE = make_text_kind(PATH.words, lambda text, context: text if text == "-" else resolve_path(text, context))
-ONTOLOGY = _make_loaded_kind(Ontology.load)
-REGIONS = _make_loaded_kind(Regions.load)
-_SCHEMA_FILE = _make_loaded_kind(Schema.load, "a path, or a table of attributes")
-SCHEMA = ValueKind(_SCHEMA_FILE.words, _convert_schema, {"type": ["string", "object"]})
-
-
 # Tables of the user's own keys -------------------------------------------------------------------
 
 
@@ -370,26 +285,23 @@ def flatten(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
             yield prefix + name, value
 
 
-def make_settings_kind(words: str, replaced: Mapping[str, str], *, prefix: str = "") -> ValueKind:
+def _make_settings_kind(replaced: Mapping[str, str], prefix: str = "") -> ValueKind:
     """Return the kind of tables of settings for Spark.
 
     `replaced` maps settings that a key of `pipeline.toml` already gives to that key; `prefix` begins every name.
     """
 
-    def convert(value: Any, context: FileContext) -> dict[str, str]:
-        def convert_setting(name: str, setting: Any) -> str:
-            text = _convert_setting(setting, context)
-            if name in replaced:
-                msg = f"is not set here; the key `{replaced[name]}` says it"
-                raise WrongValue(msg)
-            if not name.startswith(prefix):
-                msg = f"is not a setting of Spark; each begins with `{prefix}`"
-                raise WrongValue(msg)
-            return text
+    def convert(name: str, value: Any, context: FileContext) -> str:
+        text = _convert_setting(value, context)
+        if name in replaced:
+            msg = f"is not set here; the key `{replaced[name]}` says it"
+            raise WrongValue(msg)
+        if not name.startswith(prefix):
+            msg = f"is not a setting of Spark; each begins with `{prefix}`"
+            raise WrongValue(msg)
+        return text
 
-        return _convert_each(flatten(_require_table(value)), convert_setting)
-
-    return ValueKind(words, convert, {"type": "object"})
+    return _make_table_kind("a table of settings", lambda table: dict(flatten(table)), convert)
 
 
 def _convert_setting(value: Any, context: FileContext) -> str:
@@ -401,29 +313,27 @@ def _convert_setting(value: Any, context: FileContext) -> str:
     return "" if value == "" else expand_text(value, context, wanted="a text, a number, or true or false")
 
 
-def _convert_named_texts(value: Any, context: FileContext) -> dict[str, str]:
-    return _convert_each(_require_table(value).items(), lambda _, text: expand_text(text, context))
+def _make_table_kind(
+    words: str, unfold: Callable[[dict[str, Any]], dict[str, Any]], convert: Callable[[str, Any, FileContext], str]
+) -> ValueKind:
+    """Return the kind of tables whose keys are the user's; all values that cannot be used are in one `WrongValue`."""
 
+    def convert_table(table: Any, context: FileContext) -> dict[str, str]:
+        if not isinstance(table, dict):
+            msg = f"must be a table, not {name_type(table)}"
+            raise WrongTable(msg)
+        values: dict[str, str] = {}
+        mistakes: list[tuple[str, str]] = []
+        for name, value in unfold(table).items():
+            try:
+                values[name] = convert(name, value, context)
+            except WrongValue as wrong:
+                mistakes += [(name, text) for _, text in wrong.mistakes]
+        if mistakes:
+            raise WrongValue(settings=tuple(mistakes))
+        return values
 
-def _require_table(value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        msg = f"must be a table, not {name_type(value)}"
-        raise WrongTable(msg)
-    return value
-
-
-def _convert_each(items: Any, convert: Callable[[str, Any], str]) -> dict[str, str]:
-    """Convert every value of a table; all that cannot be used are in one `WrongValue`."""
-    values: dict[str, str] = {}
-    mistakes: list[tuple[str, str]] = []
-    for name, value in items:
-        try:
-            values[name] = convert(name, value)
-        except WrongValue as wrong:
-            mistakes += [(name, text) for _, text in wrong.mistakes]
-    if mistakes:
-        raise WrongValue(settings=tuple(mistakes))
-    return values
+    return ValueKind(words, convert_table, {"type": "object"})
 
 
 _GIVEN_BY_KEYS = {
@@ -438,8 +348,6 @@ _GIVEN_BY_KEYS = {
     "checkpointLocation": "checkpoint",
 }
 
-OPTIONS = make_settings_kind("a table of settings", _GIVEN_BY_KEYS)
-SPARK = make_settings_kind("a table of settings", {"spark.master": "master", "spark.app.name": "name"}, prefix="spark.")
-NAMED_TEXTS = ValueKind(
-    "a table of texts", _convert_named_texts, {"type": "object", "additionalProperties": {"type": "string"}}
-)
+OPTIONS = _make_settings_kind(_GIVEN_BY_KEYS)
+SPARK = _make_settings_kind({"spark.master": "master", "spark.app.name": "name"}, prefix="spark.")
+NAMED_TEXTS = _make_table_kind("a table of texts", dict, lambda _, value, context: expand_text(value, context))

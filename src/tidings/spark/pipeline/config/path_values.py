@@ -1,0 +1,100 @@
+"""The kinds of `pipeline.toml`'s values that name files and folders.
+
+A relative path starts from the folder of the file. Some kinds require that the path exists when the file is read,
+and some stand for the content of their file: a schema, an ontology, regions.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tidings.concepts import Ontology, Regions
+from tidings.errors import TidingsError
+from tidings.model import Schema
+from tidings.spark.pipeline.config.values import ValueKind, WrongValue, flatten, make_text_kind
+from tidings.spark.pipeline.config.variables import derive_text, mask
+from tidings.spark.pipeline.sinks.batch_folders import to_local_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tidings.spark.pipeline.config.values import FileContext
+
+
+def resolve_path(text: str, context: FileContext) -> str:
+    """Return a path as an absolute one, relative to the file's folder; a URI is left as it is."""
+    if ":" in text and (to_local_path(text) is None or text.startswith("file:")):
+        return text
+    return derive_text(text, os.path.abspath(context.folder / text))
+
+
+def require_path(path: str, *, folder: bool, remote: bool = False) -> str:
+    """Return a path if it is there; with `remote`, one that only Spark can reach is taken unseen."""
+    local, noun = to_local_path(path), "folder" if folder else "file"
+    if local is None:
+        if remote:
+            return path
+        msg = f"must be a {noun} of this machine, not `{mask(path)}`"
+        raise WrongValue(msg)
+    if not (local.is_dir() if folder else local.is_file()):
+        hint = f"; it is a {'file' if folder else 'folder'}" if local.exists() else ""
+        msg = f"names `{mask(path)}`: there is no such {noun}{hint}"
+        raise WrongValue(msg)
+    return path
+
+
+def _make_path_kind(*, folder: bool, remote: bool = False) -> ValueKind:
+    """Return the kind of paths that must be there when the file is read."""
+    return make_text_kind(
+        PATH.words, lambda text, context: require_path(resolve_path(text, context), folder=folder, remote=remote)
+    )
+
+
+def _convert_jars(text: str, context: FileContext) -> str:
+    path = require_path(resolve_path(text, context), folder=True)
+    if not any(Path(path).glob("*.jar")):
+        msg = f"names `{mask(path)}`, which holds no jars"
+        raise WrongValue(msg)
+    return path
+
+
+def load_or_reject(load: Callable[[], Any], context: FileContext) -> Any:
+    """Return the result of loading a file; an error of ours becomes a `WrongValue` in its own words."""
+    try:
+        return load()
+    except TidingsError as problem:
+        lines = context.variables.hide(str(problem)).replace("\n", "\n  ")
+        msg = f"does not load:\n  {lines}"
+        raise WrongValue(msg) from None
+
+
+def _make_loaded_kind(load: Callable[[str], Any], words: str = "a path") -> ValueKind:
+    """Return the kind of paths that stand for what their file holds."""
+
+    def convert(text: str, context: FileContext) -> Any:
+        path = require_path(resolve_path(text, context), folder=False)
+        return load_or_reject(lambda: load(path), context)
+
+    return make_text_kind(words, convert)
+
+
+def _convert_schema(value: Any, context: FileContext) -> Schema:
+    if not isinstance(value, dict):
+        return _SCHEMA_FILE.convert(value, context)  # type: ignore[no-any-return]
+    attributes = value.get("attributes", value)
+    flat = dict(flatten(attributes)) if isinstance(attributes, dict) else attributes
+    return load_or_reject(lambda: Schema(flat), context)  # type: ignore[no-any-return]
+
+
+PATH = make_text_kind("a path", resolve_path)
+FEED_FILE = _make_path_kind(folder=False, remote=True)
+FEED_FOLDER = _make_path_kind(folder=True, remote=True)
+LOCAL_FILE = _make_path_kind(folder=False)
+JARS = make_text_kind(PATH.words, _convert_jars)
+OUTPUT_FILE = make_text_kind(PATH.words, lambda text, context: text if text == "-" else resolve_path(text, context))
+ONTOLOGY = _make_loaded_kind(Ontology.load)
+REGIONS = _make_loaded_kind(Regions.load)
+_SCHEMA_FILE = _make_loaded_kind(Schema.load, "a path, or a table of attributes")
+SCHEMA = ValueKind(_SCHEMA_FILE.words, _convert_schema, {"type": ["string", "object"]})
