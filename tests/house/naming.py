@@ -59,7 +59,8 @@ def participles(path: Path, tree: ast.Module) -> Iterator[str]:
     for node, is_property in functions_of(tree):
         if node.name.startswith("__"):
             continue
-        bare = is_participle(node.name) if is_property else is_participle(first_word(node.name))
+        name = node.name.strip("_")
+        bare = is_participle(name) and "_" not in name if is_property else is_participle(first_word(name))
         if bare:
             yield f"{path}:{node.lineno}: function `{node.name}` is a past participle"
 
