@@ -17,6 +17,7 @@ from tests.unit.spark.detect.pattern_cases import COLUMNS, LOGIN, NAMES, TOLD, a
 
 from tidings import spark as ts
 from tidings.errors import BadFrame
+from tidings.spark.detect.detect import ROCKSDB, STATE_STORE, using_rocksdb
 
 
 def written(folder, batches):
@@ -61,3 +62,13 @@ def test_a_stream_without_a_watermark_is_refused(spark, tmp_path):
     stream = spark.readStream.schema(columns).json(str(tmp_path))
     with pytest.raises(BadFrame, match=r"needs a watermark on `ts`: events.withWatermark\('ts', '10 minutes'\)"):
         ts.detect(stream, {"intrusion": LOGIN})
+
+
+def test_queries_that_start_inside_keep_state_in_rocksdb_and_the_session_is_as_before(spark):
+    def provider():
+        return spark.conf.get(STATE_STORE, None)
+
+    before = provider()
+    with using_rocksdb(spark):
+        assert provider() == ROCKSDB
+    assert provider() == before
