@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import shapely
-from tests.unit.testing.columns_oracle import Oracle
+from tests.unit.bench.workloads.columns_oracle import Oracle
 
 import tidings as td
 from tidings.bench.harness.baselines import Expressions, Scan
