@@ -3,7 +3,7 @@
 A fork copies one thread only. What another thread was changing at that moment would stay half changed in the child,
 and its lock would be locked for ever. So a fork first waits until those who hold one of our locks have let go of it
 (microseconds for a change, as long as it takes for a load of a million), and in the child all locks are made anew.
-Threads of ours do not exist in the child; who had one forgets it in `_after_fork`, and starts another when needed.
+Threads of ours do not exist in the child; who had one forgets it in `after_fork`, and starts another when needed.
 
 Invariant: locks are taken in the order of their levels, by threads and forks alike, so that nobody waits in a circle.
 """
@@ -34,9 +34,9 @@ class Level(IntEnum):
 
 
 class LockHolder(Protocol):
-    """Whoever guards its changes by a lock; it may also have `_after_fork`, which a child calls."""
+    """Whoever guards its changes by a lock; it may also have `after_fork`, which a child calls."""
 
-    _lock: Any
+    lock: Any
 
 
 _holders: WeakKeyDictionary[Any, Level] = WeakKeyDictionary()
@@ -52,7 +52,7 @@ def guard(holder: LockHolder, level: Level) -> None:
 
 
 def listen(holder: Any) -> None:
-    """Call the holder's `_after_fork` in every child; forks do not wait for it."""
+    """Call the holder's `after_fork` in every child; forks do not wait for it."""
     _listeners[holder] = None
 
 
@@ -66,7 +66,7 @@ def with_lock(method: Method) -> Method:
 
     @wraps(method)
     def with_lock(self: LockHolder, *args: Any, **keywords: Any) -> Any:
-        with self._lock:
+        with self.lock:
             return method(self, *args, **keywords)
 
     return cast("Method", with_lock)
@@ -80,7 +80,7 @@ def _alive(registry: WeakKeyDictionary[Any, Any]) -> list[Any]:
 def _before() -> None:
     _forking.acquire()
     holders = sorted(_alive(_holders), key=lambda holder: _holders[holder])
-    for lock in [*(holder._lock for holder in holders), *_compiler]:
+    for lock in [*(holder.lock for holder in holders), *_compiler]:
         lock.acquire()
         _acquired.append(lock)
 
@@ -97,10 +97,10 @@ def _in_child() -> None:
         lock.release()
     _acquired.clear()
     for holder in _alive(_holders):
-        holder._lock = threading.RLock()
+        holder.lock = threading.RLock()
     for holder in [*_alive(_holders), *_alive(_listeners)]:
-        if hasattr(holder, "_after_fork"):
-            holder._after_fork()
+        if hasattr(holder, "after_fork"):
+            holder.after_fork()
     _forking = threading.RLock()
 
 

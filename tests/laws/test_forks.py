@@ -157,9 +157,9 @@ def test_a_lock_that_another_thread_holds_is_new_in_the_child():
 
         class Held:
             def __init__(self):
-                self._lock = threading.RLock()
+                self.lock = threading.RLock()
                 self.heard = False
-            def _after_fork(self):
+            def after_fork(self):
                 self.heard = True
 
         waited_for, not_waited_for = Held(), Held()
@@ -168,7 +168,7 @@ def test_a_lock_that_another_thread_holds_is_new_in_the_child():
         begun, end = threading.Event(), threading.Event()
 
         def hold():
-            with waited_for._lock:
+            with waited_for.lock:
                 begun.set()
                 end.wait(0.2)
 
@@ -177,12 +177,12 @@ def test_a_lock_that_another_thread_holds_is_new_in_the_child():
         begun.wait()
 
         def child():
-            return waited_for._lock.acquire(blocking=False) and waited_for.heard and not_waited_for.heard
+            return waited_for.lock.acquire(blocking=False) and waited_for.heard and not_waited_for.heard
 
         assert forked(child) == 0
         assert not waited_for.heard
         thread.join()
-        assert waited_for._lock.acquire(blocking=False)  # the parent has let go of it, too
+        assert waited_for.lock.acquire(blocking=False)  # the parent has let go of it, too
         """
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=600)

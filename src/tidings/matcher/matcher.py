@@ -93,7 +93,7 @@ class Matcher:
         self.backend: Backend = build_backend(kind, self.admission)
         self.mismatch_counts = MismatchCounts()
         self._view: MatchView | None = None
-        self._lock = RLock()
+        self.lock = RLock()
         forks.guard(self, forks.Level.MATCHER)
 
     # Subscriptions -----------------------------------------------------------------------------
@@ -119,7 +119,7 @@ class Matcher:
         check_on_error(on_error)
         keep_good = on_error == "collect"
         if (loader := self._choose_loader(subscriptions)) is not None:
-            with self._lock:
+            with self.lock:
                 load = loader(subscriptions, self.admission, self.backend, bulk_rows=self.tuning.bulk_rows)
                 total, errors = load.table.num_rows, load.enter(keep_good=keep_good)
                 self._view = None
@@ -155,7 +155,7 @@ class Matcher:
         from tidings.matcher.loading import text_load
 
         table = text_load.build_text_table(rows) if self.backend.bulk_engine is not None else None
-        with self._lock:
+        with self.lock:
             if table is not None:
                 load = text_load.TextLoad(table, self.admission, self.backend, bulk_rows=self.tuning.bulk_rows)
                 problems = [problem for _, problem in load.enter(keep_good=keep_good)]
@@ -167,7 +167,7 @@ class Matcher:
 
     def release_demands(self, filters: Iterable[Filter]) -> None:
         """Take back the demands of filters that are in force elsewhere, in another shard of the same whole."""
-        with self._lock:
+        with self.lock:
             for tree in filters:
                 self.admission.release(tree)
             self._view = None
@@ -183,7 +183,7 @@ class Matcher:
         self._remove(check_ids(ids))
 
     def _remove(self, ids: list[SubId]) -> None:
-        with self._lock:
+        with self.lock:
             removal = self.backend.remove(ids)
             if removal.missing:
                 raise _unknown_ids(removal.missing)
@@ -327,17 +327,17 @@ class Matcher:
         """Return how to read events and what to match; waits for a change only when none matched since the last one."""
         view = self._view
         if view is None:
-            with self._lock:
+            with self.lock:
                 required = self.admission.needs.to_requirements()
                 reader = AttributeReader(required, self.admission.concepts)
                 view = self._view = MatchView(reader, required, required.find_lenient(), self.backend.state)
-        elif view.state is not self.backend.state and self._lock.acquire(blocking=False):
+        elif view.state is not self.backend.state and self.lock.acquire(blocking=False):
             # Merged, and the same subscriptions as before: nobody changes them while we hold the lock.
             try:
                 if self._view is view:
                     view = self._view = view._replace(state=self.backend.state)
             finally:
-                self._lock.release()
+                self.lock.release()
         return view
 
     def prepare_view(self, events: int) -> MatchView:
@@ -346,11 +346,11 @@ class Matcher:
         Testing what waits reads every event by itself, which costs more than an index of a few subscriptions.
         """
         view = self.current_view()
-        if events >= self.tuning.batch_events and view.state.waiting and self._lock.acquire(blocking=False):
+        if events >= self.tuning.batch_events and view.state.waiting and self.lock.acquire(blocking=False):
             try:
                 self.backend.seal()
             finally:
-                self._lock.release()
+                self.lock.release()
             view = self.current_view()
         return view
 
@@ -379,12 +379,12 @@ class Matcher:
 
     def capture(self) -> Captured:
         """Compile what waits, and return the segments in force with the demands that go with them."""
-        with self._lock:
+        with self.lock:
             return Captured(self.backend.seal().parts, self.admission.needs.to_dict())
 
     def adopt(self, backend: Backend) -> None:
         """Put the subscriptions of another backend in force instead; `admission` must have their demands already."""
-        with self._lock:
+        with self.lock:
             self.backend, self._view = backend, None
 
     def __reduce__(self) -> tuple[Any, ...]:

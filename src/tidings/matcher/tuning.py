@@ -1,4 +1,4 @@
-"""Thresholds of matchers and live folders: none changes an answer, each was measured or guards memory and disk."""
+"""Thresholds of matchers, live folders and file readers: none changes an answer; each saves time, memory or disk."""
 
 from __future__ import annotations
 
@@ -30,5 +30,22 @@ class LiveTuning:
     """Time after its last claim when a query is taken to be gone; coming back, it would find other versions."""
 
 
-MATCHER_TUNING, LIVE_TUNING = MatcherTuning(), LiveTuning()
+@dataclass(frozen=True, slots=True)
+class FileTuning:
+    """How much of a file of rows is read and kept at once."""
+
+    batch_rows: int = 4096
+    """Rows in a batch at most."""
+
+    table_rows: int = 65_536
+    """Rows in a batch of Arrow columns."""
+
+    read_bytes: int = 1 << 20
+    """Bytes of one read."""
+
+    longest_line: int = 64 << 20
+    """Bytes a line may have; a file without line ends must not fill the memory."""
+
+
+MATCHER_TUNING, LIVE_TUNING, FILE_TUNING = MatcherTuning(), LiveTuning(), FileTuning()
 """The defaults."""

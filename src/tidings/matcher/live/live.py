@@ -110,7 +110,7 @@ class Live:
                 msg = f"`{self.folder}` was made with another `{name}`; make another folder to change that"
                 raise SnapshotError(msg)
 
-    def _after_fork(self) -> None:
+    def after_fork(self) -> None:
         """In a child: a change that another thread had begun goes on in the parent alone; all versions are on disk."""
         if self._lock.acquire(blocking=False):  # free, or held by the thread that forked
             self._lock.release()

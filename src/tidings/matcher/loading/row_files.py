@@ -32,6 +32,7 @@ from tidings.matcher.loading.row_readers import (
     parse_json_rows,
 )
 from tidings.matcher.loading.subscription_input import WatchedSubscriptions
+from tidings.matcher.tuning import FILE_TUNING, FileTuning
 from tidings.model import Schema
 
 if TYPE_CHECKING:
@@ -53,15 +54,15 @@ class Form(StrEnum):
 
 
 class RowFile:
-    """The rows of one file, in batches; opening it tells at once what is wrong with the file as a whole.
+    """The rows of one file, in batches; a file that cannot be read as a whole is refused when it is opened.
 
-    The form is told by the name (`.jsonl`, `.csv`, `.parquet`, each also with `.gz`), else by `form`, else it is
+    The form is that of the name (`.jsonl`, `.csv`, `.parquet`, each also with `.gz`), else by `form`, else it is
     JSON lines. A line of JSON is numbered by its line, rows of CSV and Parquet by their own count.
     """
 
-    def __init__(self, path: str | Path, *, form: Form | None = None) -> None:
-        """Open the file; a pipe is not looked into before its rows are asked for."""
-        self._path, self._form = path, form
+    def __init__(self, path: str | Path, *, form: Form | None = None, tuning: FileTuning | None = None) -> None:
+        """Open the file; a pipe is not read before its rows are."""
+        self._path, self._form, self._tuning = path, form, FILE_TUNING if tuning is None else tuning
         self.name = "standard input" if str(path) == "-" else str(path)
         self._file = _open_stream(path, self.name)
         self._size = _size(self._file)
@@ -94,8 +95,8 @@ class RowFile:
 
     def _start(self, form: Form, stream: Stream) -> Iterable[list[Row]]:
         if form is Form.PARQUET:
-            return ParquetRows(stream, self.name)
-        lines = Lines(stream, self.name)
+            return ParquetRows(stream, self.name, self._tuning)
+        lines = Lines(stream, self.name, self._tuning)
         self._csv = CsvRows(lines) if form is Form.CSV else None
         return batch_rows(parse_json_rows(lines) if self._csv is None else self._csv, lines)
 

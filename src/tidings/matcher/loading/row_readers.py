@@ -1,7 +1,14 @@
-"""Rows out of a stream: lines as they arrive, and what JSON lines, CSV and Parquet make of them.
+"""Rows out of a stream: lines as they arrive, and the rows that JSON lines, CSV and Parquet make of them.
 
 A row that cannot be read is a row with a problem and never the end of the file. A batch ends where the stream
 has nothing more to give at once, so that no row waits for the next one to be written.
+
+`spark.pipeline.sources` reads the same formats in another way, and the two share no code. Here rows become Python
+mappings, one stream is read from its start, a pipe is answered line by line, and a row keeps its line number. There
+rows become Arrow columns of declared types: byte ranges of a file are read by different workers, carriage returns end
+lines, the size of a row is limited by that of an event, and CSV is parsed by Arrow with any separator, quote and
+encoding. One reader for both would be slower there, would lose line numbers and immediate answers here, and would make
+every worker that only reads files import this package, which loads the engine.
 """
 
 from __future__ import annotations
@@ -16,6 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tidings.errors import FileError
 from tidings.lang.filters.parse_json import refuse_constant
+from tidings.matcher.tuning import FILE_TUNING, FileTuning
 
 if TYPE_CHECKING:
     import io
@@ -24,20 +32,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-BATCH = 4096
-"""Rows in a batch at most."""
-
-TABLE = 65536
-"""Rows in a batch of columns."""
-
-CHUNK = 1 << 20
-"""Bytes of one read."""
-
-LONGEST_LINE = 64 << 20
-"""Bytes a line may have; a file without line ends must not fill the memory."""
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+"""Some editors begin a file of UTF-8 with it; it is no part of the first line."""
 
 SHOWN = 200
-"""Bytes that are kept of a longer one."""
+"""Bytes that are kept of a line that is too long."""
 
 Stream: TypeAlias = "io.BufferedReader | io.BytesIO | gzip.GzipFile"
 
@@ -75,29 +74,24 @@ def build_read_error(name: str, problem: object) -> FileError:
 
 
 class LongLine(bytes):
-    """The first bytes of a line that is too long to be held."""
+    """The first bytes of a line that is longer than memory is kept for, and why it is refused."""
 
-    size: int
+    problem: str
 
     @classmethod
-    def of(cls, start: bytes, size: int) -> LongLine:
-        """Return the beginning of a line of so many bytes."""
-        made = cls(start)
-        made.size = size
-        return made
-
-    @property
-    def problem(self) -> str:
-        """What is said of it."""
-        return f"a line of {self.size:,} bytes, and one may have {LONGEST_LINE:,}"
+    def of(cls, start: bytes, size: int, *, longest: int) -> LongLine:
+        """Return the beginning of a line of `size` bytes."""
+        line = cls(start)
+        line.problem = f"a line of {size:,} bytes, and one may have {longest:,}"
+        return line
 
 
 class Lines:
     """The lines of a stream, as they arrive; `drained` tells that the next one has to be waited for."""
 
-    def __init__(self, stream: Stream, name: str) -> None:
+    def __init__(self, stream: Stream, name: str, tuning: FileTuning = FILE_TUNING) -> None:
         """Read nothing yet."""
-        self._stream, self.name = stream, name
+        self._stream, self.name, self.tuning = stream, name, tuning
         self.drained = False
 
     def __iter__(self) -> Iterator[bytes]:
@@ -110,18 +104,18 @@ class Lines:
                 if not end:
                     continue
                 self.drained = not chunk
-                yield LongLine.of(rest, size)
+                yield LongLine.of(rest, size, longest=self.tuning.longest_line)
                 rest, size = b"", 0
             *lines, rest = (rest + chunk).split(b"\n")
             last = len(lines) - 1
             for at, line in enumerate(lines):
                 self.drained = at == last
                 yield line
-            if len(rest) > LONGEST_LINE:
+            if len(rest) > self.tuning.longest_line:
                 rest, size = rest[:SHOWN], len(rest)
         self.drained = True
         if size:
-            yield LongLine.of(rest, size)
+            yield LongLine.of(rest, size, longest=self.tuning.longest_line)
         elif rest:
             yield rest
 
@@ -130,14 +124,14 @@ class Lines:
         if b"\0" in first[:1024]:
             msg = f"cannot read `{self.name}`: it holds binary data, or text that is not UTF-8"
             raise FileError(msg)
-        yield first.removeprefix(b"\xef\xbb\xbf")
+        yield first.removeprefix(BYTE_ORDER_MARK)
         while chunk := self.read_chunk():
             yield chunk
 
     def read_chunk(self) -> bytes:
         """Return the next bytes of the stream; empty at its end."""
         try:
-            return self._stream.read1(CHUNK)
+            return self._stream.read1(self.tuning.read_bytes)
         except (OSError, EOFError, zlib.error) as problem:
             raise build_read_error(self.name, problem) from problem
 
@@ -148,7 +142,7 @@ def batch_rows(rows: Iterable[Row | None], lines: Lines) -> Iterator[list[Row]]:
     for row in rows:  # a blank line is no row, yet what came before it must not wait for the next one
         if row is not None:
             batch.append(row)
-        if batch and (lines.drained or len(batch) >= BATCH):
+        if batch and (lines.drained or len(batch) >= lines.tuning.batch_rows):
             yield batch
             batch = []
     if batch:
@@ -281,12 +275,12 @@ def _is_utf8(cells: list[str]) -> bool:
 class ParquetRows:
     """The rows of a Parquet file, a batch at a time."""
 
-    def __init__(self, stream: Stream, name: str) -> None:
+    def __init__(self, stream: Stream, name: str, tuning: FileTuning = FILE_TUNING) -> None:
         """Read the file's index; what has none is no Parquet."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        self._name, self._done = name, 0
+        self._name, self._tuning, self._done = name, tuning, 0
         try:
             whole = isinstance(stream, gzip.GzipFile) or not stream.seekable()
             self._file = pq.ParquetFile(pa.BufferReader(stream.read()) if whole else stream)
@@ -300,7 +294,7 @@ class ParquetRows:
         from tidings.model.arrow_types import to_rows
 
         try:
-            for table in self._file.iter_batches(BATCH):
+            for table in self._file.iter_batches(self._tuning.batch_rows):
                 rows = [Row(at, None, row) for at, row in enumerate(to_rows(table), self._done)]
                 self._done += len(rows)
                 yield rows
@@ -317,7 +311,7 @@ class ParquetRows:
         import pyarrow as pa
 
         try:
-            for table in self._file.iter_batches(TABLE):
+            for table in self._file.iter_batches(self._tuning.table_rows):
                 self._done += table.num_rows
                 yield table
         except (pa.ArrowException, OSError) as problem:

@@ -16,6 +16,7 @@ import tidings as td
 from tidings.errors import BadSubscriptions, FileError
 from tidings.matcher.loading import row_readers
 from tidings.matcher.loading.row_files import Form, RowFile, load_subscriptions, read_event
+from tidings.matcher.tuning import FileTuning
 
 ROWS = [{"id": "a", "n": 1}, {"id": "b", "n": None}, {"id": "č", "n": [1, 2]}]
 
@@ -116,14 +117,13 @@ def test_json_over_several_lines_is_refused_with_a_way_out(file):
 
 
 @pytest.mark.parametrize("chunk", [300, 1 << 20])
-def test_a_line_that_is_too_long_is_a_row_with_a_problem_and_the_others_are_read(tmp_path, monkeypatch, chunk):
-    monkeypatch.setattr(row_readers, "LONGEST_LINE", 1000)
-    monkeypatch.setattr(row_readers, "CHUNK", chunk)
+def test_a_line_that_is_too_long_is_a_row_with_a_problem_and_the_others_are_read(tmp_path, chunk):
+    tuning = FileTuning(longest_line=1000, read_bytes=chunk)
     path = tmp_path / "events.jsonl"
     large = json.dumps({"b": "x" * 3000})
     for last in ("", "\n"):
         path.write_text(f'{{"a": 1}}\n{large}\n{{"a": 2}}\n{large}{last}')
-        with RowFile(path) as file:
+        with RowFile(path, tuning=tuning) as file:
             found = [row for batch in file for row in batch]
         assert [row.values for row in found][::2] == [{"a": 1}, {"a": 2}]
         if chunk == 300:
@@ -131,12 +131,11 @@ def test_a_line_that_is_too_long_is_a_row_with_a_problem_and_the_others_are_read
             assert {row.raw for row in found[1::2]} == {large[:200]}
 
 
-def test_a_line_of_csv_that_is_too_long_ends_the_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(row_readers, "LONGEST_LINE", 1000)
-    monkeypatch.setattr(row_readers, "CHUNK", 300)
+def test_a_line_of_csv_that_is_too_long_ends_the_file(tmp_path):
+    tuning = FileTuning(longest_line=1000, read_bytes=300)
     (tmp_path / "events.csv").write_text("a\n" + "x" * 3000 + "\n")
     with (
-        RowFile(tmp_path / "events.csv") as file,
+        RowFile(tmp_path / "events.csv", tuning=tuning) as file,
         pytest.raises(FileError, match="3,000 bytes, and one may have 1,000"),
     ):
         list(file)
@@ -157,9 +156,8 @@ def test_columns_are_those_of_csv_and_parquet_and_json_has_none(tmp_path):
             assert len([row for batch in file for row in batch]) == 1
 
 
-def test_lines_that_span_several_reads_are_whole(file, monkeypatch):
-    monkeypatch.setattr(row_readers, "CHUNK", 7)
-    assert values(file(lines(ROWS))) == ROWS
+def test_lines_that_span_several_reads_are_whole(file):
+    assert values(file(lines(ROWS)), tuning=FileTuning(read_bytes=7)) == ROWS
 
 
 # CSV -------------------------------------------------------------------------------------------
@@ -218,10 +216,9 @@ def test_parquet_keeps_the_kinds_of_its_columns(tmp_path):
     assert json.loads(row.raw)["price"] == "1.50"
 
 
-def test_parquet_comes_in_batches(tmp_path, monkeypatch):
-    monkeypatch.setattr(row_readers, "BATCH", 10)
+def test_parquet_comes_in_batches(tmp_path):
     pq.write_table(pa.table({"n": list(range(25))}), tmp_path / "rows.parquet")
-    with RowFile(tmp_path / "rows.parquet") as file:
+    with RowFile(tmp_path / "rows.parquet", tuning=FileTuning(batch_rows=10)) as file:
         assert [len(batch) for batch in file] == [10, 10, 5]
         assert file.share == 1.0
 
@@ -308,9 +305,8 @@ def test_a_batch_ends_where_the_pipe_has_no_more_to_give():
         assert [row.values for row in next(batches)] == [{"a": 3}]
 
 
-def test_batches_are_never_large(file, monkeypatch):
-    monkeypatch.setattr(row_readers, "BATCH", 10)
-    with RowFile(file('{"a": 1}\n' * 25)) as opened:
+def test_batches_are_never_large(file):
+    with RowFile(file('{"a": 1}\n' * 25), tuning=FileTuning(batch_rows=10)) as opened:
         assert [len(batch) for batch in opened] == [10, 10, 5]
         assert opened.share == 1.0
 
