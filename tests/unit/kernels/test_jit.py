@@ -82,13 +82,13 @@ def access(path, mode, **more):
     return False if shut else real(path, mode, **more)
 os.access = access
 import numpy as np
-from tidings.kernels import codes
-assert codes.__file__.startswith(package), codes.__file__
+from tidings.kernels.match import value_codes
+assert value_codes.__file__.startswith(package), value_codes.__file__
 out = np.zeros(2, np.uint32)
-codes.linear(np.array([1.0, 2.5]), 0.0, 9, out)
+value_codes.rank_integers(np.array([1.0, 2.5]), 0.0, 9, out)
 assert out.tolist() == [3, 6]
-found = codes.linear.stats
-print(os.environ["NUMBA_CACHE_DIR"], sum(found.cache_hits.values()), sum(found.cache_misses.values()))
+stats = value_codes.rank_integers.stats
+print(os.environ["NUMBA_CACHE_DIR"], sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
 """
 
 

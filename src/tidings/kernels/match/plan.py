@@ -365,5 +365,7 @@ def get_middle(
 ) -> Int:
     """Return twice the middle of a literal's interval; for a union, twice where it begins."""
     if head[at] & UNION:
-        return np.int64(2) * np.int64(union_low[union_start[low[at]]])
+        first = union_start[low[at]]
+        # A union that accepts nothing has no beginning, and the last one of all points behind the array.
+        return np.int64(2) * np.int64(union_low[first]) if first < len(union_low) else np.int64(0)
     return np.int64(low[at]) + np.int64(high[at])
