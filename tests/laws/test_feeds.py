@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import tidings as td
 from tidings.errors import TidingsError
-from tidings.matcher.live.change_rounds import Step, split_rounds
+from tidings.matcher.live.change_rounds import ChangeStep, split_rounds
 from tidings.matcher.live.feeds import Changes
 
 QUICK = "/dev/shm" if Path("/dev/shm").is_dir() else None
@@ -21,10 +21,10 @@ BAD = ("a =", "and", 7)
 
 words = st.lists(
     st.one_of(
-        st.builds(Step, st.sampled_from(IDS), st.sampled_from(GOOD + BAD)),
-        st.builds(Step, st.sampled_from(IDS), removes=st.just(True)),
-        st.builds(Step, st.sampled_from([None, 1.5, True]), st.sampled_from(GOOD)),
-        st.builds(Step, st.none(), problem=st.just(TidingsError("this cannot be read"))),
+        st.builds(ChangeStep, st.sampled_from(IDS), st.sampled_from(GOOD + BAD)),
+        st.builds(ChangeStep, st.sampled_from(IDS), removes=st.just(True)),
+        st.builds(ChangeStep, st.sampled_from([None, 1.5, True]), st.sampled_from(GOOD)),
+        st.builds(ChangeStep, st.none(), problem=st.just(TidingsError("this cannot be read"))),
     ),
     max_size=16,
 )
@@ -103,12 +103,12 @@ def test_change_files_seen_together_or_one_by_one_give_the_same(steps, cuts, tog
 @settings(max_examples=30)
 def test_a_change_by_hand_removes_first_and_then_adds_in_order(steps, removed, shards):
     added = [step for step in steps if step.problem is None and not step.removes]
-    first = [Step("s1", "a = 9"), Step("s2", "a = 9")]
+    first = [ChangeStep("s1", "a = 9"), ChangeStep("s2", "a = 9")]
     with tempfile.TemporaryDirectory(dir=QUICK) as folder:
         live = td.Live(folder, shards=shards)
         live.add_many([(step.id, step.filter) for step in first])
         change = live.change([step[:3] for step in added], removed, on_error="collect")
-        taken = [Step(id, removes=True) for id in removed]
+        taken = [ChangeStep(id, removes=True) for id in removed]
         assert (in_force(live), listed(change.refused)) == one_by_one([*first, *taken, *added])
 
 

@@ -3,8 +3,7 @@
 A façade over three parts: `Admission` reads filters and counts what they ask of attributes, a `Backend` (the engine, or
 an algorithm of a paper) keeps them and finds matches, and a `MatchView` says how events are read for the filters that
 are in force. Changes are all or nothing: a refused subscription leaves everything as it was. Any number of threads may
-match while others change the matcher: a match sees one view. So does a process that is forked meanwhile
-(`tidings.forks`).
+match while others change the matcher: a match sees one view. So does a forked process (`tidings.forks`).
 """
 
 from __future__ import annotations
@@ -184,8 +183,7 @@ class Matcher:
 
     def _remove(self, ids: list[SubId]) -> None:
         with self.lock:
-            removal = self.backend.remove(ids)
-            if removal.missing:
+            if (removal := self.backend.remove(ids)).missing:
                 raise _unknown_ids(removal.missing)
             self.admission.release_removed(removal)
             self._view = None
@@ -204,8 +202,7 @@ class Matcher:
 
     def __getitem__(self, id: SubId) -> Filter:
         """Return a subscription's filter as written."""
-        tree = self.backend.get_filter(id) if is_id(id) else None
-        if tree is None:
+        if not is_id(id) or (tree := self.backend.get_filter(id)) is None:
             raise _unknown_ids([id])
         return tree
 
@@ -292,9 +289,9 @@ class Matcher:
 
     def why(self, event: EventLike, id: SubId, *, now: datetime | None = None) -> Explanation:
         """Tell why a subscription hears of an event: the tests that decided, and what they saw."""
-        written, setting = self[id], self.make_setting(now)
+        tree, setting = self[id], self.make_setting(now)
         reading = self.current_view().reader.read(event, setting.now)
-        return explain_match(id, written, self.admission.bind_filter(written), reading, setting)
+        return explain_match(id, tree, self.admission.bind_filter(tree), reading, setting)
 
     def why_not(self, event: EventLike, id: SubId, *, now: datetime | None = None) -> Explanation:
         """Tell why a subscription does not hear of an event; `matched` says if it does after all."""

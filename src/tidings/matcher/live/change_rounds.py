@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tidings.errors import TidingsError
 
 
-class Step(NamedTuple):
+class ChangeStep(NamedTuple):
     """One change: a filter for an id, or its removal; or `problem` says why it cannot be read."""
 
     id: Any
@@ -39,7 +39,7 @@ class Round(NamedTuple):
     places: list[int]
 
 
-def split_rounds(steps: Iterable[tuple[int, Step]]) -> Iterator[Round]:
+def split_rounds(steps: Iterable[tuple[int, ChangeStep]]) -> Iterator[Round]:
     """Yield the rounds of numbered changes; all ids are text or integers."""
     for _, run in groupby(steps, key=lambda numbered: isinstance(numbered[1].id, str)):
         rounds = [Round([], [], [])]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from tidings.errors import FileError, TidingsError
 from tidings.matcher.admission import is_id
-from tidings.matcher.live.change_rounds import Step
+from tidings.matcher.live.change_rounds import ChangeStep
 from tidings.matcher.loading.row_files import RowFile
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ ENDINGS = (".jsonl", ".json", ".csv", ".parquet")
 class Changes:
     """What a feed has to say: its changes in order, those that cannot be read among them, and where it has read to."""
 
-    steps: list[Step]
+    steps: list[ChangeStep]
     position: Mapping[str, Any]
 
 
@@ -97,7 +97,7 @@ class FileFeed:
             empty = FileError(f"`{self.path}` holds no subscription; what was read before stays in force")
             return Changes(steps or [_unread(empty)], at)
         whole = all(step.problem is None for step in steps)  # else what cannot be read may be any of them
-        gone = [Step(id, removes=True) for id in current if id not in mentioned] if whole else []
+        gone = [ChangeStep(id, removes=True) for id in current if id not in mentioned] if whole else []
         return Changes([*gone, *steps], at)
 
 
@@ -111,7 +111,7 @@ def _list_files(folder: Path) -> Iterator[Path]:
         return
 
 
-def _read(path: Path, notation: str) -> Iterator[Step]:
+def _read(path: Path, notation: str) -> Iterator[ChangeStep]:
     """Yield a file's rows in order, and in their places those that are none."""
     try:
         with RowFile(path) as file:
@@ -125,13 +125,13 @@ def _read(path: Path, notation: str) -> Iterator[Step]:
         yield _unread(problem)
 
 
-def _step(values: Mapping[str, Any], notation: str) -> Step:
+def _step(values: Mapping[str, Any], notation: str) -> ChangeStep:
     text = values.get("filter")
-    return Step(values["id"], text, values.get("notation") or notation, removes=text is None or text == "")
+    return ChangeStep(values["id"], text, values.get("notation") or notation, removes=text is None or text == "")
 
 
-def _unread(problem: TidingsError) -> Step:
-    return Step(None, problem=problem)
+def _unread(problem: TidingsError) -> ChangeStep:
+    return ChangeStep(None, problem=problem)
 
 
 def _problem(row: Row) -> str | None:

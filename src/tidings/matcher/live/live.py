@@ -23,7 +23,7 @@ from tidings.concepts import parse_now
 from tidings.errors import SnapshotError, TidingsError
 from tidings.matcher.admission import build_refusal, check_id, check_ids
 from tidings.matcher.live import claims, versions
-from tidings.matcher.live.change_rounds import Step, split_rounds
+from tidings.matcher.live.change_rounds import ChangeStep, split_rounds
 from tidings.matcher.live.claims import Claim
 from tidings.matcher.live.feeds import open_feed
 from tidings.matcher.loading.subscription_input import iterate_subscriptions
@@ -179,8 +179,8 @@ class Live:
         several filters for one id the last good one counts. A change that changes nothing makes no version.
         """
         steps = [
-            *(Step(id, removes=True) for id in check_ids(removed)),
-            *(Step(*triple) for triple in iterate_subscriptions(added)),
+            *(ChangeStep(id, removes=True) for id in check_ids(removed)),
+            *(ChangeStep(*triple) for triple in iterate_subscriptions(added)),
         ]
         with self._writing():
             return self._apply(steps, position, keep_good=on_error == "collect")
@@ -198,7 +198,7 @@ class Live:
             self._opened = None  # the matcher stays the caller's
             return Change(version.number, added=version.count)
 
-    def _apply(self, steps: list[Step], position: Mapping[str, Any] | None, *, keep_good: bool) -> Change:
+    def _apply(self, steps: list[ChangeStep], position: Mapping[str, Any] | None, *, keep_good: bool) -> Change:
         """Apply the changes to the newest version, and publish the result as the next one."""
         latest, opened = self._open_latest()
         matcher = opened.matcher
@@ -297,7 +297,7 @@ class Live:
         return claim
 
 
-def _apply_steps(steps: list[Step], matcher: Matcher) -> Change:
+def _apply_steps(steps: list[ChangeStep], matcher: Matcher) -> Change:
     """Judge and apply the changes in their order; count what has become of each id in the end."""
     problems = {place: problem for place, step in enumerate(steps) if (problem := _find_problem(step)) is not None}
     good = [(place, step) for place, step in enumerate(steps) if place not in problems]
@@ -314,7 +314,7 @@ def _apply_steps(steps: list[Step], matcher: Matcher) -> Change:
     return Change(0, added, removed, [(steps[place].id, problems[place]) for place in sorted(problems)])
 
 
-def _find_problem(step: Step) -> TidingsError | None:
+def _find_problem(step: ChangeStep) -> TidingsError | None:
     """Return why a change cannot even be judged: it could not be read, or has no id."""
     try:
         check_id(step.id) if step.problem is None else None

@@ -16,7 +16,7 @@ from tidings.engine.compile.code_spaces import ByteSpace
 from tidings.engine.compile.columns import Column, View
 from tidings.errors import TidingsError
 from tidings.kernels.match.bulk_load import CLOSED, OPEN
-from tidings.matcher.loading.parameter_table import HIGH, LOW, Role, parse_area, to_cell_type
+from tidings.matcher.loading.parameter_table import HIGH, LOW, ColumnRole, parse_area, to_cell_type
 from tidings.model import Kind, Within
 from tidings.model.arrow_types import find_kind, is_list_type
 from tidings.model.filters import Exists, Test
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from tidings.concepts import Ontology
     from tidings.engine.compile.bulk_table import PredicateColumn, RowMask
-    from tidings.matcher.loading.parameter_table import Parameter
+    from tidings.matcher.loading.parameter_table import TableParameter
 
 EXACT = 2**53
 """Integers up to here are floats as well."""
@@ -54,15 +54,15 @@ class PlainColumns:
         self.lossy = np.zeros(table.num_rows, bool)
         self.texts: dict[Column, ByteSpace] = {}
 
-    def read(self, parameter: Parameter) -> PredicateColumn | None:
+    def read(self, parameter: TableParameter) -> PredicateColumn | None:
         """Return the tests of one parameter in all rows, or None where every row that has one is odd."""
         every = {role: self._cast_column(name) for role, name in parameter.columns.items()}
         columns = {role: column for role, column in every.items() if _kind_of(column.type) is not None}
         if not columns:
             return None
         kinds = {_kind_of(column.type) for column in columns.values()}
-        if Role.WITHIN in columns:
-            return self._read_areas(parameter.attribute, columns[Role.WITHIN])
+        if ColumnRole.WITHIN in columns:
+            return self._read_areas(parameter.attribute, columns[ColumnRole.WITHIN])
         kind = kinds.pop() if len(kinds) == 1 else None
         if kind is None or kinds or not self._is_literal(parameter.attribute, kind):
             self._mark_odd(columns)
@@ -72,7 +72,7 @@ class PlainColumns:
             self._mark_odd(columns)  # several columns of text would need one order for all of them
             return None
         if not parameter.is_range:
-            values = columns[Role.EQUAL]
+            values = columns[ColumnRole.EQUAL]
             return self._read_sets(column, values) if is_list_type(values.type) else self._read_points(column, values)
         if kind is Kind.BOOL or any(is_list_type(array.type) for array in columns.values()):
             self._mark_odd(columns)
@@ -96,7 +96,7 @@ class PlainColumns:
             return False
         return True
 
-    def _mark_odd(self, columns: dict[Role, pa.Array]) -> None:
+    def _mark_odd(self, columns: dict[ColumnRole, pa.Array]) -> None:
         """Leave all rows that have a value in one of the columns to row-by-row admission."""
         for column in columns.values():
             self.odd |= _find_present(column) != 0
@@ -131,7 +131,7 @@ class PlainColumns:
         self.odd[_find_repeating(row, ends.values, start)] = True
         return SetColumn(column, ends, start, mask)
 
-    def _read_ranges(self, column: Column, columns: dict[Role, pa.Array]) -> RangeColumn:
+    def _read_ranges(self, column: Column, columns: dict[ColumnRole, pa.Array]) -> RangeColumn:
         low, high = (self._read_end(column, [columns.get(role) for role in ends]) for ends in (LOW, HIGH))
         if low is not None and high is not None:
             both = (low.mask != 0) & (high.mask != 0)

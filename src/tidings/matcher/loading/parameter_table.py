@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tidings.model.areas import Area
 
 
-class Role(StrEnum):
+class ColumnRole(StrEnum):
     """What a column is for its attribute; the value is the ending of the column's name."""
 
     EQUAL = ""
@@ -38,21 +38,21 @@ class Role(StrEnum):
     WITHIN = "_within"
 
 
-LOW, HIGH = (Role.FROM, Role.ABOVE), (Role.TO, Role.BELOW)
+LOW, HIGH = (ColumnRole.FROM, ColumnRole.ABOVE), (ColumnRole.TO, ColumnRole.BELOW)
 """The ends of a range: closed, open."""
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class TableParameter:
     """One test that a row may have, and its columns by their roles: one, or the ends of a range."""
 
     attribute: str
-    columns: dict[Role, str]
+    columns: dict[ColumnRole, str]
 
     @property
     def is_range(self) -> bool:
         """Whether it is a range."""
-        return not self.columns.keys() & {Role.EQUAL, Role.WITHIN}
+        return not self.columns.keys() & {ColumnRole.EQUAL, ColumnRole.WITHIN}
 
 
 def is_parameter_table(table: Any) -> bool:
@@ -66,7 +66,7 @@ def has_parameters(names: Sequence[str]) -> bool:
     return "id" in names and "filter" not in names and len(names) > 1
 
 
-def parse_column_names(names: Sequence[str], schema: Schema | None) -> list[Parameter]:
+def parse_column_names(names: Sequence[str], schema: Schema | None) -> list[TableParameter]:
     """Return the parameters that columns of these names make up, in the order of the first column of each.
 
     >>> [(one.attribute, one.is_range) for one in parse_column_names(["id", "make", "price_from", "price_to"], None)]
@@ -77,22 +77,24 @@ def parse_column_names(names: Sequence[str], schema: Schema | None) -> list[Para
         msg = f"the table of subscriptions has the column `{repeated}` twice"
         raise TidingsError(msg)
     attributes = set(schema or ())
-    parameters: dict[tuple[str, str], Parameter] = {}
+    parameters: dict[tuple[str, str], TableParameter] = {}
     for name in names:
         if name == "id":
             continue
-        roles = (role for role in Role if role and name.endswith(role) and name != role and name not in attributes)
-        role = next(roles, Role.EQUAL)
+        roles = (
+            role for role in ColumnRole if role and name.endswith(role) and name != role and name not in attributes
+        )
+        role = next(roles, ColumnRole.EQUAL)
         attribute = name.removesuffix(role)
         group = "range" if role in (*LOW, *HIGH) else role
-        parameters.setdefault((attribute, group), Parameter(attribute, {})).columns[role] = name
+        parameters.setdefault((attribute, group), TableParameter(attribute, {})).columns[role] = name
     return list(parameters.values())
 
 
 class ParameterRows(Sequence[Filter]):
     """The filters of a table of parameters; each is made when it is read, and may be refused only then."""
 
-    def __init__(self, table: pa.Table, parameters: Sequence[Parameter], kinds: Mapping[str, Kind | None]) -> None:
+    def __init__(self, table: pa.Table, parameters: Sequence[TableParameter], kinds: Mapping[str, Kind | None]) -> None:
         """Keep the table; `kinds` are the declared kinds of attributes."""
         self._table, self._parameters, self._kinds = table, parameters, kinds
 
@@ -135,7 +137,7 @@ class ParameterRows(Sequence[Filter]):
                 yield problem
 
 
-def find_kinds(parameters: Sequence[Parameter], vocabulary: Vocabulary) -> dict[str, Kind | None]:
+def find_kinds(parameters: Sequence[TableParameter], vocabulary: Vocabulary) -> dict[str, Kind | None]:
     """Return the declared kinds of the attributes, by their names in the table."""
     canonical = vocabulary.concepts.attribute
     names = {parameter.attribute for parameter in parameters}
@@ -143,7 +145,7 @@ def find_kinds(parameters: Sequence[Parameter], vocabulary: Vocabulary) -> dict[
     return {name: attribute.kind if attribute is not None else None for name, attribute in attributes.items()}
 
 
-def _make_test(attribute: str, kind: Kind | None, values: dict[Role, Any]) -> Test:
+def _make_test(attribute: str, kind: Kind | None, values: dict[ColumnRole, Any]) -> Test:
     try:
         return Test(attribute, _make_condition(kind, values))
     except ValueError as problem:
@@ -151,11 +153,11 @@ def _make_test(attribute: str, kind: Kind | None, values: dict[Role, Any]) -> Te
         raise FilterError(mistake.message, mistakes=(mistake,), text=None) from problem
 
 
-def _make_condition(kind: Kind | None, values: dict[Role, Any]) -> Condition:
-    if Role.WITHIN in values:
-        return Within(parse_area(values[Role.WITHIN]))
-    if Role.EQUAL in values:
-        return _make_set(values[Role.EQUAL], kind)
+def _make_condition(kind: Kind | None, values: dict[ColumnRole, Any]) -> Condition:
+    if ColumnRole.WITHIN in values:
+        return Within(parse_area(values[ColumnRole.WITHIN]))
+    if ColumnRole.EQUAL in values:
+        return _make_set(values[ColumnRole.EQUAL], kind)
     low, low_open = _find_end(values, LOW, kind)
     high, high_open = _find_end(values, HIGH, kind)
     return Range(low, high, low_open=low_open, high_open=high_open)
@@ -169,7 +171,9 @@ def _make_set(cell: Any, kind: Kind | None) -> Condition:
     return InNetworks(tuple(values)) if hasattr(values[0], "prefixlen") else one_of(values)
 
 
-def _find_end(values: dict[Role, Any], ends: tuple[Role, Role], kind: Kind | None) -> tuple[Any, bool]:
+def _find_end(
+    values: dict[ColumnRole, Any], ends: tuple[ColumnRole, ColumnRole], kind: Kind | None
+) -> tuple[Any, bool]:
     """Return one end of a range, and whether it is open; None where there is none."""
     roles = [role for role in ends if role in values]
     if len(roles) > 1:

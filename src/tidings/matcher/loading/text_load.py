@@ -17,7 +17,7 @@ from tidings.engine.compile.source_text import FilterSources
 from tidings.kernels.match import filter_text as kernel
 from tidings.lang.filters.render_text import RESERVED
 from tidings.matcher.loading.bulk_load import Load
-from tidings.matcher.loading.parameter_table import Role
+from tidings.matcher.loading.parameter_table import ColumnRole
 from tidings.matcher.tuning import MATCHER_TUNING
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ def lay_out(parsed: ParsedPredicates) -> ParameterLayout:
 
 def _find_usable(parsed: ParsedPredicates) -> NDArray[np.bool_]:
     """Return a mask of the predicates that a column can hold."""
-    endings = tuple(role.value for role in Role if role)
+    endings = tuple(role.value for role in ColumnRole if role)
     fine = np.array(
         [
             number < COLUMNS
@@ -248,10 +248,10 @@ def _build_ends(parsed: ParsedPredicates, mine: NDArray[np.int64], rows: int) ->
     high_open = np.where(is_range, flags & kernel.HIGH_OPEN != 0, op == kernel.LT)
     last = parsed.first[mine] + parsed.size[mine] - 1
     ends = {
-        Role.FROM: (low & ~low_open, parsed.first[mine]),
-        Role.ABOVE: (low & low_open, parsed.first[mine]),
-        Role.TO: (high & ~high_open, last),
-        Role.BELOW: (high & high_open, last),
+        ColumnRole.FROM: (low & ~low_open, parsed.first[mine]),
+        ColumnRole.ABOVE: (low & low_open, parsed.first[mine]),
+        ColumnRole.TO: (high & ~high_open, last),
+        ColumnRole.BELOW: (high & high_open, last),
     }
     return {
         name + role: _build_numbers(parsed, parsed.row[mine][has_end], at[has_end], rows)
@@ -337,7 +337,7 @@ class TextLoad(Load):
 
 def _is_misread(name: str, schema: Schema) -> bool:
     """Tell whether a column for an end of a range would be taken for an attribute of that name."""
-    return name in schema and any(role and name.endswith(role) for role in Role)
+    return name in schema and any(role and name.endswith(role) for role in ColumnRole)
 
 
 class _ArrowTexts(Sequence[str]):

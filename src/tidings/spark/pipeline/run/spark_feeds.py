@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from tidings.errors import FileError
-from tidings.matcher.live.change_rounds import Step
+from tidings.matcher.live.change_rounds import ChangeStep
 from tidings.matcher.live.feeds import Changes
 from tidings.spark.pipeline.config.variables import ExpandedText, mask
 from tidings.spark.pipeline.run.trouble import SPARK_ERRORS, summarize_error
@@ -68,13 +68,13 @@ class TopicFeed:
     def _shows_reason(self) -> bool:
         return not any(isinstance(text, ExpandedText) for text in (self.topic, self.servers, *self.options.values()))
 
-    def _to_step(self, row: Row) -> Step:
+    def _to_step(self, row: Row) -> ChangeStep:
         if row.key is None:
             where = f"topic `{self.topic}`, partition {row.partition}, offset {row.offset}"
-            return Step(None, problem=FileError(f"{where}: there is no key; the key is the subscription's id"))
+            return ChangeStep(None, problem=FileError(f"{where}: there is no key; the key is the subscription's id"))
         if row.value is None:
-            return Step(row.key, removes=True)
-        return Step(row.key, *_parse_record(row.value, self.notation))
+            return ChangeStep(row.key, removes=True)
+        return ChangeStep(row.key, *_parse_record(row.value, self.notation))
 
     def read_records(self, offsets: dict[str, int]) -> list[Row]:
         """Read from the offsets; where Kafka no longer has them, read the whole topic and drop what was seen.
@@ -118,7 +118,7 @@ def _report_unreadable(
     """Return a change that only reports an error: what was read before stays in force."""
     why = summarize_error(problem) if shows_reason else "a variable is part of it, so the reason is not shown"
     error = FileError(f"{subject} cannot be read, so what was read of it before stays in force: {why}")
-    return Changes([Step(None, problem=error)], position)
+    return Changes([ChangeStep(None, problem=error)], position)
 
 
 def _parse_record(value: str, notation: str) -> tuple[Any, str]:
@@ -194,14 +194,14 @@ class TableFeed:
             state = position["state"] if position and not added and not gone else self.save_state(new)
         finally:
             new.unpersist()
-        steps = [*(Step(row.id, removes=True) for row in gone if row.id is not None), *map(self._to_step, added)]
+        steps = [*(ChangeStep(row.id, removes=True) for row in gone if row.id is not None), *map(self._to_step, added)]
         return Changes(steps, {"table": {"files": files, "state": state}})
 
-    def _to_step(self, row: Row) -> Step:
+    def _to_step(self, row: Row) -> ChangeStep:
         if row.id is None or row.filter is None:
             problem = FileError(f"the table `{mask(self.table)}` has a row without `id` or `filter`")
-            return Step(row.id, problem=problem)
-        return Step(row.id, row.filter, row.notation)
+            return ChangeStep(row.id, problem=problem)
+        return ChangeStep(row.id, row.filter, row.notation)
 
     def _is_fresh(self) -> bool:
         return self._checked_at is not None and time.monotonic() - self._checked_at < self.refresh

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.errors import BadFrame, BadSubscriptions, SnapshotError
 from tidings.matcher import Live, Matcher
-from tidings.matcher.live.change_rounds import Step
+from tidings.matcher.live.change_rounds import ChangeStep
 from tidings.matcher.live.feeds import Changes, FileFeed, FolderFeed
 from tidings.matcher.live.versions import is_versioned, newest
 from tidings.matcher.snapshot.directory import read_manifest
@@ -127,7 +127,7 @@ class SnapshotFeed:
         except SnapshotError as problem:
             if not position:
                 raise
-            return Changes([Step(None, problem=problem)], position)  # being replaced: the last version stays in force
+            return Changes([ChangeStep(None, problem=problem)], position)  # being replaced: the last version stays in force
         return Changes([], {"snapshot": checksum})
 
 
