@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from tidings.kernels.array_types import IntArray
 from tidings.kernels.patterns.reports import O_AT, O_BEGIN, O_END, O_KEY, O_PATTERN, O_SEQ, O_VALUES
 from tidings.patterns.run.event_times import datetime_of
 from tidings.patterns.run.graph_run import Reports
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from tidings.model import DeadLetter
     from tidings.patterns.run.event_archive import EventArchive, EventRecords
-
-IntArray: TypeAlias = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

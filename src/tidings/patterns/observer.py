@@ -10,26 +10,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tidings.kernels.array_types import IntArray
     from tidings.patterns.detections import ReportBatch
     from tidings.patterns.run.event_reader import EncodedEvents
     from tidings.patterns.run.run import Run
 
-NO_KEYS: npt.NDArray[np.int64] = np.empty(0, np.int64)
+NO_KEYS: IntArray = np.empty(0, np.int64)
 """The keys of who stores none."""
 
 
 class KeyHolder(Protocol):
     """Stores numbers of keys and values; a graph run is one, and every observer."""
 
-    def keys_in_use(self) -> npt.NDArray[np.int64]:
+    def keys_in_use(self) -> IntArray:
         """Return the numbers that are still needed, ascending."""
 
-    def renumber_keys(self, kept: npt.NDArray[np.int64]) -> None:
+    def renumber_keys(self, kept: IntArray) -> None:
         """Replace each number by its position in `kept`, which has all numbers that are in use."""
 
 
@@ -45,7 +45,7 @@ class Observer(KeyHolder, Protocol):
     def on_batch(self, events: EncodedEvents, reports: Sequence[ReportBatch]) -> None:
         """Take events and what they completed; the first of them has the number `run.position`."""
 
-    def dump(self, kept: npt.NDArray[np.int64]) -> tuple[dict[str, Any], dict[str, Any]]:
+    def dump(self, kept: IntArray) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the observer's state as a header (JSON) and arrays; keys are positions in `kept`."""
 
     def load(self, header: dict[str, Any], arrays: dict[str, Any]) -> None:
@@ -58,14 +58,14 @@ class SilentObserver(Observer):
     def on_patterns(self, run: Run) -> None:
         """Ignore the patterns."""
 
-    def keys_in_use(self) -> npt.NDArray[np.int64]:
+    def keys_in_use(self) -> IntArray:
         """Return none."""
         return NO_KEYS
 
-    def renumber_keys(self, kept: npt.NDArray[np.int64]) -> None:
+    def renumber_keys(self, kept: IntArray) -> None:
         """Have nothing to renumber."""
 
-    def dump(self, kept: npt.NDArray[np.int64]) -> tuple[dict[str, Any], dict[str, Any]]:  # noqa: ARG002 - stateless
+    def dump(self, kept: IntArray) -> tuple[dict[str, Any], dict[str, Any]]:  # noqa: ARG002 - stateless
         """Return an empty state."""
         return {}, {}
 

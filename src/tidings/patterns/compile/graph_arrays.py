@@ -13,6 +13,7 @@ from tidings.model.patterns import Mode, Timed
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from tidings.kernels.array_types import IntArray
     from tidings.model.patterns import Pattern
     from tidings.patterns.compile.graph import GraphNode, MergedGraph, OperandInput
 
@@ -103,7 +104,7 @@ class Arrays:
                 waiting[key[1].symbol] += (edge, key[0])
         return leaving, waiting
 
-    def _uses(self) -> np.ndarray:
+    def _uses(self) -> IntArray:
         node_uses = [node.configuration[1] if node.configuration else () for node in self.merged.nodes]
         marks = [slot for uses in node_uses for slot, _ in uses]
         table = np.full((len(node_uses), max(marks, default=-1) + 1), 2, np.int64)
@@ -159,7 +160,7 @@ def _within(pattern: Pattern) -> int:
     return root.within if isinstance(root, Timed) and root.within is not None else int(FOREVER)
 
 
-def _table(rows: Sequence[Iterable[int]], width: int) -> np.ndarray:
+def _table(rows: Sequence[Iterable[int]], width: int) -> IntArray:
     return np.array([list(row) for row in rows], np.int64).reshape(len(rows), width)
 
 
@@ -167,7 +168,7 @@ def _flat(rows: Iterable[Iterable[int]]) -> list[int]:
     return [int(item) for row in rows for item in row]
 
 
-def _flags(sets: Sequence[set[int]], width: int) -> np.ndarray:
+def _flags(sets: Sequence[set[int]], width: int) -> IntArray:
     table = np.zeros((len(sets), width), np.int64)
     for row, members in enumerate(sets):
         table[row, sorted(members)] = 1

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tidings.kernels.array_types import IntArray
+
 
 @dataclass(frozen=True, slots=True)
 class EventRecords:
@@ -23,7 +25,7 @@ class EventRecords:
         """Count the events."""
         return len(self.ids)
 
-    def take(self, places: np.ndarray) -> EventRecords:
+    def take(self, places: IntArray) -> EventRecords:
         """Return the events at these places."""
         if isinstance(self.ids, list):
             ids: Any = [self.ids[place] for place in places.tolist()]
@@ -62,7 +64,7 @@ def _type(records: EventRecords) -> tuple[Any, Any] | None:
     return records.ids.type, None if records.fields is None else records.fields.schema
 
 
-def unite_numbers(pieces: list[np.ndarray]) -> np.ndarray:
+def unite_numbers(pieces: list[IntArray]) -> IntArray:
     """Return the numbers of all pieces, ascending, each once."""
     return np.unique(np.concatenate(pieces)).astype(np.int64) if pieces else np.empty(0, np.int64)
 
@@ -71,7 +73,7 @@ def unite_numbers(pieces: list[np.ndarray]) -> np.ndarray:
 class EventArchive:
     """Events by their numbers. Immutable: adding returns a new archive, and detections keep the old one."""
 
-    chunks: tuple[tuple[np.ndarray, EventRecords], ...] = ()  # ascending numbers, and what they are called
+    chunks: tuple[tuple[IntArray, EventRecords], ...] = ()  # ascending numbers, and what they are called
 
     def __len__(self) -> int:
         """Count the events."""
@@ -81,7 +83,7 @@ class EventArchive:
         """Return the archive with a batch more, numbered from `first`."""
         return EventArchive((*self.chunks, (np.arange(first, first + len(records)), records))) if len(records) else self
 
-    def take(self, seqs: np.ndarray) -> EventRecords:
+    def take(self, seqs: IntArray) -> EventRecords:
         """Return the events of these numbers, in their order."""
         if len(seqs) == 0:  # of the kind that the last ones were
             return self.chunks[-1][1].take(seqs) if self.chunks else EventRecords([])
@@ -98,6 +100,6 @@ class EventArchive:
         back[order] = np.arange(len(order))
         return concat_records(pieces).take(back)
 
-    def keep(self, numbers: np.ndarray) -> EventArchive:
+    def keep(self, numbers: IntArray) -> EventArchive:
         """Return the archive of these numbers alone."""
         return EventArchive(((numbers, self.take(numbers)),)) if len(numbers) else EventArchive()

@@ -19,6 +19,7 @@ from tidings.algebra.law.mismatches import MismatchCounts
 from tidings.algebra.law.typed_attribute import Mismatch, describe_type
 from tidings.concepts import Ontology
 from tidings.errors import BadEvent
+from tidings.kernels.array_types import BoolArray, IntArray
 from tidings.kernels.patterns.symbol_lists import group_by_event, take_lists
 from tidings.matcher import Matcher
 from tidings.model import DeadLetter, Event, EventBatch
@@ -44,18 +45,18 @@ SOME = 1 << 14
 class EncodedEvents:
     """Events in the order they are taken; the filters of event `i` are `symbols[symbols_at[i]:symbols_at[i + 1]]`."""
 
-    times: np.ndarray
+    times: IntArray
     records: EventRecords
-    symbols_at: np.ndarray
-    symbols: np.ndarray
-    values: dict[str, np.ndarray]  # of each attribute that gives a variable its value
-    timed: np.ndarray | None = None  # whether each has a time of its own; nothing: all of them
+    symbols_at: IntArray
+    symbols: IntArray
+    values: dict[str, IntArray]  # of each attribute that gives a variable its value
+    timed: BoolArray | None = None  # whether each has a time of its own; nothing: all of them
 
     def __len__(self) -> int:
         """Count the events."""
         return len(self.times)
 
-    def take(self, places: np.ndarray) -> EncodedEvents:
+    def take(self, places: IntArray) -> EncodedEvents:
         """Return the events at these places."""
         symbols_at, symbols = take_lists(self.symbols_at, self.symbols, places)
         values = {name: column[places] for name, column in self.values.items()}
@@ -152,7 +153,7 @@ class EventReader:
             return [first + place if id_ is None else id_ for place, id_ in enumerate(column.to_pylist())]
         return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
-    def _match_table(self, table: pa.Table, *, collect: bool) -> tuple[np.ndarray, np.ndarray, list[DeadLetter]]:
+    def _match_table(self, table: pa.Table, *, collect: bool) -> tuple[IntArray, IntArray, list[DeadLetter]]:
         """Return the filters each event satisfies, by their numbers."""
         few = self._find_kinds(table)
         if few is not None:
@@ -179,7 +180,7 @@ class EventReader:
         asked = [name for name in table.column_names if name in heads]
         return table.select(asked) if asked else table
 
-    def _recount(self, counts: MismatchCounts, kinds: pa.Table, codes: np.ndarray) -> None:
+    def _recount(self, counts: MismatchCounts, kinds: pa.Table, codes: IntArray) -> None:
         """Count mismatches by events: what was counted so far is each kind of event once."""
         often = np.bincount(codes, minlength=kinds.num_rows)
         needs, total = self.matcher.needs(), self.matcher.mismatch_counts
@@ -193,7 +194,7 @@ class EventReader:
                     if isinstance(value, Mismatch):
                         total.add(key, describe_type(value.raw), events)
 
-    def _find_kinds(self, table: pa.Table) -> tuple[pa.Table, np.ndarray] | None:
+    def _find_kinds(self, table: pa.Table) -> tuple[pa.Table, IntArray] | None:
         """Return the distinct rows of the columns that filters read, and the row of each event; `None` if too many."""
         import pyarrow as pa
 
@@ -284,7 +285,7 @@ def _select_fields(table: pa.Table, names: Iterable[str]) -> pa.Table:
     return pa.table(columns)
 
 
-def _filter_numbers(matches: Any) -> np.ndarray:
+def _filter_numbers(matches: Any) -> IntArray:
     import pyarrow as pa
 
     if not len(matches):

@@ -19,6 +19,8 @@ from tidings.model.arrow_types import to_rows
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from tidings.kernels.array_types import IntArray
+
 MICROSECONDS = 1_000_000
 """In a second."""
 
@@ -76,7 +78,7 @@ def datetime_of(moment: int) -> datetime:
         return datetime.max.replace(tzinfo=UTC)
 
 
-def times_of(table: pa.Table, name: str) -> np.ndarray:
+def times_of(table: pa.Table, name: str) -> IntArray:
     """Return the times of a table's events in microseconds; `NO_TIME` where there is none that can be read."""
     import pyarrow as pa
     import pyarrow.types as t
@@ -99,7 +101,7 @@ def times_of(table: pa.Table, name: str) -> np.ndarray:
     return np.array([time_of(look_up(row, name)) for row in rows])
 
 
-def _from_seconds(column: pa.ChunkedArray) -> np.ndarray:
+def _from_seconds(column: pa.ChunkedArray) -> IntArray:
     seconds = column.fill_null(0).to_numpy()
     sound = (seconds >= EARLIEST // MICROSECONDS) & (seconds <= LATEST // MICROSECONDS) & ~np.asarray(column.is_null())
     return np.where(sound, np.where(sound, seconds, 0).astype(np.int64) * MICROSECONDS, NO_TIME)

@@ -47,6 +47,7 @@ from tidings.kernels.patterns.runs import run_batch
 from tidings.patterns.tuning import BufferSizes
 
 if TYPE_CHECKING:
+    from tidings.kernels.array_types import IntArray
     from tidings.kernels.patterns.layout import EventArrays, GraphArrays
 
 MOST_PARTIALS = 10_000
@@ -59,8 +60,8 @@ LONG_AGO = -(1 << 62)
 class Reports(NamedTuple):
     """Completed matches: a row for each, and the numbers of their events in the order of the steps."""
 
-    rows: np.ndarray
-    events: np.ndarray
+    rows: IntArray
+    events: IntArray
 
 
 class GraphRun:
@@ -144,19 +145,19 @@ class GraphRun:
         """How many rows the pool has, including those that `tidy` would drop."""
         return int(self.state.registers[TOP])
 
-    def events_in_use(self) -> np.ndarray:
+    def events_in_use(self) -> IntArray:
         """Return the numbers of the events that reports may still name, ascending."""
         return np.unique(self.state.pool[: self.rows, SEQ])
 
     # Keys --------------------------------------------------------------------------------------
 
-    def keys_in_use(self) -> np.ndarray:
+    def keys_in_use(self) -> IntArray:
         """Return the numbers of keys and values that partial matches refer to, ascending."""
         rows = self.state.pool[: self.rows]
         values = rows[:, SLOTS + self.graph.uses.shape[1] :]
         return np.unique(np.concatenate([rows[: len(rows) * self.keyed, KEY], values[values >= 0].ravel()]))
 
-    def renumber_keys(self, kept: np.ndarray) -> None:
+    def renumber_keys(self, kept: IntArray) -> None:
         """Replace each key and value by its position in `kept`, which has all that are in use."""
         state, top = self.state, self.rows
         values = state.pool[:top, SLOTS + self.graph.uses.shape[1] :]
@@ -175,7 +176,7 @@ class GraphRun:
 
     # Where another run stood -------------------------------------------------------------------
 
-    def restore(self, pool: np.ndarray, keys: int) -> None:
+    def restore(self, pool: IntArray, keys: int) -> None:
         """Take the rows of a state; `keys` is how many keys have numbers."""
         self._widen(keys)
         room = np.empty((max(16_384, _power(2 * len(pool))), pool.shape[1]), np.int64)
@@ -183,7 +184,7 @@ class GraphRun:
         self.state = self.state._replace(pool=room)
         self.state.registers[TOP] = len(pool)
 
-    def put_cells(self, cells: np.ndarray) -> None:
+    def put_cells(self, cells: IntArray) -> None:
         """Enter chains of waiting rows into the table: node, key, first row and length of each."""
         if not self.keyed:
             self.state.cells[cells[:, 0], HEAD], self.state.cells[cells[:, 0], COUNT] = cells[:, 2], cells[:, 3]
@@ -191,7 +192,7 @@ class GraphRun:
         codes = cells[:, 1] * len(self.graph.nodes) + cells[:, 0]
         self._fill_cells(np.column_stack([codes, cells[:, 2], cells[:, 3]]))
 
-    def put_spent(self, spent: np.ndarray) -> None:
+    def put_spent(self, spent: IntArray) -> None:
         """Enter the events that reports have consumed: pattern, key and last event of each."""
         if not self.keyed:
             self.state.spent[spent[:, 0], HEAD] = spent[:, 2]
@@ -233,16 +234,16 @@ class GraphRun:
         self._fill_cells(_filter_filled(self.state.cells), spare=len(self.state.candidates))
         self._fill_spent(self._filter_spent(self.keys_in_use()))
 
-    def _filter_spent(self, kept: np.ndarray) -> np.ndarray:
+    def _filter_spent(self, kept: IntArray) -> IntArray:
         spent = _filter_filled(self.state.spent)
         return spent[np.isin(spent[:, CODE] // len(self.graph.patterns), kept)]
 
-    def _fill_cells(self, filled: np.ndarray, *, spare: int = 0) -> None:
+    def _fill_cells(self, filled: IntArray, *, spare: int = 0) -> None:
         table = _empty(max(1024, _power(4 * len(filled) + 4 * spare)))
         self.state.registers[CELLS] = refill(filled, table)
         self.state = self.state._replace(cells=table)
 
-    def _fill_spent(self, filled: np.ndarray) -> None:
+    def _fill_spent(self, filled: IntArray) -> None:
         table = _empty(max(1024, _power(4 * (len(filled) + len(self.graph.patterns)))))
         self.state.registers[BARRIERS] = refill(filled, table)
         self.state = self.state._replace(spent=table)
@@ -266,17 +267,17 @@ class GraphRun:
         return reports
 
 
-def _empty(size: int) -> np.ndarray:
+def _empty(size: int) -> IntArray:
     table = np.full((size, 3), -1, np.int64)
     table[:, 2] = 0
     return table
 
 
-def _filter_filled(table: np.ndarray) -> np.ndarray:
+def _filter_filled(table: IntArray) -> IntArray:
     return table[(table[:, CODE] >= 0) & (table[:, HEAD] >= 0)]
 
 
-def _recode_cells(filled: np.ndarray, kept: np.ndarray, width: int) -> np.ndarray:
+def _recode_cells(filled: IntArray, kept: IntArray, width: int) -> IntArray:
     """Return cells whose keys are replaced by their positions in `kept`."""
     filled[:, CODE] = np.searchsorted(kept, filled[:, CODE] // width) * width + filled[:, CODE] % width
     return filled

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tidings.kernels.array_types import IntArray
 from tidings.kernels.patterns.layout import EventArrays, GraphArrays
 from tidings.kernels.patterns.symbol_lists import rename_symbols
 from tidings.patterns.compile.graph import CompiledPattern, MergedGraph
@@ -61,7 +62,7 @@ class Machine:
     graph: GraphArrays
     ways: tuple[tuple[str, ...], ...]
     timed: bool  # sees only events that have a time
-    symbols: np.ndarray  # of each filter its number here, or -1
+    symbols: IntArray  # of each filter its number here, or -1
     layout: ReportLayout
 
     @property
@@ -102,7 +103,7 @@ class Machine:
         return [ReportBatch(reports, self.layout, names.values) for reports in reports_of_run]
 
 
-def compute_keys(way: tuple[str, ...], events: EncodedEvents, names: ValueNumbers) -> np.ndarray:
+def compute_keys(way: tuple[str, ...], events: EncodedEvents, names: ValueNumbers) -> IntArray:
     """Return the number of each event's key, formed by some attributes; -1 where it has none."""
     columns = [events.values[attribute] for attribute in way]
     return columns[0] if len(columns) == 1 else names.tuples(columns)

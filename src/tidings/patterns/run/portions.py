@@ -17,8 +17,8 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from tidings.kernels.array_types import IntArray
 from tidings.model.patterns import Gap, Sequence, Timed, children_of, conditions_of
 from tidings.patterns.pattern_set import PatternCatalog, PatternSet, StreamSettings
 from tidings.patterns.run.machine import find_ways
@@ -41,7 +41,7 @@ class Portion:
     patterns: PatternSet
     ways: Ways
     buckets: int
-    symbols: npt.NDArray[np.int64]  # of each filter of the whole set its number here, or -1
+    symbols: IntArray  # of each filter of the whole set its number here, or -1
 
     @property
     def has_keys(self) -> bool:

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    import numpy.typing as npt
-
+    from tidings.kernels.array_types import IntArray
     from tidings.model import DeadLetter
     from tidings.patterns.detections import ReportBatch, ReportColumns
     from tidings.patterns.observer import KeyHolder, Observer
@@ -207,11 +206,11 @@ class Run:
         if len(names) >= most:
             self._renumber_keys()
 
-    def events_in_use(self) -> npt.NDArray[np.int64]:
+    def events_in_use(self) -> IntArray:
         """Return the numbers of the events that reports may still name, ascending."""
         return unite_numbers([run.events_in_use() for _, run in self.graph_runs()])
 
-    def keys_in_use(self) -> npt.NDArray[np.int64]:
+    def keys_in_use(self) -> IntArray:
         """Return the numbers of the values that partial matches, waiting events or observers refer to, ascending."""
         columns = [] if self.waiting is None else list(self.waiting.values.values())
         keys = [holder.keys_in_use() for holder in self._key_holders()]

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from tidings.kernels.array_types import IntArray
+
 ABSENT = -1
 """The number of no value."""
 
@@ -59,14 +61,14 @@ class ValueNumbers:
             self.values.append(value)
         return number
 
-    def numbers(self, column: pa.Array | pa.ChunkedArray) -> np.ndarray:
+    def numbers(self, column: pa.Array | pa.ChunkedArray) -> IntArray:
         """Return the numbers of an Arrow column of single values."""
         coded = dictionary_encode(column)
         by_code = np.array([self.number(value) for value in coded.dictionary.to_pylist()] + [ABSENT], np.int64)
         codes = coded.indices.fill_null(len(by_code) - 1).to_numpy(zero_copy_only=False)
         return np.asarray(by_code[codes])
 
-    def tuples(self, columns: list[np.ndarray]) -> np.ndarray:
+    def tuples(self, columns: list[IntArray]) -> IntArray:
         """Return the numbers of tuples whose parts are columns of numbers; `ABSENT` where a part is."""
         rows = np.stack(columns, axis=1)
         numbers = np.full(len(rows), ABSENT, np.int64)
@@ -76,7 +78,7 @@ class ValueNumbers:
         numbers[whole] = np.array(by_kind, np.int64)[places.reshape(-1)]
         return numbers
 
-    def keep(self, kept: np.ndarray) -> ValueNumbers:
+    def keep(self, kept: IntArray) -> ValueNumbers:
         """Return a table of the values whose numbers are in `kept` alone, numbered by their position there."""
         return ValueNumbers(self.values[number] for number in kept.tolist())
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from tidings.kernels.array_types import IntArray
     from tidings.model import Schema
     from tidings.patterns.run.mismatch_counts import PatternMismatchCounts
     from tidings.patterns.run.value_numbers import ValueNumbers
@@ -127,7 +128,7 @@ class VariableReader:
             numbers.append(number)
         return numbers
 
-    def of_table(self, table: pa.Table, names: ValueNumbers, counts: PatternMismatchCounts) -> dict[str, np.ndarray]:
+    def of_table(self, table: pa.Table, names: ValueNumbers, counts: PatternMismatchCounts) -> dict[str, IntArray]:
         """Return the same of a whole table, by attribute; what is there once is read once."""
         return {name: _of_table(giver, table, names, counts) for name, giver in self._givers.items()}
 
@@ -162,7 +163,7 @@ def heads_of(sources: Iterable[str]) -> frozenset[str]:
     return frozenset(".".join(path[:count]) for path in paths for count in range(1, len(path) + 1))
 
 
-def _of_table(giver: VariableSource, table: pa.Table, names: ValueNumbers, counts: PatternMismatchCounts) -> np.ndarray:
+def _of_table(giver: VariableSource, table: pa.Table, names: ValueNumbers, counts: PatternMismatchCounts) -> IntArray:
     import pyarrow as pa
     import pyarrow.types as t
 
@@ -186,8 +187,8 @@ def _of_table(giver: VariableSource, table: pa.Table, names: ValueNumbers, count
 
 
 def _of_rows(
-    giver: VariableSource, table: pa.Table, often: np.ndarray, names: ValueNumbers, counts: PatternMismatchCounts
-) -> np.ndarray:
+    giver: VariableSource, table: pa.Table, often: IntArray, names: ValueNumbers, counts: PatternMismatchCounts
+) -> IntArray:
     """Return the numbers of rows, where row `i` occurs in `often[i]` events."""
     numbers = np.full(table.num_rows, ABSENT, np.int64)
     for place, row in enumerate(to_rows(table)):

@@ -11,6 +11,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tidings.errors import StateError
 from tidings.kernels.patterns.layout import (
@@ -34,6 +35,7 @@ from tidings.kernels.patterns.layout import (
 )
 
 if TYPE_CHECKING:
+    from tidings.kernels.array_types import IntArray
     from tidings.patterns.compile.graph import MergedGraph
     from tidings.patterns.run.graph_run import GraphRun
 
@@ -41,7 +43,7 @@ MAGIC = b"tidings-state-1\n"
 """How a state begins."""
 
 
-def pack_state(header: dict[str, Any], arrays: dict[str, np.ndarray | bytes]) -> bytes:
+def pack_state(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any] | bytes]) -> bytes:
     """Return a header and named arrays as bytes."""
     pieces = {name: _bytes(array) for name, array in arrays.items()}
     descriptions = {
@@ -74,11 +76,11 @@ def unpack_state(data: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     return content["header"], arrays
 
 
-def _bytes(array: np.ndarray | bytes) -> bytes:
+def _bytes(array: npt.NDArray[Any] | bytes) -> bytes:
     return array if isinstance(array, bytes) else np.ascontiguousarray(array).tobytes()
 
 
-def _kind(array: np.ndarray | bytes) -> str:
+def _kind(array: npt.NDArray[Any] | bytes) -> str:
     return "bytes" if isinstance(array, bytes) else str(array.dtype)
 
 
@@ -129,7 +131,7 @@ def hash_text(text: str) -> str:
 # Runs -----------------------------------------------------------------------------------------------
 
 
-def dump_graph_run(run: GraphRun, called: GraphNames) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def dump_graph_run(run: GraphRun, called: GraphNames) -> tuple[dict[str, Any], dict[str, IntArray]]:
     """Return a run as a header and arrays."""
     run.tidy()
     state, top = run.state, run.rows
@@ -157,7 +159,7 @@ def dump_graph_run(run: GraphRun, called: GraphNames) -> tuple[dict[str, Any], d
     return header, arrays
 
 
-def _list_spent(run: GraphRun, patterns: int) -> np.ndarray:
+def _list_spent(run: GraphRun, patterns: int) -> IntArray:
     state = run.state
     filled = state.spent[:, HEAD] >= 0
     codes = state.spent[:, CODE] if run.keyed else np.arange(len(state.spent))
@@ -166,7 +168,7 @@ def _list_spent(run: GraphRun, patterns: int) -> np.ndarray:
 
 
 def load_graph_run(
-    run: GraphRun, called: GraphNames, header: dict[str, Any], arrays: dict[str, np.ndarray], keys: int
+    run: GraphRun, called: GraphNames, header: dict[str, Any], arrays: dict[str, IntArray], keys: int
 ) -> None:
     """Load a state into a fresh run; partial matches at nodes or edges that its graph does not have are dropped."""
     edge_of = np.array([called.edge_of.get(name, -1) for name in header["edges"]] + [-1], np.int64)
@@ -189,7 +191,7 @@ def load_graph_run(
     _queue(run)
 
 
-def _fit_rows(pool: np.ndarray, slots: int, run: GraphRun) -> np.ndarray:
+def _fit_rows(pool: IntArray, slots: int, run: GraphRun) -> IntArray:
     """Return rows with the run's number of columns for stored moments and for variables."""
     wide = np.full((len(pool), run.state.pool.shape[1]), -1, np.int64)
     new = run.graph.uses.shape[1]
@@ -200,7 +202,7 @@ def _fit_rows(pool: np.ndarray, slots: int, run: GraphRun) -> np.ndarray:
     return wide
 
 
-def _renumber_rows(pool: np.ndarray) -> np.ndarray:
+def _renumber_rows(pool: IntArray) -> IntArray:
     """Renumber the rows whose edges the graph has; return each row's new number, -1 for rows that are dropped."""
     lives = pool[:, EDGE] >= 0
     places = np.append(np.where(lives, np.cumsum(lives) - 1, -1), -1)

@@ -10,11 +10,10 @@ from __future__ import annotations
 import json
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import numpy as np
-import numpy.typing as npt
 
 from tidings.concepts.vocabulary import Vocabulary
 from tidings.errors import StateError
@@ -31,11 +30,10 @@ from tidings.patterns.state.graph_bytes import dump_graph_run, hash_text, load_g
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from tidings.kernels.array_types import IntArray
     from tidings.model import Filter
     from tidings.patterns.pattern_set import PatternSet
     from tidings.patterns.run.run import Run
-
-IntArray: TypeAlias = npt.NDArray[np.int64]
 
 
 def dump_patterns(patterns: PatternSet) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -170,7 +168,11 @@ def _dump_waiting(waiting: EncodedEvents, filters: Mapping[Filter, int]) -> tupl
         "values": list(waiting.values),
         "filters": [hash_text(repr(tree)) for tree in filters],
     }
-    arrays = {"waiting.times": waiting.times, "waiting.at": waiting.symbols_at, "waiting.symbols": symbols}
+    arrays: dict[str, Any] = {
+        "waiting.times": waiting.times,
+        "waiting.at": waiting.symbols_at,
+        "waiting.symbols": symbols,
+    }
     if waiting.timed is not None:
         arrays["waiting.timed"] = waiting.timed
     for number, column in enumerate(waiting.values.values()):

@@ -273,7 +273,7 @@ def test_every_process_numbers_cells_alike():
         "import hashlib, pickle, sys\n"
         "from tidings import lang\n"
         "from tidings.model.patterns import Mode\n"
-        "from tidings.forecast.courses.tracked_course import tracked_course\n"
+        "from tidings.forecast.courses.tracked_course import build_tracked_course\n"
         "told = build_tracked_course(lang.parse_pattern(sys.stdin.read()), Mode.RESTART, context=2)\n"
         "arrays = [getattr(told.tracker, one).tolist() for one in ('nodes', 'order', 'edges', 'lists', 'minterms')]\n"
         "print(told.states, arrays, told.tracker.names)\n"
